@@ -1,0 +1,108 @@
+# Harvest: install, test and show it, inside this clone. `make help` lists the targets.
+#
+# Everything goes into .venv; nothing outside the clone is touched, but for missing system libraries, which apt-get
+# installs where it is there and may (root, or sudo). A stamp keeps a second run from installing anything again.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: install test demo bench lock lint clean help
+
+BIN := .venv/bin
+STAMP := .venv/installed
+# Processes for the tests: two, whatever the machine, so that limits on memory and time mean the same everywhere.
+WORKERS := 2
+ARGS :=
+
+install: $(STAMP)  ## install the program into .venv (.venv/bin/harvest), and what it needs
+
+test: lint  ## check style and types, then run every test (ARGS="..." is handed to pytest)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
+
+demo: $(STAMP)  ## gather real files, an archive corpus and a small web site, then search them
+	@$(BIN)/python -m tests.demo
+
+bench: $(STAMP)  ## measure the throughput against plain programs doing the same
+	@$(BIN)/python -m tests.bench $(ARGS)
+
+lint: $(STAMP)  ## ruff (rules and format) and mypy (strict)
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+lock: $(STAMP)  ## write requirements.lock from pyproject.toml, with hashes (ARGS=--upgrade takes the newest versions)
+	@test -x .venv/lock/bin/uv || { $(BIN)/python -m venv .venv/lock && .venv/lock/bin/python -m pip install --quiet 'uv>=0.9,<1'; }
+	@.venv/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --extra dev --generate-hashes \
+	  --no-emit-index-url --custom-compile-command 'make lock' --output-file requirements.lock $(ARGS) pyproject.toml
+
+clean:  ## remove what install, tests and tools have made (not harvest-data)
+	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build harvest.egg-info
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# The libraries come first: a Python without venv cannot make .venv. What is missing is found by trying, not by asking
+# the packager, so that libraries built by hand count. $$1 is the Python, which may still be missing itself.
+define prepare
+set -eu
+find_python() {
+  for python in $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11; do
+    if "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo "$$python"; return; fi
+  done
+}
+missing() {
+  python=$$(find_python)
+  if [ -z "$$python" ]; then echo "python3 python3-venv libmagic1 libarchive13"; return; fi
+  "$$python" - <<'END'
+from ctypes import CDLL
+from ctypes.util import find_library
+from importlib.util import find_spec
+
+def loads(*names):
+    for name in filter(None, names):
+        try:
+            CDLL(name)
+        except OSError:
+            continue
+        return True
+    return False
+
+wanted = {
+    "python3-venv": bool(find_spec("ensurepip") and find_spec("venv")),
+    "libmagic1": loads("libmagic.so.1", find_library("magic")),
+    "libarchive13": loads("libarchive.so.13", find_library("archive")),
+}
+print(*[package for package, there in wanted.items() if not there])
+END
+}
+packages=$$(missing)
+if [ -n "$$packages" ]; then
+  if ! command -v apt-get >/dev/null; then as=none
+  elif [ "$$(id -u)" = 0 ]; then as=
+  elif sudo -n true 2>/dev/null; then as="sudo -n"
+  elif [ -t 0 ] && command -v sudo >/dev/null; then as=sudo
+  else as=none
+  fi
+  if [ "$$as" != none ]; then
+    echo "installing $$packages with apt-get" >&2
+    $$as apt-get -qq update >&2 && $$as env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends $$packages >&2 || true
+    packages=$$(missing)
+  fi
+fi
+if [ -n "$$packages" ]; then
+  echo "missing system packages: $$packages (Debian names; Python must be 3.11 or newer): install them, then run make again" >&2
+  exit 1
+fi
+python=$$(find_python)
+test -x $(BIN)/python && $(BIN)/python -m pip --version >/dev/null 2>&1 || { rm -rf .venv; "$$python" -m venv .venv; }
+echo "installing Harvest into .venv" >&2
+$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
+# The build tool came with the lock: nothing more is downloaded. It warns of every editable install; this one is meant.
+PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+touch $(STAMP)
+endef
+export prepare
+
+$(STAMP): requirements.lock pyproject.toml
+	@eval "$$prepare"

@@ -1,0 +1,212 @@
+"""What every decision of the frontier leans on: rows, time, origin, roots; and how a URL is asked for.
+
+A request is written to the rows before it is given, and a host has few outstanding (its credit). The order of writes is that
+of a crash that loses the later ones: what flies is noted first, then the URL's row, then the queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from processors import robots
+from processors.frontier_rows import Host, Known, Table
+from schemas.ports import Origin
+from schemas.records import CrawlEvent, FetchedObject, FetchRequest, Link, Outcome, Rejected, Root
+
+Decided = FetchRequest | FetchedObject | CrawlEvent | Rejected
+
+DAY = 86_400_000
+
+
+class FrontierSettings(msgspec.Struct, frozen=True):
+    """What an operator may set; times in ms."""
+
+    agent: str = "Harvest"
+    rules: str = ""
+    """Fingerprint of the essence rules in force: where a URL's differs, its next request is unconditional."""
+    credit: int = 8
+    """Requests outstanding for one host."""
+    tries: int = 3
+    backoff: int = 2_000
+    patience: int = 60_000
+    """A retry later than this is left to the next run."""
+    robots_ttl: int = DAY
+    paused: tuple[str, ...] = ()
+    """URLs of roots: what they alone ask for is not refreshed."""
+
+
+class Asking:
+    """One event against the rows of its partition."""
+
+    def __init__(self, table: Table, time: int, origin: Origin, settings: FrontierSettings) -> None:
+        self.table = table
+        self.now = table.advance(time)
+        ticked = origin.topic.endswith(".ticks")
+        self.origin = -1 - origin.offset if ticked else origin.offset
+        self.committed = origin.committed
+        self.settings = settings
+        self.refused: dict[tuple[str, str, str], list[Link]] = {}
+        self.roots: dict[str, Root] = {}
+
+    def ask(self, host: str, digest: bytes, known: Known, root: Root) -> Iterator[Decided]:
+        """Queue a URL for its host; a file's request goes out at once, since a folder is no server to be spared."""
+        self.table.unschedule(host, digest, known)
+        if known.state == "asked" and known.origin != self.origin:
+            # On its way already: whoever asks too gets that answer. The run is noted, so that nobody asks twice.
+            self.table.put(host, digest, known.but(run=root.run))
+            return
+        known = known.but(run=root.run, tries=0 if known.run != root.run else known.tries)
+        if known.url.startswith("file:"):
+            yield self.request(host, digest, known)
+        else:
+            self.table.enqueue(host, digest, known.but(state="queued"))
+
+    def request(self, host: str, digest: bytes, known: Known, site: Host | None = None) -> FetchRequest:
+        """The request for a URL: a new one with a version of its own, or for a redelivered event the same again."""
+        if known.state == "asked" and known.origin == self.origin:
+            version = known.version  # redelivered: the same request again
+        else:
+            version = max(self.table.mint(self.now), known.version + 1)
+        whole = known.whole or not self.same_rules(known) or known.state == "gone" or not known.confirmed
+        asked = known.but(state="asked", version=version, origin=self.origin, whole=False)
+        self.table.put(host, digest, asked)
+        return FetchRequest(
+            url=known.url,
+            host=host,
+            version=version,
+            time=self.now,
+            root=self.known_root(known),
+            depth=known.depth,
+            address=site.address if site else "",
+            validators=None if whole else known.validators,
+            pause=site.delay if site else -1,
+            rules=self.settings.rules,
+        )
+
+    def pump(self, host: str) -> Iterator[Decided]:
+        """Requests for a host while it has credit: robots.txt first, then its queue."""
+        if host.startswith("file:"):
+            return
+        site = self.table.host(host)
+        for digest in site.flying:
+            known = self.table.get(host, digest)
+            # Redelivered: what this event asked for is asked for again; queued yet flying is a crash between the two writes.
+            if known is not None and (known.state == "queued" or (known.state == "asked" and known.origin == self.origin)):
+                yield self.request(host, digest, known, site)
+        if site.next_allowed > self.now:
+            return
+        if site.robots_until <= self.now:
+            yield from self._resolve(host, site)
+            return
+        if len(site.flying) >= self.settings.credit:
+            return
+        for digest, known in self.table.waiting(host):
+            if robots.allowed(site.robots, self.settings.agent, known.url):
+                site = site.but(flying=(*site.flying, digest))
+                self.table.put_host(host, site)
+                yield self.request(host, digest, known, site)
+            else:
+                yield from self.refuse(host, digest, known)
+                self.refused.setdefault((host, "robots.txt", ""), []).append(Link(url=known.url))
+            self.table.dequeue(host, digest, known)
+            if len(site.flying) >= self.settings.credit:
+                return
+
+    def refuse(self, host: str, digest: bytes, known: Known) -> Iterator[Decided]:
+        """Not to be fetched, for now: looked at again when it would be refreshed; past its time-to-live it goes."""
+        yield from self.keep_or_expire(host, digest, known.but(state="refused"))
+
+    def keep_or_expire(self, host: str, digest: bytes, known: Known) -> Iterator[Decided]:
+        """An attempt came to nothing: only past its time-to-live does a URL go for it (law 4)."""
+        root = self.known_root(known)
+        if known.confirmed and self.now > known.confirmed + root.ttl * 1000:
+            yield self.end(host, digest, known, "expired", "past its time-to-live")
+        else:
+            self.table.schedule(host, digest, known, self.now + root.refresh * 1000)
+
+    def again(self) -> Iterator[Decided]:
+        """A redelivery whose rows name no longer what it asked for: all that waits or flies because of it is looked for."""
+        hosts: dict[str, None] = {}
+        for host, digest, known in list(self.table.all()):
+            if known.state == "queued":
+                hosts[host] = None
+            elif known.state == "asked" and known.origin == self.origin:
+                yield self.request(host, digest, known, self.table.host(host))
+        for host in hosts:
+            yield from self.pump(host)
+
+    def _resolve(self, host: str, site: Host) -> Iterator[Decided]:
+        again = site.asked == self.origin and site.asking
+        first = self.table.first(host)
+        if first is None or (site.asking and not again):
+            return
+        version = site.asking if again else self.table.mint(self.now)
+        self.table.put_host(host, site.but(asking=version, asked=self.origin))
+        yield FetchRequest(
+            url=f"{host}/robots.txt",
+            host=host,
+            version=version,
+            time=self.now,
+            root=self.known_root(first[1]),
+            kind="resolve",
+            rules=self.settings.rules,
+        )
+
+    def end(self, host: str, digest: bytes, known: Known, outcome: Outcome, reason: str) -> FetchedObject:
+        """A URL goes: its row stays as gone, with the origin, until a later event forgets it."""
+        version = known.version if known.state == "gone" else max(self.table.mint(self.now), known.version + 1)
+        if known.state != "gone":
+            self.uncount(known)
+        self.table.unschedule(host, digest, known)
+        if known.state != "gone":
+            self.table.put(
+                host, digest, known.but(state="gone", version=version, origin=self.origin, validators=None, confirmed=0, due=0)
+            )
+        return FetchedObject(url=known.url, version=version, time=self.now, outcome=outcome, reason=reason)
+
+    def delivered(self, known: Known) -> bool:
+        """Whether what a URL's last event gave is delivered for sure."""
+        return known.origin != self.origin and (known.origin < 0) == (self.origin < 0) and known.origin < self.committed
+
+    def root_of(self, event: CrawlEvent) -> Root:
+        """The root of an event, noted as the newest of its URL."""
+        if event.root is None:
+            raise ValueError(f"{event.kind} without a root")
+        known = self.roots.get(event.root.url) or self.table.root(event.root.url)
+        newest = known
+        if newest is None or newest.run < event.root.run:
+            newest = event.root if newest is None else msgspec.structs.replace(event.root, host=newest.host)
+        if event.kind == "discovered" and event.depth < 0:
+            # The root itself moved: it stays on the server that it moved to.
+            newest = msgspec.structs.replace(newest, host=event.root.host)
+        if newest != known:
+            self.table.put_root(newest)
+        self.roots[newest.url] = newest
+        return newest
+
+    def known_root(self, known: Known) -> Root:
+        """The root that asked for a URL last."""
+        for url in known.roots:
+            root = self.roots.get(url) or self.table.root(url)
+            if root is not None:
+                self.roots[url] = root
+                if root.run == known.run:
+                    return root
+        fallback = next((self.roots[u] for u in known.roots if u in self.roots), None)
+        return fallback or Root(url=known.roots[0] if known.roots else known.url, run=known.run)
+
+    def uncount(self, known: Known) -> None:
+        """A URL does not count for its roots any more."""
+        for url in known.roots:
+            self.table.count(url, -1)
+
+    def same_rules(self, known: Known) -> bool:
+        """Whether it was summarized by the rules in force."""
+        return known.rules == self.settings.rules
+
+
+def covered(known: Known) -> bool:
+    """Whether a listing says all about this URL, so that asking for it again is the listing's affair."""
+    return known.kind in ("file", "symlink")

@@ -1,0 +1,70 @@
+"""Identity: how URLs, members and OIDs are written (DESIGN "Identity").
+
+OID = hex SHA-256 of gatherer name, newline, URL. A member is `object-url#member/path`, nested with further `#`; `#`, `%`
+and bytes that are not UTF-8 are percent-encoded in paths, and a second member of the same name gets `;2`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from urllib.parse import quote, unquote_to_bytes
+
+UNSAFE = {*range(0x21), 0x7F, ord("#"), ord("%")}
+"""Bytes of a member path that are percent-encoded: controls and space, `#` and `%`."""
+
+
+def oid(gatherer: str, url: str) -> str:
+    """The object identifier of a URL as one Gatherer knows it: 64 hex digits."""
+    return hashlib.sha256(f"{gatherer}\n{url}".encode()).hexdigest()
+
+
+def member_path(name: bytes) -> str:
+    """The name of an archive's member as it stands in a path: text, with `#`, `%`, controls and non-UTF-8 percent-encoded."""
+    try:
+        text = name.decode("utf-8")
+    except UnicodeDecodeError:
+        return "".join(chr(b) if b < 0x80 and b not in UNSAFE else f"%{b:02X}" for b in name)
+    return "".join(f"%{ord(c):02X}" if ord(c) in UNSAFE else c for c in text)
+
+
+def member_name(path: str) -> bytes:
+    """The bytes that `member_path` was made from."""
+    return unquote_to_bytes(path)
+
+
+def member_url(object_url: str, path: str) -> str:
+    """The URL of a member; the object's own for an empty path."""
+    return f"{object_url}#{path}" if path else object_url
+
+
+def split_url(url: str) -> tuple[str, str]:
+    """A URL as (object URL, member path)."""
+    object_url, _, path = url.partition("#")
+    return object_url, path
+
+
+def file_url(path: bytes, *, folder: bool = False) -> str:
+    """The `file:` URL of an absolute path (RFC 8089); a folder's ends with a slash."""
+    url = "file://" + quote(path, safe="/!$&'()*+,;=:@~")
+    return url + "/" if folder and not url.endswith("/") else url
+
+
+def file_path(url: str) -> bytes:
+    """The path of a `file:` URL. Raises ValueError for any other URL."""
+    if not url.startswith("file:///"):
+        raise ValueError(f"not a local file: {url[:100]}")
+    return unquote_to_bytes(url[7:])
+
+
+def frontier_key(url: str) -> str:
+    """The key of a URL in the frontier: scheme://host:port; for `file:` the URL of the folder that it is in."""
+    if url.startswith("file:"):
+        # The folder of the root folder is itself.
+        return url[: url.rstrip("/").rfind("/") + 1] or "file:///"
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://{rest.partition('/')[0]}"
+
+
+def url_digest(url: str) -> bytes:
+    """16 bytes that stand for a URL in row keys and listing slices."""
+    return hashlib.sha256(url.encode()).digest()[:16]

@@ -1,0 +1,80 @@
+"""A query as a predicate on one summary: what standing queries, views and filters are made of, and what engines are tested by.
+
+Laws:
+- For every query and summary, an index that holds the summary answers as the predicate does (a property test says so).
+- A word or phrase matches within one value of an attribute, never across two.
+- Annotations count as attributes. Names and text are compared as `processors.query.words` folds them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+
+from processors.query.words import attribute as known
+from processors.query.words import exact, names, property_of, spaced, texts
+from schemas.query import EXACT_FIELDS, And, Every, Exists, Not, Or, Phrase, Query, Word
+from schemas.records import Summary
+
+
+class _View:
+    """A summary on which several tests are made: its text is analysed at most once."""
+
+    def __init__(self, summary: Summary) -> None:
+        self.summary = summary
+
+    @cached_property
+    def values(self) -> list[tuple[str, str]]:
+        """(name, words with a space before, between and behind) of each value."""
+        return [(name, f" {spaced(text)} ") for name, text in texts(self.summary)]
+
+    @cached_property
+    def names(self) -> set[str]:
+        return names(self.summary)
+
+
+_Test = Callable[[_View], bool]
+
+
+def predicate(query: Query) -> Callable[[Summary], bool]:
+    """A function that tells whether a summary matches; the query is analysed once, here."""
+    test = _test(query)
+    return lambda summary: test(_View(summary))
+
+
+def matches(query: Query, summary: Summary) -> bool:
+    """Whether a summary matches a query."""
+    return predicate(query)(summary)
+
+
+def _test(query: Query) -> _Test:
+    match query:
+        case And(parts):
+            tests = [_test(part) for part in parts]
+            return lambda view: all(test(view) for test in tests)
+        case Or(parts):
+            tests = [_test(part) for part in parts]
+            return lambda view: any(test(view) for test in tests)
+        case Not(part):
+            test = _test(part)
+            return lambda view: not test(view)
+        case Exists(attribute):
+            name = known(attribute)
+            return lambda view: name in view.names
+        case Word(text, attribute) | Phrase(text, attribute):
+            return _text_test(text, known(attribute))
+        case Every():
+            return lambda _: True
+    raise TypeError(f"no node of a query: {type(query).__name__}")
+
+
+def _text_test(text: str, name: str) -> _Test:
+    if name in EXACT_FIELDS:
+        value = exact(text)
+        return lambda view: bool(value) and property_of(view.summary, name) == value
+    needle = f" {spaced(text)} "
+    if not needle.strip():
+        return lambda _: False
+    if name:
+        return lambda view: any(needle in spread for owner, spread in view.values if owner == name)
+    return lambda view: any(needle in spread for _, spread in view.values)

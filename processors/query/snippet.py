@@ -1,0 +1,125 @@
+"""Snippets: the piece of a summary's text that shows best why it matched.
+
+Laws:
+- Plain text of at most 300 characters, marks included; runs of white space are one space, and other controls are gone, so
+  that a hostile file can neither forge a mark nor steer a terminal.
+- A matched word stands between U+0002 and U+0003; the words of a phrase are marked only where they stand in a row.
+- Of all windows the one with the most different terms of the query is shown, the first of these.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from processors.query.words import attribute as known
+from processors.query.words import spaced, spans, words
+from schemas.query import EXACT_FIELDS, And, Not, Or, Phrase, Query, Word
+
+OPEN, CLOSE = "\x02", "\x03"
+MAX_SNIPPET = 300
+"""Characters, marks included."""
+WINDOW = 240
+"""Characters of text: leaves room for the marks of 29 words and for both ellipses."""
+
+Terms = frozenset[tuple[str, ...]]
+
+_CONTROL = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2028\u2029\u2066-\u2069\ufeff]+")
+
+
+class _Mark(NamedTuple):
+    start: int
+    end: int
+    term: str
+
+
+def terms(query: Query) -> Terms:
+    """The words and phrases that a matching text may hold, each as its words: all but the denied and the exact ones."""
+    match query:
+        case And(parts) | Or(parts):
+            return frozenset().union(*map(terms, parts))
+        case Word(text, attribute) | Phrase(text, attribute) if known(attribute) not in EXACT_FIELDS:
+            return frozenset([tuple(words(text))]) - {()}
+        case Not():
+            return frozenset()
+    return frozenset()
+
+
+def plain(text: str) -> str:
+    """Text fit to be shown on one line: controls and runs of white space as one space."""
+    return _CONTROL.sub(" ", text).strip()
+
+
+def snippet(candidates: Sequence[str], wanted: Terms) -> str:
+    """The best piece of the best of some texts; the beginning of the first one that is not empty where none has a term."""
+    best, shown = -1, ""
+    for text in map(plain, candidates):
+        if not text:
+            continue
+        marks = list(_marks(text, wanted))
+        start, value = _window(marks)
+        if value > best:
+            best, shown = value, _cut(text, start, marks)
+    return shown
+
+
+def _marks(text: str, wanted: Terms) -> Iterator[_Mark]:
+    """Where the terms stand, in order; one that overlaps an earlier one is left out."""
+    whole = f" {spaced(text)} "
+    present = sorted((term for term in wanted if f" {' '.join(term)} " in whole), key=lambda term: (-len(term), term))
+    if not present:
+        return iter(())
+    return _ascii_marks(text, present) if text.isascii() else _span_marks(text, present)
+
+
+def _ascii_marks(text: str, present: Sequence[tuple[str, ...]]) -> Iterator[_Mark]:
+    # Several times as fast as looking at each word, and most texts are ASCII.
+    ways = "|".join("[^a-z0-9]+".join(map(re.escape, term)) for term in present)
+    for found in re.finditer(f"(?<![a-z0-9])(?:{ways})(?![a-z0-9])", text.lower()):
+        yield _Mark(*found.span(), " ".join(re.split("[^a-z0-9]+", found.group())))
+
+
+def _span_marks(text: str, present: Sequence[tuple[str, ...]]) -> Iterator[_Mark]:
+    by_first: dict[str, list[tuple[str, ...]]] = {}
+    for term in present:
+        by_first.setdefault(term[0], []).append(term)
+    found = list(spans(text))
+    behind = 0
+    for at, (start, _, word) in enumerate(found):
+        for term in by_first.get(word, ()):
+            run = found[at : at + len(term)]
+            if start >= behind and tuple(w for _, _, w in run) == term:
+                behind = run[-1][1]
+                yield _Mark(start, behind, " ".join(term))
+
+
+def _window(marks: Sequence[_Mark]) -> tuple[int, int]:
+    """Where the best window starts, and how many different terms it has."""
+    start, value = 0, 0
+    most = len({mark.term for mark in marks})
+    for at, first in enumerate(marks):
+        low = max(0, first.start - 40)
+        inside = {mark.term for mark in marks[at : at + 30] if mark.end <= low + WINDOW}
+        if len(inside) > value:
+            start, value = low, len(inside)
+        if value == most:
+            break
+    return start, value
+
+
+def _cut(text: str, start: int, marks: Sequence[_Mark]) -> str:
+    # A window that starts or ends inside a word gives that word up, if a space is near.
+    if start:
+        space = text.find(" ", start, start + 30)
+        start = space + 1 if space >= 0 else start
+    end = min(len(text), start + WINDOW)
+    if end < len(text):
+        space = text.rfind(" ", max(start, end - 30), end)
+        end = space if space > start else end
+    inside = [mark for mark in marks if start <= mark.start and mark.end <= end][: (MAX_SNIPPET - WINDOW - 2) // 2]
+    pieces, at = ["…" if start else ""], start
+    for mark in inside:
+        pieces += [text[at : mark.start], OPEN, text[mark.start : mark.end], CLOSE]
+        at = mark.end
+    return "".join([*pieces, text[at:end], "…" if end < len(text) else ""])

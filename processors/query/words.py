@@ -1,0 +1,177 @@
+"""Words: how all text is analysed, by the index, by the predicate on one summary and by snippets.
+
+There is one analysis, in Python, and engines only split its answer at spaces. So the predicate and an index cannot
+disagree about what a word is, whatever tables of Unicode an engine was built with.
+
+Laws:
+- Folding is NFKC, then case folding, then NFKC again (close to Unicode 3.13, "toNFKC_Casefold"): `ﬁ`, `Straße` and
+  full-width letters are found as `fi`, `strasse` and plain letters. Accents are kept.
+- A word is a run of letters, marks and numbers; all else divides. Characters that are not seen (soft hyphens, joiners)
+  vanish. `foo_bar`, `x-ray` and `don't` are two words each, and a query for one of them is a phrase.
+- In scripts that are written without spaces each character is a word: to look for `東京` is to look for 東 followed by 京.
+- A word is cut after 128 characters.
+- No stemming and no stop words: collections are of many languages and full of names, where a stemmer for one does harm.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Iterator
+from functools import lru_cache
+from operator import attrgetter
+
+from schemas.query import EXACT_FIELDS
+from schemas.records import Summary
+
+ANALYSIS = 1
+"""Raised with every change of the analysis: an index made by another one has to be made anew."""
+
+MAX_WORD = 128
+"""Characters of a word that count."""
+
+MAX_NAME = 100
+"""Characters of the name of an attribute; the rest of a longer one stands in it as a digest."""
+
+MAX_EXACT = 2_000
+"""Characters of a value that is compared whole; the rest of a longer one stands in it as a digest."""
+
+UNSPACED = (
+    (0x0E00, 0x0EFF),  # Thai, Lao
+    (0x1000, 0x109F),  # Myanmar
+    (0x1100, 0x11FF),  # Hangul letters
+    (0x1780, 0x17FF),  # Khmer
+    (0x3005, 0x3007),  # ideographic iteration mark and zero
+    (0x3040, 0x312F),  # Hiragana, Katakana, Bopomofo
+    (0x31F0, 0x31FF),  # Katakana extensions
+    (0x3400, 0x4DBF),  # Han
+    (0x4E00, 0x9FFF),
+    (0xAC00, 0xD7FF),  # Hangul syllables: particles are written onto the word
+    (0xF900, 0xFAFF),
+    (0x20000, 0x323AF),
+)
+"""Scripts whose words are not set apart by spaces, as ranges of code points."""
+
+_ZERO_WIDTH_SPACE = 0x200B
+_ASCII_WORD = re.compile("[a-z0-9]+")
+_CHUNK = re.compile("w+|c")
+
+
+def kind(code: int) -> str:
+    """What a code point is: "w" part of a word, "c" a word by itself, "" not seen, " " a division."""
+    category = unicodedata.category(chr(code))
+    if category == "Cf" and code != _ZERO_WIDTH_SPACE:
+        return ""
+    if category[0] not in "LMN":
+        return " "
+    return "c" if any(low <= code <= high for low, high in UNSPACED) else "w"
+
+
+class _Spacing(dict[int, str]):
+    """For str.translate: what each code point becomes in spaced text; learned as characters come."""
+
+    def __missing__(self, code: int) -> str:
+        found = kind(code)
+        self[code] = made = {"w": chr(code), "c": f" {chr(code)} "}.get(found, found)
+        return made
+
+
+class _Kinds(dict[int, str]):
+    """For str.translate: each code point becomes one letter for its kind, so that offsets stay."""
+
+    def __missing__(self, code: int) -> str:
+        self[code] = made = kind(code) or "w"
+        return made
+
+
+_SPACING = _Spacing()
+_ASCII = "".join(_SPACING[code] for code in range(128)).lower().encode().ljust(256)
+_KINDS = _Kinds()
+
+
+def fold(text: str) -> str:
+    """Text as it is compared: NFKC, case folded."""
+    if text.isascii():
+        return text.lower()
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+
+
+def words(text: str) -> list[str]:
+    """The words of a text, in order."""
+    return spaced(text).split()
+
+
+def spaced(text: str) -> str:
+    """The words of a text in one string, one space between."""
+    made = text.encode().translate(_ASCII).decode() if text.isascii() else fold(text).translate(_SPACING)
+    while "  " in made:
+        made = made.replace("  ", " ")
+    made = made.strip(" ")
+    # A word that is too long covers one of these pieces wholly: cheaper than to look at each word.
+    half = MAX_WORD // 2
+    if any(made.find(" ", at, at + half) < 0 for at in range(0, len(made) - half + 1, half)):
+        return " ".join(word[:MAX_WORD] for word in made.split(" "))
+    return made
+
+
+def spans(text: str) -> Iterator[tuple[int, int, str]]:
+    """The words of a text with where they stand in it: start, end (in code points), word; for showing, not for matching.
+
+    A character that folds into several words or into a division stands where its run of letters stands.
+    """
+    if text.isascii():
+        for found in _ASCII_WORD.finditer(text.lower()):
+            yield found.start(), found.end(), found.group()[:MAX_WORD]
+        return
+    for found in _CHUNK.finditer(text.translate(_KINDS)):
+        start, end = found.span()
+        for word in words(text[start:end]):
+            yield start, end, word
+
+
+def exact(value: str, bound: int = MAX_EXACT) -> str:
+    """A value that is compared whole, as it is compared: folded, without white space around, and bounded."""
+    folded = fold(value).strip()
+    if not folded.isascii():
+        folded = folded.encode("utf-8", "replace").decode()
+    if len(folded) <= bound:
+        return folded
+    return folded[:bound] + hashlib.sha256(folded.encode()).hexdigest()
+
+
+_GETTERS = {field: attrgetter(field.replace("-", "_")) for field in EXACT_FIELDS}
+
+
+@lru_cache(4_096)
+def attribute(name: str) -> str:
+    """The name of an attribute as it is compared: names differ neither by case nor by white space around."""
+    return exact(name, MAX_NAME)
+
+
+def property_of(summary: Summary, field: str) -> str:
+    """The value of one of EXACT_FIELDS as it is compared; "" where the summary has none."""
+    return exact(_GETTERS[field](summary))
+
+
+def texts(summary: Summary) -> Iterator[tuple[str, str]]:
+    """Every value of a summary's attributes, then of its annotations, as (name as it is compared, text).
+
+    Bytes count as UTF-8 with what is none left out. The EXACT_FIELDS are properties, but an attribute that has
+    the name of one counts as text all the same.
+    """
+    for attributes in (summary.attributes, summary.annotations):
+        for name, values in attributes.items():
+            known = attribute(name)
+            for value in values:
+                yield known, value if isinstance(value, str) else value.decode("utf-8", "replace")
+
+
+def properties(summary: Summary) -> dict[str, str]:
+    """Those of EXACT_FIELDS that a summary has, as they are compared."""
+    return {field: value for field in EXACT_FIELDS if (value := property_of(summary, field))}
+
+
+def names(summary: Summary) -> set[str]:
+    """The attributes and properties that a summary has at all, as `attribute:*` asks."""
+    return {name for name, _ in texts(summary)}.difference(EXACT_FIELDS).union(properties(summary))

@@ -1,0 +1,78 @@
+"""Summarizing: the few attributes of a file that matter, by its type (Essence, seed 003, "Summarizing").
+
+One module of this package is one summarizer; it exposes SUMMARIZER and nothing else is edited to add it. Modules whose
+names begin with an underscore are not summarizers. A type without a summarizer of its own is served by that of the
+nearest type it extends (`processors/types.toml`), in the end by that of Unrecognized, which never fails.
+
+Laws:
+- Only SummaryError leaves `summarize`, with a reason that is fit for a record.
+- A summary is bounded (see `Found`), and always has a title.
+- After `preload`, summarizing opens no file.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Mapping
+from functools import cache
+from typing import BinaryIO
+
+from processors import recognize
+from processors.summarize import _general, _text
+from processors.summarize._base import Facts, Found, Summarizer, SummaryError
+from schemas.records import Link
+
+__all__ = ["Facts", "Found", "Link", "Summarizer", "SummaryError", "preload", "summarize", "summarizer_for", "summarizers"]
+
+
+@cache
+def summarizers() -> Mapping[str, Summarizer]:
+    """The summarizer of each type that has one of its own. Raises TypeError if two claim a type, or one claims an unknown type."""
+    found: dict[str, Summarizer] = {}
+    for module in pkgutil.iter_modules(__path__):
+        if module.name.startswith("_"):
+            continue
+        plugin: Summarizer = importlib.import_module(f"{__name__}.{module.name}").SUMMARIZER
+        for kind in plugin.types:
+            if kind in found or kind not in recognize.table().rules:
+                raise TypeError(f"{module.name}: the type {kind} is unknown, or has a summarizer already")
+            found[kind] = plugin
+    return found
+
+
+@cache
+def summarizer_for(kind: str) -> Summarizer:
+    """The summarizer that serves a type: its own, or that of the nearest type it extends."""
+    own, rules = summarizers(), recognize.table().rules
+    seen: set[str] = set()
+    while kind not in own and kind in rules and kind not in seen:
+        seen.add(kind)
+        kind = rules[kind].extends
+    return own.get(kind) or own[recognize.UNRECOGNIZED]
+
+
+def preload() -> None:
+    """Import every summarizer and whatever it would import late, so that summarizing needs no file system. Takes 1.5 s."""
+    recognize.preload()
+    for plugin in summarizers().values():
+        for name in plugin.modules:
+            importlib.import_module(name)
+    _general.preload()
+    _text.preload()
+
+
+def summarize(facts: Facts, body: BinaryIO, found: Found) -> None:
+    """Add to `found` what matters of a file. `body`: seekable, at its start. Raises SummaryError for damaged input.
+
+    What had been found before the damage stays in `found`, title included.
+    """
+    try:
+        summarizer_for(facts.type).run(facts, body, found)
+    except SummaryError:
+        raise
+    # The parsers raise whatever their C code meets; all of it is the fault of the file, and the reason keeps its name.
+    except Exception as error:
+        raise SummaryError(f"{facts.type}: {type(error).__name__}: {error}") from error
+    finally:
+        _general.complete(facts, found)

@@ -1,0 +1,119 @@
+"""What a summarizer is given and what it gives: Facts in, Found out, SummaryError for damaged input.
+
+Laws:
+- Found bounds itself, silently: a summarizer may add whatever it meets, and a summary stays under 64 kB.
+- What is added is text that UTF-8 can carry (no lone surrogates, no NUL), or bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import BinaryIO, NamedTuple
+
+from schemas.records import MAX_REASON, Link
+
+MAX_SUMMARY = 65_536
+"""Bytes of all values of a summary together."""
+MAX_VALUE = 4_096
+"""Bytes of one value, unless its summarizer asks for another bound."""
+MAX_VALUES = 200
+"""Values of one attribute."""
+MAX_LINKS = 10_000
+"""Links of one document."""
+MAX_URL = 2_000
+"""Characters of a link."""
+MAX_ANCHOR = 200
+"""Characters of the text of a link."""
+
+
+class SummaryError(ValueError):
+    """The input is damaged, or beyond the limits; the message is a reason of at most 200 characters."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason[:MAX_REASON])
+
+
+class Facts(NamedTuple):
+    """What is known of a file before it is summarized."""
+
+    name: bytes
+    """Last component of its path."""
+    url: str
+    type: str
+    """Essence's name, as `recognize` gave it."""
+    content_type: str
+    """As `recognize` gave it, without parameters."""
+    size: int
+    """Bytes; -1 if unknown."""
+    mtime: int
+    """ns since the epoch; 0 if unknown."""
+    charset: str
+    """As the source declared it; "" if it did not."""
+
+
+class Found:
+    """The attributes and links that a summarizer has found; it keeps to the bounds above."""
+
+    def __init__(self) -> None:
+        self.attributes: dict[str, list[str | bytes]] = {}
+        self.links: list[Link] = []
+        self.room = MAX_SUMMARY
+
+    def add(self, name: str, value: str | bytes, limit: int = MAX_VALUE) -> None:
+        """Add a value, cut to `limit` bytes; empty values, repeated ones and those beyond the bounds are dropped."""
+        value = _clean(value) if isinstance(value, str) else value
+        values = self.attributes.get(name, [])
+        if not value or value in values or len(values) >= MAX_VALUES:
+            return
+        value, size = cut(value, min(limit, self.room))
+        if size:
+            self.room -= size
+            self.attributes.setdefault(name, values).append(value)
+
+    def set(self, name: str, value: str | bytes, limit: int = MAX_VALUE) -> None:
+        """Add a value unless the attribute has one already."""
+        if name not in self.attributes:
+            self.add(name, value, limit)
+
+    def text(self, name: str) -> str:
+        """The first value of an attribute if it is text, else ""."""
+        first = self.attributes.get(name, [""])[0]
+        return first if isinstance(first, str) else ""
+
+    def link(self, url: str, text: str = "", *, page: bool = True) -> None:
+        """Add a link to another document; `page`: one that is to be followed as the links of pages are."""
+        if len(self.links) < MAX_LINKS and 0 < len(url) <= MAX_URL:
+            self.links.append(Link(url=_clean(url), kind="page" if page else "unknown", text=_clean(text[:MAX_ANCHOR])))
+
+
+class Summarizer(NamedTuple):
+    """A plug-in: what each module of this package exposes as SUMMARIZER."""
+
+    types: tuple[str, ...]
+    """The types that it serves; types that extend one of them in `types.toml` are served too, if they have none of their own."""
+    run: Callable[[Facts, BinaryIO, Found], None]
+    """Reads the body (seekable, at its start) and adds what it finds. May raise; any exception becomes a SummaryError."""
+    modules: tuple[str, ...] = ()
+    """Modules that `run` imports late: preload() imports them."""
+
+
+def _clean(text: str) -> str:
+    """Text that UTF-8 and every reader can carry, without white space around it."""
+    text = text.strip()
+    if text.isascii():
+        return text if "\0" not in text else text.replace("\0", " ")
+    return text.encode("utf-8", "replace").decode("utf-8").replace("\0", " ")
+
+
+def cut(value: str | bytes, limit: int) -> tuple[str | bytes, int]:
+    """The start of a value that fits `limit` bytes of UTF-8, ending between words if it was cut, and its size in bytes."""
+    if isinstance(value, bytes):
+        return value[:limit], len(value[:limit])
+    raw = value.encode()
+    if len(raw) <= limit:
+        return value, len(raw)
+    whole = raw[: max(limit, 0)].decode("utf-8", "ignore")
+    words = whole.rpartition(" ")[0]
+    # A word of half the value is no word: keep its start.
+    kept = words.rstrip() if len(words) * 2 > len(whole) else whole
+    return kept, len(kept.encode())

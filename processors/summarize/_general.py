@@ -1,0 +1,99 @@
+"""What every summary has, whatever its type: a title, a language, keywords (Essence, seed 003: type-independent attributes).
+
+Costs a page of prose: 0.3 ms for the language (600 characters of it, no more), 0.1 ms for the keywords.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from py3langid import langid  # type: ignore[import-untyped]
+
+from processors.summarize._base import Facts, Found
+from processors.summarize._text import title_line
+
+LANGUAGE_TEXT = 600
+"""Characters that the language is judged by: 2,000 take 0.8 ms and decide the same but for one page in a hundred."""
+LANGUAGE_LEAST = 200
+"""Characters below which no language is given."""
+KEYWORD_TEXT = 2_048
+KEYWORDS = 10
+
+_CODE = "C CHeader Python Perl ShellScript Makefile Patch JSON XML SourceCode Configuration Binary Object Unrecognized"
+CODE = frozenset(_CODE.split())
+"""Types whose text is no prose: their language is not asked for."""
+NO_TERMS = frozenset(("ChangeLog", "DebianCopyright", "License"))
+"""Types whose frequent terms are the same in all of them."""
+_STOP = (
+    "about above after again all also although always and any are because been before being below between both but can cannot "
+    "could did does doing done down during each either else even every few for from further get gets given got had has have "
+    "having her here him his how however into its itself just less like made make makes many may might more most much must "
+    "neither next nor not now off often once one ones only other others our out over own per please rather same see several shall "
+    "she should since some such than that the their them then there therefore these they this those though three through thus "
+    "too two under until upon use used uses using very via was way well were what when where whether which while who whose why "
+    "will with within without would yet you your file files http https www org com html true false none null new set example "
+    "der die das und ist nicht von den dem ein eine mit auf für sich des les des une est que pour dans par sur los las del por"
+)
+STOP = frozenset(_STOP.split())
+
+
+ENGLISH = frozenset(("the", "The", "of", "and", "to", "that", "for", "with", "this", "This", "are", "by", "be", "or", "is"))
+_LETTERS = re.compile(r"[^\W\d_]+")
+_WORD = re.compile(r"[^\W\d_][\w'+-]{2,29}")
+
+
+def language(text: str) -> str:
+    """The language of a text (ISO 639-1). The model is read at its first use.
+
+    Where English function words are as dense as only English has them, the model is not asked: 0.02 ms instead of 0.3.
+    """
+    words = _LETTERS.findall(text)
+    if words and sum(map(ENGLISH.__contains__, words)) * 6 > len(words):
+        return "en"
+    return str(langid.classify(text)[0])
+
+
+def preload() -> None:
+    """Read the model of the language recognizer now."""
+    langid.classify("ein kleiner Text")
+
+
+def complete(facts: Facts, found: Found) -> None:
+    """Add what is missing: title, language, keywords."""
+    text = _prose(found)
+    name = facts.name.decode("utf-8", "replace") or facts.url.rstrip("/").rpartition("/")[2]
+    found.set("title", _title(facts, found, text, name) or facts.url or facts.type, 300)
+    if facts.type in CODE or not text:
+        return
+    if "language" not in found.attributes and len(text) >= LANGUAGE_LEAST:
+        found.add("language", language(_middle(text)))
+    if "keywords" not in found.attributes and facts.type not in NO_TERMS:
+        for word in keywords(text):
+            found.add("keywords", word)
+
+
+def _title(facts: Facts, found: Found, text: str, name: str) -> str:
+    """What to call a file whose summarizer found no title."""
+    if facts.type in CODE:
+        purpose = found.text("description")
+        return f"{name}: {purpose}" if name and purpose else name or purpose
+    return title_line(text) or name
+
+
+def _prose(found: Found) -> str:
+    values = (found.text(name) for name in ("title", "description", "abstract", "partial-text"))
+    return "\n".join(v for v in values if v)
+
+
+def _middle(text: str) -> str:
+    """A slice of a text that is prose rather than its heading."""
+    start = min(max(len(text) - LANGUAGE_TEXT, 0), 100)
+    return text[start : start + LANGUAGE_TEXT]
+
+
+def keywords(text: str) -> list[str]:
+    """The ten terms that stand out in a text by how often they come, at least twice; the most frequent first."""
+    counts = Counter(_WORD.findall(text[:KEYWORD_TEXT].lower()))
+    ranked = sorted(((n, w) for w, n in counts.items() if n > 1 and w not in STOP), key=lambda t: (-t[0], t[1]))
+    return [w for _, w in ranked[:KEYWORDS]]

@@ -1,0 +1,116 @@
+"""Bytes to text, and the small questions that all text summarizers ask of it."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from contextlib import suppress
+from encodings.aliases import aliases
+from typing import BinaryIO
+
+import cchardet
+
+from processors.summarize._base import Found
+
+MAX_TEXT = 1 << 20
+"""Bytes of a text file that are read: what a summary takes stands before that."""
+REFERENCES = 100
+DETECT = 16_384
+"""Bytes that the charset is guessed from."""
+
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_LATIN = {"iso-8859-1", "iso8859-1", "latin-1", "latin1", "us-ascii", "ascii"}
+"""Labels that mean windows-1252 to everyone who writes them (WHATWG Encoding, 4.2)."""
+_SENTENCE_END = re.compile(r"[.!?](?=[\s\"')\]]|$)")
+_URL = re.compile(r"\bhttps?://[^\s<>\"`{}|\\^\[\]]{4,500}")
+_BACKSPACE = re.compile(".\b")
+
+
+def preload() -> None:
+    """Import every codec now: Python does so at the first use of a charset."""
+    for charset in set(aliases.values()):
+        # Some exist on other systems only.
+        with suppress(LookupError):
+            codecs.lookup(charset)
+
+
+def decode(raw: bytes, declared: str = "") -> str:
+    """Bytes as text: by byte order mark, declared charset, UTF-8, then what cchardet believes, then windows-1252. Never raises."""
+    for mark, charset in _MARKS:
+        if raw.startswith(mark):
+            return raw[len(mark) :].decode(charset, "replace")
+    if raw.isascii() and not declared.lower().startswith(("utf-16", "utf-32", "utf-7", "iso-2022", "hz")):
+        return raw.decode("ascii")
+    return _by_charset(raw, declared) or _by_guess(raw)
+
+
+def _by_charset(raw: bytes, declared: str) -> str | None:
+    """The text in the charset declared, or in UTF-8; None where it is in neither."""
+    for charset in (declared.strip().lower(), "utf-8"):
+        try:
+            if charset:
+                return raw.decode("cp1252" if charset in _LATIN else charset)
+        except (LookupError, UnicodeError, ValueError):
+            continue
+    # A text that was cut in the middle of a character, or with a slip in it, is still UTF-8.
+    text = raw.decode("utf-8", "replace")
+    return text if text.count("\ufffd") * 200 < len(text) else None
+
+
+def _by_guess(raw: bytes) -> str:
+    try:
+        guess = cchardet.detect(raw[:DETECT])["encoding"] or "cp1252"
+        return raw.decode(guess, "replace")
+    except (LookupError, UnicodeError, ValueError):
+        return raw.decode("cp1252", "replace")
+
+
+def read_text(body: BinaryIO, declared: str = "", limit: int = MAX_TEXT) -> str:
+    """The text of a file, at most `limit` bytes of it, with newlines alone between lines."""
+    text = decode(body.read(limit), declared)
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
+def squeeze(text: str) -> str:
+    """Text on one line, white space made single."""
+    return " ".join(text.split())
+
+
+def plain(text: str) -> str:
+    """Text without overstriking (as nroff prints bold) and form feeds."""
+    return _BACKSPACE.sub("", text).replace("\f", "\n") if "\b" in text or "\f" in text else text
+
+
+def first_sentence(paragraph: str, limit: int = 300) -> str:
+    """The first sentence of a paragraph, on one line, at most `limit` characters."""
+    start = squeeze(paragraph[: limit * 2])
+    end = _SENTENCE_END.search(start)
+    return start[: end.end() if end else None][:limit]
+
+
+def paragraphs(text: str) -> list[str]:
+    """The paragraphs of a text: what empty lines part."""
+    return [p for p in text.split("\n\n") if not p.isspace() and p]
+
+
+def add_references(found: Found, text: str) -> None:
+    """Add the URLs in a text as url-references, each once."""
+    for url in list(dict.fromkeys(_URL.findall(text)))[:REFERENCES]:
+        found.add("url-references", url.rstrip(".,;:!?)'*_"), 500)
+
+
+def title_line(text: str) -> str:
+    """The first line that is a title rather than ornament or markup, on one line; "" if there is none."""
+    for line in text[:8_192].split("\n"):
+        # Badges, comments, directives and editors' mode lines stand above the titles of many a README.
+        if sum(map(str.isalpha, line)) >= 2 and not line.lstrip().startswith(
+            ("[!", "<!", ".. ", "-*-", "---", "%", "<p", "<div", "<img")
+        ):
+            return squeeze(line.strip(" \t#*=-_~/;%|<>!\"'"))[:200]
+    return ""

@@ -1,0 +1,55 @@
+"""C, C++ and their headers: procedures, includes, types, comments (Essence, seed 003, table 3: C, CHeader).
+
+By regular expressions, each bounded, on text from which comments and strings are gone: the front end of a compiler would
+want the headers.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import BinaryIO
+
+from processors.summarize._base import Facts, Found, Summarizer
+from processors.summarize._source import MAX_SOURCE, add_all, add_comments
+from processors.summarize._text import read_text
+
+_TOKEN = re.compile(r"/\*.*?(?:\*/|\Z)|//[^\n]*(?:\n[ \t]*//[^\n]*)*|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.){1,8}'", re.DOTALL)
+_INCLUDE = re.compile(r"^[ \t]*#[ \t]*(?:include|import)[ \t]*[<\"]([^>\"\n]{1,200})[>\"]", re.MULTILINE)
+_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+([A-Za-z_]\w{1,80})\(", re.MULTILINE)
+_TYPE = re.compile(
+    r"^(?:typedef[ \t]+)?(?:struct|union|enum|class|namespace)[ \t]+(?:class[ \t]+)?([A-Za-z_]\w{1,80})"
+    r"\s*(?:final\b[^;{]{0,80}|:[^;{]{1,200})?\{",
+    re.MULTILINE,
+)
+_TYPEDEF = re.compile(r"^(?:typedef\b[^;{}()]{1,200}?|\})[ \t]*\b([A-Za-z_]\w{1,80})[ \t]*;", re.MULTILINE)
+_HEAD = r"^(?:[A-Za-z_][\w \t*:&<>,~]{0,120}[\s*&:])?([A-Za-z_~][\w:~]{0,80})[ \t]*\([^;{}]{0,500}?\)\s*"
+# A body may follow declarations of parameters: that is how C was written before 1989.
+_PROCEDURE = re.compile(_HEAD + r"(?:const\b\s*|noexcept\b\s*)?(?:[A-Za-z_][\w \t*,\[\]]{0,80};\s*){0,12}\{", re.MULTILINE)
+_PROTOTYPE = re.compile(_HEAD + r"(?:[A-Z_]\w*(?:\([^;{}]{0,100}\))?\s*)?;", re.MULTILINE)
+_NO_PROCEDURE = frozenset(("if", "for", "while", "switch", "return", "else", "do", "sizeof", "defined", "catch", "__attribute__"))
+
+
+def run(facts: Facts, body: BinaryIO, found: Found) -> None:
+    """Add procedures, includes, types, macros (of headers) and comments; description from the first comment that describes."""
+    text = read_text(body, facts.charset, MAX_SOURCE)
+    header = facts.type == "CHeader"
+    add_all(found, "includes", _INCLUDE.findall(text))
+    comments: list[str] = []
+    code = _TOKEN.sub(lambda token: _blank(token[0], comments), text)
+    names = _PROCEDURE.findall(code) + (_PROTOTYPE.findall(code) if header else [])
+    add_all(found, "procedures", (n for n in names if n not in _NO_PROCEDURE))
+    add_all(found, "types", _TYPE.findall(code) + _TYPEDEF.findall(code))
+    if header:
+        add_all(found, "macros", _MACRO.findall(code))
+    add_comments(found, comments)
+
+
+def _blank(token: str, comments: list[str]) -> str:
+    """What stands in the place of a comment or a string; a comment is kept aside."""
+    if token[0] != "/":
+        return '""'
+    comments.append(token)
+    return " "
+
+
+SUMMARIZER = Summarizer(types=("C",), run=run)

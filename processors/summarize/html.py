@@ -1,0 +1,210 @@
+"""HTML: parsed once, by lexbor; title, headings, description, author, language, links with their text, the main text.
+
+Laws:
+- `base href`, and what robots are told in meta (noindex: nothing but the name is kept; nofollow, also on a link: no link),
+  are honoured.
+- At most 8 MB are parsed: 32 MB of tiny tags take more than 1 GiB in any parser.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import BinaryIO
+
+import ada_url
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from processors.summarize._base import Facts, Found, Summarizer
+from processors.summarize._text import decode, squeeze
+
+MAX_HTML = 8_000_000
+REFERENCES = 100
+HEADINGS = 50
+NOWHERE = ("javascript:", "mailto:", "data:", "about:", "tel:")
+MAX_TEXT = 4_096
+"""Bytes of the main text that are kept."""
+
+META = {
+    "description": "description",
+    "og:description": "description",
+    "dc.description": "description",
+    "twitter:description": "description",
+    "keywords": "keywords",
+    "dc.subject": "keywords",
+    "author": "author",
+    "dc.creator": "author",
+    "article:author": "author",
+    "generator": "generator",
+    "og:image": "image",
+    "abstract": "abstract",
+    "dc.title": "dc-title",
+    "og:title": "og-title",
+    "dc.date": "date",
+    "date": "date",
+    "article:published_time": "date",
+    "copyright": "copyright",
+    "dc.rights": "copyright",
+}
+"""Names of meta elements, lower case, and the attribute each becomes; the first found of those for one attribute is kept."""
+
+_CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([A-Za-z0-9_:.-]{2,40})", re.IGNORECASE)
+_WANTED = "title,base[href],meta[content],h1,h2,h3,a[href],area[href],frame[src],iframe[src],html[lang]"
+_NOISE = frozenset(
+    (
+        "script",
+        "style",
+        "noscript",
+        "template",
+        "svg",
+        "nav",
+        "footer",
+        "aside",
+        "form",
+        "select",
+        "iframe",
+        "object",
+        "head",
+        "-comment",
+    )
+)
+"""Elements that hold no text of the page's own."""
+_BLOCKS = frozenset(
+    ("p", "div", "br", "li", "ul", "ol", "dl", "dt", "dd", "h1", "h2", "h3", "h4", "h5", "h6", "pre", "table", "tr", "td", "th",
+     "blockquote", "section", "article", "main", "header", "hr", "center", "address", "caption", "figure", "figcaption", "details",
+     "summary", "title", "body", "fieldset", "legend", "option", "img")
+)  # fmt: skip
+"""Elements that part words; all others stand within a line."""
+
+
+def run(facts: Facts, body: BinaryIO, found: Found) -> None:
+    """Add what a page says of itself, its links, and partial-text."""
+    raw = body.read(MAX_HTML)
+    meta = _CHARSET.search(raw[:2_048])
+    tree = LexborHTMLParser(decode(raw, facts.charset or (meta[1].decode("ascii") if meta else "")))
+    page = _Page(facts, found)
+    for node in tree.css(_WANTED):
+        page.take(node)
+    if page.close() and tree.body is not None:
+        found.add("partial-text", main_text(tree), MAX_TEXT)
+
+
+class _Page:
+    """One page as its elements come by, in order."""
+
+    def __init__(self, facts: Facts, found: Found) -> None:
+        self.found = found
+        self.base = facts.url.partition("#")[0]
+        self.robots: set[str] = set()
+        self.title = ""
+        self.headings: list[str] = []
+        self.links: list[tuple[str, LexborNode]] = []
+        self.meta: dict[str, str] = {}
+
+    def take(self, node: LexborNode) -> None:
+        """See one element."""
+        tag = node.tag or ""
+        if tag in ("a", "area", "frame", "iframe"):
+            self.links.append((node.attrs.get("href" if tag in ("a", "area") else "src") or "", node))
+        elif tag in ("h1", "h2", "h3"):
+            if len(self.headings) < HEADINGS:
+                self.headings.append(squeeze(node.text())[:200])
+        elif tag == "meta":
+            self._meta(node)
+        elif tag == "title":
+            self.title = self.title or squeeze(node.text())
+        elif tag == "base":
+            self.base = resolve(node.attrs.get("href") or "", self.base) or self.base
+        else:
+            self.found.set("language", (node.attrs.get("lang") or "").partition("-")[0].lower()[:8])
+
+    def _meta(self, node: LexborNode) -> None:
+        attributes = node.attributes
+        name = (attributes.get("name") or attributes.get("property") or "").lower()
+        content = attributes.get("content") or ""
+        if name in ("robots", "harvest"):
+            self.robots.update(word.strip().lower() for word in content.split(","))
+        elif name in META:
+            self.meta.setdefault(META[name], content)
+
+    def close(self) -> bool:
+        """Add what was seen; False for a page that is not to be indexed."""
+        if "none" in self.robots:
+            self.robots |= {"noindex", "nofollow"}
+        if "nofollow" not in self.robots:
+            self._links()
+        if "noindex" in self.robots:
+            self.found.attributes.clear()
+            self.found.add("robots", "noindex")
+            return False
+        meta, found = self.meta, self.found
+        heading = next((h for h in self.headings if h), "")
+        found.add("title", self.title or meta.pop("og-title", "") or meta.pop("dc-title", "") or heading, 500)
+        for name, value in meta.items():
+            if name not in ("og-title", "dc-title"):
+                for part in re.split(r"[,;]", value) if name == "keywords" else (value,):
+                    found.add(name, squeeze(part), 1_000)
+        for text in self.headings:
+            found.add("headings", text)
+        return True
+
+    def _links(self) -> None:
+        tried: set[str] = set()
+        seen: set[str] = set()
+        for href, node in self.links:
+            target = href.partition("#")[0]
+            if not target or target in tried:
+                continue
+            tried.add(target)
+            url = resolve(target, self.base)
+            if not url or url in seen or "nofollow" in (node.attrs.get("rel") or "").lower():
+                continue
+            seen.add(url)
+            if len(seen) <= REFERENCES:
+                self.found.add("url-references", url, 500)
+            self.found.link(url, squeeze(node.text()) or node.attrs.get("title") or "")
+
+
+def resolve(href: str, base: str) -> str:
+    """A reference made absolute, without fragment; "" for what leads nowhere (a fragment alone, script, mail)."""
+    href = href.strip().partition("#")[0]
+    if not href or href.lower().startswith(NOWHERE):
+        return ""
+    try:
+        return ada_url.join_url(base, href)
+    except ValueError:
+        return ""
+
+
+def main_text(tree: LexborHTMLParser) -> str:
+    """The first text of a page, a block a line, without navigation, forms and scripts; no more is visited than that takes."""
+    mains = tree.css("main,article")
+    node = mains[0] if len(mains) == 1 else tree.body
+    parts = _parts(node, MAX_TEXT + MAX_TEXT // 4) if node else []
+    lines = (squeeze(line) for line in "".join(parts).replace("\u00ad", "").split("\n"))
+    return "\n".join(line for line in lines if line)
+
+
+def _parts(node: LexborNode, room: int) -> list[str]:
+    """Pieces of text in order, and a newline where a block begins or ends."""
+    parts: list[str] = []
+    # An own stack: depth is the page's to choose. Iterators, because a node may have a million children.
+    stack = [(node.iter(include_text=True), "")]
+    while stack and room > 0:
+        children, end = stack[-1]
+        child = next(children, None)
+        if child is None:
+            parts.append(end)
+            stack.pop()
+        elif child.is_text_node:
+            # White space in the source parts words, but ends no line.
+            parts.append((child.text_content or "")[: 2 * MAX_TEXT].replace("\n", " "))
+            room -= len(parts[-1])
+        elif (tag := child.tag) not in _NOISE:
+            mark = "\n" if tag in _BLOCKS else ""
+            parts.append(mark)
+            room -= 1
+            stack.append((child.iter(include_text=True), mark))
+    return parts
+
+
+SUMMARIZER = Summarizer(types=("HTML",), run=run)

@@ -1,0 +1,145 @@
+r"""Manual pages, -man and -mdoc: name and what it is for, sections, the pages it refers to (Essence, seed 003, table 3, ManPage).
+
+The text is what troff would print, roughly: requests go, the arguments of font macros stay, escapes become characters
+(groff_man(7), mdoc(7), groff_char(7)). A page that is only `.so other` names that page.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+from typing import BinaryIO
+
+from processors.summarize._base import Facts, Found, Summarizer
+from processors.summarize._text import read_text, squeeze
+
+MAX_TEXT = 4_096
+"""Bytes of partial-text."""
+MAX_LINES = 2_000
+MAX_SECTIONS = 200
+
+_SECTION = re.compile(r"^\.[ \t]*S[hH][ \t]+(.*)\n?", re.MULTILINE)
+_SUBSECTION = re.compile(r"^\.[ \t]*S[sS][ \t]+(.*)", re.MULTILINE)
+_TITLE = re.compile(r"^\.[ \t]*(?:TH|Dt)[ \t]+\"?([^\s\"]+)\"?[ \t]+\"?([^\s\"]*)", re.MULTILINE)
+_SOURCE = re.compile(r"\A(?:[.'][ \t]*\\\".*\n|\s)*\.so[ \t]+(\S+)")
+_DEFINES = (".de ", ".de1 ", ".am ", ".ig")
+"""Requests that take in what follows, up to a line with two dots."""
+_REFERENCE = re.compile(r"([A-Za-z0-9_][\w.:+-]{0,60})[ \t]?\(([1-9n][a-z]{0,10})\)")
+_XR = re.compile(r"^\.[ \t]*Xr[ \t]+(\S+)[ \t]+([1-9]\w*)", re.MULTILINE)
+_ESCAPE = re.compile(
+    r"\\(?:f(?:\(..|\[[^\]]*\]|.)|s(?:[+-]?\d|\([+-]?..|\[[^\]]*\])|\*(?:\((..)|\[([^\]]*)\]|(.))|\((..)|\[([^\]]*)\]|"
+    r"[mMFYV](?:\(..|\[[^\]]*\]|.)|[hvwlLNCuDobZXx]'[^']*'|[nkg](?:[+-]?\(..|[+-]?\[[^\]]*\]|.)|\".*|#.*|(.)|$)"
+)
+_CHARACTERS = {
+    "bu": "\u2022", "em": "\u2014", "en": "\u2013", "hy": "-", "co": "\xa9", "rg": "\xae", "tm": "\u2122",
+    "lq": "\u201c", "rq": "\u201d", "oq": "\u2018", "cq": "\u2019", "aq": "'", "dq": '"', "ga": "`", "ha": "^",
+    "ti": "~", "mu": "\xd7", "->": "\u2192", "<-": "\u2190", ">=": "\u2265", "<=": "\u2264", "+-": "\xb1", "R": "\xae",
+    "Tm": "\u2122", 'L"': '"', 'R"': '"', "C`": "", "C'": "", "--": "-", "PI": "\u03c0", "at": "@", "sh": "#",
+    "Do": "$", "rs": "\\", "sl": "/", "ba": "|", "or": "|", "mi": "-", "pl": "+", "eq": "=", "de": "\xb0",
+    "dg": "\u2020", "sc": "\xa7", "Lq": "\u201c", "Rq": "\u201d", "ss": "\xdf", ":a": "\xe4", ":o": "\xf6",
+    ":u": "\xfc", "'e": "\xe9", "`e": "\xe8", "^e": "\xea", "'a": "\xe1", "~n": "\xf1", ",c": "\xe7",
+}  # fmt: skip
+_SINGLE = {"-": "-", "e": "\\", " ": " ", "~": " ", "0": " ", "t": "\t", "'": "'", "`": "`", ".": ".", "\\": "\\"}
+_FONTS = frozenset(("B", "I", "BR", "RB", "BI", "IB", "IR", "RI", "SM", "SB", "R", "CW"))
+_KEPT = "TP IP HP UR MT OP SY Nm Nd Fl Ar Op Pa Cm Ev Va Fa Fn Em Sy Ql Dq Sq Pq It Xr Bq Aq Li Dv Er In Vt Ft Sx"
+_KEEP = frozenset(_KEPT.split())
+"""Macros whose arguments are printed."""
+_MDOC = {"Fl": "-", **dict.fromkeys(_KEEP - {"Fl"}, ""), "Ns": "", "No": "", "Ta": "", "Oo": "", "Oc": "", "Ux": "Unix"}
+_ARGUMENT = re.compile(r"\"((?:[^\"]|\"\")*)\"?|(\S+)")
+
+
+def run(facts: Facts, body: BinaryIO, found: Found) -> None:
+    """Add title, description, section, headings, see-also and partial-text."""
+    text = read_text(body, facts.charset)
+    source = _SOURCE.match(text)
+    if source:
+        found.add("title", facts.name.decode("utf-8", "replace"))
+        found.add("see-also", source[1])
+        return
+    head = _TITLE.search(text)
+    if head:
+        found.add("manual-section", head[2])
+        # Definitions of macros precede the title: half of what pod2man writes.
+        text = text[head.start() :]
+    _sections(text, found, name=_unescape(head[1]) if head else facts.name.decode("utf-8", "replace"))
+
+
+def _sections(text: str, found: Found, name: str) -> None:
+    marks = [*islice(_SECTION.finditer(text), MAX_SECTIONS)]
+    ends = [*(m.start() for m in marks[1:]), len(text)]
+    heads = [squeeze(_unescape(m[1].strip().strip('"'))) for m in marks]
+    sections = {h.upper(): text[m.end() : end] for h, m, end in zip(heads, marks, ends, strict=True)}
+    first = _printed(text[marks[0].end() : ends[0]] if marks else text[:4_000], 500)
+    _name_line(squeeze(first), name, found)
+    for heading in heads:
+        found.add("headings", heading, 200)
+    for heading in _SUBSECTION.findall(text)[:50]:
+        found.add("headings", squeeze(_unescape(heading.strip().strip('"'))), 200)
+    see = next((body for heading, body in sections.items() if heading.startswith("SEE ALSO")), "")
+    for page, section in (*_REFERENCE.findall(_printed(see[:20_000], 8_000)), *_XR.findall(see)):
+        found.add("see-also", f"{page}({section})")
+    authors = next((body for heading, body in sections.items() if heading.startswith("AUTHOR")), "")
+    found.add("author", squeeze(_printed(authors[:4_000], 300)), 300)
+    found.add("partial-text", _printed(text[ends[0] :] if marks else text, MAX_TEXT), MAX_TEXT)
+
+
+def _name_line(line: str, name: str, found: Found) -> None:
+    r"""The NAME section, `names \- what it is for` (man-pages(7)), as title and description."""
+    names, purpose = (*re.split("\\s(?:-{1,3}|\u2014|\u2013)\\s", line, maxsplit=1), "")[:2]
+    found.add("title", f"{names} - {purpose}" if purpose else names or name, 300)
+    found.add("description", purpose, 500)
+
+
+def _printed(text: str, limit: int) -> str:
+    """The first `limit` characters or so of what troff would print of a text, a line an input line."""
+    lines: list[str] = []
+    room = limit
+    defining = False
+    for line in text[: 20 * limit].split("\n")[:MAX_LINES]:
+        if defining or line.startswith(_DEFINES):
+            defining = not line.startswith("..")
+            continue
+        printed = _macro(line) if line[:1] in (".", "'") else line
+        if not printed or printed.isspace():
+            continue
+        printed = _unescape(printed).strip()
+        lines.append(printed)
+        room -= len(printed) + 1
+        if room < 0:
+            break
+    return "\n".join(lines)[:limit]
+
+
+def _macro(line: str) -> str:
+    """What a line of request or macro prints."""
+    name, _, rest = line[1:].strip().partition(" ")
+    if name in _FONTS:
+        arguments = [a or b for a, b in _ARGUMENT.findall(rest)]
+        return ("" if len(name) > 1 and name not in ("SM", "SB", "CW") else " ").join(arguments)
+    if name == "Xr":
+        page, _, section = rest.partition(" ")
+        return f"{page}({section[:1]})"
+    if name == "Nd":
+        return f"- {rest}"
+    if name in ("SH", "SS", "Sh", "Ss"):
+        return rest.strip().strip('"')
+    if name in _KEEP:
+        words = [_MDOC.get(b, b) if b else a for a, b in _ARGUMENT.findall(rest)]
+        return ("-" if name == "Fl" else "") + " ".join(w for w in words if w).replace("- ", "-")
+    return ""
+
+
+def _unescape(text: str) -> str:
+    """Text with the escapes of troff made characters."""
+    return _ESCAPE.sub(_escape, text) if "\\" in text else text
+
+
+def _escape(match: re.Match[str]) -> str:
+    *long, single = match.groups()
+    name = next((g for g in long if g is not None), None)
+    if name is not None:
+        return _CHARACTERS.get(name, "")
+    return _SINGLE.get(single, "") if single else ""
+
+
+SUMMARIZER = Summarizer(types=("ManPage",), run=run)

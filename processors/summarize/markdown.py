@@ -1,0 +1,49 @@
+"""Markdown, reStructuredText and AsciiDoc: title, headings, links, the first lines and sentences of the text."""
+
+from __future__ import annotations
+
+import re
+from typing import BinaryIO
+
+from processors.summarize._base import Facts, Found, Summarizer
+from processors.summarize._source import add_all
+from processors.summarize._text import add_references, read_text, squeeze
+from processors.summarize.rawtext import raw_text
+
+MAX_READ = 131_072
+HEADINGS = 100
+
+_FRONT = re.compile(r"\A---[ \t]*\n(.{0,8000}?)\n(?:---|\.\.\.)[ \t]*\n", re.DOTALL)
+_FIELD = re.compile(r"^(title|author|description|keywords|tags|date|lang)[ \t]*:[ \t]*(.+)$", re.MULTILINE)
+_FENCE = re.compile(r"^(```|~~~).*?^\1[ \t]*$", re.MULTILINE | re.DOTALL)
+_HASHES = re.compile(r"^(?:#{1,4}|={1,4})[ \t]+(.{1,200}?)(?:[ \t]+(?:#+|=+))?[ \t]*$", re.MULTILINE)
+_UNDERLINED = re.compile(r"^(?=[^\n]*\w)([^\s|+][^\n]{1,200})\n([=\-~^\"'`#*+.])\2{2,}[ \t]*$", re.MULTILINE)
+_MARKS = re.compile(r"!?\[([^\]\n]{0,200})\]\([^)\s]{0,500}[^)\n]{0,200}\)|[*_`]{1,3}(?=\S)|(?<=\S)[*_`]{1,3}|:\w+:`([^`]{1,200})`")
+_FIELDS = {"tags": "keywords", "lang": "language"}
+
+
+def run(facts: Facts, body: BinaryIO, found: Found) -> None:
+    """Add title, headings, the fields of a front matter, url-references and partial-text."""
+    text = read_text(body, facts.charset, MAX_READ)
+    front = _FRONT.match(text)
+    if front:
+        for name, value in _FIELD.findall(front[1]):
+            parts = value.strip("[]").split(",") if name in ("keywords", "tags") else [value]
+            add_all(found, _FIELDS.get(name, name), (p.strip().strip("'\"") for p in parts))
+        text = text[front.end() :]
+    prose = _FENCE.sub("", text) if "```" in text or "~~~" in text else text
+    marked = sorted([(m.start(), m[1]) for p in (_HASHES, _UNDERLINED) for m in p.finditer(prose)])[:HEADINGS]
+    headings = [h for h in (bare(h) for _, h in marked) if h]
+    found.set("title", headings[0] if headings else "")
+    for heading in headings:
+        found.add("headings", heading)
+    add_references(found, text)
+    raw_text(text, found)
+
+
+def bare(heading: str) -> str:
+    """A heading without inline marks."""
+    return squeeze(_MARKS.sub(lambda m: m[1] or m[2] or "", heading))
+
+
+SUMMARIZER = Summarizer(types=("Markdown",), run=run)

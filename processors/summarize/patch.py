@@ -1,0 +1,38 @@
+"""Patches: what they are for (the text above: DEP-3, mail, git), the files they change, how much (Essence, seed 003, table 3)."""
+
+from __future__ import annotations
+
+import re
+from typing import BinaryIO
+
+from processors.summarize._base import Facts, Found, Summarizer
+from processors.summarize._source import add_all
+from processors.summarize._text import read_text, squeeze
+
+_START = re.compile(r"^(?:diff |Index: |--- \S|\*\*\* \S)", re.MULTILINE)
+_FILE = re.compile(r"^(?:\+\+\+|\*\*\*|Index:)[ \t]+(?:[ab]/)?([^\s]{1,300})", re.MULTILINE)
+_OLD = re.compile(r"^---[ \t]+(?:[ab]/)?([^\s]{1,300})", re.MULTILINE)
+_SUBJECT = re.compile(r"^(?:#\s*)?(?:Subject|Description):[ \t]*(?:\[[^\]]*\][ \t]*)?(.+(?:\n[ \t]+\S.*)*)", re.MULTILINE)
+_AUTHOR = re.compile(r"^(?:From|Author):[ \t]*(.{3,200}@.{1,100}|[A-Z].{2,200})$", re.MULTILINE)
+_HUNK = re.compile(r"^(?:@@ |\*{15})", re.MULTILINE)
+
+
+def run(facts: Facts, body: BinaryIO, found: Found) -> None:
+    """Add title, author, description, files, hunks, lines added and removed."""
+    text = read_text(body, facts.charset)
+    start = _START.search(text)
+    head = text[: start.start()] if start else text[:4_096]
+    subject = _SUBJECT.search(head)
+    if subject:
+        found.add("title", squeeze(subject[1]), 300)
+    for author in _AUTHOR.findall(head):
+        found.add("author", squeeze(author), 300)
+    found.add("partial-text", head)
+    names = [n for n in (*_FILE.findall(text), *_OLD.findall(text)) if n not in ("/dev/null", "----", "****")]
+    add_all(found, "files", (n for n in names if not re.fullmatch(r"[\d,]+", n)), 300)
+    found.add("hunks", str(len(_HUNK.findall(text))))
+    found.add("lines-added", str(text.count("\n+") - text.count("\n+++ ")))
+    found.add("lines-removed", str(text.count("\n-") - text.count("\n--- ")))
+
+
+SUMMARIZER = Summarizer(types=("Patch",), run=run)

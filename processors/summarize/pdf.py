@@ -1,0 +1,93 @@
+"""PDF: what its information dictionary says, the number of pages, the text of the first ones.
+
+By pdfium, and by pdfminer where pdfium refuses the file. An encrypted document says so and gives no more.
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import re
+from typing import BinaryIO
+
+import pypdfium2 as pdfium  # type: ignore[import-untyped]
+from pypdfium2 import raw
+
+from processors.summarize._base import Facts, Found, Summarizer, SummaryError
+from processors.summarize._text import squeeze
+
+MAX_PDF = 64_000_000
+"""Bytes of a document that are read into memory."""
+PAGES = 5
+"""Pages whose text is read, at most."""
+MAX_TEXT = 8_192
+INFO = {"Title": "title", "Author": "author", "Subject": "description", "Keywords": "keywords", "Creator": "generator"}
+FALLBACK = "pdfminer.high_level"
+
+_UNTITLED = re.compile(
+    r"(?i)untitled|(?:microsoft word|powerpoint presentation)?[ -]*(?:document|presentation)?\d*|.*\.(?:dvi|tex|docx?)"
+)
+
+
+def run(facts: Facts, body: BinaryIO, found: Found) -> None:
+    """Add title, author, description, keywords, pages and partial-text. Raises SummaryError for what is no readable PDF."""
+    data = body.read(MAX_PDF + 1)
+    if len(data) > MAX_PDF:
+        raise SummaryError(f"PDF: more than {MAX_PDF // 1_000_000} MB")
+    try:
+        document = pdfium.PdfDocument(data)
+    except pdfium.PdfiumError as error:
+        if error.err_code == raw.FPDF_ERR_PASSWORD:
+            found.add("encrypted", "a password is needed")
+            return
+        _by_pdfminer(data, found)
+        return
+    try:
+        _by_pdfium(document, found)
+    finally:
+        document.close()
+
+
+def _by_pdfium(document: pdfium.PdfDocument, found: Found) -> None:
+    _add_info(document.get_metadata_dict(skip_empty=True), found)
+    found.add("pages", str(len(document)))
+    texts: list[str] = []
+    for number in range(min(len(document), PAGES)):
+        try:
+            page = document[number].get_textpage()
+            texts.append(page.get_text_range(0, min(page.count_chars(), 2 * MAX_TEXT)))
+        # A page that is broken does not spoil the others.
+        except pdfium.PdfiumError:
+            continue
+        if sum(map(len, texts)) > MAX_TEXT:
+            break
+    _add_text("\n".join(texts), found)
+
+
+def _by_pdfminer(data: bytes, found: Found) -> None:
+    """What pdfminer makes of a document that pdfium refuses. It raises many things; the caller makes SummaryErrors of them."""
+    # What has no header anywhere near its start (ISO 32000-1, annex H.3.4.1) would only cost pdfminer a second.
+    if b"%PDF-" not in data[:1_024]:
+        raise SummaryError("PDF: no header")
+    miner = importlib.import_module(FALLBACK)
+    _add_text(miner.extract_text(io.BytesIO(data), maxpages=PAGES), found)
+    if "partial-text" not in found.attributes:
+        raise SummaryError("PDF: damaged: neither pdfium nor pdfminer reads it")
+
+
+def _add_info(info: dict[str, str], found: Found) -> None:
+    for name, attribute in INFO.items():
+        value = squeeze(info.get(name, ""))
+        if attribute == "title" and _UNTITLED.fullmatch(value):
+            continue
+        for part in re.split(r"[,;]", value) if attribute == "keywords" else (value,):
+            found.add(attribute, part, 1_000)
+
+
+def _add_text(text: str, found: Found) -> None:
+    # pdfium marks the hyphens that end lines with U+FFFE or U+0002; the words that they part are one.
+    whole = re.sub(r"[\ufffe\x02]\s*", "", text.replace("\r\n", "\n"))
+    found.add("partial-text", "\n".join(line.strip() for line in whole.split("\n") if line.strip()), MAX_TEXT)
+
+
+SUMMARIZER = Summarizer(types=("PDF",), run=run, modules=(FALLBACK,))

@@ -1,0 +1,35 @@
+"""Program sources of languages without a summarizer of their own: names that keywords define, modules they ask for, comments."""
+
+from __future__ import annotations
+
+import re
+from typing import BinaryIO
+
+from processors.summarize._base import Facts, Found, Summarizer
+from processors.summarize._source import MAX_SOURCE, add_all, add_comments
+from processors.summarize._text import read_text
+
+_MODIFIES = r"(?:pub|export|default|async|static|public|private|protected|final|abstract|local|unsafe|partial|create)[ \t]+"
+_PREFIX = rf"^[ \t]*(?:{_MODIFIES}|\(){{0,5}}"
+_DEFINES = r"(?:def|fn|func|function|sub|proc|defun|defmacro|procedure|subroutine|define)[ \t]+"
+_FUNCTION = re.compile(
+    _PREFIX + _DEFINES + r"(?:\([^)\n]{0,80}\)[ \t]*)?\(?([A-Za-z_$][\w$:.!?*-]{0,80})", re.MULTILINE | re.IGNORECASE
+)
+_DECLARES = r"(?:class|interface|struct|enum|trait|type|module|impl|package|namespace|table|view|record|object)[ \t]+"
+_TYPE = re.compile(_PREFIX + _DECLARES + r"([A-Za-z_][\w.]{1,80})", re.MULTILINE | re.IGNORECASE)
+_IMPORT = re.compile(
+    r"^[ \t]*(?:import|use|using|require|include|open|from|m4_include)[ \t(\"'<]{1,4}([\w./:@-]{2,120})", re.MULTILINE
+)
+_COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)|(?:^[ \t]*(?:///?|#(?!!)|;+|--|%|\"|!|dnl\b)[^\n]*\n?)+", re.MULTILINE | re.DOTALL)
+
+
+def run(facts: Facts, body: BinaryIO, found: Found) -> None:
+    """Add functions, types, imports, description and comments."""
+    text = read_text(body, facts.charset, MAX_SOURCE)
+    add_all(found, "functions", _FUNCTION.findall(text))
+    add_all(found, "types", _TYPE.findall(text))
+    add_all(found, "imports", _IMPORT.findall(text))
+    add_comments(found, (m[0] for m in _COMMENT.finditer(text)))
+
+
+SUMMARIZER = Summarizer(types=("SourceCode",), run=run)

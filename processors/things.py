@@ -1,0 +1,232 @@
+"""What the walk of `processors/walk.py` carries along: things, their stored bytes, their state, and the listing of a container."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from email.message import Message
+from itertools import islice
+from typing import BinaryIO, NamedTuple, Protocol
+
+import msgspec
+
+from processors import identity
+from processors.recognize import UNRECOGNIZED, Recognized
+from processors.select import Selection
+from processors.summarize import Found
+from processors.unnest import Limits, Member, Reader
+from processors.unnest._streams import CHUNK, Digest, anonymous
+from schemas.codec import decode, encode
+from schemas.records import Record
+
+MAX_CONTENTS = 4_096
+"""Bytes of the names of members that the summary of an archive keeps."""
+MAX_STEP, MAX_PATH = 4_096, 12_000
+"""Bytes of one step of a path (Linux's PATH_MAX), and of a whole one: longer names stand as their digest, since paths are
+keys and URLs, and a sandbox tells its parent which one it works on."""
+MAX_HELD = 500
+"""Records that are held back in memory; further ones lie in an anonymous file."""
+
+
+class EssenceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the owner of a Gatherer decides about essence; in harvest.toml too."""
+
+    gatherer: str
+    """The name that its OIDs are made of (DESIGN "Identity")."""
+    select: Selection = Selection()
+    limits: Limits = Limits()
+    files: bool = False
+    """Give the facts of every file (File records), those that were not selected included."""
+
+
+class Thing(NamedTuple):
+    """An object or a member, as its source or its archive describes it."""
+
+    path: str
+    name: bytes
+    """Last component."""
+    size: int = -1
+    mtime: int = 0
+    """ns since the epoch."""
+    owner: str = ""
+    group: str = ""
+    mode: int = 0
+    stated: str = ""
+    """Content-Type of the source."""
+    depth: int = 0
+    """Containers and encodings that it lies in."""
+
+
+class Stored(Reader, Protocol):
+    """The stored bytes of a thing, with the digest of what was read of them."""
+
+    def digest(self) -> Digest:
+        """The digest of what was read; without SHA-256 where that was not all."""
+        ...
+
+
+class Known:
+    """A body that was digested when it was fetched."""
+
+    def __init__(self, file: BinaryIO, digest: Digest) -> None:
+        self.file = file
+        self._digest = digest
+
+    def read(self, size: int, /) -> bytes:
+        """The next bytes."""
+        return self.file.read(size)
+
+    def digest(self) -> Digest:
+        """The digest of the whole body."""
+        return self._digest
+
+
+class State:
+    """What is known of a thing so far; at the end, what its summary is made of."""
+
+    def __init__(self, rule: str = "") -> None:
+        self.found = Found()
+        self.recognized = Recognized(UNRECOGNIZED, "application/octet-stream", "content")
+        self.rule = rule
+        """The selection rule that drops it."""
+        self.reason = ""
+        """Why it is rejected."""
+        self.detail = ""
+
+
+class Listed:
+    """The listing of a container, as it is walked through."""
+
+    def __init__(self, above: str) -> None:
+        self._above = above
+        self._again: Counter[bytes] = Counter()
+        self._contents: list[str] = []
+        self._room = MAX_CONTENTS
+        self.names: set[bytes] = set()
+        self.dropped: Counter[str] = Counter()
+        """Members that were not selected, by rule."""
+        self._size = 0
+
+    def enter(self, member: Member) -> str:
+        """Note a member that is not a folder, and give its path: a second one of the same name gets ";2"."""
+        # A member without a name must not get the path of its container.
+        base = member.name or b";1"
+        name, times = base, self._again[base]
+        while name in self.names:
+            times = max(times + 1, 2)
+            name = b"%s;%d" % (base, times)
+        if times:
+            self._again[base] = times
+        self.names.add(name)
+        self._size += max(member.size, 0)
+        path = self._step(name)
+        if len(path) < self._room:
+            self._room -= len(path) + 1
+            self._contents.append(path)
+        return f"{self._above}#{path}" if self._above else path
+
+    def _step(self, name: bytes) -> str:
+        path = identity.member_path(name)
+        size = len(path.encode())
+        if size > MAX_STEP or size + len(self._above.encode()) > MAX_PATH:
+            return "~" + hashlib.sha256(name).hexdigest()[:32]
+        return path
+
+    def tell(self, found: Found) -> None:
+        """Add what the summary of the container says of its members."""
+        found.add("member-count", str(len(self.names)))
+        found.add("total-size", str(self._size))
+        found.add("contents", "\n".join(self._contents))
+        for rule, count in sorted(self.dropped.items()):
+            found.add("not-selected", f"{rule} {count}")
+
+
+class Held:
+    """Records that wait for a decision, in groups; their memory is bounded."""
+
+    def __init__(self) -> None:
+        self._groups: list[tuple[bytes, int]] = []
+        self._first: list[Record] = []
+        self._file: BinaryIO | None = None
+
+    def append(self, name: bytes, records: Iterable[Record]) -> None:
+        """Hold back what a member gives."""
+        count = 0
+        try:
+            for record in records:
+                self._keep(record)
+                count += 1
+        finally:
+            self._groups.append((name, count))
+
+    def _keep(self, record: Record) -> None:
+        if len(self._first) < MAX_HELD:
+            self._first.append(record)
+            return
+        self._file = self._file or anonymous()
+        data = encode(record)
+        self._file.write(struct.pack(">I", len(data)) + data)
+
+    def groups(self) -> Iterator[tuple[bytes, list[Record]]]:
+        """What was held back, by member, in order. To be asked once."""
+        records = self._records()
+        for name, count in self._groups:
+            yield name, list(islice(records, count))
+
+    def _records(self) -> Iterator[Record]:
+        yield from self._first
+        if self._file:
+            with self._file as file:
+                file.seek(0)
+                while head := file.read(4):
+                    yield decode(file.read(struct.unpack(">I", head)[0]))
+
+
+def digested(data: bytes) -> Digest:
+    """The digest of bytes that are no content: without SHA-256, so that dedup leaves them alone."""
+    return Digest(len(data), hashlib.md5(data, usedforsecurity=False).hexdigest(), "")
+
+
+def digest_of(file: BinaryIO) -> Digest:
+    """The digest of a file, which is left at its start."""
+    md5, sha256, size = hashlib.md5(usedforsecurity=False), hashlib.sha256(), 0
+    file.seek(0)
+    while data := file.read(CHUNK):
+        md5.update(data)
+        sha256.update(data)
+        size += len(data)
+    file.seek(0)
+    return Digest(size, md5.hexdigest(), sha256.hexdigest())
+
+
+def text(value: bytes) -> str | bytes:
+    """Bytes as text, where they are UTF-8."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value
+
+
+def bounded(value: str, limit: int) -> str:
+    """Text that any record can carry: printable, valid, at most `limit` characters."""
+    return "".join(c if c.isprintable() else " " for c in value[:limit]).encode("utf-8", "replace").decode()
+
+
+def iso(mtime: int) -> str:
+    """A time in ns since the epoch in ISO 8601, UTC, to the second; "" beyond the years that have four digits."""
+    try:
+        return datetime.fromtimestamp(mtime // 1_000_000_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (ValueError, OverflowError, OSError):
+        return ""
+
+
+def charset(stated: str) -> str:
+    """The charset that a Content-Type declares, or ""."""
+    if "charset" not in stated.lower():
+        return ""
+    message = Message()
+    message["content-type"] = stated.replace("\r", " ").replace("\n", " ")
+    return bounded(message.get_content_charset(""), 40)

@@ -1,0 +1,236 @@
+"""URLs as Harvest keeps them, the traps that some of them are, and the addresses that may be dialled.
+
+Strategy: ada-url parses by the WHATWG URL standard, as browsers do, so that `0x7f.1` or a full-width `1` is seen for the
+address that it is before anything looks at it. What the standard leaves open is settled here after RFC 3986, 6.2.2: escapes
+in upper case, unreserved characters unescaped. One parse a URL; nothing here looks anything up.
+
+Laws:
+- canonical(canonical(u)) == canonical(u), and two spellings of one URL have one canonical form.
+- For `file:` URLs the canonical form is what `processors.identity.file_url` writes for the path.
+- guard() decides on the address that will be dialled, never on a name; an address is refused unless it is known to be public.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from urllib.parse import unquote_to_bytes
+
+from ada_url import join_url, normalize_url
+
+from processors.identity import file_url
+
+Network = IPv4Network | IPv6Network
+
+MAX_URL = 2_000
+"""Characters of a canonical http(s) URL (sitemaps.org: below 2,048)."""
+MAX_PATH = 3 * 4_096 + 8
+"""Characters of a canonical `file:` URL: PATH_MAX, each byte escaped. No file of the machine may vanish for its long name."""
+MAX_GIVEN = 16_384
+"""Characters of what is parsed at all: a page may hold megabytes between two quotes."""
+MAX_HOST = 253
+
+MAX_SEGMENTS = 20
+"""Path segments of a web URL (Heritrix, TooManyPathSegmentsDecideRule)."""
+MAX_SAME_SEGMENT = 4
+"""How often one path segment may stand in a URL."""
+MAX_CYCLE = 2
+"""How often a sequence of segments may stand in a row; a third time is a trap (Heritrix, PathologicalPathDecideRule)."""
+MAX_QUERY = 512
+MAX_PARAMETERS = 16
+MAX_SAME_PARAMETER = 6
+
+_UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+_ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})?")
+
+
+def canonical(url: str, base: str = "") -> str | None:
+    """The canonical form of an http, https or `file:` URL, relative to `base` if given; None for any other or a malformed one.
+
+    Fragment, credentials, default port, an empty query and the dots that end a host name are dropped. A page of the web
+    cannot name files of this machine: a `file:` URL with a base that is none is None.
+    """
+    if len(url) > MAX_GIVEN:
+        return None
+    try:
+        href: str = join_url(base, url) if base else normalize_url(url)
+    except ValueError:  # UnicodeEncodeError, for lone surrogates, is one too
+        return None
+    href = href.partition("#")[0]
+    if href.startswith(("https://", "http://")):
+        return _web(href)
+    if href.startswith("file:///") and (not base or base.startswith("file:")):
+        return _file(href)
+    return None
+
+
+def _web(href: str) -> str | None:
+    if href.endswith("?") and href.index("?") == len(href) - 1:
+        href = href[:-1]
+    scheme, _, rest = href.partition("://")
+    authority, _, path = rest.partition("/")
+    if "@" in authority:
+        authority = authority.rpartition("@")[2]
+    if "%" in path:
+        path = _ESCAPE.sub(_escape, path)
+    result = f"{scheme}://{authority}/{path}"
+    if len(authority) > MAX_HOST + 6 or len(result) > MAX_URL:
+        return None
+    host, colon, port = authority.partition(":")
+    if host.endswith("."):
+        # What remains may read as an address (`1.2.3.4..`): it is parsed again.
+        host = host.rstrip(".")
+        return canonical(f"{scheme}://{host}{colon}{port}/{path}") if host else None
+    return result
+
+
+def _escape(found: re.Match[str]) -> str:
+    """One escape as RFC 3986 (6.2.2.1, 6.2.2.2) writes it; a percent sign that begins none becomes one."""
+    digits = found[1]
+    if digits is None:
+        return "%25"
+    code = int(digits, 16)
+    return chr(code) if code in _UNRESERVED else "%" + digits.upper()
+
+
+def _file(href: str) -> str | None:
+    """The canonical form of a local path. A file has no query; an escaped slash or NUL is in no file's name."""
+    path = href[7:].partition("?")[0]
+    lower = path.lower()
+    if "%2f" in lower or "%00" in lower:
+        return None
+    result = file_url(unquote_to_bytes(path))
+    return result if len(result) <= MAX_PATH else None
+
+
+def trap(url: str) -> str:
+    """Why a canonical URL looks like one of endlessly many, or "" if it does not. Files of the machine are no trap."""
+    if url.startswith("file:"):
+        return ""
+    location, mark, query = url.partition("?")
+    if location.count("/") > 4:
+        reason = _path_trap(location.split("/")[3:])
+        if reason:
+            return reason
+    return _query_trap(query) if mark else ""
+
+
+def _path_trap(segments: list[str]) -> str:
+    if len(segments) > MAX_SEGMENTS:
+        return f"trap: more than {MAX_SEGMENTS} path segments"
+    segment, times = Counter(s for s in segments if s).most_common(1)[0] if any(segments) else ("", 0)
+    if times > MAX_SAME_SEGMENT:
+        return f"trap: the path segment {segment[:60]!r} stands {times} times"
+    for length in range(1, len(segments) // (MAX_CYCLE + 1) + 1):
+        run = 0
+        for here, there in zip(segments, segments[length:], strict=False):
+            run = run + 1 if here == there else 0
+            if run == length * MAX_CYCLE:
+                return f"trap: {length} path segment(s) repeated more than {MAX_CYCLE} times in a row"
+    return ""
+
+
+def _query_trap(query: str) -> str:
+    if len(query) > MAX_QUERY:
+        return f"trap: a query of more than {MAX_QUERY} characters"
+    if query.count("?") > 1:
+        return "trap: queries within the query"
+    names = Counter(p.partition("=")[0] for p in re.split("[&;]", query))
+    if names.total() > MAX_PARAMETERS:
+        return f"trap: more than {MAX_PARAMETERS} parameters in the query"
+    name, times = names.most_common(1)[0]
+    return f"trap: the parameter {name[:60]!r} stands {times} times" if times > MAX_SAME_PARAMETER else ""
+
+
+_REFUSED4 = {
+    IPv4Network(network): why
+    for network, why in (
+        ("0.0.0.0/8", "unspecified"),
+        ("10.0.0.0/8", "private"),
+        ("100.64.0.0/10", "private (carrier-grade NAT)"),
+        ("127.0.0.0/8", "loopback"),
+        ("168.63.129.16/32", "the host of a cloud machine"),
+        ("169.254.0.0/16", "link-local"),
+        ("172.16.0.0/12", "private"),
+        ("192.0.0.0/24", "reserved"),
+        ("192.0.2.0/24", "reserved for documentation"),
+        ("192.88.99.0/24", "reserved (6to4 relays)"),
+        ("192.168.0.0/16", "private"),
+        ("198.18.0.0/15", "reserved for benchmarks"),
+        ("198.51.100.0/24", "reserved for documentation"),
+        ("203.0.113.0/24", "reserved for documentation"),
+        ("224.0.0.0/4", "multicast"),
+        ("240.0.0.0/4", "reserved"),
+    )
+}
+"""RFC 6890 and its registry, the parts that no public server has."""
+
+_REFUSED6 = {
+    IPv6Network(network): why
+    for network, why in (
+        ("::/128", "unspecified"),
+        ("::1/128", "loopback"),
+        ("64:ff9b:1::/48", "private (local NAT64)"),
+        ("100::/64", "reserved (discarded)"),
+        ("2001:2::/48", "reserved for benchmarks"),
+        ("2001:10::/28", "reserved"),
+        ("2001:20::/28", "reserved"),
+        ("2001:db8::/32", "reserved for documentation"),
+        ("3fff::/20", "reserved for documentation"),
+        ("fc00::/7", "private"),
+        ("fe80::/10", "link-local"),
+        ("fec0::/10", "private (site-local)"),
+        ("ff00::/8", "multicast"),
+    )
+}
+_UNICAST6 = IPv6Network("2000::/3")
+_NAT64 = IPv6Network("64:ff9b::/96")
+_COMPATIBLE = IPv6Network("::/96")
+_TRANSLATED = IPv6Network("::ffff:0:0:0/96")
+_ISATAP = (0x00005EFE, 0x02005EFE)
+
+
+def guard(address: str, allow: Sequence[Network]) -> str:
+    """Why an address must not be dialled, or "" if it may be: the decision against server-side request forgery.
+
+    `address` is a numeric IPv4 or IPv6 address, as resolved. `allow` lists the networks of local targets that are meant.
+    """
+    try:
+        found = ip_address(address)
+    except ValueError:
+        return f"{address[:60]!r} is not an address"
+    if isinstance(found, IPv6Address):
+        found = found.ipv4_mapped or found
+    if any(found in network for network in allow):
+        return ""
+    why = _refused4(found) if isinstance(found, IPv4Address) else _refused6(found)
+    return f"{address} is {why}" if why else ""
+
+
+def _refused4(address: IPv4Address) -> str:
+    return next((why for network, why in _REFUSED4.items() if address in network), "")
+
+
+def _refused6(address: IPv6Address) -> str:
+    for network, why in _REFUSED6.items():
+        if address in network:
+            return why
+    for inner in _embedded(address):
+        why = _refused4(inner)
+        if why:
+            return f"{why} (it leads to {inner})"
+    if address in _UNICAST6 or address in _NAT64:
+        return ""
+    return "reserved"
+
+
+def _embedded(address: IPv6Address) -> list[IPv4Address]:
+    """The IPv4 addresses that an IPv6 address may lead to (RFC 4291, 6052, 3056, 4380, 5214, 7915)."""
+    found = [a for a in (address.sixtofour, *(address.teredo or ())) if a is not None]
+    number = int(address)
+    isatap = (number >> 32) & 0xFFFFFFFF in _ISATAP
+    if isatap or any(address in network for network in (_NAT64, _COMPATIBLE, _TRANSLATED)):
+        found.append(IPv4Address(number & 0xFFFFFFFF))
+    return found

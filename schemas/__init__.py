@@ -1,0 +1,1 @@
+"""The contract: Avro schemas, records, codecs, ports and the query tree."""

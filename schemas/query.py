@@ -1,0 +1,64 @@
+"""The query tree: one language for all Brokers, whatever engine answers.
+
+The parser and the predicate on a single summary are in `processors/query`, the compilers in `sinks/`; a property test
+says that they agree. Text is compared word by word, case folded (the analysis is `processors/query/words.py`).
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+TEXT_FIELDS = ("title", "description", "abstract", "keywords", "author", "partial-text")
+"""Attributes with an index field of their own; a word without an attribute is looked for in all text."""
+
+EXACT_FIELDS = ("type", "url", "md5", "gatherer", "oid", "object-url", "content-type")
+"""Properties of a summary that are compared whole: `type:HTML` (case folded, as all are), `url:http://…`."""
+
+
+class Node(msgspec.Struct, frozen=True, tag=True):
+    """A node of the tree."""
+
+
+class Every(Node, frozen=True, tag=True):
+    """Matches every summary: the query `*`."""
+
+
+class Word(Node, frozen=True, tag=True):
+    """A word; with an attribute (`title:whale`) only there. In an exact field: the whole value."""
+
+    text: str
+    attribute: str = ""
+
+
+class Phrase(Node, frozen=True, tag=True):
+    """Words in a row within one value of an attribute; without an attribute, of any."""
+
+    text: str
+    attribute: str = ""
+
+
+class Exists(Node, frozen=True, tag=True):
+    """Summaries that have the attribute at all: `author:*`."""
+
+    attribute: str
+
+
+class And(Node, frozen=True, tag=True):
+    """All of them."""
+
+    parts: tuple[Node, ...]
+
+
+class Or(Node, frozen=True, tag=True):
+    """At least one of them."""
+
+    parts: tuple[Node, ...]
+
+
+class Not(Node, frozen=True, tag=True):
+    """None of it."""
+
+    part: Node
+
+
+Query = Node

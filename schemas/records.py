@@ -1,0 +1,330 @@
+"""The records that flow through the topics, one frozen class for each `.avsc` beside this file.
+
+The `.avsc` files are the source of truth; a test holds the two together field by field. Times are ms since the epoch,
+durations of policy (time-to-live, refresh-rate) are seconds, sizes are bytes, digests are lower-case hex.
+Sequences are tuples, so that a record that was decoded equals the record that was encoded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, Literal
+
+import msgspec
+
+Values = tuple[str | bytes, ...]
+"""The values of one attribute, in order: text, or bytes where they are not UTF-8."""
+
+Attributes = Mapping[str, Values]
+
+DEFAULT_TTL = 24 * 7 * 86_400
+"""Time-to-live in s: 24 weeks, the example record of the Harvest report (seed 000, section on SOIF)."""
+DEFAULT_REFRESH = 4 * 7 * 86_400
+"""Refresh-rate in s: 4 weeks (same place), so that several attempts fail before anything expires."""
+
+MAX_REASON = 200
+MAX_DETAIL = 2_000
+MAX_LINKS = 1_000
+MAX_COPIES = 100
+
+CrawlKind = Literal[
+    "unknown", "seeded", "unseeded", "discovered", "resolved", "fetched", "unchanged", "failed", "gone", "refused", "deferred"
+]
+LinkKind = Literal["unknown", "page", "file", "folder", "symlink", "other"]
+Outcome = Literal["fetched", "unchanged", "gone", "expired"]
+RequestKind = Literal["object", "resolve"]
+RemovalReason = Literal["gone", "expired", "member_missing", "filtered"]
+CompleteReason = Literal["whole", "gone", "expired"]
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """What all records share: they are frozen, built by keyword, and name their Avro schema by their class."""
+
+
+class Root(Record, frozen=True, kw_only=True):
+    """A RootNode and its limits (Harvest report, "RootNodes"), carried by every event that it causes."""
+
+    url: str
+    run: str
+    host: str = ""
+    depth: int = 10
+    urls: int = 10_000
+    ttl: int = DEFAULT_TTL
+    refresh: int = DEFAULT_REFRESH
+
+
+class Link(Record, frozen=True, kw_only=True):
+    """A URL found in a page, or a child of a listing with what its listing says of it."""
+
+    url: str
+    kind: LinkKind = "unknown"
+    size: int = -1
+    mtime: int = 0
+    inode: int = 0
+    text: str = ""
+
+
+class Span(Record, frozen=True, kw_only=True):
+    """The slice of a listing that one event covers: URL digests in (low, high]."""
+
+    low: bytes
+    high: bytes
+
+
+class Validators(Record, frozen=True, kw_only=True):
+    """What a conditional request compares (RFC 9110, 8.8), and for files what fstat said."""
+
+    etag: str = ""
+    modified: str = ""
+    md5: str = ""
+    size: int = -1
+    mtime: int = 0
+    inode: int = 0
+
+
+class CrawlEvent(Record, frozen=True, kw_only=True):
+    """What became of a URL, or what was found: the input of the frontier."""
+
+    kind: CrawlKind
+    host: str
+    time: int
+    url: str = ""
+    version: int = 0
+    depth: int = 0
+    root: Root | None = None
+    links: tuple[Link, ...] = ()
+    span: Span | None = None
+    reason: str = ""
+    retryable: bool = False
+    wait: int = 0
+    validators: Validators | None = None
+    listing: bool = False
+    addresses: tuple[str, ...] = ()
+    robots: bytes | None = None
+    rules: str = ""
+
+    def __post_init__(self) -> None:
+        if len(self.links) > MAX_LINKS or len(self.reason) > MAX_REASON:
+            raise ValueError("CrawlEvent: at most 1,000 links and 200 characters of reason")
+
+
+class Tick(Record, frozen=True, kw_only=True):
+    """Time as an event: applied once the stage's inputs are read up to the ends named."""
+
+    time: int
+    ends: Mapping[str, int] = {}
+
+
+class FetchRequest(Record, frozen=True, kw_only=True):
+    """An order to fetch one URL."""
+
+    url: str
+    host: str
+    version: int
+    time: int
+    root: Root
+    depth: int = 0
+    kind: RequestKind = "object"
+    address: str = ""
+    validators: Validators | None = None
+    pause: int = -1
+    rules: str = ""
+
+
+class FetchedObject(Record, frozen=True, kw_only=True):
+    """An object as it was fetched, or what became of it. A body is inline (`body`) or in the blob store (`blob`)."""
+
+    url: str
+    version: int
+    time: int
+    outcome: Outcome
+    root: Root | None = None
+    depth: int = 0
+    reason: str = ""
+    body: bytes | None = None
+    blob: str = ""
+    size: int = 0
+    md5: str = ""
+    sha256: str = ""
+    headers: Mapping[str, str] = {}
+    content_type: str = ""
+    validators: Validators | None = None
+
+
+class Entry(Record, frozen=True, kw_only=True):
+    """An entry of a folder as lstat gave it; the name is bytes as the file system has it."""
+
+    name: bytes
+    kind: LinkKind
+    size: int
+    mtime: int
+    inode: int
+
+
+class Listing(Record, frozen=True, kw_only=True):
+    """The body of a folder's object (content type inode/directory), Avro-encoded: entries sorted by name."""
+
+    entries: tuple[Entry, ...]
+
+
+class File(Record, frozen=True, kw_only=True):
+    """A file that unnesting came upon: facts, whatever becomes of it."""
+
+    object_url: str
+    url: str
+    path: str
+    version: int
+    type: str = ""
+    evidence: str = ""
+    content_type: str = ""
+    owner: str = ""
+    group: str = ""
+    mode: int = 0
+    mtime: int = 0
+    size: int = 0
+    md5: str = ""
+    selected: bool = True
+    reason: str = ""
+
+
+class Summary(Record, frozen=True, kw_only=True):
+    """A content summary (SOIF): an OID belongs to one gatherer and URL."""
+
+    oid: str
+    url: str
+    object_url: str
+    path: str = ""
+    gatherer: str
+    version: int
+    time: int
+    type: str
+    content_type: str = "application/octet-stream"
+    size: int = 0
+    md5: str = ""
+    sha256: str = ""
+    ttl: int = DEFAULT_TTL
+    refresh: int = DEFAULT_REFRESH
+    attempt: str = ""
+    attributes: Attributes = {}
+    annotations: Attributes = {}
+    published: int = 0
+    copy_of: str = ""
+    copies: tuple[str, ...] = ()
+    copies_count: int = 0
+
+    @property
+    def content(self) -> str:
+        """The content digest (MD5, length and SHA-256 in one), or "" where it takes no part in dedup (empty, no digest)."""
+        return f"{self.md5}-{self.size}-{self.sha256}" if self.sha256 and self.size else ""
+
+
+class Removed(Record, frozen=True, kw_only=True):
+    """A removal is a record (law 2)."""
+
+    oid: str
+    url: str
+    object_url: str
+    version: int
+    time: int
+    reason: RemovalReason
+    removed: bool = True
+    published: int = 0
+
+
+class Complete(Record, frozen=True, kw_only=True):
+    """All that an object gives has been given: what this attempt did not give is removed (law 3)."""
+
+    object_url: str
+    version: int
+    time: int
+    attempt: str
+    count: int
+    reason: CompleteReason = "whole"
+
+
+class Partial(Record, frozen=True, kw_only=True):
+    """An object that could be read in part only: nothing is removed for it (law 3)."""
+
+    object_url: str
+    version: int
+    time: int
+    attempt: str
+    count: int
+    reason: str = ""
+
+
+class Annotation(Record, frozen=True, kw_only=True):
+    """Manual attributes of one URL (member path included)."""
+
+    url: str
+    object_url: str
+    time: int
+    attributes: Attributes
+
+
+class Holder(Record, frozen=True, kw_only=True):
+    """A summary of a Broker joined or left the holders of a content."""
+
+    content: str
+    oid: str
+    url: str
+    member: bool
+    version: int
+    joined: bool
+
+
+class Role(Record, frozen=True, kw_only=True):
+    """dedup's answer: what a summary is among the holders of its content."""
+
+    oid: str
+    version: int
+    copy_of: str = ""
+    copies: tuple[str, ...] = ()
+    count: int = 0
+
+
+class Rejected(Record, frozen=True, kw_only=True):
+    """A dead letter: what could not be processed, why, and what it takes to try again."""
+
+    stage: str
+    reason: str
+    time: int
+    url: str = ""
+    path: str = ""
+    version: int = 0
+    detail: str = ""
+    topic: str = ""
+    partition: int = -1
+    offset: int = -1
+    key: bytes | None = None
+    value: bytes | None = None
+
+    BOUNDS: ClassVar[Mapping[str, int]] = {"reason": MAX_REASON, "detail": MAX_DETAIL}
+
+    def __post_init__(self) -> None:
+        for name, bound in self.BOUNDS.items():
+            if len(getattr(self, name)) > bound:
+                raise ValueError(f"Rejected.{name}: at most {bound} characters")
+
+
+RECORDS: tuple[type[Record], ...] = (
+    Root,
+    Link,
+    Span,
+    Validators,
+    CrawlEvent,
+    Tick,
+    FetchRequest,
+    FetchedObject,
+    Entry,
+    Listing,
+    File,
+    Summary,
+    Removed,
+    Complete,
+    Partial,
+    Annotation,
+    Holder,
+    Role,
+    Rejected,
+)

@@ -1,0 +1,84 @@
+"""SOIF written in its canonical form: `@TYPE { URL`, one line; an attribute each with its size; `}` on a line of its own.
+
+Laws: what is written can be read, by `Parser` under the same limits, as exactly the templates given; a template that SOIF
+cannot say, or that is beyond the limits, raises ValueError before any of its bytes is given. Neighbours in the same
+collection share it: a collection is opened where the first of them comes and closed behind the last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from schemas.soif_syntax import BLANK, DEFAULT_LIMITS, Attribute, Limits, Template, grammar, shown
+
+
+class Writer:
+    """Templates to bytes, one after another; it remembers which collections are open."""
+
+    def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
+        self._limits = limits
+        self._within: tuple[str, ...] = ()
+
+    def write(self, template: Template) -> bytes:
+        """A template, behind the ends and starts of collections that its place asks for. Raises ValueError."""
+        body = _body(template, self._limits)
+        if len(template.within) > self._limits.depth:
+            raise ValueError(f"SOIF: collections more than {self._limits.depth} deep")
+        shared = 0
+        for old, new in zip(self._within, template.within, strict=False):
+            if old != new:
+                break
+            shared += 1
+        opened = b"".join(_header(kind, "", self._limits) for kind in template.within[shared:])
+        closed = b"}\n" * (len(self._within) - shared)
+        self._within = template.within
+        return closed + opened + body
+
+    def close(self) -> bytes:
+        """The ends of the collections that are open."""
+        closed = b"}\n" * len(self._within)
+        self._within = ()
+        return closed
+
+
+def dumps(templates: Iterable[Template], limits: Limits = DEFAULT_LIMITS) -> bytes:
+    """Templates as SOIF. Raises ValueError for what SOIF cannot say, or the limits forbid."""
+    writer = Writer(limits)
+    return b"".join([*map(writer.write, templates), writer.close()])
+
+
+def nest(name: str, templates: Iterable[Template]) -> Attribute:
+    """An attribute whose value is SOIF itself: nested detail, which `nested` gives back. Raises ValueError."""
+    return Attribute(name, dumps(templates))
+
+
+def _body(template: Template, limits: Limits) -> bytes:
+    if len(template.attributes) > limits.attributes:
+        raise ValueError(f"SOIF: more than {limits.attributes} attributes")
+    parts = [_header(template.type, template.url, limits)]
+    for name, value in template.attributes:
+        if len(value) > limits.value:
+            raise ValueError(f"SOIF: {shown(name)} has more than {limits.value} bytes")
+        parts += (_attribute(name, len(value), limits), value, b"\n")
+    parts.append(b"}\n")
+    if sum(len(name.encode()) + len(value) for name, value in template.attributes) > limits.template:
+        raise ValueError(f"SOIF: a template of more than {limits.template} bytes")
+    return b"".join(parts)
+
+
+def _header(kind: str, url: str, limits: Limits) -> bytes:
+    raw = url.encode()
+    line = b"@%b {%b\n" % (kind.encode(), b" " + raw if raw else b"")
+    found = grammar(limits).header.match(bytearray(line), 0)
+    # A brace alone would be read as the end of the template, and blanks at the ends of a URL as no part of it.
+    if not found or found.end() != len(line) or raw.strip(BLANK) != raw or raw == b"}":
+        raise ValueError(f"SOIF cannot say this type or URL: {shown(kind)}, {shown(url)}")
+    return line
+
+
+def _attribute(name: str, size: int, limits: Limits) -> bytes:
+    line = b"%b{%d}:\t" % (name.encode(), size)
+    found = grammar(limits).attribute.match(bytearray(line), 0)
+    if not found or found.end() != len(line):
+        raise ValueError(f"SOIF cannot say this name: {shown(name)}")
+    return line

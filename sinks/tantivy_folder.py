@@ -1,0 +1,60 @@
+"""The folder of a tantivy index: opened, or found to be missing or damaged."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from tantivy import Index, Schema
+
+META = "meta.json"
+"""The file that a commit puts in place last, by rename: without it there is no index."""
+
+
+class IndexDamaged(RuntimeError):  # noqa: N818 - it names a state of the folder, as FileNotFoundError does
+    """The folder holds no index that this version can read: remove it, and apply the Broker's topic from its beginning."""
+
+
+class IndexMissing(FileNotFoundError):  # noqa: N818 - it names a state of the folder, as FileNotFoundError does
+    """There is no index in the folder yet."""
+
+
+class IndexBusy(OSError):  # noqa: N818 - it names a state of the folder, as FileNotFoundError does
+    """Another process writes this index."""
+
+
+@contextlib.contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Whatever the engine meets while it reads the folder becomes IndexDamaged, or PermissionError where that is what it met."""
+    try:
+        yield
+    except ValueError as error:
+        if "Permission denied" in str(error) or "Read-only file system" in str(error):
+            raise PermissionError(f"the index cannot be read: {path}: {error}"[:300]) from error
+        raise IndexDamaged(f"the index cannot be read: {path}: {error}"[:300]) from error
+    except BaseException as error:
+        # A panic of the engine is no Exception to Python: raised where bytes are not what their length or check said.
+        if type(error).__name__ == "PanicException":
+            raise IndexDamaged(f"the index cannot be read: {path}: {error}"[:300]) from error
+        raise
+
+
+def open_folder(path: Path, schema: Schema, writable: bool) -> Index:
+    """The index in a folder; a new one where there is none and it is `writable`.
+
+    Raises IndexDamaged (also for an index with other fields), IndexMissing, OSError.
+    """
+    if not (path / META).exists():
+        # Files that begin with a dot are locks and the engine's own list: what is there before the first commit.
+        if path.is_dir() and any(not entry.name.startswith(".") for entry in path.iterdir()):
+            raise IndexDamaged(f"the folder holds files, but no index: {path}")
+        if not writable:
+            raise IndexMissing(f"there is no index yet: {path}")
+        path.mkdir(parents=True, exist_ok=True)
+    with reading(path):
+        index = Index(schema, path=str(path), reuse=True)
+        # Reloaded by hand, after each commit or before each search: a watching thread would see it half a second late.
+        index.config_reader("manual")
+        index.reload()
+        return index

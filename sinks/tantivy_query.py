@@ -1,0 +1,95 @@
+"""The query tree as tantivy's own query.
+
+Laws:
+- It matches what `processors.query.predicate` matches (a property test says so).
+- A word or phrase scores by BM25 in each field that it may stand in; the best field counts, the others a tenth. Title,
+  keywords, abstract and description weigh above the rest (Nebula's domain-specific ranking, seed 000).
+- Conditions (exact fields, `attribute:*`, NOT, `*`) choose and do not score.
+"""
+
+from __future__ import annotations
+
+from tantivy import Occur, Schema
+from tantivy import Query as Engine
+
+from processors.query.words import attribute as known
+from processors.query.words import exact, words
+from schemas.query import EXACT_FIELDS, TEXT_FIELDS, And, Every, Exists, Not, Or, Phrase, Query, Word
+from sinks.tantivy_schema import HIDDEN, term
+
+WEIGHTS = {
+    "title": 6.0,
+    "keywords": 3.0,
+    "abstract": 2.5,
+    "description": 2.5,
+    "author": 1.5,
+    "partial-text": 1.0,
+    "rest": 1.0,
+}
+"""How much a hit in each field counts."""
+OTHER_FIELDS_SHARE = 0.1
+
+
+class Compiler:
+    """Compiles trees for one schema."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+        hidden = Engine.term_query(schema, "role", HIDDEN, index_option="basic")
+        self.every = Engine.const_score_query(
+            Engine.boolean_query([(Occur.Must, Engine.all_query()), (Occur.MustNot, hidden)]), 0.0
+        )
+
+    def compile(self, query: Query) -> Engine:
+        """A tree as tantivy's query; summaries only, copies included."""
+        match query:
+            case And(parts):
+                return self._all(parts)
+            case Or(parts):
+                return Engine.boolean_query([(Occur.Should, self.compile(part)) for part in parts])
+            case Not(part):
+                return Engine.boolean_query([(Occur.Must, self.every), (Occur.MustNot, self.compile(part))])
+            case Exists(attribute):
+                return self._condition("has", term(known(attribute)))
+            case Word(text, attribute) | Phrase(text, attribute):
+                return self._text(text, known(attribute))
+            case Every():
+                return self.every
+        raise TypeError(f"no node of a query: {type(query).__name__}")
+
+    def _all(self, parts: tuple[Query, ...]) -> Engine:
+        denied = [(Occur.MustNot, self.compile(part.part)) for part in parts if isinstance(part, Not)]
+        asked = [(Occur.Must, self.compile(part)) for part in parts if not isinstance(part, Not)]
+        return Engine.boolean_query([*(asked or [(Occur.Must, self.every)]), *denied])
+
+    def _condition(self, field: str, value: str) -> Engine:
+        return Engine.const_score_query(Engine.term_query(self.schema, field, value, index_option="basic"), 0.0)
+
+    def _text(self, text: str, name: str) -> Engine:
+        if name in EXACT_FIELDS:
+            value = exact(text)
+            return self._condition("exact", f"{name}={value}") if value else Engine.empty_query()
+        found = words(text)
+        if not found:
+            return Engine.empty_query()
+        if not name:
+            fields = [Engine.boost_query(self._run(field, found), weight) for field, weight in WEIGHTS.items()]
+            return Engine.disjunction_max_query(fields, OTHER_FIELDS_SHARE)
+        if name in TEXT_FIELDS:
+            return self._run(name, found)
+        return self._run("attributes", [term(name) + word for word in found])
+
+    def _run(self, field: str, found: list[str]) -> Engine:
+        if len(found) == 1:
+            return Engine.term_query(self.schema, field, found[0], index_option="freq")
+        return Engine.phrase_query(self.schema, field, list(found))
+
+
+def scores(query: Query) -> bool:
+    """Whether a query tells summaries apart by score, or only chooses them."""
+    match query:
+        case And(parts) | Or(parts):
+            return any(map(scores, parts))
+        case Word(_, attribute) | Phrase(_, attribute):
+            return known(attribute) not in EXACT_FIELDS
+    return False

@@ -1,0 +1,164 @@
+"""Essence alone: files through the sandboxed children, their summaries on standard output in the order of the files.
+
+Selection over the listing of a folder, and reading, are those of `gather`; a file that is named is selected by that. A member
+that brings its child down is skipped, as the runner does it, and its summary says why.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import sys
+from collections import deque
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from processors.identity import file_path, file_url, frontier_key
+from processors.select import select
+from schemas.codec import decode, encode
+from schemas.jsonform import line
+from schemas.records import MAX_REASON, FetchedObject, FetchRequest, Record, Rejected, Root, Summary
+from schemas.soif import dumps
+from schemas.soif_summary import to_template
+from streams.cli.common import Failure, note, printable, put
+from streams.cli.rootnames import root_of
+from streams.cli.wiring import essence_settings
+from streams.embedded.clock import now_ms
+from streams.essence_job import END, Chunk, Job, pack, unpack
+from streams.fetch import fetch_local
+from streams.sandbox.pool import Pool
+from streams.sandbox.values import Done, Failed, Limits, Lost
+from streams.settings import Settings
+
+PIECE = 1 << 20
+TRIES = 64
+"""Members of one object that are skipped one by one; then the whole object is."""
+
+
+class Passing:
+    """In place of a blob store: a body is hashed, and stays where it is."""
+
+    def put(self, body: BinaryIO) -> tuple[str, str, int]:
+        """As `Blobs.put`."""
+        sha256, md5, length = hashlib.sha256(), hashlib.md5(usedforsecurity=False), 0
+        while piece := body.read(PIECE):
+            sha256.update(piece)
+            md5.update(piece)
+            length += len(piece)
+        return sha256.hexdigest(), md5.hexdigest(), length
+
+    def open(self, digest: str) -> BinaryIO:
+        """Nothing is here. Raises FileNotFoundError."""
+        raise FileNotFoundError(digest)
+
+
+class Alone:
+    """One call of `harvest summarize`."""
+
+    def __init__(self, settings: Settings, *, json: bool) -> None:
+        self._settings = settings
+        self._essence = essence_settings(settings, settings.gatherer)
+        self._packed = msgspec.msgpack.encode(self._essence)
+        self._json = json
+        self._whole = True
+
+    def run(self, paths: Sequence[Path]) -> bool:
+        """Summarize; says whether every file could be read."""
+        roots = []
+        for path in paths:
+            try:
+                roots.append(root_of(str(path), self._settings, None, None))
+            except Failure as failure:
+                self._missed(str(failure))
+        if roots:
+            asyncio.run(self._run(roots))
+        return self._whole
+
+    def _missed(self, text: str) -> None:
+        note(printable(text))
+        self._whole = False
+
+    async def _run(self, roots: list[Root]) -> None:
+        limits = msgspec.convert(self._settings.sandbox.model_dump(), Limits)
+        children = self._settings.children
+        async with Pool("streams.essence_job:work", children, limits, "streams.essence_job:preload") as pool:
+            waiting: deque[asyncio.Task[list[Record]]] = deque()
+            for root in roots:
+                for url in self._files(root.url):
+                    waiting.append(asyncio.create_task(self._one(pool, root, url)))
+                    if len(waiting) > children * 2:
+                        self._give(await waiting.popleft())
+            while waiting:
+                self._give(await waiting.popleft())
+
+    def _files(self, url: str) -> Iterator[str]:
+        """The files of a root that are selected, in order of name, folder by folder."""
+        if not url.endswith("/"):
+            yield url
+            return
+        folder = file_path(url)
+        try:
+            with os.scandir(folder) as found:
+                listing = sorted((e.name, e.is_dir(follow_symlinks=False)) for e in found if _plain(e))
+        except OSError as error:
+            self._missed(f"{os.fsdecode(folder)}: {error.strerror}")
+            return
+        dropped = select(listing, self._essence.select)
+        for name, is_folder in listing:
+            if name not in dropped:
+                yield from self._files(file_url(folder + name, folder=is_folder))
+
+    async def _one(self, pool: Pool, root: Root, url: str) -> list[Record]:
+        """What one file gives."""
+        obj = await asyncio.to_thread(self._read, root, url)
+        if obj is None:
+            return []
+        skip: dict[str, str] = {}
+        reason = ""
+        # One more for the object itself, and one for a child that was lost.
+        for _ in range(TRIES + 2):
+            frames: list[bytes] = []
+            request = pack(Chunk(self._packed, 1, (Job(encode(obj), skip),)))
+            body = open(file_path(url), "rb") if obj.blob else None  # noqa: ASYNC230, SIM115 - local, and closed below
+            try:
+                outcome = await pool.run(request, body.fileno() if body else None, frames.append)
+            finally:
+                if body:
+                    body.close()
+            if isinstance(outcome, Done):
+                return [decode(unpack(frame).value) for frame in frames if frame != END]
+            if isinstance(outcome, Failed):
+                note(f"{url}: {outcome.traceback}")
+            culprit = "" if isinstance(outcome, Lost) or len(skip) >= TRIES else outcome.culprit
+            reason = outcome.reason[:MAX_REASON]
+            skip[culprit if culprit not in skip else ""] = reason
+        self._missed(f"{url}: {reason}")
+        return []
+
+    def _read(self, root: Root, url: str) -> FetchedObject | None:
+        now = now_ms()
+        request = FetchRequest(url=url, host=frontier_key(url), version=now, time=now, root=root)
+        answers = fetch_local(request, Passing(), now, self._settings.fetch.max_file)
+        obj = next((a for a in answers if isinstance(a, FetchedObject) and a.outcome == "fetched"), None)
+        if obj is None:
+            reason = next((str(reason) for a in answers if (reason := getattr(a, "reason", ""))), "cannot be read")
+            self._missed(f"{url}: {reason}")
+        return obj
+
+    def _give(self, records: list[Record]) -> None:
+        for record in records:
+            if isinstance(record, Rejected):
+                note(printable(f"{record.url}{'#' * bool(record.path)}{record.path}: {record.reason}"))
+            elif isinstance(record, Summary) and self._json:
+                put(line({"url": record.url, "type": record.type, "attributes": dict(record.attributes)}))
+            elif isinstance(record, Summary):
+                sys.stdout.buffer.write(dumps([to_template(record)]))
+
+
+def _plain(entry: os.DirEntry[bytes]) -> bool:
+    """Whether an entry is a file, a folder or a link, as `gather` takes them."""
+    return entry.is_symlink() or entry.is_dir(follow_symlinks=False) or entry.is_file(follow_symlinks=False)

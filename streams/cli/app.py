@@ -1,0 +1,81 @@
+"""`harvest`: the application. Each command imports what it needs when it is called, so that `--help` answers at once.
+
+Exit codes: 0 done, 1 failed, 2 used wrongly, 130 interrupted. Standard output is data; everything else goes to standard error.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from streams.cli.asking import annotate, search, show
+from streams.cli.common import explained, note
+from streams.cli.describing import describe
+from streams.cli.doctor import doctor
+from streams.cli.driving import gather, run
+from streams.cli.indexing import app as index
+from streams.cli.rejections import app as rejected
+from streams.cli.rooting import app as roots
+from streams.cli.soif import app as soif
+from streams.cli.summarizing import summarize
+from streams.cli.topics import app as topics
+from streams.cli.topics import cat
+from streams.cli.why import why
+
+
+class Harvest(TyperGroup):
+    """Commands whose mistakes are one line each, and which a closed pipe ends quietly."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            _silence()
+            raise typer.Exit(1) from None
+        except KeyboardInterrupt:
+            raise typer.Exit(130) from None
+        except Exception as error:
+            mistake = explained(error)
+            if mistake is None:
+                raise
+            _silence_if_full(error)
+            note(mistake[0])
+            raise typer.Exit(mistake[1]) from None
+        return result
+
+
+def _silence() -> None:
+    """Whoever read has enough: what is still buffered would fail once more when Python ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _silence_if_full(error: BaseException) -> None:
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _silence()
+
+
+app = typer.Typer(
+    cls=Harvest,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Discover information: gather, unnest, summarize, index and search files, archives and pages.",
+)
+for command in (gather, search, show, summarize, annotate, run, cat, why, doctor, describe):
+    app.command()(command)
+for name, commands in (("roots", roots), ("topics", topics), ("index", index), ("rejected", rejected), ("soif", soif)):
+    app.add_typer(commands, name=name)
+
+
+def main() -> None:
+    """The program. Leaves by SystemExit."""
+    app()

@@ -1,0 +1,94 @@
+"""What the commands share: options, settings, the data folder, output, and mistakes of the user's in one line."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from streams.settings import Settings
+    from streams.store import Store
+
+Data = Annotated[Path | None, typer.Option("--data", metavar="DIR", help="The data folder [default: ./harvest-data].")]
+Config = Annotated[
+    Path | None, typer.Option("--config", metavar="FILE", help="Settings [default: ./harvest.toml, if it is there].")
+]
+Json = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
+
+
+class Failure(Exception):  # noqa: N818 - named as the user meets it
+    """What was asked for cannot be done; the message says why in one line. `code`: what the program ends with."""
+
+    def __init__(self, message: str, code: int = 1) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def settings(config: Path | None, **flags: Any) -> Settings:
+    """The settings in force; a flag's name has `__` for each point (`fetch__pause`). Raises SettingsError."""
+    from streams.settings import load
+
+    return load({name.replace("__", "."): value for name, value in flags.items()}, config)
+
+
+@contextmanager
+def reading(found: Settings) -> Iterator[Store]:
+    """The store of the data folder, to read. Raises StoreError where there is none."""
+    from streams.store import Store
+
+    with Store(found.data, readonly=True) as store:
+        yield store
+
+
+@contextmanager
+def appending(found: Settings) -> Iterator[Store]:
+    """The store of the data folder, to append to beside a runner, made if need be."""
+    from streams.store import Store
+    from streams.topology import topology
+
+    with Store(found.data, {topic.name: found.partitions for topic in topology().topics}) as store:
+        yield store
+
+
+def put(text: str) -> None:
+    """One line on standard output. Names of files may hold bytes that are no text: they go out as they came."""
+    sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape") + b"\n")
+
+
+def note(text: str) -> None:
+    """One line on standard error."""
+    typer.echo(f"harvest: {text}", err=True)
+
+
+def printable(text: str) -> str:
+    """Text of a stranger's as a terminal may be given it: no control characters."""
+    return "".join(c if c.isprintable() else " " for c in text)
+
+
+def explained(error: BaseException) -> tuple[str, int] | None:
+    """The line and the exit code of what is no bug of ours; None for what is."""
+    if isinstance(error, Failure):
+        return str(error), error.code
+    if isinstance(error, OSError):
+        what = error.strerror or str(error)
+        return (f"{error.filename}: {what}" if error.filename else what), 1
+    modules = {
+        "streams.settings": ("SettingsError", 2),
+        "streams.store.errors": ("StoreError", 1),
+        "processors.query.parser": ("QueryError", 2),
+        "sinks.tantivy_folder": ("IndexDamaged", 1),
+        "streams.sandbox.values": ("SandboxError", 1),
+    }
+    for module, (name, code) in modules.items():
+        # What was never imported was never raised: importing it here would make every mistake slow.
+        kind = getattr(sys.modules.get(module), name, None)
+        if kind is not None and isinstance(error, kind):
+            lines = str(error).strip().splitlines() or [name]
+            # What the sandbox says may be the traceback of a child: its last line tells most.
+            return lines[-1 if name == "SandboxError" else 0], code
+    return None

@@ -1,0 +1,106 @@
+"""`harvest doctor`: what works on this machine, and which safety layers are active."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import typer
+
+from streams.cli.common import Config, Data, Json, explained, put, settings
+
+ROOM = 1 << 30
+"""Free bytes below which the disk is said to be nearly full."""
+
+
+class Check(NamedTuple):
+    """One thing that was looked at."""
+
+    check: str
+    ok: bool
+    detail: str
+
+
+def doctor(data: Data = None, json: Json = False, config: Config = None) -> None:
+    """Check this machine, its safety layers and the data folder; exit code 1 if anything is not as it should be."""
+    folder = settings(config, data=data).data
+    from schemas.jsonform import line
+
+    wrong = False
+    for check in _checks(folder):
+        wrong = wrong or not check.ok
+        put(line(check._asdict()) if json else f"{'ok' if check.ok else 'NOT OK':<7} {check.check}: {check.detail}")
+        sys.stdout.flush()
+    if wrong:
+        raise typer.Exit(1)
+
+
+def _checks(folder: Path) -> Iterator[Check]:
+    yield Check("python", sys.version_info >= (3, 11), sys.version.split()[0])
+    for name, look in (("libmagic", _magic), ("sqlite", _sqlite), ("index engine", _tantivy)):
+        yield _tried(name, look)
+    yield from _layers()
+    yield _tried("data folder", lambda: _folder(folder))
+    yield _room(folder)
+
+
+def _tried(name: str, look: Callable[[], str]) -> Check:
+    try:
+        return Check(name, True, look())
+    except Exception as error:  # noqa: BLE001 - whatever does not work is what is asked for
+        mistake = explained(error)
+        return Check(name, False, mistake[0] if mistake else f"{type(error).__name__}: {error}"[:200])
+
+
+def _magic() -> str:
+    import magic
+
+    found = magic.from_buffer(b"%PDF-1.4\n", mime=True)
+    return f"version {magic.version()}, knows a PDF: {found}"  # type: ignore[no-untyped-call]
+
+
+def _sqlite() -> str:
+    import apsw
+
+    return f"version {apsw.sqlite_lib_version()}"
+
+
+def _tantivy() -> str:
+    from importlib.metadata import version
+
+    from sinks import tantivy_index
+
+    return f"{tantivy_index.TantivyIndex.__name__} on tantivy {version('tantivy')}"
+
+
+def _layers() -> Iterator[Check]:
+    from streams.sandbox.plain import layers
+
+    try:
+        for layer in layers():
+            yield Check(f"sandbox: {layer.name}", layer.active, layer.detail)
+    except Exception as error:  # noqa: BLE001 - whatever does not work is what is asked for
+        yield Check("sandbox", False, f"no child can be made: {type(error).__name__}: {error}"[:200])
+
+
+def _folder(folder: Path) -> str:
+    from streams.folder import gatherer, index_folder
+    from streams.store import Store
+    from streams.store.schema import FILE
+
+    if not (folder / FILE).is_file():
+        return f"{folder}: none yet"
+    with Store(folder, readonly=True) as store:
+        size = (folder / FILE).stat().st_size
+        indexed = "indexed" if index_folder(folder).is_dir() else "no index yet"
+        return f"{folder}: gatherer {gatherer(store) or '-'}, store of {size:,} bytes, {indexed}"
+
+
+def _room(folder: Path) -> Check:
+    import shutil
+
+    place = next(p for p in (folder.absolute(), *folder.absolute().parents) if p.exists())
+    free = shutil.disk_usage(place).free
+    return Check("disk space", free >= ROOM, f"{free:,} bytes free at {place}")

@@ -1,0 +1,56 @@
+"""`harvest gather` and `harvest run`: the commands that run the pipeline."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from streams.cli.common import Config, Data, settings
+
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
+Allow = Annotated[list[str] | None, typer.Option("--allow", metavar="CIDR", help="A network of local targets that may be dialled.")]
+Gatherer = Annotated[str | None, typer.Option("--gatherer", metavar="NAME", help="The name that OIDs are made of.")]
+Partitions = Annotated[int | None, typer.Option("--partitions", metavar="N", help="Partitions of a new data folder.")]
+Pause = Annotated[float | None, typer.Option("--pause", metavar="S", help="Seconds between two requests to one server.")]
+
+
+def gather(
+    roots: Annotated[list[str] | None, typer.Argument(metavar="ROOT...", help="Paths, or file:, http: or https: URLs.")] = None,
+    data: Data = None,
+    depth: Annotated[int | None, typer.Option("--depth", metavar="N", min=-1, help="Links from a root at most.")] = None,
+    max_urls: Annotated[int | None, typer.Option("--max-urls", metavar="N", min=0, help="URLs of each root at most.")] = None,
+    pause: Pause = None,
+    allow: Allow = None,
+    gatherer: Gatherer = None,
+    partitions: Partitions = None,
+    quiet: Quiet = False,
+    json: Annotated[bool, typer.Option("--json", help="The closing table as one JSON object on standard output.")] = False,
+    config: Config = None,
+) -> None:
+    """Gather roots: fetch, unnest, summarize, catalogue, remove duplicates, index.
+
+    Run again, it visits them anew: what is unchanged costs little. Without a ROOT, all roots of the data folder are visited.
+    """
+    found = settings(config, data=data, fetch__pause=pause, fetch__allow=allow or None, gatherer=gatherer, partitions=partitions)
+    from streams.cli.gathering import Gathering
+
+    code = Gathering(found, quiet=quiet, json=json).gather(roots or [], depth, max_urls)
+    if code:
+        raise typer.Exit(code)
+
+
+def run(
+    data: Data = None,
+    pause: Pause = None,
+    allow: Allow = None,
+    gatherer: Gatherer = None,
+    partitions: Partitions = None,
+    quiet: Quiet = False,
+    config: Config = None,
+) -> None:
+    """Run the pipeline as a service: refresh what is due, expire, index; until it is stopped."""
+    found = settings(config, data=data, fetch__pause=pause, fetch__allow=allow or None, gatherer=gatherer, partitions=partitions)
+    from streams.cli.gathering import Gathering
+
+    Gathering(found, quiet=quiet, json=False).serve()

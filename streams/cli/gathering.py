@@ -1,0 +1,158 @@
+"""The embedded runner under the command line: signals, progress, the closing table, what became of each root."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from typing import Self
+
+import msgspec
+
+from schemas.jsonform import line
+from schemas.records import Root
+from streams.cli.closing import Closing, closing
+from streams.cli.common import Failure, note, put
+from streams.cli.progress import Progress, progress
+from streams.cli.rootnames import root_of
+from streams.cli.wiring import embedded_settings
+from streams.embedded import Embedded, runs, upkeep
+from streams.embedded.outcomes import failures
+from streams.settings import Settings
+from streams.store import LockedError, Store
+from streams.store.schema import FILE
+
+INTERRUPTED = 130
+
+
+class Stop:
+    """The first signal asks the runner to stop, the second kills the process."""
+
+    def __init__(self) -> None:
+        self.asked = False
+
+    def __enter__(self) -> Self:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, self._signalled, number)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().remove_signal_handler(number)
+
+    def _signalled(self, number: signal.Signals) -> None:
+        if self.asked:
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+        self.asked = True
+
+    def __call__(self) -> bool:
+        """Whether to stop."""
+        return self.asked
+
+
+def settle(settings: Settings) -> None:
+    """Apply what was appended from outside, unless another run does it, or a run that was interrupted has to go on first."""
+    try:
+        asyncio.run(_settle(settings))
+    except LockedError:
+        note("the run that is going on applies it")
+
+
+async def _settle(settings: Settings) -> None:
+    with Store(settings.data, readonly=True) as store:
+        before = runs.last(store)
+    if before is None or not before.finished:
+        note("the next run applies it")
+        return
+    async with Embedded(settings.data, embedded_settings(settings), note) as runner:
+        with Stop() as stop:
+            await runner.run(stop=stop)
+
+
+class Gathering:
+    """One call of `harvest gather` or `harvest run`."""
+
+    def __init__(self, settings: Settings, *, quiet: bool, json: bool) -> None:
+        self.settings = settings
+        self.quiet = quiet
+        self.json = json
+
+    def gather(self, names: Sequence[str], depth: int | None, urls: int | None) -> int:
+        """Gather the roots named, or all that the data folder knows; gives the exit code."""
+        wanted, wrong = self._roots(names, depth, urls)
+        code = asyncio.run(self._gather(wanted)) if wanted else 1
+        return code or int(wrong)
+
+    def serve(self) -> None:
+        """Run until a signal comes."""
+        asyncio.run(self._serve())
+
+    def _roots(self, names: Sequence[str], depth: int | None, urls: int | None) -> tuple[list[Root], bool]:
+        """The roots that can be gathered, each once, and whether any that were named cannot."""
+        if not names:
+            return self._known(depth, urls), False
+        wanted: dict[str, Root] = {}
+        wrong = False
+        for name in names:
+            try:
+                root = root_of(name, self.settings, depth, urls)
+                wanted.setdefault(root.url, root)
+            except Failure as failure:
+                note(str(failure))
+                wrong = True
+        return list(wanted.values()), wrong
+
+    def _known(self, depth: int | None, urls: int | None) -> list[Root]:
+        found: list[Root] = []
+        if (self.settings.data / FILE).is_file():
+            with Store(self.settings.data, readonly=True) as store:
+                found = [r for r in runs.roots(store) if r.url not in runs.paused(store)]
+        if not found:
+            raise Failure(f"no ROOT given, and none known to {self.settings.data}", 2)
+        limits = {name: value for name, value in (("depth", depth), ("urls", urls)) if value is not None}
+        return [msgspec.structs.replace(root, **limits) for root in found]
+
+    async def _gather(self, wanted: list[Root]) -> int:
+        async with Embedded(self.settings.data, embedded_settings(self.settings), self._log) as runner:
+            begun = runs.begin(runner, wanted)
+            with Stop() as stop, progress(runner, wanted, quiet=self.quiet) as shown:
+                if begun.continued:
+                    shown.say("going on with the run that was interrupted")
+                await runner.run(stop=stop, seen=shown.seen)
+            if stop.asked:
+                note("stopped; run again to go on")
+                return INTERRUPTED
+            runs.finish(runner, begun.run)
+            self._report(closing(runner, begun.run, wanted, shown.seconds))
+            failed = failures(runner.store, wanted)
+            for root, reason in failed:
+                note(f"{root}: {reason}")
+            upkeep.upkeep(runner, self.settings.retention)
+        return int(bool(failed))
+
+    def _report(self, table: Closing) -> None:
+        if self.json:
+            put(line(table.as_json()))
+            sys.stdout.flush()
+        elif not self.quiet:
+            table.print()
+
+    async def _serve(self) -> None:
+        async with Embedded(self.settings.data, embedded_settings(self.settings), self._log) as runner:
+            runs.name(runner)
+            known = runs.roots(runner.store)
+            with Stop() as stop, progress(runner, known, quiet=self.quiet) as shown:
+                shown.say(f"running on {self.settings.data}, {len(known)} roots; stop with Ctrl-C")
+                service = upkeep.Service(runner, self.settings.retention)
+                await runner.run(forever=True, stop=stop, seen=lambda: self._turned(shown, service))
+            note("stopped")
+
+    def _turned(self, shown: Progress, service: upkeep.Service) -> None:
+        shown.seen()
+        service.seen()
+
+    def _log(self, text: str) -> None:
+        print(text.rstrip(), file=sys.stderr)

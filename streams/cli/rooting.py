@@ -1,0 +1,114 @@
+"""`harvest roots`: what is gathered, as configuration."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from streams.cli.common import Config, Data, Failure, Json, appending, printable, put, reading, settings
+
+if TYPE_CHECKING:
+    from schemas.records import Root
+    from streams.settings import Settings
+
+app = typer.Typer(no_args_is_help=True, help="Add, list, pause, resume and remove roots.")
+
+Names = Annotated[list[str], typer.Argument(metavar="ROOT...", help="Paths or URLs.")]
+
+
+@app.command()
+def add(
+    roots: Names,
+    data: Data = None,
+    depth: Annotated[int | None, typer.Option("--depth", metavar="N", min=-1, help="Links from a root at most.")] = None,
+    max_urls: Annotated[int | None, typer.Option("--max-urls", metavar="N", min=0, help="URLs of each root at most.")] = None,
+    config: Config = None,
+) -> None:
+    """Add roots without gathering them: the next run of `gather` or `run` does, or the one that is going on."""
+    found = settings(config, data=data)
+    from streams.cli.rootnames import root_of
+    from streams.embedded import runs
+
+    wanted = [root_of(name, found, depth, max_urls) for name in roots]
+    with appending(found) as store:
+        for root in wanted:
+            runs.ask(store, root)
+
+
+@app.command("list")
+def list_roots(data: Data = None, json: Json = False, config: Config = None) -> None:
+    """List the roots, with their limits."""
+    found = settings(config, data=data)
+    from schemas.jsonform import line
+    from streams.embedded import runs
+
+    with reading(found) as store:
+        known, paused = runs.roots(store), runs.paused(store)
+    for root in known:
+        state = "paused" if root.url in paused else "active"
+        if json:
+            limits = {"depth": root.depth, "urls": root.urls, "ttl": root.ttl, "refresh": root.refresh}
+            put(line({"url": root.url, "state": state, **limits}))
+        else:
+            put(f"{printable(root.url)}  {state}{_limits(root)}")
+
+
+def _limits(root: Root) -> str:
+    shown = [f"depth {root.depth}"] if root.depth >= 0 else []
+    shown += [f"{root.urls:,} URLs"] if root.urls else []
+    return "".join(f", {text}" for text in shown)
+
+
+@app.command()
+def remove(roots: Names, data: Data = None, config: Config = None) -> None:
+    """Remove roots: what no other root asks for goes."""
+    found = settings(config, data=data)
+    from streams.cli.gathering import settle
+    from streams.embedded import runs
+
+    wanted = _known(found, roots)
+    with appending(found) as store:
+        for root in wanted:
+            runs.drop(store, root)
+    settle(found)
+
+
+@app.command()
+def pause(roots: Names, data: Data = None, config: Config = None) -> None:
+    """Pause roots: `harvest gather` without a ROOT leaves them out until they are resumed."""
+    _pause(settings(config, data=data), roots, on=True)
+
+
+@app.command()
+def resume(roots: Names, data: Data = None, config: Config = None) -> None:
+    """Resume roots that were paused."""
+    _pause(settings(config, data=data), roots, on=False)
+
+
+def _pause(found: Settings, roots: list[str], *, on: bool) -> None:
+    from streams.embedded import runs
+    from streams.store import Store
+
+    wanted = _known(found, roots)
+    with Store(found.data, runner=True) as store:
+        for root in wanted:
+            runs.pause(store, root.url, on=on)
+
+
+def _known(found: Settings, names: list[str]) -> list[Root]:
+    """The roots of the data folder that are meant. Raises Failure for one that is none."""
+    from streams.cli.asking import urls_of
+    from streams.embedded import runs
+
+    with reading(found) as store:
+        known = {root.url: root for root in runs.roots(store)}
+    wanted = []
+    for name in names:
+        # A folder that is no more cannot be seen to be one: its URL has a slash at its end all the same.
+        urls = [url for meant in urls_of(name) for url in (meant, meant.rstrip("/") + "/")]
+        root = next((known[url] for url in urls if url in known), None)
+        if root is None:
+            raise Failure(f"{printable(name)}: not a root of {found.data} (harvest roots list)")
+        wanted.append(root)
+    return wanted

@@ -1,0 +1,137 @@
+"""`harvest soif check, cat, json FILE...`: the SOIF codec on files, packed by gzip or not; `-` is standard input.
+
+Every file is read to its first fault and no further; the fault is one line on standard error (file, byte offset, what was
+expected), the other files are read all the same, and the exit code is 1. What came before a fault is given.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import sys
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Annotated, BinaryIO, cast
+
+import typer
+
+from schemas.jsonform import line
+from schemas.jsonform import template as as_json
+from schemas.soif import SoifError, Template, Writer, read
+
+GZIP = b"\x1f\x8b"
+FAULTS = (SoifError, OSError, EOFError, zlib.error)
+"""What a file may be at fault for; gzip says damage by the last three."""
+
+app = typer.Typer(no_args_is_help=True, help="Check SOIF files, print them in canonical form, or as JSON lines.")
+
+Files = Annotated[list[str], typer.Argument(metavar="FILE...", help="SOIF, packed by gzip or not; - is standard input.")]
+
+
+@contextmanager
+def opened(name: str) -> Iterator[BinaryIO]:
+    """A file by its name, unpacked if it is gzip. Raises OSError."""
+    with nullcontext(sys.stdin.buffer) if name == "-" else open(name, "rb") as raw:
+        head = raw.read(len(GZIP))
+        source = cast("BinaryIO", io.BufferedReader(_Joined(head, raw)))
+        yield cast("BinaryIO", gzip.GzipFile(fileobj=source)) if head == GZIP else source
+
+
+class _Joined(io.RawIOBase):
+    """The first bytes of a stream that cannot seek, and the rest of it."""
+
+    def __init__(self, head: bytes, rest: BinaryIO) -> None:
+        self._head = head
+        self._rest = rest
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
+        data = self._head[: len(buffer)] or self._rest.read(len(buffer))
+        self._head = self._head[len(buffer) :]
+        buffer[: len(data)] = data
+        return len(data)
+
+
+class Sources:
+    """The templates of some files, in order; a file at fault is told on standard error, and remembered."""
+
+    def __init__(self, names: Iterable[str], done: Callable[[str, int], None] = lambda _name, _count: None) -> None:
+        self._names = names
+        self._done = done
+        self._failed = False
+
+    def __iter__(self) -> Iterator[Template]:
+        """Read on; `done` is told of each file that is whole, and how many templates it has."""
+        for name in self._names:
+            count = 0
+            try:
+                with opened(name) as stream:
+                    for template in read(stream):
+                        count += 1
+                        yield template
+            except FAULTS as error:
+                self._failed = True
+                typer.echo(f"{name}: {getattr(error, 'strerror', None) or error}", err=True)
+            else:
+                self._done(name, count)
+
+    def finish(self) -> None:
+        """Raise typer.Exit(1) if any file was at fault."""
+        if self._failed:
+            raise typer.Exit(1)
+
+
+@contextmanager
+def output() -> Iterator[BinaryIO]:
+    """Standard output, for bytes. Where it cannot be written, one line says so and the exit code is 1."""
+    out = sys.stdout.buffer
+    try:
+        yield out
+        out.flush()
+    except BrokenPipeError:
+        raise  # whoever read has enough: typer ends quietly
+    except OSError as error:
+        typer.echo(f"standard output: {error.strerror}", err=True)
+        # What is still buffered would fail once more when Python ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), out.fileno())
+        raise typer.Exit(1) from error
+
+
+@app.command()
+def check(files: Files) -> None:
+    """Say for each file how many templates it has, or where it is malformed (then the exit code is 1)."""
+    with output() as out:
+        sources = Sources(files, lambda name, count: _say(out, f"{name}: {count} template{'' if count == 1 else 's'}"))
+        for _ in sources:
+            pass
+    sources.finish()
+
+
+@app.command()
+def cat(files: Files) -> None:
+    """Print the templates of all files in canonical form."""
+    sources, writer = Sources(files), Writer()
+    with output() as out:
+        for template in sources:
+            out.write(writer.write(template))
+        out.write(writer.close())
+    sources.finish()
+
+
+@app.command("json")
+def as_lines(files: Files) -> None:
+    """Print each template as a JSON object on a line of its own."""
+    sources = Sources(files)
+    with output() as out:
+        for template in sources:
+            _say(out, line(as_json(template)))
+    sources.finish()
+
+
+def _say(out: BinaryIO, text: str) -> None:
+    # Names of files may hold bytes that are no text: they go out as they came.
+    out.write(text.encode("utf-8", "surrogateescape") + b"\n")

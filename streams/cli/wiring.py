@@ -1,0 +1,88 @@
+"""Settings as the values that the embedded runner takes."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from processors.essence import EssenceSettings, rules_fingerprint
+from processors.frontier import FrontierSettings
+from processors.select import Selection
+from processors.unnest import Limits as Budgets
+from streams.cli.common import Failure
+from streams.embedded import EmbeddedSettings, runs
+from streams.fetch import FetchSettings
+from streams.folder import gatherer
+from streams.sandbox.values import Limits
+from streams.settings import Settings
+from streams.store import Store
+from streams.store.schema import FILE
+
+TOKEN = re.compile(r"[A-Za-z_-]+")
+
+
+def essence_settings(settings: Settings, name: str) -> EssenceSettings:
+    """The settings of essence for the Gatherer of that name. Raises Failure."""
+    given = settings.essence
+    try:
+        return EssenceSettings(
+            gatherer=name,
+            select=Selection(**given.select.model_dump()),
+            limits=Budgets(**given.limits.model_dump()),
+            files=given.files,
+        )
+    except ValueError as error:
+        raise Failure(f"essence.select.off: {error}", 2) from None
+
+
+def fetch_settings(settings: Settings) -> FetchSettings:
+    """The settings of the fetch edge. Raises Failure for a malformed network."""
+    found = FetchSettings(**settings.fetch.model_dump())
+    try:
+        # Parsed here, so that the mistake is told before anything is fetched.
+        found.networks  # noqa: B018
+    except ValueError as error:
+        raise Failure(f"fetch.allow: {error}", 2) from None
+    return found
+
+
+def embedded_settings(settings: Settings) -> EmbeddedSettings:
+    """All that the embedded runner is told. Raises Failure where the data folder was made with other fixed settings."""
+    essence = essence_settings(settings, _gatherer(settings))
+    agent = TOKEN.match(settings.fetch.user_agent)
+    frontier = FrontierSettings(
+        agent=agent[0] if agent else "Harvest",
+        rules=rules_fingerprint(essence),
+        paused=_paused(settings),
+        **settings.frontier.model_dump(),
+    )
+    return EmbeddedSettings(
+        partitions=settings.partitions,
+        children=settings.children,
+        fetch=fetch_settings(settings),
+        essence=essence,
+        frontier=frontier,
+        limits=msgspec.convert(settings.sandbox.model_dump(), Limits),
+    )
+
+
+def _paused(settings: Settings) -> tuple[str, ...]:
+    """The roots that are not visited."""
+    if not (settings.data / FILE).is_file():
+        return ()
+    with Store(settings.data, readonly=True) as store:
+        return tuple(sorted(runs.paused(store)))
+
+
+def _gatherer(settings: Settings) -> str:
+    """The Gatherer's name: that of the data folder, if it has one."""
+    if not (settings.data / FILE).is_file():
+        return settings.gatherer
+    with Store(settings.data, readonly=True) as store:
+        name, partitions = gatherer(store), store.topics().get("crawl", settings.partitions)
+    if "partitions" in settings.model_fields_set and partitions != settings.partitions:
+        raise Failure(f"{settings.data}: made with {partitions} partitions, not {settings.partitions}; their number is fixed")
+    if name and "gatherer" in settings.model_fields_set and name != settings.gatherer:
+        raise Failure(f"{settings.data}: made by the gatherer {name}, not {settings.gatherer}; every OID is made of that name")
+    return name or settings.gatherer

@@ -1,0 +1,28 @@
+"""The clock of the embedded runner: the one place where it is read.
+
+It never goes back: within a process it is the time of the start plus what a monotonic clock has measured since, and a start is not
+before the last tick in the log, whatever the machine's clock says by then.
+"""
+
+from __future__ import annotations
+
+import time
+
+
+class Clock:
+    """Ms since the epoch, rising."""
+
+    def __init__(self) -> None:
+        self._wall = time.time_ns()
+        self._start = time.monotonic_ns()
+
+    def __call__(self) -> int:
+        """The time in ms since the epoch."""
+        return (self._wall + time.monotonic_ns() - self._start) // 1_000_000
+
+    def not_before(self, ms: int) -> None:
+        """From now on, no earlier than `ms`."""
+        self._wall += max(0, ms - self()) * 1_000_000
+
+
+now_ms = Clock()

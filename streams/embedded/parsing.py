@@ -1,0 +1,254 @@
+"""The essence edge in an embedded runner: objects go to sandboxed children, their records come back as frames.
+
+Strategy: small objects travel to a child several at a time, so that it has work while the runner turns; each is still judged
+by itself, since a frame ends each. Large ones travel alone, as an open file.
+
+Laws:
+- One object crashes, times out or runs out of memory: what its neighbours gave stands, the member that it was at is skipped,
+  and it is tried again. The outcome is recorded by essence itself (law 8), as a rejection and an Unrecognized summary.
+- An object that fails even when it is not opened, whose body is not there, or that is no record at all, becomes a dead letter.
+- Frames of one object become visible together, with its offset; what is too much for memory is staged meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import msgspec
+
+from processors.essence import EssenceSettings
+from schemas.ports import Logged
+from schemas.records import MAX_REASON, FetchedObject
+from streams.embedded.edges import EdgeBase, Finished, Staging
+from streams.essence_job import END, Chunk, Frame, Job, pack, unpack
+from streams.faults import fault
+from streams.sandbox.pool import Pool
+from streams.sandbox.values import Done, Failed, Limits, Lost, Outcome, SandboxError
+from streams.store import FolderBlobs, Store
+
+CHUNK_COUNT = 32
+CHUNK_BYTES = 1 << 20
+"""How many objects travel together, and how many bytes of them: what keeps a child busy while the runner turns."""
+ALONE = 1 << 19
+"""Bytes of a body above which it travels alone, as an open file."""
+STAGED_BYTES = 4 << 20
+"""Frames of one object that are kept in memory."""
+TRIES = 64
+"""Members of one object that are skipped one by one; then the whole object is."""
+LOSSES = 10
+"""Times that an object is lost through no fault of its own, before there is no hope for any."""
+
+
+class NonsenseError(ValueError):
+    """What no child of ours says, unless its memory was overwritten."""
+
+
+class Work:
+    """An object on its way through a child."""
+
+    def __init__(self, logged: Logged, blob: str, length: int) -> None:
+        self.logged = logged
+        self.blob = blob
+        """The digest of a body in the blob store."""
+        self.length = length if blob else len(logged.value or b"")
+        """Bytes that travel."""
+        self.frames: list[Frame] = []
+        self.size = 0
+        self.staged = False
+        self.skip: dict[str, str] = {}
+        self.ended = False
+        self.lost = 0
+
+    @property
+    def alone(self) -> bool:
+        """Whether its body travels as an open file."""
+        return bool(self.blob) and self.length > ALONE
+
+    @property
+    def owner(self) -> str:
+        """Whose its staged records are."""
+        return f"essence {self.logged.partition} {self.logged.offset}"
+
+
+class EssenceEdge(EdgeBase):
+    """Objects in, what they give out. `log` gets the tracebacks of our own bugs."""
+
+    def __init__(
+        self,
+        store: Store,
+        blobs: FolderBlobs,
+        settings: EssenceSettings,
+        partitions: int,
+        children: int,
+        limits: Limits,
+        log: Callable[[str], None],
+    ) -> None:
+        super().__init__("essence", "objects", store, partitions, ordered=True)
+        self._blobs = blobs
+        self._settings = msgspec.msgpack.encode(settings)
+        self._children = children
+        self._log = log
+        self._pool = Pool("streams.essence_job:work", children, limits, "streams.essence_job:preload")
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._waiting: list[Work] = []
+        self.error: BaseException | None = None
+        self._closing = False
+
+    async def start(self) -> None:
+        """Start the children."""
+        await self._pool.start()
+
+    def waiting(self) -> int:
+        """Objects that no child has yet."""
+        return self.backlog() + len(self._waiting)
+
+    def saturated(self) -> bool:
+        """Whether every child has a chunk, and another one behind it."""
+        return len(self._tasks) >= 2 * self._children
+
+    def launch(self) -> None:
+        """Keep every child busy, with a chunk behind the one that each has."""
+        while len(self._tasks) < 2 * self._children:
+            if len(self._waiting) < CHUNK_COUNT:
+                self._waiting += filter(None, map(self._work, self.take(CHUNK_COUNT * 2)))
+            chunk = self._next_chunk()
+            if not chunk:
+                return
+            self._spawn(chunk)
+
+    def _work(self, logged: Logged) -> Work | None:
+        obj = self.decoded(logged, FetchedObject)
+        return Work(logged, obj.blob, obj.size) if obj is not None else None
+
+    def _next_chunk(self) -> list[Work]:
+        chunk: list[Work] = []
+        size = 0
+        while self._waiting and len(chunk) < CHUNK_COUNT and size < CHUNK_BYTES:
+            work = self._waiting[0]
+            if work.alone:
+                return chunk or [self._waiting.pop(0)]
+            chunk.append(self._waiting.pop(0))
+            size += work.length
+        return chunk
+
+    def _spawn(self, chunk: list[Work]) -> None:
+        task = asyncio.get_running_loop().create_task(self._run(chunk))
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.error = error
+        elif not self._closing:
+            self.launch()  # not only after the next turn: a child that waits is time lost
+        self.wake()
+
+    async def _run(self, chunk: list[Work]) -> None:
+        """One chunk through a child, and again what a failure left of it."""
+        while chunk := [work for work in chunk if self._there(work)]:
+            body = self._blobs.open(chunk[0].blob) if chunk[0].alone else None
+            try:
+                outcome = await self._pool.run(self._request(chunk), body.fileno() if body else None, self._receiver(chunk))
+            except NonsenseError as error:
+                outcome = Failed(str(error), "")
+            finally:
+                if body:
+                    body.close()
+            chunk = self._left(chunk, outcome)
+
+    def _there(self, work: Work) -> bool:
+        """Whether its body can be had; if not, the object is a dead letter."""
+        try:
+            if work.blob:
+                self._blobs.open(work.blob).close()
+        except FileNotFoundError as error:
+            self.refuse(work.logged, error, "its body is not in the blob store")
+            return False
+        return True
+
+    def _request(self, chunk: list[Work]) -> bytes:
+        jobs = tuple(Job(work.logged.value or b"", work.skip, self._small(work)) for work in chunk)
+        return pack(Chunk(self._settings, self.partitions, jobs))
+
+    def _small(self, work: Work) -> bytes | None:
+        """A body of the blob store that travels with the request."""
+        if not work.blob or work.alone:
+            return None
+        with self._blobs.open(work.blob) as body:
+            return body.read()
+
+    def _receiver(self, chunk: list[Work]) -> Callable[[bytes], None]:
+        """What takes the frames of a chunk: objects end one after the other."""
+        position = 0
+
+        def receive(data: bytes) -> None:
+            nonlocal position
+            if position == len(chunk):
+                raise NonsenseError("a frame behind the last object")
+            work = chunk[position]
+            if data == END:
+                work.ended = True
+                position += 1
+                self._deliver(work)
+                return
+            try:
+                frame = unpack(data)
+            except ValueError as error:
+                raise NonsenseError(str(error)) from error
+            work.frames.append(frame)
+            work.size += len(frame.value)
+            if work.size > STAGED_BYTES:
+                self._stage(work)
+
+        return receive
+
+    def _stage(self, work: Work) -> None:
+        fault("essence.stage")
+        self.staging.append(Staging(work.owner, work.frames))
+        work.frames, work.size, work.staged = [], 0, True
+        self.wake()
+
+    def _deliver(self, work: Work) -> None:
+        fault("essence.deliver")
+        if work.staged and work.frames:
+            self._stage(work)
+        at = work.logged
+        self.done(Finished(self.name, self.topic, at.partition, at.offset, work.frames, work.owner if work.staged else ""))
+
+    def _left(self, chunk: list[Work], outcome: Outcome) -> list[Work]:
+        """What has to be tried again: nothing, or the object that failed, with what it failed at to be skipped."""
+        left = [work for work in chunk if not work.ended]
+        if not left:
+            return []
+        if isinstance(outcome, Done):
+            outcome = Failed("a child ended without ending its objects", "")
+        failed = left[0]
+        if failed.staged:
+            self.staging.append(Staging(failed.owner, []))
+        failed.frames, failed.size, failed.staged = [], 0, False
+        if isinstance(outcome, Failed):
+            self._log(f"essence of {failed.logged.key.decode(errors='replace')}: {outcome.traceback}")
+        # The one that failed goes alone, the others wait their turn.
+        self._waiting[:0] = left[1:]
+        if isinstance(outcome, Lost):
+            failed.lost += 1
+            if failed.lost > LOSSES:
+                raise SandboxError(f"nothing can be parsed: {outcome.detail}")
+        else:
+            if "" in failed.skip:
+                self.refuse(failed.logged, RuntimeError(outcome.reason), outcome.reason)
+                return []
+            culprit = outcome.culprit if len(failed.skip) < TRIES else ""
+            # A member that is skipped and fails all the same: the whole object is skipped.
+            failed.skip[culprit if culprit not in failed.skip else ""] = outcome.reason[:MAX_REASON]
+        return [failed]
+
+    async def close(self) -> None:
+        """Cut off what is being parsed: it is parsed again by the next run."""
+        self._closing = True
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._pool.close()

@@ -1,0 +1,166 @@
+"""What a data folder remembers of its runs: the last one, its roots, and the name of its Gatherer.
+
+A run is written in the transaction that appends its `seeded` events: an unfinished run over the same roots is continued by
+reading on, without asking again for what it has visited. The Gatherer's name is kept from the first run on, since every OID is
+made of it.
+
+Rows of `runner`, partition 0: `run` (Run), `id` (the last id given), `gatherer` (text), `p|root` (paused),
+`c|topic` (see `upkeep.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, cast
+
+import msgspec
+
+from schemas.codec import decode, encode
+from schemas.records import CrawlEvent, Root
+from streams.embedded.clock import now_ms
+from streams.embedded.runner import Embedded
+from streams.embedded.seeding import seeded, unseeded
+from streams.faults import fault
+from streams.folder import SPACE
+from streams.store import Offsets, Store, Transaction
+
+READ = 1_000
+
+
+class Run(msgspec.Struct, frozen=True, array_like=True):
+    """One run of `gather`: its id, its roots (encoded), and whether it came to its end."""
+
+    id: str
+    roots: tuple[bytes, ...]
+    finished: bool = False
+
+
+class Begun(NamedTuple):
+    """A run that goes on from here; `continued`: it was begun by another process, and not finished."""
+
+    run: Run
+    continued: bool
+
+
+_run = msgspec.msgpack.Decoder(Run).decode
+
+
+def last(store: Store) -> Run | None:
+    """The last run of a data folder."""
+    rows = store.rows(SPACE, 0)
+    value = rows.get(b"run") if rows is not None else None
+    return _run(value) if value is not None else None
+
+
+def begin(runner: Embedded, roots: Sequence[Root]) -> Begun:
+    """Begin a run over these roots, or go on with the last one, if that was over them and is unfinished."""
+    before = last(runner.store)
+    if before is not None and not before.finished and _same(before, roots):
+        return Begun(before, True)
+    now = now_ms()
+    with runner.store.transaction() as tx:
+        run_id = _next_id(tx, now)
+        named = [msgspec.structs.replace(root, run=run_id) for root in roots]
+        run = Run(run_id, tuple(map(encode, named)))
+        _seed(tx, named, runner.partitions, now)
+        _note(tx, run)
+        tx.rows(SPACE, 0).put(b"gatherer", runner.settings.essence.gatherer.encode())
+    fault("run.seeded")
+    return Begun(run, False)
+
+
+def _next_id(tx: Transaction, now: int) -> str:
+    """An id above all before it, whatever the clock does: by it a root's newer runs are told from older ones."""
+    rows = tx.rows(SPACE, 0)
+    known = max(int(rows.get(b"id") or 0), int(_run(value).id) if (value := rows.get(b"run")) else 0)
+    identifier = f"{max(now, known + 1):013d}"
+    rows.put(b"id", identifier.encode())
+    return identifier
+
+
+def name(runner: Embedded) -> None:
+    """Have the data folder remember the Gatherer's name."""
+    with runner.store.transaction() as tx:
+        tx.rows(SPACE, 0).put(b"gatherer", runner.settings.essence.gatherer.encode())
+
+
+def finish(runner: Embedded, run: Run) -> None:
+    """The run came to its end: the next one asks for everything again."""
+    with runner.store.transaction() as tx:
+        _note(tx, msgspec.structs.replace(run, finished=True))
+    fault("run.finished")
+
+
+def ask(store: Store, root: Root) -> None:
+    """Add a root from outside a runner, which gathers it when it reads on."""
+    now = now_ms()
+    with store.transaction() as tx:
+        _seed(tx, [msgspec.structs.replace(root, run=_next_id(tx, now))], store.topics()["crawl"], now)
+
+
+def drop(store: Store, root: Root) -> None:
+    """End a root from outside a runner: what it alone asked for expires."""
+    now = now_ms()
+    with store.transaction() as tx:
+        for partition, event in unseeded(msgspec.structs.replace(root, run=_next_id(tx, now)), store.topics()["crawl"], now):
+            tx.append("crawl", partition or 0, cast("CrawlEvent", event).host.encode(), encode(event), now)
+
+
+def paused(store: Store) -> frozenset[str]:
+    """The URLs of the roots that are not visited until they are resumed."""
+    rows = store.rows(SPACE, 0)
+    return frozenset(key[2:].decode() for key, _ in rows.scan(b"p|")) if rows is not None else frozenset()
+
+
+def pause(store: Store, url: str, *, on: bool) -> None:
+    """Pause a root, or resume it. The store must be the runner's own."""
+    with store.transaction() as tx:
+        rows = tx.rows(SPACE, 0)
+        if on:
+            rows.put(b"p|" + url.encode(), b"")
+        else:
+            rows.delete(b"p|" + url.encode())
+
+
+def roots(store: Store) -> list[Root]:
+    """The roots of a data folder, in order of URL: those that the frontier knows, and what was asked for since."""
+    known: dict[str, Root] = {}
+    for partition in range(store.topics()["crawl"]):
+        rows = store.rows("frontier", partition)
+        if rows is not None:
+            known |= {root.url: root for root in (cast("Root", decode(value)) for _, value in rows.scan(b"g|"))}
+    for event in _unread(store):
+        if event.kind == "unseeded":
+            known.pop(event.url, None)
+        elif event.root is not None:
+            known[event.url] = event.root
+    return [known[url] for url in sorted(known)]
+
+
+def _unread(store: Store) -> Iterator[CrawlEvent]:
+    """Orders about roots that the frontier has not read yet. Every partition gets each; the first is asked."""
+    start = store.offsets("frontier").get(("crawl", 0), Offsets()).next
+    while batch := store.read("crawl", 0, start, READ):
+        for logged in batch:
+            event = decode(logged.value or b"")
+            if isinstance(event, CrawlEvent) and event.kind in ("seeded", "unseeded"):
+                yield event
+        start = batch[-1].offset + 1
+
+
+def _seed(tx: Transaction, named: Sequence[Root], partitions: int, now: int) -> None:
+    for root in named:
+        for partition, event in seeded(root, partitions, now):
+            tx.append("crawl", partition or 0, cast("CrawlEvent", event).host.encode(), encode(event), now)
+
+
+def _note(tx: Transaction, run: Run) -> None:
+    tx.rows(SPACE, 0).put(b"run", msgspec.msgpack.encode(run))
+
+
+def _same(run: Run, asked: Sequence[Root]) -> bool:
+    return {_limits(cast("Root", decode(r))) for r in run.roots} == {_limits(root) for root in asked}
+
+
+def _limits(root: Root) -> tuple[object, ...]:
+    return root.url, root.depth, root.urls, root.ttl, root.refresh

@@ -1,0 +1,134 @@
+"""The index sink of an embedded runner: a thread that follows a Broker's topic into its index.
+
+Delivery: the index remembers the offset of each batch in the same commit; after a crash it goes on from there. An index that
+is damaged or was made by other rules is thrown away and made anew from the topic.
+"""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import cast
+
+from schemas.codec import decode
+from schemas.records import Removed, Summary
+from sinks.tantivy_index import IndexDamaged, TantivyIndex
+from streams.faults import fault
+from streams.store import Store
+
+BATCH = 2_000
+"""Changes of one commit at the most."""
+LULL = 5.0
+"""Seconds that fewer changes wait for more of their kind, unless the runner has nothing else to do: each commit is a segment,
+and segments are merged."""
+POLL = 0.25
+"""Seconds between looks at the topic."""
+
+
+def index_folder(folder: Path, broker: str) -> Path:
+    """Where the index of a Broker is in a data folder."""
+    return folder / "index" / broker
+
+
+class IndexSink:
+    """Follows `broker.NAME`. `error` is what ended its thread, if anything did."""
+
+    def __init__(self, folder: Path, broker: str) -> None:
+        self._folder = folder
+        self._topic = f"broker.{broker}"
+        self._path = index_folder(folder, broker)
+        self._thread = threading.Thread(target=self._main, name=f"index.{broker}", daemon=True)
+        self._nudged = threading.Event()
+        self._stop = False
+        self._applied: dict[int, int] = {}
+        self.error: BaseException | None = None
+        self.wake: Callable[[], object] = lambda: None
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def nudge(self) -> None:
+        """Nothing else moves: apply what there is."""
+        self._nudged.set()
+
+    def caught_up(self, ends: Sequence[int]) -> bool:
+        """Whether all below these offsets is in the index."""
+        return all(self._applied.get(p, 0) >= end for p, end in enumerate(ends))
+
+    def close(self) -> None:
+        """Apply what there is, and end the thread."""
+        self._stop = True
+        self._nudged.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _main(self) -> None:
+        try:
+            with Store(self._folder, readonly=True) as store:
+                index = self._open(store)
+                try:
+                    self._follow(store, index)
+                finally:
+                    index.close()
+        except BaseException as error:  # noqa: BLE001 - handed to the runner, which raises it
+            self.error = error
+        finally:
+            self.wake()
+
+    def _open(self, store: Store) -> TantivyIndex:
+        ends = store.ends(self._topic)
+        try:
+            index = TantivyIndex(self._path)
+            applied = dict(index.offsets())
+        except IndexDamaged:
+            return self._anew()
+        if any(offset > ends[p] for p, offset in applied.items()):
+            # It knows more than the log: one of them is a copy of another day.
+            index.close()
+            return self._anew()
+        self._applied = applied
+        return index
+
+    def _anew(self) -> TantivyIndex:
+        shutil.rmtree(self._path)
+        return TantivyIndex(self._path)
+
+    def _follow(self, store: Store, index: TantivyIndex) -> None:
+        since = time.monotonic()
+        while True:
+            stopping, nudged = self._stop, self._nudged.is_set()
+            self._nudged.clear()
+            enough = sum(store.ends(self._topic)) - sum(self._applied.values()) >= BATCH
+            moved = (enough or nudged or stopping or time.monotonic() - since > LULL) and self._step(store, index)
+            if moved:
+                since = time.monotonic()
+                self.wake()
+            elif stopping:
+                return
+            elif not self._nudged.is_set():
+                self._nudged.wait(POLL)
+
+    def _step(self, store: Store, index: TantivyIndex) -> bool:
+        changes: list[Summary | Removed] = []
+        offsets: dict[int, int] = {}
+        for p, end in enumerate(store.ends(self._topic)):
+            start = self._applied.get(p, 0)
+            if start >= end or len(changes) >= BATCH:
+                continue
+            wanted = BATCH - len(changes)
+            records = store.read(self._topic, p, start, wanted, until=end)
+            # The last record of a key is the one that counts; the others need not even be decoded.
+            latest = {r.key: r.value for r in records}
+            changes += [cast("Summary | Removed", decode(value)) for value in latest.values() if value is not None]
+            offsets[p] = records[-1].offset + 1 if len(records) == wanted else end
+        if not offsets:
+            return False
+        fault("index.apply")
+        index.apply(changes, offsets)
+        fault("index.applied")
+        self._applied.update(offsets)
+        return True

@@ -1,0 +1,102 @@
+"""The tail: what this process appended and its stages have not read yet, as objects, so that a hop costs no read and no decoding.
+
+It is a cache over the log, kept in step with its transactions: what a transaction undoes is taken out again, and what another
+process appended is not in it, so that a reader that misses an offset here reads the log.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import NamedTuple
+
+from schemas.records import Record
+from streams.store import Store, Transaction
+
+LENGTH = 4_096
+"""Records kept for one partition; more are read from the log again."""
+
+
+class Recent(NamedTuple):
+    """A record as it was appended; `record` is None where nobody has decoded it."""
+
+    offset: int
+    key: bytes
+    value: bytes | None
+    record: Record | None
+
+
+class Tail:
+    """All partitions of all topics, and the committed offsets of the deciding stages."""
+
+    def __init__(self) -> None:
+        self._recent: dict[tuple[str, int], deque[Recent]] = {}
+        self._added: list[tuple[str, int]] = []
+        self._advanced: list[tuple[tuple[str, str, int], int]] = []
+        self.committed: dict[tuple[str, str, int], int] = {}
+        self._read: set[tuple[str, int]] = set()
+
+    def add(self, topic: str, partition: int, offset: int, key: bytes, value: bytes, record: Record | None) -> None:
+        """A record was appended in the open transaction."""
+        at = (topic, partition)
+        recent = self._recent.get(at)
+        if recent is None:
+            recent = self._recent[at] = deque()
+        elif recent and recent[-1].offset + 1 != offset:
+            recent.clear()  # another process appended in between: those are read from the log
+        recent.append(Recent(offset, key, value, record))
+        self._added.append(at)
+
+    def advance(self, group: str, topic: str, partition: int, offset: int) -> None:
+        """A stage has read up to an offset."""
+        at = (group, topic, partition)
+        self._advanced.append((at, self.committed.get(at, 0)))
+        self.committed[at] = offset
+        self._read.add((topic, partition))
+
+    def read(self, tx: Transaction, store: Store, topic: str, partition: int, start: int, limit: int) -> list[Recent]:
+        """At most `limit` records from `start` on: from here where they are, else from the log."""
+        recent = self._recent.get((topic, partition))
+        if recent:
+            first = recent[0].offset
+            if first <= start <= recent[-1].offset:
+                skip = start - first
+                return [recent[i] for i in range(skip, min(skip + limit, len(recent)))]
+            if start < first:
+                older = self._from_log(store, topic, partition, start, min(limit, first - start))
+                # Nothing is left below what is kept here: it was compacted away.
+                return older or [recent[i] for i in range(min(limit, len(recent)))]
+        if start >= tx.ends(topic)[partition]:
+            return []
+        return self._from_log(store, topic, partition, start, limit)
+
+    @staticmethod
+    def _from_log(store: Store, topic: str, partition: int, start: int, limit: int) -> list[Recent]:
+        return [Recent(r.offset, r.key, r.value, None) for r in store.read(topic, partition, start, limit)]
+
+    def mark(self) -> tuple[int, int]:
+        """This moment, for `rollback`."""
+        return len(self._added), len(self._advanced)
+
+    def rollback(self, mark: tuple[int, int]) -> None:
+        """Take out what was added since the mark."""
+        while len(self._added) > mark[0]:
+            self._recent[self._added.pop()].pop()
+        while len(self._advanced) > mark[1]:
+            at, before = self._advanced.pop()
+            self.committed[at] = before
+
+    def commit(self) -> None:
+        """The transaction stands: drop what was read, and what is too long to keep."""
+        self._added.clear()
+        self._advanced.clear()
+        for at in self._read:
+            recent = self._recent.get(at)
+            if recent:
+                # A topic may have several readers: what the slowest has read is dropped.
+                offset = min(o for (_, topic, partition), o in self.committed.items() if (topic, partition) == at)
+                while recent and recent[0].offset < offset:
+                    recent.popleft()
+        self._read.clear()
+        for recent in self._recent.values():
+            if len(recent) > LENGTH:
+                recent.clear()

@@ -1,0 +1,67 @@
+"""What a run did, counted as its records pass: the closing table, and the progress line.
+
+Counts are of records that were committed in this process; they decide nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from processors.identity import split_url
+from schemas.records import CrawlEvent, Record, Rejected, Removed, Summary
+
+
+@dataclass
+class Tally:
+    """Counters of one run; bytes are of bodies fetched and of encoded summaries."""
+
+    fetched: int = 0
+    listings: int = 0
+    summaries: int = 0
+    members: int = 0
+    """Of the summaries, those of members of objects."""
+    added: int = 0
+    changed: int = 0
+    removed: int = 0
+    removed_summaries: int = 0
+    unchanged: int = 0
+    copies: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+    rejected: Counter[str] = field(default_factory=Counter)
+    bytes_in: int = 0
+    bytes_summaries: int = 0
+    answered: int = 0
+
+    def saw(self, stage: str, record: Record, size: int) -> None:
+        """One record that a stage wrote; `size` in bytes as encoded."""
+        if isinstance(record, CrawlEvent):
+            self._event(record)
+        elif isinstance(record, Summary) and stage == "catalog":
+            self.summaries += 1
+            self.members += bool(record.path)
+            self.bytes_summaries += size
+        elif isinstance(record, Removed) and stage == "catalog":
+            self.removed_summaries += 1
+            self.removed += not split_url(record.url)[1]
+        elif isinstance(record, Rejected):
+            self.rejected[record.reason] += 1
+
+    def _event(self, event: CrawlEvent) -> None:
+        if event.kind == "refused":
+            self.refused[event.reason] += max(1, len(event.links))
+        elif event.kind == "fetched" and event.listing:
+            self.listings += 1
+        elif event.kind == "fetched":
+            self.fetched += 1
+            self.bytes_in += event.validators.size if event.validators else 0
+        elif event.kind == "unchanged" and not event.listing:
+            self.unchanged += 1
+        self.answered += event.kind in ("fetched", "unchanged", "gone", "failed", "refused")
+
+    def met(self, *, known: bool) -> None:
+        """The catalogue took a summary of an object itself: known before, or not."""
+        if known:
+            self.changed += 1
+        else:
+            self.added += 1

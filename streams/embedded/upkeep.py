@@ -1,0 +1,104 @@
+"""What keeps a data folder small: trimming, compaction, old bodies; after a run of `gather`, and now and then in a service.
+
+Laws:
+- Nothing is trimmed that a stage has not read, or that is younger than the retention. What is rejected stays: an object
+  that is not fetched again keeps its rejection.
+- Compacted topics keep the latest record of each key, and removals for the removal retention (law 2). Compaction reads a
+  topic whole, so it waits until the topic has grown by half.
+- A body goes once it is older than the retention and its records are gone or read: the record that names a body is never older
+  than the body.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import cast
+
+from schemas.codec import decode
+from schemas.records import FetchedObject, Record
+from streams.embedded import runs
+from streams.embedded.clock import now_ms
+from streams.embedded.runner import Embedded
+from streams.folder import SPACE
+from streams.store import Offsets, Store
+from streams.topology import Stage, Topic, Topology
+
+REMOVALS = 90 * 86_400_000
+"""ms that a removal is kept (law 2)."""
+MARGIN = 3_600_000
+"""ms by which a body outlives the retention: it is written before its record."""
+GROWN = 5_000
+"""Records that a compacted topic must have gained at least before it is compacted again."""
+KEPT = frozenset({"rejected"})
+EVERY = 3_600.0
+"""Seconds between two upkeeps of a service."""
+LOOK = 1.0
+"""Seconds between two looks whether an interrupted run has come to its end."""
+READ = 100
+
+
+def upkeep(runner: Embedded, retention: float) -> None:
+    """Trim and compact what can be; `retention` in seconds. Raises DiskFull, StoreError."""
+    store, before = runner.store, now_ms() - int(retention * 1000)
+    for topic in runner.topology.topics:
+        if topic.keep == "compact":
+            _compact(store, topic)
+        elif topic.name not in KEPT:
+            store.trim(topic.name, before, _read_up_to(store, runner.topology, topic))
+    runner.blobs.trim(before - MARGIN, _unread_bodies(store))
+
+
+def _read_up_to(store: Store, topology: Topology, topic: Topic[Record]) -> dict[int, int]:
+    """By partition, the offset that all readers have passed."""
+    readers = [s.name for s in topology.stages if topic.name in {t.name for t in s.inputs}]
+    readers += [s.name for s in topology.stages if isinstance(s, Stage) and s.ticks and s.ticks.name == topic.name]
+    ends = dict(enumerate(store.ends(topic.name)))
+    for reader in readers:
+        done = store.offsets(reader)
+        ends = {p: min(end, done.get((topic.name, p), Offsets()).next) for p, end in ends.items()}
+    return ends
+
+
+def _compact(store: Store, topic: Topic[Record]) -> None:
+    end = sum(store.ends(topic.name))
+    rows, key = store.rows(SPACE, 0), b"c|" + topic.name.encode()
+    seen = int((rows.get(key) if rows is not None else None) or 0)
+    if end - seen < max(GROWN, seen // 2):
+        return
+    store.compact(topic.name, now_ms() - REMOVALS)
+    with store.transaction() as tx:
+        tx.rows(SPACE, 0).put(key, str(end).encode())
+
+
+def _unread_bodies(store: Store) -> frozenset[str]:
+    """The bodies that objects name which essence has not finished with."""
+    found = set()
+    for partition in range(store.topics()["objects"]):
+        start = store.offsets("essence").get(("objects", partition), Offsets()).next
+        while batch := store.read("objects", partition, start, READ):
+            found |= {cast("FetchedObject", decode(logged.value or b"")).blob for logged in batch}
+            start = batch[-1].offset + 1
+    return frozenset(found)
+
+
+class Service:
+    """Upkeep within a runner that goes on: `seen` is called after every turn. It also ends a run that was interrupted before."""
+
+    def __init__(self, runner: Embedded, retention: float) -> None:
+        self._runner = runner
+        self._retention = retention
+        self._next = time.monotonic() + EVERY
+        self._look = 0.0
+        last = runs.last(runner.store)
+        self._open = last if last is not None and not last.finished else None
+
+    def seen(self) -> None:
+        """A turn has ended."""
+        if self._open is not None and time.monotonic() >= self._look:
+            self._look = time.monotonic() + LOOK
+            if self._runner.finished():
+                runs.finish(self._runner, self._open)
+                self._open = None
+        if time.monotonic() >= self._next:
+            upkeep(self._runner, self._retention)
+            self._next = time.monotonic() + EVERY

@@ -1,0 +1,89 @@
+"""A window over one partition of an edge's input: what is being worked on, what is finished, what may be committed.
+
+Laws:
+- An offset is committed when all below it are finished; what finished above it is committed beside it (`Offsets.done`), so
+  that a restart repeats only what was in flight.
+- Where the window is `ordered`, records of one key are worked on one at a time and in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from schemas.ports import Logged
+from streams.store import Offsets
+
+Read = Callable[[int, int], Sequence[Logged]]
+"""(offset, limit) to records."""
+
+
+class Window:
+    """One partition. `span` bounds how far beyond the lowest unfinished record it reads."""
+
+    def __init__(self, committed: Offsets, span: int, *, ordered: bool) -> None:
+        self._ordered = ordered
+        self._next = committed.next
+        self._done = set(committed.done)
+        self._read = committed.next
+        self._span = span
+        self._flying: dict[int, bytes] = {}
+        self._keys: set[bytes] = set()
+        self._held: dict[int, Logged] = {}
+
+    def take(self, limit: int, read: Read) -> list[Logged]:
+        """At most `limit` records to begin with now."""
+        taken: list[Logged] = []
+        for offset in list(self._held):
+            if len(taken) < limit and self._begin(self._held[offset]):
+                taken.append(self._held.pop(offset))
+        while len(taken) < limit and self._read < self._next + self._span:
+            wanted = min(limit - len(taken), self._next + self._span - self._read)
+            batch = read(self._read, wanted)
+            for logged in batch:
+                self._skip_to(logged.offset)
+                self._read = logged.offset + 1
+                if logged.offset in self._done:
+                    continue
+                if self._begin(logged):
+                    taken.append(logged)
+                else:
+                    self._held[logged.offset] = logged
+            if len(batch) < wanted:
+                break
+        return taken
+
+    def _begin(self, logged: Logged) -> bool:
+        if self._ordered:
+            # Whoever comes second waits, and whoever comes third waits behind the second.
+            waiting = any(h.key == logged.key and h.offset < logged.offset for h in self._held.values())
+            if logged.key in self._keys or waiting:
+                return False
+            self._keys.add(logged.key)
+        self._flying[logged.offset] = logged.key
+        return True
+
+    def _skip_to(self, offset: int) -> None:
+        """Offsets that were trimmed away count as finished."""
+        self._done.update(range(self._read, offset))
+
+    def finish(self, offset: int) -> None:
+        """A record is finished, its outputs in the transaction that will commit `offsets()`."""
+        self._keys.discard(self._flying.pop(offset))
+        self._done.add(offset)
+        while self._next in self._done:
+            self._done.remove(self._next)
+            self._next += 1
+
+    def offsets(self) -> Offsets:
+        """What may be committed."""
+        return Offsets(self._next, frozenset(self._done))
+
+    @property
+    def flying(self) -> int:
+        """How many records are being worked on, or wait for their key."""
+        return len(self._flying) + len(self._held)
+
+    @property
+    def position(self) -> int:
+        """The next offset to read."""
+        return self._read

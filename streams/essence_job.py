@@ -1,0 +1,111 @@
+"""What a sandboxed child does with one object: Essence, its records encoded and addressed.
+
+The parent only moves the bytes on: a frame names topic and partition, so that nothing in it is parsed outside the sandbox
+before it is a record of the log.
+
+Frame: topic number (1 byte), partition (2), length of the key (4), all big-endian, then the key and the encoded record.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+from collections.abc import Callable
+from functools import lru_cache
+from typing import BinaryIO, NamedTuple, cast
+
+import msgspec
+
+from processors import essence, recognize, summarize
+from schemas.codec import decode, encode
+from schemas.records import FetchedObject
+from streams.routing import Router
+from streams.store.murmur2 import partition as partition_of
+from streams.topology import REJECTED, topology
+
+HEAD = struct.Struct(">BHI")
+
+TOPICS = ("made", "crawl", "files", "rejected")
+"""Topics by the number in a frame."""
+
+
+END = b"\xff"
+"""In place of a frame: the records of one object are whole."""
+
+
+class Job(msgspec.Struct, frozen=True, array_like=True):
+    """An object to work on: its record as the log has it, and the members that are not to be opened again, each with why."""
+
+    record: bytes
+    skip: dict[str, str] = {}
+    body: bytes | None = None
+    """A body of the blob store, where it is small enough to travel with others."""
+
+
+class Chunk(msgspec.Struct, frozen=True, array_like=True):
+    """Objects for one child, one after the other; a body that is handed over as a file is the first one's."""
+
+    settings: bytes
+    partitions: int
+    jobs: tuple[Job, ...]
+
+
+class Frame(NamedTuple):
+    """A record on its way into the log."""
+
+    topic: str
+    partition: int
+    key: bytes
+    value: bytes
+
+
+_chunk = msgspec.msgpack.Decoder(Chunk).decode
+pack = msgspec.msgpack.encode
+
+
+@lru_cache(maxsize=4)
+def _settings(data: bytes) -> essence.EssenceSettings:
+    return msgspec.msgpack.decode(data, type=essence.EssenceSettings)
+
+
+@lru_cache(maxsize=1)
+def _router() -> Router:
+    return Router(topology().stage("essence"), REJECTED)
+
+
+def preload() -> None:
+    """Import and warm up all that a child needs, before it loses the file system."""
+    recognize.preload()
+    summarize.preload()
+    essence.rules_fingerprint(essence.EssenceSettings(gatherer=""))
+    _router()
+
+
+def work(request: bytes, body: BinaryIO | None, emit: Callable[[bytes], None], progress: Callable[[str], None]) -> None:
+    """One task of the pool: every record of each object as a frame, and an END behind them."""
+    chunk = _chunk(request)
+    settings, route = _settings(chunk.settings), _router().route
+    for job in chunk.jobs:
+        obj = cast("FetchedObject", decode(job.record))
+        progress("")
+        if job.body is not None:
+            body = io.BytesIO(job.body)
+        for record in essence.essence(obj, body, settings, job.skip, progress):
+            topic, key, _ = route(record)
+            head = HEAD.pack(TOPICS.index(topic), partition_of(key, chunk.partitions), len(key))
+            emit(head + key + encode(record))
+        emit(END)
+        body = None
+
+
+def unpack(frame: bytes) -> Frame:
+    """The frame that a child made. Raises ValueError for anything else: a child that was taken over says what it likes."""
+    try:
+        number, partition, length = HEAD.unpack_from(frame)
+        topic = TOPICS[number]
+    except (struct.error, IndexError) as error:
+        raise ValueError(f"not a frame: {error}") from error
+    key_end = HEAD.size + length
+    if key_end > len(frame):
+        raise ValueError("not a frame: shorter than its key")
+    return Frame(topic, partition, frame[HEAD.size : key_end], frame[key_end:])

@@ -1,0 +1,276 @@
+"""Files and folders of this machine, as objects.
+
+Strategy: what is read is what fstat said before and after, or the attempt failed: a file caught in the middle of a change is
+no object. A folder is an object whose body is its Listing. No link is followed; only regular files are opened, and never so
+that opening could block.
+
+Laws:
+- A folder that cannot be listed whole is a failure, and removes nothing.
+- Missing is gone; not allowed is a failure that no retry mends; what the device or the system says else may pass.
+- Up to 64 kB a file costs a handful of system calls and no thread: cheap enough for an event loop.
+"""
+
+from __future__ import annotations
+
+import errno
+import grp
+import hashlib
+import io
+import os
+import pwd
+import stat
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import cast
+
+from processors.identity import file_path
+from schemas.codec import encode
+from schemas.ports import Blobs
+from schemas.records import Entry, FetchRequest, LinkKind, Listing, Record, Validators
+from streams.fetch.answers import Answers, FetchError, Stored, StoreError
+from streams.fetch.settings import INLINE, FetchSettings
+
+FOLDER_TYPE = "inode/directory"
+SYMLINK_TYPE = "inode/symlink"
+CHANGED = "changed while reading"
+MAX_ENTRIES = 1_000_000
+"""Entries of a folder that are listed at the most: their records have to fit in memory."""
+LISTINGS = 3
+"""Attempts to list a folder that keeps changing."""
+STEP = 1024 * 1024
+
+_MISSING = (errno.ENOENT, errno.ENOTDIR)
+_LASTING = (errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.EINVAL)
+_OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+def fetch_local(request: FetchRequest, blobs: Blobs, now_ms: int, max_file: int = FetchSettings().max_file) -> list[Record]:
+    """The answers to a request for a `file:` URL, read here and now.
+
+    Raises StoreError where the blob store cannot take a body: no fault of the object's. Nothing else is raised.
+    """
+    answers = Answers(request, now_ms)
+    if request.kind == "resolve":
+        return answers.resolved("", b"")
+    try:
+        path = file_path(request.url)
+        if request.url.endswith("/"):
+            return _folder(answers, path.rstrip(b"/") or b"/", blobs)
+        return _leaf(answers, path, blobs, max_file)
+    except FetchError as failure:
+        return answers.failed(failure)
+    except StoreError:
+        raise
+    except OSError as error:
+        if error.errno in _MISSING:
+            return answers.gone("no such file or folder")
+        retryable = error.errno not in _LASTING
+        return answers.failed(FetchError(error.strerror or str(error), retryable=retryable))
+    except ValueError as error:  # an embedded NUL, or no path at all
+        return answers.failed(FetchError(f"not a path: {error}", retryable=False))
+
+
+def weighs(request: FetchRequest) -> bool:
+    """Whether a request may take longer than an event loop should wait: a folder, or a file that goes to the blob store."""
+    if request.kind == "resolve":
+        return False
+    if request.url.endswith("/"):
+        return True
+    try:
+        return os.lstat(file_path(request.url)).st_size > INLINE
+    except (OSError, ValueError):
+        return False
+
+
+def _leaf(answers: Answers, path: bytes, blobs: Blobs, max_file: int) -> list[Record]:
+    found = os.lstat(path)
+    kind = stat.S_IFMT(found.st_mode)
+    if kind == stat.S_IFREG:
+        return _regular(answers, path, blobs, max_file)
+    if kind == stat.S_IFLNK:
+        body = os.readlink(path)
+        return _answer(answers, _stored(body), found, SYMLINK_TYPE)
+    if kind == stat.S_IFDIR:
+        return answers.gone("a folder now")
+    return answers.refused(f"not a file: {_SPECIAL.get(kind, 'special')}")
+
+
+_SPECIAL = {stat.S_IFIFO: "a fifo", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
+
+
+def _regular(answers: Answers, path: bytes, blobs: Blobs, max_file: int) -> list[Record]:
+    fd = os.open(path, _OPEN)
+    try:
+        before = os.fstat(fd)
+        if not stat.S_ISREG(before.st_mode):
+            raise FetchError(CHANGED, retryable=True)
+        if before.st_size > max_file:
+            raise FetchError(f"larger than {max_file:,} bytes", retryable=False)
+        if before.st_size <= INLINE:
+            stored = _stored(_read(fd, before.st_size))
+        elif (same := _same(answers, fd, before.st_size)) is not None:
+            stored = same
+        else:
+            stored = _store(fd, before.st_size, blobs)
+        after = os.fstat(fd)
+        if _facts(before) != _facts(after) or stored.size != before.st_size:
+            raise FetchError(CHANGED, retryable=True)
+    finally:
+        os.close(fd)
+    return _answer(answers, stored, before, "")
+
+
+def _facts(found: os.stat_result) -> tuple[int, ...]:
+    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def _read(fd: int, size: int) -> bytes:
+    """All of a small file, and a byte more if it has one: then it has grown."""
+    data = os.read(fd, size + 1)
+    while len(data) <= size:
+        more = os.read(fd, size + 1 - len(data))
+        if not more:
+            break
+        data += more
+    return data
+
+
+def _stored(body: bytes) -> Stored:
+    return Stored(body, "", len(body), hashlib.md5(body).hexdigest(), hashlib.sha256(body).hexdigest())
+
+
+def _same(answers: Answers, fd: int, size: int) -> Stored | None:
+    """A large file whose size is as before is read once to see whether all is: then nothing is written."""
+    known = answers.request.validators
+    if known is None or not known.md5 or known.size != size:
+        return None
+    md5, read = hashlib.md5(), 0
+    while read <= size and (chunk := os.read(fd, STEP)):
+        md5.update(chunk)
+        read += len(chunk)
+    if md5.hexdigest() == known.md5:
+        return Stored(None, "", read, known.md5, "")
+    os.lseek(fd, 0, os.SEEK_SET)
+    return None
+
+
+class _Window(io.RawIOBase):
+    """The first `size + 1` bytes of an open file: a file that grows faster than it is read must not fill the disk."""
+
+    def __init__(self, fd: int, size: int) -> None:
+        self._fd = fd
+        self._left = size + 1
+        self.error: OSError | None = None
+        """The file could not be read, as opposed to the store not being able to write."""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: object) -> int:
+        view = cast("memoryview", memoryview(buffer))[: self._left]  # type: ignore[arg-type]
+        try:
+            read = os.readv(self._fd, [view]) if len(view) else 0
+        except OSError as error:
+            self.error = error
+            raise
+        self._left -= read
+        return read
+
+
+def _store(fd: int, size: int, blobs: Blobs) -> Stored:
+    window = _Window(fd, size)
+    try:
+        sha256, md5, length = blobs.put(io.BufferedReader(window, STEP))
+    except OSError as error:
+        if window.error is not None:
+            raise window.error from None
+        raise StoreError(error.errno, f"the blob store: {error.strerror}") from error
+    return Stored(None, sha256, length, md5, sha256)
+
+
+def _folder(answers: Answers, path: bytes, blobs: Blobs) -> list[Record]:
+    if not stat.S_ISDIR(os.lstat(path).st_mode):
+        return answers.gone("not a folder")
+    fd = os.open(path, _OPEN | os.O_DIRECTORY)
+    try:
+        for _ in range(LISTINGS):
+            before = os.fstat(fd)
+            entries = sorted(_entries(fd), key=lambda entry: entry.name)
+            # An entry renamed meanwhile may be missed under both names: its removal would be a lie.
+            if _facts(before) == _facts(os.fstat(fd)):
+                break
+        else:
+            raise FetchError(CHANGED, retryable=True)
+    finally:
+        os.close(fd)
+    return _listing(answers, encode(Listing(entries=tuple(entries))), before, blobs)
+
+
+def _entries(fd: int) -> Iterator[Entry]:
+    with os.scandir(fd) as entries:
+        for count, entry in enumerate(entries, 1):
+            if count > MAX_ENTRIES:
+                raise FetchError(f"a folder of more than {MAX_ENTRIES:,} entries", retryable=False)
+            try:
+                found = entry.stat(follow_symlinks=False)
+            except FileNotFoundError:
+                continue
+            except PermissionError:  # readable, but not searchable: the names are all that there is
+                yield Entry(name=os.fsencode(entry.name), kind=_guess(entry), size=-1, mtime=0, inode=entry.inode())
+                continue
+            kind = _KINDS.get(stat.S_IFMT(found.st_mode), "other")
+            name = os.fsencode(entry.name)
+            yield Entry(name=name, kind=kind, size=found.st_size, mtime=found.st_mtime_ns, inode=found.st_ino)
+
+
+_KINDS: dict[int, LinkKind] = {stat.S_IFREG: "file", stat.S_IFDIR: "folder", stat.S_IFLNK: "symlink"}
+
+
+def _guess(entry: os.DirEntry[str]) -> LinkKind:
+    """The kind by what the folder itself says."""
+    if entry.is_symlink():
+        return "symlink"
+    if entry.is_dir(follow_symlinks=False):
+        return "folder"
+    return "file" if entry.is_file(follow_symlinks=False) else "other"
+
+
+def _listing(answers: Answers, body: bytes, found: os.stat_result, blobs: Blobs) -> list[Record]:
+    stored = _stored(body)
+    known = answers.request.validators
+    if stored.size > INLINE and (known is None or known.md5 != stored.md5):
+        try:
+            blobs.put(io.BytesIO(body))
+        except OSError as error:
+            raise StoreError(error.errno, f"the blob store: {error.strerror}") from error
+        stored = stored._replace(body=None, blob=stored.sha256)
+    return _answer(answers, stored, found, FOLDER_TYPE, listing=True)
+
+
+def _answer(answers: Answers, stored: Stored, found: os.stat_result, content_type: str, *, listing: bool = False) -> list[Record]:
+    validators = Validators(md5=stored.md5, size=stored.size, mtime=found.st_mtime_ns, inode=found.st_ino)
+    known = answers.request.validators
+    if known is not None and (known.md5, known.size) == (stored.md5, stored.size):
+        return answers.unchanged(validators, listing=listing)
+    headers = {
+        "owner": _owner(found.st_uid),
+        "group": _group(found.st_gid),
+        "mode": f"{stat.S_IMODE(found.st_mode):04o}",
+    }
+    return answers.fetched(stored, validators, content_type, headers, listing=listing)
+
+
+@lru_cache(maxsize=1024)
+def _owner(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+@lru_cache(maxsize=1024)
+def _group(gid: int) -> str:
+    try:
+        return grp.getgrgid(gid).gr_name
+    except KeyError:
+        return str(gid)

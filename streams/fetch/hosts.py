@@ -1,0 +1,134 @@
+"""Hosts: their addresses, looked up once and judged, and their robots.txt.
+
+Laws:
+- A host of which any address is refused is refused: which one is dialled must not be the resolver's choice.
+- The address that is pinned is one that took a connection, if any did.
+- RFC 9309, 2.3.1: redirects are followed (five, under the authority of the first); 4xx allows all; 5xx and no answer disallow
+  all. 429 is no answer: whoever says "too many requests" does not say that all is allowed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import urlsplit
+
+from processors.identity import frontier_key
+from processors.robots import MAX_ROBOTS
+from processors.urls import canonical, guard
+from schemas.records import FetchRequest, Record
+from streams.fetch.adapters.web import REDIRECTS, Web
+from streams.fetch.answers import Answers, FetchError
+from streams.fetch.decode import Decoding
+from streams.fetch.pace import Pace
+from streams.fetch.settings import FetchSettings
+
+Lookup = Callable[[str, int], Sequence[str]]
+"""Addresses of a host, best first, in a thread that may block. Raises OSError and UnicodeError."""
+
+MAX_REDIRECTS = 5
+MAX_TRIED = 4
+"""Addresses of a host that are dialled, if the first take no connection."""
+THREADS = 16
+
+
+def lookup(host: str, port: int) -> Sequence[str]:
+    """The addresses of a host by getaddrinfo, in its order (RFC 6724)."""
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
+    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+
+class Hosts:
+    """Answers requests to resolve."""
+
+    def __init__(self, web: Web, pace: Pace, settings: FetchSettings, look: Lookup) -> None:
+        self._web = web
+        self._pace = pace
+        self._settings = settings
+        self._lookup = look
+        self._threads = ThreadPoolExecutor(THREADS, "harvest-lookup")
+
+    def close(self) -> None:
+        """Let go of the threads; one that waits for a name server ends with its time-out."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def resolve(self, request: FetchRequest, now: int) -> list[Record]:
+        """The one event that tells all of a host. It waits for its turn, however long: the frontier waits for nothing else."""
+        answers = Answers(request, now)
+        async with self._pace.host(request.host, request.pause / 1000, None):
+            address = ""
+            try:
+                addresses = await self.addresses(request.host)
+                address = addresses[0]
+                address, robots = await self._robots(request.host, addresses)
+            except FetchError as failure:
+                return answers.resolved(address, None, failure)
+        return answers.resolved(address, robots)
+
+    async def addresses(self, host: str) -> Sequence[str]:
+        """The addresses of a frontier key, all of them fit to be dialled. Raises FetchError."""
+        parts = urlsplit(host)
+        name, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(self._settings.dns_timeout):
+                found = await loop.run_in_executor(self._threads, self._lookup, name, port)
+        except TimeoutError as error:
+            raise FetchError(f"cannot resolve {name}: no answer in time", retryable=True) from error
+        except (OSError, UnicodeError) as error:
+            unknown = isinstance(error, UnicodeError) or error.errno == socket.EAI_NONAME
+            raise FetchError(f"cannot resolve {name}: {getattr(error, 'strerror', '') or error}", retryable=not unknown) from error
+        if not found:
+            raise FetchError(f"cannot resolve {name}: no address", retryable=True)
+        for address in found:
+            if why := guard(address, self._settings.networks):
+                raise FetchError(f"{name} is not to be dialled: {why}; local targets have to be allowed", retryable=False)
+        return found
+
+    async def _robots(self, host: str, addresses: Sequence[str]) -> tuple[str, bytes]:
+        """The address that answered first, and robots.txt; empty where all is allowed. Raises FetchError where nothing is."""
+        url = f"{host}/robots.txt"
+        pinned, robots, target = await self._first(url, addresses)
+        address = pinned
+        for _ in range(MAX_REDIRECTS):
+            if target is None:
+                return pinned, robots
+            following = canonical(target, url)
+            if following is None:
+                return pinned, b""
+            if frontier_key(following) != frontier_key(url):
+                address = (await self.addresses(frontier_key(following)))[0]
+            url = following
+            robots, target = await self._read(url, address)
+        return pinned, robots
+
+    async def _first(self, url: str, addresses: Sequence[str]) -> tuple[str, bytes, str | None]:
+        tried = addresses[:MAX_TRIED]
+        for address in tried:
+            try:
+                return address, *await self._read(url, address)
+            except FetchError as failure:
+                if not failure.unreachable or address == tried[-1]:
+                    raise
+        raise AssertionError("no address to try")
+
+    async def _read(self, url: str, address: str) -> tuple[bytes, str | None]:
+        """robots.txt as far as it counts, or where it is said to be."""
+        async with self._pace.address(address, None), self._web.exchange(url, address, {}) as response:
+            status = response.status
+            if status in REDIRECTS:
+                return b"", response.headers.get("Location", "")
+            if 200 <= status < 300:
+                # What is over the end is cut off, not refused: the decoder's own caps are beyond it.
+                decoding = Decoding(response.headers.get("Content-Encoding", ""), 2 * MAX_ROBOTS, self._settings.max_ratio)
+                found = bytearray()
+                async for piece in self._web.pieces(response, decoding):
+                    found += piece
+                    if len(found) >= MAX_ROBOTS:
+                        break
+                return bytes(found[:MAX_ROBOTS]), None
+            if status == 429 or status >= 500:
+                raise self._web.status_failure(response)
+            return b"", None

@@ -1,0 +1,112 @@
+"""Courtesy: one request at a time for each host and for each address, and a pause between two.
+
+Laws:
+- The pause runs from the end of one request to the start of the next, for the host and for its address.
+- In the first pause after a start no address is asked: an earlier process may have asked it a moment ago.
+- Whoever would wait longer than its patience is told at once (TooLongError), not kept.
+- A host is entered before its address, so that nobody who holds an address waits for anything: no deadlock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+MANY = 4_096
+"""Keys known at the most, but for those in use."""
+
+
+class TooLongError(Exception):
+    """The wait would be longer than the patience; `wait` is an estimate in seconds."""
+
+    def __init__(self, wait: float) -> None:
+        super().__init__(f"{wait:.1f} s")
+        self.wait = wait
+
+
+class _Slot:
+    """A host or an address: who is on it, and from when on the next may be."""
+
+    __slots__ = ("free_at", "lock", "waiting")
+
+    def __init__(self, free_at: float) -> None:
+        self.lock = asyncio.Lock()
+        self.free_at = free_at
+        self.waiting = 0
+
+    def estimate(self, now: float, pause: float) -> float:
+        """Seconds until one more could start, if requests themselves took no time."""
+        ahead = self.waiting + self.lock.locked()
+        return max(0.0, self.free_at - now) + ahead * pause
+
+
+class Pace:
+    """The slots of all hosts and addresses in use. `now` (monotonic seconds) and `sleep` are arguments for tests."""
+
+    def __init__(
+        self,
+        pause: float,
+        now: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._pause = pause
+        self._now = now
+        self._sleep = sleep
+        self._first = now() + pause
+        self._slots: dict[str, _Slot] = {}
+
+    @asynccontextmanager
+    async def host(self, key: str, pause: float, patience: float | None) -> AsyncIterator[None]:
+        """The turn of a request at its host; `pause` is what the host asks for, if that is more. Raises TooLongError."""
+        async with self._turn(f"h {key}", max(pause, self._pause), patience, 0.0):
+            yield
+
+    @asynccontextmanager
+    async def address(self, address: str, patience: float | None) -> AsyncIterator[None]:
+        """The turn of a request at an address, inside that at its host. Raises TooLongError."""
+        async with self._turn(f"a {address}", self._pause, patience, self._first):
+            yield
+
+    @asynccontextmanager
+    async def _turn(self, key: str, pause: float, patience: float | None, free_at: float) -> AsyncIterator[None]:
+        slot = self._slots.get(key)
+        if slot is None:
+            self._prune()
+            slot = self._slots[key] = _Slot(free_at)
+        estimate = slot.estimate(self._now(), pause)
+        if patience is not None and estimate > patience:
+            raise TooLongError(estimate)
+        await self._enter(slot, pause, patience)
+        try:
+            wait = slot.free_at - self._now()
+            if patience is not None and wait > patience:
+                raise TooLongError(wait)
+            if wait > 0:
+                await self._sleep(wait)
+            try:
+                yield
+            finally:
+                slot.free_at = self._now() + pause
+        finally:
+            slot.lock.release()
+
+    async def _enter(self, slot: _Slot, pause: float, patience: float | None) -> None:
+        slot.waiting += 1
+        try:
+            async with asyncio.timeout(patience):
+                await slot.lock.acquire()
+        except TimeoutError:
+            # Whoever is at it takes its time; nobody knows how long. The frontier asks again after a pause.
+            raise TooLongError(pause) from None
+        finally:
+            slot.waiting -= 1
+
+    def _prune(self) -> None:
+        if len(self._slots) < MANY:
+            return
+        now = self._now()
+        for key, slot in list(self._slots.items()):
+            if slot.free_at <= now and not slot.waiting and not slot.lock.locked():
+                del self._slots[key]

@@ -1,0 +1,64 @@
+"""What an operator may set about fetching. Times in seconds, sizes in bytes."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from ipaddress import ip_network
+
+import msgspec
+
+from processors.urls import Network
+
+MIB = 1024 * 1024
+INLINE = 65_536
+"""Bytes of a body that travels inside its record; above it goes by the blob store (law 6)."""
+MAY_BE_ZERO = ("pause", "patience", "grace", "min_rate")
+LONGEST_WAIT = 24 * 3_600_000
+"""ms: what a server asks for in Retry-After counts up to a day."""
+
+
+class FetchSettings(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """Conservative defaults: an operator may raise them for servers of their own."""
+
+    user_agent: str = "Harvest/0.1"
+    """Begins with the product token that robots.txt files are asked for."""
+    pause: float = 1.0
+    """Between the end of a request and the start of the next, for each host and for each address."""
+    patience: float = 10.0
+    """What would wait longer for its host goes back as `deferred`."""
+    dns_timeout: float = 10.0
+    connect_timeout: float = 10.0
+    answer_timeout: float = 30.0
+    """From the request to the end of the header, and between two pieces of the body."""
+    total_timeout: float = 600.0
+    """For one exchange, body included."""
+    grace: float = 20.0
+    """After this time of an exchange a peer has to keep up `min_rate`."""
+    min_rate: int = 500
+    """Bytes per second, on the average of an exchange."""
+    max_body: int = 64 * MIB
+    """Of a body from the network, as received and as decoded."""
+    max_file: int = 1024 * MIB
+    """Of a local file."""
+    max_ratio: int = 200
+    """Decoded to received bytes, for what decodes to more than 1 MiB."""
+    allow: tuple[str, ...] = ()
+    """Networks (CIDR) of local targets that may be dialled."""
+    concurrency: int = 200
+    """Exchanges at once."""
+    spool: str = ""
+    """Folder for bodies on their way to the blob store; empty: the system's folder for temporary files."""
+
+    def __post_init__(self) -> None:
+        """Raises ValueError with one line that names the setting."""
+        for name in self.__struct_fields__:
+            value = getattr(self, name)
+            if isinstance(value, int | float) and (value < 0 or (not value and name not in MAY_BE_ZERO)):
+                raise ValueError(f"{name}: {value} is too small")
+        if not self.user_agent.isascii() or not self.user_agent.isprintable():
+            raise ValueError("user_agent: only printable ASCII can stand in a header")
+
+    @cached_property
+    def networks(self) -> tuple[Network, ...]:
+        """`allow`, parsed. Raises ValueError with one line for a malformed network."""
+        return tuple(ip_network(network, strict=False) for network in self.allow)

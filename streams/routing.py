@@ -1,0 +1,53 @@
+"""Routing: which topic a record goes to, by its type, and what a stage does when its own code fails.
+
+Shared by the runners and the simulator, so that they cannot differ in it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from schemas.codec import DecodeError
+from schemas.ports import Origin
+from schemas.records import MAX_DETAIL, MAX_REASON, Record, Rejected
+from streams.topology import Edge, Stage, Topic
+
+
+class Routed(NamedTuple):
+    """A record on its way to a topic."""
+
+    topic: str
+    key: bytes
+    record: Record
+
+
+class Router:
+    """The topic of each record type that a stage gives; `rejected` is open to every stage."""
+
+    def __init__(self, stage: Stage[Any, Any] | Edge[Any, Any], rejected: Topic[Rejected]) -> None:
+        self._by_type: dict[type[Record], Topic[Any]] = {Rejected: rejected}
+        for topic in stage.outputs:
+            for cls in topic.carries:
+                self._by_type[cls] = topic
+        self.stage = stage
+
+    def route(self, record: Record) -> Routed:
+        """Raises KeyError for a record that the stage has no topic for: a bug of ours."""
+        topic = self._by_type[type(record)]
+        return Routed(topic.name, topic.key(record).encode(), record)
+
+
+def poisoned(stage: str, error: Exception, origin: Origin, key: bytes, value: bytes | None, time: int) -> Rejected:
+    """The dead letter of a record that a stage could not process: with its bytes, so that it can be tried again."""
+    reason = f"not a record: {error}" if isinstance(error, DecodeError) else f"error in {stage}: {type(error).__name__}"
+    return Rejected(
+        stage=stage,
+        reason=reason[:MAX_REASON],
+        time=time,
+        detail=f"{type(error).__name__}: {error}"[:MAX_DETAIL],
+        topic=origin.topic,
+        partition=origin.partition,
+        offset=origin.offset,
+        key=key,
+        value=value,
+    )

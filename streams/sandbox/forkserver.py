@@ -1,0 +1,136 @@
+"""The parent's side of the forkserver: starts it, tells it what to do, hears what became of its children.
+
+Start it from a thread that lives as long as the pool: the kernel sends the death signal when the *thread* that started the process
+ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+from typing import Protocol
+
+import msgspec
+
+from streams.sandbox.server import PACKET, Configuration
+
+KEPT = ("PATH", "LANG", "LANGUAGE", "TZ", "HOME", "TMPDIR", "MAGIC", "VIRTUAL_ENV", "LD_LIBRARY_PATH")
+KEPT_PREFIXES = ("LC_", "PYTHON", "MALLOC_")
+"""What is kept of the environment: nothing that could hold a secret goes to where hostile input is parsed."""
+SINGLE = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+"""Libraries that numpy brings start threads when loaded, which no fork survives."""
+PATIENCE = 5.0
+"""Seconds that a forkserver has to leave by itself."""
+
+
+class Listener(Protocol):
+    """Who hears of it."""
+
+    def on_ready(self, threads: int) -> None:
+        """Everything is loaded; the forkserver has so many threads (one is right)."""
+        ...
+
+    def on_exited(self, number: int, status: int, resident: int) -> None:
+        """A child is dead and reaped: its wait status, and the most bytes it had resident."""
+        ...
+
+    def on_gone(self, why: str) -> None:
+        """The forkserver is dead, and its children with it. `why` is its traceback if it could not load."""
+        ...
+
+
+def environment() -> dict[str, str]:
+    """The environment of the forkserver."""
+    kept = {k: v for k, v in os.environ.items() if k in KEPT or k.startswith(KEPT_PREFIXES)} | SINGLE
+    # The same modules as here, and nothing from the folder that the user happens to stand in.
+    kept["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
+    return kept
+
+
+class Forkserver:
+    """A running forkserver. All methods are called on the loop's thread."""
+
+    def __init__(self, configuration: Configuration, listener: Listener) -> None:
+        """Start it; `on_ready` or `on_gone` follows. Raises OSError."""
+        self._listener = listener
+        self._loop = asyncio.get_running_loop()
+        self._why = ""
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            command = [sys.executable, "-P", "-m", "streams.sandbox.server", str(theirs.fileno()), str(os.getpid())]
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                # The terminal's SIGINT goes to the parent alone, which decides.
+                start_new_session=True,
+                env=environment(),
+            )
+        self._control.setblocking(False)
+        self._send(msgspec.json.encode(configuration))
+        self._loop.add_reader(self._control.fileno(), self._hear)
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
+
+    def spawn(self, number: int, channel: int, page: int) -> None:
+        """Ask for a child; `on_exited` will tell its end. Descriptors are copied."""
+        self._send(msgspec.json.encode(("spawn", number)), channel, page)
+
+    def kill(self, number: int) -> None:
+        """Have a child killed, if it still lives."""
+        self._send(msgspec.json.encode(("kill", number)))
+
+    def _send(self, packet: bytes, *descriptors: int) -> None:
+        # Where it cannot be sent, the forkserver is dead or hangs: either way it is ended, and the reader says so.
+        try:
+            socket.send_fds(self._control, [packet], descriptors)
+        except OSError:
+            self._process.kill()
+
+    def _hear(self) -> None:
+        try:
+            data = self._control.recv(PACKET)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._bury()
+            self._listener.on_gone(self._why or "the forkserver died")
+            return
+        what, *rest = msgspec.json.decode(data)
+        if what == "exited":
+            self._listener.on_exited(*rest)
+        elif what == "ready":
+            self._listener.on_ready(*rest)
+        else:
+            self._why = str(*rest)
+
+    def _bury(self) -> None:
+        """Let go of a process that is as good as dead."""
+        self._loop.remove_reader(self._control.fileno())
+        self._control.close()
+        self._process.kill()
+        self._process.wait()
+
+    async def close(self) -> None:
+        """End it, and its children. Returns when it is gone."""
+        if self._process.returncode is not None:
+            return
+        self._loop.remove_reader(self._control.fileno())
+        self._control.close()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(PATIENCE):
+                # A process has no event to wait for without a thread or a watcher of signals.
+                while self._process.poll() is None:  # noqa: ASYNC110
+                    await asyncio.sleep(0.002)
+        self._process.kill()
+        self._process.wait()

@@ -1,0 +1,46 @@
+"""Landlock by raw system calls (`man 7 landlock`): no path, no TCP, no signal or abstract socket out of the child.
+
+A rule set that handles a right and grants none denies it. Each kernel is asked for the rights that it knows, by its ABI number.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+
+CREATE, RESTRICT = 444, 446
+"""landlock_create_ruleset and landlock_restrict_self: the same numbers on all architectures."""
+VERSION = 1
+
+FS_RIGHTS = {1: 13, 2: 14, 3: 15, 5: 16}
+"""How many rights on files there are, from that ABI on: a mask of that many bits."""
+NET_SINCE, TCP = 4, 0b11
+SCOPE_SINCE, SCOPES = 6, 0b11
+
+
+def handled(abi: int) -> bytes:
+    """The struct landlock_ruleset_attr with every right that the ABI knows."""
+    files = (1 << max(n for since, n in FS_RIGHTS.items() if since <= abi)) - 1
+    attributes = struct.pack("=Q", files)
+    if abi >= NET_SINCE:
+        attributes += struct.pack("=Q", TCP)
+    if abi >= SCOPE_SINCE:
+        attributes += struct.pack("=Q", SCOPES)
+    return attributes
+
+
+def install(libc: ctypes.CDLL) -> str:
+    """Deny from now on; PR_SET_NO_NEW_PRIVS must be set. Gives a detail; raises OSError where the kernel refuses."""
+    abi = libc.syscall(CREATE, None, ctypes.c_size_t(0), VERSION)
+    if abi < 1:
+        raise OSError(ctypes.get_errno(), "landlock_create_ruleset")
+    attributes = handled(abi)
+    rules = libc.syscall(CREATE, attributes, ctypes.c_size_t(len(attributes)), 0)
+    if rules < 0:
+        raise OSError(ctypes.get_errno(), "landlock_create_ruleset")
+    try:
+        if libc.syscall(RESTRICT, rules, 0):
+            raise OSError(ctypes.get_errno(), "landlock_restrict_self")
+    finally:
+        libc.close(rules)
+    return f"ABI {abi}: files{', TCP' if abi >= NET_SINCE else ''}{', signals' if abi >= SCOPE_SINCE else ''}"

@@ -1,0 +1,278 @@
+"""The pool: gives each task to the first free child, and ends each with one outcome.
+
+    async with Pool("module:function", 2, preload="module:load") as pool:
+        outcome = await pool.run(request, body_descriptor, frames.append)
+
+Strategy: no task or timer of the loop's for each run; one future each, one timer for all children, and a child that becomes free
+takes the next task within the same callback. Tasks wait in order of arrival. A child that dies, or is killed, is replaced at once;
+a forkserver that dies is started again. A task that was in progress when the forkserver died is run again if nothing of it was
+handed over yet.
+
+Delivery: run() always returns an outcome, unless it is cancelled (then its child is killed), its on_frame raised, or its body
+cannot be sent (then that is raised). It never runs a task twice once a frame of it was handed over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import sys
+from collections import deque
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from streams.sandbox.forkserver import Forkserver
+from streams.sandbox.server import Configuration
+from streams.sandbox.task import OnFrame, Task
+from streams.sandbox.values import Layer, Limits, Lost, Outcome, SandboxError
+from streams.sandbox.wire import LAYERS, ProgressPage
+from streams.sandbox.worker import Worker
+
+PATIENCE = 5
+"""Failures in a row to start a child before tasks are given back as lost."""
+PAUSE = 0.5
+"""Seconds between tries after a failure."""
+TICKS = 8
+"""Ticks in a deadline: a child is killed between 1 and 1 + 2 / TICKS deadlines after its last sign of life."""
+
+
+class Pool:
+    """A pool of sandboxed children on one event loop. Not for several threads."""
+
+    def __init__(self, target: str, size: int, limits: Limits | None = None, preload: str = "") -> None:
+        """`target` and `preload` are "module:function"; in the forkserver, `preload` is called once, then `target` is imported.
+
+        The target is called as target(request: bytes, body: BinaryIO | None, emit: Callable[[bytes], None],
+        progress: Callable[[str], None]) -> None, with the body at its start; it finds no file system and no network, so that
+        whatever is imported or opened late must be imported or opened by the preload. Neither may leave threads behind.
+        """
+        self.limits = limits or Limits()
+        self._configuration = Configuration(path=[], target=target, preload=preload, limits=self.limits)
+        self._size = size
+        self._workers: dict[int, Worker] = {}
+        self._free: list[Worker] = []
+        self._waiting: deque[Task] = deque()
+        self._server: Forkserver | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._ready: asyncio.Future[None] | None = None
+        self._number = 0
+        self._failures = 0
+        self._threads = 1
+        self._running = False
+
+    # -- for users
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self.close()
+
+    async def start(self) -> None:
+        """Start the forkserver and its children.
+
+        Raises SandboxError if the preload or the target fails, OSError if nothing can be started.
+        """
+        self._configuration = msgspec.structs.replace(self._configuration, path=sys.path)
+        self._loop = asyncio.get_running_loop()
+        self._ready = self._loop.create_future()
+        self._running = True
+        self._interval = min(self.limits.deadline, self.limits.whole) / TICKS
+        try:
+            self._start_server()
+            self._tick()
+            await self._ready
+        except BaseException:
+            await self.close()
+            raise
+
+    async def run(self, request: bytes, body: int | None = None, on_frame: OnFrame = lambda _: None) -> Outcome:
+        """Run the target once in a child, and give its frames to `on_frame` as they come, in order.
+
+        `body` is an open file descriptor, the caller's to close afterwards; the child reads it from its start, through the offset
+        that both share, so that no two runs can have the same one. While an awaitable that `on_frame` returned is not done, no
+        more frames are read, and the child waits. Raises ValueError for a request longer than a frame, RuntimeError if the pool is
+        not open.
+        """
+        if len(request) > self.limits.frame:
+            raise ValueError(f"a request of {len(request)} bytes: pass a body")
+        return await self._submit(Task(request, body, on_frame, self._future()))
+
+    async def layers(self) -> list[Layer]:
+        """Which safety layers hold, found out by a child that tries what it must not."""
+        frames: list[bytes] = []
+        outcome = await self._submit(Task(b"", None, frames.append, self._future(), LAYERS))
+        if not frames:
+            return [Layer("children", False, outcome.reason)]
+        single = Layer("forkserver", self._threads == 1, f"{self._threads} thread{'s' * (self._threads > 1)} after the preload")
+        return [*msgspec.json.decode(frames[0], type=list[Layer]), single]
+
+    @property
+    def server_pid(self) -> int:
+        """Process id of the forkserver, the parent of all children; 0 while there is none."""
+        return self._server.pid if self._server else 0
+
+    async def close(self) -> None:
+        """End all children; what is in progress or waits ends as lost. Returns when the forkserver is gone."""
+        self._running = False
+        if self._timer:
+            self._timer.cancel()
+        self._give_up("the pool was closed")
+        server, self._server = self._server, None
+        if server:
+            await server.close()
+
+    # -- scheduling
+
+    def _future(self) -> asyncio.Future[Outcome]:
+        if not self._running:
+            raise RuntimeError("the pool is not open")
+        return self._loop.create_future()
+
+    async def _submit(self, task: Task) -> Outcome:
+        if self._free:
+            self._free.pop().begin(task)
+        else:
+            self._waiting.append(task)
+        try:
+            return await task.future
+        finally:
+            if task.future.cancelled():
+                self._forget(task)
+
+    def _forget(self, task: Task) -> None:
+        """A cancelled task: take it from the queue, or kill its child."""
+        for worker in self._workers.values():
+            if worker.task is task:
+                worker.abandon()
+                return
+        if task in self._waiting:
+            self._waiting.remove(task)
+
+    def on_free(self, worker: Worker) -> None:
+        """A child is ready for a task."""
+        if worker.number not in self._workers:
+            return
+        self._failures = 0
+        if self._waiting:
+            worker.begin(self._waiting.popleft())
+        else:
+            self._free.append(worker)
+
+    def on_again(self, task: Task) -> None:
+        """A task was not begun by the child it was given to."""
+        if self._free:
+            self._free.pop().begin(task)
+        else:
+            self._waiting.appendleft(task)
+
+    def on_spent(self, worker: Worker) -> None:
+        """A child wants to be replaced. It is killed: whether it would leave by itself is not known."""
+        self._workers.pop(worker.number)
+        self.kill(worker)
+        worker.drop()
+        self._spawn()
+
+    def kill(self, worker: Worker) -> None:
+        """Have a child killed."""
+        if self._server:
+            self._server.kill(worker.number)
+
+    def _give_up(self, why: str) -> None:
+        """End everything that is in progress or waits as lost."""
+        tasks = [task for worker in self._workers.values() if (task := worker.drop())]
+        self._workers.clear()
+        self._free.clear()
+        tasks += self._waiting
+        self._waiting.clear()
+        for task in tasks:
+            task.end(Lost(why))
+
+    def _tick(self) -> None:
+        """One step of the clock for all children."""
+        for worker in list(self._workers.values()):
+            worker.tick(self._interval)
+        self._timer = self._loop.call_later(self._interval, self._tick)
+
+    # -- the forkserver
+
+    def _start_server(self) -> None:
+        self._server = Forkserver(self._configuration, self)
+
+    def on_ready(self, threads: int) -> None:
+        """The forkserver has loaded everything: have the children made."""
+        self._threads = threads
+        if self._ready and not self._ready.done():
+            self._ready.set_result(None)
+        for _ in range(self._size):
+            self._spawn()
+
+    def _spawn(self) -> None:
+        if not self._running or self._server is None or len(self._workers) >= self._size:
+            return
+        try:
+            ours, theirs = socket.socketpair()
+            page = ProgressPage.create()
+        except OSError as error:
+            self._fail(f"no child: {error.strerror}")
+            return
+        self._number += 1
+        self._workers[self._number] = Worker(self._number, ours, ProgressPage(page), self.limits, self)
+        self._server.spawn(self._number, theirs.fileno(), page)
+        theirs.close()
+        os.close(page)
+
+    def on_exited(self, number: int, status: int, resident: int) -> None:
+        """A child is dead: end its task and replace it."""
+        worker = self._workers.pop(number, None)
+        if worker is None:
+            return
+        if worker in self._free:
+            self._free.remove(worker)
+        worker.ended(status, resident)
+        if worker.ready:
+            self._spawn()
+        else:
+            worker.drop()
+            self._fail(f"a child ended while it was set up (status {os.waitstatus_to_exitcode(status)})")
+
+    def _fail(self, why: str) -> None:
+        """A child could not be made: try again later, but keep nobody waiting for ever."""
+        self._lose_patience(why)
+        self._loop.call_later(PAUSE, self._spawn)
+
+    def _lose_patience(self, why: str) -> None:
+        self._failures += 1
+        if self._failures >= PATIENCE:
+            while self._waiting:
+                self._waiting.popleft().end(Lost(why))
+
+    def on_gone(self, why: str) -> None:
+        """The forkserver is dead, and all children with it: start another."""
+        self._server = None
+        if self._ready and not self._ready.done():
+            self._ready.set_exception(SandboxError(why))
+            return
+        tasks = [task for worker in self._workers.values() if (task := worker.drop())]
+        self._workers.clear()
+        self._free.clear()
+        for task in reversed(tasks):
+            if task.again or task.given:
+                task.end(Lost("the forkserver died"))
+            elif not task.future.done():
+                task.again = True
+                self._waiting.appendleft(task)
+        self._lose_patience(why)
+        self._loop.call_later(PAUSE if self._failures > 1 else 0, self._restart)
+
+    def _restart(self) -> None:
+        if self._running and self._server is None:
+            try:
+                self._start_server()
+            except OSError as error:
+                self._lose_patience(f"no forkserver: {error.strerror}")
+                self._loop.call_later(PAUSE, self._restart)

@@ -1,0 +1,101 @@
+"""How a forked child shuts itself in, layer by layer, before it sees the first byte of hostile input.
+
+Every layer is optional where the kernel refuses it: what became of it is told (`harvest doctor`), and the others stand.
+Order: death with the parent first; limits; then no_new_privs, which Landlock and seccomp demand; seccomp last, for it refuses the
+calls that the others need.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import resource
+import signal
+from collections.abc import Callable
+
+from streams.sandbox import landlock, seccomp
+from streams.sandbox.values import Layer, Limits
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+CAPABILITY_VERSION_3 = 0x20080522
+CAPSET = {"x86_64": 126, "aarch64": 91}
+
+
+def prctl(option: int, value: int) -> None:
+    """The call prctl with one argument. Raises OSError."""
+    zero = ctypes.c_ulong(0)
+    if LIBC.prctl(option, ctypes.c_ulong(value), zero, zero, zero):
+        raise OSError(ctypes.get_errno(), f"prctl({option})")
+
+
+def die_with(parent: int) -> None:
+    """SIGKILL for this process once `parent`, which must be its parent, is gone. Leaves at once if that is so already.
+
+    Where the kernel refuses, the end of the parent's socket remains as a sign.
+    """
+    with contextlib.suppress(OSError):
+        prctl(seccomp.PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(0)
+
+
+def address_space() -> int:
+    """Bytes of address space that this process has now."""
+    with open("/proc/self/statm", "rb") as file:
+        return int(file.read().split()[0]) * resource.getpagesize()
+
+
+def _limit(limits: Limits, base: int) -> str:
+    cpu = limits.cpu * 2
+    wanted = {
+        resource.RLIMIT_AS: (base + limits.memory,) * 2,
+        resource.RLIMIT_CPU: (cpu, cpu + 1),
+        resource.RLIMIT_FSIZE: (limits.file_size,) * 2,
+        resource.RLIMIT_NOFILE: (limits.files,) * 2,
+        resource.RLIMIT_CORE: (0, 0),
+    }
+    for which, (soft, hard) in wanted.items():
+        most = resource.getrlimit(which)[1]
+        # Only downwards: nobody but root can raise a limit that somebody else has set.
+        resource.setrlimit(which, (soft, hard) if most == resource.RLIM_INFINITY else (min(soft, most), min(hard, most)))
+    sizes = f"memory {limits.memory >> 20} MiB beyond {base >> 20}, a file {limits.file_size >> 20} MiB"
+    return f"{sizes}, {limits.files} open files, CPU {cpu} s"
+
+
+def _no_new_privileges() -> str:
+    prctl(seccomp.PR_SET_NO_NEW_PRIVS, 1)
+    return "no set-user-ID program can raise rights"
+
+
+def _no_capabilities() -> str:
+    header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION_3, 0)
+    if LIBC.syscall(CAPSET[os.uname().machine], header, (ctypes.c_uint32 * 6)()):
+        raise OSError(ctypes.get_errno(), "capset")
+    return "all dropped"
+
+
+def _first_to_go() -> str:
+    with open("/proc/self/oom_score_adj", "r+b", buffering=0) as file:
+        file.write(b"%d" % max(500, int(file.read())))
+    return "the kernel kills a child first when memory is short"
+
+
+def seal(limits: Limits, base: int) -> list[Layer]:
+    """Shut this process in for good; `base` is its address space after the preload. Tells what became of each layer."""
+    steps: list[tuple[str, Callable[[], str]]] = [
+        ("oom score", _first_to_go),
+        ("limits", lambda: _limit(limits, base)),
+        ("capabilities", _no_capabilities),
+        ("no new privileges", _no_new_privileges),
+        ("landlock", lambda: landlock.install(LIBC)),
+        ("seccomp", lambda: seccomp.install(LIBC)),
+    ]
+    layers = []
+    for name, step in steps:
+        try:
+            layers.append(Layer(name, True, step()))
+        # A layer must never keep the others from standing, whatever a strange kernel or libc makes of it.
+        except Exception as error:  # noqa: BLE001 (see above)
+            layers.append(Layer(name, False, f"{type(error).__name__}: {error}"[:200]))
+    return layers

@@ -1,0 +1,143 @@
+"""The sections of `harvest.toml`, as `streams/settings.py` reads them; what they become is held to them by a test."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+MIB = 1 << 20
+DAY = 86_400
+
+
+class Section(BaseModel):
+    """A table of `harvest.toml`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+class RootDefaults(Section):
+    """What a root gets that is not told otherwise. Files and folders have no limits of depth and count of their own."""
+
+    depth: int = Field(default=10, ge=-1)
+    """Links from a root to what is still fetched, for http(s); -1: no limit."""
+    urls: int = Field(default=10_000, ge=0)
+    """URLs of a root at the most, for http(s); 0: no limit."""
+    ttl: int = Field(default=24 * 7 * DAY, gt=0)
+    """Time-to-live: what could not be refreshed for so long expires."""
+    refresh: int = Field(default=4 * 7 * DAY, gt=0)
+    """Refresh-rate: when `harvest run` asks again."""
+
+
+class Fetch(Section):
+    """How bytes are brought in."""
+
+    user_agent: str = Field(default="Harvest/0.1", min_length=1)
+    """What servers are told; begins with the product token that robots.txt files are asked for."""
+    pause: float = Field(default=1.0, ge=0)
+    """Between the end of a request and the start of the next, for each host and for each address."""
+    patience: float = Field(default=10.0, ge=0)
+    """What would wait longer for its host goes back to the queue."""
+    dns_timeout: float = Field(default=10.0, gt=0)
+    """For the address of a name."""
+    connect_timeout: float = Field(default=10.0, gt=0)
+    """For a connection."""
+    answer_timeout: float = Field(default=30.0, gt=0)
+    """From the request to the end of the header, and between two pieces of the body."""
+    total_timeout: float = Field(default=600.0, gt=0)
+    """For one exchange, body included."""
+    grace: float = Field(default=20.0, ge=0)
+    """After this time of an exchange a peer has to keep up `min_rate`."""
+    min_rate: int = Field(default=500, ge=0)
+    """Bytes per second, on the average of an exchange."""
+    max_body: int = Field(default=64 * MIB, gt=0)
+    """Of a body from the network, as received and as decoded."""
+    max_file: int = Field(default=1024 * MIB, gt=0)
+    """Of a local file."""
+    max_ratio: int = Field(default=200, gt=0)
+    """Decoded to received bytes, for what decodes to more than 1 MiB."""
+    allow: tuple[str, ...] = ()
+    """Networks (CIDR) of local targets that may be dialled."""
+    concurrency: int = Field(default=200, gt=0)
+    """Exchanges at once."""
+    spool: str = ""
+    """Folder for bodies on their way to the blob store; empty: the system's folder for temporary files."""
+
+
+class Select(Section):
+    """What is worth a summary."""
+
+    stop_names: tuple[str, ...] = (".DS_Store", "Thumbs.db", "desktop.ini", ".nfs*", "*.part", "*.crdownload")
+    """Stop list by name: shell patterns for the last component."""
+    stop_types: tuple[str, ...] = ("Core",)
+    """Stop list by type: Essence's names."""
+    off: tuple[str, ...] = ()
+    """Selection rules that do not apply."""
+
+
+class Budgets(Section):
+    """What one root object may cost, with all that is nested in it."""
+
+    entries: int = Field(default=200_000, gt=0)
+    """Members."""
+    bytes: int = Field(default=4 << 30, gt=0)
+    """What comes out of containers and encodings, each level counted."""
+    ratio: int = Field(default=200, gt=0)
+    """How many times its own size an object may give ..."""
+    ratio_from: int = Field(default=64 * MIB, ge=0)
+    """... once it has given this much."""
+    depth: int = Field(default=16, gt=0)
+    """Containers and encodings inside each other."""
+    names: int = Field(default=32 * MIB, gt=0)
+    """Names of members."""
+    memory: int = Field(default=8 * MIB, gt=0)
+    """A member's body up to this size is held in memory, above in an anonymous file."""
+    member: int = Field(default=256 * MIB, gt=0)
+    """A body that must be held whole may have at most this size."""
+
+
+class Essence(Section):
+    """Recognition, unnesting, selection, summarizing."""
+
+    select: Select = Select()
+    limits: Budgets = Budgets()
+    files: bool = False
+    """Give the facts of every file unnested (topic `files`)."""
+
+
+class Frontier(Section):
+    """When a URL is fetched."""
+
+    credit: int = Field(default=8, gt=0)
+    """Requests outstanding for one host."""
+    tries: int = Field(default=3, gt=0)
+    """Attempts at a URL in one run."""
+    backoff: int = Field(default=2_000, ge=0)
+    """ms before the second try; four times as long before each further one."""
+    patience: int = Field(default=60_000, ge=0)
+    """ms; a retry later than this is left to the next run."""
+    robots_ttl: int = Field(default=DAY * 1_000, gt=0, le=DAY * 1_000)
+    """ms that a robots.txt file holds (RFC 9309, 2.4: at most 24 hours)."""
+
+
+class Sandbox(Section):
+    """What one child that parses may use."""
+
+    memory: int = Field(default=384 * MIB, gt=0)
+    """Address space beyond what it has at its start."""
+    cpu: int = Field(default=1_800, gt=0)
+    """CPU time of one object."""
+    deadline: float = Field(default=60.0, gt=0)
+    """Wall-clock time without a sign of life."""
+    whole: float = Field(default=1_800.0, gt=0)
+    """Wall-clock time of one object."""
+    frame: int = Field(default=16 * MIB, gt=0)
+    """Length of one record."""
+    total: int = Field(default=1 << 30, gt=0)
+    """Length of all records of one object."""
+    tasks: int = Field(default=10_000, gt=0)
+    """Tasks after which a child is replaced."""
+    growth: int = Field(default=128 * MIB, gt=0)
+    """Resident memory that a child may gain before it is replaced."""
+    file_size: int = Field(default=256 * MIB, gt=0)
+    """Length of an anonymous file."""
+    files: int = Field(default=64, gt=8)
+    """Open files."""

@@ -1,0 +1,189 @@
+"""Bodies too large for the log, in a folder, by their SHA-256 (`schemas.ports.Blobs`).
+
+A body is written to a temporary name; a sync flushes it, renames it to `ab/abcd...` (the first two digits of its digest, then all
+of it) and flushes the folders. One sync serves all bodies written since the last, so that a batch pays for few flushes: sync
+before the transaction that refers to the bodies commits.
+
+Laws:
+- What stands under a digest is whole and durable: only a flushed file gets that name.
+- A body that could not be written, or flushed, leaves nothing behind. Temporary files of a killed process are dropped when the
+  runner opens the folder (`owner=True`).
+- A body written again counts as new for `trim`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import secrets
+import threading
+from collections.abc import Container, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+from streams.faults import fault
+from streams.store.errors import translated
+
+PIECE = 1 << 20
+"""Bytes copied at a time."""
+FLUSHERS = 8
+"""Files flushed at once: the journal of the file system commits them together."""
+DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+class Trimmed(NamedTuple):
+    """What a trim has dropped."""
+
+    blobs: int
+    bytes: int
+
+
+class FolderBlobs:
+    """Blobs in a local folder. May be used from several threads; one process at a time writes.
+
+    owner: drop what a killed process left unfinished; give it to the runner only.
+    """
+
+    def __init__(self, folder: Path, *, owner: bool = False) -> None:
+        self._folder = folder
+        self._unfinished = folder / "new"
+        self._lock = threading.Lock()
+        self._waiting: dict[str, Path] = {}
+        self._touched: set[Path] = set()
+        if owner and self._unfinished.is_dir():
+            for leftover in self._unfinished.iterdir():
+                leftover.unlink()
+
+    def put(self, body: BinaryIO) -> tuple[str, str, int]:
+        """Store a body durably; gives SHA-256 (hex), MD5 (hex) and length in bytes. Raises OSError, with nothing left behind."""
+        written = self.write(body)
+        self.sync()
+        return written
+
+    def write(self, body: BinaryIO) -> tuple[str, str, int]:
+        """As `put`, but durable with the next `sync` only; it can be opened at once. Raises DiskFull or another OSError."""
+        path = self._unfinished / secrets.token_hex(16)
+        try:
+            self._make_folders()
+            digest, md5, length = self._copy(body, path)
+        except BaseException as error:
+            path.unlink(missing_ok=True)
+            raise translated(error, str(self._folder)) from error
+        with self._lock:
+            final = self._path(digest)
+            if digest in self._waiting:
+                path.unlink()
+            elif final.exists():
+                path.unlink()
+                os.utime(final)
+                self._touched.add(final.parent)
+            else:
+                self._waiting[digest] = path
+        return digest, md5, length
+
+    def _make_folders(self) -> None:
+        if not self._unfinished.is_dir():
+            self._unfinished.mkdir(parents=True, exist_ok=True)
+            with self._lock:
+                self._touched |= {self._folder, self._folder.parent}
+
+    def _copy(self, body: BinaryIO, path: Path) -> tuple[str, str, int]:
+        sha256, md5, length = hashlib.sha256(), hashlib.md5(usedforsecurity=False), 0
+        fault("blob.write")
+        with open(path, "xb", buffering=0) as out:
+            while piece := body.read(PIECE):
+                sha256.update(piece)
+                md5.update(piece)
+                length += len(piece)
+                rest = memoryview(piece)
+                # A raw write may be short where the disk is nearly full; the next one says so.
+                while rest:
+                    rest = rest[out.write(rest) :]
+        return sha256.hexdigest(), md5.hexdigest(), length
+
+    def sync(self) -> None:
+        """Make durable all that was written since the last sync. Raises OSError; then what was waiting is gone."""
+        with self._lock:
+            try:
+                self._sync()
+            except BaseException as error:
+                for path in self._waiting.values():
+                    path.unlink(missing_ok=True)
+                raise translated(error, str(self._folder)) from error
+            finally:
+                self._waiting.clear()
+                self._touched.clear()
+
+    def _sync(self) -> None:
+        if not self._waiting and not self._touched:
+            return
+        _flush(list(self._waiting.values()))
+        fault("blob.flushed")
+        for digest, path in self._waiting.items():
+            final = self._path(digest)
+            if not final.parent.is_dir():
+                final.parent.mkdir()
+                self._touched.add(self._folder)
+            path.rename(final)
+            self._touched.add(final.parent)
+            fault("blob.renamed")
+        _flush(sorted(self._touched))
+        fault("blob.synced")
+
+    def open(self, digest: str) -> BinaryIO:
+        """The body as an open binary file. Raises FileNotFoundError."""
+        try:
+            return open(self.path(digest), "rb")
+        except FileNotFoundError:
+            # A sync in another thread may have moved it between our look and our opening.
+            return open(self._path(digest), "rb")
+
+    def path(self, digest: str) -> Path:
+        """Where a body is now; a sync moves it. Raises FileNotFoundError for what is no digest."""
+        with self._lock:
+            return self._waiting.get(digest) or self._path(digest)
+
+    def _path(self, digest: str) -> Path:
+        if not DIGEST.fullmatch(digest):
+            raise FileNotFoundError(f"not a digest: {digest[:80]!r}")
+        return self._folder / digest[:2] / digest
+
+    def digests(self) -> Iterator[str]:
+        """The digests of all durable bodies, in order."""
+        for folder in sorted(self._folder.glob("[0-9a-f][0-9a-f]")):
+            yield from sorted(p.name for p in folder.iterdir() if DIGEST.fullmatch(p.name))
+
+    def trim(self, before_ms: int, live: Container[str] = frozenset()) -> Trimmed:
+        """Drop the bodies last written before a time (ms since the epoch), but for those in `live`."""
+        count = size = 0
+        for digest in list(self.digests()):
+            if digest in live:
+                continue
+            path = self._path(digest)
+            # Under the lock, so that a body written again in between is kept.
+            with self._lock:
+                status = path.stat()
+                if status.st_mtime_ns < before_ms * 1_000_000:
+                    path.unlink()
+                    count += 1
+                    size += status.st_size
+        return Trimmed(count, size)
+
+
+def _flush(paths: list[Path]) -> None:
+    if len(paths) < 3:
+        for path in paths:
+            _fsync(path)
+        return
+    with ThreadPoolExecutor(FLUSHERS) as pool:
+        list(pool.map(_fsync, paths))
+
+
+def _fsync(path: Path) -> None:
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

@@ -1,0 +1,223 @@
+"""The embedded store: log, rows and offsets of one data folder in one SQLite file (DESIGN, "One topology, two runners").
+
+Laws:
+- What one transaction wrote is durable when it ends without an exception (WAL, synchronous=FULL), all of it or nothing:
+  whatever kills the process in between.
+- One runner a data folder (`runner=True` takes its lock for as long as the store is open): it alone writes rows, offsets and
+  staged records. Other processes may read, and append to topics, beside it.
+- A store belongs to the thread that made it; another thread opens one of its own.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import apsw
+
+from schemas.codec import encode
+from schemas.ports import Logged
+from schemas.records import Record
+from streams.store import schema, upkeep
+from streams.store.errors import StoreError, translated
+from streams.store.locks import LockFile
+from streams.store.murmur2 import partition as partition_of
+from streams.store.rows import TableRows
+from streams.store.schema import END, in_log
+from streams.store.state import ROWS_CACHE, State, unpacked
+from streams.store.transaction import Offsets, Transaction
+from streams.store.upkeep import Stats
+
+READ = "SELECT offset, time, key, value FROM {log} WHERE offset>=? AND offset<? ORDER BY offset LIMIT ?"
+FIRST = "SELECT min(offset) FROM {log}"
+TIMEOUT = 60.0
+"""Seconds that a writer waits for others."""
+
+
+def clock_ms() -> int:
+    """The time in ms since the epoch."""
+    return time.time_ns() // 1_000_000
+
+
+class Store:
+    """The store of a data folder; also `schemas.ports.Log`.
+
+    partitions: the topics to make where they are missing, with their partition counts. One that is there keeps its count
+        (law 7): ask `topics()`.
+    readonly: never write; the folder must be there.
+    runner: hold the folder's runner lock; drops the staged records that a killed runner left.
+    timeout: seconds to wait for other writers. rows_cache: bytes of committed rows kept for a stage in a partition.
+    clock: ms since the epoch, the time of what `append` appends.
+
+    Raises LockedError, NewerError, or StoreError for a folder that cannot be used: one line each. Raises DiskFull.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        partitions: Mapping[str, int] | None = None,
+        *,
+        readonly: bool = False,
+        runner: bool = False,
+        timeout: float = TIMEOUT,
+        rows_cache: int = ROWS_CACHE,
+        clock: Callable[[], int] = clock_ms,
+    ) -> None:
+        self.folder = folder
+        self._path = folder / schema.FILE
+        self._clock = clock
+        with ExitStack() as stack:
+            try:
+                turn = None if readonly else self._lock_files(stack, runner)
+                connection = self._connect(turn, timeout)
+                stack.callback(connection.close)
+                self._state = State(connection, self._path, turn, rows_cache)
+                self._prepare(partitions or {}, runner)
+            except (apsw.Error, OSError) as error:
+                raise translated(error, str(self._path)) from error
+            self._resources = stack.pop_all()
+
+    def _lock_files(self, stack: ExitStack, runner: bool) -> LockFile:
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            claim, turn = LockFile(self.folder / "runner.lock"), LockFile(self.folder / "writers.lock")
+        except OSError as error:
+            raise StoreError(f"{self.folder}: {error.strerror}") from error
+        stack.callback(claim.close)
+        stack.callback(turn.close)
+        if runner:
+            claim.claim()
+        return turn
+
+    def _connect(self, turn: LockFile | None, timeout: float) -> apsw.Connection:
+        if turn is None and not self._path.is_file():
+            raise StoreError(f"{self.folder}: no data of harvest here")
+        if turn is None:
+            connection = schema.connect(self._path, readonly=True, timeout=timeout)
+        else:
+            # One at a time: two that turn a new file into a WAL one at once would meet SQLITE_BUSY without a wait.
+            with turn.held():
+                connection = schema.connect(self._path, readonly=False, timeout=timeout)
+        try:
+            if not schema.check(connection, self.folder):
+                if turn is None:
+                    raise StoreError(f"{self.folder}: no data of harvest here")
+                schema.create(connection, self.folder)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _prepare(self, partitions: Mapping[str, int], runner: bool) -> None:
+        self._state.refresh()
+        missing = {name: count for name, count in partitions.items() if name not in self._state.topics()}
+        if missing:
+            self.create(missing)
+        if runner and self._state.cursor.execute("SELECT 1 FROM staged LIMIT 1").get:
+            with self.transaction():
+                self._state.cursor.execute("DELETE FROM staged")
+
+    def create(self, topics: Mapping[str, int]) -> None:
+        """Make topics with their partition counts; those that are there already stay as they are."""
+        with self.transaction():
+            self._state.create(dict(topics))
+        self._state.refresh()
+
+    def transaction(self) -> Transaction:
+        """One batch, for a `with` statement, which raises RuntimeError while another one of this store is open."""
+        return Transaction(self._state)
+
+    def topics(self) -> Mapping[str, int]:
+        """Partition count by topic name."""
+        self._state.refresh()
+        return self._state.topics()
+
+    def ends(self, topic: str) -> Sequence[int]:
+        """The next offset of each partition. Raises KeyError for an unknown topic."""
+        self._state.refresh()
+        return [self._state.end(at) for at in self._state.slots(topic)]
+
+    def starts(self, topic: str) -> Sequence[int]:
+        """The first offset that each partition still has; its end, where it has none. Raises KeyError."""
+        self._state.refresh()
+        return [self._start(at) for at in self._state.slots(topic)]
+
+    def _start(self, at: int) -> int:
+        ((first,),) = self._state.fetch(in_log(FIRST, at))
+        return self._state.end(at) if first is None else int(first)
+
+    def read(self, topic: str, partition: int, offset: int, limit: int, until: int | None = None) -> Sequence[Logged]:
+        """At most `limit` committed records from `offset` on and below `until`, in order. Raises KeyError."""
+        if topic not in self._state.topics():
+            self._state.refresh()
+        read = in_log(READ, self._state.slot(topic, partition))
+        found = self._state.fetch(read, offset, END if until is None else until, limit)
+        return [Logged(topic, partition, *record) for record in found]
+
+    def append(self, topic: str, records: Iterable[tuple[bytes, Record | None]], partition: int | None = None) -> None:
+        """Append durably, in a transaction of its own, each to the partition of its key (murmur2), or all to the one named.
+
+        Raises KeyError for an unknown topic, DiskFull, StoreError.
+        """
+        encoded = [(key, None if record is None else encode(record)) for key, record in records]
+        now = self._clock()
+        with self.transaction() as tx:
+            count = len(self._state.slots(topic))
+            for key, value in encoded:
+                tx.append(topic, partition_of(key, count) if partition is None else partition, key, value, now)
+
+    def rows(self, name: str, partition: int) -> TableRows | None:
+        """What a stage has committed in a partition, to read only; None if it never wrote."""
+        table = self._state.table(name, partition)
+        return None if table is None else TableRows(self._state.connection, table, 0)
+
+    def offsets(self, group: str) -> dict[tuple[str, int], Offsets]:
+        """What a group has committed, by topic and partition."""
+        self._state.refresh()
+        found = self._state.fetch("SELECT slot, next, done FROM offsets WHERE name=?", group)
+        return {self._state.name(at): Offsets(following, unpacked(done)) for at, following, done in found}
+
+    def horizons(self, topic: str) -> Sequence[int]:
+        """The offset of each partition below which a reader may have missed removals and must start anew. Raises KeyError."""
+        return upkeep.horizons(self._state, topic)
+
+    def find(self, topic: str, text: bytes) -> Iterator[Logged]:
+        """The records of a topic with that key, or whose value contains those bytes: a whole scan. Raises KeyError."""
+        return upkeep.find(self._state, topic, text)
+
+    def trim(self, topic: str, before_ms: int, below: Mapping[int, int]) -> int:
+        """Drop the oldest records: appended before a time and, by partition, below an offset. Gives how many. Raises KeyError."""
+        return upkeep.trim(self._state, topic, before_ms, below)
+
+    def compact(self, topic: str, tombstones_before_ms: int, keys: int = upkeep.KEYS) -> int:
+        """Keep the latest record of each key, and drop tombstones appended before a time. Gives how many went. Raises KeyError."""
+        return upkeep.compact(self._state, topic, tombstones_before_ms, keys)
+
+    def stats(self) -> Stats:
+        """Records and bytes by topic, and the size of the files: a whole scan."""
+        return upkeep.stats(self._state)
+
+    def groups(self) -> list[str]:
+        """The groups that have committed offsets."""
+        return [name for (name,) in self._state.fetch("SELECT DISTINCT name FROM offsets ORDER BY name")]
+
+    def lag(self, group: str) -> dict[tuple[str, int], int]:
+        """How many records a group has still to do, by topic and partition, of those that it has committed offsets of."""
+        return {
+            at: self._state.end(self._state.slot(*at)) - offsets.next - len(offsets.done)
+            for at, offsets in self.offsets(group).items()
+        }
+
+    def close(self) -> None:
+        """Let go of the file and the locks. May be called twice."""
+        self._resources.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()

@@ -1,0 +1,61 @@
+"""Who may write: one runner a data folder, and everybody else in turn.
+
+Both are flock(2) locks on files of their own in the data folder: the kernel lets go of them however a process ends.
+A forked child closes its copies, lest it keep the lock of a parent that was killed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from streams.store.errors import LockedError
+
+
+class LockFile:
+    """A file that one open description at a time holds."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        _OPEN.add(self)
+
+    def claim(self) -> None:
+        """Take the lock at once and write our process id into the file. Raises LockedError with one line."""
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(self._fd, 20, 0).decode("ascii", "replace").strip() or "unknown"
+            raise LockedError(f"{self._path.parent}: in use by another run of harvest (process {holder})") from None
+        os.ftruncate(self._fd, 0)
+        os.pwrite(self._fd, f"{os.getpid()}\n".encode(), 0)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the lock, waiting for it in the kernel."""
+        fcntl.flock(self._fd, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            fcntl.flock(self._fd, fcntl.LOCK_UN)
+
+    def close(self) -> None:
+        """Let go. May be called twice."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+_OPEN: weakref.WeakSet[LockFile] = weakref.WeakSet()
+
+
+def _close_in_child() -> None:
+    for lock in list(_OPEN):
+        lock.close()
+
+
+os.register_at_fork(after_in_child=_close_in_child)

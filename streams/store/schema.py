@@ -1,0 +1,118 @@
+"""The database file of a data folder: its tables, its pragmas, its version.
+
+- `log_N`: the records of a partition by offset, N being its slot (topic id and partition in one number). A table each, as
+  SQLite appends fastest at the right edge of a tree: one tree for all partitions cost a third of the throughput.
+- `ends`: the next offset of each partition, and its horizon (see `upkeep`); kept apart, as trimming empties the log.
+- `spaces` and one table `rows_N` each: the state of one stage in one partition. A table with a row id and an index on the
+  key: values go to the end of the table, and only keys (60 bytes) are spread; WITHOUT ROWID was 2 to 4 times slower.
+- `offsets`: what a consumer group has done. `staged`: records that await `publish`.
+
+Pragmas, measured with 1 kB records and 60-byte keys: pages of 8 kB (4 kB pages waste a quarter with 1-3 kB values, 16 kB pages
+double what a small random update writes to the WAL), a checkpoint each 16 MB, no mmap (it counts as memory of the process).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import apsw
+
+from streams.store.errors import NewerError, StoreError
+
+VERSION = 1
+APPLICATION = 0x48525653
+"""`application_id` of the file: "HRVS"."""
+FILE = "store.sqlite"
+PAGE = 8192
+CHECKPOINT = 16 * 1024 * 1024
+WAL_LIMIT = 64 * 1024 * 1024
+"""The WAL file is cut to this many bytes, should a long reader have let it grow."""
+CACHE = 32 * 1024
+"""Page cache in KiB."""
+
+PARTITION_BITS = 12
+END = 1 << 62
+"""Greater than any offset."""
+
+TABLES = f"""
+CREATE TABLE topics(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, partitions INTEGER NOT NULL);
+CREATE TABLE ends(slot INTEGER PRIMARY KEY, next INTEGER NOT NULL, horizon INTEGER NOT NULL DEFAULT 0,
+                  cleaned INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE spaces(id INTEGER PRIMARY KEY, name TEXT NOT NULL, partition INTEGER NOT NULL, UNIQUE (name, partition));
+CREATE TABLE offsets(name TEXT NOT NULL, slot INTEGER NOT NULL, next INTEGER NOT NULL, done BLOB NOT NULL,
+                     PRIMARY KEY (name, slot)) WITHOUT ROWID;
+CREATE TABLE staged(seq INTEGER PRIMARY KEY, owner TEXT NOT NULL, slot INTEGER NOT NULL, time INTEGER NOT NULL,
+                    key BLOB NOT NULL, value BLOB);
+CREATE INDEX staged_owner ON staged(owner, slot);
+PRAGMA application_id={APPLICATION};
+PRAGMA user_version={VERSION};
+"""
+TOPIC_TABLE = "CREATE TABLE {log}(offset INTEGER PRIMARY KEY, time INTEGER NOT NULL, key BLOB NOT NULL, value BLOB)"
+
+
+def slot(topic: int, partition: int) -> int:
+    """The number of a partition of a topic by its id."""
+    return topic << PARTITION_BITS | partition
+
+
+def in_log(template: str, number: int) -> str:
+    """A statement on the records of a partition: the table of the slot in the place of `{log}`."""
+    return template.format(log=f"log_{number}")
+
+
+def connect(path: Path, *, readonly: bool, timeout: float) -> apsw.Connection:
+    """A connection to the file. Waits up to `timeout` seconds for other writers. Raises apsw.Error."""
+    flags = apsw.SQLITE_OPEN_READONLY if readonly else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+    connection = apsw.Connection(str(path), flags=flags, statementcachesize=1_000)
+    connection.set_busy_handler(_patience(timeout))
+    if not readonly:
+        connection.execute(f"PRAGMA page_size={PAGE}")
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=FULL")
+        connection.execute(f"PRAGMA wal_autocheckpoint={CHECKPOINT // PAGE}")
+        connection.execute(f"PRAGMA journal_size_limit={WAL_LIMIT}")
+    connection.execute(f"PRAGMA cache_size=-{CACHE}")
+    connection.execute("PRAGMA temp_store=MEMORY")
+    return connection
+
+
+def _patience(timeout: float) -> Callable[[int], bool]:
+    """A busy handler that asks again each 2 ms: SQLite's own waits up to 100 ms between, long beside short transactions."""
+    until = 0.0
+
+    def wait(tries: int) -> bool:
+        nonlocal until
+        now = time.monotonic()
+        if tries == 0:
+            until = now + timeout
+        time.sleep(0.002)
+        return now < until
+
+    return wait
+
+
+def check(connection: apsw.Connection, folder: Path) -> bool:
+    """Whether the file has its tables. Raises NewerError, or StoreError for a file that is none of ours."""
+    version, application = connection.pragma("user_version"), connection.pragma("application_id")
+    if application == 0 and version == 0 and not connection.execute("SELECT 1 FROM sqlite_master").get:
+        return False
+    if application != APPLICATION:
+        raise StoreError(f"{folder / FILE}: not a store of harvest")
+    if version > VERSION:
+        raise NewerError(f"{folder}: written by a newer version of harvest (store version {version}, this program knows {VERSION})")
+    return True
+
+
+def create(connection: apsw.Connection, folder: Path) -> None:
+    """Make the tables, unless another process was faster."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        if not check(connection, folder):
+            connection.execute(TABLES)
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise

@@ -1,0 +1,224 @@
+"""One batch of a runner: records, rows, staged records and offsets become durable together, or not at all.
+
+`with store.transaction() as tx:` takes the store's write lock (so that the ends are ours to raise), collects what is written
+in memory, and writes all of it when the block ends; an exception inside the block, or one in writing, undoes everything.
+Nothing is visible to other readers, nor to `store.read`, before.
+
+Laws:
+- The offsets of a partition have no gaps: they are given out under the write lock and fall back with the transaction.
+- `rollback_to(mark())` leaves the transaction as it was at the mark: one record's writes can be undone when its processor raised.
+- Delivery: exactly once for all that goes through one transaction with the offset of its input.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from types import TracebackType
+from typing import NamedTuple, Self, TypeVar
+
+from streams.faults import fault
+from streams.store.errors import translated
+from streams.store.rows import Journal, TableRows
+from streams.store.schema import in_log
+from streams.store.state import State, packed
+
+PUT = "INSERT INTO {log}(offset, time, key, value) VALUES(?, ?, ?, ?)"
+ENDS = "INSERT INTO ends(slot, next) VALUES(?, ?) ON CONFLICT(slot) DO UPDATE SET next=excluded.next"
+DONE = """INSERT INTO offsets(name, slot, next, done) VALUES(?, ?, ?, ?)
+    ON CONFLICT(name, slot) DO UPDATE SET next=excluded.next, done=excluded.done"""
+STAGE = "INSERT INTO staged(owner, slot, time, key, value) VALUES(?, ?, ?, ?, ?)"
+PUBLISH = """INSERT INTO {log}(offset, time, key, value)
+    SELECT ? + row_number() OVER (ORDER BY seq) - 1, time, key, value FROM staged WHERE owner=? AND slot=? ORDER BY seq"""
+UNSTAGE = "DELETE FROM staged WHERE owner=?"
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Offsets(NamedTuple):
+    """What a consumer group has done of a partition: all below `next`, and the offsets in `done` above it."""
+
+    next: int = 0
+    done: frozenset[int] = frozenset()
+
+
+class Staged(NamedTuple):
+    """A record that awaits its owner's `publish`."""
+
+    owner: str
+    slot: int
+    time: int
+    key: bytes
+    value: bytes | None
+
+
+class Release(NamedTuple):
+    """An order to move an owner's staged records behind `first` (an offset by slot), or to drop them (no slots)."""
+
+    owner: str
+    first: Mapping[int, int]
+
+
+class Transaction:
+    """See the module. Made by `Store.transaction`; use it in one `with` statement, in the thread that made the store."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._journal: Journal = []
+        self._records: dict[int, list[tuple[int, int, bytes, bytes | None]]] = {}
+        self._next: dict[int, int] = {}
+        self._offsets: dict[tuple[str, int], Offsets] = {}
+        self._rows: dict[tuple[str, int], TableRows] = {}
+        self._staging: list[Staged | Release] = []
+        self._staged: dict[str, Counter[int]] = {}
+
+    def __enter__(self) -> Self:
+        if self._state.connection.in_transaction:
+            raise RuntimeError("a transaction of this store is open already")
+        try:
+            self._state.begin()
+        except BaseException as error:
+            self._fail(error)
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if error is None:
+            self._commit()
+        else:
+            self._fail(error)
+
+    def append(self, topic: str, partition: int, key: bytes, value: bytes | None, time_ms: int) -> int:
+        """Append a record; gives its offset. Raises KeyError for an unknown topic or partition."""
+        at = self._state.slot(topic, partition)
+        offset = self._next.get(at)
+        if offset is None:
+            offset = self._state.end(at)
+        self._next[at] = offset + 1
+        records = self._records.get(at)
+        if records is None:
+            records = self._records[at] = []
+        records.append((offset, time_ms, key, value))
+        self._journal.append(at)
+        return offset
+
+    def ends(self, topic: str) -> list[int]:
+        """The next offset of each partition, with what this transaction has appended. Raises KeyError."""
+        return [self._next.get(at, self._state.end(at)) for at in self._state.slots(topic)]
+
+    def rows(self, name: str, partition: int) -> TableRows:
+        """The rows of a stage in a partition, to read and to write until the transaction ends."""
+        rows = self._rows.get((name, partition))
+        if rows is None:
+            rows = self._rows[name, partition] = self._state.rows(name, partition)
+            rows.attach(self._journal)
+        return rows
+
+    def offsets(self, group: str, topic: str, partition: int) -> Offsets:
+        """What a group has done of a partition; (0, nothing) for one that never committed."""
+        at = self._state.slot(topic, partition)
+        return self._offsets.get((group, at)) or Offsets(*self._state.offsets(group, at))
+
+    def commit_offset(self, group: str, topic: str, partition: int, offsets: Offsets) -> None:
+        """Set what a group has done of a partition."""
+        self._set(self._offsets, (group, self._state.slot(topic, partition)), offsets)
+
+    def stage(self, owner: str, topic: str, partition: int, key: bytes, value: bytes | None, time_ms: int) -> None:
+        """Keep a record back, over any number of transactions, until `publish(owner)` moves it into the log."""
+        at = self._state.slot(topic, partition)
+        counts = self._counts(owner)
+        self._set(counts, at, counts[at] + 1)
+        self._order(Staged(owner, at, time_ms, key, value))
+
+    def publish(self, owner: str) -> int:
+        """Append all that an owner staged, in the order of staging; gives how many records that are."""
+        counts = +self._counts(owner)
+        first: dict[int, int] = {}
+        for at, count in counts.items():
+            offset = self._next.get(at, self._state.end(at))
+            first[at] = offset
+            self._set(self._next, at, offset + count)
+        self._order(Release(owner, first))
+        self._set(self._staged, owner, Counter())
+        return counts.total()
+
+    def unstage(self, owner: str) -> None:
+        """Drop all that an owner staged."""
+        self._order(Release(owner, {}))
+        self._set(self._staged, owner, Counter())
+
+    def mark(self) -> int:
+        """This moment, to which `rollback_to` can go back."""
+        return len(self._journal)
+
+    def rollback_to(self, mark: int) -> None:
+        """Undo all that was written since the mark: records, rows, staged records, offsets."""
+        journal = self._journal
+        while len(journal) > mark:
+            entry = journal.pop()
+            if isinstance(entry, int):
+                self._next[entry] = self._records[entry].pop()[0]
+            elif isinstance(entry, tuple):
+                entry[0].undo(entry[1], entry[2])
+            else:
+                entry()
+
+    def _order(self, order: Staged | Release) -> None:
+        self._staging.append(order)
+        self._journal.append(self._unorder)
+
+    def _unorder(self) -> None:
+        self._staging.pop()
+
+    def _counts(self, owner: str) -> Counter[int]:
+        if owner not in self._staged:
+            self._staged[owner] = self._state.staged(owner)
+        return self._staged[owner]
+
+    def _set(self, table: dict[K, V], key: K, value: V) -> None:
+        """Set an entry, and note in the journal how it was."""
+        if key in table:
+            before = table[key]
+            self._journal.append(lambda: table.__setitem__(key, before))
+        else:
+            self._journal.append(lambda: table.__delitem__(key))
+        table[key] = value
+
+    def _commit(self) -> None:
+        try:
+            self._write()
+            fault("log.commit")
+            self._state.cursor.execute("COMMIT")
+            fault("log.committed")
+            for rows in self._rows.values():
+                rows.committed()
+            self._state.committed(self._next, self._staged)
+        except BaseException as error:
+            self._fail(error)
+            raise
+
+    def _write(self) -> None:
+        cursor = self._state.cursor
+        for rows in self._rows.values():
+            rows.flush(cursor)
+        fault("log.write")
+        for at, records in self._records.items():
+            cursor.executemany(in_log(PUT, at), records)
+        for order in self._staging:
+            if isinstance(order, Staged):
+                cursor.execute(STAGE, order)
+            else:
+                for at, first in order.first.items():
+                    cursor.execute(in_log(PUBLISH, at), (first, order.owner, at))
+                cursor.execute(UNSTAGE, (order.owner,))
+        cursor.executemany(ENDS, self._next.items())
+        cursor.executemany(DONE, [(group, at, o.next, packed(o.done)) for (group, at), o in self._offsets.items()])
+
+    def _fail(self, error: BaseException) -> None:
+        """Undo everything; raise what stands for the error, where that is another one."""
+        errno = self._state.connection.system_errno
+        self._state.abort()
+        better = translated(error, str(self._state.path), errno)
+        if better is not error:
+            raise better from error

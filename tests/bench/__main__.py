@@ -1,0 +1,124 @@
+"""`make bench`: what Harvest does in a second, against plain programs that do the same with the same libraries and cores.
+
+Groups: `objects` (the pipeline end to end), `log`, `index` (each against the bare library), `tree` (the whole documentation
+of the machine and two large packages: outcomes, memory, second run, sizes, search). `--quick` measures some hundred files
+that it makes; it shows that the benchmark works, and its figures say little.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.bench import bench_index, bench_log, corpora
+from tests.bench.figures import BenchError, Figure, heading
+from tests.bench.objects import adopt, objects, start_up
+from tests.bench.tree import tree
+
+
+class Size(NamedTuple):
+    """How much is measured."""
+
+    quick: bool
+    rounds: int
+    light: int
+    heavy: int
+    """Objects of the two trees."""
+    records: int
+    documents: int
+    """Of the log and the index."""
+
+
+FULL = Size(quick=False, rounds=2, light=6_000, heavy=1_500, records=40_000, documents=6_000)
+QUICK = Size(quick=True, rounds=1, light=300, heavy=60, records=4_000, documents=300)
+
+
+def measure_objects(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
+    """Objects/s of many small objects, and of some that cost more."""
+    yield from start_up(work, size.rounds)
+    if size.quick:
+        yield from objects("objects", corpora.synthetic(work / "light", size.light), work, size.rounds)
+        return
+    light = corpora.neighbours(corpora.found(corpora.DOCUMENTATION), size.light)
+    yield from objects("documentation", corpora.copied(light, work / "light"), work, size.rounds)
+    pages = corpora.found(corpora.unpacked(corpora.packages(cache), work / "packages"))
+    large = corpora.copied(corpora.neighbours(list(corpora.heavy(pages)), size.heavy), work / "heavy")
+    yield from objects("large pages", large, work, size.rounds)
+
+
+def measure_log(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
+    """Records/s of the log against bare apsw at its best batch size."""
+    found = bench_log.log_ratio(size.records, size.rounds, work)
+    yield Figure("log", "append", found.ours, "records/s", f"bare apsw, best batch: {found.bare:,.0f}")
+    yield Figure("log", "append to bare apsw", found.ratio, "ratio", "records of 1 kB, each at the best of its batch sizes")
+
+
+def measure_index(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
+    """Documents/s of the index against bare tantivy."""
+    for name, figure, unit in bench_index.rows(size.documents):
+        short, _, against = unit.partition("; ")
+        if short.startswith("of "):
+            short, against = "ratio", short
+        yield Figure("index", name.removeprefix("index, "), figure, short, against)
+
+
+def measure_tree(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
+    """Outcomes, memory, second run, sizes and search of a whole tree."""
+    if size.quick:
+        made = corpora.synthetic(work / "tree", size.light)
+        corpora.troubled(made / "troubled")
+        yield from tree([made], [made], work)
+        return
+    ours = corpora.unpacked(corpora.packages(cache), work / "packages")
+    yield from tree([*filter(Path.is_dir, corpora.DOCUMENTATION), *ours], ours, work)
+
+
+GROUPS: Mapping[str, Callable[[Size, Path, Path], Iterator[Figure]]] = {
+    "objects": measure_objects,
+    "log": measure_log,
+    "index": measure_index,
+    "tree": measure_tree,
+}
+
+
+def arguments(given: Sequence[str] | None) -> argparse.Namespace:
+    """What the command line says."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description="Measure Harvest against plain programs.")
+    parser.add_argument("groups", nargs="*", metavar="GROUP", help=f"{', '.join(GROUPS)}; all by default")
+    parser.add_argument("--quick", action="store_true", help="some hundred files that are made for it")
+    parser.add_argument("--json", action="store_true", help="one JSON object a figure")
+    parser.add_argument("--cache", type=Path, default=corpora.cache(), help="where packages are kept (default: %(default)s)")
+    found = parser.parse_args(given)
+    if unknown := sorted(set(found.groups) - set(GROUPS)):
+        parser.error(f"no such group: {', '.join(unknown)} (known: {', '.join(GROUPS)})")
+    return found
+
+
+def main(given: Sequence[str] | None = None) -> int:
+    """Print the figures as they come; gives the exit code: 1 where something did not work, whatever the figures are."""
+    asked = arguments(given)
+    size = QUICK if asked.quick else FULL
+    if not asked.json:
+        print(heading(), flush=True)
+    adopt()
+    failed = False
+    for name in asked.groups or GROUPS:
+        # Beside the cache, on a disk: what is measured includes fsync, and /tmp may be memory.
+        asked.cache.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=asked.cache) as work:
+            try:
+                for figure in GROUPS[name](size, asked.cache, Path(work)):
+                    shown = figure._replace(goal=None) if asked.quick else figure
+                    print(shown.as_json() if asked.json else shown.as_line(), flush=True)
+            except BenchError as error:
+                print(f"{name}: {error}", file=sys.stderr, flush=True)
+                failed = True
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,72 @@
+"""Memory of a process with all below it, sampled: what is shared counts once (PSS, proc(5): smaps_rollup)."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+INTERVAL = 0.2
+"""Seconds between two samples."""
+PROC = Path("/proc")
+
+
+def family(pid: int) -> list[int]:
+    """A process and all below it, as they are just now."""
+    children: dict[int, list[int]] = defaultdict(list)
+    for number, parent in _parents():
+        children[parent].append(number)
+    found = [pid]
+    for one in found:
+        found += children[one]
+    return found
+
+
+def _parents() -> Iterator[tuple[int, int]]:
+    for name in os.listdir(PROC):
+        if name.isdigit():
+            with suppress(OSError):
+                # The name of the program stands in parentheses and may hold anything.
+                yield int(name), int((PROC / name / "stat").read_bytes().rpartition(b")")[2].split()[1])
+
+
+def pss(pid: int) -> int:
+    """Bytes of a process by PSS; by its resident set, which is no less, where that is all that we may see. 0: it is gone."""
+    for file, line in (("smaps_rollup", b"Pss:"), ("status", b"VmRSS:")):
+        with suppress(OSError):
+            for found in (PROC / str(pid) / file).read_bytes().splitlines():
+                if found.startswith(line):
+                    return int(found.split()[1]) * 1_024
+    return 0
+
+
+class Sampled:
+    """The most that a process and all below it held at once, for a `with` statement."""
+
+    def __init__(self, pid: int) -> None:
+        self.peak = 0
+        """Bytes."""
+        self.processes = 0
+        self._pid = pid
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._end.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while True:
+            held = [size for size in map(pss, family(self._pid)) if size]
+            self.peak, self.processes = max(self.peak, sum(held)), max(self.processes, len(held))
+            if self._end.wait(INTERVAL):
+                return

@@ -1,0 +1,138 @@
+"""Objects/s of `harvest gather`, end to end, against the plain program with the same processors on the same cores.
+
+Both are whole processes on the same files, start-up included (what one file takes is shown beside), in alternate rounds; the
+best round of each counts, so that a busy machine is unjust to neither. CPU time is shown too: it hardly depends on others.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from streams.settings import cores
+from tests.bench.figures import BenchError, Figure, Goal
+from tests.bench.plain import Counts
+
+HARVEST = (sys.executable, "-c", "from streams.cli import main; main()")
+HEAVY_MS = 2.0
+"""From this cost of the median object on, the ratio has a goal."""
+
+
+class Timed(NamedTuple):
+    """A command: the JSON that it says, if any; the seconds that it took, and those of CPU in all its processes."""
+
+    said: dict[str, Any]
+    seconds: float
+    cpu: float
+
+
+UNSAID = "PYTHONDONTWRITEBYTECODE"
+"""Where it is set, every start compiles all of Harvest anew: no run of a newcomer's does."""
+
+
+def environment() -> dict[str, str]:
+    """The environment without settings of Harvest, and with the clone to import from."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("HARVEST_") and name != UNSAID}
+    return {**kept, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
+
+
+def adopt() -> None:
+    """Become the parent of processes that lose theirs (prctl(2), PR_SET_CHILD_SUBREAPER): their CPU time counts too."""
+    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
+
+
+def _buried() -> None:
+    """Wait for all children that are left."""
+    with suppress(ChildProcessError):
+        while True:
+            os.wait()
+
+
+def timed(command: Sequence[str | Path], folder: Path) -> Timed:
+    """Run a command that says JSON, or nothing. Raises BenchError."""
+    before, began = _children(), time.perf_counter()
+    done = subprocess.run(command, cwd=folder, env=environment(), check=False, capture_output=True)
+    seconds = time.perf_counter() - began
+    _buried()
+    if done.returncode:
+        raise BenchError(f"{command[0]} ended with {done.returncode}: {done.stderr.decode(errors='replace')[-2_000:]}")
+    said = done.stdout.splitlines()
+    return Timed(json.loads(said[-1]) if said else {}, seconds, _children() - before)
+
+
+def _children() -> float:
+    spent = os.times()
+    return spent.children_user + spent.children_system
+
+
+def gathering(roots: Sequence[Path], data: Path) -> list[str | Path]:
+    """The command `harvest gather`, with its closing table as JSON."""
+    return [*HARVEST, "gather", *roots, "--data", data, "--json", "--quiet"]
+
+
+def both(root: Path, work: Path) -> tuple[Timed, Timed]:
+    """The plain program and `harvest gather` over one tree, one after the other."""
+    with tempfile.TemporaryDirectory(dir=work) as name:
+        folder = Path(name)
+        plain = timed([sys.executable, "-m", "tests.bench.plain", root, folder, str(cores())], folder)
+        return plain, timed(gathering([root], folder / "data"), folder)
+
+
+class Best(NamedTuple):
+    """The least of some rounds: seconds and seconds of CPU of the plain program and of ours."""
+
+    plain: float
+    ours: float
+    plain_cpu: float
+    ours_cpu: float
+
+
+def best(rounds: Sequence[tuple[Timed, Timed]]) -> Best:
+    """The least of each over the rounds."""
+    return Best(
+        min(plain.seconds for plain, _ in rounds),
+        min(ours.seconds for _, ours in rounds),
+        min(plain.cpu for plain, _ in rounds),
+        min(ours.cpu for _, ours in rounds),
+    )
+
+
+def objects(name: str, root: Path, work: Path, rounds: int) -> Iterator[Figure]:
+    """The figures of one tree. Raises BenchError where the two did not work on the same objects."""
+    measured = [both(root, work) for _ in range(rounds)]
+    least = best(measured)
+    counts, table = msgspec.convert(measured[0][0].said, Counts), measured[0][1].said
+    count = counts.objects
+    if count != table["objects"]:
+        raise BenchError(f"{name}: {table['objects']} objects, the plain program has {count}")
+    against = f"in {table['listings']:,} folders; the median costs {counts.median:.2f} ms of CPU in the plain program"
+    yield Figure(name, "objects", count, "objects", against)
+    yield Figure(name, "gather", count / least.ours, "objects/s", f"the plain program: {count / least.plain:,.1f}")
+    goal = Goal(">=", 0.6) if counts.median >= HEAVY_MS else None
+    yield Figure(
+        name, "gather to plain", least.plain / least.ours, "ratio", f"{cores()} plain processes, the same processors", goal
+    )
+    overhead = (least.ours - least.plain) * cores() / count * 1_000
+    yield Figure(name, "overhead an object", overhead, "ms", f"(wall - plain wall) x {cores()} cores / objects", Goal("<=", 1.2))
+    cpu = (least.ours_cpu - least.plain_cpu) / count * 1_000
+    yield Figure(name, "overhead in CPU", cpu, "ms", "(CPU - plain CPU) / objects")
+    yield Figure(name, "summaries to data", table["bytes_summaries"] / max(1, table["bytes_in"]), "bytes/byte", "bytes fetched")
+
+
+def start_up(work: Path, rounds: int) -> Iterator[Figure]:
+    """What one small file takes: start-up and end."""
+    with tempfile.TemporaryDirectory(dir=work) as name:
+        (Path(name) / "one.txt").write_text("One line.\n")
+        least = best([both(Path(name), work) for _ in range(rounds)])
+    yield Figure("start-up", "gather of one file", least.ours, "s", f"the plain program: {least.plain:.2f} s")

@@ -1,0 +1,105 @@
+"""What became of each path of a tree, read from a data folder: exactly one outcome, or it is told which path has not.
+
+Outcomes of a path that `find` gives:
+- summarized: the compacted topic `summaries` holds a summary of its URL, and no rejection of it stands;
+- refused: a `refused` event of the topic `crawl` names it, or a folder above it, with the rule;
+- rejected: a rejection of it stands. Its Unrecognized summary is not counted again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from processors.identity import file_url
+from schemas.codec import decode
+from schemas.records import CrawlEvent, Record, Rejected, Removed, Summary
+from streams.rejections import standing
+from streams.store import Store
+
+READ = 1_000
+
+
+class Outcomes(NamedTuple):
+    """Paths by outcome, as URLs; `refused` and `rejected` by rule and by reason."""
+
+    summarized: int
+    refused: Counter[str]
+    rejected: Counter[str]
+    nothing: list[str]
+    """No outcome."""
+    several: list[str]
+    """More than one."""
+    strangers: list[str]
+    """Objects with a summary that no path has."""
+    unlike: list[str]
+    """Rejected in essence without an Unrecognized summary that says why, or the other way round."""
+
+    @property
+    def wrong(self) -> list[str]:
+        """All that must not be."""
+        return [*self.nothing, *self.several, *self.strangers, *self.unlike]
+
+
+def outcomes(data: Path, paths: Iterable[bytes]) -> Outcomes:
+    """What became of the paths."""
+    with Store(data, readonly=True) as store:
+        summaries = _summaries(store)
+        rules = _refused(store)
+        rejected = {one.url: one for one in standing(store) if not one.path}
+    found = Outcomes(0, Counter(), Counter(), [], [], [], _unlike(summaries, rejected))
+    urls = {file_url(path) for path in paths}
+    summarized = 0
+    for url in sorted(urls):
+        rule = _rule(url, rules)
+        refusal, letter, summary = bool(rule), url in rejected, url in summaries and url not in rejected
+        if refusal + letter + summary != 1:
+            (found.several if refusal or letter or summary else found.nothing).append(url)
+        elif refusal:
+            found.refused[rule] += 1
+        elif letter:
+            found.rejected[rejected[url].reason] += 1
+        summarized += summary
+    found.strangers.extend(sorted(summaries.keys() - urls))
+    return found._replace(summarized=summarized)
+
+
+def _summaries(store: Store) -> dict[str, bool]:
+    """The objects that have a summary of their own, and whether it is that of a rejected one."""
+    latest: dict[str, bool | None] = {}
+    for record in records(store, "summaries"):
+        if isinstance(record, Summary) and not record.path:
+            latest[record.url] = record.type == "Unrecognized" and "reason" in record.attributes
+        elif isinstance(record, Removed):
+            latest[record.url] = None
+    return {url: rejected for url, rejected in latest.items() if rejected is not None}
+
+
+def _refused(store: Store) -> dict[str, str]:
+    """URLs that were not selected, by rule."""
+    events = (one for one in records(store, "crawl") if isinstance(one, CrawlEvent) and one.kind == "refused")
+    return {url: event.reason for event in events for url in ([link.url for link in event.links] or [event.url])}
+
+
+def _rule(url: str, rules: dict[str, str]) -> str:
+    """The rule that dropped a URL or a folder above it, or ""."""
+    parts = url.split("/")
+    above = ("/".join(parts[:count]) + "/" for count in range(4, len(parts)))
+    return rules.get(url) or next((rules[folder] for folder in above if folder in rules), "")
+
+
+def _unlike(summaries: dict[str, bool], rejected: dict[str, Rejected]) -> list[str]:
+    said = {url for url, reason in summaries.items() if reason}
+    letters = {url for url, one in rejected.items() if one.stage == "essence" and not url.endswith("/")}
+    return sorted(said ^ letters)
+
+
+def records(store: Store, topic: str) -> Iterator[Record]:
+    """Every record of a topic, tombstones left out."""
+    for partition in range(store.topics()[topic]):
+        offset = 0
+        while batch := store.read(topic, partition, offset, READ):
+            yield from (decode(one.value) for one in batch if one.value is not None)
+            offset = batch[-1].offset + 1

@@ -1,0 +1,202 @@
+"""The program as a process: signals, closed pipes, two at once, full disks, data folders that it must not touch."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from streams.embedded import runs
+from streams.store import Store
+from tests.samples.site_server import Site
+
+pytestmark = pytest.mark.slow
+
+SLOW = ("--pause", "0.4", "--allow", "127.0.0.0/8")
+FAST = ("--pause", "0", "--allow", "127.0.0.0/8")
+PATIENCE = 60.0
+"""Seconds after which a process that does not come so far is a failure."""
+
+
+def until(condition: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
+    """Wait for something that a process does."""
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def stopped(process: subprocess.Popen[bytes], number: signal.Signals) -> tuple[int, str]:
+    """Send a signal; gives the exit code and what went to standard error."""
+    process.send_signal(number)
+    _, err = process.communicate(timeout=PATIENCE)
+    return process.returncode, err.decode()
+
+
+def run_is_finished(folder: Path) -> bool:
+    """Whether the last run of a data folder came to its end."""
+    with Store(folder, readonly=True) as store:
+        last = runs.last(store)
+    return last is not None and last.finished
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_and_continued(harvest: Any, site: Site, number: signal.Signals) -> None:
+    """A run that is interrupted says so, exit code 130; the next goes on, asks for no page twice, and ends as one run."""
+    process = harvest.start("gather", site.url, *SLOW)
+    until(lambda: len(site.asked) >= 3, process)
+    code, err = stopped(process, number)
+    assert (code, err.splitlines()[-1]) == (130, "harvest: stopped; run again to go on")
+    asked = list(site.asked)
+    result = harvest("gather", site.url, *FAST)
+    assert "going on with the run that was interrupted" in result.stderr
+    again = [path for path in site.asked[len(asked) :] if path in asked[:-1] and path != "/robots.txt"]
+    assert not again
+    site.asked.clear()
+    (table,) = harvest.lines("gather", site.url, *FAST)
+    assert table["nothing_changed"]
+    assert len(site.asked) > len(asked)
+
+
+def test_killed_and_continued(harvest: Any, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that was killed leaves nothing that the next one trips over."""
+    monkeypatch.setenv("HARVEST_FAULT", "turn.catalog:3:kill")
+    process = harvest.start("gather", tree)
+    process.communicate(timeout=PATIENCE)
+    assert process.returncode == -signal.SIGKILL
+    monkeypatch.delenv("HARVEST_FAULT")
+    harvest("gather", tree)
+    assert len(harvest.lines("search", "*", "--copies")) == 3
+    (table,) = harvest.lines("gather", tree)
+    assert table["nothing_changed"]
+
+
+@pytest.mark.parametrize("point", ["log.commit", "log.write", "blob.write"])
+def test_full_disk(harvest: Any, tree: Path, monkeypatch: pytest.MonkeyPatch, point: str) -> None:
+    """A full disk is one clear line and exit code 1, and the next run goes on."""
+    (tree / "large.txt").write_text("A whale of a file.\n" * 10_000)
+    monkeypatch.setenv("HARVEST_FAULT", f"{point}:{1 if point == 'blob.write' else 5}:enospc")
+    process = harvest.start("gather", tree)
+    _, err = process.communicate(timeout=PATIENCE)
+    lines = [line for line in err.decode().splitlines() if line.startswith("harvest: ")]
+    assert (process.returncode, len(lines)) == (1, 1)
+    assert "No space left on device" in lines[0]
+    assert "Traceback" not in err.decode()
+    monkeypatch.delenv("HARVEST_FAULT")
+    harvest("gather", tree)
+    assert len(harvest.lines("search", "*", "--copies")) == 4
+
+
+def test_a_second_runner(harvest: Any, tree: Path, site: Site) -> None:
+    """A second runner on a data folder is one line and exit code 1; what only reads or appends runs beside the first."""
+    harvest("gather", tree)
+    process = harvest.start("gather", site.url, *SLOW)
+    until(lambda: bool(site.asked), process)
+    result = harvest("gather", tree, code=1)
+    assert result.stderr == f"harvest: harvest-data: in use by another run of harvest (process {process.pid})\n"
+    assert len(harvest.lines("search", "Ishmael")) == 1
+    assert "applies it" in harvest("annotate", tree / "page.html", "keywords=leviathan").stderr
+    harvest("topics", "list")
+    assert harvest("index", "rebuild", code=1).stderr.count("\n") == 1
+    assert stopped(process, signal.SIGINT)[0] == 130
+    harvest("gather", tree)
+    assert len(harvest.lines("search", "leviathan")) == 1
+
+
+def test_a_newer_data_folder(harvest: Any, tree: Path, tmp_path: Path) -> None:
+    """A data folder of a newer version, or of another program, is one line and exit code 1, and stays as it is."""
+    harvest("gather", tree)
+    store = tmp_path / "harvest-data" / "store.sqlite"
+    connection = apsw.Connection(str(store))
+    connection.execute("PRAGMA user_version=99")
+    connection.close()
+    for command in (("gather", tree), ("show", "x"), ("roots", "list")):
+        result = harvest(*command, code=1)
+        assert result.stderr.startswith("harvest: harvest-data: written by a newer version of harvest")
+        assert result.stderr.count("\n") == 1
+    store.write_bytes(b"something else entirely" * 1000)
+    assert harvest("gather", tree, code=1).stderr.count("\n") == 1
+
+
+def test_a_data_folder_that_cannot_be_made(harvest: Any, tree: Path, tmp_path: Path) -> None:
+    """A data folder in the place of a file is one line and exit code 1."""
+    (tmp_path / "file").write_text("")
+    assert harvest("gather", tree, "--data", "file", code=1).stderr.count("\n") == 1
+
+
+def test_a_reader_that_has_enough(harvest: Any, tree: Path) -> None:
+    """Whoever closes the pipe early ends the program without a word."""
+    harvest("gather", tree)
+    for command in (("cat", "crawl", "--json"), ("search", "*", "--json")):
+        reading, writing = os.pipe()
+        os.close(reading)
+        process = subprocess.Popen([*harvest.program, *command], stdout=writing, stderr=subprocess.PIPE, cwd=harvest.folder)
+        os.close(writing)
+        _, err = process.communicate(timeout=PATIENCE)
+        assert (process.returncode, err.replace(b"3 found\n", b"").replace(b"2 found\n", b"")) == (1, b"")
+
+
+def test_an_output_that_is_full(harvest: Any, tree: Path) -> None:
+    """Standard output that cannot be written is one line and exit code 1."""
+    harvest("gather", tree)
+    with Path("/dev/full").open("wb") as full:
+        result = subprocess.run([*harvest.program, "cat", "crawl"], stdout=full, stderr=subprocess.PIPE, check=False)
+    assert (result.returncode, result.stderr) == (1, b"harvest: No space left on device\n")
+
+
+def test_run_as_a_service(harvest: Any, tree: Path) -> None:
+    """The service gathers a root that is added beside it, and ends cleanly at SIGTERM."""
+    process = harvest.start("run")
+    until((harvest.folder / "harvest-data" / "index" / "main" / "meta.json").is_file, process)
+    harvest("roots", "add", tree)
+    until(lambda: len(harvest.lines("search", "*", "--copies")) == 3, process)
+    harvest("roots", "remove", tree)
+    until(lambda: not harvest.lines("search", "*", "--copies"), process)
+    code, err = stopped(process, signal.SIGTERM)
+    assert (code, err.splitlines()[-1]) == (0, "harvest: stopped")
+    assert not harvest.lines("roots", "list")
+
+
+def test_plain_progress(harvest: Any, site: Site) -> None:
+    """Where standard error is no terminal, nothing is drawn: lines only."""
+    process = harvest.start("gather", site.url, *FAST)
+    _, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0
+    assert b"\x1b" not in err
+
+
+def test_progress_on_a_terminal(harvest: Any, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a terminal progress is drawn and the table follows; NO_COLOR takes the colours away."""
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    ours, theirs = os.openpty()
+    process = subprocess.Popen([*harvest.program, "gather", tree], stderr=theirs, stdout=theirs, cwd=harvest.folder)
+    os.close(theirs)
+    seen = b""
+    try:
+        while piece := os.read(ours, 65536):
+            seen += piece
+    except OSError:  # how a terminal says that nobody writes to it any more
+        os.close(ours)
+    assert process.wait(PATIENCE) == 0
+    assert b"summaries made" in seen
+    assert b"\x1b[3" not in seen
+
+
+def test_the_service_ends_an_interrupted_run(harvest: Any, site: Site) -> None:
+    """A run that was interrupted and that the service went on with is not gone on with once more: the next one revalidates."""
+    process = harvest.start("gather", site.url, *SLOW)
+    until(lambda: len(site.asked) >= 3, process)
+    assert stopped(process, signal.SIGINT)[0] == 130
+    process = harvest.start("run", *FAST)
+    until(lambda: run_is_finished(harvest.folder / "harvest-data"), process)
+    assert stopped(process, signal.SIGTERM)[0] == 0
+    assert "going on" not in harvest("gather", site.url, *FAST).stderr

@@ -1,0 +1,86 @@
+"""A web site that changes, gathered again and again: what is fetched, what is not, and what becomes of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.samples.site_server import Site
+
+ALLOW = ("--allow", "127.0.0.0/8", "--pause", "0", "--data", "d")
+
+
+def gather(harvest: Any, *roots: str | Path, code: int = 0) -> dict[str, Any]:
+    """One run; gives its closing table."""
+    table: dict[str, Any] = harvest.lines("gather", *roots, *ALLOW)[0] if not code else {}
+    if code:
+        harvest("gather", *roots, *ALLOW, code=code)
+    return table
+
+
+def held(harvest: Any) -> set[str]:
+    """URLs of what search finds, members left out."""
+    return {hit["url"] for hit in harvest.lines("search", "*", "--data", "d", "--limit", "500") if "#" not in hit["url"]}
+
+
+def test_unchanged_pages_are_asked_conditionally(harvest: Any, site: Site) -> None:
+    """A second run asks for every page again, and summarizes none of them."""
+    gather(harvest, site.url)
+    first = set(site.asked)
+    site.asked.clear()
+    table = gather(harvest, site.url)
+    assert table["nothing_changed"]
+    assert table["summaries"] == 0
+    assert {path for path in first if path in site.files} <= set(site.asked) | {"/robots.txt"}
+
+
+def test_pages_that_change_vanish_and_appear(harvest: Any, site: Site) -> None:
+    """A changed page is summarized again, a page that answers 404 is removed, a newly linked one is found."""
+    gather(harvest, site.url)
+    site.files["/wais.html"] = b"<title>WAIS</title><a href='/new.html'>new</a> zanzibar"
+    site.files["/new.html"] = b"<title>New</title> ocelot"
+    del site.files["/gopher.html"]
+    table = gather(harvest, site.url)
+    assert (table["changed"], table["added"], table["removed"]) == (1, 1, 1)
+    urls = held(harvest)
+    assert site.url + "new.html" in urls
+    assert site.url + "gopher.html" not in urls
+    assert [h["url"] for h in harvest.lines("search", "zanzibar", "--data", "d")] == [site.url + "wais.html"]
+
+
+def test_robots_forbid_from_now_on(harvest: Any, site: Site) -> None:
+    """What robots.txt forbids is not asked for, and the refusal is an event with its reason."""
+    gather(harvest, site.url)
+    assert not [path for path in site.asked if path.startswith("/private/")]
+    told = harvest("why", site.url + "private/draft.html", "--data", "d").stdout
+    assert "robots.txt" in told
+
+
+@pytest.mark.parametrize("link", ["file:///etc/passwd", "http://169.254.169.254/latest/", "http://0x7f.1:9/", "gopher://x/"])
+def test_links_that_lead_elsewhere(harvest: Any, site: Site, link: str) -> None:
+    """No page leads a Gatherer to the file system, to another server or to an address of the inside."""
+    site.files["/"] = f"<title>Trap</title><a href='{link}'>x</a> <a href='/wais.html'>y</a>".encode()
+    gather(harvest, site.url)
+    assert held(harvest) <= {site.url + path.lstrip("/") for path in site.files}
+
+
+def test_a_server_that_fails_for_a_while(harvest: Any, site: Site) -> None:
+    """While a server does not answer, nothing that is known of it is removed."""
+    gather(harvest, site.url)
+    before = held(harvest)
+    site.fail = True
+    gather(harvest, site.url, code=1)
+    assert held(harvest) == before
+    site.fail = False
+    assert gather(harvest, site.url)["nothing_changed"]
+
+
+def test_a_removed_root_leaves_the_others(harvest: Any, site: Site, tree: Path) -> None:
+    """A root that is removed takes with it what it alone asked for."""
+    gather(harvest, site.url, tree)
+    harvest("roots", "remove", site.url, "--data", "d")
+    gather(harvest, tree)
+    assert held(harvest)
+    assert not {url for url in held(harvest) if url.startswith("http:")}

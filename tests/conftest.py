@@ -1,0 +1,41 @@
+"""What all tests share: the order that they run in, and hypothesis without chance.
+
+Pure tests come first, so that a mistake in the contract or a processor is seen in seconds; what starts processes, opens
+ports or takes long comes last.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+ROOT = Path(__file__).resolve().parent.parent
+ORDER = ("schemas", "processors", "house", "sinks", "streams")
+"""Folders of tests/ in the order in which they run; the others follow."""
+
+settings.register_profile("harvest", derandomize=True, deadline=None, print_blob=True, database=None)
+settings.load_profile("harvest")
+
+
+def _rank(item: pytest.Item) -> tuple[bool, int]:
+    folder = item.path.relative_to(ROOT / "tests").parts[0]
+    return item.get_closest_marker("slow") is not None, ORDER.index(folder) if folder in ORDER else len(ORDER)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Sort the tests by `ORDER`, those marked slow behind all others; the order inside a folder stays."""
+    items.sort(key=_rank)
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The folder that holds pyproject.toml."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def samples() -> Path:
+    """The folder of sample files of our own making."""
+    return ROOT / "tests" / "samples"

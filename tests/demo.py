@@ -1,0 +1,99 @@
+"""`make demo`: real input gathered, and three searches that find something, with no server running but the sample site.
+
+The commands are the program's own, shown as they are typed; nothing is imported from it. A search without a hit, or a
+command that fails, ends the demonstration with exit code 1.
+
+What is gathered: the sample corpus (made into a temporary folder), the sample web site (served on a free port of
+127.0.0.1), and the machine's own documentation. That is real and of any size, so a limit on each root is given: enough to
+see work done, little enough to be done in a minute or two.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.samples import make_corpus
+from tests.samples.site_server import Site
+
+HARVEST = Path(sys.executable).with_name("harvest")
+DOCUMENTATION = (Path("/usr/share/doc"), Path("/usr/share/man"))
+MAX_URLS = 1_500
+"""URLs that are taken from each root, folders included."""
+SEARCHES = (
+    ("A word that many files have:", "license OR licence", ""),
+    ("A title and a phrase, on the web site:", 'title:glimpse AND "few per cent"', "glimpse.html"),
+    ("A word in an archive in an archive in an archive:", make_corpus.NESTED_WORD, make_corpus.NESTED_PATH),
+)
+"""What a search shows, the query, and how a URL ends that has to be among the hits."""
+
+
+class DemoError(Exception):
+    """The program did not do what the demonstration shows: it is at fault, not the machine."""
+
+
+def say(text: str) -> None:
+    """One line of the demonstration, at once."""
+    print(text, flush=True)
+
+
+def shown(command: list[str]) -> str:
+    """A command as it is typed in the clone."""
+    return shlex.join([".venv/bin/harvest", *command])
+
+
+def gather(roots: list[str], data: Path) -> None:
+    """Gather the roots; progress goes to the terminal as it comes. Raises DemoError."""
+    # The site is ours, so it may be asked quickly; addresses of this machine are fetched from only where they are allowed.
+    options = ["--data", str(data), "--max-urls", str(MAX_URLS), "--pause", "0.05", "--allow", "127.0.0.0/8"]
+    command = ["gather", *roots, *options]
+    say("$ " + shown(command))
+    code = subprocess.run([HARVEST, *command], check=False).returncode
+    if code:
+        raise DemoError(f"harvest gather ended with {code}")
+
+
+def search(what: str, query: str, ends: str, data: Path) -> None:
+    """Show one search and its hits, and hold them to what is expected. Raises DemoError."""
+    command = ["search", query, "--data", str(data), "--limit", "5"]
+    say(f"\n{what}")
+    say("$ " + shown(command))
+    if subprocess.run([HARVEST, *command], check=False).returncode:
+        raise DemoError(f"harvest search {query} failed")
+    answer = subprocess.run([HARVEST, *command, "--json"], check=False, capture_output=True, text=True)
+    urls = [json.loads(line)["url"] for line in answer.stdout.splitlines()]
+    if not urls or not any(url.endswith(ends) for url in urls):
+        raise DemoError(f"harvest search {query} gave {len(urls)} hits, none of them {ends or 'anything'}: {urls}")
+
+
+def show(folder: Path) -> None:
+    """The whole demonstration, in a folder that may be thrown away. Raises DemoError."""
+    corpus, data = folder / "corpus", folder / "data"
+    make_corpus.write(corpus)
+    with Site() as site:
+        say(f"Made for the occasion: {corpus}, with archives in archives; {site.url}, a small web site.\n")
+        gather([str(corpus), site.url, *(str(path) for path in DOCUMENTATION if path.is_dir())], data)
+        if any(path.startswith("/private/") for path in site.asked):
+            raise DemoError("robots.txt of the site was not obeyed")
+    for what, query, ends in SEARCHES:
+        search(what, query, ends, data)
+
+
+def main() -> int:
+    """Run the demonstration; gives the exit code."""
+    with tempfile.TemporaryDirectory(prefix="harvest-demo-") as folder:
+        try:
+            show(Path(folder))
+        except DemoError as error:
+            print(f"demo: {error}", file=sys.stderr)
+            return 1
+    say("\nThe same on your own files: .venv/bin/harvest gather FOLDER, then .venv/bin/harvest search WORD")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

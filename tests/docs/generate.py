@@ -1,0 +1,195 @@
+"""What the READMEs say of the code, made from the code; and the sessions in README.md, made by running their commands.
+
+Between `<!-- NAME: ... -->` and `<!-- end of NAME -->` stands what a function of `PARTS` gives. A block of `console` in
+README.md is a session: each line that begins with `$ ` is run, in order, in one folder that holds the sample corpus; what it
+prints follows it.
+
+Run as a program (`python -m tests.docs.generate`), it writes all of it anew. The folder is shown as `/srv/demo`; while the session
+is made it has a name of the same length, so that byte counts are those of a reader who uses that name.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from processors.identity import oid
+from processors.select import RULES
+from streams import settings
+from streams.cli.app import app
+from streams.describe import mermaid
+from streams.topology import Topology, topology
+from tests.samples import make_corpus
+
+ROOT = Path(__file__).resolve().parents[2]
+SHOWN = "/srv/demo"
+"""The folder of the sessions, as a reader sees it."""
+
+GATHERER = "example"
+"""The name of the Gatherer in the sessions."""
+
+FAULT = re.compile(r'\bfault\(f?"([^"]+)"\)')
+SESSION = re.compile(r"(?ms)^```console\n(.*?)^```$")
+
+VARYING = (
+    (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}", "TIME"),
+    (r"\b\d{13}\b", "VERSION"),
+    (r"\b\d{10}\.\d{3}\b", "SECONDS"),
+    (r"(?m)^(seconds|bytes in|bytes of summaries|summaries to bytes in) .*$", r"\1 MEASURED"),
+    (r"-[0-9a-f]{8}-[0-9a-f]{12}-[0-9a-f]{12}\b", "-RULES"),
+    (r"(object-url)\{\d+\}", r"\1{N}"),
+    (r", \d+\.\d\d\]", ", SCORE]"),
+    (r" {2,}", "  "),
+)
+"""What another run prints otherwise: times, versions, and what depends on the length of the folder's name, on the code, on how
+well the machine's zlib compresses, or on how far the index has merged its segments."""
+
+
+def flow() -> str:
+    """The topology as GitHub and others draw it."""
+    return f"```mermaid\n{mermaid()}```\n"
+
+
+def topics() -> str:
+    """The topics as a table: who writes and reads each."""
+    drawn = topology()
+    rows = (f"| {' | '.join(_topic(drawn, topic.name))} |\n" for topic in drawn.topics if not topic.name.endswith(".ticks"))
+    head = "| topic | records | kept | written by | read by | says |\n| --- | --- | --- | --- | --- | --- |\n"
+    return head + "".join(rows)
+
+
+def _topic(drawn: Topology, name: str) -> Iterator[str]:
+    topic = drawn.topic(name)
+    yield f"`{name}`{' (public)' if topic.public else ''}"
+    yield ", ".join(cls.__name__ for cls in topic.carries)
+    yield "latest of each key" if topic.keep == "compact" else "for a time"
+    yield "all stages" if name == "rejected" else ", ".join(drawn.writers(topic)) or "the command line"
+    yield ", ".join(drawn.readers(topic)) or "who asks"
+    yield topic.says
+
+
+def commands() -> str:
+    """The commands, their parts included, with the first sentence of each."""
+    group = get_command(app)
+    rows = []
+    for name, command in sorted(getattr(group, "commands", {}).items()):
+        parts = getattr(command, "commands", {})
+        for path, one in sorted((f"{name} {part}", found) for part, found in parts.items()) or [(name, command)]:
+            says = re.split(r"(?<=\.)\s|\n\n", one.help or "")[0]
+            rows.append(f"| `harvest {path}` | {' '.join(says.split())} |\n")
+    return "| command | does |\n| --- | --- |\n" + "".join(rows)
+
+
+def rules() -> str:
+    """The selection rules."""
+    return "| rule | not selected |\n| --- | --- |\n" + "".join(f"| `{name}` | {says} |\n" for name, says in RULES.items())
+
+
+def options() -> str:
+    """All settings."""
+    return settings.table()
+
+
+def faults() -> str:
+    """The named points at which a test may kill the process, or fill the disk."""
+    found: dict[str, list[str]] = {}
+    for path in sorted((ROOT / "streams").rglob("*.py")):
+        points = FAULT.findall(path.read_text("utf-8")) if path.name != "faults.py" else []
+        if points:
+            found[path.relative_to(ROOT).as_posix()] = points
+    shown = {file: " ".join(f"`{re.sub('{.*}', 'STAGE', point)}`" for point in points) for file, points in found.items()}
+    return "| in | points |\n| --- | --- |\n" + "".join(f"| `{file}` | {points} |\n" for file, points in shown.items())
+
+
+PARTS: Mapping[str, Mapping[str, Callable[[], str]]] = {
+    "README.md": {"flow": flow, "topics": topics, "commands": commands, "rules": rules, "settings": options},
+    "streams/embedded/README.md": {"faults": faults},
+}
+"""What is made for each README, by the name in its marks."""
+
+
+def filled(text: str, parts: Mapping[str, Callable[[], str]]) -> str:
+    """A README with its generated parts as they should be. Raises ValueError where marks are missing."""
+    for name, make in parts.items():
+        marks = re.compile(rf"(?s)(<!-- {name}: [^\n]*-->\n).*?(<!-- end of {name} -->\n)")
+        if len(marks.findall(text)) != 1:
+            raise ValueError(f"the marks around {name} are missing, or there are several")
+        text = marks.sub(lambda match, make=make: match[1] + make() + match[2], text)  # type: ignore[misc]
+    return text
+
+
+def sessions(text: str) -> list[str]:
+    """The commands of all sessions, in order."""
+    return [line[2:] for block in SESSION.findall(text) for line in block.splitlines() if line.startswith("$ ")]
+
+
+def run(command: str, folder: Path) -> str:
+    """What a command prints in a folder, which is the working folder."""
+    if command.startswith("harvest "):
+        result = CliRunner().invoke(app, shlex.split(command)[1:], color=False)
+        code, output = result.exit_code, result.output
+    else:
+        done = subprocess.run(["sh", "-c", command], cwd=folder, capture_output=True, text=True, check=False)
+        code, output = done.returncode, done.stdout + done.stderr
+    if code:
+        raise ValueError(f"{command}: exit code {code}: {output}")
+    for url in re.findall(r"(?m)^@FILE \{ (\S+)$", output):
+        # An OID is made of the URL: that of the one that is shown.
+        output = output.replace(oid(GATHERER, url), oid(GATHERER, url.replace(str(folder), SHOWN)))
+    lines = output.replace(str(folder), SHOWN).splitlines()
+    return "".join(f"{line.rstrip()}\n" for line in lines)
+
+
+def masked(text: str) -> str:
+    """Output without what varies; events in one order, since those of a moment may be a millisecond apart or not."""
+    for pattern, word in VARYING:
+        text = re.sub(pattern, word, text)
+    return re.sub(r"(?m)(?:^TIME .*\n)+", lambda events: "".join(sorted(events[0].splitlines(keepends=True))), text)
+
+
+def played(text: str, folder: Path) -> str:
+    """README.md with the output of its sessions, where that has changed; `folder` is empty, and the working folder.
+
+    Raises ValueError for a command that fails.
+    """
+    make_corpus.write(folder / "corpus")
+
+    def play(match: re.Match[str]) -> str:
+        ran = [f"$ {command}\n{run(command, folder)}" for command in sessions(match[0])]
+        block = f"```console\n{''.join(ran)}```"
+        # What differs in times and measurements alone stays as it was.
+        return match[0] if masked(block) == masked(match[0]) else block
+
+    return SESSION.sub(play, text)
+
+
+def main() -> int:
+    """Write everything anew."""
+    for name in [name for name in os.environ if name.startswith(settings.PREFIX)]:
+        del os.environ[name]
+    above = tempfile.gettempdir().rstrip("/")
+    folder = Path(above, "demo".rjust(len(SHOWN) - len(above) - 1, "-"))
+    folder.mkdir()
+    try:
+        os.chdir(folder)
+        page = ROOT / "README.md"
+        page.write_text(played(page.read_text("utf-8"), folder), "utf-8")
+    finally:
+        subprocess.run(["rm", "-r", "--", str(folder)], check=True)
+    for path, parts in PARTS.items():
+        page = ROOT / path
+        page.write_text(filled(page.read_text("utf-8"), parts), "utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

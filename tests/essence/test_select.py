@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import pytest
+
+from processors.select import RULES, Selection, beside, by_name, by_type, candidate, select
+
+PLAIN = Selection()
+
+NAMES = [
+    (b"a.c", False, ""),
+    (b"a.c~", False, "editor-backup"),
+    (b"src/#a.c#", False, "editor-backup"),
+    (b".#lock", False, "editor-backup"),
+    (b".a.c.swp", False, "editor-backup"),
+    (b"~", False, ""),
+    (b"backup~", True, ""),
+    (b".git", True, "version-control"),
+    (b"CVS", True, "version-control"),
+    (b"CVS", False, ""),
+    (b"a/CVS/Entries", False, "version-control"),
+    (b"p/.git/config", False, "version-control"),
+    (b"RCS/a.c,v", False, ""),
+    (b"SCCS/s.a.c", False, ""),
+    (b"x/.DS_Store", False, "stop-name"),
+    (b".DS_Store", True, ""),
+    (b"\xff.part", False, "stop-name"),
+]
+
+BESIDE = [
+    (b"a.o", b"a.c", "object-beside-source"),
+    (b"d/a.o", b"d/a.cc", "object-beside-source"),
+    (b"d/a.o", b"a.c", ""),
+    (b"a.o", b"b.c", ""),
+    (b"m.pyc", b"m.py", "object-beside-source"),
+    (b"p/__pycache__/m.cpython-311.pyc", b"p/m.py", "object-beside-source"),
+    (b"__pycache__/m.cpython-311.pyc", b"m.py", "object-beside-source"),
+    (b"A.class", b"A.java", "object-beside-source"),
+    (b"t.ps", b"t.tex", "print-beside-source"),
+    (b"t.ps.gz", b"t.ms", "print-beside-source"),
+    (b"t.dvi", b"t.texi.gz", "print-beside-source"),
+    (b"t.ps", b"t.1", "print-beside-source"),
+    (b"t.ps", b"t.txt", ""),
+    (b"t.pdf", b"t.tex", ""),
+    (b"a.bak", b"a", "editor-backup"),
+    (b"a.txt.orig", b"a.txt", "editor-backup"),
+    (b"a.bak", b"b", ""),
+    (b".o", b".c", ""),
+]
+
+
+@pytest.mark.parametrize(("name", "folder", "rule"), NAMES)
+def test_names_alone(name: bytes, folder: bool, rule: str) -> None:
+    """A name is dropped by itself by the rule of the table, and by none where that rule is off."""
+    assert by_name(name, PLAIN, folder=folder) == rule
+    if rule:
+        assert by_name(name, Selection(off=(rule,)), folder=folder) == ""
+
+
+@pytest.mark.parametrize(("name", "other", "rule"), BESIDE)
+def test_names_beside_each_other(name: bytes, other: bytes, rule: str) -> None:
+    """A name is dropped for another one beside it by the rule of the table; what may be so dropped is known before."""
+    assert beside(name, {name, other}, PLAIN) == rule
+    assert beside(name, {name}, PLAIN) == ""
+    if rule:
+        assert candidate(name, PLAIN)
+        assert not candidate(name, Selection(off=(rule,)))
+        assert beside(name, {name, other}, Selection(off=(rule,))) == ""
+
+
+def test_types() -> None:
+    """A type is dropped where the stop list has it."""
+    stop = Selection(stop_types=("Binary",))
+    assert by_type("Binary", stop) == "stop-type"
+    assert by_type("C", stop) == ""
+    assert by_type("Binary", Selection(stop_types=("Binary",), off=("stop-type",))) == ""
+
+
+def test_whole_listing() -> None:
+    """A listing gives what is not selected of it; a folder is no source of a file."""
+    listing = [(b"a.o", False), (b"a.c", True), (b"b.o", False), (b"b.c", False), (b".git", True), (b"c~", False)]
+    assert select(listing, PLAIN) == {b"b.o": "object-beside-source", b".git": "version-control", b"c~": "editor-backup"}
+
+
+def test_order_does_not_matter() -> None:
+    """Selection is a function of the set of names."""
+    listing = [(b"a.o", False), (b"a.c", False), (b"t.ps", False), (b"t.tex", False)]
+    assert select(listing, PLAIN) == select(listing[::-1], PLAIN)
+
+
+def test_empty_stop_list_stops_nothing() -> None:
+    """No pattern, no stop."""
+    assert by_name(b".DS_Store", Selection(stop_names=())) == ""
+
+
+def test_unknown_rule_is_an_error() -> None:
+    """A rule that is turned off must be one."""
+    with pytest.raises(ValueError, match="no such selection rule: none-such"):
+        Selection(off=("none-such", *RULES))

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import resource
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.faults.check import check
+from tests.faults.corpus import Corpus
+from tests.faults.harness import Ended, Run, gather
+from tests.faults.oracle import Oracle
+
+POINTS = (
+    "log.write:5",
+    "log.commit:4",
+    "log.commit:9",
+    "blob.write:1",
+    "blob.write:3",
+    "blob.flushed:1",
+    "blob.renamed:2",
+    "blob.synced:2",
+    "index.apply:1",
+)
+
+
+def one_line(ended: Ended) -> None:
+    """A failure told as a user can read it."""
+    assert ended.code == 1
+    assert "Traceback" not in ended.errors
+    (line,) = ended.errors.splitlines()
+    assert "No space left on device" in line
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "point"), list(enumerate(POINTS)))
+def test_full_disk(tmp_path: Path, corpus: Corpus, oracle: Oracle, number: int, point: str) -> None:
+    """Wherever the disk is full the run stops with one line; the next one goes on, and ends as the oracle says."""
+    partitions = (1, 4)[number % 2]
+    one_line(gather(tmp_path / "data", corpus.root, partitions, f"{point}:enospc"))
+    assert gather(tmp_path / "data", corpus.root, partitions) == Ended(0, "")
+    check(tmp_path / "data", oracle)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("room", [150_000, 300_000])
+def test_full_disk_for_real(tmp_path: Path, corpus: Corpus, oracle: Oracle, room: int) -> None:
+    """Where the system itself refuses to write more, the same holds."""
+    run = Run(tmp_path / "data", corpus.root, 1)
+    # The children have limits of their own, which the parent's must not come before.
+    while not run.children() and run.process.poll() is None:
+        time.sleep(0.005)
+    resource.prlimit(run.process.pid, resource.RLIMIT_FSIZE, (room, room))
+    one_line(run.wait())
+    assert gather(tmp_path / "data", corpus.root, 1) == Ended(0, "")
+    check(tmp_path / "data", oracle)
+
+
+@pytest.mark.slow
+def test_no_child_can_be_made(tmp_path: Path, corpus: Corpus) -> None:
+    """Where the children cannot be set up, one line says why."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, limits[1]))
+    try:
+        run = Run(tmp_path / "data", corpus.root, 1)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    ended = run.wait()
+    assert ended.code == 1
+    (line,) = ended.errors.splitlines()
+    assert line.startswith("harvest: ")
+    assert "Traceback" not in line

@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from processors.essence import EssenceSettings
+from processors.identity import file_url
+from schemas.codec import decode, encode
+from schemas.ports import Origin, Rows
+from schemas.records import Complete, FetchedObject, Record, Rejected, Root, Summary
+from streams.embedded import Embedded, EmbeddedSettings, parsing, runs
+from streams.fetch import FetchSettings
+from streams.sandbox.values import Crashed, Done, Outcome
+from streams.store import Store
+from tests.faults.check import check
+from tests.faults.corpus import Corpus
+from tests.faults.harness import GATHERER, MAX_FILE
+from tests.faults.oracle import Oracle
+
+GARBAGE = b"\xc3\x01 this is no record"
+
+
+def gathered(data: Path, root: bytes, partitions: int, spoil: Callable[[Embedded], None]) -> list[str]:
+    """One run in this process, after `spoil`; gives what was logged."""
+    logged: list[str] = []
+
+    async def main() -> None:
+        settings = EmbeddedSettings(
+            partitions=partitions, essence=EssenceSettings(gatherer=GATHERER), fetch=FetchSettings(max_file=MAX_FILE)
+        )
+        async with Embedded(data, settings, logged.append) as runner:
+            spoil(runner)
+            begun = runs.begin(runner, [Root(url=file_url(root, folder=True), run="", depth=-1, urls=0)])
+            await runner.run()
+            runs.finish(runner, begun.run)
+
+    asyncio.run(main())
+    return logged
+
+
+def letters(data: Path) -> list[Rejected]:
+    """The dead letters that name a place in the log."""
+    with Store(data, readonly=True) as store:
+        everything = [r for p in range(store.topics()["rejected"]) for r in store.read("rejected", p, 0, 100_000)]
+    found = [cast("Rejected", decode(r.value or b"")) for r in everything]
+    return sorted((r for r in found if r.topic), key=lambda r: (r.topic, r.partition, r.offset))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("partitions", [1, 4])
+def test_garbage_in_the_log(tmp_path: Path, corpus: Corpus, oracle: Oracle, partitions: int) -> None:
+    """What is no record, or stands on the wrong topic, becomes a dead letter with its bytes; nothing else is lost."""
+    topics = ("annotations", "copies.main", "crawl", "fetches", "holders.main", "made", "objects")
+    misplaced = encode(Complete(object_url="file:///x", version=1, time=1, attempt="", count=0))
+
+    def spoil(runner: Embedded) -> None:
+        with runner.store.transaction() as tx:
+            for partition in range(partitions):
+                for topic in topics:
+                    tx.append(topic, partition, b"key", GARBAGE, 1)
+                tx.append("crawl", partition, b"key", misplaced, 1)
+
+    logged = gathered(tmp_path / "data", corpus.root, partitions, spoil)
+    found = letters(tmp_path / "data")
+    expected = [(t, p, 0, GARBAGE) for t in topics for p in range(partitions)] + [
+        ("crawl", p, 1, misplaced) for p in range(partitions)
+    ]
+    assert [(r.topic, r.partition, r.offset, r.value) for r in found] == sorted(expected)
+    assert all(r.key == b"key" and 0 < len(r.reason) <= 200 for r in found)
+    assert logged
+    check(tmp_path / "data", oracle)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("partitions", [1, 4])
+def test_processor_that_raises(tmp_path: Path, corpus: Corpus, oracle: Oracle, partitions: int) -> None:
+    """What a stage did with a record before it raised is undone, the record is kept as a dead letter, its neighbours go on."""
+    victim = file_url(os.path.join(corpus.root, b"large3.txt"))
+
+    def spoil(runner: Embedded) -> None:
+        for task in runner.tasks:
+            if task.stage.name == "catalog":
+                task.stage = dataclasses.replace(task.stage, process=_raising(task.stage.process, victim))
+
+    logged = gathered(tmp_path / "data", corpus.root, partitions, spoil)
+    (letter,) = letters(tmp_path / "data")
+    assert (letter.stage, letter.topic, letter.reason) == ("catalog", "made", "error in catalog: ZeroDivisionError")
+    assert cast("Summary", decode(letter.value or b"")).url == victim
+    assert "ZeroDivisionError" in logged[0]
+    del oracle.objects[victim]
+    check(tmp_path / "data", oracle)
+
+
+def _raising(process: Callable[..., Iterator[Record]], victim: str) -> Callable[..., Iterator[Record]]:
+    def raising(rows: Rows, record: Any, origin: Origin) -> Iterator[Record]:
+        yield from process(rows, record, origin)
+        if isinstance(record, Summary) and record.url == victim:
+            rows.put(b"m|half", b"done")
+            raise ZeroDivisionError("a bug")
+
+    return raising
+
+
+@pytest.mark.slow
+def test_body_that_is_not_there(tmp_path: Path, corpus: Corpus, oracle: Oracle) -> None:
+    """An object whose body is not in the blob store is a dead letter; the run goes on."""
+    lost = FetchedObject(url="file:///lost", version=1, time=1, outcome="fetched", blob="0" * 64, size=70_000)
+
+    def spoil(runner: Embedded) -> None:
+        runner.append({"objects": [(None, lost)]})
+
+    gathered(tmp_path / "data", corpus.root, 1, spoil)
+    (letter,) = letters(tmp_path / "data")
+    assert (letter.topic, letter.offset) == ("objects", 0)
+    assert decode(letter.value or b"") == lost
+    assert (letter.url, letter.version, letter.reason) == (lost.url, 1, "its body is not in the blob store")
+    oracle.refused.add(lost.url)
+    check(tmp_path / "data", oracle)
+
+
+def nonsense(on_frame: Callable[[bytes], None]) -> Outcome:
+    """A child whose memory was overwritten: frames that are none."""
+    on_frame(b"\x09 nonsense")
+    return Done()
+
+
+def silence(on_frame: Callable[[bytes], None]) -> Outcome:
+    """One that says that it is done, and gave nothing."""
+    return Done()
+
+
+def death(on_frame: Callable[[bytes], None]) -> Outcome:
+    """One that dies, whatever it is told not to open."""
+    return Crashed(9, 0, "")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("child", [nonsense, silence, death])
+def test_object_that_no_child_survives(
+    tmp_path: Path,
+    corpus: Corpus,
+    oracle: Oracle,
+    child: Callable[[Callable[[bytes], None]], Outcome],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An object at which every child goes wrong, even unopened, ends as a dead letter; the others are as they were."""
+    victim = file_url(os.path.join(corpus.root, b"large3.txt"))
+    # Alone in its request, so that what spoils the request spoils no other.
+    monkeypatch.setattr(parsing, "ALONE", 0)
+
+    def spoil(runner: Embedded) -> None:
+        sound = runner.essence._pool.run
+
+        async def run(request: bytes, body: int | None, on_frame: Callable[[bytes], None]) -> Outcome:
+            return child(on_frame) if victim.encode() in request else await sound(request, body, on_frame)
+
+        runner.essence._pool.run = run  # type: ignore[method-assign,assignment]
+
+    gathered(tmp_path / "data", corpus.root, 1, spoil)
+    (letter,) = letters(tmp_path / "data")
+    assert (letter.stage, letter.topic) == ("essence", "objects")
+    assert cast("FetchedObject", decode(letter.value or b"")).url == letter.url == victim
+    del oracle.objects[victim]
+    oracle.refused.add(victim)
+    check(tmp_path / "data", oracle)

@@ -1,0 +1,187 @@
+"""A server that misbehaves on demand, a blob store in memory, and requests: what the tests of the edge share."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import io
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO
+
+import msgspec
+import pytest
+
+from processors.identity import frontier_key
+from schemas.records import CrawlEvent, FetchedObject, FetchRequest, Record, Root
+from streams.fetch import Fetcher, FetchSettings
+
+NOW = 1_700_000_000_000
+LOOPBACK = "127.0.0.1"
+
+Handler = Callable[["Heard", asyncio.StreamWriter], Awaitable[None]]
+
+
+class Memory:
+    """Blobs in a dict; `full` makes it refuse, as a full disk does."""
+
+    def __init__(self) -> None:
+        self.bodies: dict[str, bytes] = {}
+        self.full: OSError | None = None
+
+    def put(self, body: BinaryIO) -> tuple[str, str, int]:
+        if self.full is not None:
+            raise self.full
+        data = b"".join(iter(lambda: body.read(65_536), b""))
+        digest = hashlib.sha256(data).hexdigest()
+        self.bodies[digest] = data
+        return digest, hashlib.md5(data).hexdigest(), len(data)
+
+    def open(self, digest: str) -> BinaryIO:
+        return io.BytesIO(self.bodies[digest])
+
+
+@dataclass(frozen=True)
+class Heard:
+    """A request as the server received it."""
+
+    path: str
+    headers: dict[str, str]
+
+
+@dataclass
+class Server:
+    """Plain asyncio streams: every byte of an answer is the test's."""
+
+    port: int = 0
+    heard: list[Heard] = field(default_factory=list)
+    pages: dict[str, bytes | Handler] = field(default_factory=dict)
+
+    @property
+    def host(self) -> str:
+        return f"http://{LOOPBACK}:{self.port}"
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+            fields = (line.partition(": ") for line in head[1:] if line)
+            heard = Heard(head[0].split(" ")[1], {name.lower(): value for name, _, value in fields})
+            self.heard.append(heard)
+            page = self.pages.get(heard.path, answer("404 Not Found"))
+            if isinstance(page, bytes):
+                writer.write(page)
+                await writer.drain()
+            else:
+                await page(heard, writer)
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            writer.close()
+
+
+def answer(status: str = "200 OK", body: bytes = b"", **headers: str) -> bytes:
+    """A whole answer with its length; an underscore in a name stands for a hyphen."""
+    fields = {"Content-Length": str(len(body)), "Connection": "close"}
+    fields |= {name.replace("_", "-"): value for name, value in headers.items()}
+    lines = [f"HTTP/1.1 {status}", *(f"{name}: {value}" for name, value in fields.items()), "", ""]
+    return "\r\n".join(lines).encode("latin-1") + body
+
+
+class Edge:
+    """A fetcher, its server and its store."""
+
+    def __init__(self, server: Server, blobs: Memory, fetcher: Fetcher) -> None:
+        self.server = server
+        self.blobs = blobs
+        self.fetcher = fetcher
+
+    async def get(self, path: str, **options: Any) -> list[Record]:
+        return await self.fetcher.fetch(request(self.server.host + path, address=LOOPBACK, **options))
+
+    def request(self, url: str, address: str) -> FetchRequest:
+        return request(url, address=address)
+
+    async def resolve(self, host: str = "") -> CrawlEvent:
+        (event,) = await self.fetcher.fetch(request((host or self.server.host) + "/robots.txt", kind="resolve"))
+        assert isinstance(event, CrawlEvent)
+        return event
+
+
+def request(url: str, **options: Any) -> FetchRequest:
+    """A request that the frontier could have made."""
+    given: dict[str, Any] = {
+        "depth": 2,
+        "version": 7,
+        "rules": "r1",
+        "root": Root(url="http://root.example/", run="run-1"),
+    } | options
+    return FetchRequest(url=url, host=frontier_key(url), time=NOW, **given)
+
+
+@pytest.fixture
+def make_request() -> Callable[..., FetchRequest]:
+    """How a request is made: URL, then what differs from the usual."""
+    return request
+
+
+@pytest.fixture
+def make_answer() -> Callable[..., bytes]:
+    """How the bytes of an answer are made."""
+    return answer
+
+
+@pytest.fixture
+def now() -> int:
+    """The time at which everything happens, in ms."""
+    return NOW
+
+
+@pytest.fixture
+def blobs() -> Memory:
+    """An empty store."""
+    return Memory()
+
+
+@pytest.fixture
+def run() -> Callable[[Coroutine[Any, Any, Any]], Any]:
+    """How a scenario is run."""
+    return asyncio.run
+
+
+@pytest.fixture
+def edge(blobs: Memory) -> Callable[..., Any]:
+    """An async context manager that gives an Edge: no pauses, loopback allowed, unless `settings` say otherwise."""
+
+    @asynccontextmanager
+    async def open_edge(
+        pages: dict[str, bytes | Handler] | None = None, lookup: Any = None, pace: Any = None, **settings: Any
+    ) -> AsyncIterator[Edge]:
+        server = Server(pages=pages or {})
+        listening = await asyncio.start_server(server.serve, LOOPBACK, 0)
+        server.port = listening.sockets[0].getsockname()[1]
+        usual: dict[str, Any] = {"pause": 0.0, "allow": ("127.0.0.0/8",)}
+        given = FetchSettings(**(usual | settings))
+        async with listening, Fetcher(given, blobs, lambda: NOW, lookup=lookup, pace=pace) as fetcher:
+            yield Edge(server, blobs, fetcher)
+
+    return open_edge
+
+
+@pytest.fixture
+def split() -> Callable[[list[Record]], tuple[FetchedObject | None, CrawlEvent]]:
+    """The object and the (one) event of an answer, once it is sure that each carries what the request carried."""
+
+    def take(records: list[Record]) -> tuple[FetchedObject | None, CrawlEvent]:
+        objects = [r for r in records if isinstance(r, FetchedObject)]
+        events = [r for r in records if isinstance(r, CrawlEvent)]
+        assert len(objects) <= 1
+        assert len(events) == 1
+        assert len(records) == len(objects) + 1
+        assert all((o.version, o.depth, o.root and o.root.run) == (7, 2, "run-1") for o in objects)
+        event = events[0]
+        assert (event.version, event.depth, event.rules, event.host) == (7, 2, "r1", frontier_key(event.url))
+        assert msgspec.structs.asdict(event)["time"] == NOW
+        return (objects[0] if objects else None), event
+
+    return take

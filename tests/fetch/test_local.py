@@ -1,0 +1,287 @@
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from processors.identity import file_url
+from schemas.codec import decode, encode
+from schemas.records import CrawlEvent, FetchedObject, Listing, Validators
+from streams.fetch import StoreError, fetch_local
+from streams.fetch.adapters import local
+
+NOW = 1_700_000_000_000
+
+
+@pytest.fixture
+def fetch(blobs: Any, make_request: Any) -> Any:
+    """One request for a path, answered; the records are sure to be fit for the log."""
+
+    def run(path: Path | bytes, *, folder: bool = False, known: Validators | None = None, **options: Any) -> Any:
+        url = file_url(os.fsencode(path), folder=folder)
+        records = fetch_local(make_request(url, validators=known), blobs, NOW, **options)
+        assert [decode(encode(r)) for r in records] == records
+        objects = [r for r in records if isinstance(r, FetchedObject)]
+        return (objects[0] if objects else None), records[-1]
+
+    return run
+
+
+def test_a_small_file_is_inline(fetch: Any, tmp_path: Path, blobs: Any) -> None:
+    """A file up to 64 kB is in its record, with digests, size, times and inode as validators, owner and mode as headers."""
+    path = tmp_path / "a b#c"
+    path.write_bytes(b"x" * 65_536)
+    path.chmod(0o640)
+    got, event = fetch(path)
+    facts = path.stat()
+    assert (got.outcome, got.body, got.size, got.blob, got.time) == ("fetched", b"x" * 65_536, 65_536, "", NOW)
+    assert got.md5 == hashlib.md5(got.body).hexdigest()
+    assert got.sha256 == hashlib.sha256(got.body).hexdigest()
+    assert got.validators == Validators(md5=got.md5, size=65_536, mtime=facts.st_mtime_ns, inode=facts.st_ino)
+    assert got.headers["mode"] == "0640"
+    assert got.headers["owner"] in (path.owner(), str(facts.st_uid))
+    assert set(got.headers) == {"owner", "group", "mode"}
+    assert (event.kind, event.validators, event.listing, event.rules) == ("fetched", got.validators, False, "r1")
+    assert not blobs.bodies
+
+
+def test_a_large_file_is_a_blob(fetch: Any, tmp_path: Path, blobs: Any) -> None:
+    """A file above 64 kB is in the store; one that is as it was is read, and not stored again."""
+    path = tmp_path / "large"
+    body = os.urandom(200_000)
+    path.write_bytes(body)
+    got, event = fetch(path)
+    assert (got.body, got.size, got.blob) == (None, 200_000, hashlib.sha256(body).hexdigest())
+    assert (got.sha256, got.md5) == (got.blob, hashlib.md5(body).hexdigest())
+    assert blobs.bodies.pop(got.blob) == body
+    os.utime(path, ns=(1, 2))
+    got, again = fetch(path, known=event.validators)
+    assert (got, again.kind, again.validators.mtime) == (None, "unchanged", 2)
+    assert not blobs.bodies
+    path.write_bytes(body[::-1])
+    got, again = fetch(path, known=event.validators)
+    assert (again.kind, blobs.bodies[got.blob]) == ("fetched", body[::-1])
+
+
+def test_unchanged(fetch: Any, tmp_path: Path) -> None:
+    """The same bytes are unchanged, with the validators of now; other bytes of the same size are not."""
+    path = tmp_path / "a"
+    path.write_bytes(b"abc")
+    _, event = fetch(path)
+    os.utime(path, ns=(5, 7))
+    got, again = fetch(path, known=event.validators)
+    assert (got, again.kind, again.validators.mtime, again.validators.md5) == (None, "unchanged", 7, event.validators.md5)
+    path.write_bytes(b"abd")
+    got, again = fetch(path, known=event.validators)
+    assert (got.body, again.kind) == (b"abd", "fetched")
+
+
+def test_links_are_not_followed(fetch: Any, tmp_path: Path) -> None:
+    """A link is an object whose body is its target, wherever that leads, and whether it exists."""
+    path = tmp_path / "link"
+    path.symlink_to("/etc/passwd")
+    got, event = fetch(path)
+    assert (got.body, got.content_type, got.size) == (b"/etc/passwd", "inode/symlink", 11)
+    assert event.kind == "fetched"
+    assert fetch(path, known=event.validators)[1].kind == "unchanged"
+    folder = tmp_path / "to-folder"
+    folder.symlink_to(tmp_path)
+    got, event = fetch(folder, folder=True)
+    assert (got.outcome, event.kind, event.reason) == ("gone", "gone", "not a folder")
+
+
+def test_special_files_are_refused(fetch: Any, tmp_path: Path) -> None:
+    """A fifo, a socket and a device are never opened."""
+    os.mkfifo(tmp_path / "fifo")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(tmp_path / "s"))
+        found = [fetch(p)[1] for p in (tmp_path / "fifo", tmp_path / "s", Path("/dev/zero"))]
+    assert [e.kind for e in found] == ["refused"] * 3
+    assert [e.reason for e in found] == ["not a file: a fifo", "not a file: a socket", "not a file: a device"]
+
+
+def test_gone(fetch: Any, tmp_path: Path) -> None:
+    """What is missing is gone, for essence and for the frontier; so is a file that became a folder, and the reverse."""
+    (tmp_path / "file").write_bytes(b"")
+    (tmp_path / "folder").mkdir()
+    for name, folder in (("x", False), ("x", True), ("file/x", False), ("file", True), ("folder", False)):
+        got, event = fetch(tmp_path / name, folder=folder)
+        assert (got.outcome, event.kind) == ("gone", "gone")
+
+
+def test_a_folder_is_its_listing(fetch: Any, tmp_path: Path) -> None:
+    """A folder's body is its entries by lstat, sorted by the bytes of their names; it changes when one of them does."""
+    for name in (b"b", b"a\xff", b"\xc3\xa4", b"B"):
+        (tmp_path / os.fsdecode(name)).write_bytes(name)
+    (tmp_path / "c").mkdir()
+    (tmp_path / "l").symlink_to("nowhere")
+    os.mkfifo(tmp_path / "p")
+    got, event = fetch(tmp_path, folder=True)
+    listing = decode(got.body)
+    assert isinstance(listing, Listing)
+    kinds = {b"B": "file", b"a\xff": "file", b"b": "file", b"c": "folder", b"l": "symlink", b"p": "other", b"\xc3\xa4": "file"}
+    assert [(e.name, e.kind) for e in listing.entries] == sorted(kinds.items())
+    facts = (tmp_path / "b").stat()
+    entry = next(e for e in listing.entries if e.name == b"b")
+    assert (entry.size, entry.mtime, entry.inode) == (1, facts.st_mtime_ns, facts.st_ino)
+    assert (got.content_type, event.listing, got.md5) == ("inode/directory", True, hashlib.md5(got.body).hexdigest())
+    assert [fetch(tmp_path, folder=True, known=event.validators)[1].kind for _ in range(2)] == ["unchanged"] * 2
+    assert fetch(tmp_path, folder=True, known=event.validators)[1].listing
+    (tmp_path / "b").write_bytes(b"bb")
+    assert fetch(tmp_path, folder=True, known=event.validators)[1].kind == "fetched"
+
+
+def test_a_large_folder_is_a_blob(fetch: Any, tmp_path: Path, blobs: Any) -> None:
+    """A listing above 64 kB goes by the store, once."""
+    for n in range(2_000):
+        (tmp_path / f"{n:040}").touch()
+    got, event = fetch(tmp_path, folder=True)
+    assert got.body is None
+    listing = decode(blobs.bodies.pop(got.blob))
+    assert isinstance(listing, Listing)
+    assert len(listing.entries) == 2_000
+    assert fetch(tmp_path, folder=True, known=event.validators)[1].kind == "unchanged"
+    assert not blobs.bodies
+
+
+def test_the_root_folder(fetch: Any) -> None:
+    """The folder / is a folder."""
+    got, event = fetch(b"/", folder=True)
+    assert (event.kind, event.listing, got.url) == ("fetched", True, "file:///")
+
+
+ERRORS = [
+    (errno.EACCES, "failed", False),
+    (errno.EPERM, "failed", False),
+    (errno.EIO, "failed", True),
+    (errno.EMFILE, "failed", True),
+    (errno.ESTALE, "failed", True),
+    (errno.ENOENT, "gone", False),
+]
+
+
+@pytest.mark.parametrize("folder", [False, True])
+@pytest.mark.parametrize("case", ERRORS)
+def test_errors(case: tuple[int, str, bool], folder: bool, fetch: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    """What cannot be read or listed is a failure that removes nothing; another try may do, but for permissions."""
+    number, kind, retryable = case
+
+    def refuse(*_: Any, **__: Any) -> int:
+        raise OSError(number, os.strerror(number))
+
+    (tmp_path / "x").write_bytes(b"x")
+    monkeypatch.setattr(os, "open", refuse)
+    got, event = fetch(tmp_path if folder else tmp_path / "x", folder=folder)
+    assert (event.kind, event.retryable, got is None) == (kind, retryable, kind == "failed")
+
+
+def test_a_listing_that_breaks_off(fetch: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    """A folder whose reading fails in the middle is a failure, never half a listing."""
+
+    def broken(fd: int) -> Any:
+        yield from ()
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(local, "_entries", broken)
+    got, event = fetch(tmp_path, folder=True)
+    assert (got, event.kind, event.retryable) == (None, "failed", True)
+
+
+def test_changed_while_reading(fetch: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    """A file that grows, shrinks or is rewritten under our eyes is no object yet; a folder that keeps changing neither."""
+    real = os.read
+    path = tmp_path / "x"
+    for change in (b"grown and grown", b"", b"same"):
+        path.write_bytes(b"x123")
+
+        def read(fd: int, size: int, change: bytes = change) -> bytes:
+            path.write_bytes(change)
+            os.utime(path, ns=(3, 3))
+            return real(fd, size)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "read", read)
+            got, event = fetch(path)
+        assert (got, event.kind, event.retryable, event.reason) == (None, "failed", True, "changed while reading")
+    names = iter(range(100))
+    entries = local._entries
+
+    def busy(fd: int) -> Any:
+        (tmp_path / f"new{next(names)}").touch()
+        os.utime(tmp_path, ns=(1, next(names)))
+        return entries(fd)
+
+    monkeypatch.setattr(local, "_entries", busy)
+    got, event = fetch(tmp_path, folder=True)
+    assert (got, event.kind, event.retryable, event.reason) == (None, "failed", True, "changed while reading")
+
+
+def test_too_large(fetch: Any, tmp_path: Path) -> None:
+    """A file beyond the limit is a failure for good, found without reading it."""
+    path = tmp_path / "sparse"
+    path.touch()
+    os.truncate(path, 1 << 40)
+    got, event = fetch(path)
+    assert (got, event.kind, event.retryable) == (None, "failed", False)
+    assert "larger than" in event.reason
+
+
+def test_a_file_that_says_it_is_empty(fetch: Any) -> None:
+    """A file of the kernel, whose size is 0 and whose bytes are not, does not pass for an empty one."""
+    _, event = fetch(b"/proc/self/status")
+    assert (event.kind, event.reason) == ("failed", "changed while reading")
+
+
+@pytest.mark.parametrize("url", ["file:///a%00b", "file:///" + "x" * 300, "file://host/x", "file:///a%00b/"])
+def test_names_that_no_file_has(url: str, blobs: Any, make_request: Any) -> None:
+    """A URL that names no possible file is a failure for good."""
+    (event,) = fetch_local(make_request(url), blobs, NOW)
+    assert isinstance(event, CrawlEvent)
+    assert (event.kind, event.retryable) == ("failed", False)
+
+
+def test_a_full_store_is_not_the_files_fault(fetch: Any, tmp_path: Path, blobs: Any) -> None:
+    """Where the store cannot take a body a StoreError is raised, since the run has to stop; it keeps the system's number."""
+    (tmp_path / "x").write_bytes(bytes(70_000))
+    for n in range(2_000):
+        (tmp_path / f"{n:040}").touch()
+    blobs.full = OSError(errno.ENOSPC, "No space left on device")
+    for path, folder in ((tmp_path / "x", False), (tmp_path, True)):
+        with pytest.raises(StoreError) as error:
+            fetch(path, folder=folder)
+        assert error.value.errno == errno.ENOSPC
+
+
+def test_an_unreadable_device_is_not_the_stores_fault(fetch: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    """An error while a large file is read is a failure of that file."""
+
+    def readv(*_: Any) -> int:
+        raise OSError(errno.EIO, "Input/output error")
+
+    (tmp_path / "x").write_bytes(bytes(70_000))
+    monkeypatch.setattr(os, "readv", readv)
+    _, event = fetch(tmp_path / "x")
+    assert (event.kind, event.retryable, event.reason) == ("failed", True, "Input/output error")
+
+
+def test_by_the_fetcher(edge: Any, run: Any, split: Any, tmp_path: Path, make_request: Any) -> None:
+    """The fetcher answers for files what fetch_local answers, from a thread where it may take long; a full store is told."""
+    (tmp_path / "small").write_bytes(b"s")
+    (tmp_path / "large").write_bytes(bytes(100_000))
+
+    async def scenario() -> None:
+        async with edge() as world:
+            for url in (file_url(os.fsencode(tmp_path / "small")), file_url(os.fsencode(tmp_path), folder=True)):
+                request = make_request(url)
+                assert await world.fetcher.fetch(request) == fetch_local(request, world.blobs, NOW)
+            world.blobs.full = OSError(errno.ENOSPC, "No space left on device")
+            _, event = split(await world.fetcher.fetch(make_request(file_url(os.fsencode(tmp_path / "large")))))
+            assert (event.kind, event.retryable) == ("failed", True)
+            assert world.fetcher.store_error.errno == errno.ENOSPC
+
+    run(scenario())

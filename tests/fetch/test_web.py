@@ -1,0 +1,262 @@
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from typing import Any
+
+import pytest
+
+from schemas.codec import decode, encode
+from schemas.records import CrawlEvent, FetchedObject, Root, Validators
+from streams.fetch.adapters.web import retry_after
+from streams.fetch.settings import LONGEST_WAIT
+
+PAGE = b"<html><title>Page</title></html>"
+MD5 = hashlib.md5(PAGE).hexdigest()
+
+
+def test_a_page_is_an_object_and_an_event(edge: Any, run: Any, split: Any, make_answer: Any) -> None:
+    """A 200 gives the object with body, digests, headers and validators, and tells the frontier the validators."""
+
+    async def scenario() -> None:
+        page = make_answer(
+            body=PAGE, Content_Type="text/html; charset=utf-8", ETag='"e1"', Last_Modified="Mon, 01 Jan 2024 00:00:00 GMT"
+        )
+        async with edge({"/a?b=%20c": page}) as world:
+            records = await world.get("/a?b=%20c")
+            got, event = split(records)
+            heard = world.server.heard[0]
+        assert [decode(encode(r)) for r in records] == records
+        assert (got.outcome, got.body, got.size, got.md5) == ("fetched", PAGE, len(PAGE), MD5)
+        assert got.sha256 == hashlib.sha256(PAGE).hexdigest()
+        assert got.content_type == got.headers["content-type"] == "text/html; charset=utf-8"
+        assert got.validators == event.validators
+        assert (event.kind, event.validators.etag, event.validators.md5) == ("fetched", '"e1"', MD5)
+        assert event.validators.modified.startswith("Mon")
+        assert not event.listing
+        assert heard.headers["host"] == f"127.0.0.1:{world.server.port}"
+        assert heard.headers["user-agent"].startswith("Harvest")
+        assert "cookie" not in heard.headers
+
+    run(scenario())
+
+
+STATUSES = [
+    ("401 Unauthorized", "failed", False),
+    ("403 Forbidden", "failed", False),
+    ("418 Teapot", "failed", False),
+    ("451 Unavailable", "failed", False),
+    ("408 Timeout", "failed", True),
+    ("425 Early", "failed", True),
+    ("429 Slow down", "failed", True),
+    ("500 Oops", "failed", True),
+    ("503 Busy", "failed", True),
+    ("206 Partial", "failed", False),
+    ("304 Not Modified", "failed", False),
+    ("404 Not Found", "gone", False),
+    ("410 Gone", "gone", False),
+    ("302 Found", "failed", False),
+]
+
+
+@pytest.mark.parametrize("case", STATUSES)
+def test_statuses(case: tuple[str, str, bool], edge: Any, run: Any, split: Any, make_answer: Any) -> None:
+    """What a status means: gone is told to essence too, a failure only to the frontier, with whether another try may do."""
+    status, kind, retryable = case
+
+    async def scenario() -> None:
+        async with edge({"/x": make_answer(status, Retry_After="7")}) as world:
+            got, event = split(await world.get("/x"))
+        assert (event.kind, event.retryable) == (kind, retryable)
+        assert event.wait == (7_000 if retryable else 0)
+        assert status[:3] in event.reason
+        assert (got is not None and got.outcome == "gone") == (kind == "gone")
+
+    run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("value", "wait"),
+    [
+        ("0", 0),
+        ("120", 120_000),
+        ("999999999999999", LONGEST_WAIT),
+        ("-5", 0),
+        ("soon", 0),
+        ("", 0),
+        ("²", 0),
+        ("Tue, 14 Nov 2023 22:14:20 GMT", 60_000),
+        ("Tue, 14 Nov 2000 22:14:20 GMT", 0),
+        ("Tue, 14 Nov 2099 22:14:20 GMT", LONGEST_WAIT),
+        ("Tue, 99 Nov 2023 22:14:20 GMT", 0),
+    ],
+)
+def test_retry_after(value: str, wait: int, now: int) -> None:
+    """Retry-After counts in seconds or as a date, from 0 up to a day; anything else is no wait."""
+    assert retry_after(value, now) == wait
+
+
+def test_unchanged_by_304(edge: Any, run: Any, split: Any, make_answer: Any) -> None:
+    """A 304 to our validators is unchanged, keeps them, and takes a new ETag."""
+
+    async def scenario() -> None:
+        known = Validators(etag='"old"', modified="Mon, 01 Jan 2024 00:00:00 GMT", md5="d" * 32, size=9)
+        async with edge({"/x": make_answer("304 Not Modified", ETag='"new"')}) as world:
+            got, event = split(await world.get("/x", validators=known))
+            headers = world.server.heard[0].headers
+        assert headers["if-none-match"] == '"old"'
+        assert headers["if-modified-since"] == known.modified
+        assert got is None
+        assert event.kind == "unchanged"
+        assert event.validators == Validators(etag='"new"', modified=known.modified, md5="d" * 32, size=9)
+
+    run(scenario())
+
+
+def test_unchanged_by_content(edge: Any, run: Any, split: Any, make_answer: Any) -> None:
+    """A 200 with the bytes that we know is unchanged; without validators it is an object again."""
+
+    async def scenario() -> None:
+        async with edge({"/x": make_answer(body=PAGE, ETag='"2"')}) as world:
+            got, event = split(await world.get("/x", validators=Validators(md5=MD5, size=len(PAGE))))
+            assert got is None
+            assert (event.kind, event.validators.etag) == ("unchanged", '"2"')
+            got, event = split(await world.get("/x"))
+            assert got.body == PAGE
+
+    run(scenario())
+
+
+MOVES = [
+    ("/new?x#f", "/new?x"),
+    ("/\xe9", "/%E9"),
+    ("//other.example/a", "http://other.example/a"),
+    ("https://Other.example:443/%7Ea/../b", "https://other.example/b"),
+]
+
+
+@pytest.mark.parametrize(("location", "target"), MOVES)
+def test_a_redirect_moves(location: str, target: str, edge: Any, run: Any, make_answer: Any) -> None:
+    """A redirect is not followed: gone here, discovered there as far from the root as the source was."""
+
+    async def scenario() -> None:
+        async with edge({"/x": make_answer("301 Moved", Location=location)}) as world:
+            records = await world.get("/x")
+            host = world.server.host
+        gone, ended, found = records
+        assert isinstance(gone, FetchedObject)
+        assert (gone.outcome, gone.reason) == ("gone", "moved")
+        assert (ended.kind, ended.reason, ended.url) == ("gone", "moved", host + "/x")
+        url = target if "://" in target else host + target
+        assert [link.url for link in found.links] == [url]
+        assert (found.kind, found.depth + 1, found.host) == ("discovered", 2, url[: url.index("/", 8)])
+        assert len(world.server.heard) == 1
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("case", [(0, "http://127.0.0.1", "http://b.example"), (0, "", ""), (1, "http://a", "http://a")])
+def test_a_root_that_moved(case: tuple[int, str, str], edge: Any, run: Any, make_answer: Any) -> None:
+    """A root that stays on its server stays on the one that it moved to; another page's redirect changes no root."""
+    depth, host, expected = case
+
+    async def scenario() -> None:
+        async with edge({"/": make_answer("308 Moved", Location="http://b.example/")}) as world:
+            root = Root(url=world.server.host + "/", run="1", host=host)
+            found = (await world.get("/", depth=depth, root=root))[-1]
+        assert isinstance(found, CrawlEvent)
+        assert found.root is not None
+        assert (found.root.host, found.depth) == (expected, depth - 1)
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("location", ["/x", "file:///etc/passwd", "javascript:alert(1)", "http://", "ftp://a/b"])
+def test_a_redirect_to_nowhere_fails(location: str, edge: Any, run: Any, split: Any, make_answer: Any) -> None:
+    """A redirect to itself, to a file of this machine or to no URL that we fetch is a failure for good."""
+
+    async def scenario() -> None:
+        async with edge({"/x": make_answer("302 Found", Location=location)}) as world:
+            got, event = split(await world.get("/x"))
+        assert got is None
+        assert (event.kind, event.retryable) == ("failed", False)
+
+    run(scenario())
+
+
+def test_large_bodies_are_blobs(edge: Any, run: Any, split: Any, make_answer: Any) -> None:
+    """Up to 64 kB a body is inline; above, it is in the store under its digest, whether it went through a file or not."""
+
+    async def scenario() -> None:
+        sizes = (65_536, 65_537, 1_000_000)
+        bodies = {f"/{size}": bytes(size - 1) + b"x" for size in sizes}
+        async with edge({path: make_answer(body=body) for path, body in bodies.items()}) as world:
+            for path, body in bodies.items():
+                got, _ = split(await world.get(path))
+                assert (got.size, got.md5) == (len(body), hashlib.md5(body).hexdigest())
+                inline = len(body) <= 65_536
+                assert (got.body == body, got.blob == "") == (inline, inline)
+                assert inline or world.blobs.bodies[got.sha256] == body
+
+    run(scenario())
+
+
+def test_a_full_disk_is_told(edge: Any, run: Any, split: Any, make_answer: Any) -> None:
+    """Where the store cannot take a body the attempt failed, and the fetcher remembers why the runner has to stop."""
+
+    async def scenario() -> None:
+        async with edge({"/x": make_answer(body=bytes(100_000))}) as world:
+            world.blobs.full = OSError(28, "No space left on device")
+            got, event = split(await world.get("/x"))
+            assert got is None
+            assert (event.kind, event.retryable) == ("failed", True)
+            assert "No space left" in event.reason
+            assert world.fetcher.store_error.errno == 28
+
+    run(scenario())
+
+
+def test_texts_from_the_network_are_bounded(edge: Any, run: Any, split: Any, make_answer: Any) -> None:
+    """Header fields are cut, cleaned of what Avro cannot hold, and an ETag that cannot be sent back is none."""
+
+    async def scenario() -> None:
+        page = make_answer(body=b"x", Content_Type="text/\xff\x7f" + "y" * 5_000, ETag='"\xe9"', Set_Cookie="a=b", X_Other="1")
+        async with edge({"/x": page}) as world:
+            records = await world.get("/x")
+        got, event = split(records)
+        assert [decode(encode(r)) for r in records] == records
+        assert len(got.content_type) == 1_000
+        assert got.content_type.isprintable()
+        assert event.validators.etag == ""
+        assert set(got.headers) == {"content-type", "etag"}
+
+    run(scenario())
+
+
+def test_many_hosts_at_once(edge: Any, run: Any, make_answer: Any) -> None:
+    """Hosts do not wait for each other: one that never answers holds up nobody on another address."""
+
+    async def scenario() -> None:
+        asked, release = asyncio.Event(), asyncio.Event()
+
+        async def stuck(_: Any, writer: asyncio.StreamWriter) -> None:
+            asked.set()
+            await release.wait()
+            writer.write(make_answer(body=b"late"))
+
+        async with edge({"/stuck": stuck, "/x": make_answer(body=PAGE)}, lookup=lambda *_: ["127.0.0.1"]) as world:
+            slow = asyncio.create_task(world.get("/stuck"))
+            async with asyncio.timeout(20):
+                await asked.wait()
+                from_others = [
+                    world.fetcher.fetch(request)
+                    for n in range(50)
+                    for request in [world.request(f"http://h{n}.example:{world.server.port}/x", f"127.0.0.{n + 2}")]
+                ]
+                answers = await asyncio.gather(*from_others)
+            assert {records[-1].kind for records in answers} == {"failed"}  # nobody listens there; all have answered
+            assert not slow.done()
+            release.set()
+            assert (await slow)[0].body == b"late"
+
+    run(scenario())

@@ -1,0 +1,111 @@
+"""What is installed: four packages with their data, and exactly the versions of the lock."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.markers import Marker
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+PACKAGES = ("processors", "schemas", "sinks", "streams")
+BUILD = "import sys; from setuptools.build_meta import build_wheel; build_wheel(sys.argv[1])"
+
+
+@pytest.fixture(scope="module")
+def project(root: Path) -> dict[str, Any]:
+    """pyproject.toml."""
+    return tomllib.loads((root / "pyproject.toml").read_text("utf-8"))
+
+
+def locked(root: Path) -> Iterator[tuple[Requirement, int]]:
+    """The requirements of the lock, each with the number of its hashes."""
+    text = re.sub(r"(?m)^ *#.*\n", "", (root / "requirements.lock").read_text("utf-8")).replace("\\\n", " ")
+    for line in filter(None, map(str.strip, text.splitlines())):
+        requirement, *hashes = line.split("--hash=sha256:")
+        yield Requirement(requirement), len(hashes)
+
+
+def package_files(root: Path) -> set[str]:
+    """The files of the four packages, by their paths."""
+    paths = (path for name in PACKAGES for path in (root / name).rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    return {path.relative_to(root).as_posix() for path in paths}
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_our_names_are_ours(name: str, root: Path) -> None:
+    """No other installed distribution owns one of our import names, and what they import is this tree."""
+    owners = importlib.metadata.packages_distributions().get(name, [])
+    assert set(owners) <= {"harvest"}
+    assert Path(str(importlib.import_module(name).__file__)).parent == root / name
+
+
+def test_nobody_owns_tests(root: Path) -> None:
+    """No installed distribution brings a package `tests`, which would stand before the folder of that name."""
+    assert list(importlib.import_module("tests").__path__) == [str(root / "tests")]
+
+
+def test_package_list_is_the_tree(project: dict[str, Any], root: Path) -> None:
+    """The packages listed in pyproject.toml are those that the tree has."""
+    there = (path.parent.relative_to(root) for name in PACKAGES for path in (root / name).rglob("__init__.py"))
+    assert project["tool"]["setuptools"]["packages"] == sorted(".".join(path.parts) for path in there)
+
+
+def test_wheel_holds_every_file_of_the_packages(root: Path, tmp_path: Path) -> None:
+    """A wheel brings all that the packages need: sources, schemas, tables and the marker of types."""
+    for name in PACKAGES:
+        shutil.copytree(root / name, tmp_path / "tree" / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(root / name, tmp_path / "tree" / name)
+    subprocess.run([sys.executable, "-c", BUILD, tmp_path], check=True, capture_output=True, cwd=tmp_path / "tree")
+    (wheel,) = tmp_path.glob("harvest-*.whl")
+    held = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    assert held == package_files(tmp_path / "tree")
+    assert {f"{name}/py.typed" for name in PACKAGES} <= held
+
+
+def test_lock_is_exact_and_hashed(root: Path) -> None:
+    """Every line of the lock names one version and at least one hash."""
+    loose = [str(r) for r, hashes in locked(root) if not hashes or [s.operator for s in r.specifier] != ["=="]]
+    assert not loose
+
+
+def test_lock_answers_pyproject(project: dict[str, Any], root: Path) -> None:
+    """Every dependency of pyproject.toml is in the lock, with a version inside its range."""
+    lock = {canonicalize_name(r.name): r for r, _ in locked(root)}
+    wanted = [*project["project"]["dependencies"], *project["project"]["optional-dependencies"]["dev"]]
+    missing = []
+    for requirement in map(Requirement, wanted):
+        pinned = lock.get(canonicalize_name(requirement.name))
+        if pinned is None or not requirement.specifier.contains(next(iter(pinned.specifier)).version):
+            missing.append(str(requirement))
+    assert not missing, "run `make lock`"
+
+
+def test_installed_is_what_the_lock_says(root: Path) -> None:
+    """The tests run with exactly the versions of the lock."""
+    here = [r for r, _ in locked(root) if (r.marker or Marker("python_version > '3'")).evaluate()]
+    wrong = {
+        str(r): importlib.metadata.version(r.name) for r in here if not r.specifier.contains(importlib.metadata.version(r.name))
+    }
+    assert not wrong
+
+
+def test_build_server_runs_the_tests_and_nothing_else(root: Path) -> None:
+    """.ci/run is executable and ends in `make test`."""
+    script = root / ".ci" / "run"
+    commands = [line for line in script.read_text("utf-8").splitlines() if line and not line.startswith("#")]
+    assert script.stat().st_mode & 0o111
+    assert commands[-1] == "exec make test"
+    assert all(line.startswith(("set ", "cd ")) for line in commands[:-1])

@@ -1,0 +1,63 @@
+"""Summaries and indexes for the tests of this folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from processors.identity import oid
+from schemas.ports import BrokerIndex
+from schemas.records import Removed, Summary
+from sinks.tantivy_index import TantivyIndex
+
+ENGINES: dict[str, Callable[[Path], BrokerIndex]] = {"tantivy": lambda folder: TantivyIndex(folder / "index", heap=15_000_000)}
+"""How each engine is opened on its own folder, the second time with what the first has left there."""
+
+
+@pytest.fixture(params=sorted(ENGINES))
+def engine(request: pytest.FixtureRequest) -> Callable[[Path], BrokerIndex]:
+    """Opens the engine's index in a folder."""
+    return ENGINES[request.param]
+
+
+@pytest.fixture
+def opened(engine: Callable[[Path], BrokerIndex], tmp_path: Path) -> Callable[[], BrokerIndex]:
+    """Opens the engine's index of this test, again each time it is called."""
+    return lambda: engine(tmp_path)
+
+
+@pytest.fixture
+def index(opened: Callable[[], BrokerIndex]) -> Iterator[BrokerIndex]:
+    """A new, empty index."""
+    with closing(opened()) as made:
+        yield made
+
+
+@pytest.fixture
+def summary() -> Callable[..., Summary]:
+    """Makes a summary of a URL; attributes as keywords (`_` for `-`) or in `attributes`, a value or a tuple of values."""
+
+    def make(url: str, *, published: int = 1, attributes: dict[str, Any] | None = None, **more: Any) -> Summary:
+        fields = {name: more.pop(name) for name in list(more) if name in Summary.__struct_fields__}
+        given = {name.replace("_", "-"): value for name, value in more.items()} | (attributes or {})
+        values = {name: value if isinstance(value, tuple) else (value,) for name, value in given.items()}
+        base = {"oid": oid("here", url), "url": url, "object_url": url.partition("#")[0], "gatherer": "here"}
+        made = {"version": published, "time": 1, "type": "Text", "content_type": "text/plain"}
+        return Summary(**{**base, **made, **fields}, published=published, attributes=values)
+
+    return make
+
+
+@pytest.fixture
+def removed() -> Callable[..., Removed]:
+    """Makes the removal of a URL."""
+
+    def make(url: str, *, published: int, time: int = 1) -> Removed:
+        about: dict[str, Any] = {"oid": oid("here", url), "url": url, "object_url": url.partition("#")[0]}
+        return Removed(**about, version=published, time=time, reason="gone", published=published)
+
+    return make

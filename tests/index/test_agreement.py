@@ -1,0 +1,162 @@
+"""Every engine, the parser and the predicate agree about every query."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from processors.identity import oid
+from processors.query import QueryError, parse, predicate, unparse
+from schemas.ports import BrokerIndex
+from schemas.query import And, Every, Exists, Node, Not, Or, Phrase, Word
+from schemas.records import Summary
+
+WORDS = (
+    "whale",
+    "Whale",
+    "fin",
+    "x-ray",
+    "東",
+    "東京",
+    "京",
+    "Straße",
+    "STRASSE",
+    "ﬁn",
+    "a_b",
+    "b",
+    "!!",
+    "1.5",
+    "\u00ad",
+    "http://a/",
+)
+PROPERTIES = ("html", "WHALE", "http://a/0", "HTTP://A/1", "AB" * 16)
+"""What exact fields may hold, otherwise written."""
+NAMES = (
+    "title",
+    "Title",
+    "description",
+    "keywords",
+    "partial-text",
+    "remark",
+    "re mark",
+    "re=mark",
+    "%",
+    "type",
+    "URL",
+    "md5",
+    "oid",
+)
+"""Few words and names, so that they meet; each differs from another in one way only."""
+
+text = st.lists(st.sampled_from(WORDS), max_size=4).map(" ".join) | st.text(max_size=6)
+value = text | text.map(lambda t: t.encode("utf-8", "replace")) | st.binary(max_size=4)
+attributes = st.dictionaries(st.sampled_from(NAMES), st.lists(value, max_size=2).map(tuple), max_size=4)
+name = st.sampled_from(("", *NAMES))
+leaf = st.one_of(
+    st.just(Every()),
+    st.builds(Word, st.sampled_from(WORDS) | st.text(max_size=4), name),
+    st.builds(Phrase, text, name),
+    st.builds(Exists, st.sampled_from(NAMES)),
+)
+tree: st.SearchStrategy[Node] = st.recursive(
+    leaf,
+    lambda inner: st.one_of(
+        st.builds(Not, inner),
+        st.builds(And, st.lists(inner, max_size=3).map(tuple)),
+        st.builds(Or, st.lists(inner, max_size=3).map(tuple)),
+    ),
+    max_leaves=6,
+)
+
+
+def utf8(attributes: dict[str, tuple[str | bytes, ...]]) -> bool:
+    """Whether a record with these attributes can be written at all: Avro's strings are UTF-8."""
+    try:
+        [v.encode() for values in attributes.values() for v in values if isinstance(v, str)]
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def corpus(drawn: list[tuple[dict[str, tuple[str | bytes, ...]], dict[str, tuple[str | bytes, ...]], bool]]) -> list[Summary]:
+    """Summaries of what was drawn: attributes, annotations, and whether there is a digest (and HTML, and a copy)."""
+    made = []
+    for at, (given_attributes, notes, rich) in enumerate(drawn):
+        url = f"http://a/{at}" if rich else f"http://A/{at}"
+        about: dict[str, Any] = {
+            "oid": oid("g", url),
+            "url": url,
+            "object_url": "http://a/",
+            "gatherer": "g",
+            "version": 1,
+            "time": 1,
+        }
+        more: dict[str, Any] = {"md5": "ab" * 16, "type": "HTML", "copy_of": "first"} if rich else {"type": "whale"}
+        made.append(Summary(**about, **more, attributes=given_attributes, annotations=notes, published=1))
+    return made
+
+
+documents = st.lists(st.tuples(attributes.filter(utf8), attributes.filter(utf8), st.booleans()), min_size=1, max_size=6).map(corpus)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(summaries=documents, queries=st.lists(tree, min_size=1, max_size=8))
+def test_engine_and_predicate(engine: Callable[[Path], BrokerIndex], summaries: list[Summary], queries: list[Node]) -> None:
+    """Of any summaries, an engine finds for any query those that the predicate accepts; search leaves out the copies."""
+    with tempfile.TemporaryDirectory() as folder, closing(engine(Path(folder))) as index:
+        index.apply(summaries, {0: len(summaries)})
+        for query in queries:
+            accepted = [one for one in summaries if predicate(query)(one)]
+            assert list(index.scroll(query)) == sorted(one.oid for one in accepted), query
+            assert index.count(query) == len(accepted)
+            page = index.search(query)
+            assert sorted(hit.url for hit in page.hits) == sorted(one.url for one in accepted if not one.copy_of)
+            assert page.total == len(page.hits)
+            assert all(len(hit.snippet) <= 300 for hit in page.hits)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(summaries=documents)
+def test_every_leaf(engine: Callable[[Path], BrokerIndex], summaries: list[Summary]) -> None:
+    """Of any summaries, an engine finds for every word under every name, and for every name, those that the predicate accepts."""
+    asked: list[Node] = [Exists(one) for one in NAMES]
+    asked += [Word(word, one) for word in (*WORDS, *PROPERTIES) for one in ("", *NAMES)]
+    with tempfile.TemporaryDirectory() as folder, closing(engine(Path(folder))) as index:
+        index.apply(summaries, {})
+        for query in asked:
+            assert list(index.scroll(query)) == sorted(one.oid for one in summaries if predicate(query)(one)), query
+
+
+@settings(max_examples=300, deadline=None)
+@given(query=tree, summaries=documents)
+def test_written_query(query: Node, summaries: list[Summary]) -> None:
+    """A tree written as text and read again means the same, where all of it can be typed."""
+    if all(map(typable, leaves(query))):
+        again = predicate(parse(unparse(query)))
+        before = predicate(query)
+        assert [again(one) for one in summaries] == [before(one) for one in summaries]
+
+
+def leaves(query: Node) -> list[Node]:
+    """The nodes without parts."""
+    match query:
+        case And(parts) | Or(parts):
+            return [leaf for part in parts for leaf in leaves(part)]
+        case Not(part):
+            return leaves(part)
+    return [query]
+
+
+def typable(node: Node) -> bool:
+    """Whether the parser takes the words of a leaf: it refuses what cannot match for want of a letter or digit."""
+    try:
+        parse(unparse(node))
+    except QueryError:
+        return False
+    return True

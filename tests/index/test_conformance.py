@@ -1,0 +1,308 @@
+"""What every engine behind BrokerIndex promises; run for each of conftest's ENGINES."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from processors.identity import oid
+from processors.query import parse
+from schemas.ports import BrokerIndex
+from schemas.query import And, Every, Exists, Or, Phrase, Word
+from schemas.records import Removed, Summary
+
+Make = Callable[..., Summary]
+Remove = Callable[..., Removed]
+Open = Callable[[], BrokerIndex]
+
+NAMES = ["a.b", "weird name", 'q"uo:te', "*", "%41", "a=b", "é", "\u0001\n", "x" * 5_000, "", "-minus", "東京"]
+"""Names of attributes that somebody may think of."""
+
+
+def urls(index: BrokerIndex, query: str, **options: Any) -> list[str]:
+    """The URLs that a query finds."""
+    return [hit.url for hit in index.search(parse(query), **options).hits]
+
+
+class TestApplying:
+    def test_new(self, index: BrokerIndex) -> None:
+        """A new index has no offsets and no summaries."""
+        assert index.offsets() == {}
+        assert index.count(Every()) == 0
+        assert index.search(Every()) == ((), 0)
+        assert list(index.scroll(Every())) == []
+
+    def test_applied(self, index: BrokerIndex, summary: Make) -> None:
+        """What was applied is found at once, with the offsets that came with it."""
+        index.apply([summary("http://a/", title="white whale")], {0: 7, 3: 2})
+        assert urls(index, "whale") == ["http://a/"]
+        assert index.offsets() == {0: 7, 3: 2}
+
+    def test_offsets_alone(self, index: BrokerIndex) -> None:
+        """A batch without changes moves the offsets, of its partitions only."""
+        index.apply([], {0: 7, 1: 1})
+        index.apply([], {1: 4})
+        assert index.offsets() == {0: 7, 1: 4}
+        assert index.count(Every()) == 0
+
+    def test_again(self, index: BrokerIndex, summary: Make, removed: Remove) -> None:
+        """A batch applied twice is as if applied once."""
+        batch: list[Summary | Removed] = [
+            summary("http://a/", title="one"),
+            summary("http://b/", title="one"),
+            removed("http://a/", published=2),
+        ]
+        for _ in range(2):
+            index.apply(batch, {0: 3})
+            assert urls(index, "one") == ["http://b/"]
+            assert index.count(Every()) == 1
+            assert index.offsets() == {0: 3}
+
+    def test_redelivered_late(self, index: BrokerIndex, summary: Make) -> None:
+        """An old batch that comes again after a newer one takes back neither summaries nor offsets."""
+        old = [summary("http://a/", published=1, title="old")]
+        index.apply(old, {0: 1})
+        index.apply([summary("http://a/", published=2, title="new")], {0: 2})
+        index.apply(old, {0: 1})
+        assert (urls(index, "old"), urls(index, "new")) == ([], ["http://a/"])
+        assert index.offsets() == {0: 2}
+
+    def test_replaced(self, index: BrokerIndex, summary: Make) -> None:
+        """A newer summary, or the same counter again, replaces the one before."""
+        for published, title in ((1, "first"), (2, "second"), (2, "third")):
+            index.apply([summary("http://a/", published=published, title=title)], {0: published})
+        assert [hit.title for hit in index.search(Every()).hits] == ["third"]
+        assert urls(index, "first OR second") == []
+
+    def test_newest_of_a_batch(self, index: BrokerIndex, summary: Make) -> None:
+        """Of several changes of one OID in one batch the one with the highest counter stands, wherever it is."""
+        index.apply([summary("http://a/", published=n, title=f"take{n}") for n in (2, 3, 1)], {0: 3})
+        assert [hit.title for hit in index.search(Every()).hits] == ["take3"]
+
+    def test_removed(self, index: BrokerIndex, summary: Make, removed: Remove) -> None:
+        """A removal takes the summary away; an older summary does not bring it back, a newer one does."""
+        index.apply([summary("http://a/", published=5, title="whale")], {0: 1})
+        index.apply([removed("http://a/", published=6)], {0: 2})
+        assert index.count(Every()) == 0
+        index.apply([summary("http://a/", published=5, title="whale")], {0: 3})
+        assert index.count(Every()) == 0
+        index.apply([summary("http://a/", published=7, title="whale")], {0: 4})
+        assert urls(index, "whale") == ["http://a/"]
+
+    def test_removed_unknown(self, index: BrokerIndex, summary: Make, removed: Remove) -> None:
+        """A removal of what was never there is no error, and holds against an older summary."""
+        index.apply([removed("http://a/", published=6)], {0: 1})
+        index.apply([summary("http://a/", published=5)], {0: 2})
+        assert index.count(Every()) == 0
+
+    def test_removed_late(self, index: BrokerIndex, summary: Make, removed: Remove) -> None:
+        """An older removal takes nothing away."""
+        index.apply([summary("http://a/", published=6)], {0: 1})
+        index.apply([removed("http://a/", published=5)], {0: 2})
+        assert index.count(Every()) == 1
+
+    def test_alike(self, index: BrokerIndex, summary: Make) -> None:
+        """OIDs that begin alike, or are not hex, are kept apart."""
+        names = ["abcdefgh-1", "abcdefgh-2", "abcdefgh-10", "=", "=" * 31, "ab" * 32, "é"]
+        for published, title in ((1, "old"), (2, "new")):
+            index.apply([summary(f"http://{n}/", oid=n, published=published, title=title) for n in names], {0: published})
+        assert list(index.scroll(parse("new"))) == sorted(names)
+        assert index.count(parse("old")) == 0
+
+    def test_reopened(self, opened: Open, summary: Make, removed: Remove) -> None:
+        """All stays when the index is closed and opened again: summaries, offsets, counters of removals."""
+        with closing(opened()) as index:
+            index.apply([summary("http://a/", published=3, title="kept"), removed("http://b/", published=3)], {0: 2, 1: 9})
+        with closing(opened()) as index:
+            assert index.offsets() == {0: 2, 1: 9}
+            index.apply([summary("http://a/", published=2), summary("http://b/", published=2)], {0: 4})
+            assert urls(index, "*") == ["http://a/"]
+            assert urls(index, "kept") == ["http://a/"]
+
+
+class TestSearching:
+    def test_hit(self, index: BrokerIndex, summary: Make) -> None:
+        """A hit shows OID, URL, title, type, score and a snippet with the words marked."""
+        index.apply([summary("http://a/#x", title="Moby Dick", type="HTML", description="The white  Whale\nswims")], {})
+        [hit] = index.search(parse("whale")).hits
+        assert (hit.oid, hit.url, hit.title, hit.type) == (oid("here", "http://a/#x"), "http://a/#x", "Moby Dick", "HTML")
+        assert hit.score > 0
+        assert hit.snippet == "The white \x02Whale\x03 swims"
+
+    def test_weights(self, index: BrokerIndex, summary: Make) -> None:
+        """A word in the title counts most, then in keywords, abstract and description, then in the text."""
+        text = "some plain words that fill a value to a common length whale"
+        fields = ("title", "keywords", "abstract", "partial-text")
+        index.apply([summary(f"http://{at}/", attributes={name: text}) for at, name in enumerate(reversed(fields))], {})
+        assert urls(index, "whale") == ["http://3/", "http://2/", "http://1/", "http://0/"]
+
+    def test_title_before_text(self, index: BrokerIndex, summary: Make) -> None:
+        """One hit in a title stands before many in a text."""
+        title = summary("http://z/", title="About the whale and its kin", partial_text="other things")
+        index.apply([summary("http://a/", title="About it", partial_text="whale " * 50), title], {})
+        assert urls(index, "whale") == ["http://z/", "http://a/"]
+
+    def test_conditions_do_not_score(self, index: BrokerIndex, summary: Make) -> None:
+        """Conditions choose without changing the score of what the words give."""
+        index.apply([summary("http://a/", title="whale", author="Herman"), summary("http://b/", title="squid")], {})
+        plain, chosen = (index.search(parse(query)).hits[0].score for query in ("whale", "whale type:text author:* -squid"))
+        assert plain == chosen
+
+    def test_order_of_equals(self, index: BrokerIndex, summary: Make) -> None:
+        """Equal scores stand in order of URL, over all pages, however the summaries came in."""
+        places = [f"http://h/{number:03}" for number in range(130)]
+        shuffled = sorted(places, key=lambda url: oid("x", url))
+        for at in range(0, 130, 30):
+            index.apply([summary(url, title="whale") for url in shuffled[at : at + 30]], {0: at})
+        for query in ("whale", "*", "type:text", "title:*"):
+            pages = [urls(index, query, limit=7, offset=at) for at in range(0, 133, 7)]
+            assert [url for page in pages for url in page] == places
+
+    def test_pages(self, index: BrokerIndex, summary: Make) -> None:
+        """A page has at most `limit` hits from `offset` on, and the total of all; beyond the end it has none."""
+        index.apply([summary(f"http://{n}/", title="whale " * (n + 1)) for n in range(5)], {})
+        whole = index.search(parse("whale"))
+        assert whole.total == 5
+        assert index.search(parse("whale"), limit=2, offset=1) == (whole.hits[1:3], 5)
+        assert index.search(parse("whale"), limit=0) == ((), 5)
+        assert index.search(parse("whale"), offset=5) == index.search(parse("whale"), offset=10**12) == ((), 5)
+        assert index.search(parse("whale"), limit=10**12) == whole
+        assert index.search(parse("*"), limit=10**12, offset=3).total == 5
+
+    def test_copies(self, index: BrokerIndex, summary: Make) -> None:
+        """Copies are left out of search and its total unless asked for; count and scroll have them; the one shown lists them."""
+        first = summary("http://a/", title="whale", copies=("http://b/",), copies_count=1)
+        second = summary("http://b/", title="whale", copy_of=first.oid)
+        index.apply([second, first], {})
+        page = index.search(parse("whale"))
+        assert [(hit.url, hit.copies, hit.copies_count) for hit in page.hits] == [("http://a/", ("http://b/",), 1)]
+        assert page.total == 1
+        assert urls(index, "whale", copies=True) == ["http://a/", "http://b/"]
+        assert index.count(parse("whale")) == 2
+        assert list(index.scroll(parse("whale"))) == sorted([first.oid, second.oid])
+
+    def test_promoted(self, index: BrokerIndex, summary: Make, removed: Remove) -> None:
+        """A copy is found once it is published as no copy any more."""
+        first, second = summary("http://a/", title="whale"), summary("http://b/", title="whale", copy_of=oid("here", "http://a/"))
+        index.apply([first, second], {})
+        index.apply([removed("http://a/", published=2), summary("http://b/", published=2, title="whale")], {})
+        assert urls(index, "whale") == ["http://b/"]
+
+    def test_scroll(self, index: BrokerIndex, summary: Make) -> None:
+        """A scroll gives every match once, in order of OID, also of more summaries than one step holds."""
+        made = [summary(f"http://{n}/", title="odd" if n % 2 else "even") for n in range(5_000)]
+        index.apply(made, {})
+        assert list(index.scroll(parse("odd"))) == sorted(one.oid for one in made if one.attributes["title"] == ("odd",))
+
+    def test_scroll_while_written(self, index: BrokerIndex, summary: Make, removed: Remove) -> None:
+        """A scroll that has begun goes on with what there was."""
+        made = [summary(f"http://{n}/") for n in range(10)]
+        index.apply(made, {})
+        scroll = index.scroll(Every())
+        first = next(scroll)
+        index.apply([removed(one.url, published=2) for one in made], {})
+        assert [first, *scroll] == sorted(one.oid for one in made)
+
+
+class TestText:
+    @pytest.mark.parametrize(
+        ("value", "query"),
+        [
+            ("東京都に行く", "東京"),
+            ("東京都に行く", "に行"),
+            ("中文資訊檢索系統", "檢索"),
+            ("ﾃｽﾄ ﾃﾞｰﾀ", "データ"),
+            ("한국어 문서", "한국"),
+            ("ภาษาไทย", "ไทย"),
+            ("Straße", "STRASSE"),
+            ("e\u0301te\u0301", "ÉTÉ"),
+            ("ﬁnal ２０２４", "final 2024"),
+            ("हिन्दी भाषा", "हिन्दी"),
+            ("co\u00adop\u200berate", "coop erate"),
+            ("snake_case x-ray don't", "snake_case x-ray don't"),
+            ("x" * 500, "x" * 500),
+            ("𝒲hale 🐋 fin", "whale fin"),
+        ],
+    )
+    def test_scripts(self, index: BrokerIndex, summary: Make, value: str, query: str) -> None:
+        """Text of any script is found by its words, in a field of its own and in any other attribute."""
+        index.apply([summary("http://a/", title=value), summary("http://b/", remark=value)], {})
+        assert urls(index, query) == ["http://a/", "http://b/"]
+        tree = parse(query)
+        words = tree.parts if isinstance(tree, And) else (tree,)
+        for name, url in (("title", "http://a/"), ("remark", "http://b/")):
+            fielded = And(tuple(Word(word.text, name) for word in words if isinstance(word, Word | Phrase)))
+            assert [hit.url for hit in index.search(fielded).hits] == [url]
+
+    def test_not_in_a_row(self, index: BrokerIndex, summary: Make) -> None:
+        """Characters of a script without spaces match only in a row."""
+        index.apply([summary("http://a/", title="京の東")], {})
+        assert urls(index, "東京") == []
+
+    @pytest.mark.parametrize("field", ["title", "remark"])
+    def test_phrases(self, index: BrokerIndex, summary: Make, field: str) -> None:
+        """A phrase matches words in a row within one value, never across two."""
+        index.apply([summary("http://a/", attributes={field: ("the white whale", "ahoy there")})], {})
+        assert urls(index, f'"White WHALE" {field}:"the white whale" {field}:"ahoy there"') == ["http://a/"]
+        for query in ('"whale ahoy"', f'{field}:"whale ahoy"', '"whale white"', f'{field}:"the whale"'):
+            assert urls(index, query) == []
+
+    def test_fields(self, index: BrokerIndex, summary: Make) -> None:
+        """A word with an attribute is looked for only there, without one everywhere, annotations included."""
+        index.apply([summary("http://a/", title="whale", annotations={"Remark": ("see chapter nine",)})], {})
+        assert urls(index, "whale remark:nine REMARK:* nine") == ["http://a/"]
+        assert urls(index, "title:nine OR remark:whale OR author:*") == []
+
+    def test_exact_fields(self, index: BrokerIndex, summary: Make) -> None:
+        """Exact fields are compared whole and case folded; one without a value does not exist."""
+        index.apply([summary("http://a/B?c=d", type="HTML", md5="ab" * 16), summary("http://a/", type="Text")], {})
+        assert urls(index, "type:html") == urls(index, "md5:*") == urls(index, "url:HTTP://A/b?c=d") == ["http://a/B?c=d"]
+        assert urls(index, "object-url:http://a/ content-type:text/plain gatherer:here") == ["http://a/"]
+        assert urls(index, 'type:"HTM" OR url:"http" OR url:a OR content-type:text') == []
+        assert urls(index, f"oid:{oid('here', 'http://a/')}") == ["http://a/"]
+
+    @pytest.mark.parametrize(
+        "name", ["a.b", "weird name", 'q"uo:te', "*", "%41", "a=b", "é", "\u0001\n", "x" * 5_000, "", "-minus", "東京"]
+    )
+    def test_names(self, index: BrokerIndex, summary: Make, name: str) -> None:
+        """Any name of an attribute can be asked for, and is not mistaken for another."""
+        index.apply(
+            [summary("http://a/", attributes={name: "whale fin"}), summary("http://b/", attributes={name + "z": "whale"})], {}
+        )
+        assert [hit.url for hit in index.search(Exists(name)).hits] == ["http://a/"]
+        if name:
+            both = And((Word("whale", name), Phrase("whale fin", name)))
+            assert [hit.url for hit in index.search(both).hits] == ["http://a/"]
+
+    def test_large(self, index: BrokerIndex, summary: Make) -> None:
+        """Values of 64 kB and more, of one word or of many, are found; bytes that are no UTF-8 count by what is."""
+        many = " ".join(f"word{n}" for n in range(9_000))
+        made = {"title": many, "remark": many, "blob": b"\xff\xfewhale\x00fin\x80", "long": "y" * 70_000}
+        index.apply([summary("http://a/", attributes=made), summary("http://b/" + "p" * 70_000, title="path")], {})
+        long = "y" * 3_000
+        assert urls(index, f'word8999 title:"word8998 word8999" remark:word8999 blob:whale fin long:{long}') == ["http://a/"]
+        [hit] = index.search(Word("http://b/" + "p" * 70_000, "url")).hits
+        assert hit.title == "path"
+
+    def test_nothing(self, index: BrokerIndex, summary: Make) -> None:
+        """What has no letter or digit matches nothing; an empty OR nothing; an empty AND everything."""
+        index.apply([summary("http://a/", title="whale !!!")], {})
+        assert (
+            index.count(Word("!!!"))
+            == index.count(Phrase("", "title"))
+            == index.count(Or(()))
+            == index.count(Word("", "type"))
+            == 0
+        )
+        assert index.count(And(())) == 1
+
+    def test_not(self, index: BrokerIndex, summary: Make, removed: Remove) -> None:
+        """NOT gives the summaries that do not match: neither removed ones nor what an engine keeps beside them."""
+        index.apply(
+            [summary("http://a/", title="whale"), summary("http://b/", title="squid"), removed("http://c/", published=1)], {0: 1}
+        )
+        assert urls(index, "NOT whale") == urls(index, "* -whale") == urls(index, "squid OR (-whale -fin)") == ["http://b/"]
+        assert urls(index, "NOT NOT whale") == ["http://a/"]

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from processors.query import parse
+from processors.query.snippet import MAX_SNIPPET, snippet, terms
+
+
+def shown(query: str, *texts: str) -> str:
+    """The snippet of texts, with the marks made visible."""
+    return snippet(texts, terms(parse(query))).replace("\x02", "[").replace("\x03", "]")
+
+
+@pytest.mark.parametrize(
+    ("query", "text", "expected"),
+    [
+        ("whale", "The Whale swims", "The [Whale] swims"),
+        ('"white whale" fin', "white fin, white whale", "white [fin], [white whale]"),
+        ("title:whale", "a whale", "a [whale]"),
+        ("whale -squid", "whale and squid", "[whale] and squid"),
+        ("type:whale", "a whale", "a whale"),
+        ("* author:*", "a whale", "a whale"),
+        ("東京", "私は東京都に行く", "私は[東京]都に行く"),
+        ("STRASSE", "die Straße", "die [Straße]"),
+        ("x-ray", "an x-ray, x ray", "an [x-ray], [x ray]"),
+        ("whale", "a\n\twhale\x02 \x1b[31mfin\u202e", "a [whale] [31mfin"),
+        ("whale", "", ""),
+    ],
+)
+def test_marks(query: str, text: str, expected: str) -> None:
+    """Matched words and phrases are marked where they stand; controls are gone."""
+    assert shown(query, text) == expected
+
+
+def test_best_window() -> None:
+    """The window with the most different terms is shown, with ellipses where text is left out."""
+    text = "whale " + "and so on " * 60 + "squid meets whale " + "and so on " * 60
+    found = shown("whale squid", text)
+    assert "[squid] meets [whale]" in found
+    assert found.startswith("…")
+    assert found.endswith("…")
+
+
+def test_best_text() -> None:
+    """Of several texts the one with the most terms is shown, else the first that is not empty."""
+    assert shown("whale squid", "a whale", "a whale, a squid") == "a [whale], a [squid]"
+    assert shown("fin", "", "one", "two") == "one"
+
+
+@given(st.lists(st.text(st.sampled_from("ab 東\n\x02\x03")), max_size=3), st.sampled_from(["a", '"a b"', "東 OR a b", '"a a a"']))
+def test_bounds(texts: list[str], query: str) -> None:
+    """A snippet is one line of at most 300 characters whose marks come in pairs."""
+    found = snippet([text * 30 for text in texts], terms(parse(query)))
+    assert len(found) <= MAX_SNIPPET
+    assert found.count("\x02") == found.count("\x03")
+    assert found.replace("\x02", "").replace("\x03", "").isprintable()

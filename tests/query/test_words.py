@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from processors.query.words import MAX_EXACT, MAX_WORD, attribute, exact, spaced, spans, words
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("", []),
+        ("Hello, World!", ["hello", "world"]),
+        ("foo_bar x-ray don't", ["foo", "bar", "x", "ray", "don", "t"]),
+        ("C++ 3.14", ["c", "3", "14"]),
+        ("Straße ﬁn Ⅷ ２", ["strasse", "fin", "viii", "2"]),
+        ("e\u0301", ["é"]),
+        ("हिन्दी", ["हिन्दी"]),
+        ("東京へ行く", list("東京へ行く")),
+        ("Linuxカーネル", ["linux", *"カーネル"]),
+        ("co\u00adop zero\u200bwidth \ufeffbom", ["coop", "zero", "width", "bom"]),
+        ("ΣΊΣΥΦΟΣ Σίσυφος", ["σίσυφοσ", "σίσυφοσ"]),
+        ("\ud800a\x00b", ["a", "b"]),
+    ],
+)
+def test_words(text: str, found: list[str]) -> None:
+    """Words are runs of letters, marks and numbers, folded; characters of scripts without spaces are words."""
+    assert words(text) == found
+
+
+@given(st.text())
+def test_spaced(text: str) -> None:
+    """Spaced text is the words with a space between; no word is empty or holds white space."""
+    assert spaced(text) == " ".join(words(text))
+    assert all(word and word.split() == [word] for word in words(text))
+
+
+@given(st.text(), st.text())
+def test_joined(first: str, second: str) -> None:
+    """A division divides: the words of two texts with one between are the words of each."""
+    assert words(f"{first}\n{second}") == words(first) + words(second)
+
+
+@given(st.text(st.characters(max_codepoint=0x24F) | st.sampled_from("東京 \u00ad")))
+def test_spans(text: str) -> None:
+    """Spans are in order, within the text, and hold the words that the analysis of the text has."""
+    found = list(spans(text))
+    assert all(0 <= start < end <= len(text) for start, end, _ in found)
+    assert [start for start, _, _ in found] == sorted(start for start, _, _ in found)
+    if text.isascii():
+        assert [word for _, _, word in found] == words(text)
+
+
+def test_long() -> None:
+    """A long word is cut; a long value keeps its beginning and differs by what was cut off."""
+    assert words("x" * 500 + " y") == ["x" * MAX_WORD, "y"]
+    assert spaced("x" * 500 + " y") == "x" * MAX_WORD + " y"
+    one, other = exact("x" * 5_000), exact("x" * 5_001)
+    assert one != other
+    assert one[:MAX_EXACT] == other[:MAX_EXACT] == "x" * MAX_EXACT
+    assert len(one) == MAX_EXACT + 64
+
+
+def test_names() -> None:
+    """Names of attributes are compared without regard to case and white space around."""
+    assert attribute(" Last-Modification-Time\n") == "last-modification-time"
+
+
+@pytest.mark.parametrize("before", ["", "é ", "a b ", "y" * 70 + " "])
+@pytest.mark.parametrize("length", [127, 128, 129, 191, 192, 300])
+def test_cut(before: str, length: int) -> None:
+    """A word is cut after 128 characters wherever it stands, and a shorter one is not."""
+    assert spaced(f"{before}{'x' * length}!z") == f"{before}{'x' * min(length, MAX_WORD)} z"
+
+
+@given(st.text(st.characters(max_codepoint=0x7F)))
+def test_ascii(text: str) -> None:
+    """The short way for ASCII gives what the long way gives."""
+    assert words(text) == words(text + " é")[:-1]

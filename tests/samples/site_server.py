@@ -1,0 +1,112 @@
+"""The sample web site, served on loopback: the pages of `site/`, two downloads, one redirect.
+
+A `with` statement serves it for its duration, on a free port of 127.0.0.1. What was asked for is in `Site.asked`, so that
+a test can say what a Gatherer did and did not fetch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from email.utils import formatdate
+from functools import partial
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from tests.samples import make_corpus
+
+SITE = Path(__file__).parent / "site"
+REDIRECTS = {"/old/harvest.html": "/harvest.html"}
+MEDIA = {
+    ".html": "text/html; charset=utf-8",
+    ".txt": "text/plain; charset=utf-8",
+    ".pdf": "application/pdf",
+    ".gz": "application/gzip",
+}
+
+
+def pages() -> dict[str, bytes]:
+    """What the site answers with, by path; the folder itself is its index."""
+    files = {f"/{path.relative_to(SITE).as_posix()}": path.read_bytes() for path in SITE.rglob("*") if path.is_file()}
+    files |= {f"/{name}": body for name, body in make_corpus.downloads().items()}
+    return files | {"/": files["/index.html"]}
+
+
+class Site:
+    """The running site: `url` is its root, `files` its content (which a test may change), `asked` the paths asked for.
+
+    While `fail` is set, it answers everything with 503.
+    """
+
+    def __init__(self) -> None:
+        self.files = pages()
+        self.asked: list[str] = []
+        self.fail = False
+        self._server = _Server(("127.0.0.1", 0), partial(_Handler, self))
+        self._thread = threading.Thread(target=self._server.serve_forever, name="site", daemon=True)
+
+    @property
+    def url(self) -> str:
+        """The URL of the root, with a slash at its end."""
+        return f"http://127.0.0.1:{self._server.server_address[1]}/"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Say nothing: a client may leave before it has read all."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    # A connection that a client keeps open and idle must not keep the site from closing.
+    timeout = 5
+
+    def __init__(self, site: Site, *rest: Any) -> None:
+        self._site = site
+        super().__init__(*rest)
+
+    def do_GET(self) -> None:
+        path = self.path.partition("?")[0]
+        self._site.asked.append(path)
+        body = self._site.files.get(path)
+        if self._site.fail:
+            self._answer(HTTPStatus.SERVICE_UNAVAILABLE, {}, b"Later.\n")
+            return
+        if path in REDIRECTS:
+            self._answer(HTTPStatus.MOVED_PERMANENTLY, {"Location": REDIRECTS[path]})
+        elif body is None:
+            self._answer(HTTPStatus.NOT_FOUND, {"Content-Type": "text/plain"}, b"There is nothing here.\n")
+        else:
+            self._page(path, body)
+
+    def _page(self, path: str, body: bytes) -> None:
+        etag = f'"{hashlib.md5(body).hexdigest()}"'
+        headers = {"ETag": etag, "Last-Modified": formatdate(make_corpus.DATE, usegmt=True)}
+        if self.headers.get("If-None-Match") == etag:
+            self._answer(HTTPStatus.NOT_MODIFIED, headers)
+        else:
+            self._answer(HTTPStatus.OK, headers | {"Content-Type": MEDIA.get(Path(path).suffix, "text/html; charset=utf-8")}, body)
+
+    def _answer(self, status: HTTPStatus, headers: dict[str, str], body: bytes = b"") -> None:
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        if status != HTTPStatus.NOT_MODIFIED:
+            self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (the name is that of the base class)
+        """Say nothing: what was asked for is in `asked`."""

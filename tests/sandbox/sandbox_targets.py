@@ -1,0 +1,241 @@
+"""What the tests have sandboxed children do: well behaved, damaged and hostile."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import json
+import os
+import resource
+import signal
+import socket
+import stat
+import struct
+import sys
+import time
+from collections.abc import Callable
+from typing import BinaryIO
+
+Emit = Callable[[bytes], None]
+Progress = Callable[[str], None]
+LOADED: list[str] = []
+
+
+def load() -> None:
+    """The preload of most tests."""
+    LOADED.append("loaded")
+
+
+def load_badly() -> None:
+    """A preload with a bug."""
+    raise LookupError("no such library")
+
+
+def load_nothing() -> None:
+    """A preload after which the forkserver ends at once."""
+    os._exit(5)
+
+
+def load_sabotage() -> None:
+    """A preload after which no child can be set up."""
+    sys.modules["__main__"].seal = None  # type: ignore[attr-defined]
+
+
+def work(request: bytes, body: BinaryIO | None, emit: Emit, progress: Progress) -> None:
+    """Do what the request says: the name of a function below, a space, its argument."""
+    name, _, argument = request.partition(b" ")
+    globals()[f"do_{name.decode()}"](argument, body, emit, progress)
+
+
+def do_echo(argument: bytes, body: BinaryIO | None, emit: Emit, progress: Progress) -> None:
+    """The argument as one frame."""
+    emit(argument)
+
+
+def do_chunks(argument: bytes, body: BinaryIO | None, emit: Emit, progress: Progress) -> None:
+    """Each given number of bytes as a frame."""
+    for size in json.loads(argument):
+        emit(b"x" * size)
+
+
+def do_count(argument: bytes, body: BinaryIO | None, emit: Emit, progress: Progress) -> None:
+    """So many long frames, each with its number."""
+    for number in range(int(argument)):
+        emit(b"%d" % number + b" " * 60_000)
+
+
+def do_body(argument: bytes, body: BinaryIO | None, emit: Emit, progress: Progress) -> None:
+    """Where the body stood, and all of it."""
+    assert body is not None
+    start = body.tell()
+    emit(b"%d " % start + body.read())
+
+
+def do_pid(argument: bytes, body: BinaryIO | None, emit: Emit, progress: Progress) -> None:
+    """Which process this is."""
+    emit(b"%d" % os.getpid())
+
+
+def do_abort(argument: bytes, body: BinaryIO | None, emit: Emit, progress: Progress) -> None:
+    """Die on the second of two members."""
+    progress("first")
+    emit(b"frame of the first")
+    progress(argument.decode())
+    os.abort()
+
+
+def do_segfault(argument: bytes, body: BinaryIO | None, emit: Emit, progress: Progress) -> None:
+    """Read where nothing is."""
+    progress(argument.decode())
+    ctypes.string_at(8)
+
+
+def do_leave(argument: bytes, body: BinaryIO | None, emit: Emit, progress: Progress) -> None:
+    """Leave with this status."""
+    progress("leaving")
+    os._exit(int(argument))
+
+
+def do_raise(argument: bytes, body: BinaryIO | None, emit: Emit, progress: Progress) -> None:
+    """Raise what is named."""
+    progress("raising")
+    raise {b"ValueError": ValueError, b"SystemExit": SystemExit, b"KeyboardInterrupt": KeyboardInterrupt}[argument]("a bug")
+
+
+def do_loop(argument: bytes, body: BinaryIO | None, emit: Emit, progress: Progress) -> None:
+    """Compute for ever, silently."""
+    emit(b"begun")
+    progress("a loop")
+    while True:
+        pass
+
+
+def do_lively_loop(argument: bytes, body: BinaryIO | None, emit: Emit, progress: Progress) -> None:
+    """Compute for ever, and say so."""
+    while True:
+        progress("round and round")
+
+
+def do_slowly(argument: bytes, body: BinaryIO | None, emit: Emit, progress: Progress) -> None:
+    """Frames with pauses, together far longer than the deadline."""
+    for number in range(int(argument)):
+        time.sleep(0.05)
+        emit(b"%d" % number)
+
+
+def do_hog(argument: bytes, body: BinaryIO | None, emit: Emit, progress: Progress) -> None:
+    """Take memory until there is none."""
+    progress("a hog")
+    held = []
+    while True:
+        held.append(bytes(1 << 20))
+
+
+def do_hog_disguised(argument: bytes, body: BinaryIO | None, emit: Emit, progress: Progress) -> None:
+    """What a C library does: it runs out of memory, and says that the input is damaged."""
+    progress("a hog in disguise")
+    held = []
+    try:
+        while True:
+            held.append(bytes(1 << 20))
+    except MemoryError:
+        held.clear()
+    if argument == b"raise":
+        raise ValueError("syntax error in line 1")
+
+
+def do_flood(argument: bytes, body: BinaryIO | None, emit: Emit, progress: Progress) -> None:
+    """Frames for ever, whatever is raised."""
+    progress("a flood")
+    while True:
+        try:
+            emit(bytes(50_000))
+        except Exception:  # noqa: BLE001, S112 (a parser that takes all for damage)
+            continue
+
+
+def do_forge(argument: bytes, body: BinaryIO | None, emit: Emit, progress: Progress) -> None:
+    """What code that took the child over can write to the parent: a head with this length and kind."""
+    progress("a forger")
+    length, kind = json.loads(argument)
+    for descriptor in range(3, 64):
+        try:
+            if stat.S_ISSOCK(os.fstat(descriptor).st_mode):
+                os.write(descriptor, struct.pack("<IB", length, kind) + b"x" * 100)
+        except OSError:
+            continue
+    time.sleep(60)
+
+
+def do_try(argument: bytes, body: BinaryIO | None, emit: Emit, progress: Progress) -> None:
+    """One forbidden thing; what came of it as a frame."""
+    try:
+        emit(repr(FORBIDDEN[argument.decode()]()).encode())
+    except (OSError, ValueError) as error:
+        emit(type(error).__name__.encode())
+
+
+def do_facts(argument: bytes, body: BinaryIO | None, emit: Emit, progress: Progress) -> None:
+    """What a test wants to know of a child."""
+    facts = {
+        "environment": sorted(os.environ),
+        "loaded": LOADED,
+        "frozen": gc.get_freeze_count(),
+        "threads": len({*sys._current_frames()}),
+        "interrupt": signal.getsignal(signal.SIGINT) == signal.SIG_IGN,
+        "session": os.getsid(0),
+        "koi8": b"\xc1".decode("koi8-r"),
+        "shift_jis": b"\x83n".decode("shift_jis"),
+        "idna": "b\u00fccher.example".encode("idna").decode(),
+    }
+    emit(json.dumps(facts).encode())
+
+
+def do_print(argument: bytes, body: BinaryIO | None, emit: Emit, progress: Progress) -> None:
+    """What a library prints that quotes its input."""
+    print("hostile", flush=True)
+    os.write(2, b"hostile\n")
+
+
+def do_grow(argument: bytes, body: BinaryIO | None, emit: Emit, progress: Progress) -> None:
+    """Keep memory for good, and work long enough to be looked at."""
+    LOADED.append("x" * int(argument))
+    time.sleep(0.01)
+    emit(b"%d" % os.getpid())
+
+
+def do_spool(argument: bytes, body: BinaryIO | None, emit: Emit, progress: Progress) -> None:
+    """Write to anonymous memory."""
+    with open(os.memfd_create("spool"), "w+b") as file:
+        try:
+            file.write(bytes(int(argument)))
+            file.flush()
+            emit(b"written")
+        except OSError:
+            emit(b"refused")
+            os.ftruncate(file.fileno(), 0)
+
+
+def do_late(argument: bytes, body: BinaryIO | None, emit: Emit, progress: Progress) -> None:
+    """Import what nobody has imported before."""
+    import wave
+
+    emit(wave.__name__.encode())
+
+
+FORBIDDEN: dict[str, Callable[[], object]] = {
+    "internet": lambda: socket.socket(socket.AF_INET, socket.SOCK_STREAM),
+    "datagram": lambda: socket.socket(socket.AF_INET6, socket.SOCK_DGRAM),
+    "unix": lambda: socket.socket(socket.AF_UNIX),
+    "pair": socket.socketpair,
+    "read": lambda: open("/etc/passwd", "rb"),  # noqa: SIM115
+    "write": lambda: open("/harvest-sandbox-test", "wb"),  # noqa: SIM115
+    "list": lambda: os.listdir("/"),
+    "mode": lambda: os.chmod("/", 0o700),
+    "remove": lambda: os.unlink("/harvest-sandbox-test"),
+    "fork": os.fork,
+    "execute": lambda: os.execv("/bin/true", ["true"]),  # noqa: S606
+    "signal": lambda: os.kill(os.getppid(), 0),
+    "limits": lambda: resource.setrlimit(resource.RLIMIT_CORE, (0, 0)),
+    "session": os.setsid,
+}

@@ -1,0 +1,50 @@
+"""What is generated from the schemas is not stale."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import schemas
+from schemas.describe import fingerprints, main, readme, table
+from schemas.records import RECORDS
+
+FOLDER = Path(schemas.__file__).parent
+ANEW = "if the change is meant, run `python -m schemas.describe` and commit what it wrote"
+
+
+def test_fingerprints() -> None:
+    """The fingerprint of every schema is the one last committed, so that what is in the topics can be read."""
+    golden = dict(line.split()[::-1] for line in (FOLDER / "fingerprints.txt").read_text("utf-8").splitlines())
+    now = dict(line.split()[::-1] for line in fingerprints().splitlines())
+    changed = sorted(name for name in {*golden, *now} if golden.get(name) != now.get(name))
+    assert not changed, f"the schemas of {', '.join(changed)} changed: {ANEW}"
+
+
+def test_readme() -> None:
+    """The table of records in the README is the one that the schemas give."""
+    text = (FOLDER / "README.md").read_text("utf-8")
+    assert readme(text) == text, ANEW
+
+
+def test_table() -> None:
+    """The table has a row for every record, and shows which fields may be left out."""
+    rows = table().splitlines()
+    assert [row.split(" | ")[0] for row in rows[2:]] == [f"| {cls.__name__}" for cls in RECORDS]
+    assert "reason, (removed), (published) |" in table()
+
+
+def test_command(tmp_path: Path) -> None:
+    """The command writes the table between its marks, and the list, and touches nothing else."""
+    text = (FOLDER / "README.md").read_text("utf-8")
+    (tmp_path / "README.md").write_text(text.replace("| Removed |", "| Lost |"), "utf-8")
+    assert main(tmp_path) == 0
+    assert (tmp_path / "README.md").read_text("utf-8") == text
+    assert (tmp_path / "fingerprints.txt").read_text("utf-8") == fingerprints()
+
+
+def test_no_marks() -> None:
+    """A README without the marks is refused, not overwritten."""
+    with pytest.raises(ValueError, match="marks"):
+        readme("# schemas\n")

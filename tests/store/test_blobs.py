@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import errno
+import hashlib
+import io
+import os
+import subprocess
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from schemas.ports import Blobs
+from streams.store import DiskFull, FolderBlobs, blobs
+from streams.store.blobs import PIECE, Trimmed
+
+
+def files(folder: Path) -> list[str]:
+    """The names of all files below a folder."""
+    return sorted(p.name for p in folder.rglob("*") if p.is_file())
+
+
+@pytest.fixture
+def kept(folder: Path) -> FolderBlobs:
+    """A folder of blobs, as the runner opens it."""
+    return FolderBlobs(folder, owner=True)
+
+
+@pytest.mark.parametrize("body", [b"", b"x", bytes(PIECE), os.urandom(3 * PIECE + 17)])
+def test_put(folder: Path, body: bytes) -> None:
+    """A body comes back as it was put, under its SHA-256, whatever its length; twice put, it is there once."""
+    kept: Blobs = FolderBlobs(folder, owner=True)
+    digest = hashlib.sha256(body).hexdigest()
+    for _ in range(2):
+        assert kept.put(io.BytesIO(body)) == (digest, hashlib.md5(body).hexdigest(), len(body))
+    with kept.open(digest) as stream:
+        assert stream.read() == body
+    assert files(folder) == [digest]
+
+
+def test_unknown(kept: FolderBlobs) -> None:
+    """An unknown digest, and a name that is none (a path out of the folder), are FileNotFoundError."""
+    for name in ("0" * 64, "../../etc/passwd", "", "G" * 64):
+        with pytest.raises(FileNotFoundError):
+            kept.open(name)
+
+
+def test_readable_before_sync(folder: Path, kept: FolderBlobs) -> None:
+    """A body that was written can be opened at once; it has its name only after the sync, which serves all of them."""
+    digests = [kept.write(io.BytesIO(b"%d" % (i % 9)))[0] for i in range(10)]
+    for digest in digests:
+        kept.open(digest).close()
+    assert not set(files(folder)) & set(digests)
+    kept.sync()
+    assert files(folder) == sorted(set(digests)) == sorted(kept.digests())
+    for digest in digests:
+        kept.open(digest).close()
+
+
+def test_leftovers(folder: Path, kept: FolderBlobs) -> None:
+    """What was not synced when a process ended is gone when the next runner opens the folder; a reader leaves it alone."""
+    kept.write(io.BytesIO(b"never synced"))
+    FolderBlobs(folder)
+    assert len(files(folder)) == 1
+    FolderBlobs(folder, owner=True)
+    assert files(folder) == []
+    assert FolderBlobs(folder).put(io.BytesIO(b"x"))[2] == 1
+
+
+class Broken(io.BytesIO):
+    def read(self, size: int | None = -1, /) -> bytes:
+        raise OSError(errno.EIO, "broken pipe of a server")
+
+
+def test_source_fails(folder: Path, kept: FolderBlobs) -> None:
+    """An error of the source is passed on, and nothing of the body stays."""
+    with pytest.raises(OSError, match="broken pipe"):
+        kept.put(Broken())
+    assert files(folder) == []
+
+
+@pytest.mark.parametrize("point", ["blob.write", "blob.flushed", "blob.renamed"])
+def test_disk_full(folder: Path, kept: FolderBlobs, monkeypatch: pytest.MonkeyPatch, point: str) -> None:
+    """Without room, DiskFull comes; nothing unfinished stays, and the next body is stored."""
+
+    def full(passed: str) -> None:
+        if passed == point:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(blobs, "fault", full)
+        with pytest.raises(DiskFull) as caught:
+            kept.put(io.BytesIO(b"body"))
+    assert caught.value.errno == errno.ENOSPC
+    assert not list((folder / "new").iterdir())
+    digest, _, _ = kept.put(io.BytesIO(b"body"))
+    assert files(folder) == [digest]
+
+
+def test_trim(kept: FolderBlobs) -> None:
+    """A trim drops what is old and not live; a body put again is new."""
+    old, live, again, new = (kept.put(io.BytesIO(text))[0] for text in (b"old", b"live", b"again", b"new"))
+    for digest in (old, live, again):
+        os.utime(kept.path(digest), (1, 1))
+    kept.put(io.BytesIO(b"again"))
+    assert kept.trim(before_ms=2_000, live={live}) == Trimmed(1, 3)
+    assert set(kept.digests()) == {live, again, new}
+
+
+def test_threads(kept: FolderBlobs) -> None:
+    """Threads write and sync at once: each finds its bodies, durable, by the digests that it was given."""
+    errors: list[BaseException] = []
+
+    def work(number: int) -> None:
+        try:
+            for i in range(30):
+                body = b"%d" % (number * 20 + i)
+                digest, _, _ = kept.put(io.BytesIO(body))
+                with kept.open(digest) as stream:
+                    assert stream.read() == body
+        except BaseException as error:
+            errors.append(error)
+            raise
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+    assert len(list(kept.digests())) == 90
+
+
+KILLED = """
+import io, sys
+from pathlib import Path
+from streams.store import FolderBlobs
+kept = FolderBlobs(Path(sys.argv[1]), owner=True)
+for i in range(5):
+    kept.write(io.BytesIO(b"body %d" % i * 1000))
+print("written", flush=True)
+kept.sync()
+print("synced", flush=True)
+"""
+
+
+@pytest.mark.parametrize("point", ["blob.flushed:1", "blob.renamed:3", "blob.synced:1"])
+def test_killed(folder: Path, program: Callable[..., subprocess.Popen[str]], point: str) -> None:
+    """Killed in the middle of a sync: whatever stands under a digest is whole, and leftovers go with the next start."""
+    process = program(KILLED, fault=f"{point}:kill")
+    assert process.communicate()[0] == "written\n"
+    kept = FolderBlobs(folder, owner=True)
+    for digest in kept.digests():
+        assert hashlib.sha256(kept.path(digest).read_bytes()).hexdigest() == digest
+    assert len(list(kept.digests())) == {"blob.flushed:1": 0, "blob.renamed:3": 3, "blob.synced:1": 5}[point]
+    assert not list((folder / "new").iterdir())

@@ -1,0 +1,266 @@
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import apsw
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from schemas.codec import encode
+from schemas.ports import Log, Logged
+from schemas.records import CrawlEvent
+from streams.store import LockedError, NewerError, Offsets, Store, StoreError
+from streams.store.murmur2 import partition
+from streams.store.schema import FILE, VERSION
+
+Open = Callable[..., Store]
+
+
+def values(store: Store, topic: str, partition: int) -> list[bytes | None]:
+    """The values of a partition's records."""
+    return [logged.value for logged in store.read(topic, partition, 0, 100_000)]
+
+
+def test_appended_is_read(store: Store) -> None:
+    """What a transaction appends is read back in order, from any offset, up to a limit and an end."""
+    with store.transaction() as tx:
+        assert [tx.append("crawl", 2, b"k%d" % i, b"v%d" % i if i else None, 1000 + i) for i in range(5)] == [0, 1, 2, 3, 4]
+        assert tx.ends("crawl") == [0, 0, 5, 0]
+    assert store.ends("crawl") == [0, 0, 5, 0]
+    assert store.read("crawl", 2, 0, 1) == [Logged("crawl", 2, 0, 1000, b"k0", None)]
+    assert [r.offset for r in store.read("crawl", 2, 1, 9)] == [1, 2, 3, 4]
+    assert [r.offset for r in store.read("crawl", 2, 1, 9, until=3)] == [1, 2]
+    assert store.read("crawl", 1, 0, 9) == []
+
+
+def test_durable_pragmas(store: Store) -> None:
+    """A commit is flushed to the disk: WAL with synchronous=FULL."""
+    connection = store._state.connection
+    assert (connection.pragma("journal_mode"), connection.pragma("synchronous")) == ("wal", 2)
+
+
+def test_nothing_before_commit(store: Store, opened: Open) -> None:
+    """Until its transaction has committed, no reader sees a record, a row or an offset."""
+    beside = opened(readonly=True)
+    with store.transaction() as tx:
+        tx.append("crawl", 0, b"k", b"v", 1)
+        tx.rows("stage", 0).put(b"k", b"v")
+        tx.commit_offset("group", "crawl", 0, Offsets(1))
+        for reader in (store, beside):
+            assert (reader.ends("crawl")[0], values(reader, "crawl", 0), reader.offsets("group")) == (0, [], {})
+        assert beside.rows("stage", 0) is None
+    rows = beside.rows("stage", 0)
+    assert rows
+    assert rows.get(b"k") == b"v"
+    assert (beside.ends("crawl")[0], values(beside, "crawl", 0)) == (1, [b"v"])
+
+
+def test_abort_undoes_everything(store: Store) -> None:
+    """An exception in the block leaves no record, row, staged record or offset, and the next transaction starts from there."""
+    tx = store.transaction().__enter__()
+    tx.append("crawl", 0, b"k", b"v", 1)
+    tx.rows("stage", 0).put(b"k", b"v")
+    tx.stage("o", "crawl", 0, b"k", b"s", 1)
+    tx.commit_offset("group", "crawl", 0, Offsets(1))
+    tx.__exit__(ValueError, ValueError("no"), None)
+    with store.transaction() as tx:
+        assert (tx.rows("stage", 0).get(b"k"), tx.offsets("group", "crawl", 0)) == (None, Offsets())
+        assert (tx.publish("o"), tx.append("crawl", 0, b"k", b"w", 2)) == (0, 0)
+    assert values(store, "crawl", 0) == [b"w"]
+
+
+STEPS = st.lists(
+    st.one_of(st.tuples(st.sampled_from(["append", "stage"]), st.integers(0, 1)), st.tuples(st.just("publish"), st.just(0)))
+)
+
+
+@given(before=STEPS, undone=STEPS, after=STEPS)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_rollback_to_mark(
+    store: Store, before: list[tuple[str, int]], undone: list[tuple[str, int]], after: list[tuple[str, int]]
+) -> None:
+    """What was written since a mark leaves no trace: the log is as if those steps had never been taken."""
+    starts = [len(values(store, "crawl", p)) for p in (0, 1)]
+    expected: list[list[bytes]] = [[], []]
+    held: list[list[bytes]] = [[], []]
+    with store.transaction() as tx:
+
+        def play(steps: list[tuple[str, int]], name: bytes) -> None:
+            for number, (step, at) in enumerate(steps):
+                value = name + b"%d" % number
+                if step == "append":
+                    offset = tx.append("crawl", at, b"k", value, 1)
+                    if name != b"undone":
+                        assert offset == starts[at] + len(expected[at])
+                        expected[at].append(value)
+                elif step == "stage":
+                    tx.stage("o", "crawl", at, b"k", value, 1)
+                    if name != b"undone":
+                        held[at].append(value)
+                else:
+                    tx.publish("o")
+                    if name != b"undone":
+                        for p in (0, 1):
+                            expected[p] += held[p]
+                            held[p].clear()
+
+        play(before, b"before")
+        mark = tx.mark()
+        play(undone, b"undone")
+        tx.commit_offset("g", "crawl", 0, Offsets(7))
+        tx.rollback_to(mark)
+        assert tx.offsets("g", "crawl", 0) == Offsets()
+        play(after, b"after")
+        tx.unstage("o")
+    assert [values(store, "crawl", p)[starts[p] :] for p in (0, 1)] == expected
+
+
+def test_staged_over_transactions(store: Store, opened: Open) -> None:
+    """Staged records stay out of sight over several transactions, and appear in order, gap-free, with their publication."""
+    for i in range(3):
+        with store.transaction() as tx:
+            tx.stage("object", "crawl", i % 2, b"k", b"s%d" % i, 5)
+            tx.append("crawl", 0, b"k", b"a%d" % i, 5)
+    assert values(opened(readonly=True), "crawl", 0) == [b"a0", b"a1", b"a2"]
+    with store.transaction() as tx:
+        tx.append("crawl", 0, b"k", b"before", 5)
+        assert tx.publish("object") == 3
+        assert tx.append("crawl", 0, b"k", b"behind", 5) == 6
+        assert tx.publish("object") == 0
+    assert values(store, "crawl", 0) == [b"a0", b"a1", b"a2", b"before", b"s0", b"s2", b"behind"]
+    assert values(store, "crawl", 1) == [b"s1"]
+
+
+def test_leftovers_dropped(store: Store, opened: Open) -> None:
+    """What a run staged and never published is dropped when the next runner starts, not when a reader or an appender does."""
+    with store.transaction() as tx:
+        tx.stage("object", "crawl", 0, b"k", b"s", 5)
+    store.close()
+    opened(readonly=True)
+    assert opened()._state.staged("object").total() == 1
+    with opened(runner=True).transaction() as tx:
+        assert tx.publish("object") == 0
+
+
+def test_offsets_and_lag(store: Store) -> None:
+    """A group's offsets come back with those finished above the lowest unfinished one, and lag counts what is left."""
+    with store.transaction() as tx:
+        for i in range(10):
+            tx.append("crawl", 1, b"k", b"%d" % i, 1)
+        tx.commit_offset("fetch", "crawl", 1, Offsets(2, frozenset({5, 9})))
+        assert tx.offsets("fetch", "crawl", 1) == Offsets(2, frozenset({5, 9}))
+    with store.transaction() as tx:
+        assert tx.offsets("fetch", "crawl", 1) == Offsets(2, frozenset({5, 9}))
+        assert tx.offsets("fetch", "crawl", 2) == Offsets()
+    assert store.offsets("fetch") == {("crawl", 1): Offsets(2, frozenset({5, 9}))}
+    assert (store.groups(), store.lag("fetch"), store.lag("none")) == (["fetch"], {("crawl", 1): 6}, {})
+
+
+def test_log_protocol(opened: Open) -> None:
+    """The store is a Log: records are encoded, and go where murmur2 says or where they are told."""
+    log: Log = opened(clock=lambda: 77)
+    event = CrawlEvent(kind="seeded", host="h", time=1)
+    log.append("crawl", [(b"%d" % i, event if i else None) for i in range(20)])
+    log.append("crawl", [(b"told", event)], partition=3)
+    expected = [[b"%d" % i for i in range(20) if partition(b"%d" % i, 4) == p] for p in range(4)]
+    expected[3].append(b"told")
+    assert [[r.key for r in log.read("crawl", p, 0, 99)] for p in range(4)] == expected
+    assert {(r.time, r.value) for p in range(4) for r in log.read("crawl", p, 0, 99)} == {(77, None), (77, encode(event))}
+    assert log.topics() == {"crawl": 4, "summaries": 1}
+
+
+def test_unknown_topic(store: Store) -> None:
+    """An unknown topic or partition is a KeyError, and what the transaction did before is undone."""
+    with pytest.raises(KeyError):
+        store.ends("none")
+    with pytest.raises(KeyError), store.transaction() as tx:
+        tx.append("crawl", 4, b"k", b"v", 1)
+    with pytest.raises(KeyError):
+        store.append("none", [])
+
+
+def test_counts_are_fixed(store: Store, folder: Path) -> None:
+    """A topic keeps the partition count that it was made with; new ones are added, also while others have the store open."""
+    with Store(folder, {"crawl": 8, "broker.new": 2}) as other:
+        assert other.topics() == {"broker.new": 2, "crawl": 4, "summaries": 1}
+    assert store.ends("broker.new") == [0, 0]
+    store.create({"later": 1})
+    with store.transaction() as tx:
+        assert tx.append("later", 0, b"k", b"v", 1) == 0
+
+
+def test_one_transaction_at_a_time(store: Store) -> None:
+    """A second transaction of the same store is refused, and the first goes on unharmed."""
+    with store.transaction() as tx:
+        tx.append("crawl", 0, b"k", b"v", 1)
+        with pytest.raises(RuntimeError, match="open already"), store.transaction():
+            pass
+    assert values(store, "crawl", 0) == [b"v"]
+
+
+def test_one_runner(store: Store, opened: Open) -> None:
+    """A second runner gets one line that names the folder; an appender and a reader are let in; the lock goes with the first."""
+    with pytest.raises(LockedError, match=r"data: in use by another run of harvest \(process \d+\)") as caught:
+        opened(runner=True)
+    assert "\n" not in str(caught.value)
+    opened()
+    opened(readonly=True)
+    store.close()
+    opened(runner=True)
+
+
+def test_newer_version(store: Store, folder: Path) -> None:
+    """A folder written by a newer version is refused with one line, whoever opens it, and left as it is."""
+    store.close()
+    apsw.Connection(str(folder / FILE)).execute(f"PRAGMA user_version={VERSION + 1}")
+    for options in ({}, {"readonly": True}, {"runner": True}):
+        with pytest.raises(NewerError, match=r"written by a newer version of harvest \(store version 2, this program knows 1\)"):
+            Store(folder, **options)  # type: ignore[arg-type]
+
+
+def test_none_of_ours(folder: Path) -> None:
+    """A missing folder (for a reader), a file that is no database and a database of another program are one line each."""
+    with pytest.raises(StoreError, match="no data of harvest"):
+        Store(folder, readonly=True)
+    assert not folder.exists()
+    folder.mkdir()
+    (folder / FILE).write_bytes(b"something else " * 1000)
+    with pytest.raises(StoreError, match="not a database"):
+        Store(folder)
+    (folder / FILE).unlink()
+    with apsw.Connection(str(folder / FILE)) as other:
+        other.execute("CREATE TABLE t(x)")
+    with pytest.raises(StoreError, match="not a store of harvest"):
+        Store(folder)
+    with pytest.raises(StoreError, match=r"File exists|Not a directory"):
+        Store(folder / FILE)
+
+
+def test_reader_cannot_write(store: Store, opened: Open) -> None:
+    """A store opened for reading refuses to write, in one line."""
+    with pytest.raises(StoreError, match="for reading only"):
+        opened(readonly=True).append("crawl", [(b"k", None)])
+
+
+def test_stores_in_threads(store: Store, folder: Path) -> None:
+    """Threads with stores of their own append to one partition at once: no offset is lost or given twice."""
+
+    def appender() -> None:
+        with Store(folder) as mine:
+            for _ in range(50):
+                mine.append("crawl", [(b"k", None)], partition=0)
+
+    threads = [threading.Thread(target=appender) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for i in range(50):
+        with store.transaction() as tx:
+            tx.append("crawl", 0, b"k", b"%d" % i, 1)
+    for thread in threads:
+        thread.join()
+    assert store.ends("crawl")[0] == 200
+    assert [r.offset for r in store.read("crawl", 0, 0, 999)] == list(range(200))
+    assert [v for v in values(store, "crawl", 0) if v is not None] == [b"%d" % i for i in range(50)]

@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from schemas.ports import Rows
+from streams.store import Store, Transaction
+from streams.store.rows import CHUNK_MIN, successor
+
+KEYS = st.one_of(st.binary(max_size=3), st.text("ab\xff|", max_size=4).map(lambda s: s.encode("latin-1")))
+VALUES = st.binary(max_size=40)
+
+
+class RowsMachine(RuleBasedStateMachine):
+    """Rows in and out of transactions beside a dict that is copied where the store marks or commits."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = Path(tempfile.mkdtemp())
+        self.committed: dict[bytes, bytes] = {}
+        self.model: dict[bytes, bytes] = {}
+        self.marks: list[tuple[int, dict[bytes, bytes]]] = []
+        self.tx: Transaction | None = None
+
+    @initialize(cache=st.sampled_from([0, 600, 1 << 20]))
+    def open(self, cache: int) -> None:
+        self.store = Store(self.folder, {"t": 1}, runner=True, rows_cache=cache)
+
+    def rows(self) -> Rows:
+        assert self.tx is not None
+        return self.tx.rows("stage", 0)
+
+    @precondition(lambda self: self.tx is None)
+    @rule()
+    def begin(self) -> None:
+        self.tx = self.store.transaction().__enter__()
+
+    @precondition(lambda self: self.tx is not None)
+    @rule(key=KEYS, value=VALUES)
+    def put(self, key: bytes, value: bytes) -> None:
+        self.rows().put(key, value)
+        self.model[key] = value
+
+    @precondition(lambda self: self.tx is not None)
+    @rule(prefix=st.binary(max_size=2), count=st.integers(1, 3 * CHUNK_MIN))
+    def put_many(self, prefix: bytes, count: int) -> None:
+        for i in range(count):
+            self.put(prefix + bytes((i,)), b"many")
+
+    @precondition(lambda self: self.tx is not None)
+    @rule(key=KEYS)
+    def delete(self, key: bytes) -> None:
+        self.rows().delete(key)
+        self.model.pop(key, None)
+
+    @precondition(lambda self: self.tx is not None)
+    @rule(key=KEYS)
+    def get(self, key: bytes) -> None:
+        assert self.rows().get(key) == self.model.get(key)
+
+    @precondition(lambda self: self.tx is not None)
+    @rule(prefix=KEYS, after=KEYS, limit=st.integers(-1, 70))
+    def scan(self, prefix: bytes, after: bytes, limit: int) -> None:
+        expected = sorted((k, v) for k, v in self.model.items() if k.startswith(prefix) and k > after)
+        assert list(self.rows().scan(prefix, after, limit)) == (expected if limit < 0 else expected[:limit])
+
+    @precondition(lambda self: self.tx is not None)
+    @rule()
+    def mark(self) -> None:
+        assert self.tx is not None
+        self.marks.append((self.tx.mark(), dict(self.model)))
+
+    @precondition(lambda self: self.marks)
+    @rule(back=st.integers(1, 3))
+    def rollback(self, back: int) -> None:
+        assert self.tx is not None
+        mark, self.model = self.marks[-min(back, len(self.marks))]
+        del self.marks[-min(back, len(self.marks)) :]
+        self.tx.rollback_to(mark)
+
+    @precondition(lambda self: self.tx is not None)
+    @rule(commit=st.booleans())
+    def end(self, *, commit: bool) -> None:
+        assert self.tx is not None
+        error = None if commit else KeyError("no")
+        self.tx.__exit__(type(error) if error else None, error, None)
+        self.tx, self.marks = None, []
+        if commit:
+            self.committed = dict(self.model)
+        self.model = dict(self.committed)
+
+    @precondition(lambda self: self.tx is None)
+    @rule()
+    def reopen(self) -> None:
+        self.store.close()
+        self.open(600)
+
+    @invariant()
+    def reads_see_what_is_committed(self) -> None:
+        if hasattr(self, "store"):
+            rows = self.store.rows("stage", 0)
+            assert dict(rows.scan(b"", b"") if rows else []) == {k: v for k, v in self.committed.items() if k}
+
+    def teardown(self) -> None:
+        if self.tx:
+            self.end(commit=True)
+        if hasattr(self, "store"):
+            self.store.close()
+        shutil.rmtree(self.folder)
+
+
+TestRows = RowsMachine.TestCase
+TestRows.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestRows.__doc__ = "Rows are a dict in order of the key: through transactions, marks, aborts, scans and small caches."
+
+
+def test_successor() -> None:
+    """The end of a prefix's range is the least key above it, or none."""
+    assert [successor(p) for p in (b"a", b"a\xff", b"\xff\xff", b"")] == [b"b", b"b", None, None]
+
+
+def test_no_write_outside(store: Store) -> None:
+    """Rows cannot be written once their transaction is over."""
+    with store.transaction() as tx:
+        rows = tx.rows("stage", 0)
+        rows.put(b"a", b"1")
+    with pytest.raises(RuntimeError, match="transaction"):
+        rows.put(b"b", b"2")
+
+
+def test_change_while_scanning(store: Store) -> None:
+    """A queue may be emptied while it is scanned: each row is seen once, and none is left."""
+    keys = [b"q|%04d" % i for i in range(3_000)]
+    with store.transaction() as tx:
+        for key in keys:
+            tx.rows("frontier", 0).put(key, b"x")
+    with store.transaction() as tx:
+        rows = tx.rows("frontier", 0)
+        seen = []
+        for key, _ in rows.scan(b"q|"):
+            rows.delete(key)
+            seen.append(key)
+        assert seen == keys
+        assert list(rows.scan(b"")) == []
+
+
+def test_partitions_apart(store: Store) -> None:
+    """Stages and partitions do not see each other's rows."""
+    with store.transaction() as tx:
+        for name, partition in (("a", 0), ("a", 1), ("b", 0)):
+            tx.rows(name, partition).put(b"key", f"{name}{partition}".encode())
+        assert [tx.rows(n, p).get(b"key") for n, p in (("a", 0), ("a", 1), ("b", 0), ("b", 1))] == [b"a0", b"a1", b"b0", None]
+
+
+def test_aborted_table(store: Store) -> None:
+    """The first rows of a stage may be aborted: the next transaction begins from nothing."""
+    tx = store.transaction().__enter__()
+    tx.rows("a", 0).put(b"k", b"v")
+    tx.__exit__(KeyError, KeyError("no"), None)
+    assert store.rows("a", 0) is None
+    with store.transaction() as tx:
+        assert tx.rows("a", 0).get(b"k") is None
+
+
+def test_cache_is_bounded(opened: Callable[..., Store]) -> None:
+    """The committed rows kept in memory stay within their bound, however many are written and read."""
+    store = opened(runner=True, rows_cache=100_000)
+    with store.transaction() as tx:
+        rows = tx.rows("a", 0)
+        for i in range(3_000):
+            rows.put(b"%d" % i, bytes(1_000))
+    kept = [*rows._young.values(), *rows._old.values()]
+    assert 0 < sum(len(v or b"") for v in kept) <= 100_000

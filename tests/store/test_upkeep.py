@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from streams.store import Store, upkeep
+
+Records = list[tuple[bytes, bytes | None]]
+
+RECORDS = st.lists(st.tuples(st.sampled_from([b"a", b"b", b"c"]), st.sampled_from([b"1", b"2", None])), max_size=25)
+
+
+def write(store: Store, topic: str, records: Records, start: int = 0) -> None:
+    """Append to partition 0, record n at the time `start` + n."""
+    with store.transaction() as tx:
+        for number, (key, value) in enumerate(records, start):
+            tx.append(topic, 0, key, value, number)
+
+
+def test_trim(store: Store) -> None:
+    """A trim drops records that are both older than the time and below the offset, and tells readers by the horizon."""
+    write(store, "crawl", [(b"k", b"%d" % i) for i in range(10)])
+    assert store.trim("crawl", before_ms=7, below={0: 5}) == 5
+    assert (store.starts("crawl"), store.ends("crawl"), store.horizons("crawl")) == ([5, 0, 0, 0], [10, 0, 0, 0], [5, 0, 0, 0])
+    assert store.trim("crawl", before_ms=7, below={0: 10, 1: 10}) == 2
+    assert [r.offset for r in store.read("crawl", 0, 0, 99)] == [7, 8, 9]
+    assert store.trim("crawl", before_ms=99, below={}) == 0
+    assert store.trim("crawl", before_ms=99, below={0: 99}) == 3
+    assert (store.starts("crawl"), store.ends("crawl")) == ([10, 0, 0, 0], [10, 0, 0, 0])
+    with store.transaction() as tx:
+        assert tx.append("crawl", 0, b"k", b"v", 100) == 10
+
+
+def test_trim_in_chunks(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A trim of many records goes in several transactions and drops the same."""
+    monkeypatch.setattr(upkeep, "CHUNK", 7)
+    write(store, "crawl", [(b"k", b"v")] * 50)
+    assert store.trim("crawl", before_ms=45, below={0: 99}) == 45
+    assert store.starts("crawl")[0] == 45
+
+
+@given(old=RECORDS, new=RECORDS, before=st.integers(0, 60), bounds=st.tuples(st.integers(1, 4), st.integers(1, 9)))
+@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_compaction(store: Store, old: Records, new: Records, before: int, bounds: tuple[int, int]) -> None:
+    """However small its memory and its chunks, compaction leaves the last record of each key, but for old tombstones."""
+    keys, chunk = bounds
+    topic = f"t{len(store.topics())}"
+    store.create({topic: 1})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(upkeep, "CHUNK", chunk)
+        write(store, topic, old)
+        store.compact(topic, 0, keys)
+        write(store, topic, new, len(old))
+        dropped = store.compact(topic, before, keys)
+    last = {key: offset for offset, (key, _) in enumerate([*old, *new])}
+    expected = [(o, k, v) for o, (k, v) in enumerate([*old, *new]) if last[k] == o and (v is not None or o >= before)]
+    assert [(r.offset, r.key, r.value) for r in store.read(topic, 0, 0, 999)] == expected
+    assert store.compact(topic, before, keys) == 0
+    gone = [o for k, o in last.items() if [*old, *new][o][1] is None and o < before]
+    assert store.horizons(topic)[0] >= max(gone, default=-1) + 1
+    assert dropped >= len(gone)
+
+
+def test_horizon_without_tombstones(store: Store) -> None:
+    """Compaction that dropped no removal leaves the horizon: a slow reader misses nothing."""
+    write(store, "summaries", [(b"a", b"1"), (b"a", b"2")])
+    assert store.compact("summaries", 99) == 1
+    assert store.horizons("summaries") == [0]
+
+
+def test_find(store: Store) -> None:
+    """Search gives the records with that key, and those whose value holds the text, in order, over all partitions."""
+    with store.transaction() as tx:
+        for i in range(1_000):
+            tx.append("crawl", i % 4, b"key%d" % i, b"\x00see http://host/%d\xff" % (i % 10), i)
+        tx.append("crawl", 0, b"http://host/3", None, 1)
+    found = list(store.find("crawl", b"http://host/3"))
+    assert len(found) == 101
+    assert found == sorted(found, key=lambda r: (r.partition, r.offset))
+    assert list(store.find("crawl", b"nowhere")) == []
+
+
+def test_stats(store: Store) -> None:
+    """Statistics count records and bytes of keys and values by topic, and the size of the files."""
+    write(store, "crawl", [(b"key", b"value"), (b"key", None)])
+    stats = store.stats()
+    assert stats.topics == {"crawl": (2, 11), "summaries": (0, 0)}
+    assert stats.file_bytes > 0

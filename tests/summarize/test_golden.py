@@ -1,0 +1,35 @@
+import json
+import pkgutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import processors.summarize
+from processors.summarize import summarizers
+from processors.summarize._table import with_table
+
+MODULES = sorted(m.name for m in pkgutil.iter_modules(processors.summarize.__path__) if not m.name.startswith("_"))
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_golden(module: str, samples: Path, golden: Callable[[Path, str], dict[str, Any]], regenerate: bool) -> None:
+    """Every summarizer has a golden sample of a type that it serves, and makes of it the summary that stands beside it."""
+    found = [p for p in samples.glob(f"{module}.*") if p.suffix != ".json"]
+    assert len(found) == 1, f"tests/samples/summarize/{module}.EXTENSION is missing, or there are several"
+    sample, expected = found[0], samples / f"{module}.json"
+    name = json.loads(expected.read_text("utf-8"))["name"] if expected.exists() else sample.name
+    made = golden(sample, name)
+    if regenerate:
+        expected.write_text(json.dumps(made, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    assert made == json.loads(expected.read_text("utf-8"))
+    assert summarizers()[made["type"]].run.__module__ == f"processors.summarize.{module}"
+
+
+def test_readme(regenerate: bool) -> None:
+    """The table of types in the README is the one that the rules and the plug-ins make."""
+    path = Path(processors.summarize.__file__).with_name("README.md")
+    if regenerate:
+        path.write_text(with_table(path.read_text("utf-8")), "utf-8")
+    assert path.read_text("utf-8") == with_table(path.read_text("utf-8"))

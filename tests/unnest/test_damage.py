@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import io
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from processors.unnest import Budget, Container, Damaged, Encoding, Exhausted, Limits, plugins, stripped
+from processors.unnest._streams import exact
+
+SAMPLES = Path(__file__).resolve().parents[1] / "samples" / "unnest"
+FILES = sorted(f for f in SAMPLES.glob("*/*") if f.suffix != ".json" and f.stat().st_size < 10_000)
+LIMITS = Limits(bytes=1 << 20, entries=1_000, member=1 << 20)
+
+Read = Callable[..., tuple[list[dict[str, Any]], str]]
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda f: f"{f.parent.name}/{f.name}")
+def test_mutated_sample_raises_nothing_but_its_own_errors(file: Path, read: Read) -> None:
+    """Bytes changed, cut out and put in anywhere are damage with a bounded reason, or go unseen; no other exception escapes."""
+    source, data = random.Random(file.name), file.read_bytes()
+    for _ in range(150):
+        at = source.randrange(len(data))
+        change = source.choice((source.randbytes(source.choice((1, 2, 4))), b"\xff" * 8, b"\0" * 8, b""))
+        mutated = data[:at] + change + data[at + source.choice((0, len(change), 1, 50)) :]
+        _, problem = read(file.parent.name, mutated, LIMITS, forward=source.random() < 0.5)
+        assert len(problem) <= 200
+
+
+@pytest.mark.parametrize("name", plugins())
+def test_nonsense_is_damage(name: str, read: Read) -> None:
+    """What is nothing of the format is damage, and so is nothing at all."""
+    for data in (b"", b"\0", b"no archive at all " * 100, b"PK\x05\x06" + bytes(18)[:10]):
+        found, problem = read(name, data)
+        assert problem or not any("text" in f and f["text"] for f in found)
+
+
+@pytest.mark.parametrize("file", [f for f in FILES if f.parent.name in ("gzip", "bzip2", "xz")], ids=lambda f: f.name)
+def test_truncated_encoding_gives_what_can_be_read_and_then_fails_for_good(file: Path) -> None:
+    """A stream that was cut off fails, and fails again when read again."""
+    data = file.read_bytes()
+    unnester = plugins()[file.parent.name]
+    assert isinstance(unnester, Encoding)
+    reader = unnester.open(io.BytesIO(data[:40]), Budget(LIMITS, 40))
+    for _ in range(2):
+        with pytest.raises(Damaged):
+            exact(reader, len(data) * 10)
+
+
+def test_salvaged_zip_reads_what_local_headers_tell(read: Read) -> None:
+    """Without its directory, a zip gives its members by their local headers, also where their sizes stand behind the data."""
+    for name in ("streamed.zip", "methods.zip"):
+        data = (SAMPLES / "zip" / name).read_bytes()
+        whole, _ = read("zip", data)
+        found, problem = read("zip", data[: data.index(b"PK\x01\x02")])
+        assert problem == "truncated: the directory is missing"
+        if name == "streamed.zip":
+            assert [f["name"] for f in found] == [f["name"] for f in whole]
+            assert [f.get("sha256", f.get("text")) for f in found] == [f.get("sha256", f.get("text")) for f in whole]
+        else:
+            assert {f["name"] for f in found} == {f["name"] for f in whole}
+
+
+def test_budget_counts_entries_names_bytes_and_ratio() -> None:
+    """Each limit by itself ends the walk, and says which it was."""
+    budget = Budget(Limits(entries=1, names=10, ratio_from=100, ratio=2), 10)
+    budget.enter(b"x")
+    with pytest.raises(Exhausted, match="more than 1 members"):
+        budget.enter(b"y")
+    with pytest.raises(Exhausted, match="names of more than 10 bytes"):
+        Budget(Limits(names=10), 10).enter(b"x" * 11)
+    budget.spend(100)
+    with pytest.raises(Exhausted, match="2 times its own size"):
+        budget.spend(1)
+    with pytest.raises(Exhausted, match="more than 5 bytes"):
+        Budget(Limits(bytes=5), 10).spend(6)
+
+
+def test_suffix_of_an_encoding_tells_what_is_inside() -> None:
+    """The name inside an encoding is the name without its suffix; a name that is nothing but a suffix stays."""
+    gzip, bzip2, xz = (plugins()[n] for n in ("gzip", "bzip2", "xz"))
+    assert not any(isinstance(p, Container) for p in (gzip, bzip2, xz))
+    cases = ((gzip, b"x.1.gz", b"x.1"), (gzip, b"A.TGZ", b"A.tar"), (gzip, b".gz", b".gz"), (gzip, b"plain", b"plain"))
+    for encoding, name, inner in (*cases, (bzip2, b"a.tbz2", b"a.tar"), (xz, b"a.tar.xz", b"a.tar")):
+        assert isinstance(encoding, Encoding)
+        assert stripped(name, encoding) == inner

@@ -1,0 +1,197 @@
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from processors.identity import file_path, file_url
+from processors.urls import MAX_URL, canonical, trap
+
+WEB = [
+    ("http://example.org", "http://example.org/"),
+    ("HTTP://Example.ORG:80/", "http://example.org/"),
+    ("https://example.org:443/x", "https://example.org/x"),
+    ("https://example.org:80/x", "https://example.org:80/x"),
+    ("http://example.org/a/./b/../c/%2e%2E/d#f", "http://example.org/a/d"),
+    ("http://example.org/../../x", "http://example.org/x"),
+    ("http://example.org?", "http://example.org/"),
+    ("http://example.org/?#x", "http://example.org/"),
+    ("http://example.org/?x=?", "http://example.org/?x=?"),
+    ("http://user:secret@example.org/", "http://example.org/"),
+    ("http://example.org@evil.example/", "http://evil.example/"),
+    ("http://example.org./x", "http://example.org/x"),
+    ("http://bücher.example/ä ö", "http://xn--bcher-kva.example/%C3%A4%20%C3%B6"),
+    ("http://EX%41MPLE.org/", "http://example.org/"),
+    ("http://example.org/%7euser/%c3%a4/%2f", "http://example.org/~user/%C3%A4/%2F"),
+    ("http://example.org/100%/%zz?a=%", "http://example.org/100%25/%25zz?a=%25"),
+    ("http://example.org/%%34%31", "http://example.org/%2541"),
+    ("http:\\\\example.org\\a\\b", "http://example.org/a/b"),
+    ("  http://example.org/a\n\tb  ", "http://example.org/ab"),
+    ("http://0x7f.1/", "http://127.0.0.1/"),
+    ("http://2130706433/", "http://127.0.0.1/"),
+    ("http://0177.0.0.1/", "http://127.0.0.1/"),
+    ("http://127.1/", "http://127.0.0.1/"),
+    ("http://①②⑦.⓪.0.1/", "http://127.0.0.1/"),
+    ("http://127。0。0。1/", "http://127.0.0.1/"),
+    ("http://127.0.0.1./", "http://127.0.0.1/"),
+    ("http://127.0.0.1../", "http://127.0.0.1/"),
+    ("http://[::FFFF:7f00:1]:8080/", "http://[::ffff:7f00:1]:8080/"),
+    ("http://[0:0:0:0:0:0:0:1]/", "http://[::1]/"),
+    ("http://xn--bcher-kva.example/", "http://xn--bcher-kva.example/"),
+]
+
+NONE = [
+    "",
+    "x",
+    "/x",
+    "//example.org/",
+    "http://",
+    "http://.",
+    "http://..",
+    "http:// /",
+    "http://a b/",
+    "http://exa<mple.org/",
+    "http://example.org:99999/",
+    "http://[::1/",
+    "http://[fe80::1%25eth0]/",
+    "http://1.2.3.4.5/",
+    "http://256.1.1.1/",
+    "http://a.1../",
+    "http://example.org\x00/",
+    "http://" + "a." * 130 + "org/",
+    "http://example.org/\ud800",
+    "javascript:alert(1)",
+    "data:text/html,x",
+    "mailto:a@example.org",
+    "ftp://example.org/",
+    "gopher://example.org/",
+    "ws://example.org/",
+    "about:blank",
+    "file://server/share/x",
+    "file:///a%2Fb",
+    "file:///a%00b",
+    "http://example.org/" + "x" * MAX_URL,
+    "http://example.org/" + "x" * 10_000_000,
+]
+
+FILES = [
+    ("file:///usr/share/doc", "file:///usr/share/doc"),
+    ("file:///usr/share/doc/", "file:///usr/share/doc/"),
+    ("file://localhost/usr/x", "file:///usr/x"),
+    ("file:/usr/../etc/x?y#z", "file:///etc/x"),
+    ("file:///a%7eb/ä b", "file:///a~b/%C3%A4%20b"),
+    ("file:///a%FFb[1]", "file:///a%FFb%5B1%5D"),
+    ("file:///", "file:///"),
+]
+
+RELATIVE = [
+    ("x.html", "http://a.example/b/c.html", "http://a.example/b/x.html"),
+    ("../../x", "http://a.example/b/c/d", "http://a.example/x"),
+    ("?q", "http://a.example/b?p", "http://a.example/b?q"),
+    ("#f", "http://a.example/b", "http://a.example/b"),
+    ("//b.example/x", "https://a.example/", "https://b.example/x"),
+    ("https://b.example", "http://a.example/", "https://b.example/"),
+    ("x.html#y", "file:///a/b/c.html", "file:///a/b/x.html"),
+    ("http://a.example/", "file:///a/b", "http://a.example/"),
+    ("file:///etc/passwd", "http://a.example/", None),
+    ("x", "mailto:a@b", None),
+    ("x", "nonsense", None),
+    ("", "http://a.example/b#c", "http://a.example/b"),
+]
+
+
+@pytest.mark.parametrize(("url", "expected"), WEB + FILES)
+def test_canonical_form(url: str, expected: str) -> None:
+    """Each spelling of a URL has its one canonical form."""
+    assert canonical(url) == expected
+    assert canonical(expected) == expected
+
+
+@pytest.mark.parametrize("url", NONE, ids=lambda url: ascii(url[:30]))
+def test_no_url_of_ours(url: str) -> None:
+    """What is malformed, too long, or of another scheme is None."""
+    assert canonical(url) is None
+
+
+@pytest.mark.parametrize(("url", "base", "expected"), RELATIVE)
+def test_relative(url: str, base: str, expected: str | None) -> None:
+    """A relative URL is read from its base; a page of the web cannot name files of this machine."""
+    assert canonical(url, base) == expected
+
+
+HOSTILE = st.text(
+    st.sampled_from("aZ09.%-_~/\\?#&=;:@[]! \t\n\u00e4\u2460\u3002\ud800") | st.characters(codec="utf-8"), max_size=40
+)
+
+
+@given(scheme=st.sampled_from(["http://", "https://", "http:", "file://", "file:///", ""]), rest=HOSTILE)
+@example(scheme="http://", rest="a/?%%34%31")
+@example(scheme="http://", rest="1.2.3.4..")
+@example(scheme="file:///", rest="C|/../x")
+def test_canonical_is_idempotent(scheme: str, rest: str) -> None:
+    """The canonical form of a canonical form is itself, of a scheme of ours, ASCII, without fragment and credentials."""
+    once = canonical(scheme + rest)
+    if once is not None:
+        assert canonical(once) == once
+        assert once.isascii()
+        assert once.startswith(("http://", "https://", "file:///"))
+        assert "#" not in once
+        assert "@" not in once.split("/")[2]
+
+
+@given(st.binary(min_size=1, max_size=60).filter(lambda name: b"\0" not in name and b"/" not in name and name not in (b".", b"..")))
+def test_every_file_has_a_canonical_url(name: bytes) -> None:
+    """The URL of any path is canonical already, and leads back to the path."""
+    url = file_url(b"/a/" + name)
+    assert canonical(url) == url
+    assert file_path(url) == b"/a/" + name
+
+
+def test_a_long_path_keeps_its_url() -> None:
+    """A local path may be as long as the system lets it be."""
+    url = file_url(b"/" + os.fsencode("ä/") * 1_300)
+    assert canonical(url) == url
+
+
+SAFE = [
+    "http://a.example/",
+    "http://a.example/2024/01/01/a/b/c/d/e/f.html",
+    "http://a.example/a/b/a/b/c?x=1&y=2&x=3",
+    "http://a.example/en/docs/en/x",
+    "http://a.example/a//b",
+    "http://a.example/?" + "&".join(f"p{n}=1" for n in range(16)),
+    "http://a.example/x?url=http://b.example/?y",
+    "file:///a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a",
+]
+TRAPS = [
+    ("http://a.example/" + "x/y" * 30, "path segments"),
+    ("http://a.example/b/b/b", "repeated"),
+    ("http://a.example/x/b/c/b/c/b/c", "repeated"),
+    ("http://a.example/x/b/c/d/b/c/d/b/c/d/y", "repeated"),
+    ("http://a.example/b/1/b/2/b/3/b/4/b", "'b' stands 5 times"),
+    ("http://a.example/x?" + "y" * 513, "512 characters"),
+    ("http://a.example/x?" + "&".join(f"p{n}=1" for n in range(17)), "16 parameters"),
+    ("http://a.example/x?a=1&a=2&a=3&a=4&a=5&a=6&a=7", "'a' stands 7 times"),
+    ("http://a.example/x?u=/x?u=/x?u=/x", "queries within"),
+]
+
+
+@pytest.mark.parametrize("url", SAFE)
+def test_no_trap(url: str) -> None:
+    """URLs as sites have them are no traps, and neither is any file."""
+    assert trap(url) == ""
+
+
+@pytest.mark.parametrize(("url", "reason"), TRAPS)
+def test_traps(url: str, reason: str) -> None:
+    """URLs that grow by themselves are known by their shape; the reason says which."""
+    assert reason in trap(url)
+    assert trap(url).startswith("trap: ")
+
+
+@given(st.text(st.sampled_from("ab/?&=;"), max_size=300))
+def test_a_reason_is_bounded(rest: str) -> None:
+    """Any URL has a bounded answer."""
+    assert len(trap("http://a.example/" + rest)) <= 200

@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+from ipaddress import IPv4Address, IPv6Address, ip_network
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from processors.urls import guard
+
+PUBLIC = [
+    "93.184.216.34",
+    "8.8.8.8",
+    "172.15.255.255",
+    "172.32.0.1",
+    "100.63.255.255",
+    "100.128.0.1",
+    "223.255.255.255",
+    "2606:4700::1111",
+    "2a00:1450:4001:81b::200e",
+    "::ffff:8.8.8.8",
+    "64:ff9b::808:808",
+    "2002:808:808::1",
+]
+
+REFUSED = [
+    ("127.0.0.1", "loopback"),
+    ("127.255.255.254", "loopback"),
+    ("0.0.0.0", "unspecified"),
+    ("10.1.2.3", "private"),
+    ("172.16.0.1", "private"),
+    ("172.31.255.255", "private"),
+    ("192.168.1.1", "private"),
+    ("100.64.0.1", "private"),
+    ("100.100.100.200", "private"),
+    ("169.254.169.254", "link-local"),
+    ("168.63.129.16", "cloud"),
+    ("192.0.0.192", "reserved"),
+    ("192.0.2.1", "reserved"),
+    ("198.18.0.1", "reserved"),
+    ("198.51.100.1", "reserved"),
+    ("203.0.113.1", "reserved"),
+    ("192.88.99.1", "reserved"),
+    ("224.0.0.1", "multicast"),
+    ("239.255.255.250", "multicast"),
+    ("240.0.0.1", "reserved"),
+    ("255.255.255.255", "reserved"),
+    ("::", "unspecified"),
+    ("::1", "loopback"),
+    ("fe80::1", "link-local"),
+    ("fe80::1%eth0", "link-local"),
+    ("fc00::1", "private"),
+    ("fd00:ec2::254", "private"),
+    ("fec0::1", "private"),
+    ("ff02::1", "multicast"),
+    ("2001:db8::1", "reserved"),
+    ("3fff::1", "reserved"),
+    ("100::1", "reserved"),
+    ("4000::1", "reserved"),
+    ("5f00::1", "reserved"),
+    ("::ffff:127.0.0.1", "loopback"),
+    ("::ffff:a9fe:a9fe", "link-local"),
+    ("::127.0.0.1", "loopback"),
+    ("::a9fe:a9fe", "link-local"),
+    ("::8.8.8.8", "reserved"),
+    ("::ffff:0:127.0.0.1", "loopback"),
+    ("64:ff9b::a9fe:a9fe", "link-local"),
+    ("64:ff9b::10.0.0.1", "private"),
+    ("64:ff9b:1::1", "private"),
+    ("2002:a9fe:a9fe::", "link-local"),
+    ("2002:7f00:1::1", "loopback"),
+    ("2001:0:808:808:0:0:80ff:fffe", "loopback"),
+    ("2001:0:7f00:1::f7f7:f7f7", "loopback"),
+    ("2606:4700::5efe:10.0.0.1", "private"),
+    ("2606:4700::200:5efe:10.0.0.1", "private"),
+    ("localhost", "not an address"),
+    ("0x7f.1", "not an address"),
+    ("127.1", "not an address"),
+    ("0177.0.0.1", "not an address"),
+    ("2130706433", "not an address"),
+    ("", "not an address"),
+    ("x" * 1_000, "not an address"),
+]
+
+
+@pytest.mark.parametrize("address", PUBLIC)
+def test_public_addresses_pass(address: str) -> None:
+    """A public address may be dialled, in whatever form it comes."""
+    assert guard(address, ()) == ""
+
+
+@pytest.mark.parametrize(("address", "why"), REFUSED)
+def test_all_others_are_refused(address: str, why: str) -> None:
+    """An address that is not public, or that leads to one, is refused, and the reason says why."""
+    reason = guard(address, ())
+    assert why in reason
+    assert len(reason) <= 200
+
+
+ALLOWED = [
+    ("127.0.0.1", "127.0.0.0/8", True),
+    ("::ffff:127.0.0.1", "127.0.0.0/8", True),
+    ("10.0.0.1", "127.0.0.0/8", False),
+    ("::1", "::1/128", True),
+    ("::1", "127.0.0.0/8", False),
+    ("64:ff9b::7f00:1", "127.0.0.0/8", False),
+    ("2002:7f00:1::1", "127.0.0.0/8", False),
+    ("fd00::1", "fd00::/8", True),
+]
+
+
+@pytest.mark.parametrize(("address", "network", "passes"), ALLOWED)
+def test_what_is_allowed_passes(address: str, network: str, passes: bool) -> None:
+    """A local target passes if its network is allowed; an allowed network opens no tunnel into it."""
+    assert (guard(address, (ip_network(network),)) == "") is passes
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_an_ipv4_address_has_one_verdict_in_all_forms(number: int) -> None:
+    """Whatever is refused as IPv4 is refused mapped, by NAT64 and by 6to4; nothing passes that ipaddress calls private."""
+    address = IPv4Address(number)
+    refused = bool(guard(str(address), ()))
+    assert refused or address.is_global
+    for outer in (0xFFFF << 32 | number, 0x64FF9B << 96 | number, 0x2002 << 112 | number << 80):
+        assert bool(guard(str(IPv6Address(outer)), ())) is refused
+
+
+@given(st.integers(0, 2**128 - 1))
+def test_no_ipv6_address_passes_that_is_not_global_unicast(number: int) -> None:
+    """Outside of 2000::/3 nothing passes but what is IPv4 in disguise."""
+    address = IPv6Address(number)
+    if not guard(str(address), ()):
+        assert number >> 125 == 1 or address.ipv4_mapped or number >> 32 == 0x64FF9B << 64
