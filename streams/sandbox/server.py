@@ -115,6 +115,8 @@ class Server:
             self._reap()
             if self._control in readable and not self._obey():
                 break
+        # The ends of the children are news for nobody now, and this pair of sockets closes before the process ends.
+        signal.set_wakeup_fd(-1)
         for pid in self._children:
             _kill(pid)
 

@@ -282,3 +282,22 @@ def test_the_deadline_holds_while_others_work(sandbox: Any) -> None:
         return await asyncio.gather(pool.run(b"loop"), pool.run(b"slowly 30"))
 
     assert sandbox.use(job, size=2, deadline=0.6) == [TimedOut("a loop", "deadline"), Done()]
+
+
+ENDED = """
+import os, signal, socket, sys
+from streams.sandbox.server import Configuration, Server
+from streams.sandbox.values import Limits
+mine, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+server = Server(its, Configuration(path=sys.path, target="", preload="", limits=Limits()), lambda *_: None)
+mine.close()
+server.serve()
+del server
+os.kill(os.getpid(), signal.SIGCHLD)
+"""
+
+
+def test_a_child_that_ends_after_its_server() -> None:
+    """The end of a child that comes while the forkserver itself is ending is no news, and puts nothing on the terminal."""
+    done = subprocess.run([sys.executable, "-c", ENDED], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
