@@ -53,6 +53,9 @@ UNSPACED = (
 )
 """Scripts whose words are not set apart by spaces, as ranges of code points."""
 
+SHORT = 8
+"""Characters of a piece of text that is worth remembering."""
+
 _ZERO_WIDTH_SPACE = 0x200B
 _ASCII_WORD = re.compile("[a-z0-9]+")
 _CHUNK = re.compile("w+|c")
@@ -86,7 +89,9 @@ class _Kinds(dict[int, str]):
 
 
 _SPACING = _Spacing()
-_ASCII = "".join(_SPACING[code] for code in range(128)).lower().encode().ljust(256)
+_ASCII = "".join(_SPACING[code] for code in range(128)).lower().encode() + bytes(range(128, 256))
+"""For bytes.translate of UTF-8: spaced text, if all that is not ASCII is so already."""
+_BEYOND = re.compile(r"[^\x00-\x7f]+")
 _KINDS = _Kinds()
 
 
@@ -104,15 +109,36 @@ def words(text: str) -> list[str]:
 
 def spaced(text: str) -> str:
     """The words of a text in one string, one space between."""
-    made = text.encode().translate(_ASCII).decode() if text.isascii() else fold(text).translate(_SPACING)
-    while "  " in made:
-        made = made.replace("  ", " ")
-    made = made.strip(" ")
+    known = text if text.isascii() else "".join(_pieces(text))
+    made = b" ".join(known.encode().translate(_ASCII).split()).decode()
     # A word that is too long covers one of these pieces wholly: cheaper than to look at each word.
     half = MAX_WORD // 2
-    if any(made.find(" ", at, at + half) < 0 for at in range(0, len(made) - half + 1, half)):
+    if len(made) > MAX_WORD and any(made.find(" ", at, at + half) < 0 for at in range(0, len(made) - half + 1, half)):
         return " ".join(word[:MAX_WORD] for word in made.split(" "))
     return made
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """A text with all that is not ASCII spaced already.
+
+    Each run of it goes with the character before, which it may combine with: ASCII itself combines with nothing before it (UAX 15).
+    """
+    at = 0
+    for run in _BEYOND.finditer(text):
+        start = max(run.start() - 1, at)
+        yield text[at:start]
+        at = run.end()
+        piece = text[start:at]
+        yield _piece_known(piece) if len(piece) <= SHORT else _piece(piece)
+    yield text[at:]
+
+
+def _piece(text: str) -> str:
+    return fold(text).translate(_SPACING)
+
+
+_piece_known = lru_cache(4_096)(_piece)
+"""The same few short pieces come again and again: quotation marks, umlauts."""
 
 
 def spans(text: str) -> Iterator[tuple[int, int, str]]:

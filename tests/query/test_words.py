@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processors.query.words import MAX_EXACT, MAX_WORD, attribute, exact, spaced, spans, words
+from processors.query.words import MAX_EXACT, MAX_WORD, attribute, exact, fold, kind, spaced, spans, words
 
 
 @pytest.mark.parametrize(
@@ -34,6 +34,17 @@ def test_spaced(text: str) -> None:
     """Spaced text is the words with a space between; no word is empty or holds white space."""
     assert spaced(text) == " ".join(words(text))
     assert all(word and word.split() == [word] for word in words(text))
+
+
+COMBINING = st.sampled_from("e\u0301\u0323\u030a\u1100\u1161\u11a8\u0915\u093c")
+
+
+@given(st.text(st.characters() | st.characters(max_codepoint=0x7F) | COMBINING))
+def test_definition(text: str) -> None:
+    """The words are those of the law, character by character over the whole text, wherever in it ASCII begins and ends."""
+    marks = {"w": "{}", "c": " {} ", "": "", " ": " "}
+    plain = "".join(marks[kind(ord(char))].format(char) for char in fold(text))
+    assert words(text) == [word[:MAX_WORD] for word in plain.split(" ") if word]
 
 
 @given(st.text(), st.text())
