@@ -23,7 +23,7 @@ from typing import cast
 import msgspec
 from msgspec.structs import replace
 
-from schemas.codec import decode, encode
+from schemas.codec import decode, encode, publish
 from schemas.ports import Origin, Rows
 from schemas.records import Holder, Removed, Role, Summary
 
@@ -115,7 +115,7 @@ def _publish(rows: Rows, key: bytes, known: Entry, role: Role, summary: Summary 
     if summary is None:
         summary = cast("Summary", decode(known.summary))
     rows.put(key, _pack(replace(known, published=published, copy_of=role.copy_of, copies=role.copies, count=role.count)))
-    yield replace(summary, published=published, copy_of=role.copy_of, copies=role.copies, copies_count=role.count)
+    yield publish(summary, published=published, copy_of=role.copy_of, copies=role.copies, copies_count=role.count)
 
 
 def _holder(of: Summary | Removed, content: str, *, joined: bool) -> Holder:

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from functools import cache
 from importlib import resources
 from types import UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, NamedTuple, Union, cast, get_args, get_origin, get_type_hints
 
 import msgspec
 from fastavro import parse_schema, schemaless_reader, schemaless_writer
@@ -137,30 +137,90 @@ _DUMPERS = {cls: _dumper(cls) for cls in RECORDS}
 _READERS = {_HEADERS[cls]: (_SCHEMAS[cls], _loader(cls), cls) for cls in RECORDS}
 
 
-_REMEMBERED = 2_048
-_recent: dict[int, tuple[Record, bytes]] = {}
-"""Summaries by identity, with their bytes: one passes through several stages unchanged, and is by far the dearest to encode."""
+PUBLISHED = ("published", "copy_of", "copies", "copies_count")
+"""The last fields of a Summary: what a Broker says of it."""
 
 
-def _remember(record: Record, data: bytes) -> None:
-    if len(_recent) >= _REMEMBERED:
-        _recent.clear()
-    _recent[id(record)] = (record, data)
+def _part(name: str, fields: list[dict[str, Any]]) -> Any:
+    return parse_schema({"type": "record", "name": name, "fields": fields})
+
+
+_FIELDS = schema_text("Summary")["fields"]
+_BODY = _part("Body", _FIELDS[: -len(PUBLISHED)])
+_TAIL = _part("Tail", _FIELDS[-len(PUBLISHED) :])
+
+
+class _Known(NamedTuple):
+    """A summary, its bytes, and where in them the tail begins that `publish` writes anew."""
+
+    record: records.Summary
+    data: bytes
+    tail: int
+
+
+class _Memory:
+    """The summaries seen last, by identity and by their bytes: each passes through several stages, and none is dearer to read.
+
+    Used from several threads: whatever is found is right, and what is lost by another's `clear` is made again.
+    """
+
+    SIZE = 2_048
+
+    def __init__(self) -> None:
+        self._by_id: dict[int, _Known] = {}
+        self._by_data: dict[bytes, _Known] = {}
+        self.of_data = self._by_data.get
+
+    def of(self, record: Record) -> _Known | None:
+        """What is known of this very record."""
+        known = self._by_id.get(id(record))
+        return known if known is not None and known.record is record else None
+
+    def keep(self, record: records.Summary, data: bytes, tail: int) -> None:
+        """Remember a summary, and forget all others where there are too many."""
+        if len(self._by_id) >= self.SIZE:
+            self._by_id.clear()
+            self._by_data.clear()
+        self._by_id[id(record)] = self._by_data[data] = _Known(record, data, tail)
+
+
+_memory = _Memory()
 
 
 def encode(record: Record) -> bytes:
     """A record in single-object encoding."""
-    known = _recent.get(id(record))
-    if known is not None and known[0] is record:
-        return known[1]
+    if isinstance(record, records.Summary):
+        known = _memory.of(record)
+        return known.data if known is not None else _encode_summary(record)
     cls = type(record)
     out = io.BytesIO(_HEADERS[cls])
     out.seek(HEADER)
     schemaless_writer(out, _SCHEMAS[cls], _DUMPERS[cls](record))
+    return out.getvalue()
+
+
+def _encode_summary(summary: records.Summary) -> bytes:
+    plain = _DUMPERS[records.Summary](summary)
+    out = io.BytesIO(_HEADERS[records.Summary])
+    out.seek(HEADER)
+    schemaless_writer(out, _BODY, plain)
+    tail = out.tell()
+    schemaless_writer(out, _TAIL, plain)
     data = out.getvalue()
-    if cls is records.Summary:
-        _remember(record, data)
+    _memory.keep(summary, data, tail)
     return data
+
+
+def publish(summary: records.Summary, **said: Any) -> records.Summary:
+    """A summary with other values of PUBLISHED; where its bytes are known, only their tail is written anew."""
+    made = msgspec.structs.replace(summary, **said)
+    known = _memory.of(summary)
+    if known is not None:
+        out = io.BytesIO()
+        out.write(known.data[: known.tail])
+        schemaless_writer(out, _TAIL, {name: getattr(made, name) for name in PUBLISHED})
+        _memory.keep(made, out.getvalue(), known.tail)
+    return made
 
 
 def record_type(data: bytes) -> type[Record]:
@@ -173,19 +233,34 @@ def record_type(data: bytes) -> type[Record]:
 
 def decode(data: bytes) -> Record:
     """The record that `encode` wrote. Raises DecodeError for anything else, trailing bytes included."""
+    known = _memory.of_data(data)
+    if known is not None:
+        return known.record
     found = _READERS.get(data[:HEADER])
     if found is None:
         raise DecodeError(f"no record of ours: the header is {data[:HEADER].hex() or 'missing'}")
     schema, load, cls = found
     body = io.BytesIO(data)
     body.seek(HEADER)
+    tail = 0
     try:
-        record: Record = load(schemaless_reader(body, schema, None))  # type: ignore[arg-type]
+        if cls is records.Summary:
+            plain = _read(body, _BODY)
+            tail = body.tell()
+            plain.update(_read(body, _TAIL))
+        else:
+            plain = _read(body, schema)
+        record: Record = load(plain)
     # fastavro raises what its C code meets (EOFError, IndexError, UnicodeDecodeError ...): all are the writer's fault.
     except Exception as error:
         raise DecodeError(f"{cls.__name__}: {type(error).__name__}: {error}"[:200]) from error
     if body.tell() != len(data):
         raise DecodeError(f"{cls.__name__}: {len(data) - body.tell()} bytes too many")
-    if cls is records.Summary:
-        _remember(record, data)
+    if isinstance(record, records.Summary):
+        _memory.keep(record, data, tail)
     return record
+
+
+def _read(body: io.BytesIO, schema: Any) -> dict[str, Any]:
+    plain: Any = schemaless_reader(body, schema, None)
+    return cast("dict[str, Any]", plain)

@@ -1,5 +1,7 @@
 """The index sink of an embedded runner: a thread that follows a Broker's topic into its index.
 
+Strategy: it reads on all the time, while what was written is still remembered decoded, and applies seldom, in large batches.
+
 Delivery: the index remembers the offset of each batch in the same commit; after a crash it goes on from there. An index that
 is damaged or was made by other rules is thrown away and made anew from the topic.
 """
@@ -26,6 +28,8 @@ LULL = 5.0
 and segments are merged."""
 POLL = 0.25
 """Seconds between looks at the topic."""
+STEP = 256
+"""Records read at a time."""
 
 
 def index_folder(folder: Path, broker: str) -> Path:
@@ -44,6 +48,10 @@ class IndexSink:
         self._nudged = threading.Event()
         self._stop = False
         self._applied: dict[int, int] = {}
+        self._reached: dict[int, int] = {}
+        """Offsets applied, and read, by partition."""
+        self._pending: dict[bytes, Summary | Removed] = {}
+        """What was read and is not applied: of each key the last record, which is the one that counts."""
         self.error: BaseException | None = None
         self.wake: Callable[[], object] = lambda: None
 
@@ -98,37 +106,45 @@ class IndexSink:
         return TantivyIndex(self._path)
 
     def _follow(self, store: Store, index: TantivyIndex) -> None:
+        self._reached = dict(self._applied)
         since = time.monotonic()
         while True:
             stopping, nudged = self._stop, self._nudged.is_set()
             self._nudged.clear()
-            enough = sum(store.ends(self._topic)) - sum(self._applied.values()) >= BATCH
-            moved = (enough or nudged or stopping or time.monotonic() - since > LULL) and self._step(store, index)
-            if moved:
+            read = self._read(store)
+            late = time.monotonic() - since > LULL
+            enough = late or len(self._pending) >= BATCH or (not read and (nudged or stopping))
+            if enough and self._apply(index):
                 since = time.monotonic()
                 self.wake()
-            elif stopping:
+            elif stopping and not read:
                 return
-            elif not self._nudged.is_set():
+            elif not read and not self._nudged.is_set():
                 self._nudged.wait(POLL)
 
-    def _step(self, store: Store, index: TantivyIndex) -> bool:
-        changes: list[Summary | Removed] = []
-        offsets: dict[int, int] = {}
+    def _read(self, store: Store) -> bool:
+        """Read a step of each partition; says whether there was anything."""
+        moved = False
         for p, end in enumerate(store.ends(self._topic)):
-            start = self._applied.get(p, 0)
-            if start >= end or len(changes) >= BATCH:
+            start = self._reached.get(p, 0)
+            if start >= end:
                 continue
-            wanted = BATCH - len(changes)
-            records = store.read(self._topic, p, start, wanted, until=end)
-            # The last record of a key is the one that counts; the others need not even be decoded.
-            latest = {r.key: r.value for r in records}
-            changes += [cast("Summary | Removed", decode(value)) for value in latest.values() if value is not None]
-            offsets[p] = records[-1].offset + 1 if len(records) == wanted else end
-        if not offsets:
+            records = store.read(self._topic, p, start, STEP, until=end)
+            # One that was overtaken need not even be decoded.
+            latest = {r.key: r.value for r in records if r.value is not None}
+            self._pending |= {key: cast("Summary | Removed", decode(value)) for key, value in latest.items()}
+            # Fewer than asked for: the others were compacted away.
+            self._reached[p] = records[-1].offset + 1 if len(records) == STEP else end
+            moved = True
+        return moved
+
+    def _apply(self, index: TantivyIndex) -> bool:
+        """Apply what was read; says whether there was anything."""
+        if self._reached == self._applied:
             return False
         fault("index.apply")
-        index.apply(changes, offsets)
+        index.apply(list(self._pending.values()), self._reached)
         fault("index.applied")
-        self._applied.update(offsets)
+        self._applied = dict(self._reached)
+        self._pending.clear()
         return True

@@ -2,6 +2,8 @@
 
 Writes wait in memory until the transaction commits: `pending` holds them, reads look there first, and scans merge them in.
 What is committed is cached in two generations of bounded size (a full young one becomes the old one, whose leftovers go).
+Of a table that was empty at first the keys ever written are known, by their hashes: most of what a first run asks for is not
+there, and each question to SQLite costs a turn at the interpreter's lock.
 
 Laws:
 - The cache holds only what is committed; an aborted transaction drops `pending` and nothing else.
@@ -28,10 +30,18 @@ Journal = list[Callable[[], None] | tuple["TableRows", bytes, Cached] | int]
 """How to take back the writes of a transaction, last first: a callable; a row's key and what was pending for it; or the slot
 that a record was appended to."""
 
-_SELECT, _SCAN, _INSERT, _DELETE = "SELECT value FROM ", "SELECT key, value FROM ", "INSERT INTO ", "DELETE FROM "
+_ANY, _SELECT, _SCAN, _INSERT, _DELETE = (
+    "SELECT 1 FROM ",
+    "SELECT value FROM ",
+    "SELECT key, value FROM ",
+    "INSERT INTO ",
+    "DELETE FROM ",
+)
 
 CHUNK_MIN = 32
 CHUNK_MAX = 1_024
+KEYS = 100_000
+"""Keys of a table that are known; of a larger one, none are."""
 ENTRY_COST = 150
 """Bytes that a cached row costs besides its key and value (two bytes objects and a slot in a dict)."""
 
@@ -59,6 +69,10 @@ class TableRows:
         self._old: dict[bytes, bytes | None] = {}
         self._young_bytes = 0
         self._half = cache_bytes // 2
+        # What only reads asks once: nothing is worth finding out for it.
+        empty = cache_bytes and not self._execute(_ANY + table + " LIMIT 1").get
+        self._keys: set[int] | None = set() if empty else None
+        """Hashes of all keys that the table may hold; None where that is not known."""
 
     def get(self, key: bytes) -> bytes | None:
         """The value of a key, or None."""
@@ -122,6 +136,8 @@ class TableRows:
     def _fetch(self, key: bytes) -> bytes | None:
         value: Cached = self._old.get(key, MISSING)
         if value is MISSING:
+            if self._keys is not None and hash(key) not in self._keys:
+                return None
             value = self._execute(self._get, (key,)).get
         self._remember(key, value)  # type: ignore[arg-type]
         return value  # type: ignore[return-value]
@@ -160,6 +176,10 @@ class TableRows:
         # Sorted: neighbours share pages, and the sort costs less than the page look-ups it saves.
         rows = sorted(self._pending)
         pending = self._pending
+        if self._keys is not None:
+            self._keys.update(map(hash, rows))
+            if len(self._keys) > KEYS:
+                self._keys = None
         cursor.executemany(self._upsert, [(k, pending[k]) for k in rows if pending[k] is not None])
         cursor.executemany(self._delete, [(k,) for k in rows if pending[k] is None])
 
@@ -172,6 +192,7 @@ class TableRows:
     def forget(self) -> None:
         """Drop what is cached: another connection may have changed it."""
         self._young, self._old, self._young_bytes = {}, {}, 0
+        self._keys = None
 
     def detach(self) -> None:
         """The transaction is over: forget what was pending."""
