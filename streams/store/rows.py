@@ -30,13 +30,8 @@ Journal = list[Callable[[], None] | tuple["TableRows", bytes, Cached] | int]
 """How to take back the writes of a transaction, last first: a callable; a row's key and what was pending for it; or the slot
 that a record was appended to."""
 
-_ANY, _SELECT, _SCAN, _INSERT, _DELETE = (
-    "SELECT 1 FROM ",
-    "SELECT value FROM ",
-    "SELECT key, value FROM ",
-    "INSERT INTO ",
-    "DELETE FROM ",
-)
+_SELECT, _SCAN, _INSERT, _DELETE = "SELECT value FROM ", "SELECT key, value FROM ", "INSERT INTO ", "DELETE FROM "
+_ANY = "SELECT 1 FROM "
 
 CHUNK_MIN = 32
 CHUNK_MAX = 1_024

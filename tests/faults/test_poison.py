@@ -84,7 +84,7 @@ def test_processor_that_raises(tmp_path: Path, corpus: Corpus, oracle: Oracle, p
     victim = file_url(os.path.join(corpus.root, b"large3.txt"))
 
     def spoil(runner: Embedded) -> None:
-        for task in runner.tasks:
+        for task in runner.turns.tasks:
             if task.stage.name == "catalog":
                 task.stage = dataclasses.replace(task.stage, process=_raising(task.stage.process, victim))
 

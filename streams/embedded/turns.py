@@ -1,0 +1,281 @@
+"""A turn of the embedded runner: one transaction, in which all deciding stages read, and write rows, offsets and outputs.
+
+Strategy: it takes in what the edges finished, then lets every stage read a batch of each of its inputs, in flow order and
+several rounds, so that a record passes them all in one transaction. What a stage writes is kept in memory until it is read.
+
+Laws:
+- Exactly once for log, rows and offsets: they are one transaction.
+- A body in the blob store is durable before the record that names it.
+- A record that a stage cannot process is undone, and becomes a rejected record with its bytes; the partition goes on.
+- Ticks are records: appended when a stage's rows say that something is due, applied once its inputs are read up to the ends named.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from processors import catalog
+from schemas.codec import DecodeError, decode, encode
+from schemas.ports import Origin
+from schemas.records import Record, Summary, Tick
+from streams.embedded.clock import now_ms
+from streams.embedded.edges import EdgeBase, Finished, Staging
+from streams.embedded.tail import Tail
+from streams.embedded.tally import Tally
+from streams.faults import fault
+from streams.routing import Router, poisoned
+from streams.store import FolderBlobs, Offsets, Store, Transaction
+from streams.store.murmur2 import partition as partition_of
+from streams.topology import REJECTED, Stage, Topology
+
+BATCH = 256
+"""Records that a stage reads of one input partition in one turn."""
+HOPS = 8
+"""Rounds of all stages in one turn: from made to the Broker and back from dedup are three."""
+DECODED = ("crawl", "rejected")
+"""Topics whose records are looked at when an edge writes them; the others are decoded by who reads them."""
+
+Log = Callable[[str], None]
+
+
+class Inbox(NamedTuple):
+    """What edges have for a turn: finished work, records to stage, and the offsets to commit with them."""
+
+    finished: list[Finished]
+    staging: list[Staging]
+    offsets: list[tuple[str, str, int, Offsets]]
+
+    @classmethod
+    def of(cls, *edges: EdgeBase) -> Inbox:
+        """All that edges have at this moment; it is theirs no more."""
+        finished = [one for edge in edges for one in edge.drain()]
+        staging = [one for edge in edges for one in edge.drain_staging()]
+        return cls(finished, staging, [one for edge in edges for one in edge.offsets()])
+
+
+class Task:
+    """A deciding stage in one partition."""
+
+    def __init__(self, stage: Stage[Any, Any], partition: int, router: Router) -> None:
+        self.stage = stage
+        self.partition = partition
+        self.router = router
+        self.inputs = [t.name for t in stage.inputs]
+        self.ticks = stage.ticks.name if stage.ticks else ""
+        self.ticked = 0
+        """ms since the epoch of the last tick written."""
+
+
+class Turns:
+    """The deciding stages of a topology over one store. One turn at a time, in whatever thread; `log` gets tracebacks."""
+
+    def __init__(self, topology: Topology, store: Store, blobs: FolderBlobs, log: Log) -> None:
+        self.store = store
+        self.blobs = blobs
+        self.log = log
+        self.tally = Tally()
+        self.tail = Tail()
+        self.partitions = store.topics()["crawl"]
+        stages = [s for s in topology.stages if isinstance(s, Stage)]
+        self.tasks = [Task(s, p, Router(s, REJECTED)) for s in stages for p in range(self.partitions)]
+        self.failed = False
+        """A turn was undone: nothing more can be taken in."""
+        self._kept = {t.name for s in stages for t in s.inputs}
+
+    def begin(self) -> None:
+        """Every run begins with a tick."""
+        with self.store.transaction() as tx:
+            for task in self.tasks:
+                if task.ticks:
+                    self._tick(tx, task)
+
+    def wanted(self) -> bool:
+        """Whether a stage has something to read, or a tick to get."""
+        now = now_ms()
+        for task in self.tasks:
+            for topic in (*task.inputs, *((task.ticks,) if task.ticks else ())):
+                if self.store.ends(topic)[task.partition] > self._committed(task.stage.name, topic, task.partition):
+                    return True
+            if task.stage.deadline and task.ticked < now:
+                due = self._due(task)
+                if due is not None and due <= now:
+                    return True
+        return False
+
+    def take(self, inbox: Inbox, *, decide: bool = True) -> bool:
+        """One turn; says whether anything moved. Raises DiskFull, StoreError: then nothing of it stands, and `failed` is set."""
+        before = self.tail.mark()
+        try:
+            self.blobs.sync()
+            with self.store.transaction() as tx:
+                self._settle(tx, inbox)
+                moved = bool(inbox.finished)
+                if decide:
+                    moved |= self._decide_all(tx)
+                    self._ticks_due(tx)
+        except BaseException:
+            self.tail.rollback(before)
+            self.failed = True
+            raise
+        self.tail.commit()
+        fault("turn.end")
+        return moved
+
+    # ---- what the edges finished ---------------------------------------------------------------------------------
+
+    def _settle(self, tx: Transaction, inbox: Inbox) -> None:
+        for staging in inbox.staging:
+            if not staging.frames:
+                tx.unstage(staging.owner)
+            for frame in staging.frames:
+                tx.stage(staging.owner, frame.topic, frame.partition, frame.key, frame.value, now_ms())
+        for done in inbox.finished:
+            for frame in done.frames:
+                self._append_raw(tx, done.stage, frame.topic, frame.partition, frame.key, frame.value)
+            if done.staged:
+                tx.publish(done.staged)
+        for stage, topic, partition, offsets in inbox.offsets:
+            tx.commit_offset(stage, topic, partition, offsets)
+
+    # ---- deciding ------------------------------------------------------------------------------------------------
+
+    def _decide_all(self, tx: Transaction) -> bool:
+        """Every stage reads, and reads what the others wrote in this very turn: a record passes them all in one transaction."""
+        moved = False
+        for _ in range(HOPS):
+            again = False
+            for task in self.tasks:
+                again |= self._decide(tx, task)
+                fault(f"turn.{task.stage.name}")
+            if not again:
+                break
+            moved = True
+        return moved
+
+    def _decide(self, tx: Transaction, task: Task) -> bool:
+        moved = False
+        rows = tx.rows(task.stage.name, task.partition)
+        for topic in task.inputs:
+            start = self._committed(task.stage.name, topic, task.partition)
+            batch = self.tail.read(tx, self.store, topic, task.partition, start, BATCH)
+            if not batch:
+                continue
+            for offset, key, value, record in batch:
+                origin = Origin(topic, task.partition, offset, start)
+                self._process(tx, task, rows, origin, key, value, record)
+            self._commit(tx, task, topic, batch[-1][0] + 1)
+            moved = True
+        return self._apply_ticks(tx, task) or moved
+
+    def _process(
+        self, tx: Transaction, task: Task, rows: Any, origin: Origin, key: bytes, value: bytes | None, record: Record | None
+    ) -> None:
+        """One record through one stage; whatever it raises becomes a dead letter, and its writes are undone."""
+        mark, tailed = tx.mark(), self.tail.mark()
+        try:
+            if record is None:
+                if value is None:
+                    return
+                record = decode(value)
+            known = _before(task, rows, record)
+            for made in task.stage.process(rows, record, origin):
+                self._append(tx, task, made)
+            if known is not None:
+                self.tally.met(known=known)
+        except (OSError, MemoryError):
+            raise
+        except Exception as error:  # noqa: BLE001 - a poisonous record must not stop the partition; it is recorded in full
+            tx.rollback_to(mark)
+            self.tail.rollback(tailed)
+            self.log(traceback.format_exc())
+            self._append(tx, task, poisoned(task.stage.name, error, origin, key, value, now_ms()))
+
+    def _append(self, tx: Transaction, task: Task, record: Record) -> None:
+        topic, key, _ = task.router.route(record)
+        value = encode(record)
+        partition = partition_of(key, self.partitions)
+        offset = tx.append(topic, partition, key, value, now_ms())
+        if topic in self._kept:
+            self.tail.add(topic, partition, offset, key, value, record)
+        self.tally.saw(task.stage.name, record, len(value))
+
+    def _append_raw(self, tx: Transaction, stage: str, topic: str, partition: int, key: bytes, value: bytes) -> None:
+        offset = tx.append(topic, partition, key, value, now_ms())
+        record = decode(value) if topic in DECODED else None
+        if record is not None:
+            self.tally.saw(stage, record, len(value))
+        if topic in self._kept:
+            self.tail.add(topic, partition, offset, key, value, record)
+
+    # ---- offsets -------------------------------------------------------------------------------------------------
+
+    def _committed(self, group: str, topic: str, partition: int) -> int:
+        return self.tail.committed.get((group, topic, partition)) or self._load_committed(group, topic, partition)
+
+    def _load_committed(self, group: str, topic: str, partition: int) -> int:
+        offset = self.store.offsets(group).get((topic, partition), Offsets()).next
+        self.tail.committed[group, topic, partition] = offset
+        return offset
+
+    def _commit(self, tx: Transaction, task: Task, topic: str, offset: int) -> None:
+        tx.commit_offset(task.stage.name, topic, task.partition, Offsets(offset))
+        self.tail.advance(task.stage.name, topic, task.partition, offset)
+
+    # ---- time ----------------------------------------------------------------------------------------------------
+
+    def _due(self, task: Task) -> int | None:
+        rows = self.store.rows(task.stage.name, task.partition)
+        return task.stage.deadline(rows) if rows is not None and task.stage.deadline else None
+
+    def _ticks_due(self, tx: Transaction) -> None:
+        now = now_ms()
+        for task in self.tasks:
+            if not task.stage.deadline or task.ticked >= now:
+                continue
+            due = task.stage.deadline(tx.rows(task.stage.name, task.partition))
+            written = tx.ends(task.ticks)[task.partition]
+            if due is not None and due <= now and written == self._committed(task.stage.name, task.ticks, task.partition):
+                self._tick(tx, task)
+
+    def _tick(self, tx: Transaction, task: Task) -> None:
+        now = now_ms()
+        ends = {t: tx.ends(t)[task.partition] for t in task.inputs}
+        tick = Tick(time=now, ends=ends)
+        value = encode(tick)
+        offset = tx.append(task.ticks, task.partition, b"", value, now)
+        self.tail.add(task.ticks, task.partition, offset, b"", value, tick)
+        task.ticked = now
+
+    def _apply_ticks(self, tx: Transaction, task: Task) -> bool:
+        if not task.ticks:
+            return False
+        start = self._committed(task.stage.name, task.ticks, task.partition)
+        batch = self.tail.read(tx, self.store, task.ticks, task.partition, start, 1)
+        if not batch:
+            return False
+        offset, key, value, record = batch[0]
+        if self._too_early(task, record, value):
+            return False
+        rows = tx.rows(task.stage.name, task.partition)
+        self._process(tx, task, rows, Origin(task.ticks, task.partition, offset, start), key, value, record)
+        self._commit(tx, task, task.ticks, offset + 1)
+        return True
+
+    def _too_early(self, task: Task, record: Record | None, value: bytes | None) -> bool:
+        """Whether a tick has to wait for the ends that it names; what is no tick waits for nothing, and is rejected."""
+        try:
+            tick = record or decode(value or b"")
+        except DecodeError:
+            return False
+        ends = tick.ends if isinstance(tick, Tick) else {}
+        return any(self._committed(task.stage.name, t, task.partition) < end for t, end in ends.items())
+
+
+def _before(task: Task, rows: Any, record: Record) -> bool | None:
+    """For the tally: whether the catalogue holds the object that this summary is of; None where that is not asked."""
+    if task.stage.name != "catalog" or not isinstance(record, Summary) or record.path:
+        return None
+    held = catalog.held(rows, record.object_url, "")
+    return None if held == record.version else held > 0
