@@ -26,6 +26,7 @@ from schemas import records
 from schemas.records import RECORDS, Record
 
 MAGIC = b"\xc3\x01"
+NAMESPACE = "harvest"
 HEADER = 10
 """Bytes before the body: the magic and the fingerprint."""
 
@@ -74,9 +75,12 @@ def rabin(name: str) -> bytes:
     return bytes.fromhex(fingerprint(to_parsing_canonical_form(schema_text(name)), "CRC-64-AVRO"))
 
 
+_UNIONS = (Union, UnionType)
+
+
 def _nested(annotation: Any) -> tuple[type[Record] | None, bool]:
     """The record class inside an annotation, if any, and whether it stands in a tuple."""
-    if get_origin(annotation) in (Union, UnionType):
+    if get_origin(annotation) in _UNIONS:
         found = [_nested(a) for a in get_args(annotation)]
         return next((f for f in found if f[0] or f[1]), (None, False))
     if get_origin(annotation) is tuple:
@@ -88,18 +92,27 @@ def _nested(annotation: Any) -> tuple[type[Record] | None, bool]:
 
 
 def _dumper(cls: type[Record]) -> Callable[[Any], dict[str, Any]]:
-    """A function from a record of `cls` to the dict that fastavro writes."""
-    nested = {n: (_dumper(c), many) for n, a in _hints(cls).items() for c, many in [_nested(a)] if c}
+    """A function from a record of `cls` to the dict that fastavro writes.
+
+    A record that may be missing goes with its name: else fastavro looks through all of it, to find out which branch it is.
+    """
+    nested = {
+        n: (_dumper(c), many, f"{NAMESPACE}.{c.__name__}" if get_origin(a) in _UNIONS else "")
+        for n, a in _hints(cls).items()
+        for c, many in [_nested(a)]
+        if c
+    }
     as_dict = msgspec.structs.asdict
     if not nested:
         return as_dict
 
     def dump(record: Any) -> dict[str, Any]:
         plain = as_dict(record)
-        for name, (inner, many) in nested.items():
+        for name, (inner, many, branch) in nested.items():
             value = plain[name]
             if value:
-                plain[name] = [inner(v) for v in value] if many else inner(value)
+                made = [inner(v) for v in value] if many else inner(value)
+                plain[name] = (branch, made) if branch else made
         return plain
 
     return dump

@@ -68,44 +68,69 @@ class TantivyIndex:
         self._writer: IndexWriter | None = None
         self._heap = heap
         self._writable = writable
+        self._added: dict[str, Summary | Removed] = {}
+        """The latest change of each OID in the batch that is being written."""
+        self._present: dict[str, int] = {}
+        """The `published` that the last commit has of those, where it has them."""
         self._state = self._read_state()
         if writable:
             self._writer = self._new_writer()
 
     def apply(self, changes: Sequence[Summary | Removed], offsets: Mapping[int, int]) -> None:
         """Apply a batch: see `BrokerIndex.apply`. Raises OSError."""
+        self.add(changes)
+        self.commit(offsets)
+
+    def add(self, changes: Sequence[Summary | Removed]) -> None:
+        """Take in a part of a batch: nothing of it is seen, nor outlives this process, before `commit`. Raises OSError."""
         newest: dict[str, Summary | Removed] = {}
         for change in changes:
-            known = newest.get(change.oid)
+            known = newest.get(change.oid) or self._added.get(change.oid)
             if known is None or change.published >= known.published:
                 newest[change.oid] = change
-        state = self._after(newest.values(), offsets)
-        if not newest and state == self._state:
+        self._present |= self._published([oid for oid in newest if oid not in self._added])
+        with self._writing() as writer:
+            for oid, change in newest.items():
+                if change.published >= self._present.get(oid, change.published):
+                    self._put(writer, oid, change, anew=oid in self._present or oid in self._added)
+        self._added |= newest
+
+    def commit(self, offsets: Mapping[int, int]) -> None:
+        """End the batch that was added, with the offsets behind it. Raises OSError: then nothing of the batch is applied."""
+        state = self._after(self._added.values(), offsets)
+        if not self._added and state == self._state:
             return
-        present = self._present(list(newest))
-        self._write(newest, state, present)
+        self._end(state)
         for _ in range(REPAIRS):
-            if self._whole(list(newest)):
+            if self._whole(list(self._added)):
                 break
-            self._write(newest, state, {oid: present.get(oid, 0) for oid in newest})
+            self._repair(state)
         else:
             raise IndexDamaged(f"{self.path}: what is deleted does not go")
         self._state = state
+        self._added, self._present = {}, {}
 
-    def _write(self, newest: Mapping[str, Summary | Removed], state: State, present: Mapping[str, int]) -> None:
-        """One commit: the changes that are not older than what is `present`, and the state behind them."""
+    def _put(self, writer: IndexWriter, oid: str, change: Summary | Removed, *, anew: bool) -> None:
+        if anew:
+            writer.delete_documents_by_query(self._keyed(oid))
+        writer.add_document(_document(change))
+
+    def _end(self, state: State) -> None:
+        """Commit what was written, and the state behind it."""
         with self._writing() as writer:
-            for oid, change in newest.items():
-                if oid not in present:
-                    writer.add_document(_document(change))
-                elif change.published >= present[oid]:
-                    writer.delete_documents_by_query(self._keyed(oid))
-                    writer.add_document(_document(change))
             self._forget(writer, state)
             writer.delete_documents_by_query(self._by_key(STATE_KEY))
             writer.add_document(state_document(state))
             writer.commit()
         self._index.reload()
+
+    def _repair(self, state: State) -> None:
+        """Write the whole batch once more."""
+        with self._writing() as writer:
+            for oid, change in self._added.items():
+                if change.published >= self._present.get(oid, change.published):
+                    self._put(writer, oid, change, anew=True)
+        self._end(state)
 
     def _whole(self, oids: Sequence[str]) -> bool:
         """Whether each of these OIDs has one document, no more.
@@ -192,6 +217,7 @@ class TantivyIndex:
 
     def _take_back(self) -> None:
         """Drop what was not committed. A writer that cannot even do that (its threads died) goes too, and its lock with it."""
+        self._added, self._present = {}, {}
         writer, self._writer = self._writer, None
         if writer is not None:
             with contextlib.suppress(ValueError):
@@ -218,7 +244,7 @@ class TantivyIndex:
     def _keyed(self, oid: str) -> Engine:
         return self._by_key(key(oid))
 
-    def _present(self, oids: Sequence[str]) -> dict[str, int]:
+    def _published(self, oids: Sequence[str]) -> dict[str, int]:
         """The `published` known of those OIDs that the index has; one look-up for all of them."""
         searcher = self._index.searcher()
         if not oids or not searcher.num_docs:

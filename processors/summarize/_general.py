@@ -5,10 +5,12 @@ Costs a page of prose: 0.3 ms for the language (600 characters of it, no more), 
 
 from __future__ import annotations
 
+import importlib
 import re
 from collections import Counter
-
-from py3langid import langid  # type: ignore[import-untyped]
+from collections.abc import Callable
+from functools import cache
+from typing import cast
 
 from processors.summarize._base import Facts, Found
 from processors.summarize._text import title_line
@@ -51,12 +53,20 @@ def language(text: str) -> str:
     words = _LETTERS.findall(text)
     if words and sum(map(ENGLISH.__contains__, words)) * 6 > len(words):
         return "en"
-    return str(langid.classify(text)[0])
+    return str(_classifier()(text)[0])
+
+
+@cache
+def _classifier() -> Callable[[str], tuple[str, float]]:
+    """The model of the language recognizer: a second to load, which only those pay who summarize."""
+    classify = cast("Callable[[str], tuple[str, float]]", importlib.import_module("py3langid.langid").classify)
+    classify("ein kleiner Text")
+    return classify
 
 
 def preload() -> None:
     """Read the model of the language recognizer now."""
-    langid.classify("ein kleiner Text")
+    _classifier()
 
 
 def complete(facts: Facts, found: Found) -> None:

@@ -92,12 +92,23 @@ class EssenceEdge(EdgeBase):
         self._pool = Pool("streams.essence_job:work", children, limits, "streams.essence_job:preload")
         self._tasks: set[asyncio.Task[None]] = set()
         self._waiting: list[Work] = []
+        self._starting: asyncio.Task[None] | None = None
+        self._started = False
         self.error: BaseException | None = None
         self._closing = False
 
-    async def start(self) -> None:
-        """Start the children."""
-        await self._pool.start()
+    def start(self) -> None:
+        """Begin to start the children: they take a second to load what they need, and the first objects take one to arrive."""
+        self._starting = asyncio.get_running_loop().create_task(self._pool.start())
+        self._starting.add_done_callback(self._on_started)
+
+    def _on_started(self, starting: asyncio.Task[None]) -> None:
+        if starting.cancelled() or self._closing:
+            return
+        self.error = starting.exception()
+        self._started = self.error is None
+        self.launch()
+        self.wake()
 
     def waiting(self) -> int:
         """Objects that no child has yet."""
@@ -109,7 +120,7 @@ class EssenceEdge(EdgeBase):
 
     def launch(self) -> None:
         """Keep every child busy, with a chunk behind the one that each has."""
-        while len(self._tasks) < 2 * self._children:
+        while self._started and len(self._tasks) < 2 * self._children:
             if len(self._waiting) < CHUNK_COUNT:
                 self._waiting += filter(None, map(self._work, self.take(CHUNK_COUNT * 2)))
             chunk = self._next_chunk()
@@ -248,7 +259,7 @@ class EssenceEdge(EdgeBase):
     async def close(self) -> None:
         """Cut off what is being parsed: it is parsed again by the next run."""
         self._closing = True
-        for task in list(self._tasks):
+        for task in (tasks := [*self._tasks, *filter(None, [self._starting])]):
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         await self._pool.close()

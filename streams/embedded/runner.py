@@ -89,11 +89,12 @@ class Embedded:
         return last
 
     async def __aenter__(self) -> Self:
+        self.essence.start()
+        await asyncio.sleep(0)  # now, not after what follows
         # What is loaded by now stays: the collector need not look at it again, nor at every few hundred short-lived records.
         gc.collect()
         gc.freeze()
         gc.set_threshold(50_000, 20, 20)
-        await self.essence.start()
         self.sink.start()
         self.turns.begin()
         return self

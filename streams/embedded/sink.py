@@ -1,6 +1,7 @@
 """The index sink of an embedded runner: a thread that follows a Broker's topic into its index.
 
-Strategy: it reads on all the time, while what was written is still remembered decoded, and applies seldom, in large batches.
+Strategy: it reads on all the time, while what was written is still remembered decoded, and commits seldom: a commit is a segment,
+and segments are merged. So little is left to do when the last record has come.
 
 Delivery: the index remembers the offset of each batch in the same commit; after a crash it goes on from there. An index that
 is damaged or was made by other rules is thrown away and made anew from the topic.
@@ -22,10 +23,9 @@ from streams.faults import fault
 from streams.store import Store
 
 BATCH = 2_000
-"""Changes of one commit at the most."""
+"""Records of one commit, about."""
 LULL = 5.0
-"""Seconds that fewer changes wait for more of their kind, unless the runner has nothing else to do: each commit is a segment,
-and segments are merged."""
+"""Seconds that fewer wait for more of their kind, unless the runner has nothing else to do."""
 POLL = 0.25
 """Seconds between looks at the topic."""
 STEP = 256
@@ -49,9 +49,7 @@ class IndexSink:
         self._stop = False
         self._applied: dict[int, int] = {}
         self._reached: dict[int, int] = {}
-        """Offsets applied, and read, by partition."""
-        self._pending: dict[bytes, Summary | Removed] = {}
-        """What was read and is not applied: of each key the last record, which is the one that counts."""
+        """Offsets committed, and read, by partition."""
         self.error: BaseException | None = None
         self.wake: Callable[[], object] = lambda: None
 
@@ -111,10 +109,10 @@ class IndexSink:
         while True:
             stopping, nudged = self._stop, self._nudged.is_set()
             self._nudged.clear()
-            read = self._read(store)
+            read = self._read(store, index)
             late = time.monotonic() - since > LULL
-            enough = late or len(self._pending) >= BATCH or (not read and (nudged or stopping))
-            if enough and self._apply(index):
+            enough = sum(self._reached.values()) - sum(self._applied.values()) >= BATCH
+            if (enough or late or (not read and (nudged or stopping))) and self._commit(index):
                 since = time.monotonic()
                 self.wake()
             elif stopping and not read:
@@ -122,29 +120,28 @@ class IndexSink:
             elif not read and not self._nudged.is_set():
                 self._nudged.wait(POLL)
 
-    def _read(self, store: Store) -> bool:
-        """Read a step of each partition; says whether there was anything."""
+    def _read(self, store: Store, index: TantivyIndex) -> bool:
+        """Take in a step of each partition; says whether there was anything."""
         moved = False
         for p, end in enumerate(store.ends(self._topic)):
             start = self._reached.get(p, 0)
             if start >= end:
                 continue
             records = store.read(self._topic, p, start, STEP, until=end)
-            # One that was overtaken need not even be decoded.
+            # The last record of a key is the one that counts; the others need not even be decoded.
             latest = {r.key: r.value for r in records if r.value is not None}
-            self._pending |= {key: cast("Summary | Removed", decode(value)) for key, value in latest.items()}
+            index.add([cast("Summary | Removed", decode(value)) for value in latest.values()])
             # Fewer than asked for: the others were compacted away.
             self._reached[p] = records[-1].offset + 1 if len(records) == STEP else end
             moved = True
         return moved
 
-    def _apply(self, index: TantivyIndex) -> bool:
-        """Apply what was read; says whether there was anything."""
+    def _commit(self, index: TantivyIndex) -> bool:
+        """Commit what was read; says whether there was anything."""
         if self._reached == self._applied:
             return False
         fault("index.apply")
-        index.apply(list(self._pending.values()), self._reached)
+        index.commit(self._reached)
         fault("index.applied")
         self._applied = dict(self._reached)
-        self._pending.clear()
         return True

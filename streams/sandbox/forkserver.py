@@ -59,6 +59,7 @@ class Forkserver:
         self._listener = listener
         self._loop = asyncio.get_running_loop()
         self._why = ""
+        self._loading = True
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             command = [sys.executable, "-P", "-m", "streams.sandbox.server", str(theirs.fileno()), str(os.getpid())]
@@ -110,6 +111,7 @@ class Forkserver:
         if what == "exited":
             self._listener.on_exited(*rest)
         elif what == "ready":
+            self._loading = False
             self._listener.on_ready(*rest)
         else:
             self._why = str(*rest)
@@ -127,6 +129,8 @@ class Forkserver:
             return
         self._loop.remove_reader(self._control.fileno())
         self._control.close()
+        if self._loading:
+            self._process.kill()  # it has no children yet, and would look up from its imports only after a second
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(PATIENCE):
                 # A process has no event to wait for without a thread or a watcher of signals.

@@ -84,7 +84,7 @@ def rounds(folder: Path, partitions: int, count: int, kills: int, depth: int, se
         alike(check(folder / "killed", oracle), sound)
         corpus.disturb()
         number += 1
-        assert number < 9, "runs end before they are killed"
+        assert number < 16, "runs end before they are killed"
     return died
 
 
@@ -92,7 +92,7 @@ def rounds(folder: Path, partitions: int, count: int, kills: int, depth: int, se
 @pytest.mark.timeout(900)  # two minutes on two idle cores
 def test_killed_fifty_times(tmp_path: Path) -> None:
     """Killed at any moment and every point, a folder ends as one that never was, and as a plain walk says; no child stays."""
-    assert rounds(tmp_path, 1, 5_000, 50, 40, 1) >= 50
+    assert rounds(tmp_path, 1, 5_000, 50, 16, 1) >= 50
 
 
 @pytest.mark.slow
