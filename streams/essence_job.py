@@ -11,7 +11,7 @@ from __future__ import annotations
 import io
 import struct
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import BinaryIO, NamedTuple, cast
 
 import msgspec
@@ -28,6 +28,9 @@ HEAD = struct.Struct(">BHI")
 TOPICS = ("made", "crawl", "files", "rejected")
 """Topics by the number in a frame."""
 
+
+MAX_DIGITS = 6
+"""Digits of a number of an object in a chunk, and more."""
 
 END = b"\xff"
 """In place of a frame: the records of one object are whole."""
@@ -85,17 +88,31 @@ def work(request: bytes, body: BinaryIO | None, emit: Callable[[bytes], None], p
     """One task of the pool: every record of each object as a frame, and an END behind them."""
     chunk = _chunk(request)
     settings, route = _settings(chunk.settings), _router().route
-    for job in chunk.jobs:
+    for number, job in enumerate(chunk.jobs):
         obj = cast("FetchedObject", decode(job.record))
-        progress("")
+        at = partial(_say, progress, number)
+        at("")
         if job.body is not None:
             body = io.BytesIO(job.body)
-        for record in essence.essence(obj, body, settings, job.skip, progress):
+        for record in essence.essence(obj, body, settings, job.skip, at):
             topic, key, _ = route(record)
             head = HEAD.pack(TOPICS.index(topic), partition_of(key, chunk.partitions), len(key))
             emit(head + key + encode(record))
         emit(END)
         body = None
+
+
+def _say(progress: Callable[[str], None], number: int, path: str) -> None:
+    progress(f"{number}\n{path}")
+
+
+def blamed(culprit: str) -> tuple[int, str]:
+    """The number of the object in its chunk, and the path of its member, that a child was at when it died.
+
+    (0, "") where it was at none yet, or said nonsense, as a child that was taken over may.
+    """
+    number, _, path = culprit.partition("\n")
+    return (int(number), path) if number.isdecimal() and len(number) < MAX_DIGITS else (0, "")
 
 
 def unpack(frame: bytes) -> Frame:

@@ -28,7 +28,7 @@ from streams.cli.common import Failure, note, printable, put
 from streams.cli.rootnames import root_of
 from streams.cli.wiring import essence_settings
 from streams.embedded.clock import now_ms
-from streams.essence_job import END, Chunk, Job, pack, unpack
+from streams.essence_job import END, Chunk, Job, blamed, pack, unpack
 from streams.fetch import fetch_local
 from streams.sandbox.pool import Pool
 from streams.sandbox.values import Done, Failed, Limits, Lost
@@ -133,7 +133,7 @@ class Alone:
                 return [decode(unpack(frame).value) for frame in frames if frame != END]
             if isinstance(outcome, Failed):
                 note(f"{url}: {outcome.traceback}")
-            culprit = "" if isinstance(outcome, Lost) or len(skip) >= TRIES else outcome.culprit
+            culprit = "" if isinstance(outcome, Lost) or len(skip) >= TRIES else blamed(outcome.culprit)[1]
             reason = outcome.reason[:MAX_REASON]
             skip[culprit if culprit not in skip else ""] = reason
         self._missed(f"{url}: {reason}")

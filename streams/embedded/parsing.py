@@ -13,6 +13,7 @@ Laws:
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections.abc import Callable
 
 import msgspec
@@ -21,10 +22,10 @@ from processors.essence import EssenceSettings
 from schemas.ports import Logged
 from schemas.records import MAX_REASON, FetchedObject
 from streams.embedded.edges import EdgeBase, Finished, Staging
-from streams.essence_job import END, Chunk, Frame, Job, pack, unpack
+from streams.essence_job import END, Chunk, Frame, Job, blamed, pack, unpack
 from streams.faults import fault
 from streams.sandbox.pool import Pool
-from streams.sandbox.values import Done, Failed, Limits, Lost, Outcome, SandboxError
+from streams.sandbox.values import Crashed, Done, Failed, Limits, Lost, Outcome, SandboxError
 from streams.store import FolderBlobs, Store
 
 CHUNK_COUNT = 32
@@ -36,6 +37,8 @@ STAGED_BYTES = 4 << 20
 """Frames of one object that are kept in memory."""
 TRIES = 64
 """Members of one object that are skipped one by one; then the whole object is."""
+SPARED = 2
+"""Times that an object is not blamed for a SIGKILL: it comes from outside, from a person, or from a kernel short of memory."""
 LOSSES = 10
 """Times that an object is lost through no fault of its own, before there is no hope for any."""
 
@@ -58,7 +61,7 @@ class Work:
         self.staged = False
         self.skip: dict[str, str] = {}
         self.ended = False
-        self.lost = 0
+        self.lost = self.killed = 0
 
     @property
     def alone(self) -> bool:
@@ -235,25 +238,29 @@ class EssenceEdge(EdgeBase):
             return []
         if isinstance(outcome, Done):
             outcome = Failed("a child ended without ending its objects", "")
-        failed = left[0]
-        if failed.staged:
-            self.staging.append(Staging(failed.owner, []))
-        failed.frames, failed.size, failed.staged = [], 0, False
+        for work in left:
+            if work.staged:
+                self.staging.append(Staging(work.owner, []))
+            work.frames, work.size, work.staged = [], 0, False
+        number, culprit = (0, "") if isinstance(outcome, Lost) else blamed(outcome.culprit)
+        failed = chunk[number] if number < len(chunk) and not chunk[number].ended else left[0]
         if isinstance(outcome, Failed):
             self._log(f"essence of {failed.logged.key.decode(errors='replace')}: {outcome.traceback}")
         # The one that failed goes alone, the others wait their turn.
-        self._waiting[:0] = left[1:]
+        self._waiting[:0] = [work for work in left if work is not failed]
         if isinstance(outcome, Lost):
             failed.lost += 1
             if failed.lost > LOSSES:
                 raise SandboxError(f"nothing can be parsed: {outcome.detail}")
+        elif isinstance(outcome, Crashed) and outcome.signal == signal.SIGKILL and failed.killed < SPARED:
+            failed.killed += 1
         else:
             if "" in failed.skip:
                 self.refuse(failed.logged, RuntimeError(outcome.reason), outcome.reason)
                 return []
-            culprit = outcome.culprit if len(failed.skip) < TRIES else ""
             # A member that is skipped and fails all the same: the whole object is skipped.
-            failed.skip[culprit if culprit not in failed.skip else ""] = outcome.reason[:MAX_REASON]
+            known = culprit in failed.skip or len(failed.skip) >= TRIES
+            failed.skip["" if known else culprit] = outcome.reason[:MAX_REASON]
         return [failed]
 
     async def close(self) -> None:

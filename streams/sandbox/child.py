@@ -3,8 +3,7 @@
 Laws:
 - Nothing the target raises ends the child: MemoryError, and any failure with the address space above 80 per cent, is want of
   memory; too much output is a flood; all else is our own bug, told with its traceback.
-- Frames are sent in bunches; all that were given before a progress() are sent before it, so that a culprit never gets the blame
-  with frames of what came before it missing. A crash loses those given since, if they were not sent yet.
+- Frames are sent in bunches: each send wakes the parent, and costs both more than a frame. A crash loses those of the last moment.
 - The child itself says when it wants to be replaced (tasks, CPU time, memory), in the same message that ends a task, so that no
   task is ever sent to a child that is about to leave.
 """
@@ -108,8 +107,8 @@ class Answer:
             self._flush()
 
     def progress(self, text: str) -> None:
-        """Say what is worked on from now on; what was given before is with the parent by then."""
-        if self._size:
+        """Say what is worked on from now on. Frames that have waited long enough go first."""
+        if self._size and time.perf_counter() - self._sent > FLUSH_AFTER:
             self._flush()
         self._page.say(text)
 

@@ -166,7 +166,8 @@ def test_children_that_are_killed(tmp_path: Path, tree: Path, *, server: bool) -
                 os.kill(victims[0], signal.SIGKILL)
                 killed += 1
         time.sleep(0.02)
-    assert run.wait().code == 0
+    ended = run.wait()
+    assert ended.code == 0, ended
     assert killed
     held = Held(tmp_path / "data")
     assert set(held.summaries) == set(oracle.things())

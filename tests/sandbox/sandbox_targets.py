@@ -16,6 +16,8 @@ import time
 from collections.abc import Callable
 from typing import BinaryIO
 
+from streams.sandbox.child import FLUSH_AFTER
+
 Emit = Callable[[bytes], None]
 Progress = Callable[[str], None]
 LOADED: list[str] = []
@@ -80,6 +82,7 @@ def do_abort(argument: bytes, body: BinaryIO | None, emit: Emit, progress: Progr
     """Die on the second of two members."""
     progress("first")
     emit(b"frame of the first")
+    time.sleep(2 * FLUSH_AFTER)
     progress(argument.decode())
     os.abort()
 
@@ -105,6 +108,7 @@ def do_raise(argument: bytes, body: BinaryIO | None, emit: Emit, progress: Progr
 def do_loop(argument: bytes, body: BinaryIO | None, emit: Emit, progress: Progress) -> None:
     """Compute for ever, silently."""
     emit(b"begun")
+    time.sleep(2 * FLUSH_AFTER)
     progress("a loop")
     while True:
         pass
