@@ -14,6 +14,8 @@ from processors.urls import canonical
 from schemas.records import MAX_LINKS, CrawlEvent, Entry, FetchedObject, Link, Listing, Span
 
 LOW, HIGH = b"", b"\xff" * 16
+PLAIN = frozenset(("file", "folder", "symlink"))
+"""Kinds of entries that are selected from; sockets, pipes and devices are not."""
 MAX_BYTES = 400_000
 """Characters of the links of one event: a message of more than 1 MB is refused by Kafka as it comes."""
 
@@ -46,9 +48,8 @@ def children(obj: FetchedObject, listing: Listing, settings: Selection) -> Itera
     folder = identity.file_path(obj.url)
     if not folder.endswith(b"/") or any(e.name in (b"", b".", b"..") or b"/" in e.name or b"\0" in e.name for e in listing.entries):
         raise ValueError("not the listing of a folder")
-    plain = [e for e in listing.entries if e.kind in ("file", "folder", "symlink")]
-    rules = dict(select(((e.name, e.kind == "folder") for e in plain), settings))
-    rules |= {e.name: "special-file" for e in listing.entries if e not in plain}
+    plain = ((e.name, e.kind == "folder") for e in listing.entries if e.kind in PLAIN)
+    rules = dict(select(plain, settings)) | {e.name: "special-file" for e in listing.entries if e.kind not in PLAIN}
     yield from slices(obj, [_child(folder, e) for e in listing.entries if e.name not in rules])
     for rule in sorted(set(rules.values())):
         dropped = sorted((_child(folder, e) for e in listing.entries if rules.get(e.name) == rule), key=_digest)

@@ -21,8 +21,8 @@ from streams.topology import REJECTED
 
 R = TypeVar("R", bound=Record)
 
-SPAN = 1_024
-"""Records beyond the lowest unfinished one that an edge reads ahead."""
+SPAN = 8_192
+"""Records beyond the lowest unfinished one that an edge reads ahead: one that takes a minute holds up nobody for that long."""
 
 
 class Finished(NamedTuple):
