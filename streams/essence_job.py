@@ -18,7 +18,7 @@ import msgspec
 
 from processors import essence, recognize, summarize
 from schemas.codec import decode, encode
-from schemas.records import FetchedObject
+from schemas.records import FetchedObject, Record
 from streams.routing import Router
 from streams.store.murmur2 import partition as partition_of
 from streams.topology import REJECTED, topology
@@ -60,6 +60,8 @@ class Frame(NamedTuple):
     partition: int
     key: bytes
     value: bytes
+    record: Record | None = None
+    """What `value` is, where it was made in this process."""
 
 
 _chunk = msgspec.msgpack.Decoder(Chunk).decode

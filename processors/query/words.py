@@ -111,11 +111,17 @@ def spaced(text: str) -> str:
     """The words of a text in one string, one space between."""
     known = text if text.isascii() else "".join(_pieces(text))
     made = b" ".join(known.encode().translate(_ASCII).split()).decode()
-    # A word that is too long covers one of these pieces wholly: cheaper than to look at each word.
-    half = MAX_WORD // 2
-    if len(made) > MAX_WORD and any(made.find(" ", at, at + half) < 0 for at in range(0, len(made) - half + 1, half)):
-        return " ".join(word[:MAX_WORD] for word in made.split(" "))
-    return made
+    return " ".join(word[:MAX_WORD] for word in made.split(" ")) if _long(made) else made
+
+
+def _long(made: str) -> bool:
+    """Whether spaced text has a word of more than MAX_WORD characters: found by leaps from space to space, as long as may be."""
+    at = 0
+    while len(made) - at > MAX_WORD:
+        at = made.rfind(" ", at, at + MAX_WORD + 1) + 1
+        if not at:
+            return True
+    return False
 
 
 def _pieces(text: str) -> Iterator[str]:

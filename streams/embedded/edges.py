@@ -133,5 +133,5 @@ def framed(records: Iterable[Record], router: Router, partitions: int) -> list[F
     frames = []
     for record in records:
         topic, key, _ = router.route(record)
-        frames.append(Frame(topic, partition_of(key, partitions), key, encode(record)))
+        frames.append(Frame(topic, partition_of(key, partitions), key, encode(record), record))
     return frames

@@ -24,6 +24,7 @@ from streams.embedded.clock import now_ms
 from streams.embedded.edges import EdgeBase, Finished, Staging
 from streams.embedded.tail import Tail
 from streams.embedded.tally import Tally
+from streams.essence_job import Frame
 from streams.faults import fault
 from streams.routing import Router, poisoned
 from streams.store import FolderBlobs, Offsets, Store, Transaction
@@ -133,7 +134,7 @@ class Turns:
                 tx.stage(staging.owner, frame.topic, frame.partition, frame.key, frame.value, now_ms())
         for done in inbox.finished:
             for frame in done.frames:
-                self._append_raw(tx, done.stage, frame.topic, frame.partition, frame.key, frame.value)
+                self._append_frame(tx, done.stage, frame)
             if done.staged:
                 tx.publish(done.staged)
         for stage, topic, partition, offsets in inbox.offsets:
@@ -201,10 +202,11 @@ class Turns:
             self.tail.add(topic, partition, offset, key, value, record)
         self.tally.saw(task.stage.name, record, len(value))
 
-    def _append_raw(self, tx: Transaction, stage: str, topic: str, partition: int, key: bytes, value: bytes) -> None:
+    def _append_frame(self, tx: Transaction, stage: str, frame: Frame) -> None:
+        topic, partition, key, value, record = frame
         offset = tx.append(topic, partition, key, value, now_ms())
-        record = decode(value) if topic in DECODED else None
-        if record is not None:
+        if topic in DECODED:
+            record = record or decode(value)
             self.tally.saw(stage, record, len(value))
         if topic in self._kept:
             self.tail.add(topic, partition, offset, key, value, record)

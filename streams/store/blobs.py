@@ -50,7 +50,11 @@ class FolderBlobs:
         self._folder = folder
         self._unfinished = folder / "new"
         self._lock = threading.Lock()
+        self._syncing = threading.Lock()
+        self._flushers = ThreadPoolExecutor(FLUSHERS, "flush")
         self._waiting: dict[str, Path] = {}
+        self._flushing: dict[str, Path] = {}
+        """By digest, what the next sync, and the one that is going on, makes durable: both can be read."""
         self._touched: set[Path] = set()
         if owner and self._unfinished.is_dir():
             for leftover in self._unfinished.iterdir():
@@ -104,33 +108,44 @@ class FolderBlobs:
         return sha256.hexdigest(), md5.hexdigest(), length
 
     def sync(self) -> None:
-        """Make durable all that was written since the last sync. Raises OSError; then what was waiting is gone."""
-        with self._lock:
+        """Make durable all that was written since the last sync. Raises OSError; then what was waiting is gone.
+
+        One at a time; meanwhile, others write and read.
+        """
+        with self._syncing:
+            with self._lock:
+                self._flushing, self._waiting = self._waiting, {}
+                touched, self._touched = self._touched, set()
             try:
-                self._sync()
+                if self._flushing or touched:
+                    self._sync(touched)
             except BaseException as error:
-                for path in self._waiting.values():
+                for path in self._flushing.values():
                     path.unlink(missing_ok=True)
                 raise translated(error, str(self._folder)) from error
             finally:
-                self._waiting.clear()
-                self._touched.clear()
+                self._flushing = {}
 
-    def _sync(self) -> None:
-        if not self._waiting and not self._touched:
-            return
-        _flush(list(self._waiting.values()))
+    def _sync(self, touched: set[Path]) -> None:
+        self._flush(list(self._flushing.values()))
         fault("blob.flushed")
-        for digest, path in self._waiting.items():
+        for digest, path in self._flushing.items():
             final = self._path(digest)
             if not final.parent.is_dir():
                 final.parent.mkdir()
-                self._touched.add(self._folder)
+                touched.add(self._folder)
             path.rename(final)
-            self._touched.add(final.parent)
+            touched.add(final.parent)
             fault("blob.renamed")
-        _flush(sorted(self._touched))
+        self._flush(sorted(touched))
         fault("blob.synced")
+
+    def _flush(self, paths: list[Path]) -> None:
+        if len(paths) < 3:
+            for path in paths:
+                _fsync(path)
+        else:
+            list(self._flushers.map(_fsync, paths))
 
     def open(self, digest: str) -> BinaryIO:
         """The body as an open binary file. Raises FileNotFoundError."""
@@ -142,8 +157,7 @@ class FolderBlobs:
 
     def path(self, digest: str) -> Path:
         """Where a body is now; a sync moves it. Raises FileNotFoundError for what is no digest."""
-        with self._lock:
-            return self._waiting.get(digest) or self._path(digest)
+        return self._waiting.get(digest) or self._flushing.get(digest) or self._path(digest)
 
     def _path(self, digest: str) -> Path:
         if not DIGEST.fullmatch(digest):
@@ -170,15 +184,6 @@ class FolderBlobs:
                     count += 1
                     size += status.st_size
         return Trimmed(count, size)
-
-
-def _flush(paths: list[Path]) -> None:
-    if len(paths) < 3:
-        for path in paths:
-            _fsync(path)
-        return
-    with ThreadPoolExecutor(FLUSHERS) as pool:
-        list(pool.map(_fsync, paths))
 
 
 def _fsync(path: Path) -> None:
