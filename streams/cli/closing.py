@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from rich.console import Console
-from rich.table import Table as Shown
 
 from processors.frontier_rows import Table
 from schemas.query import Every
@@ -51,6 +49,9 @@ class Closing(msgspec.Struct, frozen=True):
 
     def print(self) -> None:
         """The table for people, on standard error."""
+        from rich.console import Console
+        from rich.table import Table as Shown
+
         console = Console(stderr=True, highlight=False)
         shown = Shown(show_header=False, box=None, pad_edge=False)
         shown.add_column(justify="left")

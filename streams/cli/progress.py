@@ -10,17 +10,11 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from rich.console import Console
-from rich.live import Live
-from rich.text import Text
-
 from processors.frontier_rows import Table
 from schemas.records import Root
 from streams.cli.common import printable
 from streams.embedded import Embedded
 
-LIVE = 0.25
-"""Seconds between two states of the live display."""
 PLAIN = 5.0
 """Seconds between two lines."""
 QUEUE = 1_000
@@ -100,30 +94,15 @@ class Silent(Progress):
         """Something that is not progress."""
 
 
-class Lively(Progress):
-    """A display that is drawn again and again."""
-
-    def __init__(self, runner: Embedded, roots: Sequence[Root], live: Live) -> None:
-        super().__init__(runner, roots, LIVE)
-        self._live = live
-
-    def say(self, text: str) -> None:
-        """Something that is not progress."""
-        self._live.console.print(Text(f"harvest: {text}"))
-
-    def show(self, state: str) -> None:
-        """Show a state."""
-        self._live.update(Text("\n".join([state, *self.of_roots()])), refresh=True)
-
-
 @contextmanager
 def progress(runner: Embedded, roots: Sequence[Root], *, quiet: bool) -> Iterator[Progress]:
     """The progress of a run, in the way that standard error allows."""
     if quiet:
         yield Silent(runner, roots, PLAIN)
     elif sys.stderr.isatty():
-        # NO_COLOR is rich's own affair.
-        with Live(console=Console(stderr=True, highlight=False), auto_refresh=False, transient=True) as live:
-            yield Lively(runner, roots, live)
+        from streams.cli.lively import lively
+
+        with lively(runner, roots) as shown:
+            yield shown
     else:
         yield Progress(runner, roots, PLAIN)

@@ -33,7 +33,7 @@ class Size(NamedTuple):
     """Of the log and the index."""
 
 
-FULL = Size(quick=False, rounds=2, light=6_000, heavy=1_500, records=40_000, documents=6_000)
+FULL = Size(quick=False, rounds=2, light=16_000, heavy=4_000, records=40_000, documents=6_000)
 QUICK = Size(quick=True, rounds=1, light=300, heavy=60, records=4_000, documents=300)
 
 
