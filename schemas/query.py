@@ -9,10 +9,14 @@ from __future__ import annotations
 import msgspec
 
 TEXT_FIELDS = ("title", "description", "abstract", "keywords", "author", "partial-text")
-"""Attributes with an index field of their own; a word without an attribute is looked for in all text."""
+"""Attributes with an index field of their own; a word without an attribute is looked for in all text but BY_NAME."""
 
 EXACT_FIELDS = ("type", "url", "md5", "gatherer", "oid", "object-url", "content-type")
 """Properties of a summary that are compared whole: `type:HTML` (case folded, as all are), `url:http://…`."""
+
+BY_NAME = frozenset(("url-references", "owner", "group", "mode", "last-modification-time"))
+"""Attributes that are searched only where a query names them: who looks for `root` does not mean every file that root owns, nor
+who looks for a word every page with a link to a page of that name."""
 
 
 class Node(msgspec.Struct, frozen=True, tag=True):

@@ -15,7 +15,7 @@ from tantivy import Query as Engine
 from processors.query.words import attribute as known
 from processors.query.words import exact, words
 from schemas.query import EXACT_FIELDS, TEXT_FIELDS, And, Every, Exists, Not, Or, Phrase, Query, Word
-from sinks.tantivy_schema import HIDDEN, term
+from sinks.tantivy_schema import HIDDEN, mark, term
 
 WEIGHTS = {
     "title": 6.0,
@@ -77,7 +77,7 @@ class Compiler:
             return Engine.disjunction_max_query(fields, OTHER_FIELDS_SHARE)
         if name in TEXT_FIELDS:
             return self._run(name, found)
-        return self._run("attributes", [term(name) + word for word in found])
+        return self._run("attributes", [mark(name) + word for word in found])
 
     def _run(self, field: str, found: list[str]) -> Engine:
         if len(found) == 1:

@@ -8,8 +8,8 @@ whitespace tokenizer splits again; so engine and predicate cannot disagree.
 | key | the OID: as bytes where it is hex, else as text |
 | order | the first 8 bytes of the OID's text, so that a scroll can go in order of OID |
 | title, description, abstract, keywords, author, partial-text | the attributes of these names |
-| rest | the text of all other attributes, one value after the other |
-| attributes | the same once more, each word as `name=word`, which makes any attribute a field of its own |
+| rest | the text of all other attributes but those that are found BY_NAME alone, one value after the other |
+| attributes | the text of all other attributes, each word behind the `mark` of its name: so any one is a field of its own |
 | has | the names of the attributes that are there at all |
 | exact | `name=value` for each of EXACT_FIELDS |
 | url | the URL as a column, for order among equal scores |
@@ -21,6 +21,8 @@ whitespace tokenizer splits again; so engine and predicate cannot disagree.
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 from collections.abc import Mapping
 from functools import lru_cache
@@ -30,10 +32,10 @@ import msgspec
 from tantivy import Document, Schema, SchemaBuilder
 
 from processors.query.words import ANALYSIS, MAX_EXACT, properties, spaced, texts
-from schemas.query import EXACT_FIELDS, TEXT_FIELDS
+from schemas.query import BY_NAME, EXACT_FIELDS, TEXT_FIELDS
 from schemas.records import Removed, Summary
 
-FORMAT = f"1.{ANALYSIS}"
+FORMAT = f"2.{ANALYSIS}"
 """Version of the fields and of the analysis; an index of another one is rebuilt by replay."""
 
 SHOWN_TEXT = 2_000
@@ -109,8 +111,14 @@ def order(oid: str) -> int:
 
 
 @lru_cache(4_096)
+def mark(name: str) -> str:
+    """What stands before each word of an attribute: a digest of its name, since long names would be most of the index."""
+    return base64.urlsafe_b64encode(hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=4).digest())[:6].decode()
+
+
+@lru_cache(4_096)
 def term(name: str) -> str:
-    """The name of an attribute, as it stands before each of its words, and by itself."""
+    """The name of an attribute as it stands by itself."""
     return f"{_UNSAFE.sub(lambda found: quote(found.group()), name)}="
 
 
@@ -126,9 +134,10 @@ def summary_document(summary: Summary) -> Document:
         if name in TEXT_FIELDS:
             add(name, words)
         else:
-            mark = term(name)
-            add("rest", words)
-            add("attributes", mark + words.replace(" ", f" {mark}"))
+            before = mark(name)
+            if name not in BY_NAME:
+                add("rest", words)
+            add("attributes", before + words.replace(" ", f" {before}"))
     known = properties(summary)
     for field, value in known.items():
         add("exact", f"{field}={value}")

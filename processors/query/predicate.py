@@ -13,7 +13,7 @@ from functools import cached_property
 
 from processors.query.words import attribute as known
 from processors.query.words import exact, names, property_of, spaced, texts
-from schemas.query import EXACT_FIELDS, And, Every, Exists, Not, Or, Phrase, Query, Word
+from schemas.query import BY_NAME, EXACT_FIELDS, And, Every, Exists, Not, Or, Phrase, Query, Word
 from schemas.records import Summary
 
 
@@ -77,4 +77,4 @@ def _text_test(text: str, name: str) -> _Test:
         return lambda _: False
     if name:
         return lambda view: any(needle in spread for owner, spread in view.values if owner == name)
-    return lambda view: any(needle in spread for _, spread in view.values)
+    return lambda view: any(needle in spread for owner, spread in view.values if owner not in BY_NAME)

@@ -23,7 +23,7 @@ from processors.identity import oid
 from processors.query import parse
 from processors.query.words import texts
 from schemas.codec import encode
-from schemas.query import EXACT_FIELDS, TEXT_FIELDS
+from schemas.query import BY_NAME, EXACT_FIELDS, TEXT_FIELDS
 from schemas.records import Summary
 from sinks.tantivy_index import HEAP, TantivyIndex
 from sinks.tantivy_schema import shown
@@ -89,7 +89,8 @@ def bare_document(summary: Summary) -> tantivy.Document:
             if name in TEXT_FIELDS:
                 document.add_text(name, str(value))
             else:
-                document.add_text("rest", str(value))
+                if name not in BY_NAME:
+                    document.add_text("rest", str(value))
                 document.add_text("attributes", f"{name}={value!s}")
     for field in EXACT_FIELDS:
         document.add_text("exact", f"{field}={getattr(summary, field.replace('-', '_'))}")

@@ -110,6 +110,8 @@ def best(rounds: Sequence[tuple[Timed, Timed]]) -> Best:
 
 def objects(name: str, root: Path, work: Path, rounds: int) -> Iterator[Figure]:
     """The figures of one tree. Raises BenchError where the two did not work on the same objects."""
+    # The tree was just made: its pages go to the disk now, and not with the first flush of a log.
+    os.sync()
     measured = [both(root, work) for _ in range(rounds)]
     least = best(measured)
     counts, table = msgspec.convert(measured[0][0].said, Counts), measured[0][1].said

@@ -51,6 +51,8 @@ NAMES = (
     "URL",
     "md5",
     "oid",
+    "owner",
+    "Url-References",
 )
 """Few words and names, so that they meet; each differs from another in one way only."""
 

@@ -41,6 +41,13 @@ class TestApplying:
         assert urls(index, "whale") == ["http://a/"]
         assert index.offsets() == {0: 7, 3: 2}
 
+    def test_found_by_name(self, index: BrokerIndex, summary: Make) -> None:
+        """Facts about a file and the addresses of its links answer where they are named, and to nobody else."""
+        about = summary("http://a/", title="whale", owner="root", mode="644", url_references="http://b/whaling")
+        index.apply([about], {0: 1})
+        assert [index.count(parse(query)) for query in ("root", "644", "whaling")] == [0, 0, 0]
+        assert urls(index, "owner:root mode:644 url-references:whaling whale") == ["http://a/"]
+
     def test_offsets_alone(self, index: BrokerIndex) -> None:
         """A batch without changes moves the offsets, of its partitions only."""
         index.apply([], {0: 7, 1: 1})
