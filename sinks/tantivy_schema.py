@@ -46,8 +46,8 @@ MAX_TITLE = 500
 """Characters of a title that are kept to be shown."""
 
 COPY, HIDDEN = "copy", "hidden"
-STATE_KEY = b"state"
-"""Key of the state: shorter than any that stands for an OID."""
+STATE_KEY, NO_KEY = b"state", b"none"
+"""Keys of the state, and of nothing: shorter than any that stands for an OID."""
 
 _HEX = re.compile("[0-9a-f]{64}")
 _UNSAFE = re.compile(r"[\s%=]")

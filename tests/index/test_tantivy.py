@@ -46,6 +46,15 @@ tantivy_index.state_document = lambda state: os.kill(os.getpid(), signal.SIGKILL
 index.apply(batch(1), {0: 2})
 """
 
+MERGED = 8
+"""Segments that the engine makes one of."""
+
+UNMERGED = f"""
+for number in range({MERGED}):
+    index.apply(batch(number), {{0: number + 1}})
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
 ENDLESS = """
 number = index.offsets().get(0, 0)
 while True:
@@ -228,31 +237,18 @@ def test_size(tmp_path: Path, summary: Make) -> None:
     assert sum(path.stat().st_size for path in tmp_path.iterdir()) < 100 * len(text)
 
 
-class Forgetful:
-    """A writer whose first deletion has no effect, as was seen of the engine after a kill."""
-
-    def __init__(self, writer: Any) -> None:
-        self._writer = writer
-        self._forgotten = False
-
-    def delete_documents_by_query(self, query: Any) -> None:
-        """Forget the first one."""
-        if self._forgotten:
-            self._writer.delete_documents_by_query(query)
-        self._forgotten = True
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._writer, name)
-
-
-def test_a_deletion_without_effect(tmp_path: Path, summary: Callable[..., Summary]) -> None:
-    """A deletion that the engine forgets is found out and made again: one OID never has two documents."""
-    index = TantivyIndex(tmp_path / "index")
-    index.apply([summary(f"http://{name}/", title="one") for name in "abc"], {0: 3})
-    index._writer = Forgetful(index._writer)  # type: ignore[assignment]
-    index.apply([summary("http://b/", title="two", published=2), summary("http://c/", title="two", published=2)], {0: 5})
-    assert index.count(Every()) == 3
-    assert [hit.url for hit in index.search(parse("two")).hits] == ["http://b/", "http://c/"]
-    assert [hit.url for hit in index.search(parse("one")).hits] == ["http://a/"]
-    assert index.offsets() == {0: 5}
-    index.close()
+def test_first_change_of_a_new_writer(tmp_path: Path) -> None:
+    """What a writer replaces first is replaced, also while segments that its killed predecessor left are merged."""
+    with child(tmp_path, UNMERGED) as process:
+        assert process.wait() == -9
+    assert len(segments(tmp_path)[1]) == MERGED
+    about: dict[str, Any] = {"gatherer": "g", "version": 2, "time": 1, "type": "Text", "published": 2}
+    # In the segment that the last commit has deleted from: there was the state before it.
+    oid = f"{MERGED - 2}-5"
+    with closing(opened(tmp_path)) as index:
+        index.apply([Summary(oid=oid, url=oid, object_url=oid, attributes={"title": ("squid",)}, **about)], {0: 99})
+    # Closing waits for the merge that the commit began.
+    with closing(opened(tmp_path)) as index:
+        assert index.count(parse("squid")) == 1
+        assert index.count(Every()) == MERGED * BATCH
+        assert index.offsets() == {0: 99}
