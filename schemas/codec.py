@@ -178,8 +178,10 @@ class _Memory:
     """
 
     SIZE = 2_048
+    BYTES = 16 << 20
 
     def __init__(self) -> None:
+        self._bytes = 0
         self._by_id: dict[int, _Known] = {}
         self._by_data: dict[bytes, _Known] = {}
         self.of_data = self._by_data.get
@@ -191,9 +193,11 @@ class _Memory:
 
     def keep(self, record: records.Summary, data: bytes, tail: int) -> None:
         """Remember a summary, and forget all others where there are too many."""
-        if len(self._by_id) >= self.SIZE:
+        if len(self._by_id) >= self.SIZE or self._bytes >= self.BYTES:
             self._by_id.clear()
             self._by_data.clear()
+            self._bytes = 0
+        self._bytes += len(data)
         self._by_id[id(record)] = self._by_data[data] = _Known(record, data, tail)
 
 
