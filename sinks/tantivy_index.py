@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -67,10 +67,11 @@ class TantivyIndex:
         self._writer: IndexWriter | None = None
         self._heap = heap
         self._writable = writable
-        self._added: dict[str, Summary | Removed] = {}
-        """The latest change of each OID in the batch that is being written."""
-        self._present: dict[str, int] = {}
-        """The `published` that the last commit has of those, where it has them."""
+        self._known: dict[str, int] = {}
+        """The `published` of each OID of the batch that is written, as of the last commit or of the batch itself."""
+        self._clock = 0
+        """The latest time of a removal in it, ms."""
+        self._dirty = False
         self._state = self._read_state()
         if writable:
             self._writer = self._new_writer()
@@ -84,20 +85,23 @@ class TantivyIndex:
         """Take in a part of a batch: nothing of it is seen, nor outlives this process, before `commit`. Raises OSError."""
         newest: dict[str, Summary | Removed] = {}
         for change in changes:
-            known = newest.get(change.oid) or self._added.get(change.oid)
-            if known is None or change.published >= known.published:
+            known = newest.get(change.oid)
+            if change.published >= (known.published if known else self._known.get(change.oid, change.published)):
                 newest[change.oid] = change
-        self._present |= self._published([oid for oid in newest if oid not in self._added])
         with self._writing() as writer:
+            self._known |= self._published([oid for oid in newest if oid not in self._known])
             for oid, change in newest.items():
-                if change.published >= self._present.get(oid, change.published):
-                    self._put(writer, oid, change, anew=oid in self._present or oid in self._added)
-        self._added |= newest
+                known_as = self._known.get(oid)
+                if known_as is None or change.published >= known_as:
+                    self._put(writer, oid, change, anew=known_as is not None)
+                    self._known[oid] = change.published
+        self._clock = max([self._clock, *(change.time for change in newest.values() if isinstance(change, Removed))])
+        self._dirty |= bool(newest)
 
     def commit(self, offsets: Mapping[int, int]) -> None:
         """End the batch that was added, with the offsets behind it. Raises OSError: then nothing of the batch is applied."""
-        state = self._after(self._added.values(), offsets)
-        if not self._added and state == self._state:
+        state = self._after(offsets)
+        if not self._dirty and state == self._state:
             return
         with self._writing() as writer:
             self._forget(writer, state)
@@ -106,7 +110,10 @@ class TantivyIndex:
             writer.commit()
         self._index.reload()
         self._state = state
-        self._added, self._present = {}, {}
+        self._begin_batch()
+
+    def _begin_batch(self) -> None:
+        self._known, self._clock, self._dirty = {}, 0, False
 
     def _put(self, writer: IndexWriter, oid: str, change: Summary | Removed, *, anew: bool) -> None:
         if anew:
@@ -163,12 +170,11 @@ class TantivyIndex:
 
     def _new_writer(self) -> IndexWriter:
         try:
-            writer = self._index.writer(self._heap, 1)
+            return self._begun(self._index.writer(self._heap, 1))
         except ValueError as error:
             if "LockBusy" in str(error):
                 raise IndexBusy(f"the index is being written by another process: {self.path}") from error
             raise OSError(f"the index cannot be written: {error}"[:300]) from error
-        return self._begun(writer)
 
     def _begun(self, writer: IndexWriter) -> IndexWriter:
         """A writer that has deleted nothing, once.
@@ -198,17 +204,17 @@ class TantivyIndex:
 
     def _take_back(self) -> None:
         """Drop what was not committed. A writer that cannot even do that (its threads died) goes too, and its lock with it."""
-        self._added, self._present = {}, {}
+        self._begin_batch()
         writer, self._writer = self._writer, None
         if writer is not None:
             with contextlib.suppress(ValueError):
                 writer.rollback()
                 self._writer = self._begun(writer)
 
-    def _after(self, changes: Iterable[Summary | Removed], offsets: Mapping[int, int]) -> State:
-        """The state once the changes are applied."""
+    def _after(self, offsets: Mapping[int, int]) -> State:
+        """The state once the batch is applied."""
         old = self._state
-        clock = max([old.clock, *(change.time for change in changes if isinstance(change, Removed))])
+        clock = max(old.clock, self._clock)
         swept = clock if clock - old.swept >= SWEEP else old.swept
         merged = {part: max(old.offsets.get(part, 0), offsets.get(part, 0)) for part in (*old.offsets, *offsets)}
         return State(FORMAT, merged, clock, swept)

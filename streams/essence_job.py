@@ -30,7 +30,7 @@ TOPICS = ("made", "crawl", "files", "rejected")
 
 
 MAX_DIGITS = 6
-"""Digits of a number of an object in a chunk, and more."""
+"""A number of an object in a chunk that has as many digits is nonsense."""
 
 END = b"\xff"
 """In place of a frame: the records of one object are whole."""
@@ -91,9 +91,9 @@ def work(request: bytes, body: BinaryIO | None, emit: Callable[[bytes], None], p
     chunk = _chunk(request)
     settings, route = _settings(chunk.settings), _router().route
     for number, job in enumerate(chunk.jobs):
-        obj = cast("FetchedObject", decode(job.record))
         at = partial(_say, progress, number)
         at("")
+        obj = cast("FetchedObject", decode(job.record))
         if job.body is not None:
             body = io.BytesIO(job.body)
         for record in essence.essence(obj, body, settings, job.skip, at):

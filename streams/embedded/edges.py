@@ -24,6 +24,9 @@ R = TypeVar("R", bound=Record)
 SPAN = 8_192
 """Records beyond the lowest unfinished one that an edge reads ahead: one that takes a minute holds up nobody for that long."""
 
+DECODED = ("crawl", "rejected")
+"""Topics whose records are looked at when an edge writes them; the others are decoded by who reads them."""
+
 
 class Finished(NamedTuple):
     """What became of one input record: its outputs, those that were staged before, and where it stands."""

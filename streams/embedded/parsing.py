@@ -4,8 +4,8 @@ Strategy: small objects travel to a child several at a time, so that it has work
 by itself, since a frame ends each. Large ones travel alone, as an open file.
 
 Laws:
-- One object crashes, times out or runs out of memory: what its neighbours gave stands, the member that it was at is skipped,
-  and it is tried again. The outcome is recorded by essence itself (law 8), as a rejection and an Unrecognized summary.
+- One object crashes, times out or runs out of memory: what its neighbours gave stands, or is given again; the member that it was
+  at is skipped, and it is tried again. The outcome is recorded by essence itself (law 8): a rejection and an Unrecognized summary.
 - An object that fails even when it is not opened, whose body is not there, or that is no record at all, becomes a dead letter.
 - Frames of one object become visible together, with its offset; what is too much for memory is staged meanwhile.
 """
@@ -19,9 +19,10 @@ from collections.abc import Callable
 import msgspec
 
 from processors.essence import EssenceSettings
+from schemas.codec import decode
 from schemas.ports import Logged
 from schemas.records import MAX_REASON, FetchedObject
-from streams.embedded.edges import EdgeBase, Finished, Staging
+from streams.embedded.edges import DECODED, EdgeBase, Finished, Staging
 from streams.essence_job import END, Chunk, Frame, Job, blamed, pack, unpack
 from streams.faults import fault
 from streams.sandbox.pool import Pool
@@ -110,8 +111,15 @@ class EssenceEdge(EdgeBase):
             return
         self.error = starting.exception()
         self._started = self.error is None
-        self.launch()
+        self._relaunch()
         self.wake()
+
+    def _relaunch(self) -> None:
+        """As `launch`, for callbacks, whose exceptions the loop would only print."""
+        try:
+            self.launch()
+        except Exception as error:  # noqa: BLE001 - handed to the runner, which raises it
+            self.error = error
 
     def waiting(self) -> int:
         """Objects that no child has yet."""
@@ -156,7 +164,7 @@ class EssenceEdge(EdgeBase):
         if not task.cancelled() and (error := task.exception()) is not None:
             self.error = error
         elif not self._closing:
-            self.launch()  # not only after the next turn: a child that waits is time lost
+            self._relaunch()  # not only after the next turn: a child that waits is time lost
         self.wake()
 
     async def _run(self, chunk: list[Work]) -> None:
@@ -208,7 +216,7 @@ class EssenceEdge(EdgeBase):
                 self._deliver(work)
                 return
             try:
-                frame = unpack(data)
+                frame = self._unpacked(data)
             except ValueError as error:
                 raise NonsenseError(str(error)) from error
             work.frames.append(frame)
@@ -217,6 +225,13 @@ class EssenceEdge(EdgeBase):
                 self._stage(work)
 
         return receive
+
+    def _unpacked(self, data: bytes) -> Frame:
+        """The frame that a child made. Raises ValueError for what no child of ours says."""
+        frame = unpack(data)
+        if frame.partition >= self.partitions:
+            raise ValueError(f"not a frame: partition {frame.partition}")
+        return frame._replace(record=decode(frame.value)) if frame.topic in DECODED else frame
 
     def _stage(self, work: Work) -> None:
         fault("essence.stage")

@@ -34,7 +34,7 @@ from streams.faults import fault
 from streams.fetch import FetchSettings
 from streams.routing import Router
 from streams.sandbox.values import Limits
-from streams.store import FolderBlobs, Store
+from streams.store import FolderBlobs, Store, StoreError
 from streams.store.murmur2 import partition as partition_of
 from streams.topology import REJECTED, Edge, Topology, TopologySettings, topology
 
@@ -79,7 +79,7 @@ class Embedded:
         self.sink = IndexSink(folder, "main")
         self._thread = ThreadPoolExecutor(1, "turn")
         self._wake = asyncio.Event()
-        self.fetch.wake = self.essence.wake = self.sink.wake = self._wake.set
+        self.fetch.wake = self.essence.wake = self._wake.set
 
     def _last_tick(self) -> int:
         """When the last tick was written, ms since the epoch; 0 if none was."""
@@ -95,6 +95,8 @@ class Embedded:
         gc.collect()
         gc.freeze()
         gc.set_threshold(50_000, 20, 20)
+        loop = asyncio.get_running_loop()
+        self.sink.wake = lambda: loop.call_soon_threadsafe(self._wake.set)
         self.sink.start()
         self.turns.begin()
         return self
@@ -105,12 +107,14 @@ class Embedded:
         await asyncio.to_thread(self._thread.shutdown)
         # What was finished meanwhile is kept, so that the next run need not repeat it. After a turn that failed it is not: the
         # edges hold what that turn has lost for finished, and their offsets would be committed without it.
-        if not self.turns.failed:
-            with suppress(OSError):
-                self.turns.take(Inbox.of(self.fetch, self.essence), decide=False)
-        self.sink.close()
-        self._reading.close()
-        self.store.close()
+        try:
+            if not self.turns.failed:
+                with suppress(OSError, StoreError):
+                    self.turns.take(Inbox.of(self.fetch, self.essence), decide=False)
+        finally:
+            await asyncio.to_thread(self.sink.close)
+            self._reading.close()
+            self.store.close()
 
     # ---- running -------------------------------------------------------------------------------------------------
 
@@ -142,6 +146,8 @@ class Embedded:
         inbox = Inbox.of(self.fetch, self.essence)
         if not (inbox.finished or inbox.staging or self.turns.wanted()):
             return False
+        # Until the turn stands: the inbox is nobody's if this task is cancelled before the turn begins.
+        self.turns.failed = True
         fault("turn.begin")
         moved = await asyncio.get_running_loop().run_in_executor(self._thread, self.turns.take, inbox)
         self.fetch.confirm()

@@ -107,10 +107,11 @@ class IndexSink:
         self._reached = dict(self._applied)
         since = time.monotonic()
         while True:
-            stopping, nudged = self._stop, self._nudged.is_set()
+            nudged = self._nudged.is_set()
             self._nudged.clear()
+            stopping = self._stop
             self._read(store, index)
-            behind = sum(self._reached.values()) - sum(self._applied.values())
+            behind = self._behind()
             late = time.monotonic() - since > LULL
             if behind and (behind >= BATCH or late or nudged or stopping):
                 self._commit(index)
@@ -121,10 +122,14 @@ class IndexSink:
             elif not self._nudged.is_set():
                 self._nudged.wait(POLL)
 
+    def _behind(self) -> int:
+        """How many records were read and are not committed."""
+        return sum(self._reached.values()) - sum(self._applied.values())
+
     def _read(self, store: Store, index: TantivyIndex) -> None:
-        """Take in all that there is."""
+        """Take in all that there is, up to a batch."""
         for p, end in enumerate(store.ends(self._topic)):
-            while (start := self._reached.get(p, 0)) < end:
+            while (start := self._reached.get(p, 0)) < end and self._behind() < BATCH:
                 records = store.read(self._topic, p, start, STEP, until=end)
                 # The last record of a key is the one that counts; the others need not even be decoded.
                 latest = {r.key: r.value for r in records if r.value is not None}

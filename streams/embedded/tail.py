@@ -63,8 +63,11 @@ class Tail:
                 return [recent[i] for i in range(skip, min(skip + limit, len(recent)))]
             if start < first:
                 older = self._from_log(store, topic, partition, start, min(limit, first - start))
+                if older or first > store.ends(topic)[partition]:
+                    # What stands between was published in this very transaction: it is read when that is committed.
+                    return older
                 # Nothing is left below what is kept here: it was compacted away.
-                return older or [recent[i] for i in range(min(limit, len(recent)))]
+                return [recent[i] for i in range(min(limit, len(recent)))]
         if start >= tx.ends(topic)[partition]:
             return []
         return self._from_log(store, topic, partition, start, limit)

@@ -21,7 +21,7 @@ from schemas.codec import DecodeError, decode, encode
 from schemas.ports import Origin
 from schemas.records import Record, Summary, Tick
 from streams.embedded.clock import now_ms
-from streams.embedded.edges import EdgeBase, Finished, Staging
+from streams.embedded.edges import DECODED, EdgeBase, Finished, Staging
 from streams.embedded.tail import Tail
 from streams.embedded.tally import Tally
 from streams.essence_job import Frame
@@ -35,9 +35,6 @@ BATCH = 256
 """Records that a stage reads of one input partition in one turn."""
 HOPS = 8
 """Rounds of all stages in one turn: from made to the Broker and back from dedup are three."""
-DECODED = ("crawl", "rejected")
-"""Topics whose records are looked at when an edge writes them; the others are decoded by who reads them."""
-
 Log = Callable[[str], None]
 
 
@@ -82,7 +79,7 @@ class Turns:
         stages = [s for s in topology.stages if isinstance(s, Stage)]
         self.tasks = [Task(s, p, Router(s, REJECTED)) for s in stages for p in range(self.partitions)]
         self.failed = False
-        """A turn was undone: nothing more can be taken in."""
+        """What the edges have given away may be lost: nothing more can be taken in, lest their offsets be committed without it."""
         self._kept = {t.name for s in stages for t in s.inputs}
 
     def begin(self) -> None:
@@ -107,6 +104,7 @@ class Turns:
 
     def take(self, inbox: Inbox, *, decide: bool = True) -> bool:
         """One turn; says whether anything moved. Raises DiskFull, StoreError: then nothing of it stands, and `failed` is set."""
+        self.failed = True
         before = self.tail.mark()
         try:
             self.blobs.sync()
@@ -118,8 +116,8 @@ class Turns:
                     self._ticks_due(tx)
         except BaseException:
             self.tail.rollback(before)
-            self.failed = True
             raise
+        self.failed = False
         self.tail.commit()
         fault("turn.end")
         return moved
@@ -135,6 +133,8 @@ class Turns:
         for done in inbox.finished:
             for frame in done.frames:
                 self._append_frame(tx, done.stage, frame)
+        # Behind all others: what is published is not in the tail, and can be read only when it is committed.
+        for done in inbox.finished:
             if done.staged:
                 tx.publish(done.staged)
         for stage, topic, partition, offsets in inbox.offsets:

@@ -2,8 +2,8 @@
 
 Laws:
 - Every task ends with exactly one outcome.
-- Only Done says that the frames are whole. After any other outcome they are a prefix, which holds all that was given before the
-  last progress().
+- Only Done says that the frames are whole. After any other outcome they are a prefix; what a child gave in the last moments before
+  it died may be missing.
 - `culprit` is the last string given to progress() in this task; it is hostile data (a member's path), empty if there was none.
 """
 

@@ -5,7 +5,7 @@ Laws:
   whatever kills the process in between.
 - One runner a data folder (`runner=True` takes its lock for as long as the store is open): it alone writes rows, offsets and
   staged records. Other processes may read, and append to topics, beside it.
-- A store belongs to the thread that made it; another thread opens one of its own.
+- A store is one thread's at a time; two that work at once open one each.
 """
 
 from __future__ import annotations

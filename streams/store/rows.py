@@ -35,8 +35,8 @@ _ANY = "SELECT 1 FROM "
 
 CHUNK_MIN = 32
 CHUNK_MAX = 1_024
-KEYS = 100_000
-"""Keys of a table that are known; of a larger one, none are."""
+KEYS = 50_000
+"""Keys of a table that are known, at 80 bytes each; of a larger one, none are."""
 ENTRY_COST = 150
 """Bytes that a cached row costs besides its key and value (two bytes objects and a slot in a dict)."""
 

@@ -61,7 +61,7 @@ class Release(NamedTuple):
 
 
 class Transaction:
-    """See the module. Made by `Store.transaction`; use it in one `with` statement, in the thread that made the store."""
+    """See the module. Made by `Store.transaction`; use it in one `with` statement, in one thread."""
 
     def __init__(self, state: State) -> None:
         self._state = state

@@ -1,0 +1,89 @@
+"""A turn of the embedded runner, without edges and children."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from schemas.codec import decode, encode
+from schemas.records import Complete, Summary
+from streams.embedded.edges import Finished, Staging
+from streams.embedded.turns import Inbox, Turns
+from streams.essence_job import Frame, blamed
+from streams.store import FolderBlobs, Offsets, Store
+from streams.topology import TopologySettings, topology
+
+
+@pytest.fixture
+def turns(tmp_path: Path) -> Iterator[Turns]:
+    """The deciding stages over a new store of one partition."""
+    declared = topology(TopologySettings())
+    with Store(tmp_path, {topic.name: 1 for topic in declared.topics}, runner=True) as store:
+        made = Turns(declared, store, FolderBlobs(tmp_path / "blobs", owner=True), pytest.fail)
+        made.begin()
+        yield made
+
+
+def frames(url: str) -> list[Frame]:
+    """What an object of one file gives."""
+    summary = Summary(oid=url, url=url, object_url=url, gatherer="g", version=1, time=1, type="Text", attempt="1")
+    whole = Complete(object_url=url, version=1, time=1, attempt="1", count=1)
+    return [Frame("made", 0, url.encode(), encode(record)) for record in (summary, whole)]
+
+
+def finished(offset: int, url: str, owner: str = "") -> Finished:
+    """An object that has ended; with an owner, all that it gave was staged."""
+    return Finished("essence", "objects", 0, offset, [] if owner else frames(url), owner)
+
+
+def published(turns: Turns) -> list[str]:
+    """The URLs of the summaries, in order."""
+    for _ in range(3):
+        turns.take(Inbox([], [], []))
+    return sorted(getattr(decode(logged.value or b""), "url", "") for logged in turns.store.read("summaries", 0, 0, 99))
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (1, 2, 0)])
+def test_staged_beside_others(turns: Turns, order: tuple[int, int, int]) -> None:
+    """An object whose records were staged is read like those that end in the same turn, before and behind it."""
+    turns.take(Inbox([], [Staging("o", frames("http://staged/"))], []))
+    ended = [finished(0, "http://staged/", "o"), finished(1, "http://b/"), finished(2, "http://c/")]
+    turns.take(Inbox([ended[number] for number in order], [], [("essence", "objects", 0, Offsets(3))]))
+    assert published(turns) == ["http://b/", "http://c/", "http://staged/"]
+    assert turns.store.offsets("catalog")["made", 0] == Offsets(6)
+
+
+def test_full_disk(turns: Turns, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A turn that cannot be committed says so as it is, leaves nothing, and lets no other be taken for whole."""
+
+    def full(name: str) -> None:
+        if name == "turn.register.main":
+            raise OSError(28, "No space left on device")
+
+    turns.take(Inbox([], [Staging("o", frames("http://staged/"))], []))
+    monkeypatch.setattr("streams.embedded.turns.fault", full)
+    ended = [finished(0, "http://a/"), finished(1, "http://staged/", "o"), finished(2, "http://c/")]
+    with pytest.raises(OSError, match="No space"):
+        turns.take(Inbox(ended, [], [("essence", "objects", 0, Offsets(3))]))
+    assert turns.failed
+    assert turns.store.ends("made") == [0]
+    assert turns.store.offsets("essence") == {}
+
+
+@pytest.mark.parametrize(
+    ("said", "found"),
+    [
+        ("", (0, "")),
+        ("0\n", (0, "")),
+        ("7\na/b", (7, "a/b")),
+        ("7\na\nb", (7, "a\nb")),
+        ("-1\na", (0, "")),
+        ("a/b", (0, "")),
+        ("9" * 5_000 + "\na", (0, "")),
+    ],
+)
+def test_blamed(said: str, found: tuple[int, str]) -> None:
+    """What a child says that it is at: the number of an object and the path of a member; nonsense blames the first one."""
+    assert blamed(said) == found
