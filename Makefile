@@ -6,18 +6,23 @@
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: install test demo bench lock lint clean help
+.PHONY: install test servers demo bench lock lint clean help
 
 BIN := .venv/bin
 STAMP := .venv/installed
+# Kafka and OpenSearch, for the tests that want the real ones (tests/servers).
+JARS := .venv/servers/stamp
 # Processes for the tests: two, whatever the machine, so that limits on memory and time mean the same everywhere.
 WORKERS := 2
 ARGS :=
 
 install: $(STAMP)  ## install the program into .venv (.venv/bin/harvest), and what it needs
 
-test: lint  ## check style and types, then run every test (ARGS="..." is handed to pytest)
+test: lint $(JARS)  ## check style and types, then run every test (ARGS="..." is handed to pytest)
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
+
+servers: $(JARS)  ## start a real Kafka and a real OpenSearch, say where they are; Ctrl-C stops them
+	@$(BIN)/python -m tests.servers
 
 demo: $(STAMP)  ## gather real files, an archive corpus and a small web site, then search them
 	@$(BIN)/python -m tests.demo
@@ -42,10 +47,26 @@ clean:  ## remove what install, tests and tools have made (not harvest-data)
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
+# Installs system packages, if that may be done; the caller looks again whether they are there.
+define apt
+apt_install() {
+  if ! command -v apt-get >/dev/null; then return; fi
+  if [ "$$(id -u)" = 0 ]; then as=
+  elif sudo -n true 2>/dev/null; then as="sudo -n"
+  elif [ -t 0 ] && command -v sudo >/dev/null; then as=sudo
+  else return
+  fi
+  echo "installing $$* with apt-get" >&2
+  $$as apt-get -qq update >&2 && $$as env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends "$$@" >&2 || true
+}
+endef
+export apt
+
 # The libraries come first: a Python without venv cannot make .venv. What is missing is found by trying, not by asking
 # the packager, so that libraries built by hand count. $$1 is the Python, which may still be missing itself.
 define prepare
 set -eu
+eval "$$apt"
 find_python() {
   for python in $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11; do
     if "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo "$$python"; return; fi
@@ -77,19 +98,7 @@ print(*[package for package, there in wanted.items() if not there])
 END
 }
 packages=$$(missing)
-if [ -n "$$packages" ]; then
-  if ! command -v apt-get >/dev/null; then as=none
-  elif [ "$$(id -u)" = 0 ]; then as=
-  elif sudo -n true 2>/dev/null; then as="sudo -n"
-  elif [ -t 0 ] && command -v sudo >/dev/null; then as=sudo
-  else as=none
-  fi
-  if [ "$$as" != none ]; then
-    echo "installing $$packages with apt-get" >&2
-    $$as apt-get -qq update >&2 && $$as env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends $$packages >&2 || true
-    packages=$$(missing)
-  fi
-fi
+if [ -n "$$packages" ]; then apt_install $$packages; packages=$$(missing); fi
 if [ -n "$$packages" ]; then
   echo "missing system packages: $$packages (Debian names; Python must be 3.11 or newer): install them, then run make again" >&2
   exit 1
@@ -106,3 +115,16 @@ export prepare
 
 $(STAMP): requirements.lock pyproject.toml
 	@eval "$$prepare"
+
+define servers
+set -eu
+eval "$$apt"
+packages=$$($(BIN)/python -m tests.servers needs)
+if [ -n "$$packages" ]; then apt_install $$packages; fi
+$(BIN)/python -m tests.servers install
+touch $(JARS)
+endef
+export servers
+
+$(JARS): $(STAMP) tests/servers/kafka.jars tests/servers/opensearch.jars
+	@eval "$$servers"

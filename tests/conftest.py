@@ -1,4 +1,4 @@
-"""What all tests share: the order that they run in, and hypothesis without chance.
+"""What all tests share: the order that they run in, hypothesis without chance, and the servers.
 
 Pure tests come first, so that a mistake in the contract or a processor is seen in seconds; what starts processes, opens
 ports or takes long comes last.
@@ -11,12 +11,29 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.servers import sharing
+from tests.servers.fixtures import index, kafka, opensearch, search_client, topics
+
+__all__ = ["index", "kafka", "opensearch", "search_client", "topics"]
+
 ROOT = Path(__file__).resolve().parent.parent
 ORDER = ("schemas", "processors", "house", "sinks", "streams")
 """Folders of tests/ in the order in which they run; the others follow."""
 
 settings.register_profile("harvest", derandomize=True, deadline=None, print_blob=True, database=None)
 settings.load_profile("harvest")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Begin a session that servers are started for; workers of xdist belong to that of their controller."""
+    if not hasattr(config, "workerinput"):
+        sharing.begin()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Stop the servers that were started, also after an interruption."""
+    if not hasattr(config, "workerinput"):
+        sharing.end()
 
 
 def _rank(item: pytest.Item) -> tuple[bool, int]:

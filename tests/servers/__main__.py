@@ -1,0 +1,71 @@
+"""`make servers`: both servers for a person, until Ctrl-C. Also `needs` and `install`, for make, and `keep`, for tests.
+
+python -m tests.servers [run | needs | install | keep NAME FOLDER PID]
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import signal
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from tests.servers import containers, kafka, opensearch, sharing
+from tests.servers.artefacts import NAMES, ArtefactError, install, installed
+from tests.servers.process import ServerError
+
+
+def needs() -> None:
+    """The system packages, by their Debian names, without which `install` would fail."""
+    if not containers.taken() and not all(map(installed, NAMES)) and not containers.engine() and shutil.which("mvn") is None:
+        print("maven")
+
+
+def get() -> None:
+    """Images, where a Docker engine answers and has them; the jars otherwise."""
+    if all(map(installed, NAMES)):
+        return
+    if not containers.pull(kafka.IMAGE, opensearch.IMAGE):
+        print("installing Kafka and OpenSearch into .venv/servers", file=sys.stderr)
+        install()
+
+
+def run() -> None:
+    """Start both, say where they are, and stop them at Ctrl-C."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    sharing.begin()
+    try:
+        with contextlib.suppress(KeyboardInterrupt), ThreadPoolExecutor(len(NAMES)) as pool:
+            for name, where in zip(NAMES, pool.map(sharing.address, NAMES), strict=True):
+                print(f"{name:10} {where}", flush=True)
+            print("Ctrl-C stops both", file=sys.stderr, flush=True)
+            signal.pause()
+    finally:
+        sharing.end()
+
+
+def main(words: list[str]) -> int:
+    """The exit code."""
+    try:
+        match words:
+            case ["needs"]:
+                needs()
+            case ["install"]:
+                get()
+            case ["keep", name, folder, controller]:
+                sharing.keep(name, Path(folder), int(controller))
+            case [] | ["run"]:
+                run()
+            case _:
+                print(__doc__, file=sys.stderr)
+                return 2
+    except (ArtefactError, ServerError) as error:
+        print(f"tests.servers: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

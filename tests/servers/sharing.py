@@ -1,0 +1,135 @@
+"""One start of a server for all processes of a test session.
+
+Strategy: the session is the process that controls it (with xdist, the one that the workers work for); it names itself and a
+folder in the environment, which workers inherit. Whoever first wants a server starts a keeper: a process of its own, which
+holds the server as a child and waits for the end of the session.
+
+Laws:
+- A server is started when it is first asked for, under a lock, so that nobody starts a second one.
+- It ends with the session, however that one ends: `end` stops each keeper by its process id and waits for it; of a session that
+  was killed, the kernel tells the keeper (pidfd). Of a keeper that was killed, it tells the server (PR_SET_PDEATHSIG).
+- No worker counts: one that crashes, or ends before the others, changes nothing.
+- A server that could not be started is not tried again: all who want it are told the same error.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from types import FrameType, ModuleType
+
+from tests.servers import containers, kafka, opensearch
+from tests.servers.artefacts import ArtefactError
+from tests.servers.process import GRACE, ServerError
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+SESSION = "HARVEST_TEST_SESSION"
+"""The variable that names the controlling process and the folder, as PID:FOLDER."""
+KINDS: dict[str, ModuleType] = {"kafka": kafka, "opensearch": opensearch}
+STEP = 0.05
+
+
+def begin() -> None:
+    """This process controls a session from now on."""
+    folder = Path(tempfile.mkdtemp(prefix="harvest-servers-"))
+    # For a server that runs as another user.
+    folder.chmod(0o755)
+    os.environ[SESSION] = f"{os.getpid()}:{folder}"
+
+
+def session() -> tuple[int, Path]:
+    """The process that controls the session, and its folder. Raises KeyError outside of one."""
+    pid, _, folder = os.environ[SESSION].partition(":")
+    return int(pid), Path(folder)
+
+
+def end() -> None:
+    """Stop what this session started, and wait until it is gone. Does nothing in a process that controls none."""
+    controller, folder = session()
+    if controller != os.getpid():
+        return
+    for said in folder.glob("*.keeper"):
+        with contextlib.suppress(ProcessLookupError):
+            keeper = os.pidfd_open(int(said.read_text("ascii")))
+            signal.pidfd_send_signal(keeper, signal.SIGTERM)
+            select.select([keeper], [], [], 2 * GRACE)
+            os.close(keeper)
+    shutil.rmtree(folder, ignore_errors=True)
+    del os.environ[SESSION]
+
+
+def address(name: str) -> str:
+    """Where a server of this session is; it is started if it is not there. Raises ServerError."""
+    controller, folder = session()
+    answer = folder / f"{name}.json"
+    with (folder / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not answer.is_file():
+            _start(name, folder, controller, answer)
+    told: dict[str, str] = json.loads(answer.read_text("utf-8"))
+    if "error" in told:
+        raise ServerError(told["error"])
+    return told["address"]
+
+
+def _start(name: str, folder: Path, controller: int, answer: Path) -> None:
+    command = [sys.executable, "-m", "tests.servers", "keep", name, str(folder), str(controller)]
+    with (folder / f"{name}.log").open("wb") as log:
+        keeper = subprocess.Popen(
+            command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=log, close_fds=True, start_new_session=True
+        )
+    (folder / f"{name}.keeper").write_text(str(keeper.pid), "ascii")
+    while not answer.is_file():
+        if keeper.poll() is not None:
+            raise ServerError(f"the keeper of {name} ended:\n{(folder / f'{name}.log').read_text('utf-8', 'replace')[-3000:]}")
+        time.sleep(STEP)
+
+
+def keep(name: str, folder: Path, controller: int) -> None:
+    """Hold a server until its session ends, or somebody says so (SIGTERM)."""
+    signal.signal(signal.SIGTERM, _leave)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    session_end = os.pidfd_open(controller)
+    own = folder / name
+    own.mkdir()
+    try:
+        with _server(name)(own) as where:
+            _say(folder / f"{name}.json", {"address": where})
+            select.select([session_end], [], [])
+    except (ServerError, ArtefactError) as error:
+        _say(folder / f"{name}.json", {"error": str(error)})
+    finally:
+        shutil.rmtree(own, ignore_errors=True)
+        if select.select([session_end], [], [], 0)[0]:
+            # The session was killed: nobody else cleans up.
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _server(name: str) -> Callable[[Path], AbstractContextManager[str]]:
+    kind = KINDS[name]
+    start: Callable[[Path], AbstractContextManager[str]] = kind.from_container if containers.taken() else kind.from_jars
+    return start
+
+
+def _leave(signum: int, frame: FrameType | None) -> None:
+    signal.signal(signum, signal.SIG_IGN)
+    raise SystemExit(0)
+
+
+def _say(path: Path, what: dict[str, str]) -> None:
+    """Write a file that is whole from the moment that it is there."""
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(what), "utf-8")
+    part.rename(path)

@@ -1,0 +1,133 @@
+"""The servers are real, shared and gone with their session."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import Consumer, Producer
+
+from tests.servers import artefacts, sharing
+from tests.servers.fixtures import TIMEOUT, Topics
+
+if TYPE_CHECKING:
+    from opensearchpy import OpenSearch
+
+SESSION = """
+import os, sys
+from tests.servers import sharing
+sharing.begin()
+print(sharing.address("kafka"), *(sharing.session()[1] / "kafka.keeper").read_text().split(), sharing.session()[1], flush=True)
+sys.stdin.read()
+sharing.end()
+"""
+
+
+@pytest.fixture
+def session(root: Path) -> Iterator[subprocess.Popen[str]]:
+    """A process that controls a session of its own, which ends when its standard input does."""
+    with subprocess.Popen([sys.executable, "-c", SESSION], stdin=-1, stdout=-1, text=True, cwd=root) as process:
+        yield process
+        process.communicate()
+
+
+def said(process: subprocess.Popen[str]) -> tuple[str, int, Path]:
+    """The address of its broker, the process id of the keeper, its folder."""
+    assert process.stdout is not None
+    address, keeper, folder = process.stdout.readline().split()
+    return address, int(keeper), Path(folder)
+
+
+def children(pid: int) -> list[int]:
+    """The process ids of a process's children."""
+    return [int(word) for task in Path(f"/proc/{pid}/task").iterdir() for word in (task / "children").read_text().split()]
+
+
+def gone(*pids: int) -> bool:
+    """Whether processes have ended, or do so now."""
+    for pid in pids:
+        try:
+            handle = os.pidfd_open(pid)
+        except ProcessLookupError:
+            continue
+        ready = select.select([handle], [], [], TIMEOUT)[0]
+        os.close(handle)
+        if not ready:
+            return False
+    return True
+
+
+def test_kafka_takes_and_gives_a_record(kafka: str, topics: Topics) -> None:
+    """A record that was acknowledged is read again, with its key and its headers."""
+    topic = topics.make("one")
+    producer = Producer({"bootstrap.servers": kafka, "acks": "all"})
+    producer.produce(topic, b"value", b"key", headers=[("a", b"b")])
+    assert producer.flush(TIMEOUT) == 0
+    consumer = Consumer({"bootstrap.servers": kafka, "group.id": topic, "auto.offset.reset": "earliest"})
+    consumer.subscribe([topic])
+    try:
+        message = consumer.poll(TIMEOUT)
+        assert message is not None
+        assert message.error() is None
+        assert (message.key(), message.value(), message.headers()) == (b"key", b"value", [("a", b"b")])
+    finally:
+        consumer.close()
+
+
+def test_opensearch_finds_a_document(search_client: OpenSearch, index: str) -> None:
+    """A document that was indexed is found by a word of it, stemmed as its language has it."""
+    search_client.indices.create(index=index, body={"mappings": {"properties": {"text": {"type": "text", "analyzer": "english"}}}})
+    search_client.index(index=index, id="1", body={"text": "gathering summaries"}, params={"refresh": "true"})
+    answer = search_client.search(index=index, body={"query": {"match": {"text": "summary"}}})
+    assert [hit["_id"] for hit in answer["hits"]["hits"]] == ["1"]
+
+
+@pytest.mark.parametrize(("analyzer", "tokens"), [("thai", ["ภาษา", "ไทย"]), ("standard", ["ภาษาไทย"])])
+def test_opensearch_has_its_languages(search_client: OpenSearch, analyzer: str, tokens: list[str]) -> None:
+    """Thai is parted into words by a dictionary, which the Java here lacks and ICU brings; without it no index can be made."""
+    answer = search_client.indices.analyze(body={"analyzer": analyzer, "text": "ภาษาไทย"})
+    assert [token["token"] for token in answer["tokens"]] == tokens
+
+
+def test_one_start_for_a_session(kafka: str) -> None:
+    """Who asks again, in another process of the session too, is told of the same server."""
+    ask = "from tests.servers import sharing; print(sharing.address('kafka'))"
+    answer = subprocess.run([sys.executable, "-c", ask], check=True, capture_output=True, text=True, cwd=sharing.ROOT)
+    assert answer.stdout.strip() == sharing.address("kafka") == kafka
+
+
+@pytest.mark.parametrize("how", ["end", "interrupt", "kill the session", "kill the keeper"])
+def test_servers_end_with_their_session(session: subprocess.Popen[str], how: str) -> None:
+    """A session that ends, is interrupted or is killed leaves no server and no folder; a keeper that is killed leaves no server."""
+    _, keeper, folder = said(session)
+    servers = children(keeper)
+    assert len(servers) == 1
+    if how == "end":
+        session.communicate(timeout=TIMEOUT)
+    elif how == "kill the keeper":
+        os.kill(keeper, signal.SIGKILL)
+    else:
+        session.send_signal(signal.SIGKILL if how == "kill the session" else signal.SIGINT)
+    assert gone(*servers, keeper)
+    assert folder.exists() == (how == "kill the keeper")
+
+
+def test_nothing_runs_that_the_list_does_not_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A jar with another SHA-256 than the list's is refused, wherever it came from, and nothing is installed."""
+    jar = artefacts.Jar("0" * 64, "lib", "org.example", "sample", "1")
+    fetched = tmp_path / "maven" / "kafka" / "jars"
+    fetched.mkdir(parents=True)
+    (fetched / jar.name).write_bytes(b"another")
+    monkeypatch.setattr(artefacts, "HOME", tmp_path)
+    monkeypatch.setattr(artefacts, "listed", lambda _: [jar])
+    monkeypatch.setattr(artefacts, "_fetch", lambda _: tmp_path / "maven")
+    with pytest.raises(artefacts.ArtefactError, match="not the one"):
+        artefacts.install(["kafka"])
+    assert not artefacts.installed("kafka")
