@@ -1,0 +1,118 @@
+"""What Faust 0.15.3 and the Kafka clients get wrong for us, and the smallest thing that mends each.
+
+Strategy: nothing of the libraries is replaced where they are installed. A consumer of our own stands in for Faust's (`Transport`);
+the rest is called by whoever uses Faust. Each mend has a test on a real Kafka that shows the plain library failing, so that one
+that is needed no more is found when the library is raised.
+
+Sources, read in the released code: faust/transport/consumer.py (`_drain_messages`, `_add_gap`, `_new_offset`), faust/streams.py
+(`take_events`), faust/tables/table.py (`on_key_set`), faust/stores/rocksdb.py; librdkafka, CONFIGURATION.md (`partitioner`).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from faust.streams import _current_event
+from faust.transport.drivers import aiokafka
+
+if TYPE_CHECKING:
+    from faust.types import TP, EventT
+    from faust.types.transports import ConsumerT
+
+PARTITIONER = {"partitioner": "murmur2_random"}
+"""For every producer of confluent-kafka (law 7): its own default is CRC32, which sends most keys elsewhere than Kafka's Java
+client, Faust and the embedded store do, so that the rows of a key and its records would part."""
+
+CLEAN = "stopped-clean"
+"""The file that says that a worker took leave of its tables in order."""
+LATELY = 12 * 3600.0
+"""Seconds that a store may have been away: half of what Kafka keeps tombstones for (delete.retention.ms), as it comes."""
+
+
+class Consumer(aiokafka.Consumer):
+    """Faust's consumer, which commits all that is done.
+
+    Cause: what lies between two offsets that were read (compacted records, markers of transactions, records read again after a
+    recovery) is entered as a gap, and the offset behind the gap with it; that one comes again when its record is done, and what
+    was done before a recovery is entered a second time. `_acked` then holds offsets twice, and `_new_offset` stops at each,
+    so that one commit moves on by one gap. It also counts a record as done that is only being read.
+    """
+
+    def _new_offset(self, tp: TP) -> int | None:
+        """The offset to commit. What is entered twice, or committed already, is dropped first."""
+        acked = self._acked[tp]
+        committed = self._committed_offset[tp] or 0
+        self._enter_gaps(tp, acked)
+        acked[:] = sorted({offset for offset in acked if offset >= committed})
+        self._acked_index[tp].intersection_update(acked)
+        return super()._new_offset(tp)
+
+    def _enter_gaps(self, tp: TP, acked: list[int]) -> None:
+        """Enter the gaps that end below what is done; those above it wait, as in the original."""
+        gaps = self._gap[tp]
+        if not acked or not gaps:
+            return
+        for gap in sorted(gaps.overlap(0, max(acked))):
+            acked.extend(range(gap.begin, gap.end))
+        gaps.chop(0, max(acked) + 1)
+
+    async def _add_gap(self, tp: TP, offset_from: int, offset_to: int) -> None:
+        """A gap ends before the record that was read behind it."""
+        await super()._add_gap(tp, offset_from, offset_to - 1)
+
+
+class Transport(aiokafka.Transport):
+    """Faust's transport, with the consumer above: `app.transport = Transport([url], app)`."""
+
+    Consumer: ClassVar[type[ConsumerT]] = Consumer
+
+
+@contextmanager
+def current(event: EventT[Any]) -> Iterator[None]:
+    """Inside the block, tables are written in the partition of this event.
+
+    Cause: `take_events` gives a batch when none of its events is the current one any more; a table then does not know its
+    partition and raises TypeError, and the batch is acknowledged all the same.
+    """
+    token = _current_event.set(weakref.ref(event))
+    try:
+        yield
+    finally:
+        _current_event.reset(token)
+
+
+@contextmanager
+def tables(folder: Path, now: float) -> Iterator[None]:
+    """The folder that a worker keeps its tables in: empty, unless the last block over it was left in order, and lately.
+
+    Cause: a row is in RocksDB before the broker has it. What a killed worker wrote last may be there alone, ahead of the changelog;
+    a redelivery that finds it, and puts nothing, leaves it out of the changelog for good, and it is gone with the next move of
+    the partition. A store that was away for longer than the changelog keeps tombstones misses removals. An empty store is filled
+    from the changelog, and holds what is committed, no more. (Beside this, law 5 holds: on redelivery put again.)
+
+    `now` is in seconds since the epoch. Leave the block by an exception, and the next one begins empty.
+    """
+    mark = folder / CLEAN
+    if not mark.is_file() or not 0 <= now - mark.stat().st_mtime < LATELY:
+        shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    mark.unlink(missing_ok=True)
+    _flush(folder)
+    yield
+    mark.touch()
+    _flush(folder)
+
+
+def _flush(folder: Path) -> None:
+    """Make names that came and went in a folder durable."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,126 @@
+"""What the tests of the distributed runner share: workers as processes, and what a broker knows of them."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from streams.kafka.mends import PARTITIONER
+from tests.distributed.worker import Task
+from tests.servers.fixtures import TIMEOUT, Topics
+
+
+class Worker:
+    """A Faust worker that runs."""
+
+    def __init__(self, task: Task, root: Path, log: Path) -> None:
+        self.task = task
+        command = [sys.executable, "-m", "tests.distributed.worker", msgspec.json.encode(task).decode()]
+        with log.open("ab") as errors:
+            self.process = subprocess.Popen(
+                command,
+                cwd=root,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                start_new_session=True,
+            )
+
+    def until(self, word: str, times: int = 1) -> str:
+        """Wait until it has said something so often; gives the last line. Raises EOFError if it ended before."""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            times -= word in line
+            if times == 0:
+                return line
+        raise EOFError(f"the worker ended without saying {word}")
+
+    def stop(self) -> None:
+        """Let it leave in order."""
+        self.process.send_signal(signal.SIGTERM)
+        assert self.process.wait(TIMEOUT) == 0
+
+    def died(self) -> bool:
+        """Whether it was killed, once it has ended."""
+        return self.process.wait(TIMEOUT) == -signal.SIGKILL
+
+    def kill(self) -> None:
+        """End it now."""
+        self.process.kill()
+        self.process.communicate()
+
+
+class Broker:
+    """What a test asks of the broker."""
+
+    def __init__(self, address: str, topics: Topics) -> None:
+        self.address = address
+        self.topics = topics
+
+    def client(self, group: str) -> Consumer:
+        """A consumer that moves no offsets; it sees all records, whichever transaction they are of."""
+        settings = {"bootstrap.servers": self.address, "group.id": group, "enable.auto.commit": False}
+        return Consumer({**settings, "isolation.level": "read_uncommitted", "enable.partition.eof": True})
+
+    def fill(self, topic: str, records: Mapping[bytes, bytes]) -> None:
+        """Append records, acknowledged."""
+        producer = Producer({"bootstrap.servers": self.address, "acks": "all", **PARTITIONER})
+        for key, value in records.items():
+            producer.produce(topic, value, key)
+        assert producer.flush(TIMEOUT) == 0
+
+    def committed(self, group: str, topic: str, partition: int = 0) -> int:
+        """The offset that a group has committed; 0 if none."""
+        client = self.client(group)
+        try:
+            (found,) = client.committed([TopicPartition(topic, partition)], timeout=TIMEOUT)
+            return max(0, found.offset)
+        finally:
+            client.close()
+
+    def read(self, topic: str, partitions: int = 1) -> list[tuple[bytes, bytes | None]]:
+        """All records of a topic, partition by partition."""
+        found = []
+        client = self.client(f"{topic}-reader")
+        try:
+            for partition in range(partitions):
+                client.assign([TopicPartition(topic, partition, 0)])
+                while (message := client.poll(TIMEOUT)) is not None and message.error() is None:
+                    found.append((message.key() or b"", message.value()))
+        finally:
+            client.close()
+        return found
+
+
+Start = Callable[..., Worker]
+
+
+@pytest.fixture
+def broker(kafka: str, topics: Topics) -> Broker:
+    """The broker, asked by a test."""
+    return Broker(kafka, topics)
+
+
+@pytest.fixture
+def start(kafka: str, topics: Topics, root: Path, tmp_path: Path) -> Iterator[Start]:
+    """A function that starts a worker of the test's own group; all workers end with the test."""
+    workers = []
+
+    def started(topic: str, does: str, count: int, **more: Any) -> Worker:
+        folder = str(tmp_path / "worker")
+        task = Task(kafka, f"{topics.prefix}-app", topic, folder, does, count, **more)
+        workers.append(Worker(task, root, tmp_path / "worker.log"))
+        return workers[-1]
+
+    yield started
+    for worker in workers:
+        worker.kill()

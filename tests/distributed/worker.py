@@ -1,0 +1,168 @@
+"""A Faust worker as a process: what one test asks for, with our mends or without. Killed, it leaves what a killed worker leaves.
+
+python -m tests.distributed.worker JSON, an object with the fields of `Task`. It says on standard output what it has done.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import faust
+import msgspec
+from faust.sensors import Sensor
+
+from streams.kafka import mends
+
+
+class Task(msgspec.Struct, frozen=True):
+    """What the worker is to do."""
+
+    broker: str
+    id: str
+    topic: str
+    folder: str
+    does: str
+    count: int
+    """Records of the topic."""
+    mended: bool = False
+    """Whether ours stand in for the plain library's ways."""
+    fresh: bool = False
+    """Whether its folder is that of `mends.tables`."""
+    commit: float = 0.3
+    linger: float = 0.0
+
+
+def say(*words: object) -> None:
+    """Tell the test."""
+    print(*words, flush=True)
+
+
+class Commits(Sensor):
+    """Tells of each round of commits."""
+
+    def on_commit_completed(self, consumer: Any, state: Any) -> None:
+        """One more."""
+        say("commit")
+
+
+def make(task: Task) -> Any:
+    """The application, its table, its agent."""
+    app = faust.App(
+        task.id,
+        broker=f"kafka://{task.broker}",
+        store="rocksdb://",
+        datadir=task.folder,
+        web_enabled=False,
+        topic_disable_leader=True,
+        stream_wait_empty=False,
+        broker_commit_interval=task.commit,
+        broker_session_timeout=3.0,
+        broker_heartbeat_interval=0.5,
+        producer_linger=task.linger,
+        topic_partitions=1,
+        table_standby_replicas=0,
+    )
+    app.sensors.add(Commits())
+    if task.mended:
+        app.transport = mends.Transport(app.conf.broker, app)
+    table = app.Table("rows", partitions=1, key_type=bytes, value_type=bytes)
+    app.agent(app.topic(task.topic, key_serializer="raw", value_serializer="raw"))(DOES[task.does](task, table))
+    return app
+
+
+Agent = Callable[[Any], Awaitable[None]]
+
+
+def counted(task: Task) -> Callable[[], bool]:
+    """A function that says, and tells the test, when it was called for the last record."""
+    seen = 0
+
+    def one() -> bool:
+        nonlocal seen
+        seen += 1
+        if seen == task.count:
+            say("seen")
+        return seen == task.count
+
+    return one
+
+
+def passing(task: Task, table: Any) -> Agent:
+    """Does nothing with its records."""
+    one = counted(task)
+
+    async def agent(stream: Any) -> None:
+        async for _ in stream:
+            one()
+
+    return agent
+
+
+def putting(task: Task, table: Any) -> Agent:
+    """Puts what it does not know; puts always, mended."""
+    one = counted(task)
+
+    async def agent(stream: Any) -> None:
+        async for event in stream.events():
+            if task.mended or event.key not in table:
+                table[event.key] = event.value
+            one()
+
+    return agent
+
+
+def dying(task: Task, table: Any) -> Agent:
+    """Puts all, and dies before the broker has any of it."""
+    one = counted(task)
+
+    async def agent(stream: Any) -> None:
+        async for event in stream.events():
+            table[event.key] = event.value
+            if one():
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    return agent
+
+
+def batching(task: Task, table: Any) -> Agent:
+    """Puts a batch at a time; under the current event, mended."""
+    one = counted(task)
+
+    async def agent(stream: Any) -> None:
+        # Held by no name: a generator that somebody still holds is not closed, and acknowledges nothing.
+        async for batch in stream.take_events(task.count, within=1.0):
+            for event in batch:
+                with mends.current(event) if task.mended else nullcontext():
+                    try:
+                        table[event.key] = event.value
+                    except TypeError as error:
+                        say("error", error)
+                        raise
+                one()
+
+    return agent
+
+
+DOES: dict[str, Callable[[Task, Any], Agent]] = {"pass": passing, "put": putting, "die": dying, "batch": batching}
+
+
+def main() -> None:
+    """Until SIGTERM."""
+    task = msgspec.json.decode(sys.argv[1], type=Task)
+    with mends.tables(Path(task.folder), time.time()) if task.fresh else nullcontext():
+        try:
+            faust.Worker(make(task), loglevel="WARN", redirect_stdouts=False).execute_from_commandline()
+        except SystemExit as end:
+            if end.code:
+                raise
+
+
+if __name__ == "__main__":
+    main()
