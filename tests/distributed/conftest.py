@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from streams.kafka.mends import PARTITIONER
+from streams.sandbox.seal import die_with
 from tests.distributed.worker import Task
 from tests.servers.fixtures import TIMEOUT, Topics
 
@@ -32,7 +35,7 @@ class Worker:
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 text=True,
-                start_new_session=True,
+                preexec_fn=partial(die_with, os.getpid()),  # noqa: PLW1509 - the call that it makes is safe
             )
 
     def until(self, word: str, times: int = 1) -> str:
@@ -47,16 +50,18 @@ class Worker:
     def stop(self) -> None:
         """Let it leave in order."""
         self.process.send_signal(signal.SIGTERM)
-        assert self.process.wait(TIMEOUT) == 0
+        assert self.process.wait() == 0
 
     def died(self) -> bool:
         """Whether it was killed, once it has ended."""
-        return self.process.wait(TIMEOUT) == -signal.SIGKILL
+        return self.process.wait() == -signal.SIGKILL
 
     def kill(self) -> None:
         """End it now."""
         self.process.kill()
-        self.process.communicate()
+        self.process.wait()
+        if self.process.stdout is not None:
+            self.process.stdout.close()
 
 
 class Broker:
@@ -72,9 +77,13 @@ class Broker:
         return Consumer({**settings, "isolation.level": "read_uncommitted", "enable.partition.eof": True})
 
     def fill(self, topic: str, records: Mapping[bytes, bytes]) -> None:
+        """Append a record for each key, acknowledged."""
+        self.append(topic, records.items())
+
+    def append(self, topic: str, records: Iterable[tuple[bytes, bytes]]) -> None:
         """Append records, acknowledged."""
         producer = Producer({"bootstrap.servers": self.address, "acks": "all", **PARTITIONER})
-        for key, value in records.items():
+        for key, value in records:
             producer.produce(topic, value, key)
         assert producer.flush(TIMEOUT) == 0
 
@@ -84,6 +93,16 @@ class Broker:
         try:
             (found,) = client.committed([TopicPartition(topic, partition)], timeout=TIMEOUT)
             return max(0, found.offset)
+        finally:
+            client.close()
+
+    def lag(self, group: str, topic: str, partitions: int) -> int:
+        """The records that a group has still to commit."""
+        client = self.client(group)
+        try:
+            places = [TopicPartition(topic, partition) for partition in range(partitions)]
+            ends = [client.get_watermark_offsets(place, timeout=TIMEOUT)[1] for place in places]
+            return sum(ends) - sum(max(0, place.offset) for place in client.committed(places, timeout=TIMEOUT))
         finally:
             client.close()
 

@@ -37,6 +37,7 @@ class Task(msgspec.Struct, frozen=True):
     """Whether its folder is that of `mends.tables`."""
     commit: float = 0.3
     linger: float = 0.0
+    partitions: int = 1
 
 
 def say(*words: object) -> None:
@@ -66,13 +67,13 @@ def make(task: Task) -> Any:
         broker_session_timeout=3.0,
         broker_heartbeat_interval=0.5,
         producer_linger=task.linger,
-        topic_partitions=1,
+        topic_partitions=task.partitions,
         table_standby_replicas=0,
     )
     app.sensors.add(Commits())
     if task.mended:
         app.transport = mends.Transport(app.conf.broker, app)
-    table = app.Table("rows", partitions=1, key_type=bytes, value_type=bytes)
+    table = app.Table("rows", partitions=task.partitions, key_type=bytes, value_type=bytes)
     app.agent(app.topic(task.topic, key_serializer="raw", value_serializer="raw"))(DOES[task.does](task, table))
     return app
 

@@ -12,7 +12,7 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from tests.servers.artefacts import HOME
-from tests.servers.process import PATIENCE, ServerError
+from tests.servers.process import STEP, TRIES, ServerError
 
 if TYPE_CHECKING:
     from testcontainers.core.container import DockerContainer
@@ -57,10 +57,11 @@ def taken() -> bool:
 def answering(container: DockerContainer, ready: Callable[[], bool]) -> Iterator[None]:
     """A container that runs; inside the block its server answers. Raises ServerError."""
     with container:
-        end = time.monotonic() + PATIENCE
-        while not ready():
-            if time.monotonic() > end:
-                said = b"\n".join(container.get_logs()).decode("utf-8", "replace")[-3000:]
-                raise ServerError(f"the server of {container.image} did not come up:\n{said}")
-            time.sleep(0.2)
+        for _ in range(TRIES):
+            if ready():
+                break
+            time.sleep(STEP)
+        else:
+            said = b"\n".join(container.get_logs()).decode("utf-8", "replace")[-3000:]
+            raise ServerError(f"the server of {container.image} did not come up:\n{said}")
         yield

@@ -1,0 +1,64 @@
+"""One stage of the topology as a Faust worker: python -m tests.distributed.stage STAGE BROKER PREFIX PARTITIONS FOLDER [WHERE:N].
+
+The topics are PREFIX + name. With WHERE:N it kills itself at the N-th batch, when its rows are durable and its outputs are not
+(`rows`), or when its outputs are and its offset is not (`outputs`).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import faust
+
+from streams.kafka.agents import Decider
+from streams.kafka.apps import application
+from streams.kafka.mends import tables
+from streams.topology import Stage, topology
+
+
+class Dying(Decider):
+    """A stage that is killed at an agreed place."""
+
+    where, left = "", 0
+
+    async def batch(self, events: Sequence[Any]) -> None:
+        """Count batches, and cut the agreed one."""
+        self.left -= 1
+        if self.left == 0 and self.where == "rows":
+            for output in self.outputs.values():
+                output.send = kill  # type: ignore[method-assign]
+        await super().batch(events)
+        if self.left == 0:
+            await kill()
+
+
+async def kill(**_: object) -> Any:
+    """Nothing after this."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def main(name: str, broker: str, prefix: str, partitions: str, folder: str, cut: str = ":0") -> None:
+    """Until SIGTERM."""
+    stage = topology().stage(name)
+    assert isinstance(stage, Stage)
+    with tables(Path(folder), time.time()):
+        settings = {"broker_commit_interval": 0.3, "broker_session_timeout": 3.0, "broker_heartbeat_interval": 0.5}
+        app = application(f"{prefix}{name}", broker, folder, int(partitions), **settings)
+        decider = Dying(app, stage, prefix)
+        decider.where, _, left = cut.partition(":")
+        decider.left = int(left)
+        try:
+            faust.Worker(app, loglevel="WARN", redirect_stdouts=False).execute_from_commandline()
+        except SystemExit as end:
+            if end.code:
+                raise
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
