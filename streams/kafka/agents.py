@@ -101,7 +101,7 @@ class Decider:
         rows: list[Awaitable[Any]] = []
         routed: list[Routed] = []
         for event in events:
-            self.follow(event.message)
+            await self.follow(event.message)
             written, given = self.decide(event)
             rows += written
             routed += given
@@ -110,20 +110,27 @@ class Decider:
         sent = [await self.outputs[r.topic].send(key=r.key, value=encode(r.record)) for r in routed]
         await asyncio.gather(*sent)
 
-    def follow(self, message: Any) -> None:
-        """See that no record was left out before this one. Raises SkippedError."""
-        due = self.next.get(message.tp, message.offset)
+    async def follow(self, message: Any) -> None:
+        """See that no record was left out before this one, the first one included. Raises SkippedError."""
+        if message.tp not in self.next:
+            self.next.update(await self.app.consumer.earliest_offsets(message.tp))
+        # What was committed since by another worker, which had the partition for a while, was not left out.
+        due = max(self.next[message.tp], self.committed(message))
         if message.offset > due and message.topic in self.whole:
             raise SkippedError(f"{message.topic}-{message.partition}: {message.offset} came where {due} was due")
         self.next[message.tp] = message.offset + 1
+
+    def committed(self, message: Any) -> int:
+        """The offset that is committed in a record's partition."""
+        consumer: Any = self.app.consumer
+        return consumer._committed_offset.get(message.tp) or 0  # noqa: SLF001 - told nowhere else
 
     def decide(self, event: EventT[Any]) -> tuple[list[Awaitable[Any]], list[Routed]]:
         """The rows of one record, on their way to the changelog, and its outputs."""
         message: Any = event.message
         if message.value is None:
             return [], []
-        committed = self.app.consumer._committed_offset.get(message.tp) or 0  # type: ignore[attr-defined]  # noqa: SLF001 - told nowhere else
-        origin = Origin(self.names[message.topic], message.partition, message.offset, committed)
+        origin = Origin(self.names[message.topic], message.partition, message.offset, self.committed(message))
         rows = TableRows(self.table, message.partition)
         try:
             given = [self.router.route(record) for record in self.stage.process(rows, decode(message.value), origin)]

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
-from streams.kafka.agents import Decider
+from streams.kafka.agents import Decider, SkippedError
 from streams.kafka.apps import application
 from streams.kafka.rows import TableRows
 from streams.topology import Stage, topology
+
+
+class Place(NamedTuple):
+    """Where a record stands, as Faust's messages tell it."""
+
+    topic: str
+    partition: int
+    offset: int
+    tp: tuple[str, int]
 
 
 def decider(folder: Path, stage: str, ends: list[Any] | None = None) -> Decider:
@@ -73,6 +83,25 @@ def test_a_batch_that_fails_ends_the_process(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="no broker"):
         asyncio.run(failing._whole(["no broker"]))  # type: ignore[list-item]
     assert [str(error) for error in ends] == ["no broker"]
+
+
+@pytest.mark.parametrize(
+    ("offsets", "committed", "skipped"),
+    [([5, 6, 7], 0, False), ([6], 0, True), ([5, 7], 0, True), ([5, 6, 5, 6, 7], 0, False), ([9, 10], 9, False), ([10], 9, True)],
+)
+def test_a_record_that_was_left_out_is_noticed(tmp_path: Path, offsets: list[int], committed: int, *, skipped: bool) -> None:
+    """Records follow each other from the earliest, or from the committed offset; what comes again is no gap."""
+    following = decider(tmp_path, "catalog")
+    messages = [Place("made", 0, offset, ("made", 0)) for offset in offsets]
+    following.next = {("made", 0): 5}
+    following.committed = lambda message: committed  # type: ignore[method-assign]  # noqa: ARG005 - its name is part of its type
+
+    async def follow() -> None:
+        for message in messages:
+            await following.follow(message)
+
+    with pytest.raises(SkippedError) if skipped else nullcontext():
+        asyncio.run(follow())
 
 
 def test_a_cancelled_agent_ends_its_batch(tmp_path: Path) -> None:
