@@ -34,7 +34,8 @@ def get() -> None:
 
 def run() -> None:
     """Start both, say where they are, and stop them at Ctrl-C."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for how in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(how, signal.default_int_handler)
     sharing.begin()
     try:
         with contextlib.suppress(KeyboardInterrupt), ThreadPoolExecutor(len(NAMES)) as pool:
