@@ -237,18 +237,27 @@ def test_size(tmp_path: Path, summary: Make) -> None:
     assert sum(path.stat().st_size for path in tmp_path.iterdir()) < 100 * len(text)
 
 
+def unmerged(folder: Path) -> Path:
+    """An index whose writer was killed when it had committed as many segments as are merged, and before they were."""
+    for number in range(20):
+        made = folder / str(number)
+        with child(made, UNMERGED) as process:
+            assert process.wait() == -9
+        if len(segments(made)[1]) == MERGED:
+            return made
+    raise AssertionError("the merge always comes before the kill")
+
+
 def test_first_change_of_a_new_writer(tmp_path: Path) -> None:
     """What a writer replaces first is replaced, also while segments that its killed predecessor left are merged."""
-    with child(tmp_path, UNMERGED) as process:
-        assert process.wait() == -9
-    assert len(segments(tmp_path)[1]) == MERGED
+    folder = unmerged(tmp_path)
     about: dict[str, Any] = {"gatherer": "g", "version": 2, "time": 1, "type": "Text", "published": 2}
     # In the segment that the last commit has deleted from: there was the state before it.
     oid = f"{MERGED - 2}-5"
-    with closing(opened(tmp_path)) as index:
+    with closing(opened(folder)) as index:
         index.apply([Summary(oid=oid, url=oid, object_url=oid, attributes={"title": ("squid",)}, **about)], {0: 99})
     # Closing waits for the merge that the commit began.
-    with closing(opened(tmp_path)) as index:
+    with closing(opened(folder)) as index:
         assert index.count(parse("squid")) == 1
         assert index.count(Every()) == MERGED * BATCH
         assert index.offsets() == {0: 99}
