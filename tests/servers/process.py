@@ -25,6 +25,16 @@ STEP = 0.1
 """How often a server is asked whether it is up, and the pause between; a machine that stands still is not held against it."""
 GRACE = 20.0
 """Seconds to go in, once asked."""
+LOGGING = """
+status = error
+appender.out.type = Console
+appender.out.name = out
+appender.out.layout.type = PatternLayout
+appender.out.layout.pattern = [%d] %p %m (%c)%n
+rootLogger.level = warn
+rootLogger.appenderRef.out.ref = out
+"""
+"""What both servers say, and where (log4j2.properties): warnings, on standard output."""
 
 
 class ServerError(Exception):
