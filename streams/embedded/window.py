@@ -36,6 +36,8 @@ class Window:
         for offset in list(self._held):
             if len(taken) < limit and self._begin(self._held[offset]):
                 taken.append(self._held.pop(offset))
+        # What a run before had finished may have been passed since, unread: it must not be begun again.
+        self._read = max(self._read, self._next)
         while len(taken) < limit and self._read < self._next + self._span:
             wanted = min(limit - len(taken), self._next + self._span - self._read)
             batch = read(self._read, wanted)

@@ -1,0 +1,37 @@
+"""A window over one partition of an edge's input."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from schemas.ports import Logged
+from streams.embedded.window import Window
+from streams.store import Offsets
+
+END = 30
+
+
+def read(offset: int, limit: int) -> Sequence[Logged]:
+    """A partition of END records."""
+    return [Logged("t", 0, at, 0, b"%d" % (at % 3), b"") for at in range(offset, min(offset + limit, END))]
+
+
+@given(st.data(), st.integers(0, END), st.booleans())
+def test_each_record_once(data: st.DataObject, start: int, ordered: bool) -> None:
+    """After a restart all is begun that was not finished, nothing else, each once; at the end nothing is left above the offset."""
+    above = st.integers(start + 1, END - 1) if start < END - 1 else st.nothing()
+    done = data.draw(st.frozensets(above))
+    window = Window(Offsets(start, done), 10, ordered=ordered)
+    begun: list[int] = []
+    flying: list[int] = []
+    while taken := window.take(data.draw(st.integers(1, 5)), read) or flying:
+        flying += [logged.offset for logged in taken if isinstance(logged, Logged)]
+        finished = flying.pop(data.draw(st.integers(0, len(flying) - 1)))
+        window.finish(finished)
+        begun.append(finished)
+    assert sorted(begun) == [offset for offset in range(start, END) if offset not in done]
+    assert window.flying == 0
+    assert window.offsets() == Offsets(END, frozenset())
