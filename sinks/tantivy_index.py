@@ -99,7 +99,10 @@ class TantivyIndex:
         self._dirty |= bool(newest)
 
     def commit(self, offsets: Mapping[int, int]) -> None:
-        """End the batch that was added, with the offsets behind it. Raises OSError: then nothing of the batch is applied."""
+        """End the batch that was added, with the offsets behind it.
+
+        Raises OSError: then nothing of the batch is applied. Raises IndexDamaged: it stands, but cannot be read.
+        """
         state = self._after(offsets)
         if not self._dirty and state == self._state:
             return
@@ -108,9 +111,11 @@ class TantivyIndex:
             writer.delete_documents_by_query(self._by_key(STATE_KEY))
             writer.add_document(state_document(state))
             writer.commit()
-        self._index.reload()
+        # It stands, whether or not it can be read at once.
         self._state = state
         self._begin_batch()
+        with reading(self.path):
+            self._index.reload()
 
     def _begin_batch(self) -> None:
         self._known, self._clock, self._dirty = {}, 0, False

@@ -98,7 +98,12 @@ class Embedded:
         loop = asyncio.get_running_loop()
         self.sink.wake = lambda: loop.call_soon_threadsafe(self._wake.set)
         self.sink.start()
-        self.turns.begin()
+        try:
+            self.turns.begin()
+        except BaseException:
+            self.turns.failed = True
+            await self.__aexit__()
+            raise
         return self
 
     async def __aexit__(self, *_: object) -> None:

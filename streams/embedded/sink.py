@@ -50,6 +50,7 @@ class IndexSink:
         self._applied: dict[int, int] = {}
         self._reached: dict[int, int] = {}
         """Offsets committed, and read, by partition."""
+        self._opened = False
         self.error: BaseException | None = None
         self.wake: Callable[[], object] = lambda: None
 
@@ -62,8 +63,8 @@ class IndexSink:
         self._nudged.set()
 
     def caught_up(self, ends: Sequence[int]) -> bool:
-        """Whether all below these offsets is in the index."""
-        return all(self._applied.get(p, 0) >= end for p, end in enumerate(ends))
+        """Whether there is an index, and all below these offsets is in it."""
+        return self._opened and all(self._applied.get(p, 0) >= end for p, end in enumerate(ends))
 
     def close(self) -> None:
         """Apply what there is, and end the thread."""
@@ -76,6 +77,8 @@ class IndexSink:
         try:
             with Store(self._folder, readonly=True) as store:
                 index = self._open(store)
+                self._opened = True
+                self.wake()
                 try:
                     self._follow(store, index)
                 finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -51,3 +52,26 @@ def test_batches_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert max(commits) <= 14
     index = TantivyIndex(index_folder(tmp_path, "main"), writable=False)
     assert index.count(Every()) == 100
+
+
+def test_an_index_that_is_not_there_yet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty topic is in the index when there is one: who asks it as soon as the sink has caught up finds it."""
+    may_open = threading.Event()
+    opening = IndexSink._open
+
+    def slow(sink: IndexSink, store: Store) -> TantivyIndex:
+        may_open.wait(30)
+        return opening(sink, store)
+
+    monkeypatch.setattr(IndexSink, "_open", slow)
+    with Store(tmp_path, {"broker.main": 1}) as store:
+        sink = IndexSink(tmp_path, "main")
+        woken = threading.Event()
+        sink.wake = woken.set
+        sink.start()
+        assert not sink.caught_up(store.ends("broker.main"))
+        may_open.set()
+        assert woken.wait(30)
+        assert sink.caught_up(store.ends("broker.main"))
+        sink.close()
+    assert TantivyIndex(index_folder(tmp_path, "main"), writable=False).count(Every()) == 0
