@@ -2,8 +2,8 @@
 
 Writes wait in memory until the transaction commits: `pending` holds them, reads look there first, and scans merge them in.
 What is committed is cached in two generations of bounded size (a full young one becomes the old one, whose leftovers go).
-Of a table that was empty at first the keys ever written are known, by their hashes: most of what a first run asks for is not
-there, and each question to SQLite costs a turn at the interpreter's lock.
+Of a table that was empty at first it is known what was never written (`Seen`): most of what a first run asks for is not there, and
+each question to SQLite costs a turn at the interpreter's lock.
 
 Laws:
 - The cache holds only what is committed; an aborted transaction drops `pending` and nothing else.
@@ -14,9 +14,12 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any, Final
 
 import apsw
+
+from streams.store.seen import Seen, is_stem
 
 
 class _Missing:
@@ -35,8 +38,6 @@ _ANY = "SELECT 1 FROM "
 
 CHUNK_MIN = 32
 CHUNK_MAX = 1_024
-KEYS = 50_000
-"""Keys of a table that are known, at 80 bytes each; of a larger one, none are."""
 ENTRY_COST = 150
 """Bytes that a cached row costs besides its key and value (two bytes objects and a slot in a dict)."""
 
@@ -66,8 +67,8 @@ class TableRows:
         self._half = cache_bytes // 2
         # What only reads asks once: nothing is worth finding out for it.
         empty = cache_bytes and not self._execute(_ANY + table + " LIMIT 1").get
-        self._keys: set[int] | None = set() if empty else None
-        """Hashes of all keys that the table may hold; None where that is not known."""
+        self._seen: Seen | None = Seen() if empty else None
+        """All keys that the table may hold; None where that is not known."""
 
     def get(self, key: bytes) -> bytes | None:
         """The value of a key, or None."""
@@ -91,8 +92,12 @@ class TableRows:
 
         Read in chunks, each of which sees the writes made before it.
         """
-        low: bytes | None = after + b"\0" if after >= prefix else prefix
+        start = after + b"\0" if after >= prefix else prefix
         high = successor(prefix)
+        if self._seen is not None and is_stem(prefix) and not self._seen.may_hold(prefix):
+            yield from self._only_pending(start, high, limit)
+            return
+        low: bytes | None = start
         chunk = CHUNK_MIN if limit < 0 else min(limit, CHUNK_MAX)
         while low is not None and limit != 0:
             found, low = self._chunk(low, high, chunk)
@@ -101,6 +106,11 @@ class TableRows:
                 limit -= len(found)
             yield from found
             chunk = min(max(chunk * 2, CHUNK_MIN), CHUNK_MAX)
+
+    def _only_pending(self, low: bytes, high: bytes | None, limit: int) -> list[tuple[bytes, bytes]]:
+        """As a scan, where the table holds nothing of it."""
+        written = ((key, self._pending[key]) for key in self._pending_between(low, high))
+        return list(islice(((key, value) for key, value in written if value is not None), limit if limit >= 0 else None))
 
     def _chunk(self, low: bytes, high: bytes | None, size: int) -> tuple[list[tuple[bytes, bytes]], bytes | None]:
         """The rows from `low` on, `size` of the table at most, with pending writes; and where the next chunk begins."""
@@ -131,7 +141,7 @@ class TableRows:
     def _fetch(self, key: bytes) -> bytes | None:
         value: Cached = self._old.get(key, MISSING)
         if value is MISSING:
-            if self._keys is not None and hash(key) not in self._keys:
+            if self._seen is not None and not self._seen.may_hold(key):
                 return None
             value = self._execute(self._get, (key,)).get
         self._remember(key, value)  # type: ignore[arg-type]
@@ -171,10 +181,8 @@ class TableRows:
         # Sorted: neighbours share pages, and the sort costs less than the page look-ups it saves.
         rows = sorted(self._pending)
         pending = self._pending
-        if self._keys is not None:
-            self._keys.update(map(hash, rows))
-            if len(self._keys) > KEYS:
-                self._keys = None
+        if self._seen is not None:
+            self._seen.add(rows)
         cursor.executemany(self._upsert, [(k, pending[k]) for k in rows if pending[k] is not None])
         cursor.executemany(self._delete, [(k,) for k in rows if pending[k] is None])
 
@@ -187,7 +195,7 @@ class TableRows:
     def forget(self) -> None:
         """Drop what is cached: another connection may have changed it."""
         self._young, self._old, self._young_bytes = {}, {}, 0
-        self._keys = None
+        self._seen = None
 
     def detach(self) -> None:
         """The transaction is over: forget what was pending."""

@@ -4,17 +4,19 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from schemas.ports import Rows
 from streams.store import Store, Transaction
 from streams.store.rows import CHUNK_MIN, successor
+from streams.store.seen import BITS, Seen, is_stem
 
-KEYS = st.one_of(st.binary(max_size=3), st.text("ab\xff|", max_size=4).map(lambda s: s.encode("latin-1")))
+KEYS = st.one_of(st.binary(max_size=3), st.text("ab\xff|\0", max_size=4).map(lambda s: s.encode("latin-1")))
 VALUES = st.binary(max_size=40)
 
 
@@ -178,3 +180,41 @@ def test_cache_is_bounded(opened: Callable[..., Store]) -> None:
             rows.put(b"%d" % i, bytes(1_000))
     kept = [*rows._young.values(), *rows._old.values()]
     assert 0 < sum(len(v or b"") for v in kept) <= 100_000
+
+
+@given(st.lists(KEYS), st.lists(KEYS), st.sampled_from([3, 8, BITS]))
+def test_seen_is_never_wrong_about_what_was_added(added: list[bytes], more: list[bytes], bits: int) -> None:
+    """However small the bitmap is: what was added may be there, with its stem; of what was not, a large one knows most."""
+    seen = Seen(bits)
+    seen.add(sorted(added))
+    seen.add(more)
+    keys = {*added, *more}
+    stems = {prefix for key in keys for end in range(len(key) + 1) if is_stem(prefix := key[:end])}
+    assert all(seen.may_hold(key) for key in keys | stems)
+    others = [b"%d" % number for number in range(100)]
+    assert bits < BITS or sum(map(seen.may_hold, others)) < 10
+
+
+def test_a_first_run_asks_the_table_for_nothing(opened: Callable[..., Store], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that were never written, one by one and by stem, are known not to be there; those that were are read."""
+    asked: list[str] = []
+    store = opened(runner=True, rows_cache=100_000)
+    for key in (b"m|one\0x", b"m|one\0y"):
+        with store.transaction() as tx:
+            tx.rows("a", 0).put(key, b"1")
+    with store.transaction() as tx:
+        rows: Any = tx.rows("a", 0)
+        rows._young.clear()
+        execute = rows._execute
+
+        def counted(query: str, *bound: Any) -> Any:
+            asked.append(query)
+            return execute(query, *bound)
+
+        monkeypatch.setattr(rows, "_execute", counted)
+        assert rows.get(b"m|two\0x") is None
+        assert list(rows.scan(b"m|two\0")) == []
+        assert asked == []
+        assert list(rows.scan(b"m|one\0")) == [(b"m|one\0x", b"1"), (b"m|one\0y", b"1")]
+        assert rows.get(b"m|one\0x") == b"1"
+        assert len(asked) == 2

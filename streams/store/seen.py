@@ -1,0 +1,45 @@
+"""Which keys a table may hold, in a megabyte: a bitmap by hash.
+
+It answers "surely not" for what was never added, and is wrong the other way for a part that grows with the number of keys (one in
+nine at a million); that costs its user a question to the table, no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+BITS = 23
+"""Of a hash that count: 8 million places."""
+DIVISION = b"\0"
+"""What ends a stem: a key belongs to the group of all keys that are alike up to their first one."""
+
+
+class Seen:
+    """The keys that were added, and their stems; in a bitmap of 2 to the `bits` places, 8 at least."""
+
+    def __init__(self, bits: int = BITS) -> None:
+        self._bits = bytearray(1 << bits - 3)
+        self._mask = len(self._bits) - 1
+
+    def add(self, keys: Iterable[bytes]) -> None:
+        """Add keys."""
+        bits, mask, stem = self._bits, self._mask, b""
+        for key in keys:
+            place = hash(key)
+            bits[place >> 3 & mask] |= 1 << (place & 7)
+            end = key.find(DIVISION) + 1
+            # Keys come in order: those of one stem one after the other.
+            if end and key[:end] != stem:
+                stem = key[:end]
+                place = hash(stem)
+                bits[place >> 3 & mask] |= 1 << (place & 7)
+
+    def may_hold(self, key: bytes) -> bool:
+        """Whether a key, or a stem, was perhaps added; False is sure."""
+        place = hash(key)
+        return bool(self._bits[place >> 3 & self._mask] & 1 << (place & 7))
+
+
+def is_stem(prefix: bytes) -> bool:
+    """Whether all keys that start so are of one stem, which this is."""
+    return prefix.find(DIVISION) == len(prefix) - 1 >= 0
