@@ -31,7 +31,7 @@ from urllib.parse import quote
 import msgspec
 from tantivy import Document, Schema, SchemaBuilder
 
-from processors.query.words import ANALYSIS, MAX_EXACT, properties, spaced, texts
+from processors.query.words import ANALYSIS, MAX_EXACT, all_spaced, properties, texts
 from schemas.query import BY_NAME, EXACT_FIELDS, TEXT_FIELDS
 from schemas.records import Removed, Summary
 
@@ -127,8 +127,7 @@ def summary_document(summary: Summary) -> Document:
     document = _identified(summary)
     add = document.add_text
     given = list(texts(summary))
-    for name, text in given:
-        words = spaced(text)
+    for (name, _), words in zip(given, all_spaced([text for _, text in given]), strict=True):
         if not words:
             continue
         if name in TEXT_FIELDS:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processors.query.words import MAX_EXACT, MAX_WORD, attribute, exact, fold, kind, spaced, spans, words
+from processors.query.words import MAX_EXACT, MAX_WORD, all_spaced, attribute, exact, fold, kind, spaced, spans, words
 
 
 @pytest.mark.parametrize(
@@ -34,6 +34,13 @@ def test_spaced(text: str) -> None:
     """Spaced text is the words with a space between; no word is empty or holds white space."""
     assert spaced(text) == " ".join(words(text))
     assert all(word and word.split() == [word] for word in words(text))
+
+
+@given(st.lists(st.text(st.characters() | st.characters(max_codepoint=0x7F) | st.sampled_from("\x01\u0301\u1161")), max_size=6))
+def test_all_spaced(texts: list[str]) -> None:
+    """Texts that are spaced together come out as one by one, whatever they begin and end with."""
+    assert all_spaced(texts) == [spaced(text) for text in texts]
+    assert all_spaced([*texts, "x" * 200]) == [spaced(text) for text in [*texts, "x" * 200]]
 
 
 COMBINING = st.sampled_from("e\u0301\u0323\u030a\u1100\u1161\u11a8\u0915\u093c")
