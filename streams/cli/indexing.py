@@ -66,8 +66,9 @@ def _build(store: Store, fresh: Path) -> int:
 
 
 def _fill(store: Store, index: TantivyIndex, partition: int, end: int, held: set[str]) -> None:
-    from schemas.codec import decode
+    from schemas.codec import DecodeError
     from schemas.records import Summary
+    from streams.embedded.sink import change
 
     start = 0
     while start < end:
@@ -75,13 +76,16 @@ def _fill(store: Store, index: TantivyIndex, partition: int, end: int, held: set
         start = batch[-1].offset + 1 if len(batch) == BATCH else end
         changes: list[Summary | Removed] = []
         for logged in batch:
-            record: object = decode(logged.value) if logged.value is not None else None
-            if isinstance(record, Summary):
-                held.add(record.oid)
+            try:
+                made = change(logged.value) if logged.value is not None else None
+            except DecodeError:
+                continue  # the sink that met it has made a dead letter of it
+            if isinstance(made, Summary):
+                held.add(made.oid)
             else:
                 held.discard(logged.key.decode())
-            if record is not None:
-                changes.append(record)  # type: ignore[arg-type]
+            if made is not None:
+                changes.append(made)
         index.apply(changes, {partition: start})
 
 

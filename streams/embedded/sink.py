@@ -3,7 +3,8 @@
 Strategy: it reads on all the time, while what was written is still remembered decoded, and commits seldom: a commit is a segment,
 and segments are merged. So little is left to do when the last record has come.
 
-Delivery: the index remembers the offset of each batch in the same commit; after a crash it goes on from there. An index that
+Delivery: the index remembers the offset of each batch in the same commit; after a crash it goes on from there. What is no change
+becomes a dead letter before that, again after a crash. An index that
 is damaged or was made by other rules is thrown away and made anew from the topic.
 """
 
@@ -14,13 +15,18 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import cast
 
-from schemas.codec import decode
-from schemas.records import Removed, Summary
+from schemas.codec import DecodeError, decode
+from schemas.ports import Logged, Origin
+from schemas.records import Rejected, Removed, Summary
 from sinks.tantivy_index import IndexDamaged, TantivyIndex
+from streams.embedded.clock import now_ms
 from streams.faults import fault
+from streams.routing import poisoned
 from streams.store import Store
+from streams.topology import REJECTED
+
+Change = Summary | Removed
 
 BATCH = 2_000
 """Records of one commit, about."""
@@ -37,6 +43,14 @@ def index_folder(folder: Path, broker: str) -> Path:
     return folder / "index" / broker
 
 
+def change(value: bytes) -> Change:
+    """A record of a Broker's topic. Raises DecodeError for what is none."""
+    record = decode(value)
+    if isinstance(record, Summary | Removed):
+        return record
+    raise DecodeError(f"a {type(record).__name__}")
+
+
 class IndexSink:
     """Follows `broker.NAME`. `error` is what ended its thread, if anything did."""
 
@@ -51,6 +65,7 @@ class IndexSink:
         self._reached: dict[int, int] = {}
         """Offsets committed, and read, by partition."""
         self._opened = False
+        self._letters: list[Rejected] = []
         self.error: BaseException | None = None
         self.wake: Callable[[], object] = lambda: None
 
@@ -134,13 +149,35 @@ class IndexSink:
         for p, end in enumerate(store.ends(self._topic)):
             while (start := self._reached.get(p, 0)) < end and self._behind() < BATCH:
                 records = store.read(self._topic, p, start, STEP, until=end)
-                # The last record of a key is the one that counts; the others need not even be decoded.
-                latest = {r.key: r.value for r in records if r.value is not None}
-                index.add([cast("Summary | Removed", decode(value)) for value in latest.values()])
+                index.add(self._changes(records))
                 # Fewer than asked for: the others were compacted away.
                 self._reached[p] = records[-1].offset + 1 if len(records) == STEP else end
 
+    def _changes(self, records: Sequence[Logged]) -> list[Change]:
+        """What is to be applied: of each key the last record, and of what is no change a dead letter."""
+        # The others need not even be decoded.
+        latest = {r.key: r.value for r in records if r.value is not None}
+        try:
+            return [change(value) for value in latest.values()]
+        except DecodeError:
+            found: dict[bytes, Change] = {}
+            for logged in records:
+                try:
+                    found |= {logged.key: change(logged.value)} if logged.value is not None else {}
+                except DecodeError as error:
+                    origin = Origin(logged.topic, logged.partition, logged.offset)
+                    self._letters.append(poisoned("index", error, origin, logged.key, logged.value, now_ms()))
+            return list(found.values())
+
+    def _bury(self) -> None:
+        """Append the dead letters. Durable before the offsets that pass what they are about."""
+        if self._letters:
+            with Store(self._folder) as store:
+                store.append(REJECTED.name, [(REJECTED.key(letter).encode(), letter) for letter in self._letters])
+            self._letters.clear()
+
     def _commit(self, index: TantivyIndex) -> None:
+        self._bury()
         fault("index.apply")
         index.commit(self._reached)
         fault("index.applied")

@@ -56,7 +56,7 @@ def letters(data: Path) -> list[Rejected]:
 @pytest.mark.parametrize("partitions", [1, 4])
 def test_garbage_in_the_log(tmp_path: Path, corpus: Corpus, oracle: Oracle, partitions: int) -> None:
     """What is no record, or stands on the wrong topic, becomes a dead letter with its bytes; nothing else is lost."""
-    topics = ("annotations", "copies.main", "crawl", "fetches", "holders.main", "made", "objects")
+    topics = ("annotations", "broker.main", "copies.main", "crawl", "fetches", "holders.main", "made", "objects")
     misplaced = encode(Complete(object_url="file:///x", version=1, time=1, attempt="", count=0))
 
     def spoil(runner: Embedded) -> None:

@@ -6,12 +6,13 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from schemas.codec import decode, encode
 from schemas.query import Every
-from schemas.records import Summary
+from schemas.records import Rejected, Summary
 from sinks.tantivy_index import TantivyIndex
 from streams.embedded import sink as module
 from streams.embedded.sink import IndexSink, index_folder
@@ -75,3 +76,25 @@ def test_an_index_that_is_not_there_yet(tmp_path: Path, monkeypatch: pytest.Monk
         assert sink.caught_up(store.ends("broker.main"))
         sink.close()
     assert TantivyIndex(index_folder(tmp_path, "main"), writable=False).count(Every()) == 0
+
+
+def test_what_is_no_change(tmp_path: Path) -> None:
+    """Garbage becomes a dead letter with its bytes; what stands before it under its key is applied, and what stands behind it."""
+    rejected = encode(Rejected(stage="x", reason="x", time=1))
+    with Store(tmp_path, {"broker.main": 1, "rejected": 1}) as store:
+        store.append("broker.main", [(b"1", summary(1))])
+        with store.transaction() as tx:
+            tx.append("broker.main", 0, b"1", b"garbage", 1)
+            tx.append("broker.main", 0, b"2", rejected, 1)
+        store.append("broker.main", [(b"3", summary(3))])
+        sink = IndexSink(tmp_path, "main")
+        sink.start()
+        sink.close()
+        assert sink.error is None
+        letters = [cast("Rejected", decode(each.value or b"")) for each in store.read("rejected", 0, 0, 9)]
+    assert [(each.stage, each.topic, each.offset, each.key, each.value) for each in letters] == [
+        ("index", "broker.main", 1, b"1", b"garbage"),
+        ("index", "broker.main", 2, b"2", rejected),
+    ]
+    assert letters[1].reason == "not a record: a Rejected"
+    assert TantivyIndex(index_folder(tmp_path, "main"), writable=False).count(Every()) == 2
