@@ -107,14 +107,22 @@ class Page(NamedTuple):
     """How many summaries match, copies not counted."""
 
 
+class Refused(NamedTuple):
+    """A change that an engine will never take, and why."""
+
+    change: Summary | Removed
+    reason: str
+
+
 class BrokerIndex(Protocol):
     """A Broker's index: what a sink fills and search users ask. One conformance suite holds for every engine."""
 
-    def apply(self, changes: Sequence[Summary | Removed], offsets: Mapping[int, int]) -> None:
-        """Apply a batch and remember, in the same commit, the next offset of each partition of the Broker's topic.
+    def apply(self, changes: Sequence[Summary | Removed], offsets: Mapping[int, int]) -> Sequence[Refused]:
+        """Apply a batch and remember, not before it is applied, the next offset of each partition of the Broker's topic.
 
         Each change applies only if its `published` is at least the one known for its OID (external_gte), so that a batch
-        may be applied twice. Raises OSError where the index cannot be written (then nothing of the batch is applied).
+        may be applied twice. Gives the changes that the engine refuses for what they are; all others are applied. Raises OSError
+        where the index cannot be written: then the offsets stand as they were, and `offsets` says where to go on.
         """
         ...
 

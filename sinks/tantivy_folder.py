@@ -8,20 +8,10 @@ from pathlib import Path
 
 from tantivy import Index, Schema
 
+from sinks.errors import IndexDamaged, IndexMissing
+
 META = "meta.json"
 """The file that a commit puts in place last, by rename: without it there is no index."""
-
-
-class IndexDamaged(RuntimeError):  # noqa: N818 - it names a state of the folder, as FileNotFoundError does
-    """The folder holds no index that this version can read: remove it, and apply the Broker's topic from its beginning."""
-
-
-class IndexMissing(FileNotFoundError):  # noqa: N818 - it names a state of the folder, as FileNotFoundError does
-    """There is no index in the folder yet."""
-
-
-class IndexBusy(OSError):  # noqa: N818 - it names a state of the folder, as FileNotFoundError does
-    """Another process writes this index."""
 
 
 @contextlib.contextmanager

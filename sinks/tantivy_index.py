@@ -21,20 +21,18 @@ import msgspec
 from tantivy import Document, FieldType, IndexWriter, Searcher
 from tantivy import Query as Engine
 
-from processors.query.snippet import plain, snippet, terms
-from schemas.ports import Hit, Page
+from processors.query.snippet import terms
+from schemas.ports import Page, Refused
 from schemas.query import Query
 from schemas.records import Removed, Summary
-from sinks.tantivy_folder import IndexBusy, IndexDamaged, IndexMissing, open_folder, reading
-from sinks.tantivy_query import Compiler, scores
+from sinks.documents import FORMAT, REMEMBERED, SWEEP, hit, key, scores
+from sinks.errors import IndexBusy, IndexDamaged, IndexMissing
+from sinks.tantivy_folder import open_folder, reading
+from sinks.tantivy_query import Compiler
 from sinks.tantivy_schema import (
-    FORMAT,
     NO_KEY,
     STATE_KEY,
-    Shown,
     State,
-    key,
-    oid_of,
     order,
     removal_document,
     schema,
@@ -47,10 +45,6 @@ __all__ = ["IndexBusy", "IndexDamaged", "IndexMissing", "TantivyIndex"]
 
 HEAP = 50_000_000
 """Bytes of memory in which a batch is indexed before it goes to the folder."""
-REMEMBERED = 90 * 86_400_000
-"""How long removals are remembered, ms (law 2: the removal retention)."""
-SWEEP = 86_400_000
-"""How often removals are forgotten, ms."""
 SCROLL = 2_000
 """Summaries a step of a scroll."""
 
@@ -76,10 +70,11 @@ class TantivyIndex:
         if writable:
             self._writer = self._new_writer()
 
-    def apply(self, changes: Sequence[Summary | Removed], offsets: Mapping[int, int]) -> None:
-        """Apply a batch: see `BrokerIndex.apply`. Raises OSError."""
+    def apply(self, changes: Sequence[Summary | Removed], offsets: Mapping[int, int]) -> Sequence[Refused]:
+        """Apply a batch: see `BrokerIndex.apply`. The engine refuses nothing. Raises OSError."""
         self.add(changes)
         self.commit(offsets)
+        return ()
 
     def add(self, changes: Sequence[Summary | Removed]) -> None:
         """Take in a part of a batch: nothing of it is seen, nor outlives this process, before `commit`. Raises OSError."""
@@ -144,7 +139,7 @@ class TantivyIndex:
                 return Page((), count(searcher, engine))
             found, total = (by_score if scores(query) else by_url)(searcher, engine, offset, limit)
         wanted = terms(query)
-        return Page(tuple(_hit(score, kept, snippet(kept.text, wanted)) for score, kept in found), total)
+        return Page(tuple(hit(score, kept, wanted) for score, kept in found), total)
 
     def scroll(self, query: Query) -> Iterator[str]:
         """The OID of every match, in order of OID, as of the first one. Raises IndexDamaged."""
@@ -272,7 +267,3 @@ class TantivyIndex:
 
 def _document(change: Summary | Removed) -> Document:
     return removal_document(change) if isinstance(change, Removed) else summary_document(change)
-
-
-def _hit(score: float, kept: Shown, text: str) -> Hit:
-    return Hit(oid_of(kept.oid), kept.url, plain(kept.title), kept.type, score, text, kept.copies, kept.copies_count)

@@ -1,10 +1,7 @@
 """The query tree as tantivy's own query.
 
 Laws:
-- It matches what `processors.query.predicate` matches (a property test says so).
-- A word or phrase scores by BM25 in each field that it may stand in; the best field counts, the others a tenth. Title,
-  keywords, abstract and description weigh above the rest (Nebula's domain-specific ranking, seed 000).
-- Conditions (exact fields, `attribute:*`, NOT, `*`) choose and do not score.
+- It matches what `processors.query.predicate` matches (a property test says so), and scores as `sinks/documents.py` has it.
 """
 
 from __future__ import annotations
@@ -15,19 +12,7 @@ from tantivy import Query as Engine
 from processors.query.words import attribute as known
 from processors.query.words import exact, words
 from schemas.query import EXACT_FIELDS, TEXT_FIELDS, And, Every, Exists, Not, Or, Phrase, Query, Word
-from sinks.tantivy_schema import HIDDEN, mark, term
-
-WEIGHTS = {
-    "title": 6.0,
-    "keywords": 3.0,
-    "abstract": 2.5,
-    "description": 2.5,
-    "author": 1.5,
-    "partial-text": 1.0,
-    "rest": 1.0,
-}
-"""How much a hit in each field counts."""
-OTHER_FIELDS_SHARE = 0.1
+from sinks.documents import ATTRIBUTES, HIDDEN, OTHER_FIELDS_SHARE, WEIGHTS, mark, term
 
 
 class Compiler:
@@ -77,19 +62,9 @@ class Compiler:
             return Engine.disjunction_max_query(fields, OTHER_FIELDS_SHARE)
         if name in TEXT_FIELDS:
             return self._run(name, found)
-        return self._run("attributes", [mark(name) + word for word in found])
+        return self._run(ATTRIBUTES, [mark(name) + word for word in found])
 
     def _run(self, field: str, found: list[str]) -> Engine:
         if len(found) == 1:
             return Engine.term_query(self.schema, field, found[0], index_option="freq")
         return Engine.phrase_query(self.schema, field, list(found))
-
-
-def scores(query: Query) -> bool:
-    """Whether a query tells summaries apart by score, or only chooses them."""
-    match query:
-        case And(parts) | Or(parts):
-            return any(map(scores, parts))
-        case Word(_, attribute) | Phrase(_, attribute):
-            return known(attribute) not in EXACT_FIELDS
-    return False

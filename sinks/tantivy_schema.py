@@ -1,7 +1,6 @@
 """What a tantivy index of a Broker holds: its fields, and how a summary becomes a document.
 
-Strategy: all text is analysed by `processors.query.words` and handed over as words between spaces, which tantivy's
-whitespace tokenizer splits again; so engine and predicate cannot disagree.
+Strategy: text comes as words between spaces (`sinks/documents.py`), which tantivy's whitespace tokenizer splits again.
 
 | field | holds |
 | --- | --- |
@@ -21,49 +20,17 @@ whitespace tokenizer splits again; so engine and predicate cannot disagree.
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import re
 from collections.abc import Mapping
-from functools import lru_cache
-from urllib.parse import quote
 
 import msgspec
 from tantivy import Document, Schema, SchemaBuilder
 
-from processors.query.words import ANALYSIS, MAX_EXACT, all_spaced, properties, texts
-from schemas.query import BY_NAME, EXACT_FIELDS, TEXT_FIELDS
+from processors.query.words import properties, texts
 from schemas.records import Removed, Summary
+from sinks.documents import ABSENT, COPY, HIDDEN, WORDED, key, present, shown, sortable, worded
 
-FORMAT = f"2.{ANALYSIS}"
-"""Version of the fields and of the analysis; an index of another one is rebuilt by replay."""
-
-SHOWN_TEXT = 2_000
-"""Characters of text kept for snippets, of all its attributes together."""
-SNIPPET_FIELDS = ("description", "abstract", "partial-text")
-
-MAX_TITLE = 500
-"""Characters of a title that are kept to be shown."""
-
-COPY, HIDDEN = "copy", "hidden"
 STATE_KEY, NO_KEY = b"state", b"none"
 """Keys of the state, and of nothing: shorter than any that stands for an OID."""
-
-_HEX = re.compile("[0-9a-f]{64}")
-_UNSAFE = re.compile(r"[\s%=]")
-_NO_HEX = b"=" * 33
-
-
-class Shown(msgspec.Struct, frozen=True, array_like=True):
-    """What is kept of a summary to show it as a hit."""
-
-    oid: bytes
-    url: str
-    title: str
-    type: str
-    copies: tuple[str, ...]
-    copies_count: int
-    text: tuple[str, ...]
 
 
 class State(msgspec.Struct, frozen=True, array_like=True):
@@ -82,7 +49,7 @@ def schema() -> Schema:
     builder = SchemaBuilder()
     builder.add_bytes_field("key", indexed=True)
     builder.add_unsigned_field("order", fast=True)
-    for name in (*TEXT_FIELDS, "rest", "attributes"):
+    for name in WORDED:
         builder.add_text_field(name, tokenizer_name="whitespace", index_option="position")
     builder.add_text_field("has", tokenizer_name="whitespace", index_option="basic")
     for name in ("exact", "role"):
@@ -95,31 +62,9 @@ def schema() -> Schema:
     return builder.build()
 
 
-def key(oid: str) -> bytes:
-    """The OID as it is kept: 32 bytes where it is hex, more where it is not."""
-    return bytes.fromhex(oid) if _HEX.fullmatch(oid) else _NO_HEX + oid.encode("utf-8", "surrogatepass")
-
-
-def oid_of(kept: bytes) -> str:
-    """The OID that `key` was given."""
-    return kept.hex() if len(kept) == 32 else kept[len(_NO_HEX) :].decode("utf-8", "surrogatepass")
-
-
 def order(oid: str) -> int:
     """A number that rises with the OID, as far as its first 8 bytes tell."""
     return int.from_bytes(oid.encode("utf-8", "surrogatepass")[:8].ljust(8, b"\0"), "big")
-
-
-@lru_cache(4_096)
-def mark(name: str) -> str:
-    """What stands before each word of an attribute: a digest of its name, since long names would be most of the index."""
-    return base64.urlsafe_b64encode(hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=4).digest())[:6].decode()
-
-
-@lru_cache(4_096)
-def term(name: str) -> str:
-    """The name of an attribute as it stands by itself."""
-    return f"{_UNSAFE.sub(lambda found: quote(found.group()), name)}="
 
 
 def summary_document(summary: Summary) -> Document:
@@ -127,21 +72,13 @@ def summary_document(summary: Summary) -> Document:
     document = _identified(summary)
     add = document.add_text
     given = list(texts(summary))
-    for (name, _), words in zip(given, all_spaced([text for _, text in given]), strict=True):
-        if not words:
-            continue
-        if name in TEXT_FIELDS:
-            add(name, words)
-        else:
-            before = mark(name)
-            if name not in BY_NAME:
-                add("rest", words)
-            add("attributes", before + words.replace(" ", f" {before}"))
+    for field, words in worded(given):
+        add(field, words)
     known = properties(summary)
-    for field, value in known.items():
-        add("exact", f"{field}={value}")
+    for name, value in known.items():
+        add("exact", f"{name}={value}")
     # One text for all the names: each call into the engine costs a microsecond.
-    add("has", " ".join(map(term, {name for name, _ in given}.difference(EXACT_FIELDS).union(known))))
+    add("has", " ".join(present(given, known)))
     if summary.copy_of:
         add("role", COPY)
     add("url", sortable(summary.url))
@@ -153,6 +90,8 @@ def removal_document(removal: Removed) -> Document:
     """A removal to be remembered, so that an older summary does not come back."""
     document = _identified(removal)
     document.add_text("role", HIDDEN)
+    for field in WORDED:
+        document.add_text(field, ABSENT)
     document.add_unsigned("removed", max(removal.time, 0))
     return document
 
@@ -164,26 +103,6 @@ def state_document(state: State) -> Document:
     document.add_text("role", HIDDEN)
     document.add_bytes("state", msgspec.msgpack.encode(state))
     return document
-
-
-def sortable(url: str) -> str:
-    """The URL as it is sorted."""
-    return url[:MAX_EXACT].encode("utf-8", "replace").decode()
-
-
-def shown(summary: Summary, given: list[tuple[str, str]]) -> Shown:
-    """What a hit will need of a summary, whose `texts` are given."""
-    kept: dict[str, list[str]] = {name: [] for name in ("title", *SNIPPET_FIELDS)}
-    for name, text in given:
-        if name in kept:
-            kept[name].append(text)
-    room, text_kept = SHOWN_TEXT, list[str]()
-    for text in (text for name in SNIPPET_FIELDS for text in kept[name]):
-        if room > 0 and text:
-            text_kept.append(text[:room])
-            room -= len(text)
-    title = next(iter(kept["title"]), "")[:MAX_TITLE]
-    return Shown(key(summary.oid), summary.url, title, summary.type, summary.copies, summary.copies_count, tuple(text_kept))
 
 
 def _identified(change: Summary | Removed) -> Document:

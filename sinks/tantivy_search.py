@@ -15,7 +15,7 @@ import msgspec
 from tantivy import DocAddress, FieldType, Occur, Order, Schema, Searcher
 from tantivy import Query as Engine
 
-from sinks.tantivy_schema import COPY, Shown, oid_of
+from sinks.documents import COPY, Shown, oid_of, rounded
 
 SPARE = 50
 """Hits read beyond a page, to see where its last score ends."""
@@ -53,7 +53,7 @@ def by_score(searcher: Searcher, engine: Engine, offset: int, limit: int) -> tup
     while True:
         result = searcher.search(engine, limit=size)
         total = int(result.count)  # type: ignore[attr-defined]
-        hits = [(_rounded(score), at) for score, at in result.hits]
+        hits = [(rounded(score), at) for score, at in result.hits]
         end = min(offset + limit, total)
         # A last score that goes on behind what was read might hide a lesser URL there.
         if len(hits) == total or hits[end - 1][0] != hits[-1][0]:
@@ -99,7 +99,3 @@ def _oids(searcher: Searcher, found: list[DocAddress]) -> list[str]:
     # In order of address, because summaries that stand together are decompressed together.
     found.sort(key=lambda at: (at.segment_ord, at.doc))
     return sorted(oid_of(shown(searcher, at).oid) for at in found)
-
-
-def _rounded(score: float) -> float:
-    return float(f"{score:.5g}")

@@ -48,7 +48,7 @@ def search(
 
 def _found(folder: Path, query: str, limit: int, copies: bool) -> Page:
     from processors.query import parse
-    from sinks.tantivy_folder import IndexDamaged, IndexMissing
+    from sinks.errors import IndexDamaged, IndexMissing
 
     tree = parse(query)
     for pause in (*AGAIN, None):

@@ -81,7 +81,7 @@ def explained(error: BaseException) -> tuple[str, int] | None:
         "streams.settings": ("SettingsError", 2),
         "streams.store.errors": ("StoreError", 1),
         "processors.query.parser": ("QueryError", 2),
-        "sinks.tantivy_folder": ("IndexDamaged", 1),
+        "sinks.errors": ("IndexDamaged", 1),
         "streams.sandbox.values": ("SandboxError", 1),
     }
     for module, (name, code) in modules.items():

@@ -25,8 +25,8 @@ from processors.query.words import texts
 from schemas.codec import encode
 from schemas.query import BY_NAME, EXACT_FIELDS, TEXT_FIELDS
 from schemas.records import Summary
+from sinks.documents import shown
 from sinks.tantivy_index import HEAP, TantivyIndex
-from sinks.tantivy_schema import shown
 
 Row = tuple[str, float, str]
 

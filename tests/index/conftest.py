@@ -1,9 +1,14 @@
-"""Summaries and indexes for the tests of this folder."""
+"""Summaries and indexes for the tests of this folder.
+
+OpenSearch is asked for only by tests that want it: those of one engine start no other.
+"""
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from hashlib import blake2s
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +17,34 @@ import pytest
 from processors.identity import oid
 from schemas.ports import BrokerIndex
 from schemas.records import Removed, Summary
+from sinks.opensearch_index import OpenSearchIndex
 from sinks.tantivy_index import TantivyIndex
 
-ENGINES: dict[str, Callable[[Path], BrokerIndex]] = {"tantivy": lambda folder: TantivyIndex(folder / "index", heap=15_000_000)}
+Open = Callable[[Path], BrokerIndex]
+
+
+def tantivy(request: pytest.FixtureRequest) -> Iterator[Open]:
+    """Indexes in folders."""
+    yield lambda folder: TantivyIndex(folder / "index", heap=15_000_000)
+
+
+def opensearch(request: pytest.FixtureRequest) -> Iterator[Open]:
+    """Indexes of a real node, named after their folders; all of them go with the test."""
+    url = request.getfixturevalue("opensearch")
+    client = request.getfixturevalue("search_client")
+    prefix = f"t{uuid.uuid4().hex[:10]}"
+    yield lambda folder: OpenSearchIndex(url, f"{prefix}-{blake2s(bytes(folder), digest_size=8).hexdigest()}")
+    client.indices.delete(index=f"{prefix}-*", ignore_unavailable=True)
+
+
+ENGINES: dict[str, Callable[[pytest.FixtureRequest], Iterator[Open]]] = {"tantivy": tantivy, "opensearch": opensearch}
 """How each engine is opened on its own folder, the second time with what the first has left there."""
 
 
 @pytest.fixture(params=sorted(ENGINES))
-def engine(request: pytest.FixtureRequest) -> Callable[[Path], BrokerIndex]:
+def engine(request: pytest.FixtureRequest) -> Iterator[Open]:
     """Opens the engine's index in a folder."""
-    return ENGINES[request.param]
+    yield from ENGINES[request.param](request)
 
 
 @pytest.fixture

@@ -1,0 +1,168 @@
+"""What an index holds of a summary, whatever its engine: fields of words, and what a hit shows; and how much a hit counts.
+
+Laws:
+- All text is analysed by `processors.query.words` and handed over as words between spaces; an engine only splits at spaces. So the
+  engines and the predicate cannot disagree about what is found.
+- A document that has none of a field's words has one that nobody can ask for (ABSENT), so that each engine counts all documents
+  in each field: BM25 then rests on the same numbers, and the engines agree about the order too.
+- BM25 with k1 = 1.2 and b = 0.75; the best field counts, the others a tenth. Title, keywords, abstract and description weigh above
+  the rest (Nebula's domain-specific ranking, seed 000). Conditions (exact fields, `attribute:*`, NOT, `*`) do not score.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from urllib.parse import quote
+
+import msgspec
+
+from processors.query.snippet import Terms, plain, snippet
+from processors.query.words import ANALYSIS, MAX_EXACT, all_spaced
+from processors.query.words import attribute as known
+from schemas.ports import Hit
+from schemas.query import BY_NAME, EXACT_FIELDS, TEXT_FIELDS, And, Or, Phrase, Query, Word
+from schemas.records import Summary
+
+FORMAT = f"3.{ANALYSIS}"
+"""Version of the fields and of the analysis; an index of another one is rebuilt by replay."""
+
+REST, ATTRIBUTES = "rest", "attributes"
+WORDED = (*TEXT_FIELDS, REST, ATTRIBUTES)
+"""The fields that hold words."""
+
+ABSENT = "-"
+"""Stands in a field that has no words: no letter, so no query can ask for it."""
+
+WEIGHTS: Mapping[str, float] = {
+    "title": 6.0,
+    "keywords": 3.0,
+    "abstract": 2.5,
+    "description": 2.5,
+    "author": 1.5,
+    "partial-text": 1.0,
+    REST: 1.0,
+}
+"""How much a hit in each field counts, where a query names none."""
+OTHER_FIELDS_SHARE = 0.1
+
+SHOWN_TEXT = 2_000
+"""Characters of text kept for snippets, of all its attributes together."""
+SNIPPET_FIELDS = ("description", "abstract", "partial-text")
+MAX_TITLE = 500
+"""Characters of a title that are kept to be shown."""
+
+COPY, HIDDEN = "copy", "hidden"
+"""Roles: of a copy; of what is no summary (remembered removals, and what the index knows of itself)."""
+
+REMEMBERED = 90 * 86_400_000
+"""How long removals are remembered, ms of the removals' own time (law 2: the removal retention)."""
+SWEEP = 86_400_000
+"""How often removals are forgotten, ms."""
+
+_HEX = re.compile("[0-9a-f]{64}")
+_UNSAFE = re.compile(r"[\s%=]")
+_NO_HEX = b"=" * 33
+
+
+class Shown(msgspec.Struct, frozen=True, array_like=True):
+    """What is kept of a summary to show it as a hit."""
+
+    oid: bytes
+    url: str
+    title: str
+    type: str
+    copies: tuple[str, ...]
+    copies_count: int
+    text: tuple[str, ...]
+
+
+def key(oid: str) -> bytes:
+    """The OID as it is kept: 32 bytes where it is hex, more where it is not."""
+    return bytes.fromhex(oid) if _HEX.fullmatch(oid) else _NO_HEX + oid.encode("utf-8", "surrogatepass")
+
+
+def oid_of(kept: bytes) -> str:
+    """The OID that `key` was given."""
+    return kept.hex() if len(kept) == 32 else kept[len(_NO_HEX) :].decode("utf-8", "surrogatepass")
+
+
+@lru_cache(4_096)
+def mark(name: str) -> str:
+    """What stands before each word of an attribute: a digest of its name, since long names would be most of the index."""
+    return base64.urlsafe_b64encode(hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=4).digest())[:6].decode()
+
+
+@lru_cache(4_096)
+def term(name: str) -> str:
+    """The name of an attribute as it stands by itself."""
+    return f"{_UNSAFE.sub(lambda found: quote(found.group()), name)}="
+
+
+def worded(given: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """The (field, words) of a summary whose `texts` are given, several of a field where it has several values."""
+    absent = set(WORDED)
+    for (name, _), words in zip(given, all_spaced([text for _, text in given]), strict=True):
+        if not words:
+            continue
+        if name in TEXT_FIELDS:
+            absent.discard(name)
+            yield name, words
+            continue
+        before = mark(name)
+        if name not in BY_NAME:
+            absent.discard(REST)
+            yield REST, words
+        absent.discard(ATTRIBUTES)
+        yield ATTRIBUTES, before + words.replace(" ", f" {before}")
+    for field in absent:
+        yield field, ABSENT
+
+
+def present(given: Iterable[tuple[str, str]], properties: Iterable[str]) -> Iterator[str]:
+    """The names that `attribute:*` finds a summary by, each as its `term`."""
+    return map(term, {name for name, _ in given}.difference(EXACT_FIELDS).union(properties))
+
+
+def sortable(url: str) -> str:
+    """The URL as it is sorted."""
+    return url[:MAX_EXACT].encode("utf-8", "replace").decode()
+
+
+def shown(summary: Summary, given: Iterable[tuple[str, str]]) -> Shown:
+    """What a hit will need of a summary, whose `texts` are given."""
+    kept: dict[str, list[str]] = {name: [] for name in ("title", *SNIPPET_FIELDS)}
+    for name, text in given:
+        if name in kept:
+            kept[name].append(text)
+    room, text_kept = SHOWN_TEXT, list[str]()
+    for text in (text for name in SNIPPET_FIELDS for text in kept[name]):
+        if room > 0 and text:
+            text_kept.append(text[:room])
+            room -= len(text)
+    title = next(iter(kept["title"]), "")[:MAX_TITLE]
+    return Shown(key(summary.oid), summary.url, title, summary.type, summary.copies, summary.copies_count, tuple(text_kept))
+
+
+def hit(score: float, kept: Shown, wanted: Terms) -> Hit:
+    """A hit of a query whose `terms` are wanted."""
+    text = snippet(kept.text, wanted)
+    return Hit(oid_of(kept.oid), kept.url, plain(kept.title), kept.type, score, text, kept.copies, kept.copies_count)
+
+
+def scores(query: Query) -> bool:
+    """Whether a query tells summaries apart by score, or only chooses them."""
+    match query:
+        case And(parts) | Or(parts):
+            return any(map(scores, parts))
+        case Word(_, attribute) | Phrase(_, attribute):
+            return known(attribute) not in EXACT_FIELDS
+    return False
+
+
+def rounded(score: float) -> float:
+    """A score as it is compared: its last bits depend on the order of addition."""
+    return float(f"{score:.5g}")

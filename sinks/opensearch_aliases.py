@@ -1,0 +1,99 @@
+"""Which index is a Broker's: aliases, through which all reading and writing goes.
+
+Strategy: the alias NAME is the index that serves. NAME.rebuild is one that is being made to take its place, if there is any. The
+indexes themselves are NAME-STAMP, and are named by nobody else.
+
+Laws:
+- An index is made together with its alias, in one request; an alias names one index; a swap is one request. So who asks an alias
+  has one whole index at any time.
+- Of two that make the first index, one makes it and the other takes it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sinks.documents import FORMAT
+from sinks.errors import IndexDamaged, IndexMissing, QueryRefused
+from sinks.opensearch_node import Node
+from sinks.opensearch_schema import definition
+
+FIRST = "0"
+"""The stamp of an index that was made because there was none."""
+REBUILD = ".rebuild"
+"""What the alias of an index that is being made ends in."""
+
+
+def served_by(node: Node, alias: str) -> str:
+    """The index behind an alias. Raises IndexMissing, IndexUnreachable, IndexDamaged where it is none of this version."""
+    found = node.ask("GET", f"/{alias}/_mapping")
+    if len(found) != 1 or alias in found:
+        raise IndexDamaged(f"{alias} is no alias of one index at {node.name}: remove it, and rebuild the index")
+    ((index, about),) = found.items()
+    kept = about["mappings"].get("_meta", {}).get("format")
+    if kept != FORMAT:
+        raise IndexDamaged(f"the index has format {kept}, this version has {FORMAT}: {index} at {node.name}")
+    return str(index)
+
+
+def make(node: Node, index: str, *aliases: str) -> None:
+    """Make an index behind its aliases; one that is there stays as it is. Raises IndexUnreachable, QueryRefused."""
+    try:
+        node.ask("PUT", f"/{index}", definition() | {"aliases": {alias: {} for alias in aliases}})
+    except QueryRefused as error:
+        if "already exists" not in str(error):
+            raise
+
+
+def first(node: Node, alias: str) -> str:
+    """The index behind an alias, made where there is none. Raises IndexUnreachable, IndexDamaged."""
+    try:
+        return served_by(node, alias)
+    except IndexMissing:
+        make(node, f"{alias}-{FIRST}", alias)
+    return served_by(node, alias)
+
+
+def behind(node: Node, alias: str) -> list[str]:
+    """The indexes behind an alias, however many they are."""
+    try:
+        return list(node.ask("GET", f"/_alias/{alias}"))
+    except IndexMissing:
+        return []
+
+
+def begin_rebuild(node: Node, alias: str, stamp: str) -> str:
+    """Make an index behind the alias of a rebuild, in the place of one that was begun before; gives the alias.
+
+    Whoever still fills that one finds the alias moved, and ends.
+    """
+    index, building = f"{alias}-{stamp}", alias + REBUILD
+    make(node, index)
+    left = behind(node, building)
+    actions: list[dict[str, Any]] = [{"remove_index": {"index": other}} for other in left]
+    node.ask("POST", "/_aliases", {"actions": [*actions, {"add": {"index": index, "alias": building}}]})
+    return building
+
+
+def swap(node: Node, alias: str) -> list[str]:
+    """Let the index that was made serve, in one step; gives those that served before, which are still there."""
+    (index,) = behind(node, alias + REBUILD)
+    old = behind(node, alias)
+    actions: list[dict[str, Any]] = [{"remove": {"index": other, "alias": alias}} for other in old]
+    actions += [{"remove": {"index": index, "alias": alias + REBUILD}}, {"add": {"index": index, "alias": alias}}]
+    node.ask("POST", "/_aliases", {"actions": actions})
+    return old
+
+
+def drop(node: Node, index: str) -> None:
+    """Delete an index; one that is not there is deleted."""
+    node.ask("DELETE", f"/{index}", ignore_unavailable="true")
+
+
+def searched(node: Node, index: str) -> bool:
+    """Whether somebody is in the middle of a search there, or between two steps of one."""
+    try:
+        found = node.ask("GET", f"/{index}/_stats/search")["indices"][index]["total"]["search"]
+    except IndexMissing:
+        return False
+    return bool(found["open_contexts"] or found["query_current"] or found["fetch_current"] or found.get("point_in_time_current"))

@@ -1,0 +1,113 @@
+"""What an OpenSearch index of a Broker holds: mappings, settings, and how a change becomes a document.
+
+Strategy: text comes as words between spaces (`sinks/documents.py`), which the engine's whitespace tokenizer splits again.
+Attributes of all names share one field, each word behind the `mark` of its name; the mapping is strict, so that no summary can add
+a field.
+
+| field | holds |
+| --- | --- |
+| oid | the OID as a column, for scrolls in order of OID |
+| title, description, abstract, keywords, author, partial-text, rest, attributes | words, see `sinks/documents.py` |
+| has | the names of the attributes that are there at all |
+| exact | `name=value` for each of EXACT_FIELDS |
+| url | the URL as a column, for order among equal scores |
+| role | `copy` for a copy; `hidden` for what is no summary: remembered removals, and the state |
+| published, removed | the counter of the change; when a remembered removal took place (ms) |
+| shown | JSON of Shown: what a hit needs |
+| record | the whole record, as Avro: what `harvest show` shows |
+| state | of a document that holds the offset of a partition: the index that it is of |
+
+The version of a document is its `published` (external_gte); that of an offset the offset itself. There is no `_source`: it would be
+a second copy of all text, and an index is made anew by replay.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from processors.query.words import properties, texts
+from schemas.codec import encode
+from schemas.records import Removed, Summary
+from sinks.documents import ABSENT, COPY, FORMAT, HIDDEN, WORDED, present, shown, sortable, worded
+
+LONGEST = 1_024
+"""UTF-16 units of a word that the tokenizer leaves whole: more than any that `processors.query.words` gives."""
+SWEPT = "swept"
+"""The document whose version tells when removals were last forgotten."""
+
+_HEX = re.compile("[0-9a-f]{64}")
+_KEYWORD: Mapping[str, Any] = {"type": "keyword", "doc_values": False}
+_COLUMN: Mapping[str, Any] = {"type": "keyword", "index": False}
+_STORED: Mapping[str, Any] = {"type": "keyword", "index": False, "doc_values": False, "store": True}
+
+
+def definition() -> dict[str, Any]:
+    """Settings and mappings of a new index. The number of shards and of replicas is left to the cluster and its templates."""
+    words = {"type": "text", "analyzer": "spaced"}
+    fields: dict[str, Any] = dict.fromkeys(WORDED, words)
+    fields |= {"oid": _COLUMN, "url": _COLUMN, "has": _KEYWORD, "exact": _KEYWORD, "role": _KEYWORD, "state": _KEYWORD}
+    fields |= {"published": {"type": "long", "index": False}, "removed": {"type": "long"}}
+    fields |= {"shown": _STORED, "record": {"type": "binary", "store": True}}
+    mappings = {"dynamic": "strict", "_source": {"enabled": False}, "_meta": {"format": FORMAT}, "properties": fields}
+    analysis = {
+        "tokenizer": {"spaces": {"type": "whitespace", "max_token_length": LONGEST}},
+        "analyzer": {"spaced": {"type": "custom", "tokenizer": "spaces"}},
+    }
+    similarity = {"default": {"type": "BM25", "k1": 1.2, "b": 0.75}}
+    # Removals are documents that hide, so that no version is forgotten with a deletion; what is deleted is past every replay.
+    settings = {"index": {"gc_deletes": "0s", "similarity": similarity}, "analysis": analysis}
+    return {"settings": settings, "mappings": mappings}
+
+
+def identifier(oid: str) -> str:
+    """The `_id` of an OID: the OID where it is a digest as ours are, else a digest of it (512 bytes are the limit)."""
+    return oid if _HEX.fullmatch(oid) else "=" + hashlib.sha256(oid.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def summary_document(summary: Summary) -> dict[str, Any]:
+    """A summary as a document."""
+    given = list(texts(summary))
+    known = properties(summary)
+    document: dict[str, Any] = {}
+    for field, words in worded(given):
+        document.setdefault(field, []).append(words)
+    document["has"] = list(present(given, known))
+    document["exact"] = [f"{name}={value}" for name, value in known.items()]
+    document["url"] = sortable(summary.url)
+    if summary.copy_of:
+        document["role"] = COPY
+    document["shown"] = msgspec.json.encode(shown(summary, given)).decode()
+    return document
+
+
+def removal_document(removal: Removed) -> dict[str, Any]:
+    """A removal to be remembered, so that an older summary does not come back."""
+    return dict.fromkeys(WORDED, ABSENT) | {"role": HIDDEN, "removed": max(removal.time, 0)}
+
+
+def item(change: Summary | Removed) -> bytes:
+    """A change as an item of a bulk."""
+    document = removal_document(change) if isinstance(change, Removed) else summary_document(change)
+    # As bytes: msgspec writes them in base64, as the mapping wants them.
+    document |= {"oid": change.oid, "published": change.published, "record": encode(change)}
+    return _lines(identifier(change.oid), max(change.published, 0), document)
+
+
+def offset_item(index: str, partition: int, offset: int) -> bytes:
+    """The offset applied of a partition, of one index: behind an alias that has moved meanwhile it is nobody's."""
+    return _lines(f"offset/{index}/{partition}", offset, {"role": HIDDEN, "state": index})
+
+
+def swept_item(clock: int) -> bytes:
+    """When removals were last forgotten."""
+    return _lines(SWEPT, clock, {"role": HIDDEN})
+
+
+def _lines(name: str, version: int, document: Mapping[str, Any]) -> bytes:
+    action = {"index": {"_id": name, "version": version, "version_type": "external_gte"}}
+    return msgspec.json.encode(action) + b"\n" + msgspec.json.encode(document) + b"\n"

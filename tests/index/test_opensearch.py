@@ -1,0 +1,273 @@
+"""What the engine for several machines promises beyond BrokerIndex: its documents, its answers item by item, and its aliases."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from processors.query import parse
+from schemas.query import And, Every, Word
+from schemas.records import Removed, Summary
+from sinks import opensearch_aliases, opensearch_node, opensearch_schema, opensearch_search
+from sinks.errors import IndexDamaged, IndexMissing, IndexMoved, IndexUnreachable, QueryRefused
+from sinks.opensearch_index import OpenSearchIndex
+from tests.servers.process import free_port
+
+if TYPE_CHECKING:
+    from opensearchpy import OpenSearch
+
+DAY = 86_400_000
+
+Make = Callable[..., Summary]
+Remove = Callable[..., Removed]
+
+
+@pytest.fixture
+def name(request: pytest.FixtureRequest, search_client: OpenSearch) -> Iterator[str]:
+    """The alias of the test's own index."""
+    yield (made := f"t{time.monotonic_ns():x}")
+    search_client.indices.delete(index=f"{made}*", ignore_unavailable=True)
+
+
+@pytest.fixture
+def open_index(opensearch: str, name: str) -> Callable[..., OpenSearchIndex]:
+    """Opens the test's own index."""
+    return lambda **more: OpenSearchIndex(opensearch, name, **more)
+
+
+def block(client: OpenSearch, index: str, what: str, *, on: bool) -> None:
+    """Let the server refuse writes, or not any more."""
+    client.indices.put_settings(index=index, body={f"index.blocks.{what}": on or None})
+
+
+def test_an_item_that_is_refused(
+    open_index: Callable[..., OpenSearchIndex], monkeypatch: pytest.MonkeyPatch, summary: Make, removed: Remove
+) -> None:
+    """A change that the engine refuses is given back with its reason; the others of its batch are applied, the offset goes on."""
+    whole = opensearch_schema.definition
+
+    def narrow() -> dict[str, Any]:
+        made = whole()
+        made["mappings"]["properties"]["published"] = {"type": "byte"}
+        return made
+
+    monkeypatch.setattr(opensearch_aliases, "definition", narrow)
+    batch: list[Summary | Removed] = [
+        summary("http://a/", published=1),
+        summary("http://b/", published=1_000),
+        removed("http://c/", published=2_000),
+        summary("http://d/", published=2),
+    ]
+    with closing(open_index()) as index:
+        refused = index.apply(batch, {0: 4})
+        assert [one.change for one in refused] == batch[1:3]
+        assert all("published" in one.reason and len(one.reason) <= 300 for one in refused)
+        assert [hit.url for hit in index.search(Every()).hits] == ["http://a/", "http://d/"]
+        assert index.offsets() == {0: 4}
+
+
+def test_names_add_no_fields(open_index: Callable[..., OpenSearchIndex], search_client: OpenSearch, summary: Make) -> None:
+    """Thousands of attributes of different names leave the mapping as it was, and each is found by its name."""
+    with closing(open_index()) as index:
+        before = search_client.indices.get_mapping(index=index.alias)
+        given = {f"name {number}": f"value {number}" for number in range(3_000)}
+        index.apply([summary("http://a/", attributes=given)], {})
+        assert search_client.indices.get_mapping(index=index.alias) == before
+        assert index.count(And((Word("2999", "name 2999"), Word("7", "name 7")))) == 1
+        assert index.count(Word("7", "name 8")) == 0
+
+
+def test_identifiers(open_index: Callable[..., OpenSearchIndex], search_client: OpenSearch, summary: Make) -> None:
+    """An OID of any length becomes an identifier of at most 512 bytes, and is itself again in answers."""
+    names = ["é" * 9_000, "é" * 9_001, "0" * 64]
+    with closing(open_index()) as index:
+        index.apply([summary(f"http://{len(oid)}/", oid=oid) for oid in names], {})
+        found = search_client.search(index=index.alias, body={"stored_fields": []})["hits"]["hits"]
+        assert all(len(hit["_id"].encode()) <= 512 for hit in found)
+        assert {hit.oid for hit in index.search(Every()).hits} == set(names)
+        assert list(index.scroll(Every())) == sorted(names)
+
+
+def test_removals_forgotten(open_index: Callable[..., OpenSearchIndex], summary: Make, removed: Remove) -> None:
+    """Removals are remembered for 90 days of the removals' own time, no shorter, and not for ever; also by the next process."""
+    with closing(open_index()) as index:
+        index.apply([removed("http://a/", published=5, time=1_000 * DAY)], {})
+        index.apply([removed("http://b/", published=5, time=1_089 * DAY)], {0: 2})
+        index.apply([summary("http://a/", published=4), summary("http://b/", published=4)], {})
+        assert index.count(Every()) == 0
+    with closing(open_index()) as index:
+        assert index.offsets() == {0: 2}
+        index.apply([removed("http://c/", published=5, time=1_091 * DAY)], {})
+        index.apply([summary("http://a/", published=4), summary("http://b/", published=4)], {})
+        assert [hit.url for hit in index.search(Every()).hits] == ["http://a/"]
+
+
+def test_what_is_too_much_is_tried_again(
+    open_index: Callable[..., OpenSearchIndex], search_client: OpenSearch, summary: Make
+) -> None:
+    """A batch that the server has no room for (429) is applied once it has."""
+    with closing(open_index()) as index:
+        block(search_client, index.alias, "read_only_allow_delete", on=True)
+        room = threading.Timer(0.3, block, (search_client, index.alias, "read_only_allow_delete"), {"on": False})
+        room.start()
+        index.apply([summary("http://a/")], {0: 1})
+        room.join()
+        assert index.count(Every()) == 1
+
+
+@pytest.mark.parametrize("what", ["read_only_allow_delete", "write"])
+def test_what_cannot_be_written(
+    open_index: Callable[..., OpenSearchIndex],
+    search_client: OpenSearch,
+    monkeypatch: pytest.MonkeyPatch,
+    summary: Make,
+    what: str,
+) -> None:
+    """Where the server has no room for long, or takes no writes, no change is refused for it: the batch fails, its offset stays."""
+    monkeypatch.setattr(opensearch_node, "PAUSES", (0.01,))
+    with closing(open_index()) as index:
+        index.apply([summary("http://a/")], {0: 1})
+        block(search_client, index.alias, what, on=True)
+        with pytest.raises(IndexUnreachable, match="index"):
+            index.apply([summary("http://b/")], {0: 2})
+        block(search_client, index.alias, what, on=False)
+        assert index.offsets() == {0: 1}
+        assert index.count(Every()) == 1
+
+
+def test_no_server(summary: Make) -> None:
+    """Where nobody answers that is said, without the password."""
+    port = free_port()
+    with pytest.raises(IndexUnreachable, match=f"cannot be reached: http://127.0.0.1:{port}$") as caught:
+        OpenSearchIndex(f"http://me:secret@127.0.0.1:{port}", "any")
+    assert "secret" not in str(caught.value)
+
+
+def test_missing(open_index: Callable[..., OpenSearchIndex], search_client: OpenSearch, name: str) -> None:
+    """A reader of an index that is not there is told so, and makes none."""
+    with pytest.raises(IndexMissing):
+        open_index(writable=False)
+    assert not search_client.indices.get(index=f"{name}*")
+
+
+def test_deleted_meanwhile(open_index: Callable[..., OpenSearchIndex], search_client: OpenSearch, name: str, summary: Make) -> None:
+    """An index that somebody deletes is not made by writing to it, even where the server would; it is begun anew at offset 0."""
+    with closing(open_index()) as index:
+        index.apply([summary("http://a/")], {0: 1})
+        search_client.indices.delete(index=f"{name}-0")
+        search_client.cluster.put_settings(body={"transient": {"action.auto_create_index": "true"}})
+        try:
+            with pytest.raises(IndexMissing):
+                index.apply([summary("http://b/")], {0: 2})
+        finally:
+            search_client.cluster.put_settings(body={"transient": {"action.auto_create_index": None}})
+        assert not search_client.indices.get(index=f"{name}*")
+        assert index.offsets() == {}
+        index.apply([summary("http://c/")], {0: 1})
+        assert index.count(Every()) == 1
+
+
+def test_reader(open_index: Callable[..., OpenSearchIndex], summary: Make) -> None:
+    """A reader sees what was applied, and writes nothing; a closed index writes no more."""
+    with closing(open_index()) as index, closing(open_index(writable=False)) as reader:
+        index.apply([summary("http://a/")], {0: 1})
+        assert reader.count(Every()) == 1
+        assert reader.offsets() == {0: 1}
+        for closed in (reader, index):
+            closed.close()
+            with pytest.raises(OSError, match="read only, or is closed"):
+                closed.apply([], {0: 9})
+
+
+def test_other_format(open_index: Callable[..., OpenSearchIndex], monkeypatch: pytest.MonkeyPatch) -> None:
+    """An index made with another analysis of text is to be made anew."""
+    open_index().close()
+    monkeypatch.setattr(opensearch_aliases, "FORMAT", "0")
+    with pytest.raises(IndexDamaged, match="format"):
+        open_index()
+
+
+def test_a_strangers_index(open_index: Callable[..., OpenSearchIndex], search_client: OpenSearch, name: str) -> None:
+    """An index that stands where the alias should is left alone, and said."""
+    search_client.indices.create(index=name)
+    with pytest.raises(IndexDamaged, match="no alias"):
+        open_index()
+
+
+def test_two_begin_at_once(open_index: Callable[..., OpenSearchIndex], name: str, search_client: OpenSearch) -> None:
+    """Of several that make the first index at once, all have the same one."""
+    made: list[OpenSearchIndex] = []
+    threads = [threading.Thread(target=lambda: made.append(open_index())) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(made) == 4
+    assert list(search_client.indices.get_alias(name=name)) == [f"{name}-0"]
+
+
+def test_moved(open_index: Callable[..., OpenSearchIndex], name: str, summary: Make) -> None:
+    """A batch that comes when another index has taken the place moves no offset there: the writer is told to ask where to go on."""
+    with closing(open_index()) as index, closing(open_index()) as other:
+        index.apply([summary("http://a/"), summary("http://b/")], {0: 2})
+        building = opensearch_aliases.begin_rebuild(index.node, name, "1")
+        with closing(OpenSearchIndex(index.node.name, building)) as new:
+            new.apply([summary("http://a/")], {0: 1})
+        assert opensearch_aliases.swap(index.node, name) == [f"{name}-0"]
+        for writer in (index, other):
+            with pytest.raises(IndexMoved):
+                writer.apply([summary("http://c/")], {0: 3})
+        with pytest.raises(IndexMoved):
+            index.apply([], {0: 3})
+        assert index.offsets() == {0: 1}
+        index.apply([summary("http://b/")], {0: 2})
+        assert index.offsets() == {0: 2}
+        assert index.count(Every()) == 3
+
+
+def test_a_second_rebuild(open_index: Callable[..., OpenSearchIndex], name: str, summary: Make, search_client: OpenSearch) -> None:
+    """A rebuild takes the place of one that was begun before and is not ended; whoever fills that one cannot go on."""
+    with closing(open_index()) as index:
+        building = opensearch_aliases.begin_rebuild(index.node, name, "1")
+        with closing(OpenSearchIndex(index.node.name, building)) as first:
+            opensearch_aliases.begin_rebuild(index.node, name, "2")
+            with pytest.raises(IndexMoved):
+                first.apply([summary("http://a/")], {0: 1})
+        assert sorted(search_client.indices.get(index=f"{name}*")) == [f"{name}-0", f"{name}-2"]
+
+
+def test_deep_pages(open_index: Callable[..., OpenSearchIndex], monkeypatch: pytest.MonkeyPatch, summary: Make) -> None:
+    """Pages that one request cannot give are read in several, and are the same."""
+    with closing(open_index()) as index:
+        index.apply([summary(f"http://{at:03}/", title="whale " * (1 + at % 7)) for at in range(180)], {})
+        for query in (parse("whale"), parse("type:text")):
+            whole = index.search(query, limit=1_000)
+            assert len(whole.hits) == whole.total == 180
+            with monkeypatch.context() as patch:
+                patch.setattr(opensearch_search, "WINDOW", 40)
+                patch.setattr(opensearch_search, "SCROLL", 7)
+                assert index.search(query, limit=1_000) == whole
+                assert index.search(query, limit=35, offset=90) == (whole.hits[90:125], 180)
+                assert index.search(query, limit=10, offset=175) == (whole.hits[175:], 180)
+                assert len(list(index.scroll(query))) == 180
+
+
+def test_too_many_words(open_index: Callable[..., OpenSearchIndex]) -> None:
+    """A query of more words than the engine takes is the user's mistake, told in a line."""
+    with closing(open_index()) as index, pytest.raises(QueryRefused, match="too many words"):
+        index.search(parse(" ".join(f"w{at}" for at in range(600))))
+
+
+def test_records(open_index: Callable[..., OpenSearchIndex], summary: Make, removed: Remove) -> None:
+    """The whole record of an OID is there, as it was applied: a summary, a removal, or nothing."""
+    first = summary("http://a/", blob=b"\xff\x00", title="whale " * 5_000, annotations={"by": ("hand",)})
+    second = removed("http://b/", published=3)
+    with closing(open_index()) as index:
+        index.apply([first, second], {})
+        assert [index.record(one.oid) for one in (first, second)] == [first, second]
+        assert index.record("0" * 64) is None
