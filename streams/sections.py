@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 from pydantic import BaseModel, ConfigDict, Field
 
 MIB = 1 << 20
@@ -141,3 +143,24 @@ class Sandbox(Section):
     """Length of an anonymous file."""
     files: int = Field(default=64, gt=8)
     """Open files."""
+
+
+with warnings.catch_warnings():
+    # `register` is a method of every class that has ABCMeta, of which pydantic warns; nobody calls it.
+    warnings.simplefilter("ignore", UserWarning)
+
+    class Kafka(Section):
+        """Where the topology runs on Kafka; without brokers it runs in the data folder."""
+
+        brokers: tuple[str, ...] = ()
+        """Brokers to begin with (HOST:PORT); none: everything is in the data folder."""
+        prefix: str = Field(default="", max_length=100, pattern=r"^[A-Za-z0-9.-]*$")
+        """What the names of all topics and groups begin with."""
+        partitions: int = Field(default=12, gt=0, lt=4_096)
+        """Partitions of each topic; fixed once the topics are made."""
+        replication: int = Field(default=1, gt=0, le=100)
+        """Copies of each partition."""
+        registry: str = ""
+        """URL of a Schema Registry; empty: values are in Avro's single-object encoding."""
+        register: bool = True
+        """Whether schemas that the registry does not have are registered; false for production."""

@@ -23,7 +23,7 @@ import msgspec
 from pydantic import BaseModel, Field, ValidationError
 from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource
 
-from streams.sections import DAY, Essence, Fetch, Frontier, RootDefaults, Sandbox, Section
+from streams.sections import DAY, Essence, Fetch, Frontier, Kafka, RootDefaults, Sandbox, Section
 
 FILE = "harvest.toml"
 PREFIX = "HARVEST_"
@@ -68,6 +68,7 @@ class Settings(BaseSettings):
     essence: Essence = Essence()
     frontier: Frontier = Frontier()
     sandbox: Sandbox = Sandbox()
+    kafka: Kafka = Kafka()
 
 
 class Setting(msgspec.Struct, frozen=True):

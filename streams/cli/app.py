@@ -13,6 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from streams.cli.asking import annotate, search, show
+from streams.cli.catting import cat
 from streams.cli.common import explained, note
 from streams.cli.describing import describe
 from streams.cli.doctor import doctor
@@ -23,7 +24,6 @@ from streams.cli.rooting import app as roots
 from streams.cli.soif import app as soif
 from streams.cli.summarizing import summarize
 from streams.cli.topics import app as topics
-from streams.cli.topics import cat
 from streams.cli.why import why
 
 

@@ -80,6 +80,7 @@ def explained(error: BaseException) -> tuple[str, int] | None:
     modules = {
         "streams.settings": ("SettingsError", 2),
         "streams.store.errors": ("StoreError", 1),
+        "streams.kafka.cluster": ("ClusterError", 1),
         "processors.query.parser": ("QueryError", 2),
         "sinks.errors": ("IndexDamaged", 1),
         "streams.sandbox.values": ("SandboxError", 1),

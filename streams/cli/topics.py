@@ -1,21 +1,47 @@
-"""`harvest topics` and `harvest cat`: what the log holds."""
+"""`harvest topics`: topics made, listed, and how far behind their readers are."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from streams.cli.common import Config, Data, Failure, Json, printable, put, reading, settings
+from streams.cli.common import Config, Data, Failure, Json, note, put, settings
 
 if TYPE_CHECKING:
-    from schemas.ports import Logged
-    from schemas.records import Record
-    from streams.store import Store
+    from streams.logs import Lag
 
-BATCH = 500
+app = typer.Typer(no_args_is_help=True, help="Look after topics.")
 
-app = typer.Typer(no_args_is_help=True, help="Look at topics.")
+
+@app.command()
+def apply(
+    check: Annotated[bool, typer.Option("--check", help="Change nothing; exit code 1 if anything differs.")] = False,
+    config: Config = None,
+) -> None:
+    """Make the topics on Kafka as the topology has them: partitions, retention, compaction, replicas; say what differed."""
+    found = settings(config)
+    if not found.kafka.brokers:
+        raise Failure("kafka.brokers is not set (HARVEST_KAFKA_BROKERS=HOST:PORT): a data folder makes its topics by itself", 2)
+    from streams.kafka.admin import Admin, planned
+    from streams.kafka.cluster import Cluster
+    from streams.topology import topology
+
+    cluster = Cluster.of(found.kafka)
+    plan = planned(topology(), cluster, found.retention, found.sandbox.frame)
+    different = 0
+    for line in Admin(cluster).apply(plan, change=not check):
+        put(line)
+        different += 1
+    note(
+        f"{len(plan):,} topics, {different:,} differences{'' if check or not different else ' mended'}"
+        if different
+        else f"{len(plan):,} topics, as they should be"
+    )
+    if check and different:
+        raise typer.Exit(1)
 
 
 @app.command("list")
@@ -23,65 +49,43 @@ def list_topics(data: Data = None, json: Json = False, config: Config = None) ->
     """List the topics: partitions, records still held, next offsets, and what each says."""
     found = settings(config, data=data)
     from schemas.jsonform import line
+    from streams.logs import opened
     from streams.topology import topology
 
-    says = {topic.name: (topic.keep, topic.says) for topic in topology().topics}
-    with reading(found) as store:
-        for name, partitions in store.topics().items():
-            ends, starts = list(store.ends(name)), list(store.starts(name))
-            keep, meaning = says.get(name, ("delete", ""))
+    with opened(found) as log:
+        for topic in topology().topics:
+            partitions = log.topics().get(topic.name)
+            if partitions is None:
+                note(f"{topic.name}: not there (harvest topics apply)")
+                continue
+            ends, starts = list(log.ends(topic.name)), list(log.starts(topic.name))
             if json:
-                facts = {"partitions": partitions, "starts": starts, "ends": ends, "keep": keep, "says": meaning}
-                put(line({"topic": name, **facts}))
+                facts = {"partitions": partitions, "starts": starts, "ends": ends, "keep": topic.keep, "says": topic.says}
+                put(line({"topic": topic.name, **facts}))
             else:
-                put(f"{name:<18} {partitions:>3} partitions  {sum(ends):>12,} records written  {keep:<7} {meaning}")
+                count = f"{partitions:>3} partition{' ' if partitions == 1 else 's'}"
+                put(f"{topic.name:<18} {count}  {sum(ends):>12,} records written  {topic.keep:<7} {topic.says}")
 
 
-def cat(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC")],
-    data: Data = None,
-    partition: Annotated[int | None, typer.Option("--partition", metavar="N", min=0, help="This partition only.")] = None,
-    start: Annotated[int, typer.Option("--from", metavar="OFFSET", min=0, help="From this offset on, in each partition.")] = 0,
-    limit: Annotated[int, typer.Option("--limit", metavar="N", min=0, help="Records at the most; 0: all.")] = 0,
-    json: Json = False,
-    config: Config = None,
-) -> None:
-    """Print the records of a topic, decoded."""
+@app.command()
+def lag(data: Data = None, json: Json = False, config: Config = None) -> None:
+    """Tell how many records each stage has still to read, by topic."""
     found = settings(config, data=data)
-    with reading(found) as store:
-        partitions = store.topics().get(topic)
-        if partitions is None:
-            raise Failure(f"{printable(topic)}: no such topic (harvest topics list)")
-        if partition is not None and partition >= partitions:
-            raise Failure(f"{printable(topic)}: it has {partitions} partitions, counted from 0")
-        left = limit or -1
-        for number in range(partitions) if partition is None else [partition]:
-            left = _cat(store, topic, number, start, left, json=json)
+    from schemas.jsonform import line
+    from streams.logs import opened
+
+    with opened(found) as log:
+        for (group, topic), lags in groupby(log.lags(), key=lambda one: (one.group, one.topic)):
+            if json:
+                for one in lags:
+                    put(line(one._asdict()))
+            else:
+                put(f"{group:<18} {topic:<18} {_behind(list(lags))}")
 
 
-def _cat(store: Store, topic: str, partition: int, start: int, left: int, *, json: bool) -> int:
-    from schemas import jsonform
-    from schemas.codec import decode
-
-    while left and (batch := store.read(topic, partition, start, BATCH if left < 0 else min(left, BATCH))):
-        for logged in batch:
-            record = decode(logged.value) if logged.value is not None else None
-            put(jsonform.line(jsonform.logged(logged, record)) if json else _shown(logged, record))
-        left -= len(batch) if left > 0 else 0
-        start = batch[-1].offset + 1
-    return left
-
-
-def _shown(logged: Logged, record: Record | None) -> str:
-    """A record on one line: where it stands, and its fields that say anything."""
-    from schemas.jsonform import line, to_json
-
-    place = f"{logged.topic}/{logged.partition}@{logged.offset}"
-    if record is None:
-        return f"{place} null {logged.key!r}"
-    fields = {name: to_json(value) for name, value in zip(record.__struct_fields__, _values(record), strict=True) if value}
-    return f"{place} {type(record).__name__} {line(fields)}"
-
-
-def _values(record: Record) -> list[object]:
-    return [getattr(record, name) for name in record.__struct_fields__]
+def _behind(lags: Sequence[Lag]) -> str:
+    """How far behind a group is in a topic, and where most."""
+    total = sum(one.lag for one in lags)
+    worst = max(lags, key=lambda one: one.lag)
+    where = f"  (partition {worst.partition}: {worst.lag:,})" if total and len(lags) > 1 else ""
+    return f"{total:>12,} to read{where}"

@@ -34,6 +34,7 @@ from streams.store.upkeep import Stats
 
 READ = "SELECT offset, time, key, value FROM {log} WHERE offset>=? AND offset<? ORDER BY offset LIMIT ?"
 FIRST = "SELECT min(offset) FROM {log}"
+SINCE = "SELECT min(offset) FROM {log} WHERE time>=?"
 TIMEOUT = 60.0
 """Seconds that a writer waits for others."""
 
@@ -145,6 +146,12 @@ class Store:
         """The first offset that each partition still has; its end, where it has none. Raises KeyError."""
         self._state.refresh()
         return [self._start(at) for at in self._state.slots(topic)]
+
+    def since(self, topic: str, time_ms: int) -> Sequence[int]:
+        """By partition, the first offset whose record has that time or a later one; the end, where none has. A whole scan."""
+        self._state.refresh()
+        found = [(at, self._state.fetch(in_log(SINCE, at), time_ms)[0][0]) for at in self._state.slots(topic)]
+        return [self._state.end(at) if first is None else int(first) for at, first in found]
 
     def _start(self, at: int) -> int:
         ((first,),) = self._state.fetch(in_log(FIRST, at))

@@ -190,8 +190,23 @@ def test_topics_and_cat(harvest: Any, gathered: Path) -> None:
     harvest("gather", gathered)
     assert harvest.lines("cat", "summaries")[-1]["value"]["removed"] is True
     assert harvest("cat", "crawl").stdout.startswith("crawl/0@0 CrawlEvent {")
+    assert "  1 partition  " in harvest("topics", "list").stdout
     assert "no such topic" in harvest("cat", "nothing", code=1).stderr
     assert "1 partitions" in harvest("cat", "crawl", "--partition", 1, code=1).stderr
+
+
+def test_lag(harvest: Any, gathered: Path) -> None:
+    """A stage is behind by what it has not read; after a run none is, the index included, until something is appended."""
+
+    def behind() -> dict[tuple[str, str], int]:
+        lines = harvest.lines("topics", "lag")
+        return {(line["group"], line["topic"]): line["lag"] for line in lines if line["lag"]}
+
+    assert not behind()
+    assert ("index.main", "broker.main") in {(line["group"], line["topic"]) for line in harvest.lines("topics", "lag")}
+    harvest("roots", "add", gathered / "notes")
+    assert behind() == {("frontier", "crawl"): 1}
+    assert f"{'frontier':<18} {'crawl':<18}            1 to read\n" in harvest("topics", "lag").stdout
 
 
 def test_summarize(harvest: Any, tree: Path, tmp_path: Path, nested: Callable[[Mapping[str, bytes]], bytes]) -> None:

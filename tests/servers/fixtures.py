@@ -5,6 +5,7 @@ Law: topics and indexes are a test's own, under names that nobody else has, and 
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
@@ -37,6 +38,9 @@ class Topics:
         new = NewTopic(full, partitions, 1, config=dict(settings or {}))
         for future in self.client.create_topics([new], operation_timeout=TIMEOUT).values():
             future.result(TIMEOUT)
+        # The controller answers before the broker knows.
+        while full not in self.client.list_topics(timeout=TIMEOUT).topics:
+            time.sleep(0.05)
         return full
 
     def close(self) -> None:

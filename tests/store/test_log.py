@@ -34,6 +34,8 @@ def test_appended_is_read(store: Store) -> None:
     assert [r.offset for r in store.read("crawl", 2, 1, 9)] == [1, 2, 3, 4]
     assert [r.offset for r in store.read("crawl", 2, 1, 9, until=3)] == [1, 2]
     assert store.read("crawl", 1, 0, 9) == []
+    assert [store.since("crawl", time)[2] for time in (0, 1000, 1001, 1004, 1005)] == [0, 0, 1, 4, 5]
+    assert store.since("crawl", 0) == [0, 0, 0, 0]
 
 
 def test_durable_pragmas(store: Store) -> None:

@@ -1,0 +1,244 @@
+"""The topics of a cluster as a `Log`: what commands read and write (`streams/logs.py`), by their own names, without the prefix.
+
+Strategy: one consumer without a group reads a partition at a time, to the end that it had when the read began; it moves no offset.
+One producer writes; nothing is said to be written that the brokers have not acknowledged.
+
+Laws:
+- Topics are those of the topology that are there; others on the cluster are no business of ours.
+- Bounded: a read ends at the end of the partition (PARTITION_EOF), and a cluster that says nothing any more is a ClusterError.
+- Whoever writes partitions by murmur2 (law 7), with acknowledgements of all replicas in sync, and once (idempotence).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Self
+
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+
+from schemas.codec import encode
+from schemas.ports import Logged
+from schemas.records import Record
+from streams.kafka.admin import EARLIEST, LATEST, Admin
+from streams.kafka.cluster import TIMEOUT, Cluster, ClusterError, sentence, told
+from streams.kafka.mends import PARTITIONER
+from streams.logs import Lag
+from streams.topology import topology
+
+BATCH = 500
+WAIT = 0.5
+SILENCE = 60
+"""Seconds of a poll, and polls without a word after which the cluster is given up: a machine that stands still costs one."""
+LARGEST = 64 << 20
+"""Bytes of a record that the producer lets through: whether the topic does is its own setting."""
+
+
+class KafkaLog:
+    """`streams.logs.LogAccess` of a cluster. Raises ClusterError where no broker answers."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.admin = Admin(cluster)
+        there = self.admin.partitions()
+        names = ((topic.name, cluster.topic(topic.name)) for topic in topology().topics)
+        self._topics = {name: there[full] for name, full in names if full in there}
+        self._at: tuple[str, int, int] | None = None
+        """Where the consumer reads next; None: it must be told."""
+
+    @cached_property
+    def _consumer(self) -> Consumer:
+        return self._reader()
+
+    def _reader(self) -> Consumer:
+        # A group that nobody commits for; the client wants a name.
+        group = self.cluster.group("reader")
+        settings = {"enable__auto__commit": False, "enable__partition__eof": True, "fetch__wait__max__ms": 100}
+        return Consumer(self.cluster.client(group__id=group, auto__offset__reset="earliest", **settings))
+
+    @cached_property
+    def _producer(self) -> Producer:
+        settings = {"enable__idempotence": True, "linger__ms": 20, "compression__type": "lz4", "message__max__bytes": LARGEST}
+        return Producer(self.cluster.client(**settings) | PARTITIONER)
+
+    # ---- what there is -------------------------------------------------------------------------------------------
+
+    def topics(self) -> Mapping[str, int]:
+        """Partition count by topic."""
+        return self._topics
+
+    def starts(self, topic: str) -> Sequence[int]:
+        """See LogAccess."""
+        return list(self.admin.offsets(self._places(topic), EARLIEST).values())
+
+    def ends(self, topic: str) -> Sequence[int]:
+        """See LogAccess."""
+        return list(self.admin.offsets(self._places(topic), LATEST).values())
+
+    def since(self, topic: str, time_ms: int) -> Sequence[int]:
+        """See LogAccess: by the index of times that Kafka keeps."""
+        found = self.admin.since(self._places(topic), time_ms).values()
+        return [end if offset < 0 else offset for offset, end in zip(found, self.ends(topic), strict=True)]
+
+    def _places(self, topic: str) -> list[tuple[str, int]]:
+        return [(self.cluster.topic(topic), number) for number in range(self._topics[topic])]
+
+    def lags(self) -> Iterator[Lag]:
+        """See LogAccess."""
+        return self.admin.lags(topology())
+
+    def gatherer(self) -> str:
+        """The cluster remembers no name: it is a setting, the same for all workers."""
+        return ""
+
+    # ---- reading -------------------------------------------------------------------------------------------------
+
+    def read(self, topic: str, partition: int, offset: int, limit: int, until: int | None = None) -> Sequence[Logged]:
+        """See `schemas.ports.Log`."""
+        if topic not in self._topics:
+            raise KeyError(topic)
+        found: list[Logged] = []
+        with told(self.cluster):
+            if self._at == (topic, partition, offset) or self._seek(topic, partition, offset):
+                for message in self._messages(limit):
+                    if until is not None and message.offset() >= until:
+                        break
+                    found.append(self._logged(topic, message))
+                    self._at = (topic, partition, message.offset() + 1)
+                    if len(found) == limit:
+                        return found
+        # At the end, or beyond what was asked for: where the consumer stands is not where the next read begins.
+        self._at = None
+        return found
+
+    def _seek(self, topic: str, partition: int, offset: int) -> bool:
+        """Point the consumer at an offset; says whether there is anything to read."""
+        name = self.cluster.topic(topic)
+        low, high = self._consumer.get_watermark_offsets(TopicPartition(name, partition), timeout=TIMEOUT)
+        if offset >= high:
+            return False
+        self._consumer.assign([TopicPartition(name, partition, max(low, offset))])
+        return True
+
+    def _messages(self, limit: int) -> Iterator[Any]:
+        """What the consumer is given, up to `limit`, to the end of the partition."""
+        while limit > 0:
+            batch = self._polled(self._consumer, min(limit, BATCH))
+            for message in batch:
+                if message.error() is not None:
+                    return
+                yield message
+            limit -= len(batch)
+
+    def _polled(self, consumer: Consumer, limit: int) -> list[Any]:
+        """At least one message or end of a partition. Raises ClusterError."""
+        for _ in range(SILENCE):
+            batch = consumer.consume(limit, WAIT)
+            for message in batch:
+                self._check(message.error())
+            if batch:
+                return batch
+        raise ClusterError(f"{self.cluster.brokers}: no broker of Kafka answers")
+
+    def _check(self, error: KafkaError | None) -> None:
+        """The end of a partition is no error; what the client tries again by itself is none yet. Raises ClusterError."""
+        if error is not None and error.code() != KafkaError._PARTITION_EOF and not error.retriable():  # noqa: SLF001
+            raise ClusterError(sentence(self.cluster, error))
+
+    def _logged(self, topic: str, message: Any) -> Logged:
+        time_ms = message.timestamp()[1]
+        return Logged(topic, message.partition(), message.offset(), time_ms, message.key() or b"", message.value())
+
+    def find(self, topic: str, text: bytes) -> Iterator[Logged]:
+        """See LogAccess: every record comes over the network."""
+        for partition, end in enumerate(self.ends(topic)):
+            for logged in self._all(topic, partition, end):
+                if logged.key == text or (logged.value is not None and text in logged.value):
+                    yield logged
+
+    def _all(self, topic: str, partition: int, end: int) -> Iterator[Logged]:
+        offset = 0
+        while batch := self.read(topic, partition, offset, BATCH, until=end):
+            yield from batch
+            offset = batch[-1].offset + 1
+
+    def follow(self, topic: str, offsets: Mapping[int, int]) -> Iterator[Logged]:
+        """See LogAccess: a consumer of its own, over all partitions at once."""
+        name = self.cluster.topic(topic)
+        consumer = self._reader()
+        try:
+            consumer.assign([TopicPartition(name, partition, offset) for partition, offset in offsets.items()])
+            while True:
+                for message in consumer.consume(BATCH, WAIT):
+                    self._check(message.error())
+                    if message.error() is None:
+                        yield self._logged(topic, message)
+        finally:
+            consumer.close()
+
+    def known(self, stage: str, partition: int, keys: Collection[bytes]) -> Mapping[bytes, bytes]:
+        """See LogAccess: from the changelog of the stage, read whole; rows that no worker has committed may be among them."""
+        found: dict[bytes, bytes] = {}
+        name = self.cluster.changelog(stage)
+        consumer = self._reader()
+        try:
+            with told(self.cluster):
+                consumer.assign([TopicPartition(name, partition, 0)])
+                while True:
+                    for message in self._polled(consumer, BATCH):
+                        if message.error() is not None:
+                            return found
+                        if message.key() in keys:
+                            found.pop(message.key(), None)
+                            found.update({message.key(): message.value()} if message.value() is not None else {})
+        finally:
+            consumer.close()
+
+    # ---- writing -------------------------------------------------------------------------------------------------
+
+    def append(self, topic: str, records: Iterable[tuple[bytes, Record | None]], partition: int | None = None) -> None:
+        """See `schemas.ports.Log`."""
+        now, at = time.time_ns() // 1_000_000, -1 if partition is None else partition
+        values = ((key, None if record is None else encode(record)) for key, record in records)
+        self.write(Logged(topic, at, -1, now, key, value) for key, value in values)
+
+    def write(self, records: Iterable[Logged], *, raw: bool = False) -> None:
+        """See LogAccess: acknowledged one and all when it returns. Raises ClusterError where one was not."""
+        failed: list[Any] = []
+
+        def delivered(error: Any, _: Any) -> None:
+            if error is not None:
+                failed.append(error)
+
+        with told(self.cluster):
+            for logged in records:
+                if logged.topic not in self._topics:
+                    raise KeyError(logged.topic)
+                self._produce(logged, raw, delivered)
+            for _ in range(SILENCE):
+                if failed or self._producer.flush(WAIT) == 0:
+                    break
+        if failed or len(self._producer):
+            raise ClusterError(
+                sentence(self.cluster, failed[0]) if failed else f"{self.cluster.brokers}: no broker of Kafka answers"
+            )
+
+    def _produce(self, logged: Logged, raw: bool, delivered: Any) -> None:
+        name = self.cluster.topic(logged.topic)
+        while True:
+            try:
+                self._producer.produce(
+                    name, logged.value, logged.key, logged.partition, on_delivery=delivered, timestamp=logged.time
+                )
+                self._producer.poll(0)
+                return
+            except BufferError:
+                self._producer.poll(WAIT)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if "_consumer" in self.__dict__:
+            self._consumer.close()

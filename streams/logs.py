@@ -1,0 +1,173 @@
+"""The log, whichever engine keeps it: what commands read and write, so that no command knows which one it is on.
+
+`opened(settings)` gives a `LogAccess`: the topics on Kafka where `kafka.brokers` is set (`streams/kafka/log.py`), else those of
+the data folder (`StoreLog`). Values are in Avro's single-object encoding; what is no record of ours is given as it is.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from itertools import groupby
+from typing import NamedTuple, Protocol, Self
+
+from schemas.ports import Log, Logged
+from streams.settings import Settings
+from streams.store import Offsets, Store, partition
+from streams.topology import Stage, Topology, topology
+
+POLL = 0.2
+"""Seconds between two looks whether something was appended."""
+READ = 500
+
+
+class Lag(NamedTuple):
+    """What a group has still to read of a partition. `committed`: the lowest offset that is not done."""
+
+    group: str
+    topic: str
+    partition: int
+    committed: int
+    end: int
+    lag: int
+
+
+class LogAccess(Log, Protocol):
+    """The log of an engine, for commands. Unknown topics raise KeyError; what the engine refuses, an error of its own."""
+
+    def starts(self, topic: str) -> Sequence[int]:
+        """The first offset that each partition still has; its end, where it has none."""
+        ...
+
+    def since(self, topic: str, time_ms: int) -> Sequence[int]:
+        """By partition, the first offset whose record has that time or a later one; the end, where none has."""
+        ...
+
+    def find(self, topic: str, text: bytes) -> Iterator[Logged]:
+        """The records of a topic with that key, or whose value contains those bytes: a whole scan."""
+        ...
+
+    def follow(self, topic: str, offsets: Mapping[int, int]) -> Iterator[Logged]:
+        """The records of some partitions from those offsets on, as they come, without end."""
+        ...
+
+    def known(self, stage: str, partition: int, keys: Collection[bytes]) -> Mapping[bytes, bytes]:
+        """Those of the rows that a stage has in a partition."""
+        ...
+
+    def lags(self) -> Iterator[Lag]:
+        """What each stage has still to read."""
+        ...
+
+    def write(self, records: Iterable[Logged], *, raw: bool = False) -> None:
+        """Append records with their times, durably; by their key where the partition is below 0. raw: values stay as they are."""
+        ...
+
+    def gatherer(self) -> str:
+        """The Gatherer's name that the log remembers; "" where it remembers none."""
+        ...
+
+
+def opened(settings: Settings, *, writing: bool = False) -> AbstractContextManager[LogAccess]:
+    """The log of the settings. Raises ClusterError or StoreError where there is none."""
+    if settings.kafka.brokers:
+        from streams.kafka.cluster import Cluster  # noqa: PLC0415 - its client is loaded by those who have a cluster
+        from streams.kafka.log import KafkaLog  # noqa: PLC0415
+
+        return KafkaLog(Cluster.of(settings.kafka))
+    made = {topic.name: settings.partitions for topic in topology().topics} if writing else None
+    return StoreLog(Store(settings.data, made, readonly=not writing))
+
+
+class StoreLog:
+    """The log of a data folder, read beside its runner. Closes the store."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.topics = store.topics
+        self.starts = store.starts
+        self.ends = store.ends
+        self.read = store.read
+        self.find = store.find
+        self.append = store.append
+
+    def since(self, topic: str, time_ms: int) -> Sequence[int]:
+        """See LogAccess. Times rise in a data folder, but for what was imported: a whole scan."""
+        return self.store.since(topic, time_ms)
+
+    def follow(self, topic: str, offsets: Mapping[int, int]) -> Iterator[Logged]:
+        """See LogAccess."""
+        position = dict(offsets)
+        while True:
+            before = dict(position)
+            for number, offset in before.items():
+                for logged in self.read(topic, number, offset, READ):
+                    position[number] = logged.offset + 1
+                    yield logged
+            if position == before:
+                time.sleep(POLL)
+
+    def known(self, stage: str, partition: int, keys: Collection[bytes]) -> Mapping[bytes, bytes]:
+        """See LogAccess."""
+        rows = self.store.rows(stage, partition)
+        found = {key: rows.get(key) for key in keys} if rows is not None else {}
+        return {key: value for key, value in found.items() if value is not None}
+
+    def lags(self) -> Iterator[Lag]:
+        """See LogAccess; the index remembers by itself how far it is, and is asked."""
+        for stage, topic in inputs(topology()):
+            if topic not in self.topics():
+                continue
+            done = self._indexed(stage) if stage.startswith("index.") else self._done(stage, topic)
+            starts = self.starts(topic)
+            for number, end in enumerate(self.ends(topic)):
+                offsets = done.get(number, Offsets())
+                committed = max(offsets.next, starts[number])
+                yield Lag(stage, topic, number, committed, end, end - committed - len(offsets.done))
+
+    def _done(self, stage: str, topic: str) -> dict[int, Offsets]:
+        return {number: offsets for (name, number), offsets in self.store.offsets(stage).items() if name == topic}
+
+    def _indexed(self, stage: str) -> dict[int, Offsets]:
+        from sinks.tantivy_folder import IndexMissing  # noqa: PLC0415 - the index is loaded by those who ask for it
+        from sinks.tantivy_index import TantivyIndex  # noqa: PLC0415
+        from streams.folder import index_folder  # noqa: PLC0415
+
+        try:
+            index = TantivyIndex(index_folder(self.store.folder, stage.removeprefix("index.")), writable=False)
+        except IndexMissing:
+            return {}
+        try:
+            return {number: Offsets(offset) for number, offset in index.offsets().items()}
+        finally:
+            index.close()
+
+    def write(self, records: Iterable[Logged], *, raw: bool = False) -> None:
+        """See LogAccess: one transaction."""
+        with self.store.transaction() as tx:
+            for topic, batch in groupby(records, key=lambda logged: logged.topic):
+                count = self.topics()[topic]
+                for logged in batch:
+                    at = partition(logged.key, count) if logged.partition < 0 else logged.partition
+                    tx.append(topic, at, logged.key, logged.value, logged.time)
+
+    def gatherer(self) -> str:
+        """See LogAccess."""
+        from streams.folder import gatherer  # noqa: PLC0415
+
+        return gatherer(self.store)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.store.close()
+
+
+def inputs(drawn: Topology) -> Iterator[tuple[str, str]]:
+    """Each stage with each topic that it reads, ticks among them."""
+    for stage in drawn.stages:
+        ticks = stage.ticks if isinstance(stage, Stage) else None
+        for topic in (*stage.inputs, *((ticks,) if ticks else ())):
+            yield stage.name, topic.name

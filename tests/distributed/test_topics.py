@@ -1,0 +1,157 @@
+"""`harvest topics` on a real Kafka: topics made as the topology has them, mended, listed, and the lag of their readers."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.cimpl import NewTopic
+from typer.testing import CliRunner, Result
+
+from schemas.records import Removed
+from streams.cli.app import app
+from streams.kafka.admin import Admin, planned
+from streams.kafka.cluster import Cluster, ClusterError
+from streams.kafka.log import KafkaLog
+from streams.topology import Stage, topology
+from tests.servers.fixtures import TIMEOUT, Topics
+
+Run = Callable[..., Result]
+RETENTION = 3_600.0
+
+
+@pytest.fixture
+def cluster(kafka: str, topics: Topics) -> Cluster:
+    """The broker, seen through a prefix of the test's own; its topics go with the test."""
+    return Cluster(kafka, f"{topics.prefix}-", partitions=2)
+
+
+@pytest.fixture
+def harvest(cluster: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> Run:
+    """The program, told of the cluster."""
+    monkeypatch.chdir(tmp_path)
+    for variable in [name for name in os.environ if name.startswith("HARVEST_")]:
+        monkeypatch.delenv(variable)
+    for name, value in {"BROKERS": cluster.brokers, "PREFIX": cluster.prefix, "PARTITIONS": "2"}.items():
+        monkeypatch.setenv(f"HARVEST_KAFKA_{name}", value)
+
+    def run(*arguments: str, code: int = 0) -> Result:
+        result = CliRunner().invoke(app, arguments)
+        assert result.exit_code == code, (result.output, result.exception)
+        return result
+
+    return run
+
+
+def removed(oid: str) -> Removed:
+    """A small record."""
+    return Removed(oid=oid, url="u", object_url="u", version=1, time=2, reason="gone")
+
+
+def test_apply(harvest: Run, cluster: Cluster) -> None:
+    """All topics of the topology are made, compacted or kept for a time as it says, changelogs too; once more, nothing differs."""
+    assert "missing, 2 partitions" in harvest("topics", "apply", "--check", code=1).stdout
+    assert f"{cluster.prefix}crawl: made, 2 partitions" in harvest("topics", "apply").stdout
+    found = Admin(cluster).found(Admin(cluster).partitions())
+    for topic in topology().topics:
+        made = found[cluster.topic(topic.name)]
+        assert (made.partitions, made.settings["cleanup.policy"]) == (2, topic.keep)
+    assert found[cluster.topic("rejected")].settings["retention.ms"] == "-1"
+    assert found[cluster.topic("crawl")].settings["retention.ms"] == str(7 * 86_400_000)
+    changelogs = {cluster.changelog(stage.name) for stage in topology().stages if isinstance(stage, Stage)}
+    assert {found[name].settings["cleanup.policy"] for name in changelogs} == {"compact"}
+    plan = planned(topology(), cluster, RETENTION, 1)
+    again = harvest("topics", "apply")
+    assert (again.stdout, again.stderr) == ("", f"harvest: {len(plan)} topics, as they should be\n")
+
+
+def test_apply_mends_what_differs(harvest: Run, cluster: Cluster, topics: Topics) -> None:
+    """A topic whose settings are others is told, setting by setting, and mended; what nobody planned stays."""
+    topics.make("crawl", 2, {"retention.ms": "1000", "segment.ms": "12345"})
+    said = harvest("topics", "apply").stdout.splitlines()
+    assert f"{cluster.prefix}crawl: retention.ms was 1000, now 604800000" in said
+    found = Admin(cluster).found([cluster.topic("crawl")])[cluster.topic("crawl")]
+    assert (found.settings["retention.ms"], found.settings["segment.ms"]) == ("604800000", "12345")
+    assert not harvest("topics", "apply", "--check").stdout
+
+
+def test_partition_counts_are_never_changed(harvest: Run, cluster: Cluster, topics: Topics) -> None:
+    """Another number of partitions is one clear line, and nothing else is made or changed then."""
+    name = topics.make("made", 3, {"retention.ms": "1000"})
+    result = harvest("topics", "apply", code=1)
+    assert result.stderr == f"harvest: {name} has 3 partitions, not 2: the number is fixed (take new topics, by kafka.prefix)\n"
+    admin = Admin(cluster)
+    assert [one for one in admin.partitions() if one.startswith(cluster.prefix)] == [name]
+    assert admin.found([name])[name].settings["retention.ms"] == "1000"
+
+
+def test_replicas_are_told(cluster: Cluster, topics: Topics) -> None:
+    """Too few replicas are said, and left to whoever reassigns partitions."""
+    name = topics.make("crawl", 2)
+    (plan,) = [one for one in planned(topology(), cluster, RETENTION, 1) if one.name == name]
+    said = list(Admin(cluster).apply([plan._replace(replication=3, settings={})]))
+    assert said == [f"{name}: 1 replica, not 3: reassign its partitions"]
+
+
+def test_a_topic_that_another_makes_meanwhile(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two that apply at once do not stand in each other's way."""
+    (plan, *_) = planned(topology(), cluster, RETENTION, 1)
+    admin = Admin(cluster)
+    assert list(admin.apply([plan]))
+    monkeypatch.setattr(admin, "found", lambda _: {})
+    assert list(admin.apply([plan]))
+
+
+def test_list_and_lag(harvest: Run, cluster: Cluster) -> None:
+    """Topics are listed with their offsets; a group is behind by what it has not committed; what is missing is said."""
+    assert "summaries: not there (harvest topics apply)" in harvest("topics", "list").stderr
+    harvest("topics", "apply")
+    with KafkaLog(cluster) as log:
+        log.append("summaries", [(b"a", removed("a")), (b"b", removed("b"))], partition=1)
+    listed = {line["topic"]: line for line in map(json.loads, harvest("topics", "list", "--json").stdout.splitlines())}
+    assert (listed["summaries"]["partitions"], listed["summaries"]["ends"]) == (2, [0, 2])
+    assert "  2 partitions             2 records written  compact" in harvest("topics", "list").stdout
+
+    def behind() -> int:
+        lines = map(json.loads, harvest("topics", "lag", "--json").stdout.splitlines())
+        (line,) = [one for one in lines if one["topic"] == "summaries" and one["partition"] == 1]
+        assert line["group"] == cluster.group("register.main")
+        return int(line["lag"])
+
+    assert behind() == 2
+    consumer = Consumer(cluster.client(group__id=cluster.group("register.main")))
+    consumer.commit(offsets=[TopicPartition(cluster.topic("summaries"), 1, 1)], asynchronous=False)
+    consumer.close()
+    assert behind() == 1
+    assert "           1 to read  (partition 1: 1)" in harvest("topics", "lag").stdout
+
+
+def test_no_cluster(harvest: Run, monkeypatch: pytest.MonkeyPatch, cluster: Cluster) -> None:
+    """Without brokers, or where none answers, one line says so."""
+    monkeypatch.setattr("streams.kafka.cluster.REACH", 0.5)
+    monkeypatch.setattr("streams.kafka.admin.REACH", 0.5)
+    monkeypatch.setenv("HARVEST_KAFKA_BROKERS", "127.0.0.1:1")
+    assert harvest("topics", "apply", code=1).stderr == "harvest: 127.0.0.1:1: no broker of Kafka answers\n"
+    monkeypatch.delenv("HARVEST_KAFKA_BROKERS")
+    assert "kafka.brokers is not set" in harvest("topics", "apply", code=2).stderr
+
+
+def test_what_a_broker_refuses(cluster: Cluster) -> None:
+    """What cannot be made is told as the broker says it."""
+    plan = planned(topology(), cluster._replace(replication=5), RETENTION, 1)
+    with pytest.raises(ClusterError, match="replication factor"):
+        list(Admin(cluster).apply(plan))
+
+
+def test_topics_beside_ours(cluster: Cluster, topics: Topics) -> None:
+    """Topics that are no part of the topology are not shown, whatever they are called."""
+    topics.client.create_topics([NewTopic(f"{cluster.prefix}foreign", 1, 1)], operation_timeout=TIMEOUT)[
+        f"{cluster.prefix}foreign"
+    ].result(TIMEOUT)
+    topics.make("crawl", 2)
+    with KafkaLog(cluster) as log:
+        assert dict(log.topics()) == {"crawl": 2}
