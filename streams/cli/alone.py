@@ -27,7 +27,7 @@ from schemas.soif_summary import to_template
 from streams.cli.common import Failure, note, printable, put
 from streams.cli.rootnames import root_of
 from streams.cli.wiring import essence_settings
-from streams.embedded.clock import now_ms
+from streams.clock import now_ms
 from streams.essence_job import END, Chunk, Job, blamed, pack, unpack
 from streams.fetch import fetch_local
 from streams.sandbox.pool import Pool

@@ -11,7 +11,7 @@ import msgspec
 from schemas.codec import DecodeError, decode, encode
 from schemas.ports import Logged, Origin
 from schemas.records import MAX_REASON, FetchedObject, Record
-from streams.embedded.clock import now_ms
+from streams.clock import now_ms
 from streams.embedded.window import Window
 from streams.essence_job import Frame
 from streams.routing import Router, poisoned

@@ -14,7 +14,7 @@ from typing import BinaryIO
 from processors.identity import file_url
 from schemas.ports import Logged
 from schemas.records import FetchRequest
-from streams.embedded.clock import now_ms
+from streams.clock import now_ms
 from streams.embedded.edges import EdgeBase, Finished, framed
 from streams.faults import fault
 from streams.fetch import Fetcher, FetchSettings, StoreError, fetch_local

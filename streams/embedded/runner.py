@@ -25,7 +25,7 @@ from processors.essence import EssenceSettings
 from processors.frontier import FrontierSettings, outstanding
 from schemas.codec import encode
 from schemas.records import Record
-from streams.embedded.clock import now_ms
+from streams.clock import now_ms
 from streams.embedded.fetching import FetchEdge
 from streams.embedded.parsing import EssenceEdge
 from streams.embedded.sink import IndexSink

@@ -17,7 +17,7 @@ import msgspec
 
 from schemas.codec import decode, encode
 from schemas.records import CrawlEvent, Root
-from streams.embedded.clock import now_ms
+from streams.clock import now_ms
 from streams.embedded.runner import Embedded
 from streams.embedded.seeding import seeded, unseeded
 from streams.faults import fault

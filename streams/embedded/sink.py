@@ -20,7 +20,7 @@ from schemas.codec import DecodeError, decode
 from schemas.ports import Logged, Origin
 from schemas.records import Rejected, Removed, Summary
 from sinks.tantivy_index import IndexDamaged, TantivyIndex
-from streams.embedded.clock import now_ms
+from streams.clock import now_ms
 from streams.faults import fault
 from streams.routing import poisoned
 from streams.store import Store

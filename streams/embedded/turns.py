@@ -20,7 +20,7 @@ from processors import catalog
 from schemas.codec import DecodeError, decode, encode
 from schemas.ports import Origin
 from schemas.records import Record, Summary, Tick
-from streams.embedded.clock import now_ms
+from streams.clock import now_ms
 from streams.embedded.edges import DECODED, EdgeBase, Finished, Staging
 from streams.embedded.tail import Tail
 from streams.embedded.tally import Tally

@@ -16,8 +16,8 @@ from typing import cast
 
 from schemas.codec import decode
 from schemas.records import FetchedObject, Record
+from streams.clock import now_ms
 from streams.embedded import runs
-from streams.embedded.clock import now_ms
 from streams.embedded.runner import Embedded
 from streams.folder import SPACE
 from streams.store import Offsets, Store

@@ -7,6 +7,7 @@ Laws:
 - The changelog gets the writes of a record in their order (a key written twice: its last value, in its last place), and those of
   one record before those of the next.
 - What is put is sent, whether the store had it or not: on redelivery the changelog gets what it may have missed.
+- Derived rows are not sent: they are made from the others when a partition is taken.
 - A record that failed leaves no row behind: `undo` restores the store, and nothing was sent.
 - RocksDB may be ahead of the changelog by what a killed worker had not sent; `mends.tables` begins without it.
 """
@@ -16,16 +17,21 @@ from __future__ import annotations
 from collections.abc import Awaitable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from rocksdict import ReadOptions
+
+from streams.kafka.cursors import Cursors, behind
+
 if TYPE_CHECKING:
     from faust.tables.base import Collection
 
 
 class TableRows:
-    """`schemas.ports.Rows`, for the time of one record."""
+    """`schemas.ports.Rows`, for the time of one record. `cursors` are the partition's, and say which rows are derived."""
 
-    def __init__(self, table: Collection, partition: int) -> None:
+    def __init__(self, table: Collection, partition: int, cursors: Cursors) -> None:
         self._table = table
         self._partition = partition
+        self._cursors = cursors
         store: Any = table.data
         self._store = store._db_for_partition(partition)  # noqa: SLF001 - no public way to one partition, in order
         self._own: bytes = store.offset_key
@@ -40,7 +46,7 @@ class TableRows:
     def put(self, key: bytes, value: bytes) -> None:
         """Write a row."""
         self._note(key, value)
-        self._store.put(key, value)
+        self._set(key, value)
 
     def delete(self, key: bytes) -> None:
         """Delete a row."""
@@ -49,12 +55,25 @@ class TableRows:
 
     def scan(self, prefix: bytes, after: bytes = b"", limit: int = -1) -> Iterator[tuple[bytes, bytes]]:
         """Rows by prefix, in order; as they were when the scan began."""
-        for key, value in self._store.items(from_key=max(prefix, after)):
-            if not key.startswith(prefix) or limit == 0:
+        queue = self._cursors.kept(prefix) and after <= prefix
+        start = self._cursors.start(prefix) if queue else max(prefix, after)
+        if start is None or limit == 0:
+            return
+        seen = False
+        # Held by a name: the iterator looks into it to the end.
+        within = _within(prefix)
+        for key, value in self._store.items(from_key=start, read_opt=within):
+            if key in (self._own, after):
+                continue
+            if queue and not seen:
+                self._cursors.found(prefix, key)
+            seen = True
+            yield key, value
+            limit -= 1
+            if limit == 0:
                 return
-            if key not in (self._own, after):
-                limit -= 1
-                yield key, value
+        if queue and not seen:
+            self._cursors.found(prefix, None)
 
     def undo(self) -> None:
         """Restore the store to what it was before the first write."""
@@ -62,17 +81,38 @@ class TableRows:
             if value is None:
                 self._store.delete(key)
             else:
-                self._store.put(key, value)
+                self._set(key, value)
         self._before.clear()
         self._written.clear()
 
     def send(self) -> list[Awaitable[Any]]:
         """Hand what was written to the producer; each answer is awaited by who must know it durable."""
         send = self._table.send_changelog
-        return [send(self._partition, key, value, "raw", "raw") for key, value in self._written.items()]
+        written = ((key, value) for key, value in self._written.items() if not self._cursors.kept(key))
+        return [send(self._partition, key, value, "raw", "raw") for key, value in written]
+
+    def _set(self, key: bytes, value: bytes) -> None:
+        self._store.put(key, value)
+        if self._cursors.kept(key):
+            self._cursors.put(key)
 
     def _note(self, key: bytes, value: bytes | None) -> None:
         if key not in self._before:
             self._before[key] = self._store.get(key)
         self._written.pop(key, None)
         self._written[key] = value
+
+
+class RestoredRows(TableRows):
+    """The rows of a partition while its derived rows are made: many, none of them sent or undone."""
+
+    def _note(self, key: bytes, value: bytes | None) -> None:
+        """Nothing is remembered."""
+
+
+def _within(prefix: bytes) -> ReadOptions:
+    """A scan of a prefix ends with it: the tombstones behind it are not crossed."""
+    options = ReadOptions()
+    if (end := behind(prefix)) is not None:
+        options.set_iterate_upper_bound(end)
+    return options

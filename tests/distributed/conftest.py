@@ -70,6 +70,7 @@ class Broker:
     def __init__(self, address: str, topics: Topics) -> None:
         self.address = address
         self.topics = topics
+        self.producer: Producer | None = None
 
     def client(self, group: str) -> Consumer:
         """A consumer that moves no offsets; it sees all records, whichever transaction they are of."""
@@ -80,12 +81,13 @@ class Broker:
         """Append a record for each key, acknowledged."""
         self.append(topic, records.items())
 
-    def append(self, topic: str, records: Iterable[tuple[bytes, bytes]]) -> None:
-        """Append records, acknowledged."""
-        producer = Producer({"bootstrap.servers": self.address, "acks": "all", **PARTITIONER})
+    def append(self, topic: str, records: Iterable[tuple[bytes, bytes]], partition: int = -1) -> None:
+        """Append records, acknowledged, to the partitions of their keys, or to one."""
+        if self.producer is None:
+            self.producer = Producer({"bootstrap.servers": self.address, "acks": "all", **PARTITIONER})
         for key, value in records:
-            producer.produce(topic, value, key)
-        assert producer.flush(TIMEOUT) == 0
+            self.producer.produce(topic, value, key, partition)
+        assert self.producer.flush(TIMEOUT) == 0
 
     def committed(self, group: str, topic: str, partition: int = 0) -> int:
         """The offset that a group has committed; 0 if none."""

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import nullcontext
+from collections import defaultdict
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from faust.types import TP
+from intervaltree import IntervalTree  # type: ignore[import-untyped]
 
-from streams.kafka.agents import Decider, SkippedError
+from streams.kafka.agents import Decider
 from streams.kafka.apps import application
+from streams.kafka.cursors import Cursors, behind
+from streams.kafka.following import TRIES, Following, SkippedError
 from streams.kafka.rows import TableRows
 from streams.topology import Stage, topology
-
-
-class Place(NamedTuple):
-    """Where a record stands, as Faust's messages tell it."""
-
-    topic: str
-    partition: int
-    offset: int
-    tp: tuple[str, int]
 
 
 def decider(folder: Path, stage: str, ends: list[Any] | None = None) -> Decider:
@@ -35,12 +31,12 @@ def decider(folder: Path, stage: str, ends: list[Any] | None = None) -> Decider:
 def rows(tmp_path: Path) -> TableRows:
     """Rows of a partition, in RocksDB."""
     decided = decider(tmp_path, "catalog")
-    rows = TableRows(decided.table, 0)
+    rows = TableRows(decided.table, 0, Cursors(()))
     for key in (b"a|2", b"a|1", b"b|1", b"a|3", b"\xff"):
         rows.put(key, b"of " + key)
     # Faust keeps a row of its own there.
     rows._store.put(rows._own, b"7")
-    return TableRows(decided.table, 0)
+    return TableRows(decided.table, 0, Cursors(()))
 
 
 def test_rows_are_scanned_in_order(rows: TableRows) -> None:
@@ -64,11 +60,50 @@ def test_rows_of_a_failed_record_are_undone(rows: TableRows) -> None:
     assert rows.send() == []
 
 
-@pytest.mark.parametrize("stage", ["frontier", "dedup.main"])
-def test_stages_that_wait_for_ticks_are_refused(tmp_path: Path, stage: str) -> None:
-    """A stage with deadlines is not run without those who write its ticks."""
-    with pytest.raises(ValueError, match="ticks"):
-        decider(tmp_path, stage)
+def queue(folder: Path) -> TableRows:
+    """Rows whose prefix q| is a queue, with two in it and one behind it."""
+    cursors = Cursors((b"q|",))
+    rows = TableRows(decider(folder, "catalog").table, 0, cursors)
+    for key in (b"q|a|2", b"q|b|1", b"u|1"):
+        rows.put(key, b"")
+    return rows
+
+
+def test_a_queue_is_scanned_from_its_first_row(tmp_path: Path) -> None:
+    """A scan begins where the last one found the first row; a row below it, put or restored, is found all the same."""
+    rows = queue(tmp_path)
+
+    def keys(prefix: bytes, after: bytes = b"") -> list[bytes]:
+        return [key for key, _ in rows.scan(prefix, after)]
+
+    assert (keys(b"q|"), keys(b"q|a|"), keys(b"q|c|")) == ([b"q|a|2", b"q|b|1"], [b"q|a|2"], [])
+    rows._store.put(b"q|a|0", b"")
+    assert (keys(b"q|"), keys(b"q|a|")) == ([b"q|a|2", b"q|b|1"], [b"q|a|2"])
+    assert keys(b"q|", b"q|a") == [b"q|a|0", b"q|a|2", b"q|b|1"]
+    rows._store.delete(b"q|a|0")
+    rows.put(b"q|a|1", b"")
+    rows.put(b"q|c|1", b"")
+    assert (keys(b"q|a|"), keys(b"q|c|")) == ([b"q|a|1", b"q|a|2"], [b"q|c|1"])
+    rows = TableRows(rows._table, 0, rows._cursors)
+    rows.delete(b"q|a|1")
+    assert keys(b"q|a|") == [b"q|a|2"]
+    rows.undo()
+    assert keys(b"q|a|") == [b"q|a|1", b"q|a|2"]
+
+
+def test_derived_rows_have_no_changelog(tmp_path: Path) -> None:
+    """What can be made from other rows is written here alone."""
+    rows = queue(tmp_path)
+    sent: list[bytes] = []
+    rows._table.send_changelog = lambda _, key, *__: sent.append(key)  # type: ignore[method-assign,assignment]
+    rows.send()
+    assert sent == [b"u|1"]
+
+
+@pytest.mark.parametrize(("prefix", "end"), [(b"q|", b"q}"), (b"q\xff\xff", b"r"), (b"\xff", None), (b"", None)])
+def test_the_end_of_a_prefix(prefix: bytes, end: bytes | None) -> None:
+    """The least key behind all keys of a prefix, where there is one."""
+    assert behind(prefix) == end
 
 
 def test_a_batch_that_fails_ends_the_process(tmp_path: Path) -> None:
@@ -85,23 +120,75 @@ def test_a_batch_that_fails_ends_the_process(tmp_path: Path) -> None:
     assert [str(error) for error in ends] == ["no broker"]
 
 
+class Message:
+    """A record, as Faust's messages tell it."""
+
+    def __init__(self, offset: int) -> None:
+        self.tp = TP("made", 0)
+        self.topic, self.partition, self.offset, self.acked = "made", 0, offset, False
+
+
+class Told(Following):
+    """What is due, where the consumer is told what the test says."""
+
+    def __init__(self, committed: int) -> None:
+        self.sought: list[int] = []
+        consumer = SimpleNamespace(_committed_offset={TP("made", 0): committed}, _gap=defaultdict(IntervalTree))
+        super().__init__(SimpleNamespace(consumer=consumer), {"made"})  # type: ignore[arg-type]
+
+    async def earliest(self, tp: TP) -> dict[TP, int]:
+        return {tp: 5}
+
+    async def seek(self, tp: TP, offset: int) -> None:
+        self.sought.append(offset)
+
+
 @pytest.mark.parametrize(
-    ("offsets", "committed", "skipped"),
-    [([5, 6, 7], 0, False), ([6], 0, True), ([5, 7], 0, True), ([5, 6, 5, 6, 7], 0, False), ([9, 10], 9, False), ([10], 9, True)],
+    ("offsets", "committed", "taken", "sought"),
+    [
+        ([5, 6, 7], 0, [5, 6, 7], []),
+        ([6, 5, 6], 0, [5, 6], [5]),
+        ([5, 7, 8, 6, 7], 0, [5, 6, 7], [6]),
+        ([5, 6, 5, 6, 7], 0, [5, 6, 5, 6, 7], []),
+        ([9, 10], 9, [9, 10], []),
+        ([10, 9], 9, [9], [9]),
+    ],
 )
-def test_a_record_that_was_left_out_is_noticed(tmp_path: Path, offsets: list[int], committed: int, *, skipped: bool) -> None:
-    """Records follow each other from the earliest, or from the committed offset; what comes again is no gap."""
-    following = decider(tmp_path, "catalog")
-    messages = [Place("made", 0, offset, ("made", 0)) for offset in offsets]
-    following.next = {("made", 0): 5}
-    following.committed = lambda message: committed  # type: ignore[method-assign]  # noqa: ARG005 - its name is part of its type
+def test_a_record_that_was_left_out_is_read_again(offsets: list[int], committed: int, taken: list[int], sought: list[int]) -> None:
+    """Records follow each other from the earliest, or from the committed offset; what comes too early is let go until then."""
+    following = Told(committed)
+    messages = [Message(offset) for offset in offsets]
 
-    async def follow() -> None:
-        for message in messages:
-            await following.follow(message)
+    async def follow() -> list[int]:
+        return [message.offset for message in messages if await following.takes(message)]
 
-    with pytest.raises(SkippedError) if skipped else nullcontext():
-        asyncio.run(follow())
+    assert asyncio.run(follow()) == taken
+    assert following.sought == sought
+    assert [message.offset for message in messages if not message.acked] == taken
+
+
+def test_what_was_left_out_is_no_gap() -> None:
+    """What Faust takes for compacted away, and would commit, is taken out of its gaps."""
+    following = Told(0)
+    gaps = following._app.consumer._gap[TP("made", 0)]
+    gaps.addi(2, 4)
+    gaps.addi(5, 9)
+    assert not asyncio.run(following.takes(Message(9)))
+    assert [(gap.begin, gap.end) for gap in gaps] == [(2, 4)]
+
+
+def test_a_record_that_never_comes_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is asked for so often, and no more."""
+    monkeypatch.setattr("streams.kafka.following.PATIENCE", 0.0)
+    following = Told(0)
+
+    async def wait() -> None:
+        for _ in range(TRIES + 1):
+            await following.takes(Message(9))
+
+    with pytest.raises(SkippedError, match="5 does not come"):
+        asyncio.run(wait())
+    assert following.sought == [5] * TRIES
 
 
 def test_a_cancelled_agent_ends_its_batch(tmp_path: Path) -> None:

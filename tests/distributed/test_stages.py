@@ -121,9 +121,8 @@ class Cluster:
             time.sleep(0.2)
 
     def again(self) -> None:
-        """Start the worker again, as an operator's supervisor would. It ends itself rather than leave a record out."""
+        """Start the worker again, as an operator's supervisor would, where it has ended itself."""
         assert self.workers[-1].returncode == 1
-        assert "was due" in (self.folder / "worker.log").read_text("utf-8")
         self.start()
 
     def cut(self, where: str) -> None:

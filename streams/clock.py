@@ -1,4 +1,4 @@
-"""The clock of the embedded runner: the one place where it is read.
+"""The clock of the runners: the one place where it is read.
 
 It never goes back: within a process it is the time of the start plus what a monotonic clock has measured since, and a start is not
 before the last tick in the log, whatever the machine's clock says by then.

@@ -1,0 +1,120 @@
+"""Which partitions a stage owns, and what happens when they come and go.
+
+Strategy: Faust's rebalance gives all partitions up and takes some again. Before they are given up the batch that is going on
+ends; when the tables are recovered, what is new gets its derived rows, and its first tick.
+
+Laws:
+- No batch is going on while tables recover: rows that are on their way would be overwritten by older ones.
+- A record that was read before a rebalance is decided by nobody here. Were it acknowledged, Faust would commit it.
+- A process that was asleep for longer than its session may own nothing any more, and sends nothing: it ends.
+- Derived rows are made when a partition is taken, and at no other time: nobody else wrote to it since.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from streams.kafka.cursors import Cursors
+from streams.kafka.rows import RestoredRows
+
+if TYPE_CHECKING:
+    from faust.types import TP, EventT
+
+    from streams.kafka.agents import Decider
+
+NOBODY = -1
+"""In place of a generation: between two of them."""
+BEAT = 0.5
+"""Seconds between two signs of life."""
+
+
+class AsleepError(Exception):
+    """The process did nothing for longer than its session: others may own its partitions by now."""
+
+
+class Owned:
+    """The partitions of one stage in this process."""
+
+    def __init__(self, decider: Decider) -> None:
+        self._decider = decider
+        self._app: Any = decider.app
+        self._mine: frozenset[int] = frozenset()
+        self._cursors: dict[int, Cursors] = {}
+        self._generation = NOBODY
+        self._beat = time.monotonic()
+        self._app.on_partitions_revoked.connect(self._on_revoked)
+        self._app.on_partitions_assigned.connect(cast("Any", self._on_assigned))
+        self._app.task(self._beats)
+        decider.table.on_recover(self._on_recovered)
+
+    @property
+    def partitions(self) -> frozenset[int]:
+        """The partitions that may be worked on now."""
+        return self._mine if self._generation != NOBODY else frozenset()
+
+    def cursors(self, partition: int) -> Cursors:
+        """Where the queues of a partition begin."""
+        return self._cursors.setdefault(partition, Cursors(self._decider.stage.derived))
+
+    def current(self, events: Sequence[EventT[Any]]) -> list[EventT[Any]]:
+        """The events that were read since the partitions were taken; the others are let go."""
+        found = []
+        for event in events:
+            if self._generation == NOBODY or event.message.generation_id != self._generation:
+                # To be acknowledged by nobody: it comes again.
+                event.message.acked = True
+            else:
+                found.append(event)
+        return found
+
+    def awake(self) -> None:
+        """Raises AsleepError where the session may have ended since the last sign of life."""
+        asleep = time.monotonic() - self._beat
+        if asleep > self._app.conf.broker_session_timeout:
+            raise AsleepError(f"for {asleep:.0f} s")
+
+    async def _beats(self) -> None:
+        self._beat = time.monotonic()
+        while True:
+            await asyncio.sleep(BEAT)
+            try:
+                self.awake()
+            except AsleepError as error:
+                self._decider.end(error)
+            self._beat = time.monotonic()
+
+    async def _on_revoked(self, *_: Any, **__: Any) -> None:
+        self._generation = NOBODY
+        if self._decider.going is not None:
+            await asyncio.wait([self._decider.going])
+        if self._decider.ticker is not None:
+            self._decider.ticker.forget()
+
+    async def _on_assigned(self, _: Any, *given: Any, **__: Any) -> None:
+        assigned: Iterable[TP] = given[0]
+        # What went to others, even if it comes back before anything is recovered, was written to by them.
+        self._mine &= {tp.partition for tp in assigned if tp.topic in self._decider.names}
+
+    async def _on_recovered(self) -> None:
+        """The tables hold what the changelog does."""
+        try:
+            self._take()
+        except Exception as error:  # noqa: BLE001 - Faust would swallow it, and go on without the derived rows
+            self._decider.end(error)
+
+    def _take(self) -> None:
+        mine = {tp.partition for tp in self._app.consumer.assignment() if tp.topic in self._decider.names}
+        taken = sorted(mine - self._mine)
+        for partition in taken:
+            self._cursors[partition] = Cursors(self._decider.stage.derived)
+            if self._decider.stage.restore is not None:
+                self._decider.stage.restore(RestoredRows(self._decider.table, partition, self._cursors[partition]))
+        self._mine = frozenset(mine)
+        self._generation = self._app.consumer_generation_id
+        # That many rows take their time, in which nothing else is done.
+        self._beat = time.monotonic()
+        if self._decider.ticker is not None:
+            self._decider.ticker.begin(taken)

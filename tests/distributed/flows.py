@@ -1,0 +1,158 @@
+"""The deciding stages on a real Kafka, one worker each, around a small world: the edges are answered by the test itself."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Consumer, TopicPartition
+
+from schemas.codec import decode, encode
+from schemas.records import FetchedObject, FetchRequest, Record, Removed, Summary
+from streams.clock import now_ms
+from streams.routing import Router
+from streams.sandbox.seal import die_with
+from streams.store.murmur2 import partition as partition_of
+from streams.topology import REJECTED, Stage, topology
+from tests.distributed.conftest import Broker
+from tests.servers.fixtures import TIMEOUT
+
+Answer = Callable[[Any], Sequence[Record]]
+
+TOPOLOGY = topology()
+STAGES = tuple(stage.name for stage in TOPOLOGY.stages if isinstance(stage, Stage))
+QUIET = 2.0
+"""Seconds without a new record after which nothing is said to be going on: longer than a stage waits for more."""
+
+
+def said(record: Record) -> Any:
+    """What a record says but for its versions, times and counters."""
+    if isinstance(record, Summary):
+        return record.url, record.path, record.type, record.md5, record.size, record.attributes, record.copy_of, record.copies
+    return type(record).__name__
+
+
+def final(records: Sequence[tuple[bytes, Record]]) -> dict[bytes, Any]:
+    """What the last records of the keys say; for a Broker's archive, those of the highest counters."""
+    last: dict[bytes, Record] = {}
+    for key, record in records:
+        before = last.get(key)
+        if before is None or _published(record) >= _published(before):
+            last[key] = record
+    return {key: said(record) for key, record in last.items() if not isinstance(record, Removed)}
+
+
+def _published(record: Record) -> int:
+    return record.published if isinstance(record, Summary | Removed) else 0
+
+
+class Flow:
+    """Topics and workers of one test; `cuts` says where the worker of a stage is killed: (rows|outputs, batch)."""
+
+    def __init__(
+        self, broker: Broker, root: Path, folder: Path, partitions: int, edges: Mapping[str, Answer], stages: Sequence[str] = STAGES
+    ) -> None:
+        self.broker, self.root, self.folder, self.partitions = broker, root, folder, partitions
+        self.prefix = f"{broker.topics.prefix}-"
+        for topic in TOPOLOGY.topics:
+            broker.topics.make(topic.name, partitions)
+        self.edges = edges
+        self.stages = stages
+        self.workers: dict[str, subprocess.Popen[str]] = {}
+        self.killed: Counter[str] = Counter()
+        self.reader = self._reader()
+        self.records: dict[str, list[tuple[bytes, Record]]] = {topic.name: [] for topic in TOPOLOGY.topics}
+        self.moved = time.monotonic()
+
+    def _reader(self) -> Consumer:
+        reader = self.broker.client(f"{self.prefix}reader")
+        names = [topic.name for topic in TOPOLOGY.topics]
+        reader.assign([TopicPartition(self.prefix + name, p, 0) for name in names for p in range(self.partitions)])
+        return reader
+
+    def send(self, topic: str, record: Record, partition: int | None = None) -> None:
+        """Append a record."""
+        key = TOPOLOGY.topic(topic).key(record).encode()
+        to = partition_of(key, self.partitions) if partition is None else partition
+        self.broker.append(self.prefix + topic, [(key, encode(record))], to)
+
+    def start(self, stage: str, cut: str = ":0") -> None:
+        """Start the worker of a stage, to be killed perhaps."""
+        folder = str(self.folder / stage)
+        words = [stage, self.broker.address, self.prefix, str(self.partitions), folder, cut]
+        with (self.folder / "workers.log").open("ab") as log:
+            self.workers[stage] = subprocess.Popen(
+                [sys.executable, "-m", "tests.distributed.stage", *words],
+                cwd=self.root,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=log,
+                text=True,
+                preexec_fn=partial(die_with, os.getpid()),  # noqa: PLW1509 - the call that it makes is safe
+            )
+
+    def watch(self) -> None:
+        """Start again what was killed, or what ended itself, as an operator's supervisor would."""
+        for stage, worker in list(self.workers.items()):
+            code = worker.poll()
+            if code is not None:
+                assert code in (1, -signal.SIGKILL), code
+                self.killed[stage] += code != 1
+                self.start(stage)
+
+    def rest(self) -> None:
+        """Answer for the edges until nothing moves any more."""
+        self.moved = time.monotonic()
+        while time.monotonic() - self.moved < QUIET or self.lag():
+            self.watch()
+            self.read()
+
+    def read(self) -> None:
+        """Read what is new, and answer it."""
+        for message in self.reader.consume(500, 0.2):
+            if message.error() is not None:
+                continue
+            self.moved = time.monotonic()
+            name = str(message.topic()).removeprefix(self.prefix)
+            record = decode(message.value() or b"")
+            self.records[name].append((message.key() or b"", record))
+            if name in self.edges:
+                self._answer(name, self.edges[name](record))
+
+    def _answer(self, topic: str, records: Sequence[Record]) -> None:
+        (edge,) = TOPOLOGY.readers(TOPOLOGY.topic(topic))
+        router = Router(TOPOLOGY.stage(edge), REJECTED)
+        for routed in map(router.route, records):
+            self.broker.append(self.prefix + routed.topic, [(routed.key, encode(routed.record))])
+
+    def lag(self) -> int:
+        """What the stages have still to commit."""
+        found = 0
+        for stage in (TOPOLOGY.stage(name) for name in self.stages):
+            assert isinstance(stage, Stage)
+            for topic in (*stage.inputs, *((stage.ticks,) if stage.ticks else ())):
+                found += self.broker.lag(f"{self.prefix}{stage.name}", self.prefix + topic.name, self.partitions)
+        return found
+
+    def close(self) -> None:
+        """End all."""
+        for worker in self.workers.values():
+            worker.kill()
+            worker.wait()
+        self.reader.close()
+
+
+def edges(fetch: Callable[[FetchRequest, int], Sequence[Record]], essence: Callable[[FetchedObject], Sequence[Record]]) -> Any:
+    """The edges of a simulator's world, as a flow has them."""
+    return {"fetches": lambda record: fetch(record, now_ms()), "objects": essence}
+
+
+__all__ = ["QUIET", "STAGES", "TIMEOUT", "Flow", "edges", "final", "said"]

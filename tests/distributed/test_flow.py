@@ -1,0 +1,73 @@
+"""All deciding stages together on a real Kafka: they come to where the simulator comes to, ticks, kills and all."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from processors.identity import frontier_key
+from schemas.records import CrawlEvent, Link, Record, Root, Tick
+from streams.simulator import Simulator
+from streams.store.murmur2 import partition as partition_of
+from streams.topology import topology
+from tests.distributed.conftest import Broker
+from tests.distributed.flows import STAGES, Flow, edges, final
+from tests.topology.conftest import World, fetcher, plain_essence
+from tests.topology.worlds import SITE, TOP, disturb, furnish
+
+CUTS = {"rows": "rows:2", "outputs": "outputs:3"}
+
+
+@pytest.fixture
+def world() -> World:
+    """Files, copies, archives and pages; one family is large, so that its answers wait for a tick."""
+    world = World()
+    furnish(world, random.Random(3), 12)
+    for number in range(12):
+        world.write(f"licences/{number}", b"the same licence")
+    return world
+
+
+@pytest.fixture
+def flow(broker: Broker, root: Path, tmp_path: Path, partitions: int, world: World) -> Iterator[Flow]:
+    """The topics, and edges over the world."""
+    flow = Flow(broker, root, tmp_path, partitions, edges(fetcher(world), plain_essence))
+    yield flow
+    flow.close()
+
+
+def seeds(run: str, now: int, partitions: int) -> Iterator[tuple[int, Record]]:
+    """What starts a run."""
+    for url in (TOP, SITE):
+        root = Root(url=url, run=run, host="" if url.startswith("file:") else url.rstrip("/"))
+        kind, host = "folder" if url == TOP else "page", frontier_key(url)
+        for p in range(partitions):
+            links = (Link(url=url, kind=kind),) if p == partition_of(host.encode(), partitions) else ()  # type: ignore[arg-type]
+            yield p, CrawlEvent(kind="seeded", host=host, time=now, url=url, root=root, links=links)
+
+
+@pytest.mark.parametrize(("partitions", "cut"), [(1, "outputs"), (4, "rows")])
+def test_stages_end_as_in_the_simulator(flow: Flow, world: World, partitions: int, cut: str) -> None:
+    """Each worker is killed once in each of two runs, and database and Broker end as the simulator's, OID by OID."""
+    simulator = Simulator(topology(), partitions, random.Random(5).randrange, fetcher(world), plain_essence)
+    for run in ("r1", "r2"):
+        for stage in STAGES:
+            if stage in flow.workers:
+                flow.workers[stage].kill()
+                flow.workers[stage].wait()
+            flow.start(stage, CUTS[cut])
+        for partition, event in seeds(run, simulator.now, partitions):
+            flow.send("crawl", event, partition)
+            simulator.send("crawl", event, partition)
+        simulator.run()
+        flow.rest()
+        for topic in ("summaries", "broker.main"):
+            assert final(flow.records[topic]) == final(simulator.records(topic)), topic
+        disturb(world, random.Random(7))
+    assert not flow.records["rejected"]
+    assert all(flow.killed[stage] for stage in STAGES), flow.killed
+    ticks = [record for _, record in flow.records["dedup.main.ticks"]]
+    assert any(isinstance(tick, Tick) and tick.ends["holders.main"] for tick in ticks)
