@@ -130,7 +130,7 @@ class StoreLog:
         return {number: offsets for (name, number), offsets in self.store.offsets(stage).items() if name == topic}
 
     def _indexed(self, stage: str) -> dict[int, Offsets]:
-        from sinks.tantivy_folder import IndexMissing  # noqa: PLC0415 - the index is loaded by those who ask for it
+        from sinks.errors import IndexMissing  # noqa: PLC0415 - the index is loaded by those who ask for it
         from sinks.tantivy_index import TantivyIndex  # noqa: PLC0415
         from streams.folder import index_folder  # noqa: PLC0415
 

@@ -40,6 +40,9 @@ GATHERER = "example"
 FAULT = re.compile(r'\bfault\(f?"([^"]+)"\)')
 SESSION = re.compile(r"(?ms)^```console\n(.*?)^```$")
 
+PROGRESS = re.compile(r"harvest: [\d,]+ done, ")
+"""What a run says every few seconds: on a busy machine, the shortest one too."""
+
 VARYING = (
     (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}", "TIME"),
     (r"\b\d{13}\b", "VERSION"),
@@ -146,7 +149,7 @@ def run(command: str, folder: Path) -> str:
         # An OID is made of the URL: that of the one that is shown.
         output = output.replace(oid(GATHERER, url), oid(GATHERER, url.replace(str(folder), SHOWN)))
     lines = output.replace(str(folder), SHOWN).splitlines()
-    return "".join(f"{line.rstrip()}\n" for line in lines)
+    return "".join(f"{line.rstrip()}\n" for line in lines if not PROGRESS.match(line))
 
 
 def masked(text: str) -> str:
