@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from schemas.codec import DecodeError
-from schemas.ports import Origin
+from schemas.ports import Logged, Origin
 from schemas.records import MAX_DETAIL, MAX_REASON, Record, Rejected
 from streams.topology import Edge, Stage, Topic
 
@@ -35,6 +35,21 @@ class Router:
         """Raises KeyError for a record that the stage has no topic for: a bug of ours."""
         topic = self._by_type[type(record)]
         return Routed(topic.name, topic.key(record).encode(), record)
+
+
+def refused(stage: str, why: str, logged: Logged) -> Rejected:
+    """The dead letter of a record that what a stage writes to will not take, of the record's own time."""
+    return Rejected(
+        stage=stage,
+        reason=f"refused by the {stage}"[:MAX_REASON],
+        time=logged.time,
+        detail=why[:MAX_DETAIL],
+        topic=logged.topic,
+        partition=logged.partition,
+        offset=logged.offset,
+        key=logged.key,
+        value=logged.value,
+    )
 
 
 def poisoned(stage: str, error: Exception, origin: Origin, key: bytes, value: bytes | None, time: int) -> Rejected:

@@ -164,3 +164,12 @@ with warnings.catch_warnings():
         """URL of a Schema Registry; empty: values are in Avro's single-object encoding."""
         register: bool = True
         """Whether schemas that the registry does not have are registered; false for production."""
+
+
+class Index(Section):
+    """Where a Broker's index is."""
+
+    url: str = Field(default="", pattern=r"^(https?://[^/?#]+/?)?$")
+    """OpenSearch (http://HOST:PORT, https://USER:PASSWORD@HOST); empty: the index is in the data folder."""
+    name: str = Field(default="harvest", max_length=100, pattern=r"^[a-z0-9][a-z0-9-]*$")
+    """What the names of indexes there begin with."""

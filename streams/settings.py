@@ -23,7 +23,7 @@ import msgspec
 from pydantic import BaseModel, Field, ValidationError
 from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource
 
-from streams.sections import DAY, Essence, Fetch, Frontier, Kafka, RootDefaults, Sandbox, Section
+from streams.sections import DAY, Essence, Fetch, Frontier, Index, Kafka, RootDefaults, Sandbox, Section
 
 FILE = "harvest.toml"
 PREFIX = "HARVEST_"
@@ -69,6 +69,7 @@ class Settings(BaseSettings):
     frontier: Frontier = Frontier()
     sandbox: Sandbox = Sandbox()
     kafka: Kafka = Kafka()
+    index: Index = Index()
 
 
 class Setting(msgspec.Struct, frozen=True):

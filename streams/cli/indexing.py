@@ -68,7 +68,7 @@ def _build(store: Store, fresh: Path) -> int:
 def _fill(store: Store, index: TantivyIndex, partition: int, end: int, held: set[str]) -> None:
     from schemas.codec import DecodeError
     from schemas.records import Summary
-    from streams.embedded.sink import change
+    from streams.changes import change
 
     start = 0
     while start < end:

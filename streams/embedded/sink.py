@@ -16,17 +16,13 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from schemas.codec import DecodeError, decode
-from schemas.ports import Logged, Origin
-from schemas.records import Rejected, Removed, Summary
+from schemas.records import Rejected
 from sinks.tantivy_index import IndexDamaged, TantivyIndex
+from streams.changes import changed
 from streams.clock import now_ms
 from streams.faults import fault
-from streams.routing import poisoned
 from streams.store import Store
 from streams.topology import REJECTED
-
-Change = Summary | Removed
 
 BATCH = 2_000
 """Records of one commit, about."""
@@ -41,14 +37,6 @@ STEP = 1_000
 def index_folder(folder: Path, broker: str) -> Path:
     """Where the index of a Broker is in a data folder."""
     return folder / "index" / broker
-
-
-def change(value: bytes) -> Change:
-    """A record of a Broker's topic. Raises DecodeError for what is none."""
-    record = decode(value)
-    if isinstance(record, Summary | Removed):
-        return record
-    raise DecodeError(f"a {type(record).__name__}")
 
 
 class IndexSink:
@@ -149,25 +137,11 @@ class IndexSink:
         for p, end in enumerate(store.ends(self._topic)):
             while (start := self._reached.get(p, 0)) < end and self._behind() < BATCH:
                 records = store.read(self._topic, p, start, STEP, until=end)
-                index.add(self._changes(records))
+                changes, letters = changed(records, now_ms())
+                index.add(changes)
+                self._letters += letters
                 # Fewer than asked for: the others were compacted away.
                 self._reached[p] = records[-1].offset + 1 if len(records) == STEP else end
-
-    def _changes(self, records: Sequence[Logged]) -> list[Change]:
-        """What is to be applied: of each key the last record, and of what is no change a dead letter."""
-        # The others need not even be decoded.
-        latest = {r.key: r.value for r in records if r.value is not None}
-        try:
-            return [change(value) for value in latest.values()]
-        except DecodeError:
-            found: dict[bytes, Change] = {}
-            for logged in records:
-                try:
-                    found |= {logged.key: change(logged.value)} if logged.value is not None else {}
-                except DecodeError as error:
-                    origin = Origin(logged.topic, logged.partition, logged.offset)
-                    self._letters.append(poisoned("index", error, origin, logged.key, logged.value, now_ms()))
-            return list(found.values())
 
     def _bury(self) -> None:
         """Append the dead letters. Durable before the offsets that pass what they are about."""

