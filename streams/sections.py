@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -173,3 +174,23 @@ class Index(Section):
     """OpenSearch (http://HOST:PORT, https://USER:PASSWORD@HOST); empty: the index is in the data folder."""
     name: str = Field(default="harvest", max_length=100, pattern=r"^[a-z0-9][a-z0-9-]*$")
     """What the names of indexes there begin with."""
+
+
+class Worker(Section):
+    """What a process that goes on says of itself: `harvest run`, `harvest worker`."""
+
+    host: str = "127.0.0.1"
+    """The address that /livez, /readyz and /metrics are served on."""
+    port: int = Field(default=0, ge=0, le=65_535)
+    """Its port; 0: they are not served."""
+    stall: float = Field(default=60.0, gt=0)
+    """What has records to read and stands still for so long (and for what one record may take) is taken for dead."""
+
+
+class Log(Section):
+    """What is said on standard error."""
+
+    format: Literal["text", "json"] = "text"
+    """text: lines for a person; json: one JSON object a line."""
+    trace: bool = False
+    """A line for each record written: stage, topic, partition, offset, URL, OID, version."""

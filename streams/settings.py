@@ -23,7 +23,7 @@ import msgspec
 from pydantic import BaseModel, Field, ValidationError
 from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource
 
-from streams.sections import DAY, Essence, Fetch, Frontier, Index, Kafka, RootDefaults, Sandbox, Section
+from streams.sections import DAY, Essence, Fetch, Frontier, Index, Kafka, Log, RootDefaults, Sandbox, Section, Worker
 
 FILE = "harvest.toml"
 PREFIX = "HARVEST_"
@@ -70,6 +70,8 @@ class Settings(BaseSettings):
     sandbox: Sandbox = Sandbox()
     kafka: Kafka = Kafka()
     index: Index = Index()
+    worker: Worker = Worker()
+    log: Log = Log()
 
 
 class Setting(msgspec.Struct, frozen=True):

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Self
 
 import msgspec
@@ -17,12 +18,15 @@ from streams.cli.closing import Closing, closing
 from streams.cli.common import Failure, note, put
 from streams.cli.progress import Progress, progress
 from streams.cli.rootnames import root_of
+from streams.cli.serving import logs_of, served
 from streams.cli.wiring import embedded_settings
 from streams.embedded import Embedded, runs, upkeep
 from streams.embedded.outcomes import failures
+from streams.embedded.watching import Watch
 from streams.settings import Settings
 from streams.store import LockedError, Store
 from streams.store.schema import FILE
+from streams.telemetry import Health, Logs, Metrics
 
 INTERRUPTED = 130
 
@@ -141,16 +145,23 @@ class Gathering:
             table.print()
 
     async def _serve(self) -> None:
-        async with Embedded(self.settings.data, embedded_settings(self.settings), self._log) as runner:
+        logs, health, metrics = logs_of(self.settings, stage="run"), Health(), Metrics()
+        async with Embedded(self.settings.data, embedded_settings(self.settings), logs.failed) as runner:
             runs.name(runner)
             known = runs.roots(runner.store)
-            with Stop() as stop, progress(runner, known, quiet=self.quiet) as shown:
-                shown.say(f"running on {self.settings.data}, {len(known)} roots; stop with Ctrl-C")
+            watch = Watch(runner, self.settings.worker.stall, logs, health, metrics)
+            with Stop() as stop, served(self.settings, health, metrics) as where, self._shown(runner, known, logs) as shown:
+                logs.say(f"running on {self.settings.data}, {len(known)} roots{where}; stop with Ctrl-C")
                 service = upkeep.Service(runner, self.settings.retention)
-                await runner.run(forever=True, stop=stop, seen=lambda: self._turned(shown, service))
-            note("stopped")
+                await runner.run(forever=True, stop=stop, seen=lambda: self._turned(shown, service, watch))
+            logs.say("stopped")
 
-    def _turned(self, shown: Progress, service: upkeep.Service) -> None:
+    def _shown(self, runner: Embedded, roots: Sequence[Root], logs: Logs) -> AbstractContextManager[Progress]:
+        # Where each line is a JSON object, nothing is drawn between them: what there is to see is in the metrics.
+        return progress(runner, roots, quiet=self.quiet or logs.structured)
+
+    def _turned(self, shown: Progress, service: upkeep.Service, watch: Watch) -> None:
+        watch.seen()
         shown.seen()
         service.seen()
 

@@ -99,6 +99,8 @@ class EssenceEdge(EdgeBase):
         self._starting: asyncio.Task[None] | None = None
         self._started = False
         self.error: BaseException | None = None
+        self.saw: Callable[[Outcome], None] = lambda _: None
+        """Is told how each chunk ended."""
         self._closing = False
 
     def start(self) -> None:
@@ -120,6 +122,10 @@ class EssenceEdge(EdgeBase):
             self.launch()
         except Exception as error:  # noqa: BLE001 - handed to the runner, which raises it
             self.error = error
+
+    def ready(self) -> bool:
+        """Whether the children have started, and nothing has ended the edge."""
+        return self._started and self.error is None
 
     def waiting(self) -> int:
         """Objects that no child has yet."""
@@ -178,6 +184,7 @@ class EssenceEdge(EdgeBase):
             finally:
                 if body:
                     body.close()
+            self.saw(outcome)
             chunk = self._left(chunk, outcome)
 
     def _there(self, work: Work) -> bool:

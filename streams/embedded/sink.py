@@ -56,6 +56,8 @@ class IndexSink:
         self._letters: list[Rejected] = []
         self.error: BaseException | None = None
         self.wake: Callable[[], object] = lambda: None
+        self.saw: Callable[[int], None] = lambda _: None
+        """Is told how many changes the index was handed."""
 
     def start(self) -> None:
         """Start the thread."""
@@ -68,6 +70,14 @@ class IndexSink:
     def caught_up(self, ends: Sequence[int]) -> bool:
         """Whether there is an index, and all below these offsets is in it."""
         return self._opened and all(self._applied.get(p, 0) >= end for p, end in enumerate(ends))
+
+    def opened(self) -> bool:
+        """Whether there is an index, and it is being followed."""
+        return self._opened and self.error is None
+
+    def applied(self, partition: int) -> int:
+        """The offset that is in the index, by partition."""
+        return self._applied.get(partition, 0)
 
     def close(self) -> None:
         """Apply what there is, and end the thread."""
@@ -139,6 +149,7 @@ class IndexSink:
                 records = store.read(self._topic, p, start, STEP, until=end)
                 changes, letters = changed(records, now_ms())
                 index.add(changes)
+                self.saw(len(changes))
                 self._letters += letters
                 # Fewer than asked for: the others were compacted away.
                 self._reached[p] = records[-1].offset + 1 if len(records) == STEP else end

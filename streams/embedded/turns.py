@@ -29,6 +29,7 @@ from streams.faults import fault
 from streams.routing import Router, poisoned
 from streams.store import FolderBlobs, Offsets, Store, Transaction
 from streams.store.murmur2 import partition as partition_of
+from streams.telemetry.logs import Written
 from streams.topology import REJECTED, Stage, Topology
 
 BATCH = 256
@@ -80,6 +81,9 @@ class Turns:
         self.tasks = [Task(s, p, Router(s, REJECTED)) for s in stages for p in range(self.partitions)]
         self.failed = False
         """What the edges have given away may be lost: nothing more can be taken in, lest their offsets be committed without it."""
+        self.wrote: Callable[[Written], None] | None = None
+        """Is told of the records that a turn has written, once it stands."""
+        self._written: list[Written] = []
         self._kept = {t.name for s in stages for t in s.inputs}
 
     def begin(self) -> None:
@@ -119,8 +123,15 @@ class Turns:
             raise
         self.failed = False
         self.tail.commit()
+        self._tell()
         fault("turn.end")
         return moved
+
+    def _tell(self) -> None:
+        written, self._written = self._written, []
+        if self.wrote is not None:
+            for one in written:
+                self.wrote(one)
 
     # ---- what the edges finished ---------------------------------------------------------------------------------
 
@@ -174,7 +185,7 @@ class Turns:
         self, tx: Transaction, task: Task, rows: Any, origin: Origin, key: bytes, value: bytes | None, record: Record | None
     ) -> None:
         """One record through one stage; whatever it raises becomes a dead letter, and its writes are undone."""
-        mark, tailed = tx.mark(), self.tail.mark()
+        mark, tailed, told = tx.mark(), self.tail.mark(), len(self._written)
         try:
             if record is None:
                 if value is None:
@@ -190,6 +201,7 @@ class Turns:
         except Exception as error:  # noqa: BLE001 - a poisonous record must not stop the partition; it is recorded in full
             tx.rollback_to(mark)
             self.tail.rollback(tailed)
+            del self._written[told:]
             self.log(traceback.format_exc())
             self._append(tx, task, poisoned(task.stage.name, error, origin, key, value, now_ms()))
 
@@ -201,6 +213,8 @@ class Turns:
         if topic in self._kept:
             self.tail.add(topic, partition, offset, key, value, record)
         self.tally.saw(task.stage.name, record, len(value))
+        if self.wrote is not None:
+            self._written.append(Written(task.stage.name, topic, partition, offset, value, record))
 
     def _append_frame(self, tx: Transaction, stage: str, frame: Frame) -> None:
         topic, partition, key, value, record = frame
@@ -208,6 +222,8 @@ class Turns:
         if topic in DECODED:
             record = record or decode(value)
             self.tally.saw(stage, record, len(value))
+        if self.wrote is not None:
+            self._written.append(Written(stage, topic, partition, offset, value, record))
         if topic in self._kept:
             self.tail.add(topic, partition, offset, key, value, record)
 

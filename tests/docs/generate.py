@@ -27,6 +27,7 @@ from processors.select import RULES
 from streams import settings
 from streams.cli.app import app
 from streams.describe import mermaid
+from streams.telemetry.metrics import table as metrics
 from streams.topology import Topology, topology
 from tests.samples import make_corpus
 
@@ -116,6 +117,7 @@ def faults() -> str:
 PARTS: Mapping[str, Mapping[str, Callable[[], str]]] = {
     "README.md": {"flow": flow, "topics": topics, "commands": commands, "rules": rules, "settings": options},
     "streams/embedded/README.md": {"faults": faults},
+    "streams/telemetry/README.md": {"metrics": metrics},
 }
 """What is made for each README, by the name in its marks."""
 

@@ -109,7 +109,7 @@ def test_links(pages: dict[str, str], root: Path) -> None:
         assert not [t for t in targets if not (root / name).parent.joinpath(t).exists()], name
 
 
-FOLDERS = ("processors", "streams", "streams/embedded", "tests")
+FOLDERS = ("processors", "streams", "streams/embedded", "streams/telemetry", "tests")
 
 
 @pytest.mark.parametrize("folder", FOLDERS)

@@ -1,0 +1,111 @@
+"""Logs: lines for a person, or one JSON object a line; and, when it is asked for, the trace of every record.
+
+A trace follows one object across stages and processes: every record that a stage has written is a line that names the stage, the
+topic, partition and offset, and of the object its URL or OID and its version, which all records of one fetch share. `grep` for a
+URL or a version over the logs of all workers gives what `harvest why` gives from the topics, with the process that did it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TextIO
+
+from schemas.codec import decode
+from schemas.records import Record
+
+
+class Written(NamedTuple):
+    """A record that a stage has written, and where it stands."""
+
+    stage: str
+    topic: str
+    partition: int
+    offset: int
+    value: bytes
+    record: Record | None = None
+    """The value decoded, where somebody has done that already."""
+
+
+def traced(written: Written) -> dict[str, str | int]:
+    """The fields of a trace: where the record stands, and what it is about."""
+    record: Any = written.record or decode(written.value)
+    fields: dict[str, str | int] = {
+        "stage": written.stage,
+        "topic": written.topic,
+        "partition": written.partition,
+        "offset": written.offset,
+        "record": type(record).__name__,
+    }
+    about = {"url": getattr(record, "url", "") or getattr(record, "object_url", ""), "oid": getattr(record, "oid", "")}
+    about |= {name: getattr(record, name, "") for name in ("version", "kind", "outcome", "reason")}
+    return fields | {name: value for name, value in about.items() if value}
+
+
+class Logs:
+    """Where a process says what it does. `form` is text or json; `always` stands in each line that is JSON.
+
+    With `trace`, each record is told of.
+    """
+
+    def __init__(
+        self,
+        stream: TextIO,
+        form: str = "text",
+        *,
+        trace: bool = False,
+        clock: Callable[[], float] = time.time,
+        always: Mapping[str, str] = {},
+    ) -> None:
+        self._stream = stream
+        self._trace = trace
+        self._json: Any = _structured(stream, clock, always) if form == "json" else None
+
+    @property
+    def structured(self) -> bool:
+        """Whether lines are JSON."""
+        return self._json is not None
+
+    @property
+    def traces(self) -> bool:
+        """Whether records are told of."""
+        return self._trace
+
+    def say(self, text: str, **fields: str | float) -> None:
+        """Something that a person would like to know."""
+        if self._json:
+            self._json.info(text, **fields)
+        else:
+            print(f"harvest: {text}", file=self._stream, flush=True)
+
+    def failed(self, text: str, **fields: str | float) -> None:
+        """Something went wrong: a line, or the traceback of a bug of ours."""
+        if self._json:
+            last = text.rstrip().rpartition("\n")[2]
+            self._json.error(last, **fields, **({"traceback": text} if "\n" in text.rstrip() else {}))
+        else:
+            print(text.rstrip(), file=self._stream, flush=True)
+
+    def wrote(self, written: Written) -> None:
+        """A record, where records are told of."""
+        if not self._trace:
+            return
+        fields = traced(written)
+        if self._json:
+            self._json.info("wrote", **fields)
+        else:
+            rest = " ".join(f"{name}={value}" for name, value in fields.items() if name not in ("topic", "partition", "offset"))
+            print(f"harvest: {written.topic}/{written.partition}@{written.offset} {rest}", file=self._stream, flush=True)
+
+
+def _structured(stream: TextIO, clock: Callable[[], float], always: Mapping[str, str]) -> Any:
+    # Loaded where it is wanted: it takes longer than a search.
+    import structlog  # noqa: PLC0415
+    from structlog.typing import EventDict, WrappedLogger  # noqa: PLC0415
+
+    def stamped(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+        return {"time": round(clock(), 3), **event}
+
+    processors: list[Any] = [structlog.processors.add_log_level, stamped, structlog.processors.JSONRenderer(ensure_ascii=False)]
+    logger = structlog.wrap_logger(structlog.PrintLogger(stream), processors=processors, wrapper_class=structlog.BoundLogger)
+    return logger.bind(**always)

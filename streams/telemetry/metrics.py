@@ -1,0 +1,200 @@
+"""The metrics of a process: declared here, all of them; counted by stages and runners, who know nothing of Prometheus.
+
+Strategy: a metric is a small table from the values of its labels to a number. Whoever runs a stage is handed `Metrics` and
+adds to its fields; `exposition.py` is the one place that writes them in Prometheus' format.
+
+Laws:
+- A label says a stage, a topic, a partition, an outcome: never a URL, an OID or a path. What comes from outside goes through
+  `reason_class` first.
+- A metric has at most `most` series, whatever it is given: what comes after is counted under `other`, so that nobody who is
+  crawled can fill the memory of whoever watches.
+- Names and units as Prometheus wants them: seconds, bytes, `_total` for what only rises.
+- Any thread may count.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from typing import ClassVar, Literal, NamedTuple
+
+OTHER = "other"
+"""The value of labels that are one too many."""
+CLASS = re.compile(r"[A-Za-z][A-Za-z0-9 _-]{0,39}")
+STATUS = re.compile(r"(?i)^http ([1-5])\d\d\b")
+SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+"""Upper bounds of the buckets of times."""
+
+Labels = tuple[str, ...]
+
+
+def reason_class(reason: str) -> str:
+    """The class of a reason: what stands before its first colon, the class of an HTTP status, or `other`.
+
+    Reasons are written by us, but what follows the colon may be quoted from a stranger.
+    """
+    if status := STATUS.match(reason):
+        return f"HTTP {status[1]}xx"
+    head = reason.partition(":")[0].strip()
+    return head if CLASS.fullmatch(head) else OTHER
+
+
+class Instrument:
+    """What all metrics share: a name, what it says, the names of its labels, and how many series it may have."""
+
+    kind: ClassVar[Literal["counter", "gauge", "histogram"]]
+
+    def __init__(self, name: str, says: str, *labels: str, most: int = 500) -> None:
+        self.name = name
+        self.says = says
+        self.labels = labels
+        self.most = most
+        self._lock = threading.Lock()
+
+    def _bounded(self, labels: Labels, there: Mapping[Labels, object]) -> Labels:
+        """The series that these values belong to. Raises ValueError where their number is not that of the labels."""
+        if len(labels) != len(self.labels):
+            raise ValueError(f"{self.name}: {len(self.labels)} labels, not {len(labels)}")
+        if labels in there or not labels or len(there) < self.most:
+            return labels
+        return (OTHER,) * len(labels)
+
+
+class Counter(Instrument):
+    """What only rises."""
+
+    kind = "counter"
+
+    def __init__(self, name: str, says: str, *labels: str, most: int = 500) -> None:
+        super().__init__(name, says, *labels, most=most)
+        self._values: dict[Labels, float] = {}
+
+    def add(self, *labels: str, by: float = 1) -> None:
+        """Count. Raises ValueError for what is below 0."""
+        if by < 0:
+            raise ValueError(f"{self.name}: a counter only rises")
+        with self._lock:
+            series = self._bounded(labels, self._values)
+            self._values[series] = self._values.get(series, 0) + by
+
+    def values(self) -> Mapping[Labels, float]:
+        """The series, as they are now."""
+        with self._lock:
+            return dict(self._values)
+
+
+class Gauge(Instrument):
+    """What rises and falls."""
+
+    kind = "gauge"
+
+    def __init__(self, name: str, says: str, *labels: str, most: int = 500) -> None:
+        super().__init__(name, says, *labels, most=most)
+        self._values: dict[Labels, float] = {}
+
+    def set(self, value: float, *labels: str) -> None:
+        """Say what it is now."""
+        with self._lock:
+            self._values[self._bounded(labels, self._values)] = value
+
+    def forget(self, *labels: str) -> None:
+        """Say no more: a partition that went to another worker is that one's to tell of."""
+        with self._lock:
+            self._values.pop(labels, None)
+
+    def values(self) -> Mapping[Labels, float]:
+        """The series, as they are now."""
+        with self._lock:
+            return dict(self._values)
+
+
+class Distribution(NamedTuple):
+    """A series of a histogram: how many were at most each bound, those above all bounds last; and their sum."""
+
+    counts: Sequence[int]
+    sum: float
+
+
+class Histogram(Instrument):
+    """How long things took."""
+
+    kind = "histogram"
+
+    def __init__(self, name: str, says: str, *labels: str, bounds: Sequence[float] = SECONDS, most: int = 100) -> None:
+        super().__init__(name, says, *labels, most=most)
+        self.bounds = tuple(bounds)
+        self._counts: dict[Labels, list[int]] = {}
+        self._sums: dict[Labels, float] = {}
+
+    def observe(self, value: float, *labels: str) -> None:
+        """Count one that took so long."""
+        with self._lock:
+            series = self._bounded(labels, self._counts)
+            counts = self._counts.setdefault(series, [0] * (len(self.bounds) + 1))
+            counts[bisect_left(self.bounds, value)] += 1
+            self._sums[series] = self._sums.get(series, 0.0) + value
+
+    def values(self) -> Mapping[Labels, Distribution]:
+        """The series, as they are now."""
+        with self._lock:
+            return {series: Distribution(tuple(counts), self._sums[series]) for series, counts in self._counts.items()}
+
+
+class Metrics:
+    """All metrics. Made once a process, and handed to whatever counts."""
+
+    def __init__(self) -> None:
+        self.records = Counter("harvest_records_total", "Records written, by stage and topic.", "stage", "topic")
+        self.rejected = Counter(
+            "harvest_rejected_total", "Dead letters written, by stage and class of reason.", "stage", "reason", most=200
+        )
+        self.fetches = Counter(
+            "harvest_fetches_total",
+            "What became of requests: fetched, unchanged, gone, failed, refused, deferred.",
+            "outcome",
+            most=20,
+        )
+        self.fetched_bytes = Counter("harvest_fetched_bytes_total", "Bytes of the bodies that were fetched.")
+        self.pool_kills = Counter(
+            "harvest_pool_kills_total",
+            "Sandboxed children that died or were killed over an object: crashed, timed out, out of memory, flooded.",
+            "cause",
+            most=20,
+        )
+        self.dedup = Counter("harvest_dedup_answers_total", "Answers of dedup: canonical, or copy.", "stage", "role", most=200)
+        self.index_items = Counter(
+            "harvest_index_items_total",
+            "Changes handed to an index, by outcome: applied, older (the index knew better), retried, refused.",
+            "broker",
+            "outcome",
+            most=200,
+        )
+        self.lag = Gauge(
+            "harvest_lag_records",
+            "Records of an input that a stage has not finished, by partition.",
+            *("stage", "topic", "partition"),
+            most=20_000,
+        )
+        self.event_age = Gauge(
+            "harvest_event_age_seconds", "Age of the oldest record that a stage has not finished; 0: none.", "stage", "topic"
+        )
+        self.batch = Histogram("harvest_batch_seconds", "How long a batch, or a turn of the embedded runner, took.", "stage")
+
+    def __iter__(self) -> Iterator[Counter | Gauge | Histogram]:
+        yield from (each for each in vars(self).values() if isinstance(each, Counter | Gauge | Histogram))
+
+
+def table() -> str:
+    """The metrics as a table in Markdown, for the README."""
+    rows = [f"| `{m.name}` | {m.kind} | {' '.join(f'`{label}`' for label in m.labels)} | {m.says} |\n" for m in Metrics()]
+    rows += [f"| `{name}` | gauge |  | {says} |\n" for name, says in STATES.items()]
+    return "| metric | kind | labels | says |\n| --- | --- | --- | --- |\n" + "".join(rows)
+
+
+STATES = {
+    "harvest_alive": "1 where /livez would say so, else 0.",
+    "harvest_ready": "1 where /readyz would say so, else 0.",
+}
+"""Gauges that are asked of `Health` when the metrics are read."""

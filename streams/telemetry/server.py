@@ -1,0 +1,92 @@
+"""The HTTP server of a worker: /livez, /readyz, /metrics.
+
+Strategy: a thread of its own with the standard library's server, so that it answers while the loop of a worker is busy or
+stands still: that is when it is asked. Nothing is written, and nothing of the collection can be read through it.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import ClassVar, Self
+
+from streams.telemetry.exposition import CONTENT_TYPE, Exposition
+from streams.telemetry.health import Health, Verdict
+from streams.telemetry.metrics import Metrics
+
+PATIENCE = 5.0
+"""Seconds that a client may take to say what it wants."""
+JSON = "application/json"
+Answer = Callable[[], tuple[int, str, bytes]]
+"""Gives a status, a type and a body."""
+
+
+class HealthServer:
+    """Serves while the block lasts; `address` is (host, port). A port of 0 is one that the system chooses.
+
+    Raises OSError where the address cannot be had.
+    """
+
+    def __init__(self, host: str, port: int, health: Health, metrics: Metrics) -> None:
+        exposition = Exposition(metrics, health)
+
+        class Asked(_Handler):
+            answers: ClassVar[Mapping[str, Answer]] = {
+                "/livez": lambda: _verdict(health.alive()),
+                "/readyz": lambda: _verdict(health.ready()),
+                "/metrics": lambda: (200, CONTENT_TYPE, exposition.text()),
+            }
+
+        class Server(ThreadingHTTPServer):
+            daemon_threads = True
+
+            def handle_error(self, request: object, client_address: object) -> None:
+                """A client that went away is none of our business."""
+
+        self._server = Server((host, port), Asked)
+        self._thread = threading.Thread(target=self._server.serve_forever, name="health", daemon=True)
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Where it listens."""
+        host, port = self._server.server_address[:2]
+        return str(host), int(port)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+def _verdict(verdict: Verdict) -> tuple[int, str, bytes]:
+    body = json.dumps({"ok": verdict.ok, "checks": {name: said or "ok" for name, said in verdict.checks.items()}})
+    return (200 if verdict.ok else 503), JSON, f"{body}\n".encode()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    timeout = PATIENCE
+    server_version = "harvest"
+    sys_version = ""
+    answers: ClassVar[Mapping[str, Answer]] = {}
+
+    def do_GET(self) -> None:
+        """Answer."""
+        answer = self.answers.get(self.path.partition("?")[0])
+        code, kind, body = answer() if answer else (404, "text/plain", b"/livez /readyz /metrics\n")
+        self.send_response(code)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    do_HEAD = do_GET  # noqa: N815 - the standard library's name
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the standard library's name
+        """Probes come every few seconds: nothing is said of them."""

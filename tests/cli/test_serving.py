@@ -1,0 +1,89 @@
+"""What `harvest run` says of itself: probes, metrics, logs."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PATIENCE = 120
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+def ask(port: int, path: str) -> tuple[int, str]:
+    """The status and the body; 0 while nobody listens."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=30) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+    except OSError:
+        return 0, ""
+
+
+def until(port: int, path: str, text: str, process: subprocess.Popen[bytes]) -> str:
+    """What is answered once it has a text. Fails when the process ends before, or takes too long."""
+    body = ""
+    for _ in range(PATIENCE * 10):
+        status, body = ask(port, path)
+        if status == 200 and text in body:
+            return body
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.1)
+    raise AssertionError(f"{path} has no {text}: {body}")
+
+
+@pytest.mark.slow
+def test_a_service_is_watched(harvest: Any, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`harvest run` is alive, becomes ready, counts what it does without naming it, and traces each object by its version."""
+    port = free_port()
+    harvest("roots", "add", tree)
+    (tree / "torn.zip").write_bytes(b"PK\3\4" + bytes(40))
+    for name, value in (("WORKER_PORT", port), ("LOG_FORMAT", "json"), ("LOG_TRACE", "true")):
+        monkeypatch.setenv(f"HARVEST_{name}", str(value))
+    process = harvest.start("run")
+    try:
+        until(port, "/livez", '"progress": "ok"', process)
+        until(port, "/readyz", '"ok": true', process)
+        until(port, "/metrics", 'harvest_index_items_total{broker="main"', process)
+        text = until(port, "/metrics", 'harvest_lag_records{partition="0",stage="index.main",topic="broker.main"} 0.0', process)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0
+    assert 'harvest_fetches_total{outcome="fetched"}' in text
+    assert 'harvest_dedup_answers_total{role="copy",stage="dedup.main"} 1.0' in text
+    assert "harvest_rejected_total{" in text
+    assert str(tree) not in text
+    lines = [json.loads(line) for line in err.decode().splitlines()]
+    assert lines[0]["event"].startswith("running on harvest-data")
+    assert lines[-1]["event"] == "stopped"
+    page = [line for line in lines if str(line.get("url", "")).endswith("/page.html") and line["topic"] != "crawl"]
+    stages = ["frontier", "fetch", "essence", "essence", "catalog", "register.main", "register.main"]
+    assert [line["stage"] for line in page] == stages
+    assert len({line["version"] for line in page}) == 1
+
+
+def test_a_port_that_is_taken(harvest: Any, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An address that somebody else has is one line and exit code 1."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        monkeypatch.setenv("HARVEST_WORKER_PORT", str(other.getsockname()[1]))
+        process = harvest.start("run", "--quiet")
+        _, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 1
+    assert err.decode().startswith("harvest: worker.port: 127.0.0.1:")
+    assert err.count(b"\n") == 1

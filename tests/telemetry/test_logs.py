@@ -1,0 +1,68 @@
+"""Logs: lines for a person, or JSON; the trace of records."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+
+from schemas.codec import encode
+from schemas.records import Complete, Record, Removed, Role
+from streams.telemetry import Logs, Written
+
+REMOVED = Removed(oid="o1", url="http://a/x#m", object_url="http://a/x", version=7, time=1, reason="gone")
+
+
+def written(record: Record) -> Written:
+    """A record as catalog would have written it; it is not decoded."""
+    return Written("catalog", "summaries", 3, 41, encode(record))
+
+
+def test_lines_for_a_person() -> None:
+    """Text is as the commands print it; a traceback stays as it is; nothing is traced unasked."""
+    stream = io.StringIO()
+    logs = Logs(stream)
+    logs.say("running")
+    logs.failed("Traceback:\nValueError: x\n")
+    logs.wrote(written(REMOVED))
+    assert stream.getvalue() == "harvest: running\nTraceback:\nValueError: x\n"
+
+
+def test_lines_for_a_machine() -> None:
+    """Every line is one JSON object with time and level, a traceback too; what stands always stands in each."""
+    stream = io.StringIO()
+    logs = Logs(stream, "json", clock=lambda: 12.3456, always={"stage": "run"})
+    logs.say("running", roots=2)
+    logs.failed("Traceback:\nValueError: naïve\n")
+    first, second = map(json.loads, stream.getvalue().splitlines())
+    assert first == {"time": 12.346, "level": "info", "event": "running", "stage": "run", "roots": 2}
+    assert (second["level"], second["event"]) == ("error", "ValueError: naïve")
+    assert second["traceback"] == "Traceback:\nValueError: naïve\n"
+
+
+@pytest.mark.parametrize(
+    ("record", "about"),
+    [
+        (REMOVED, {"url": "http://a/x#m", "oid": "o1", "version": 7, "reason": "gone"}),
+        (
+            Complete(object_url="http://a/x", version=7, time=1, attempt="a", count=2),
+            {"url": "http://a/x", "version": 7, "reason": "whole"},
+        ),
+        (Role(oid="o1", version=7), {"oid": "o1", "version": 7}),
+    ],
+)
+def test_a_trace_names_the_object(record: Record, about: dict[str, object]) -> None:
+    """A traced record says where it stands, and of which object and version it is: what all records of one fetch share."""
+    stream = io.StringIO()
+    Logs(stream, "json", trace=True, clock=lambda: 0).wrote(written(record))
+    line = json.loads(stream.getvalue())
+    where = {"stage": "catalog", "topic": "summaries", "partition": 3, "offset": 41, "record": type(record).__name__}
+    assert line == {"time": 0, "level": "info", "event": "wrote", **where, **about}
+
+
+def test_a_trace_for_a_person() -> None:
+    """As text, a traced record is one line too."""
+    stream = io.StringIO()
+    Logs(stream, trace=True).wrote(written(Role(oid="o1", version=7)))
+    assert stream.getvalue() == "harvest: summaries/3@41 stage=catalog record=Role oid=o1 version=7\n"
