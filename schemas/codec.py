@@ -5,6 +5,7 @@ little-endian, then the body. It tells the type of a record by itself, so a topi
 
 Laws:
 - decode(encode(r)) == r for every record.
+- What a published version of a schema wrote (`history/`) is read as the present one has it.
 - Bytes that are no record of ours raise DecodeError, whose message is bounded; nothing else is raised.
 """
 
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import resources
 from types import UnionType
@@ -20,9 +21,8 @@ from typing import Any, NamedTuple, Union, cast, get_args, get_origin, get_type_
 
 import msgspec
 from fastavro import parse_schema, schemaless_reader, schemaless_writer
-from fastavro.schema import fingerprint, to_parsing_canonical_form
 
-from schemas import records
+from schemas import history, records
 from schemas.records import RECORDS, Record
 
 MAGIC = b"\xc3\x01"
@@ -40,16 +40,23 @@ def schema_text(name: str) -> dict[str, Any]:
 
     Raises FileNotFoundError for a name without an `.avsc`.
     """
-    inlined: set[str] = set()
+    expanded: dict[str, Any] = _expanded(name, set())
+    return expanded
 
-    def load(wanted: str) -> dict[str, Any]:
-        text = resources.files("schemas").joinpath(f"{wanted}.avsc").read_text("utf-8")
-        loaded: dict[str, Any] = json.loads(text)
-        return loaded
+
+def union_text(names: Sequence[str]) -> Any:
+    """The schema of values that are one of several records: their union; of a single one, its own."""
+    inlined: set[str] = set()
+    branches = [_expanded(name, inlined) for name in names]
+    return branches if len(branches) > 1 else branches[0]
+
+
+def _expanded(name: str, inlined: set[str]) -> Any:
+    """The schema of a record; types in `inlined` are named only."""
 
     def expand(node: Any) -> Any:
         if isinstance(node, str) and node[:1].isupper():
-            return node if node in inlined else expand(load(node))
+            return node if node in inlined else expand(_load(node))
         if isinstance(node, list):
             return [expand(n) for n in node]
         if isinstance(node, dict):
@@ -58,8 +65,11 @@ def schema_text(name: str) -> dict[str, Any]:
             return {k: expand(v) if k in ("type", "items", "values", "fields") else v for k, v in node.items()}
         return node
 
-    expanded: dict[str, Any] = expand(load(name))
-    return expanded
+    return expand(name)
+
+
+def _load(name: str) -> Any:
+    return json.loads(resources.files("schemas").joinpath(f"{name}.avsc").read_text("utf-8"))
 
 
 @cache
@@ -71,8 +81,7 @@ def parsed_schema(name: str) -> Any:
 @cache
 def rabin(name: str) -> bytes:
     """The 8 bytes that stand for a record's schema in single-object encoding."""
-    # fastavro gives the fingerprint as the hex of its little-endian bytes.
-    return bytes.fromhex(fingerprint(to_parsing_canonical_form(schema_text(name)), "CRC-64-AVRO"))
+    return history.fingerprint_of(schema_text(name))
 
 
 _UNIONS = (Union, UnionType)
@@ -147,6 +156,7 @@ def _hints(cls: type[Record]) -> dict[str, Any]:
 _SCHEMAS = {cls: parsed_schema(cls.__name__) for cls in RECORDS}
 _HEADERS = {cls: MAGIC + rabin(cls.__name__) for cls in RECORDS}
 _DUMPERS = {cls: _dumper(cls) for cls in RECORDS}
+_BY_NAME = {cls.__name__: cls for cls in RECORDS}
 _READERS = {_HEADERS[cls]: (_SCHEMAS[cls], _loader(cls), cls) for cls in RECORDS}
 
 
@@ -243,9 +253,12 @@ def publish(summary: records.Summary, **said: Any) -> records.Summary:
 def record_type(data: bytes) -> type[Record]:
     """The class of an encoded record, by its header alone. Raises DecodeError."""
     found = _READERS.get(data[:HEADER])
-    if found is None:
+    if found is not None:
+        return found[2]
+    former = history.writer(data[:HEADER].removeprefix(MAGIC))
+    if former is None or former[0] not in _BY_NAME:
         raise DecodeError(f"no record of ours: the header is {data[:HEADER].hex() or 'missing'}")
-    return found[2]
+    return _BY_NAME[former[0]]
 
 
 def decode(data: bytes) -> Record:
@@ -255,7 +268,10 @@ def decode(data: bytes) -> Record:
         return known.record
     found = _READERS.get(data[:HEADER])
     if found is None:
-        raise DecodeError(f"no record of ours: the header is {data[:HEADER].hex() or 'missing'}")
+        former = history.writer(data[:HEADER].removeprefix(MAGIC))
+        if former is None:
+            raise DecodeError(f"no record of ours: the header is {data[:HEADER].hex() or 'missing'}")
+        return resolve(*former, data, HEADER)
     schema, load, cls = found
     body = io.BytesIO(data)
     body.seek(HEADER)
@@ -275,6 +291,30 @@ def decode(data: bytes) -> Record:
         raise DecodeError(f"{cls.__name__}: {len(data) - body.tell()} bytes too many")
     if isinstance(record, records.Summary):
         _memory.keep(record, data, tail)
+    return record
+
+
+def resolve(name: str, written: Any, data: bytes, start: int) -> Record:
+    """The record of that name in the bytes from `start` on, which another schema wrote: as ours has it (Avro, "Schema Resolution").
+
+    Raises DecodeError, for a record that we do not have too.
+    """
+    cls = _BY_NAME.get(name)
+    if cls is None:
+        raise DecodeError(f"no record of ours: {name[:100]}")
+    body = io.BytesIO(data)
+    body.seek(start)
+    try:
+        # Once as it was written: what is cut short in a field that ours lacks is passed over without a word.
+        schemaless_reader(body, written, None)
+        end = body.tell()
+        body.seek(start)
+        plain: Any = schemaless_reader(body, written, _SCHEMAS[cls])
+        record: Record = _READERS[_HEADERS[cls]][1](plain)
+    except Exception as error:
+        raise DecodeError(f"{name} of another version: {type(error).__name__}: {error}"[:200]) from error
+    if end != len(data):
+        raise DecodeError(f"{name}: {len(data) - end} bytes too many")
     return record
 
 

@@ -1,17 +1,19 @@
-"""What is generated from the `.avsc` files: the table in this folder's README, and the golden list of fingerprints.
+"""What is generated from the `.avsc` files: the table in this folder's README, the list of fingerprints, the published versions.
 
-`python -m schemas.describe` writes both anew; tests fail while either is stale. A fingerprint that changed means that what
-is in the topics can no longer be read under it: its line in the list shows that in every review.
+`python -m schemas.describe` writes all anew; tests fail while any is stale. A fingerprint that changed is a new version of the
+schema: its line in the list, and its file in `history/`, show that in every review.
 """
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from schemas.codec import rabin, schema_text
+from schemas.history import fingerprint_of, published
 from schemas.records import RECORDS
 
 BEGIN = "<!-- records: written by `python -m schemas.describe` -->\n"
@@ -28,6 +30,17 @@ def table() -> str:
 def fingerprints() -> str:
     """A line for each record: the Rabin fingerprint of its schema as the wire has it (little-endian hex), and its name."""
     return "".join(f"{rabin(name).hex()} {name}\n" for name, _ in _schemas())
+
+
+def versions(known: Mapping[tuple[str, int], Any]) -> dict[str, str]:
+    """The files of `history/` that are to be written, by name: the present version of each record, a new one where it changed."""
+    found = {}
+    for name, schema in _schemas():
+        last = max((number for other, number in known if other == name), default=0)
+        same = last and fingerprint_of(known[name, last]) == rabin(name)
+        # Documentation and defaults are no part of the fingerprint: they are those of the present.
+        found[f"{name}.{last if same else last + 1}.avsc"] = json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
+    return found
 
 
 def readme(text: str) -> str:
@@ -54,6 +67,9 @@ def main(folder: Path = FOLDER) -> int:
     page = folder / "README.md"
     page.write_text(readme(page.read_text("utf-8")), "utf-8")
     (folder / "fingerprints.txt").write_text(fingerprints(), "utf-8")
+    (folder / "history").mkdir(exist_ok=True)
+    for name, text in versions(published()).items():
+        (folder / "history" / name).write_text(text, "utf-8")
     return 0
 
 

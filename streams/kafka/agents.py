@@ -27,7 +27,9 @@ from typing import TYPE_CHECKING, Any
 
 from schemas.codec import decode, encode
 from schemas.ports import Origin
+from schemas.wire import SINGLE, Wire
 from streams.kafka.apps import STORE
+from streams.kafka.cluster import ClusterError
 from streams.kafka.following import Following
 from streams.kafka.owning import Owned
 from streams.kafka.rows import TableRows
@@ -54,15 +56,21 @@ def die(error: BaseException | None) -> None:
 class Decider:
     """The agent of a stage, in an application of its own.
 
-    `prefix` stands before the name of each topic on the broker.
+    `prefix` stands before the name of each topic on the broker; `wire` is how values stand there.
     """
 
     def __init__(
-        self, app: faust.App, stage: Stage[Any, Any], prefix: str = "", end: Callable[[BaseException | None], None] = die
+        self,
+        app: faust.App,
+        stage: Stage[Any, Any],
+        prefix: str = "",
+        end: Callable[[BaseException | None], None] = die,
+        wire: Wire = SINGLE,
     ) -> None:
         self.app = app
         self.stage = stage
         self.end = end
+        self.wire = wire
         inputs = (*stage.inputs, *((stage.ticks,) if stage.ticks else ()))
         self.names = {prefix + topic.name: topic.name for topic in inputs}
         self.following = Following(app, {prefix + topic.name for topic in inputs if topic.keep == "delete"})
@@ -112,7 +120,7 @@ class Decider:
         self.owned.awake()
         await asyncio.gather(*rows)
         # Each send is awaited twice: once to be on its way, in order, and once to be acknowledged.
-        sent = [await self.outputs[r.topic].send(key=r.key, value=encode(r.record)) for r in routed]
+        sent = [await self.outputs[r.topic].send(key=r.key, value=self.wire.frame(r.topic, encode(r.record))) for r in routed]
         await asyncio.gather(*sent)
         for tick in ticks:
             tick.ack()
@@ -134,7 +142,13 @@ class Decider:
         origin = Origin(self.names[message.topic], message.partition, message.offset, self.following.committed(message.tp))
         rows = self.rows(message.partition)
         try:
-            given = [self.router.route(record) for record in self.stage.process(rows, decode(message.value), origin)]
+            given = [
+                self.router.route(record) for record in self.stage.process(rows, decode(self.wire.plain(message.value)), origin)
+            ]
+        except ClusterError:
+            # The registry does not answer: no fault of the record's, which comes again when the process is started anew.
+            rows.undo()
+            raise
         except Exception as error:  # noqa: BLE001 - rule 6: whatever it is, it must not end the partition
             rows.undo()
             stamp = int(message.timestamp * 1000)

@@ -5,6 +5,7 @@ One producer writes; nothing is said to be written that the brokers have not ack
 
 Laws:
 - Topics are those of the topology that are there; others on the cluster are no business of ours.
+- Values are given in single-object encoding, whichever way they are in the topic, and written the way of the cluster.
 - Bounded: a read ends at the end of the partition (PARTITION_EOF), and a cluster that says nothing any more is a ClusterError.
 - Whoever writes partitions by murmur2 (law 7), with acknowledgements of all replicas in sync, and once (idempotence).
 """
@@ -13,17 +14,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import Any, Self
 
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
-from schemas.codec import encode
+from schemas.codec import DecodeError, encode
 from schemas.ports import Logged
 from schemas.records import Record
 from streams.kafka.admin import EARLIEST, LATEST, Admin
 from streams.kafka.cluster import TIMEOUT, Cluster, ClusterError, sentence, told
 from streams.kafka.mends import PARTITIONER
+from streams.kafka.registry import wire
 from streams.logs import Lag
 from streams.topology import topology
 
@@ -44,6 +47,7 @@ class KafkaLog:
         there = self.admin.partitions()
         names = ((topic.name, cluster.topic(topic.name)) for topic in topology().topics)
         self._topics = {name: there[full] for name, full in names if full in there}
+        self._wire = wire(cluster)
         self._at: tuple[str, int, int] | None = None
         """Where the consumer reads next; None: it must be told."""
 
@@ -147,8 +151,12 @@ class KafkaLog:
             raise ClusterError(sentence(self.cluster, error))
 
     def _logged(self, topic: str, message: Any) -> Logged:
-        time_ms = message.timestamp()[1]
-        return Logged(topic, message.partition(), message.offset(), time_ms, message.key() or b"", message.value())
+        value, time_ms = message.value(), message.timestamp()[1]
+        if value is not None:
+            # What is no record is given as it is: whoever decodes it finds out, and has its bytes.
+            with suppress(DecodeError):
+                value = self._wire.plain(value)
+        return Logged(topic, message.partition(), message.offset(), time_ms, message.key() or b"", value)
 
     def find(self, topic: str, text: bytes) -> Iterator[Logged]:
         """See LogAccess: every record comes over the network."""
@@ -225,12 +233,12 @@ class KafkaLog:
             )
 
     def _produce(self, logged: Logged, raw: bool, delivered: Any) -> None:
-        name = self.cluster.topic(logged.topic)
+        name, value = self.cluster.topic(logged.topic), logged.value
+        if value is not None and not raw:
+            value = self._wire.frame(logged.topic, value)
         while True:
             try:
-                self._producer.produce(
-                    name, logged.value, logged.key, logged.partition, on_delivery=delivered, timestamp=logged.time
-                )
+                self._producer.produce(name, value, logged.key, logged.partition, on_delivery=delivered, timestamp=logged.time)
                 self._producer.poll(0)
                 return
             except BufferError:

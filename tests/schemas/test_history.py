@@ -1,0 +1,87 @@
+"""What was published can be read, and what is written now can be read by those who have what was published."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from fastavro import parse_schema, schemaless_reader, schemaless_writer
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from schemas import history
+from schemas.codec import HEADER, MAGIC, DecodeError, decode, encode, parsed_schema, rabin, record_type, resolve, schema_text
+from schemas.describe import versions
+from schemas.history import fingerprint_of, published, writer
+from schemas.records import RECORDS, Record, Tick
+
+Anything = Callable[[type[Record]], st.SearchStrategy[Any]]
+ANEW = "run `python -m schemas.describe` and commit what it wrote"
+CLASSES = {cls.__name__: cls for cls in RECORDS}
+
+
+def test_present_schemas_are_published() -> None:
+    """The present version of every schema is the last one in history/, word by word."""
+    known = published()
+    assert all(name in CLASSES for name, _ in known)
+    for name in CLASSES:
+        last = max(number for other, number in known if other == name)
+        assert known[name, last] == schema_text(name), ANEW
+        assert [number for other, number in known if other == name] == list(range(1, last + 1))
+
+
+@pytest.mark.parametrize(("name", "number"), published())
+@settings(max_examples=25)
+@given(data=st.data())
+def test_both_ways(name: str, number: int, any_record: Anything, data: st.DataObject) -> None:
+    """What a published version wrote is read as ours has it, and a reader with that version reads what is written now."""
+    old = parse_schema(published()[name, number])
+    record = data.draw(any_record(CLASSES[name]))
+    wire = encode(record)
+    seen: Any = schemaless_reader(io.BytesIO(wire[HEADER:]), parsed_schema(name), old)
+    assert set(seen) == {field["name"] for field in published()[name, number]["fields"]}
+    written = io.BytesIO()
+    schemaless_writer(written, old, seen)
+    former = MAGIC + fingerprint_of(published()[name, number]) + written.getvalue()
+    assert record_type(former) is CLASSES[name]
+    assert type(decode(former)) is CLASSES[name]
+
+
+def evolved(schema: dict[str, Any]) -> dict[str, Any]:
+    """A Tick of another version: a field more, a field less, a narrower number."""
+    fields = [{"name": "time", "type": "int"}, {"name": "zone", "type": "string", "default": "UTC"}]
+    return {**schema, "fields": fields}
+
+
+def test_another_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fields that ours lacks are passed over, what ours has gets its default, and a narrower number is a number."""
+    other = evolved(schema_text("Tick"))
+    header = fingerprint_of(other)
+    monkeypatch.setattr(history, "writer", lambda found: ("Tick", parse_schema(other)) if found == header else writer(found))
+    body = io.BytesIO()
+    schemaless_writer(body, parse_schema(other), {"time": 7, "zone": "CET"})
+    data = MAGIC + header + body.getvalue()
+    assert (decode(data), record_type(data)) == (Tick(time=7), Tick)
+    for damaged in (data + b"\0", data[:-1]):
+        with pytest.raises(DecodeError):
+            decode(damaged)
+
+
+def test_a_record_that_we_never_had() -> None:
+    """A schema whose record is none of ours is no record of ours, nor is one that cannot be read as ours."""
+    with pytest.raises(DecodeError, match="Nothing"):
+        resolve("Nothing", parse_schema(schema_text("Tick")), b"\0", 0)
+    strange = {"type": "record", "name": "harvest.Tick", "fields": [{"name": "time", "type": "string"}]}
+    with pytest.raises(DecodeError, match="another version"):
+        resolve("Tick", parse_schema(strange), b"\0", 0)
+
+
+def test_describe_adds_a_version() -> None:
+    """A schema that changed is a new version beside the old ones; documentation alone is none."""
+    assert set(versions(published())) == {f"{name}.{max(n for o, n in published() if o == name)}.avsc" for name in CLASSES}
+    before = {**published(), ("Tick", 1): evolved(schema_text("Tick"))}
+    assert "Tick.2.avsc" in versions(before)
+    assert "Tick.1.avsc" in versions({**published(), ("Tick", 1): {**schema_text("Tick"), "doc": "otherwise"}})
+    assert rabin("Tick") == fingerprint_of({**schema_text("Tick"), "doc": "otherwise"})
