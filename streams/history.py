@@ -28,7 +28,8 @@ from schemas.records import (
     Role,
     Summary,
 )
-from streams.store import Store
+from streams.logs import LogAccess
+from streams.rejections import RETRIED
 from streams.topology import topology
 
 
@@ -51,12 +52,12 @@ class _Wanted(NamedTuple):
     oid: str
 
 
-def history(store: Store, url: str, gatherer: str) -> list[Event]:
+def history(log: LogAccess, url: str, gatherer: str) -> list[Event]:
     """All events that concerned a URL, member path included, in order of time and flow."""
     object_url, path = split_url(url)
     wanted = _Wanted(url, object_url, path, oid(gatherer, url))
     flow = {topic.name: number for number, topic in enumerate(topology().topics)}
-    found = [event for topic in flow if topic in store.topics() for event in _of(store, topic, wanted)]
+    found = [event for topic in flow if topic in log.topics() for event in _of(log, topic, wanted)]
     return sorted(found, key=lambda e: (e.time, flow[e.topic], e.partition, e.offset))
 
 
@@ -68,10 +69,10 @@ def written(event: Event) -> str:
     return f"{moment}  {event.topic:<12} {event.event}{reason}{version}"
 
 
-def _of(store: Store, topic: str, wanted: _Wanted) -> Iterator[Event]:
+def _of(log: LogAccess, topic: str, wanted: _Wanted) -> Iterator[Event]:
     # What is keyed by OID holds the URL too, but for the answers of dedup.
     text = wanted.oid if topic.startswith("copies.") else wanted.object_url
-    for logged in store.find(topic, text.encode()):
+    for logged in log.find(topic, text.encode()):
         try:
             record = decode(logged.value or b"")
         except DecodeError:
@@ -100,7 +101,7 @@ def _told(record: Record, wanted: _Wanted) -> tuple[str, str] | None:
         case Partial(object_url=url) if url == wanted.object_url:
             return f"partial, {record.count:,} summaries", record.reason
         case Rejected(url=url, path=path) if url == wanted.object_url and path in (wanted.path, ""):
-            return f"rejected by {record.stage}", record.reason
+            return ("tried again", "") if record.reason == RETRIED else (f"rejected by {record.stage}", record.reason)
         case File(url=url) | Holder(url=url) | Annotation(url=url) | Summary(url=url) | Removed(url=url) if url == wanted.url:
             return _described(record)
         case Role(oid=key) if key == wanted.oid:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from streams.cli.common import Config, Data, Failure, Json, appending, printable, put, reading, settings
+from streams.cli.common import Config, Data, Failure, Json, printable, put, reading, settings
 
 if TYPE_CHECKING:
     from schemas.ports import Hit, Page
@@ -184,13 +184,14 @@ def annotate(
         attributes.setdefault(name, []).extend([text] if text else [])
     from processors.identity import split_url
     from schemas.records import Annotation
+    from streams.logs import opened
     from streams.store.database import clock_ms
 
     target = _target(url)
     object_url = split_url(target)[0]
     record = Annotation(url=target, object_url=object_url, time=clock_ms(), attributes={n: tuple(v) for n, v in attributes.items()})
-    with appending(found) as store:
-        store.append("annotations", [(object_url.encode(), record)])
+    with opened(found, writing=True) as log:
+        log.append("annotations", [(object_url.encode(), record)])
     from streams.cli.gathering import settle
 
     settle(found)

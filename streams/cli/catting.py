@@ -1,12 +1,15 @@
-"""`harvest cat`: the records of a topic, decoded."""
+"""`harvest cat`: the records of a topic, decoded, from either engine."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import re
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from streams.cli.common import Config, Data, Failure, Json, printable, put, settings
+from streams.cli.common import Config, Data, Failure, Json, counted, printable, put, settings
 
 if TYPE_CHECKING:
     from schemas.ports import Logged
@@ -14,6 +17,29 @@ if TYPE_CHECKING:
     from streams.logs import LogAccess
 
 BATCH = 500
+AGO = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+TIME = "TIME is ms since the epoch, a date and time of ISO 8601 (UTC unless it says otherwise), or an age: 90s, 15m, 2h, 7d."
+
+
+class Range(NamedTuple):
+    """What is asked for of a topic: partitions with their first offsets, and what a record must be."""
+
+    offsets: dict[int, int]
+    until: int | None
+    since: int
+    before: int | None
+    key: bytes | None
+    contains: bytes | None
+    kind: str
+
+    def has(self, logged: Logged) -> bool:
+        """Whether a record is asked for, as far as its bytes tell."""
+        return (
+            logged.time >= self.since
+            and (self.before is None or logged.time < self.before)
+            and (self.key is None or logged.key == self.key)
+            and (self.contains is None or (logged.value is not None and self.contains in logged.value))
+        )
 
 
 def cat(
@@ -21,12 +47,24 @@ def cat(
     data: Data = None,
     partition: Annotated[int | None, typer.Option("--partition", metavar="N", min=0, help="This partition only.")] = None,
     start: Annotated[int, typer.Option("--from", metavar="OFFSET", min=0, help="From this offset on, in each partition.")] = 0,
+    until: Annotated[
+        int | None, typer.Option("--to", metavar="OFFSET", min=0, help="Below this offset, in each partition.")
+    ] = None,
+    since: Annotated[str, typer.Option("--since", metavar="TIME", help=f"Appended then or later. {TIME}")] = "",
+    before: Annotated[str, typer.Option("--before", metavar="TIME", help="Appended before then.")] = "",
+    key: Annotated[str | None, typer.Option("--key", metavar="KEY", help="With this key.")] = None,
+    contains: Annotated[str | None, typer.Option("--contains", metavar="TEXT", help="With this text in the value.")] = None,
+    kind: Annotated[str, typer.Option("--type", metavar="RECORD", help="Of this type, as `harvest describe` names it.")] = "",
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what is appended, until Ctrl-C.")] = False,
     limit: Annotated[int, typer.Option("--limit", metavar="N", min=0, help="Records at the most; 0: all.")] = 0,
     json: Json = False,
     config: Config = None,
 ) -> None:
     """Print the records of a topic, decoded."""
     found = settings(config, data=data)
+    if follow and (until is not None or before):
+        raise Failure("--follow has no end: neither --to nor --before goes with it", 2)
+    times = [moment(text) for text in (since, before)]
     from streams.logs import opened
 
     with opened(found) as log:
@@ -34,35 +72,84 @@ def cat(
         if partitions is None:
             raise Failure(f"{printable(topic)}: no such topic (harvest topics list)")
         if partition is not None and partition >= partitions:
-            raise Failure(f"{printable(topic)}: it has {partitions} partitions, counted from 0")
-        left = limit or -1
-        for number in range(partitions) if partition is None else [partition]:
-            left = _cat(log, topic, number, start, left, json=json)
+            raise Failure(f"{printable(topic)}: it has {counted(partitions, 'partition')}, counted from 0")
+        chosen = range(partitions) if partition is None else [partition]
+        first = log.since(topic, times[0]) if times[0] is not None else [0] * partitions
+        offsets = {number: max(start, first[number]) for number in chosen}
+        bounds = (until, times[0] or 0, times[1], _bytes(key), _bytes(contains), kind)
+        for number, (logged, record) in enumerate(_asked(log, topic, Range(offsets, *bounds), follow=follow), start=1):
+            put(_json(logged, record) if json else _shown(logged, record))
+            if follow:
+                sys.stdout.buffer.flush()
+            if number == limit:
+                return
 
 
-def _cat(log: LogAccess, topic: str, partition: int, start: int, left: int, *, json: bool) -> int:
+def _bytes(text: str | None) -> bytes | None:
+    return None if text is None else text.encode("utf-8", "surrogateescape")
+
+
+def moment(text: str) -> int | None:
+    """A time as a user writes it, in ms since the epoch; None for "". Raises Failure."""
+    import time
+    from datetime import UTC, datetime
+
+    if not text or text.isdecimal():
+        return int(text) if text else None
+    if ago := re.fullmatch(r"(\d+)([smhd])", text):
+        return time.time_ns() // 1_000_000 - int(ago[1]) * AGO[ago[2]]
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise Failure(f"{printable(text)}: no time. {TIME}", 2) from None
+    return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def _asked(log: LogAccess, topic: str, wanted: Range, *, follow: bool) -> Iterator[tuple[Logged, Record | bytes | None]]:
+    """The records, each with what it says: None for a tombstone, bytes for what is no record of ours."""
+    from schemas.codec import DecodeError, decode
+
+    for logged in _all(log, topic, wanted, follow=follow):
+        if wanted.has(logged):
+            try:
+                record: Record | bytes | None = decode(logged.value) if logged.value is not None else None
+            except DecodeError:
+                record = logged.value
+            if not wanted.kind or type(record).__name__ == wanted.kind:
+                yield logged, record
+
+
+def _all(log: LogAccess, topic: str, wanted: Range, *, follow: bool) -> Iterator[Logged]:
+    """The records of a range, partition by partition; then what is appended, if that is asked for."""
+    offsets = dict(wanted.offsets)
+    for number, end in enumerate(log.ends(topic)):
+        if number not in offsets:
+            continue
+        stop = end if wanted.until is None else min(end, wanted.until)
+        while offsets[number] < stop and (batch := log.read(topic, number, offsets[number], BATCH, until=stop)):
+            yield from batch
+            offsets[number] = batch[-1].offset + 1
+        offsets[number] = max(offsets[number], stop)
+    if follow:
+        yield from log.follow(topic, offsets)
+
+
+def _json(logged: Logged, record: Record | bytes | None) -> str:
     from schemas import jsonform
-    from schemas.codec import decode
 
-    while left and (batch := log.read(topic, partition, start, BATCH if left < 0 else min(left, BATCH))):
-        for logged in batch:
-            record = decode(logged.value) if logged.value is not None else None
-            put(jsonform.line(jsonform.logged(logged, record)) if json else _shown(logged, record))
-        left -= len(batch) if left > 0 else 0
-        start = batch[-1].offset + 1
-    return left
+    if isinstance(record, bytes):
+        return jsonform.line({**jsonform.logged(logged, None), "value": jsonform.text(record)})
+    return jsonform.line(jsonform.logged(logged, record))
 
 
-def _shown(logged: Logged, record: Record | None) -> str:
+def _shown(logged: Logged, record: Record | bytes | None) -> str:
     """A record on one line: where it stands, and its fields that say anything."""
     from schemas.jsonform import line, to_json
 
     place = f"{logged.topic}/{logged.partition}@{logged.offset}"
     if record is None:
         return f"{place} null {logged.key!r}"
-    fields = {name: to_json(value) for name, value in zip(record.__struct_fields__, _values(record), strict=True) if value}
-    return f"{place} {type(record).__name__} {line(fields)}"
-
-
-def _values(record: Record) -> list[object]:
-    return [getattr(record, name) for name in record.__struct_fields__]
+    if isinstance(record, bytes):
+        return f"{place} no record of ours, {counted(len(record), 'byte')}"
+    fields = {name: getattr(record, name) for name in record.__struct_fields__}
+    return f"{place} {type(record).__name__} {line({name: to_json(value) for name, value in fields.items() if value})}"

@@ -65,6 +65,11 @@ def note(text: str) -> None:
     typer.echo(f"harvest: {text}", err=True)
 
 
+def counted(number: int, what: str) -> str:
+    """A number with its noun."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
 def printable(text: str) -> str:
     """Text of a stranger's as a terminal may be given it: no control characters."""
     return "".join(c if c.isprintable() else " " for c in text)

@@ -59,6 +59,9 @@ class Stop:
 
 def settle(settings: Settings) -> None:
     """Apply what was appended from outside, unless another run does it, or a run that was interrupted has to go on first."""
+    if settings.kafka.brokers:
+        # Workers read it.
+        return
     try:
         asyncio.run(_settle(settings))
     except LockedError:

@@ -1,12 +1,15 @@
-"""`harvest rejected`: what could not be processed, and has not been since."""
+"""`harvest rejected`: what could not be processed, and has not been since; and trying again."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from streams.cli.common import Config, Data, Failure, Json, printable, put, reading, settings
+from streams.cli.common import Config, Data, Failure, Json, counted, note, printable, put, settings
+
+if TYPE_CHECKING:
+    from schemas.records import Rejected
 
 app = typer.Typer(no_args_is_help=True, help="What could not be processed.")
 
@@ -16,39 +19,86 @@ def list_rejected(data: Data = None, json: Json = False, config: Config = None) 
     """List the latest rejection of each origin, if no later success has ended it."""
     found = settings(config, data=data)
     from schemas.jsonform import line
+    from streams.logs import opened
     from streams.rejections import standing
 
-    with reading(found) as store:
-        for one in standing(store):
+    with opened(found) as log:
+        for one in standing(log):
             if json:
                 put(line({"stage": one.stage, "reason": one.reason, "url": one.url, "path": one.path, "time": one.time}))
             else:
-                path = f"#{one.path}" if one.path else ""
-                put(f"{one.stage:<8} {printable(one.url + path) or f'{one.topic}/{one.partition}@{one.offset}'}: {one.reason}")
+                put(f"{one.stage:<8} {printable(_name(one))}: {one.reason}")
 
 
 @app.command()
 def show(
-    url: Annotated[str, typer.Argument(metavar="URL", help="A URL (of a member: object#path), or a path.")],
+    url: Annotated[str, typer.Argument(metavar="URL", help="A URL (of a member: object#path), a path, or TOPIC/PARTITION@OFFSET.")],
     data: Data = None,
     json: Json = False,
     config: Config = None,
 ) -> None:
-    """Show all that is known of the rejections of a URL and its members."""
+    """Show all that is known of the rejections of a URL and its members, or of a record that was none."""
     found = settings(config, data=data)
     from schemas.jsonform import line
-    from streams.cli.asking import urls_of
+    from streams.logs import opened
     from streams.rejections import standing
 
-    wanted = set(urls_of(url))
-    with reading(found) as store:
-        chosen = [one for one in standing(store) if wanted & {one.url, f"{one.url}#{one.path}"}]
-    if not chosen:
-        raise Failure(f"{printable(url)}: not rejected")
+    with opened(found) as log:
+        chosen = _chosen(standing(log), [url])
     for one in chosen:
         if json:
             put(line(one))
         else:
-            put(f"{printable(one.url)}{'#' * bool(one.path)}{printable(one.path)}")
+            put(printable(_name(one)))
             put(f"  stage {one.stage}, version {one.version}, time {one.time}\n  {one.reason}")
+            if one.topic:
+                size = "no bytes" if one.value is None else counted(len(one.value), "byte")
+                put(f"  from {one.topic}/{one.partition}@{one.offset}, {size}")
             put("".join(f"  {printable(text)}\n" for text in one.detail.splitlines()).rstrip("\n") or "  no detail")
+
+
+@app.command()
+def retry(
+    urls: Annotated[list[str] | None, typer.Argument(metavar="[URL...]", help="URLs, paths, or TOPIC/PARTITION@OFFSET.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All that stand.")] = False,
+    data: Data = None,
+    config: Config = None,
+) -> None:
+    """Try again: put the original bytes back into the topic that they came from. What fails again is rejected again."""
+    if bool(urls) == everything:
+        raise Failure("name what to try again, or say --all", 2)
+    found = settings(config, data=data)
+    from streams.cli.gathering import settle
+    from streams.logs import opened
+    from streams.rejections import retry as put_back
+    from streams.rejections import standing
+
+    with opened(found, writing=True) as log:
+        chosen = standing(log) if everything else _chosen(standing(log), urls or [])
+        lost = [one for one in chosen if not put_back(log, one)]
+    for one in lost:
+        note(f"{printable(_name(one))}: nothing to put back; it is tried again when its object is fetched again")
+    note(f"{counted(len(chosen) - len(lost), 'record')} put back")
+    if len(chosen) > len(lost):
+        settle(found)
+    if lost:
+        raise typer.Exit(1)
+
+
+def _name(one: Rejected) -> str:
+    """What a rejection is of: a URL with its member, or a place in the log."""
+    return (f"{one.url}#{one.path}" if one.path else one.url) or f"{one.topic}/{one.partition}@{one.offset}"
+
+
+def _chosen(standing: list[Rejected], names: list[str]) -> list[Rejected]:
+    """Those that the names mean. Raises Failure for a name that means none."""
+    from streams.cli.asking import urls_of
+
+    chosen: dict[str, Rejected] = {}
+    for name in names:
+        meant = {name, *urls_of(name)}
+        found = {_name(one): one for one in standing if meant & {one.url, _name(one)}}
+        if not found:
+            raise Failure(f"{printable(name)}: not rejected")
+        chosen |= found
+    return list(chosen.values())

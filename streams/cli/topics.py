@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from streams.cli.common import Config, Data, Failure, Json, note, put, settings
+from streams.cli.common import Config, Data, Failure, Json, counted, note, put, settings
 
 if TYPE_CHECKING:
     from streams.logs import Lag
@@ -63,8 +63,8 @@ def list_topics(data: Data = None, json: Json = False, config: Config = None) ->
                 facts = {"partitions": partitions, "starts": starts, "ends": ends, "keep": topic.keep, "says": topic.says}
                 put(line({"topic": topic.name, **facts}))
             else:
-                count = f"{partitions:>3} partition{' ' if partitions == 1 else 's'}"
-                put(f"{topic.name:<18} {count}  {sum(ends):>12,} records written  {topic.keep:<7} {topic.says}")
+                count = counted(partitions, "partition")
+                put(f"{topic.name:<18} {count:>16}  {sum(ends):>12,} records written  {topic.keep:<7} {topic.says}")
 
 
 @app.command()

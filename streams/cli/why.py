@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from streams.cli.common import Config, Data, Failure, Json, printable, put, reading, settings
+from streams.cli.common import Config, Data, Failure, Json, printable, put, settings
 
 
 def why(
@@ -19,13 +19,12 @@ def why(
     found = settings(config, data=data)
     from schemas.jsonform import line
     from streams.cli.asking import urls_of
-    from streams.folder import gatherer
     from streams.history import history, written
+    from streams.logs import opened
 
-    with reading(found) as store:
-        told = next(
-            (events for meant in urls_of(url) if (events := history(store, meant, gatherer(store) or found.gatherer))), None
-        )
+    with opened(found) as log:
+        name = log.gatherer() or found.gatherer
+        told = next((events for meant in urls_of(url) if (events := history(log, meant, name))), None)
     if told is None:
         raise Failure(f"{printable(url)}: nothing is known of it")
     for event in told:

@@ -44,7 +44,7 @@ class KafkaLog:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.admin = Admin(cluster)
-        there = self.admin.partitions()
+        self._there = there = self.admin.partitions()
         names = ((topic.name, cluster.topic(topic.name)) for topic in topology().topics)
         self._topics = {name: there[full] for name, full in names if full in there}
         self._wire = wire(cluster)
@@ -62,7 +62,8 @@ class KafkaLog:
         return Consumer(self.cluster.client(group__id=group, auto__offset__reset="earliest", **settings))
 
     @cached_property
-    def _producer(self) -> Producer:
+    def producer(self) -> Producer:
+        """The producer, for what is no topic of the topology."""
         settings = {"enable__idempotence": True, "linger__ms": 20, "compression__type": "lz4", "message__max__bytes": LARGEST}
         return Producer(self.cluster.client(**settings) | PARTITIONER)
 
@@ -189,6 +190,8 @@ class KafkaLog:
         """See LogAccess: from the changelog of the stage, read whole; rows that no worker has committed may be among them."""
         found: dict[bytes, bytes] = {}
         name = self.cluster.changelog(stage)
+        if name not in self._there:
+            return found
         consumer = self._reader()
         try:
             with told(self.cluster):
@@ -225,9 +228,9 @@ class KafkaLog:
                     raise KeyError(logged.topic)
                 self._produce(logged, raw, delivered)
             for _ in range(SILENCE):
-                if failed or self._producer.flush(WAIT) == 0:
+                if failed or self.producer.flush(WAIT) == 0:
                     break
-        if failed or len(self._producer):
+        if failed or len(self.producer):
             raise ClusterError(
                 sentence(self.cluster, failed[0]) if failed else f"{self.cluster.brokers}: no broker of Kafka answers"
             )
@@ -238,11 +241,11 @@ class KafkaLog:
             value = self._wire.frame(logged.topic, value)
         while True:
             try:
-                self._producer.produce(name, value, logged.key, logged.partition, on_delivery=delivered, timestamp=logged.time)
-                self._producer.poll(0)
+                self.producer.produce(name, value, logged.key, logged.partition, on_delivery=delivered, timestamp=logged.time)
+                self.producer.poll(0)
                 return
             except BufferError:
-                self._producer.poll(WAIT)
+                self.producer.poll(WAIT)
 
     def __enter__(self) -> Self:
         return self

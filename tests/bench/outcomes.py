@@ -16,6 +16,7 @@ from typing import NamedTuple
 from processors.identity import file_url
 from schemas.codec import decode
 from schemas.records import CrawlEvent, Record, Rejected, Removed, Summary
+from streams.logs import StoreLog
 from streams.rejections import standing
 from streams.store import Store
 
@@ -48,7 +49,7 @@ def outcomes(data: Path, paths: Iterable[bytes]) -> Outcomes:
     with Store(data, readonly=True) as store:
         summaries = _summaries(store)
         rules = _refused(store)
-        rejected = {one.url: one for one in standing(store) if not one.path}
+        rejected = {one.url: one for one in standing(StoreLog(store)) if not one.path}
     found = Outcomes(0, Counter(), Counter(), [], [], [], _unlike(summaries, rejected))
     urls = {file_url(path) for path in paths}
     summarized = 0

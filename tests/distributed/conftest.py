@@ -14,7 +14,10 @@ from typing import Any
 import msgspec
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
+from typer.testing import CliRunner, Result
 
+from streams.cli.app import app
+from streams.kafka.cluster import Cluster
 from streams.kafka.mends import PARTITIONER
 from streams.sandbox.seal import die_with
 from tests.distributed.worker import Task
@@ -123,6 +126,7 @@ class Broker:
 
 
 Start = Callable[..., Worker]
+Run = Callable[..., Result]
 
 
 @pytest.fixture
@@ -145,3 +149,26 @@ def start(kafka: str, topics: Topics, root: Path, tmp_path: Path) -> Iterator[St
     yield started
     for worker in workers:
         worker.kill()
+
+
+@pytest.fixture
+def cluster(kafka: str, topics: Topics) -> Cluster:
+    """The broker, seen through a prefix of the test's own; its topics go with the test."""
+    return Cluster(kafka, f"{topics.prefix}-", partitions=2)
+
+
+@pytest.fixture
+def harvest(cluster: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+    """The program, told of the cluster."""
+    monkeypatch.chdir(tmp_path)
+    for variable in [name for name in os.environ if name.startswith("HARVEST_")]:
+        monkeypatch.delenv(variable)
+    for name, value in {"BROKERS": cluster.brokers, "PREFIX": cluster.prefix, "PARTITIONS": "2"}.items():
+        monkeypatch.setenv(f"HARVEST_KAFKA_{name}", value)
+
+    def run(*arguments: str, code: int = 0) -> Result:
+        result = CliRunner().invoke(app, arguments)
+        assert result.exit_code == code, (result.output, result.exception)
+        return result
+
+    return run

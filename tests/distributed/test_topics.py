@@ -3,48 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.cimpl import NewTopic
-from typer.testing import CliRunner, Result
 
 from schemas.records import Removed
-from streams.cli.app import app
 from streams.kafka.admin import Admin, planned
 from streams.kafka.cluster import Cluster, ClusterError
 from streams.kafka.log import KafkaLog
 from streams.topology import Stage, topology
+from tests.distributed.conftest import Run
 from tests.servers.fixtures import TIMEOUT, Topics
 
-Run = Callable[..., Result]
 RETENTION = 3_600.0
-
-
-@pytest.fixture
-def cluster(kafka: str, topics: Topics) -> Cluster:
-    """The broker, seen through a prefix of the test's own; its topics go with the test."""
-    return Cluster(kafka, f"{topics.prefix}-", partitions=2)
-
-
-@pytest.fixture
-def harvest(cluster: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> Run:
-    """The program, told of the cluster."""
-    monkeypatch.chdir(tmp_path)
-    for variable in [name for name in os.environ if name.startswith("HARVEST_")]:
-        monkeypatch.delenv(variable)
-    for name, value in {"BROKERS": cluster.brokers, "PREFIX": cluster.prefix, "PARTITIONS": "2"}.items():
-        monkeypatch.setenv(f"HARVEST_KAFKA_{name}", value)
-
-    def run(*arguments: str, code: int = 0) -> Result:
-        result = CliRunner().invoke(app, arguments)
-        assert result.exit_code == code, (result.output, result.exception)
-        return result
-
-    return run
 
 
 def removed(oid: str) -> Removed:
@@ -114,7 +86,7 @@ def test_list_and_lag(harvest: Run, cluster: Cluster) -> None:
         log.append("summaries", [(b"a", removed("a")), (b"b", removed("b"))], partition=1)
     listed = {line["topic"]: line for line in map(json.loads, harvest("topics", "list", "--json").stdout.splitlines())}
     assert (listed["summaries"]["partitions"], listed["summaries"]["ends"]) == (2, [0, 2])
-    assert "  2 partitions             2 records written  compact" in harvest("topics", "list").stdout
+    assert " 2 partitions             2 records written  compact" in harvest("topics", "list").stdout
 
     def behind() -> int:
         lines = map(json.loads, harvest("topics", "lag", "--json").stdout.splitlines())

@@ -13,6 +13,7 @@ from schemas.query import Every
 from schemas.records import Removed, Summary
 from sinks.tantivy_index import TantivyIndex
 from streams.folder import index_folder
+from streams.logs import StoreLog
 from streams.rejections import standing
 from streams.store import Store
 from tests.faults.harness import GATHERER
@@ -30,8 +31,8 @@ class Held:
         with Store(data, readonly=True) as store:
             self.summaries = self._latest(store, "summaries", "version")
             self.broker = self._latest(store, "broker.main", "published")
-            self.rejected = {(r.url, r.path) for r in standing(store) if r.url}
-            self.reasons = {(r.url, r.path): (r.stage, r.reason, r.detail) for r in standing(store)}
+            self.rejected = {(r.url, r.path) for r in standing(StoreLog(store)) if r.url}
+            self.reasons = {(r.url, r.path): (r.stage, r.reason, r.detail) for r in standing(StoreLog(store))}
             self.ends = dict(enumerate(store.ends("broker.main")))
             self.unread = {(group, topic): lag for group in store.groups() for (topic, _), lag in store.lag(group).items() if lag}
         index = TantivyIndex(index_folder(data), writable=False)

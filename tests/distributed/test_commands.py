@@ -1,0 +1,174 @@
+"""Commands that read and write the log give on a real Kafka what they give on a data folder that holds the same records."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import pytest
+
+from processors.identity import oid
+from schemas.codec import encode
+from schemas.ports import Logged, Origin
+from schemas.records import Complete, FetchedObject, Rejected, Removed, Summary
+from streams.kafka.cluster import Cluster
+from streams.kafka.log import KafkaLog
+from streams.logs import LogAccess, StoreLog
+from streams.routing import poisoned
+from streams.store import Store, partition
+from streams.topology import topology
+from tests.distributed.conftest import Broker, Run
+
+Both = Callable[..., list[str]]
+URL = "http://example.org/a.zip"
+OID = oid("test", URL)
+SUMMARY = Summary(
+    oid=OID, url=URL, object_url=URL, gatherer="test", version=3, time=2, type="Archive", attributes={"title": ("Käse",)}
+)
+REMOVED = Removed(oid="b" * 64, url="http://example.org/b", object_url="http://example.org/b", version=4, time=3, reason="gone")
+JUNK = b"\xff junk"
+
+
+def records() -> list[Logged]:
+    """What both engines are given."""
+    fetched = FetchedObject(url=URL, version=3, time=1, outcome="fetched", body=b"PK", size=2)
+    rejected = Rejected(stage="essence", reason="encrypted", time=5, url=URL, path="x", version=3)
+    complete = Complete(object_url=URL, version=3, time=1, attempt="a", count=1)
+    no_record = poisoned("catalog", ValueError("odd"), Origin("made", 0, 7), b"k", JUNK, 6)
+    given = [
+        ("objects", URL, 1_000, fetched),
+        ("made", URL, 2_000, SUMMARY),
+        ("made", URL, 2_000, complete),
+        ("summaries", OID, 3_000, SUMMARY),
+        ("summaries", REMOVED.oid, 4_000, REMOVED),
+        ("rejected", URL, 5_000, rejected),
+        ("rejected", "", 6_000, no_record),
+    ]
+    made = [Logged(topic, -1, -1, time, key.encode(), encode(record)) for topic, key, time, record in given]
+    return [*made, Logged("summaries", -1, -1, 7_000, REMOVED.oid.encode(), None), Logged("summaries", -1, -1, 8_000, b"j", JUNK)]
+
+
+@pytest.fixture
+def both(harvest: Run, cluster: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Both:
+    """Runs a command on Kafka and on a data folder, and holds the answers to each other."""
+    harvest("topics", "apply")
+    with KafkaLog(cluster) as log:
+        log.write(records())
+    with StoreLog(Store(tmp_path / "data", {topic.name: 2 for topic in topology().topics})) as folder:
+        folder.write(records())
+    monkeypatch.setenv("HARVEST_GATHERER", "test")
+
+    def run(*arguments: str, code: int = 0) -> list[str]:
+        monkeypatch.setenv("HARVEST_KAFKA_BROKERS", cluster.brokers)
+        on_kafka = harvest(*arguments, code=code)
+        monkeypatch.delenv("HARVEST_KAFKA_BROKERS")
+        embedded = harvest(*arguments, "--data", str(tmp_path / "data"), code=code)
+        monkeypatch.setenv("HARVEST_KAFKA_BROKERS", cluster.brokers)
+        # Workers read what is appended; a data folder that never had a run waits for one.
+        notes = embedded.stderr.replace("harvest: the next run applies it\n", "")
+        assert (on_kafka.stdout, on_kafka.stderr) == (embedded.stdout, notes)
+        return on_kafka.stdout.splitlines()
+
+    return run
+
+
+CATS: Sequence[tuple[Sequence[str], int]] = (
+    ((), 4),
+    (("--partition", "1"), -1),
+    (("--from", "1"), -1),
+    (("--to", "1"), -1),
+    (("--since", "1970-01-01T00:00:04"), 3),
+    (("--since", "4000", "--before", "1970-01-01T00:00:07+00:00"), 1),
+    (("--since", "1h"), 0),
+    (("--key", OID), 1),
+    (("--contains", "Käse"), 1),
+    (("--type", "Removed"), 1),
+    (("--limit", "2"), 2),
+)
+
+
+def test_cat(both: Both) -> None:
+    """Ranges of offsets and times, filters and limits choose the same records on both, shown the same way."""
+    for arguments, count in CATS:
+        lines = both("cat", "summaries", *arguments)
+        assert count in (len(lines), -1), arguments
+        assert len(both("cat", "summaries", *arguments, "--json")) == len(lines)
+    (line,) = map(json.loads, both("cat", "summaries", "--type", "Summary", "--json"))
+    place = partition(OID.encode(), 2)
+    assert (line["partition"], line["time"], line["key"]) == (place, 3_000, OID)
+    assert line["value"]["attributes"] == {"title": ["Käse"]}
+    (junk,) = both("cat", "summaries", "--key", "j")
+    assert junk.endswith(f"no record of ours, {len(JUNK)} bytes")
+    assert both("cat", "summaries", "--since", "yesterday", code=2) == []
+    assert both("cat", "summaries", "--follow", "--before", "1h", code=2) == []
+    assert both("cat", "summaries", "--partition", "2", code=1) == []
+    assert both("cat", "nothing", code=1) == []
+
+
+@pytest.mark.parametrize("engine", ["kafka", "embedded"])
+def test_follow(engine: str, harvest: Run, cluster: Cluster, tmp_path: Path, root: Path) -> None:
+    """What is appended later is shown when it comes, behind what was there."""
+    if engine == "kafka":
+        harvest("topics", "apply")
+    options = [] if engine == "kafka" else ["--data", str(tmp_path / "data")]
+    made = {topic.name: 2 for topic in topology().topics}
+    opened: AbstractContextManager[LogAccess] = KafkaLog(cluster) if engine == "kafka" else StoreLog(Store(tmp_path / "data", made))
+    with opened as log:
+        log.write(records())
+        program = [sys.executable, "-c", "from streams.cli import main; main()", "cat", "summaries", "--follow", "--json"]
+        brokers = cluster.brokers if engine == "kafka" else ""
+        environment = {"PYTHONPATH": str(root), "HARVEST_KAFKA_BROKERS": brokers, "HARVEST_KAFKA_PREFIX": cluster.prefix}
+        with subprocess.Popen([*program, *options], stdout=subprocess.PIPE, cwd=tmp_path, env=environment, text=True) as process:
+            assert process.stdout is not None
+            before = [json.loads(process.stdout.readline()) for _ in range(4)]
+            for number in range(3):
+                log.append("summaries", [(b"%d" % number, REMOVED)])
+                assert json.loads(process.stdout.readline())["key"] == str(number)
+            process.kill()
+    assert {line["key"] for line in before} == {OID, REMOVED.oid, "j"}
+
+
+def test_why(both: Both) -> None:
+    """The history of a URL is the same, event by event."""
+    told = [line.split("  ", 1)[1] for line in both("why", URL)]
+    assert [line.split()[0] for line in told] == ["objects", "made", "made", "summaries"]
+    assert [json.loads(line)["event"] for line in both("why", f"{URL}#x", "--json")][-1] == "rejected by essence"
+    assert both("why", "http://example.org/nothing", code=1) == []
+
+
+def test_rejected(both: Both) -> None:
+    """What stands is the same, and so is all that is known of it."""
+    assert both("rejected", "list") == ["catalog  made/0@7: error in catalog: ValueError", f"essence  {URL}#x: encrypted"]
+    assert f"  from made/0@7, {len(JUNK)} bytes" in both("rejected", "show", "made/0@7")
+    assert json.loads(both("rejected", "show", URL, "--json")[0])["path"] == "x"
+
+
+def test_rejected_retry(both: Both, harvest: Run, broker: Broker, cluster: Cluster) -> None:
+    """The original bytes stand in the original partition again, and the rejection no more; an object's are found in the log."""
+    both("rejected", "retry", "made/0@7")
+    assert broker.read(cluster.topic("made"), 2)[-1 if not partition(URL.encode(), 2) else 0] == (b"k", JUNK)
+    (line,) = both("cat", "made", "--key", "k")
+    assert line.startswith("made/0@")
+    assert both("rejected", "list") == [f"essence  {URL}#x: encrypted"]
+    both("rejected", "retry", "--all")
+    assert both("rejected", "list") == []
+    assert [line.split()[1] for line in both("cat", "objects")] == ["FetchedObject", "FetchedObject"]
+    assert "tried again" in harvest("why", f"{URL}#x").stdout
+    assert both("rejected", "retry", URL, code=1) == []
+    assert both("rejected", "retry", code=2) == []
+
+
+def test_a_rejection_ends_with_a_success(both: Both, cluster: Cluster, tmp_path: Path) -> None:
+    """What the rows of stages say ends a rejection: on Kafka they are read from the changelog."""
+    row = (b"o|" + URL.encode(), (4).to_bytes(8, "big"))
+    number = partition(URL.encode(), 2)
+    with Store(tmp_path / "data") as store, store.transaction() as tx:
+        tx.rows("catalog", number).put(*row)
+    with KafkaLog(cluster) as log:
+        log.producer.produce(cluster.changelog("catalog"), row[1], row[0], number)
+        assert log.producer.flush(30) == 0
+    assert both("rejected", "list") == ["catalog  made/0@7: error in catalog: ValueError"]
