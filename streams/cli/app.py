@@ -25,6 +25,7 @@ from streams.cli.soif import app as soif
 from streams.cli.summarizing import summarize
 from streams.cli.topics import app as topics
 from streams.cli.why import why
+from streams.cli.working import worker
 
 
 class Harvest(TyperGroup):
@@ -70,7 +71,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Discover information: gather, unnest, summarize, index and search files, archives and pages.",
 )
-for command in (gather, search, show, summarize, annotate, run, cat, why, doctor, describe):
+for command in (gather, search, show, summarize, annotate, run, worker, cat, why, doctor, describe):
     app.command()(command)
 for name, commands in (("roots", roots), ("topics", topics), ("index", index), ("rejected", rejected), ("soif", soif)):
     app.add_typer(commands, name=name)

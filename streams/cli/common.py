@@ -89,6 +89,7 @@ def explained(error: BaseException) -> tuple[str, int] | None:
         "processors.query.parser": ("QueryError", 2),
         "sinks.errors": ("IndexDamaged", 1),
         "streams.sandbox.values": ("SandboxError", 1),
+        "streams.kafka.brokers": ("BrokerError", 1),
     }
     for module, (name, code) in modules.items():
         # What was never imported was never raised: importing it here would make every mistake slow.

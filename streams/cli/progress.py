@@ -68,7 +68,7 @@ class Progress:
         )
 
     def _queued(self) -> str:
-        waiting = self.runner.fetch.backlog() + sum(w.flying for w in self.runner.fetch.windows) + self.runner.essence.waiting()
+        waiting = self.runner.fetch.backlog() + self.runner.fetch.flying() + self.runner.essence.waiting()
         more = False
         for rows in self.runner.frontier_rows():
             found = sum(1 for _ in rows.scan(b"q|", limit=QUEUE))

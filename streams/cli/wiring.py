@@ -1,4 +1,4 @@
-"""Settings as the values that the embedded runner takes."""
+"""Settings as the values that the runners take."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from streams.cli.common import Failure
 from streams.embedded import EmbeddedSettings, runs
 from streams.fetch import FetchSettings
 from streams.folder import gatherer
+from streams.kafka.worker import WorkerSettings
 from streams.sandbox.values import Limits
 from streams.settings import Settings
 from streams.store import Store
@@ -50,19 +51,41 @@ def fetch_settings(settings: Settings) -> FetchSettings:
 def embedded_settings(settings: Settings) -> EmbeddedSettings:
     """All that the embedded runner is told. Raises Failure where the data folder was made with other fixed settings."""
     essence = essence_settings(settings, _gatherer(settings))
-    agent = TOKEN.match(settings.fetch.user_agent)
-    frontier = FrontierSettings(
-        agent=agent[0] if agent else "Harvest",
-        rules=rules_fingerprint(essence),
-        paused=_paused(settings),
-        **settings.frontier.model_dump(),
-    )
     return EmbeddedSettings(
         partitions=settings.partitions,
         children=settings.children,
         fetch=fetch_settings(settings),
         essence=essence,
-        frontier=frontier,
+        frontier=frontier_settings(settings, essence, _paused(settings)),
+        limits=msgspec.convert(settings.sandbox.model_dump(), Limits),
+    )
+
+
+def frontier_settings(settings: Settings, essence: EssenceSettings, paused: tuple[str, ...] = ()) -> FrontierSettings:
+    """The settings of the frontier."""
+    agent = TOKEN.match(settings.fetch.user_agent)
+    return FrontierSettings(
+        agent=agent[0] if agent else "Harvest",
+        rules=rules_fingerprint(essence),
+        paused=paused,
+        **settings.frontier.model_dump(),
+    )
+
+
+def worker_settings(settings: Settings) -> WorkerSettings:
+    """All that a worker on Kafka is told. Raises Failure where no Gatherer is named: workers of one cluster need one name."""
+    if "gatherer" not in settings.model_fields_set:
+        raise Failure("gatherer: every OID is made of it, so workers must be told one name (HARVEST_GATHERER=name)", 2)
+    essence = essence_settings(settings, settings.gatherer)
+    return WorkerSettings(
+        brokers=settings.kafka.brokers,
+        prefix=settings.kafka.prefix,
+        folder=settings.data,
+        stall=settings.worker.stall,
+        children=settings.children,
+        fetch=fetch_settings(settings),
+        essence=essence,
+        frontier=frontier_settings(settings, essence),
         limits=msgspec.convert(settings.sandbox.model_dump(), Limits),
     )
 

@@ -26,15 +26,15 @@ from processors.frontier import FrontierSettings, outstanding
 from schemas.codec import encode
 from schemas.records import Record
 from streams.clock import now_ms
-from streams.embedded.fetching import FetchEdge
-from streams.embedded.parsing import EssenceEdge
+from streams.edges.fetching import FetchEdge
+from streams.edges.parsing import EssenceEdge
 from streams.embedded.sink import IndexSink
 from streams.embedded.turns import Inbox, Log, Turns
 from streams.faults import fault
 from streams.fetch import FetchSettings
 from streams.routing import Router
 from streams.sandbox.values import Limits
-from streams.store import FolderBlobs, Store, StoreError
+from streams.store import FolderBlobs, Offsets, Store, StoreError
 from streams.store.murmur2 import partition as partition_of
 from streams.topology import REJECTED, Edge, Topology, TopologySettings, topology
 
@@ -72,10 +72,14 @@ class Embedded:
         self.tally = self.turns.tally
         self._reading = Store(folder, readonly=True)
         edges = {s.name: s for s in self.topology.stages if isinstance(s, Edge)}
-        self.fetch = FetchEdge(self._reading, self.blobs, settings.fetch, self.partitions, Router(edges["fetch"], REJECTED))
+        self.fetch = FetchEdge(self._reading, folder, self.blobs, settings.fetch, self.partitions, Router(edges["fetch"], REJECTED))
         self.essence = EssenceEdge(
             self._reading, self.blobs, settings.essence, self.partitions, settings.children, settings.limits, log
         )
+        for edge in (self.fetch, self.essence):
+            committed = self._reading.offsets(edge.name)
+            for p in range(self.partitions):
+                edge.open(p, committed.get((edge.topic, p), Offsets()))
         self.sink = IndexSink(folder, "main")
         self._thread = ThreadPoolExecutor(1, "turn")
         self._wake = asyncio.Event()
@@ -170,9 +174,10 @@ class Embedded:
 
     def _check_edges(self) -> None:
         """Raises what ended an edge or a sink, in its thread or task."""
-        for error in (self.fetch.store_error, self.fetch.error, self.sink.error, self.essence.error):
-            if error is not None:
-                raise error
+        self.fetch.check()
+        if self.sink.error is not None:
+            raise self.sink.error
+        self.essence.check()
 
     def finished(self) -> bool:
         """Whether all is done that a run would wait for: nothing in flight, unread or due soon, and the index has it all."""

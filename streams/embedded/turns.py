@@ -21,7 +21,7 @@ from schemas.codec import DecodeError, decode, encode
 from schemas.ports import Origin
 from schemas.records import Record, Summary, Tick
 from streams.clock import now_ms
-from streams.embedded.edges import DECODED, EdgeBase, Finished, Staging
+from streams.edges.base import DECODED, EdgeBase, Finished, Staging
 from streams.embedded.tail import Tail
 from streams.embedded.tally import Tally
 from streams.essence_job import Frame

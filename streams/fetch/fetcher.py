@@ -67,6 +67,10 @@ class Fetcher:
             hosts.close()
             await web.close()
 
+    def wait(self) -> None:
+        """Others may have asked any address a moment ago: each waits one full pause."""
+        self._pace.wait()
+
     async def fetch(self, request: FetchRequest) -> list[Record]:
         """The records that answer a request; each begins where its topic wants it. Raises nothing but CancelledError."""
         answers = Answers(request, self._clock())

@@ -2,7 +2,8 @@
 
 Laws:
 - The pause runs from the end of one request to the start of the next, for the host and for its address.
-- In the first pause after a start no address is asked: an earlier process may have asked it a moment ago.
+- In the first pause after a start no address is asked: an earlier process may have asked it a moment ago. (`wait`: where hosts
+  come from another process.)
 - Whoever would wait longer than its patience is told at once (TooLongError), not kept.
 - A host is entered before its address, so that nobody who holds an address waits for anything: no deadlock.
 """
@@ -56,6 +57,13 @@ class Pace:
         self._sleep = sleep
         self._first = now() + pause
         self._slots: dict[str, _Slot] = {}
+
+    def wait(self) -> None:
+        """From now on as after a start."""
+        self._first = self._now() + self._pause
+        for key, slot in self._slots.items():
+            if key.startswith("a "):
+                slot.free_at = max(slot.free_at, self._first)
 
     @asynccontextmanager
     async def host(self, key: str, pause: float, patience: float | None) -> AsyncIterator[None]:

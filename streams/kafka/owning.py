@@ -45,6 +45,7 @@ class Owned:
         self._cursors: dict[int, Cursors] = {}
         self._generation = NOBODY
         self._beat = time.monotonic()
+        self._recovered = 0
         self._app.on_partitions_revoked.connect(self._on_revoked)
         self._app.on_partitions_assigned.connect(cast("Any", self._on_assigned))
         self._app.task(self._beats)
@@ -54,6 +55,17 @@ class Owned:
     def partitions(self) -> frozenset[int]:
         """The partitions that may be worked on now."""
         return self._mine if self._generation != NOBODY else frozenset()
+
+    def places(self) -> list[tuple[str, int]]:
+        """The partitions that are assigned, by their topics on the broker; for another thread."""
+        return [(tp.topic, tp.partition) for tp in list(self._app.consumer.assignment()) if tp.topic in self._decider.names]
+
+    def excused(self) -> list[tuple[str, int]]:
+        """All of them while tables recover, as long as there are more rows from look to look; for another thread."""
+        if self._generation != NOBODY:
+            return []
+        before, self._recovered = self._recovered, sum(self._app.tables.recovery.active_offsets.values())
+        return self.places() if self._recovered != before else []
 
     def cursors(self, partition: int) -> Cursors:
         """Where the queues of a partition begin."""

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from confluent_kafka import Consumer, TopicPartition
 
 from schemas.codec import decode, encode
@@ -36,7 +37,7 @@ QUIET = 2.0
 def said(record: Record) -> Any:
     """What a record says but for its versions, times and counters."""
     if isinstance(record, Summary):
-        return record.url, record.path, record.type, record.md5, record.size, record.attributes, record.copy_of, record.copies
+        return msgspec.structs.replace(record, version=0, time=0, published=0, attempt="")
     return type(record).__name__
 
 
@@ -88,10 +89,16 @@ class Flow:
         """Start the worker of a stage, to be killed perhaps."""
         folder = str(self.folder / stage)
         words = [stage, self.broker.address, self.prefix, str(self.partitions), folder, cut]
+        self.workers[stage] = self.run("-m", "tests.distributed.stage", *words)
+
+    def run(self, *words: str, **environ: str) -> subprocess.Popen[str]:
+        """Start a program of ours, which ends with this one; what it says goes to a file."""
+        plain = {name: value for name, value in os.environ.items() if not name.startswith("HARVEST_")}
         with (self.folder / "workers.log").open("ab") as log:
-            self.workers[stage] = subprocess.Popen(
-                [sys.executable, "-m", "tests.distributed.stage", *words],
+            return subprocess.Popen(
+                [sys.executable, *words],
                 cwd=self.root,
+                env={**plain, **environ},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=log,
@@ -137,8 +144,8 @@ class Flow:
         """What the stages have still to commit."""
         found = 0
         for stage in (TOPOLOGY.stage(name) for name in self.stages):
-            assert isinstance(stage, Stage)
-            for topic in (*stage.inputs, *((stage.ticks,) if stage.ticks else ())):
+            ticks = stage.ticks if isinstance(stage, Stage) else None
+            for topic in (*stage.inputs, *((ticks,) if ticks else ())):
                 found += self.broker.lag(f"{self.prefix}{stage.name}", self.prefix + topic.name, self.partitions)
         return found
 

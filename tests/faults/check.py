@@ -48,7 +48,7 @@ class Held:
     def _latest(store: Store, topic: str, counter: str) -> dict[str, Summary]:
         """What a compacted topic comes to, by URL; asserts that its counter never falls, and that of `published` rises."""
         latest: dict[str, Summary | Removed] = {}
-        dead = {(r.topic, r.partition, r.offset) for r in standing(store)}
+        dead = {(r.topic, r.partition, r.offset) for r in standing(StoreLog(store))}
         for partition in range(store.topics()[topic]):
             for logged in store.read(topic, partition, 0, 10_000_000):
                 if (topic, partition, logged.offset) in dead:

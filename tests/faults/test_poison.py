@@ -14,7 +14,8 @@ from processors.identity import file_url
 from schemas.codec import decode, encode
 from schemas.ports import Origin, Rows
 from schemas.records import Complete, FetchedObject, Record, Rejected, Root, Summary
-from streams.embedded import Embedded, EmbeddedSettings, parsing, runs
+from streams.edges import parsing
+from streams.embedded import Embedded, EmbeddedSettings, runs
 from streams.fetch import FetchSettings
 from streams.sandbox.values import Crashed, Done, Outcome
 from streams.store import Store

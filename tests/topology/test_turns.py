@@ -9,7 +9,7 @@ import pytest
 
 from schemas.codec import decode, encode
 from schemas.records import Complete, Summary
-from streams.embedded.edges import Finished, Staging
+from streams.edges.base import Finished, Staging
 from streams.embedded.turns import Inbox, Turns
 from streams.essence_job import Frame, blamed
 from streams.store import FolderBlobs, Offsets, Store

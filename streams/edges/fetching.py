@@ -1,4 +1,4 @@
-"""The fetch edge in an embedded runner: local files in bulk on a thread, servers as asyncio tasks.
+"""The fetch edge: local files in bulk on a thread, servers as asyncio tasks.
 
 Delivery: the answer to a request is committed with its offset. A request in flight when the process dies is made again.
 """
@@ -9,18 +9,19 @@ import asyncio
 import os
 from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import BinaryIO
 
 from processors.identity import file_url
 from schemas.ports import Logged
 from schemas.records import FetchRequest
 from streams.clock import now_ms
-from streams.embedded.edges import EdgeBase, Finished, framed
+from streams.edges.base import EdgeBase, Finished, Source, framed
 from streams.faults import fault
 from streams.fetch import Fetcher, FetchSettings, StoreError, fetch_local
 from streams.fetch.answers import Answers
 from streams.routing import Router
-from streams.store import FolderBlobs, Store
+from streams.store import FolderBlobs
 
 BULK = 64
 """Local files that the thread reads in one go."""
@@ -44,10 +45,14 @@ class UnsyncedBlobs:
 
 
 class FetchEdge(EdgeBase):
-    """Requests in, answers out. `store_error` is set when bodies cannot be stored: the runner has to stop."""
+    """Requests in, answers out. Where bodies cannot be stored it ends."""
 
-    def __init__(self, store: Store, blobs: FolderBlobs, settings: FetchSettings, partitions: int, router: Router) -> None:
-        super().__init__("fetch", "fetches", store, partitions, ordered=False)
+    def __init__(
+        self, source: Source, folder: Path, blobs: FolderBlobs, settings: FetchSettings, partitions: int, router: Router
+    ) -> None:
+        """`folder` is the data folder."""
+        super().__init__("fetch", "fetches", source, partitions, ordered=False)
+        self._folder = blobs
         self._blobs = UnsyncedBlobs(blobs)
         self._settings = settings
         self._router = router
@@ -55,13 +60,11 @@ class FetchEdge(EdgeBase):
         self._threads = ThreadPoolExecutor(2, "fetch")
         self._tasks: set[asyncio.Task[None]] = set()
         # A run that gathers what it writes would never end.
-        self._own = tuple(file_url(os.fsencode(way(store.folder)), folder=True) for way in (os.path.abspath, os.path.realpath))
-        self.store_error: OSError | None = None
-        self.error: BaseException | None = None
+        self._own = tuple(file_url(os.fsencode(way(folder)), folder=True) for way in (os.path.abspath, os.path.realpath))
 
-    def launch(self, ready: int) -> None:
+    def launch(self, ready: int = 0) -> None:
         """Begin with as many requests as there is room for; `ready` objects wait for essence already."""
-        room = min(AHEAD - ready, self._settings.concurrency + BULK * 4 - sum(w.flying for w in self.windows))
+        room = min(AHEAD - ready, self._settings.concurrency + BULK * 4 - self.flying())
         if room <= 0:
             return
         local: list[tuple[Logged, FetchRequest]] = []
@@ -75,6 +78,14 @@ class FetchEdge(EdgeBase):
                 self._spawn(self._fetch(logged, request))
         for start in range(0, len(local), BULK):
             self._spawn(self._read(local[start : start + BULK]))
+
+    def settle(self) -> None:
+        """As `EdgeBase.settle`: the bodies."""
+        self._folder.sync()
+
+    def taken(self) -> None:
+        """As `EdgeBase.taken`: whoever had them may have asked their addresses a moment ago."""
+        self._fetcher.wait()
 
     def _spawn(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -90,7 +101,7 @@ class FetchEdge(EdgeBase):
     async def _fetch(self, logged: Logged, request: FetchRequest) -> None:
         records = await self._fetcher.fetch(request)
         if self._fetcher.store_error is not None:
-            self.store_error = self._fetcher.store_error
+            self.error = self._fetcher.store_error
             self.wake()
             return
         frames = framed(records, self._router, self.partitions)
@@ -101,7 +112,7 @@ class FetchEdge(EdgeBase):
         try:
             finished = await loop.run_in_executor(self._threads, self._read_all, batch)
         except StoreError as error:
-            self.store_error = error
+            self.error = error
             self.wake()
             return
         for one in finished:

@@ -1,10 +1,14 @@
-"""What the edges of an embedded runner share: finished work on its way into the log, and windows over their inputs."""
+"""What the edges share: windows over their inputs, and finished work on its way into the log.
+
+An edge knows nothing of the log: it reads what a `Source` gives it, and whoever runs it takes away what it finished (`drain`,
+where a transaction commits all; `finished` and `finish`, where each record is acknowledged by itself).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -12,10 +16,10 @@ from schemas.codec import DecodeError, decode, encode
 from schemas.ports import Logged, Origin
 from schemas.records import MAX_REASON, FetchedObject, Record
 from streams.clock import now_ms
-from streams.embedded.window import Window
+from streams.edges.window import Window
 from streams.essence_job import Frame
 from streams.routing import Router, poisoned
-from streams.store import Offsets, Store
+from streams.store import Offsets
 from streams.store.murmur2 import partition as partition_of
 from streams.topology import REJECTED
 
@@ -45,40 +49,86 @@ class Staging(NamedTuple):
 
     owner: str
     frames: list[Frame]
+    at: tuple[int, int] = (0, 0)
+    """Partition and offset of the object."""
+
+
+class Source(Protocol):
+    """Where an edge reads its input: the store, or what came from a broker."""
+
+    def ends(self, topic: str) -> Sequence[int]:
+        """The next offset of each partition, as far as it is known."""
+        ...
+
+    def read(self, topic: str, partition: int, offset: int, limit: int) -> Sequence[Logged]:
+        """At most `limit` records from `offset` on, in order; what was trimmed away is left out."""
+        ...
 
 
 class EdgeBase:
-    """The windows of one edge over all partitions of its input, and what it has finished but not committed."""
+    """The windows of one edge over the partitions of its input that are open, and what it has finished but not committed.
 
-    def __init__(self, name: str, topic: str, store: Store, partitions: int, *, ordered: bool) -> None:
+    `partitions` is how many each topic has.
+    """
+
+    def __init__(self, name: str, topic: str, source: Source, partitions: int, *, ordered: bool) -> None:
         self.name = name
         self.topic = topic
-        self.store = store
+        self.source = source
         self.partitions = partitions
-        committed = store.offsets(name)
-        self.windows = [Window(committed.get((topic, p), Offsets()), SPAN, ordered=ordered) for p in range(partitions)]
+        self._ordered = ordered
+        self.windows: dict[int, Window] = {}
         self.finished: list[Finished] = []
         self.staging: list[Staging] = []
         self.wake: Callable[[], object] = lambda: None
+        self.error: BaseException | None = None
         self._moved: set[int] = set()
+
+    def launch(self, ready: int = 0) -> None:
+        """Begin with as much as there is room for; `ready` outputs wait for their reader already."""
+        raise NotImplementedError
+
+    def settle(self) -> None:
+        """Make durable what finished records refer to; in any thread. Raises OSError."""
+
+    def taken(self) -> None:
+        """Partitions came from somebody else."""
+
+    def check(self) -> None:
+        """Raises what ended the edge, in a thread or a task."""
+        if self.error is not None:
+            raise self.error
+
+    def open(self, partition: int, committed: Offsets) -> None:
+        """Begin to work on a partition, at what was committed of it."""
+        self.windows[partition] = Window(committed, SPAN, ordered=self._ordered)
+
+    def shut(self, partition: int) -> None:
+        """Somebody else works on a partition from now on; what is in flight of it goes on, and counts for nothing."""
+        self.windows.pop(partition, None)
+        self._moved.discard(partition)
 
     def take(self, limit: int) -> list[Logged]:
         """At most `limit` records to begin with, from all partitions in turn."""
         taken: list[Logged] = []
-        for p, window in enumerate(self.windows):
-            share = -(-(limit - len(taken)) // (self.partitions - p))
+        for seen, (p, window) in enumerate(self.windows.items()):
+            share = -(-(limit - len(taken)) // (len(self.windows) - seen))
             if share > 0:
-                taken += window.take(share, lambda offset, n, p=p: self.store.read(self.topic, p, offset, n))  # type: ignore[misc]
+                taken += window.take(share, lambda offset, n, p=p: self.source.read(self.topic, p, offset, n))  # type: ignore[misc]
         return taken
 
     def backlog(self) -> int:
         """How many records of its input it has not begun with."""
-        ends = self.store.ends(self.topic)
-        return sum(end - window.position for end, window in zip(ends, self.windows, strict=True))
+        ends = self.source.ends(self.topic)
+        return sum(ends[p] - window.position for p, window in self.windows.items())
+
+    def flying(self) -> int:
+        """How many records it works on, or holds back for one of the same key."""
+        return sum(window.flying for window in self.windows.values())
 
     def busy(self) -> bool:
         """Whether it works on anything, has finished anything that is not committed, or has anything left to read."""
-        return bool(self.finished) or any(w.flying for w in self.windows) or self.backlog() > 0
+        return bool(self.finished) or self.flying() > 0 or self.backlog() > 0
 
     def done(self, finished: Finished) -> None:
         """A record is finished."""
@@ -113,9 +163,14 @@ class EdgeBase:
         """What was finished, for the transaction that is being made."""
         finished, self.finished = self.finished, []
         for one in finished:
-            self.windows[one.partition].finish(one.offset)
-            self._moved.add(one.partition)
+            self.finish(one)
         return finished
+
+    def finish(self, one: Finished) -> None:
+        """A record is finished, and its outputs are in the log, or in the transaction that is being made."""
+        window = self.windows.get(one.partition)
+        if window is not None and window.finish(one.offset):
+            self._moved.add(one.partition)
 
     def drain_staging(self) -> list[Staging]:
         """What is to be staged in the transaction that is being made."""

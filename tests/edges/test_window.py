@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.ports import Logged
-from streams.embedded.window import Window
+from streams.edges.window import Window
 from streams.store import Offsets
 
 END = 30

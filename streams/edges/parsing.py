@@ -1,4 +1,4 @@
-"""The essence edge in an embedded runner: objects go to sandboxed children, their records come back as frames.
+"""The essence edge: objects go to sandboxed children, their records come back as frames.
 
 Strategy: small objects travel to a child several at a time, so that it has work while the runner turns; each is still judged
 by itself, since a frame ends each. Large ones travel alone, as an open file.
@@ -22,12 +22,12 @@ from processors.essence import EssenceSettings
 from schemas.codec import decode
 from schemas.ports import Logged
 from schemas.records import MAX_REASON, FetchedObject
-from streams.embedded.edges import DECODED, EdgeBase, Finished, Staging
+from streams.edges.base import DECODED, EdgeBase, Finished, Source, Staging
 from streams.essence_job import END, Chunk, Frame, Job, blamed, pack, unpack
 from streams.faults import fault
 from streams.sandbox.pool import Pool
 from streams.sandbox.values import Crashed, Done, Failed, Limits, Lost, Outcome, SandboxError
-from streams.store import FolderBlobs, Store
+from streams.store import FolderBlobs
 
 CHUNK_COUNT = 32
 CHUNK_BYTES = 1 << 20
@@ -80,7 +80,7 @@ class EssenceEdge(EdgeBase):
 
     def __init__(
         self,
-        store: Store,
+        source: Source,
         blobs: FolderBlobs,
         settings: EssenceSettings,
         partitions: int,
@@ -88,7 +88,7 @@ class EssenceEdge(EdgeBase):
         limits: Limits,
         log: Callable[[str], None],
     ) -> None:
-        super().__init__("essence", "objects", store, partitions, ordered=True)
+        super().__init__("essence", "objects", source, partitions, ordered=True)
         self._blobs = blobs
         self._settings = msgspec.msgpack.encode(settings)
         self._children = children
@@ -98,7 +98,6 @@ class EssenceEdge(EdgeBase):
         self._waiting: list[Work] = []
         self._starting: asyncio.Task[None] | None = None
         self._started = False
-        self.error: BaseException | None = None
         self.saw: Callable[[Outcome], None] = lambda _: None
         """Is told how each chunk ended."""
         self._closing = False
@@ -135,7 +134,7 @@ class EssenceEdge(EdgeBase):
         """Whether every child has a chunk, and another one behind it."""
         return len(self._tasks) >= 2 * self._children
 
-    def launch(self) -> None:
+    def launch(self, ready: int = 0) -> None:
         """Keep every child busy, with a chunk behind the one that each has."""
         while self._started and len(self._tasks) < 2 * self._children:
             if len(self._waiting) < CHUNK_COUNT:
@@ -242,7 +241,7 @@ class EssenceEdge(EdgeBase):
 
     def _stage(self, work: Work) -> None:
         fault("essence.stage")
-        self.staging.append(Staging(work.owner, work.frames))
+        self.staging.append(Staging(work.owner, work.frames, (work.logged.partition, work.logged.offset)))
         work.frames, work.size, work.staged = [], 0, True
         self.wake()
 

@@ -68,13 +68,16 @@ class Window:
         """Offsets that were trimmed away count as finished."""
         self._done.update(range(self._read, offset))
 
-    def finish(self, offset: int) -> None:
-        """A record is finished, its outputs in the transaction that will commit `offsets()`."""
+    def finish(self, offset: int) -> bool:
+        """A record is finished, its outputs in the log before `offsets()` are committed. False: it is not one of this window's."""
+        if offset not in self._flying:
+            return False
         self._keys.discard(self._flying.pop(offset))
         self._done.add(offset)
         while self._next in self._done:
             self._done.remove(self._next)
             self._next += 1
+        return True
 
     def offsets(self) -> Offsets:
         """What may be committed."""

@@ -1,0 +1,205 @@
+"""Edges on Kafka: a plain consumer and a plain producer around an edge that both runners share, on one event loop.
+
+Strategy: the loop asks the consumer for records without waiting, gives the edge new work, and has a task send what it finished. A
+record is finished when the broker has all that it gave; then its offset, and what is finished above it, is committed now and then.
+
+Delivery: at least once. What a killed worker had in flight, or had finished since the last commit, is done again; its version makes
+both one (law 3). A record's outputs go in their order, behind those of earlier records of its key where the edge keeps that order.
+
+Laws:
+- Bodies are durable before the records that name them are sent.
+- What is in flight when its partition goes to another worker is done twice; here it counts for nothing any more.
+- What cannot be processed, or gives what the broker refuses as too large, is a dead letter, sent like any output, with its headers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+
+from streams.edges.base import EdgeBase, Finished
+from streams.faults import fault
+from streams.kafka.commits import told, understood
+from streams.kafka.outbox import Outbox
+from streams.kafka.source import Buffer
+from streams.store import Offsets
+
+TIMEOUT = 30.0
+"""Seconds that the broker has to answer."""
+IDLE = 0.02
+"""Seconds between two looks at the consumer while nothing comes."""
+POLL = 500
+"""Records of one look."""
+
+
+class EdgeRunner:
+    """One edge in this process."""
+
+    def __init__(self, edge: EdgeBase, buffer: Buffer, outbox: Outbox, consumer: Consumer, topic: str, commit: float) -> None:
+        """`topic` is the input's name on the broker, `commit` the seconds between two commits."""
+        self._edge = edge
+        self._buffer = buffer
+        self._outbox = outbox
+        self._consumer = consumer
+        self._topic = topic
+        self._every = commit
+        self._paused = False
+        self._wake = asyncio.Event()
+        self._moved: set[int] = set()
+        self._letters: set[tuple[int, int]] = set()
+        """Records that gave what is too large for the log, and are dead letters now."""
+        self._next_commit = 0.0
+        self._sending: asyncio.Task[None] | None = None
+        self.beat = time.monotonic()
+        """When the loop went round last."""
+        edge.wake = self._wake.set
+
+    # ---- running -------------------------------------------------------------------------------------------------
+
+    async def run(self, stop: Callable[[], bool]) -> None:
+        """Until `stop` says so. Raises KafkaException, and what ends the edge."""
+        self._consumer.subscribe([self._topic], on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost)
+        while not stop():
+            self.beat = time.monotonic()
+            self._wake.clear()
+            came = self._read()
+            self._edge.launch()
+            self._edge.check()
+            self._send()
+            self._commit_if_due()
+            if not came:
+                with suppress(asyncio.TimeoutError):
+                    await asyncio.wait_for(self._wake.wait(), IDLE)
+            else:
+                await asyncio.sleep(0)
+
+    async def close(self) -> None:
+        """Send what is finished, commit it, and leave the group."""
+        with suppress(KafkaException):
+            if self._sending is not None:
+                await self._sending
+            await self._settle()
+            self._commit(asynchronous=False)
+        self._consumer.close()
+
+    def places(self) -> list[tuple[str, int]]:
+        """The partitions that are worked on; for another thread."""
+        return [(self._topic, partition) for partition in list(self._edge.windows)]
+
+    def excused(self, stall: float) -> list[tuple[str, int]]:
+        """Those of which something is in flight, which has deadlines of its own; none, where the loop stands."""
+        if time.monotonic() - self.beat > stall:
+            return []
+        return [(self._topic, partition) for partition, window in list(self._edge.windows.items()) if window.flying]
+
+    # ---- in ------------------------------------------------------------------------------------------------------
+
+    def _read(self) -> bool:
+        """Take what has come; says whether anything has."""
+        if self._paused != self._buffer.full:
+            self._paused = self._buffer.full
+            (self._consumer.pause if self._paused else self._consumer.resume)(self._consumer.assignment())
+        messages = self._consumer.consume(POLL, 0)
+        for message in messages:
+            self._take(message)
+        return bool(messages)
+
+    def _take(self, message: Message) -> None:
+        error = message.error()
+        if error is None:
+            self._buffer.add(message)
+        elif not error.retriable():
+            raise KafkaException(error)
+
+    def _on_assign(self, consumer: Consumer, places: Sequence[TopicPartition]) -> None:
+        if not places:
+            return
+        for place in consumer.committed(list(places), timeout=TIMEOUT):
+            low, _ = consumer.get_watermark_offsets(place, timeout=TIMEOUT)
+            committed = understood(max(place.offset, 0), place.metadata if place.offset >= 0 else None)
+            start = max(committed.next, low)
+            done = frozenset(offset for offset in committed.done if offset > start)
+            self._edge.open(place.partition, Offsets(start, done))
+            self._buffer.open(place.partition, start, done)
+            consumer.incremental_assign([TopicPartition(place.topic, place.partition, start)])
+        self._paused = False
+        self._edge.taken()
+
+    def _on_revoke(self, _: Consumer, places: Sequence[TopicPartition]) -> None:
+        with suppress(KafkaException):
+            # The group may have gone on without us.
+            self._commit(asynchronous=False)
+        self._on_lost(_, places)
+
+    def _on_lost(self, _: Consumer, places: Sequence[TopicPartition]) -> None:
+        for place in places:
+            self._edge.shut(place.partition)
+            self._buffer.shut(place.partition)
+            self._moved.discard(place.partition)
+
+    # ---- out -----------------------------------------------------------------------------------------------------
+
+    def _send(self) -> None:
+        """Have what was finished sent, unless something is being sent."""
+        if self._sending is not None and self._sending.done():
+            self._sending.result()
+            self._sending = None
+        if self._sending is None and (self._edge.finished or self._edge.staging):
+            self._sending = asyncio.get_running_loop().create_task(self._settle())
+            self._sending.add_done_callback(lambda _: self._wake.set())
+
+    async def _settle(self) -> None:
+        finished, self._edge.finished = self._edge.finished, []
+        staging = self._edge.drain_staging()
+        if not finished and not staging:
+            return
+        await asyncio.to_thread(self._edge.settle)
+        for part in staging:
+            # Who dies now leaves a part of what the object gives, as whoever dies while sending does.
+            await self._outbox.put(part.frames, part.at, [])
+        await self._outbox.send([(one, self._buffer.headers(one.partition, one.offset)) for one in finished if self._known(one)])
+        fault("edge.sent")
+        for one in finished:
+            self._finish(one)
+
+    def _known(self, one: Finished) -> bool:
+        return self._buffer.taken(one.partition, one.offset) is not None
+
+    def _finish(self, one: Finished) -> None:
+        place = one.partition, one.offset
+        logged = self._buffer.taken(*place)
+        if logged is None:
+            return
+        if place in self._outbox.refused:
+            self._outbox.refused.discard(place)
+            if place in self._letters:
+                raise ValueError(f"{self._topic}-{one.partition}: the dead letter of {one.offset} is too large for the log")
+            self._letters.add(place)
+            self._edge.refuse(logged, ValueError("it gives a record that is too large for the log"), "too large for the log")
+            return
+        self._letters.discard(place)
+        self._buffer.finished(*place)
+        self._edge.finish(one)
+        self._moved.add(one.partition)
+
+    def _commit_if_due(self) -> None:
+        if self._moved and time.monotonic() >= self._next_commit:
+            self._next_commit = time.monotonic() + self._every
+            self._commit(asynchronous=True)
+
+    def _commit(self, *, asynchronous: bool) -> None:
+        moved, self._moved = self._moved, set()
+        offsets: list[Any] = []
+        for partition in sorted(moved):
+            if partition in self._edge.windows:
+                at = self._edge.windows[partition].offsets()
+                offsets.append(TopicPartition(self._topic, partition, at.next, metadata=told(at)))
+        if offsets and asynchronous:
+            self._consumer.commit(offsets=offsets, asynchronous=True)
+        elif offsets:
+            self._consumer.commit(offsets=offsets, asynchronous=False)

@@ -1,0 +1,96 @@
+"""What an edge gives, on its way to the broker: sent in order, and known to be there.
+
+Laws:
+- A producer that fails for good is not used again: it may leave out what it failed at. Its process ends.
+- A record that the broker finds too large is told to whoever sent it; all else is tried again by the client until it gives up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from streams.edges.base import Finished
+from streams.essence_job import Frame
+from streams.kafka.mends import PARTITIONER
+from streams.kafka.source import Headers
+
+LARGEST = 64 << 20
+"""Bytes of a message that the client lets pass; what the topic takes, the broker says."""
+LULL = 0.002
+"""Seconds between two looks for acknowledgements."""
+TOO_LARGE = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_MSG_SIZE, KafkaError.RECORD_LIST_TOO_LARGE})
+
+
+class Outbox:
+    """A producer, and what it has sent. `prefix` stands before the name of each topic on the broker."""
+
+    def __init__(self, kafka: str, prefix: str, settings: Mapping[str, Any]) -> None:
+        usual: dict[str, Any] = {
+            "bootstrap.servers": kafka,
+            "acks": "all",
+            "enable.idempotence": True,
+            "linger.ms": 5,
+            "message.max.bytes": LARGEST,
+            **PARTITIONER,
+        }
+        self._producer = Producer({**usual, **settings})
+        self._prefix = prefix
+        self._left = 0
+        self._failed: KafkaError | None = None
+        self.refused: set[tuple[int, int]] = set()
+        """Partition and offset of inputs whose outputs the broker did not take, all of them."""
+
+    async def put(self, frames: Iterable[Frame], cause: tuple[int, int], headers: Headers) -> None:
+        """Send the outputs of one input; `headers` go with what is rejected. Raises KafkaException."""
+        for frame in frames:
+            rejected = headers if frame.topic == "rejected" else []
+            while True:
+                try:
+                    self._producer.produce(
+                        self._prefix + frame.topic,
+                        frame.value,
+                        frame.key,
+                        frame.partition,
+                        on_delivery=lambda error, message: self._delivered(error, message, cause),
+                        headers=rejected,
+                    )
+                except BufferError:
+                    await self._look()
+                except KafkaException as error:
+                    if error.args[0].code() not in TOO_LARGE:
+                        raise
+                    self.refused.add(cause)
+                    break
+                else:
+                    self._left += 1
+                    break
+
+    async def acknowledged(self) -> None:
+        """Wait until the broker has all that was put. Raises KafkaException where it will never have it."""
+        while self._left:
+            await self._look()
+        if self._failed is not None:
+            raise KafkaException(self._failed)
+
+    async def send(self, finished: Iterable[tuple[Finished, Headers]]) -> None:
+        """Send what records gave, and wait until the broker has it. Raises KafkaException."""
+        for one, headers in finished:
+            await self.put(one.frames, (one.partition, one.offset), headers)
+        await self.acknowledged()
+
+    async def _look(self) -> None:
+        if not self._producer.poll(0):
+            await asyncio.sleep(LULL)
+
+    def _delivered(self, error: KafkaError | None, message: Message, cause: tuple[int, int]) -> None:
+        self._left -= 1
+        if error is None:
+            return
+        if error.code() in TOO_LARGE:
+            self.refused.add(cause)
+        else:
+            self._failed = error

@@ -1,0 +1,40 @@
+"""The runner of a stage that decides: a Faust worker around its `Decider`, until SIGTERM or SIGINT."""
+
+from __future__ import annotations
+
+import time
+
+import faust
+
+from streams.kafka.agents import Decider
+from streams.kafka.apps import application
+from streams.kafka.mends import tables
+from streams.kafka.watchdog import Watchdog
+from streams.kafka.worker import Context
+from streams.topology import Stage
+
+
+def decides(context: Context) -> None:
+    """Run it. Its tables are believed by the next worker where this one left in order."""
+    settings, stage = context.settings, context.stage
+    if not isinstance(stage, Stage):
+        raise TypeError(stage.name)
+    with tables(context.tables, time.time()):
+        app = application(
+            context.group,
+            context.brokers,
+            context.tables,
+            context.partitions,
+            broker_commit_interval=settings.commit,
+            broker_session_timeout=settings.session,
+            broker_heartbeat_interval=settings.session / 5,
+        )
+        owned = Decider(app, stage, settings.prefix).owned
+        Watchdog(context.brokers, context.group, settings.stall, owned.places, owned.excused).start()
+        try:
+            faust.Worker(app, loglevel="WARN", redirect_stdouts=False).execute_from_commandline()
+        except SystemExit as end:
+            if end.code:
+                raise
+        if app.crash_reason is not None:
+            raise app.crash_reason

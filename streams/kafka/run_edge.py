@@ -1,0 +1,81 @@
+"""The runners of edges: plain consumers and producers around what both runners share, until SIGTERM or SIGINT."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+
+from confluent_kafka import Consumer
+
+from streams.edges.base import EdgeBase
+from streams.edges.fetching import FetchEdge
+from streams.edges.parsing import EssenceEdge
+from streams.kafka.edges import EdgeRunner
+from streams.kafka.outbox import Outbox
+from streams.kafka.source import Buffer
+from streams.kafka.watchdog import Watchdog
+from streams.kafka.worker import Context
+from streams.routing import Router
+from streams.store import FolderBlobs
+from streams.topology import REJECTED
+
+
+def fetches(context: Context) -> None:
+    """Run the fetch edge."""
+    settings = context.settings
+
+    async def run() -> None:
+        buffer, blobs = Buffer("fetches", context.partitions), FolderBlobs(settings.folder / "blobs")
+        router = Router(context.stage, REJECTED)
+        edge = FetchEdge(buffer, settings.folder, blobs, settings.fetch, context.partitions, router)
+        try:
+            await _run_edge(context, edge, buffer)
+        finally:
+            await edge.close()
+
+    asyncio.run(run())
+
+
+def parses(context: Context) -> None:
+    """Run the essence edge."""
+    settings = context.settings
+
+    async def run() -> None:
+        buffer, blobs = Buffer("objects", context.partitions), FolderBlobs(settings.folder / "blobs")
+        log = logging.getLogger("harvest").error
+        edge = EssenceEdge(buffer, blobs, settings.essence, context.partitions, settings.children, settings.limits, log)
+        edge.start()
+        try:
+            await _run_edge(context, edge, buffer)
+        finally:
+            await edge.close()
+
+    asyncio.run(run())
+
+
+async def _run_edge(context: Context, edge: EdgeBase, buffer: Buffer) -> None:
+    """An edge until a signal comes."""
+    settings = context.settings
+    consumer = Consumer(
+        {
+            "bootstrap.servers": context.brokers,
+            "group.id": context.group,
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+            "partition.assignment.strategy": "cooperative-sticky",
+            "session.timeout.ms": int(settings.session * 1000),
+            "heartbeat.interval.ms": int(settings.session * 200),
+            "queued.max.messages.kbytes": 32 << 10,
+        }
+    )
+    topic = settings.prefix + edge.topic
+    runner = EdgeRunner(edge, buffer, Outbox(context.brokers, settings.prefix, {}), consumer, topic, settings.commit)
+    Watchdog(context.brokers, context.group, settings.stall, runner.places, lambda: runner.excused(settings.stall)).start()
+    stopped = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    try:
+        await runner.run(stopped.is_set)
+    finally:
+        await runner.close()

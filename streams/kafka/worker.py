@@ -1,0 +1,103 @@
+"""A worker: one stage in this process, until it is told to stop.
+
+Strategy: a stage name leads to a runner by what the stage is (`RUNNERS`): a `Stage` is an agent of Faust's, an `Edge` of kind
+"fetch" or "sandbox" a plain consumer. Whoever has a sink adds its runner there; `served` then counts it among the stages of a whole
+cluster. Nothing is imported that the stage does not need.
+
+A runner blocks until SIGTERM or SIGINT, and then leaves in order. Whatever else ends it ends the process with 1.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from processors.essence import EssenceSettings
+from processors.frontier import FrontierSettings
+from streams.fetch import FetchSettings
+from streams.kafka.brokers import partitions
+from streams.sandbox.values import Limits
+from streams.topology import Edge, Stage, Topology, TopologySettings, topology
+
+COMMIT = 1.0
+"""Seconds between two commits: what a killed worker had done since is done again."""
+SESSION = 10.0
+"""Seconds without a sign of life after which a worker's partitions are given to others."""
+
+
+class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What a worker may be told."""
+
+    brokers: tuple[str, ...]
+    prefix: str = ""
+    folder: Path
+    stall: float = 60.0
+    children: int = 2
+    commit: float = COMMIT
+    session: float = SESSION
+    fetch: FetchSettings = FetchSettings()
+    essence: EssenceSettings = EssenceSettings(gatherer="localhost")
+    frontier: FrontierSettings = FrontierSettings()
+    limits: Limits = Limits()
+
+
+class Context(msgspec.Struct, frozen=True):
+    """What a runner gets: its stage, the settings, and how many partitions the broker has for it."""
+
+    stage: Stage[Any, Any] | Edge[Any, Any]
+    settings: WorkerSettings
+    partitions: int
+
+    @property
+    def brokers(self) -> str:
+        """The brokers, as clients take them."""
+        return ",".join(self.settings.brokers)
+
+    @property
+    def group(self) -> str:
+        """The consumer group of the stage."""
+        return self.settings.prefix + self.stage.name
+
+    @property
+    def tables(self) -> Path:
+        """The folder of the stage's tables."""
+        return self.settings.folder / "tables" / self.stage.name
+
+
+Runner = Callable[[Context], None]
+
+
+def declared(settings: WorkerSettings) -> Topology:
+    """The topology that workers run."""
+    return topology(TopologySettings(frontier=settings.frontier))
+
+
+def kind(stage: Stage[Any, Any] | Edge[Any, Any]) -> str:
+    """Which runner a stage takes."""
+    return stage.kind if isinstance(stage, Edge) else "decides"
+
+
+def served(declared: Topology) -> tuple[str, ...]:
+    """The names of all stages that there is a runner for, in flow order."""
+    return tuple(stage.name for stage in declared.stages if kind(stage) in RUNNERS)
+
+
+def work(name: str, settings: WorkerSettings) -> None:
+    """Run a stage until a signal comes. Raises BrokerError, KeyError, OSError."""
+    stage = declared(settings).stage(name)
+    context = Context(stage, settings, partitions(settings.brokers, settings.prefix, stage))
+    module, _, function = RUNNERS[kind(stage)].partition(":")
+    runner: Runner = getattr(importlib.import_module(module), function)
+    runner(context)
+
+
+RUNNERS: Mapping[str, str] = {
+    "decides": "streams.kafka.run_agent:decides",
+    "fetch": "streams.kafka.run_edge:fetches",
+    "sandbox": "streams.kafka.run_edge:parses",
+}
+"""What runs a stage, by what it is: module and function. An index's sink is of the kind "sink"."""

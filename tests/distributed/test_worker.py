@@ -1,0 +1,139 @@
+"""`harvest worker`: the whole topology on a real Kafka, and what its supervisor does."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from processors.essence import EssenceSettings
+from processors.identity import file_url
+from schemas.codec import decode
+from schemas.records import Record, Root
+from streams.cli.app import app
+from streams.clock import now_ms
+from streams.embedded import Embedded, EmbeddedSettings, runs
+from streams.embedded.seeding import seeded
+from streams.kafka.supervisor import ENDS, supervise
+from streams.kafka.worker import RUNNERS, kind, served
+from streams.store import Store
+from streams.topology import topology
+from tests.distributed.conftest import Broker
+from tests.distributed.flows import Flow, final
+from tests.samples import make_corpus
+from tests.servers.sharing import SESSION
+
+GATHERER = "example"
+PARTITIONS = 4
+PUBLIC = ("summaries", "broker.main")
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    """A tree of files of many types, archives in archives among them."""
+    make_corpus.write(tmp_path / "corpus")
+    return tmp_path / "corpus"
+
+
+@pytest.fixture
+def flow(broker: Broker, root: Path, tmp_path: Path) -> Iterator[Flow]:
+    """Topics for all stages."""
+    stages = [stage.name for stage in topology().stages if kind(stage) in RUNNERS]
+    flow = Flow(broker, root, tmp_path, PARTITIONS, {}, stages)
+    yield flow
+    flow.close()
+
+
+def embedded(folder: Path, wanted: Root) -> dict[str, dict[bytes, Any]]:
+    """What the embedded runner ends with."""
+
+    async def gather() -> None:
+        settings = EmbeddedSettings(partitions=PARTITIONS, essence=EssenceSettings(gatherer=GATHERER))
+        async with Embedded(folder, settings, pytest.fail) as runner:
+            begun = runs.begin(runner, [wanted])
+            await runner.run()
+            runs.finish(runner, begun.run)
+
+    asyncio.run(gather())
+    with Store(folder, readonly=True) as store:
+        return {topic: final(list(stored(store, topic))) for topic in PUBLIC}
+
+
+def stored(store: Store, topic: str) -> Iterator[tuple[bytes, Record]]:
+    """All records of a topic."""
+    for partition, end in enumerate(store.ends(topic)):
+        for logged in store.read(topic, partition, 0, end):
+            if logged.value is not None:
+                yield logged.key, decode(logged.value)
+
+
+def test_a_tree_ends_as_in_the_embedded_runner(flow: Flow, corpus: Path, tmp_path: Path) -> None:
+    """All workers, one process each, come to the summaries and the archive of the embedded runner, OID by OID; then they leave."""
+    wanted = Root(url=file_url(str(corpus).encode(), folder=True), run="r1")
+    environ = {"HARVEST_KAFKA_BROKERS": flow.broker.address, "HARVEST_KAFKA_PREFIX": flow.prefix, "HARVEST_GATHERER": GATHERER}
+    supervisor = flow.run("-m", "streams.cli", "worker", "--data", str(tmp_path / "data"), **environ)
+    flow.workers["all"] = supervisor
+    for partition, event in seeded(wanted, PARTITIONS, now_ms()):
+        flow.send("crawl", event, partition)
+    flow.rest()
+    expected = embedded(tmp_path / "embedded", wanted)
+    for topic in PUBLIC:
+        assert final(flow.records[topic]) == expected[topic], topic
+    assert expected["broker.main"]
+    supervisor.send_signal(signal.SIGTERM)
+    assert supervisor.wait() == 0
+    assert "ended with" not in (flow.folder / "workers.log").read_text("utf-8")
+
+
+def test_a_stage_that_cannot_stay_ends_all() -> None:
+    """A stage that ends again and again is started again each time, and then the supervisor gives up, and leaves nobody behind."""
+    said: list[str] = []
+    commands = {"good": "import time; time.sleep(600)", "bad": "raise SystemExit(3)"}
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        assert supervise(list(commands), lambda stage: [sys.executable, "-c", commands[stage]], said.append) == 1
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    assert said[-1] == f"bad: ended {ENDS} times within 60 s"
+    assert [line for line in said[:-1] if line.startswith("bad: ended with 3; started again")] == said[:-1]
+    assert len(said) == ENDS
+
+
+def test_stages_are_those_that_have_a_runner() -> None:
+    """Every stage that decides, fetches or parses has one."""
+    known = served(topology())
+    assert [stage.name for stage in topology().stages if kind(stage) != "sink" and stage.name not in known] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "environ", "code", "line"),
+    [
+        ([], {}, 2, "gatherer: every OID is made of it"),
+        (["colour"], {"HARVEST_GATHERER": "x"}, 2, "colour: no such stage (there are frontier, fetch,"),
+        (["dedup"], {"HARVEST_GATHERER": "x"}, 1, "kafka.brokers: no broker is named"),
+        (["dedup"], {"HARVEST_GATHERER": "x", "HARVEST_KAFKA_BROKERS": "127.0.0.1:1"}, 1, "none of 127.0.0.1:1 answers"),
+    ],
+)
+def test_mistakes(words: Sequence[str], environ: dict[str, str], code: int, line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a worker has not got is told in one line."""
+    monkeypatch.setattr("streams.kafka.brokers.TIMEOUT", 1.0)
+    result = CliRunner().invoke(app, ["worker", *words], env={SESSION: None, **environ})
+    assert result.exit_code == code
+    assert line in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_missing_topics(broker: Broker) -> None:
+    """Topics that were never made are named, with the command that makes them; the broker makes none by itself."""
+    environ = {"HARVEST_GATHERER": "x", "HARVEST_KAFKA_BROKERS": broker.address, "HARVEST_KAFKA_PREFIX": f"{broker.topics.prefix}-"}
+    result = CliRunner().invoke(app, ["worker", "catalog"], env={SESSION: None, **environ})
+    assert result.exit_code == 1
+    wanted = ", ".join(f"{broker.topics.prefix}-{name}" for name in ("made", "annotations", "summaries", "rejected"))
+    assert result.stderr == f"harvest: topics are missing: {wanted} (`harvest topics apply` makes them)\n"
