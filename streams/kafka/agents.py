@@ -9,8 +9,8 @@ Delivery: at least once. What a killed worker did not commit is read again; stag
 Laws:
 - Outputs are sent when the broker has acknowledged every row of the batch; the batch is acknowledged when the broker has
   acknowledged every output.
-- A record that a stage cannot process becomes a dead letter, sent and awaited like any output; its rows are undone. No exception
-  of ours leaves the agent, for Faust acknowledges what an agent raised at.
+- A record that a stage cannot process becomes a dead letter with its bytes and headers, awaited like any output; its rows are
+  undone. No exception of ours leaves the agent, for Faust acknowledges what an agent raised at.
 - A batch ends whole, or the process ends at once (`die`), with nothing committed of it: Faust acknowledges a batch whose agent is
   cancelled, or whose sends failed. A cancelled agent finishes its batch first, and no partition is given away before that.
 - Records are decided in the order of the log, none left out (`following.py`), by the owner of their partition (`owning.py`).
@@ -23,10 +23,13 @@ import asyncio
 import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
 
 from schemas.codec import decode, encode
 from schemas.ports import Origin
+from schemas.records import Record, Rejected
 from schemas.wire import SINGLE, Wire
 from streams.kafka.apps import STORE
 from streams.kafka.cluster import ClusterError
@@ -34,7 +37,7 @@ from streams.kafka.following import Following
 from streams.kafka.owning import Owned
 from streams.kafka.rows import TableRows
 from streams.kafka.ticks import Ticker
-from streams.routing import Routed, Router, poisoned
+from streams.routing import Router, poisoned
 from streams.topology import REJECTED, Stage
 
 if TYPE_CHECKING:
@@ -44,7 +47,18 @@ if TYPE_CHECKING:
 BATCH = 256
 WITHIN = 0.02
 """Records of a batch, and seconds that a batch waits for more."""
+LARGEST = 999_000
+"""Bytes of a record that brokers take, as they come; a client that is told so late gives up the whole batch."""
 RAW: Mapping[str, Any] = {"key_serializer": "raw", "value_serializer": "raw"}
+
+
+class Output(NamedTuple):
+    """A record on its way; a dead letter has the headers of what it is about."""
+
+    topic: str
+    key: bytes
+    value: bytes
+    headers: Any = None
 
 
 def die(error: BaseException | None) -> None:
@@ -106,35 +120,35 @@ class Decider:
     async def batch(self, events: Sequence[EventT[Any]]) -> None:
         """Decide, then rows, then outputs."""
         rows: list[Awaitable[Any]] = []
-        routed: list[Routed] = []
+        outputs: list[Output] = []
         ticks: list[EventT[Any]] = []
         for event in self.owned.current(events):
             if not await self.following.takes(event.message):
                 continue
             if self.ticker is None or not self.ticker.held(event):
-                self._decided(event, rows, routed)
+                self._decided(event, rows, outputs)
         if self.ticker is not None:
             ticks = await self.ticker.ripe()
             for tick in ticks:
-                self._decided(tick, rows, routed)
+                self._decided(tick, rows, outputs)
         self.owned.awake()
         await asyncio.gather(*rows)
         # Each send is awaited twice: once to be on its way, in order, and once to be acknowledged.
-        sent = [await self.outputs[r.topic].send(key=r.key, value=self.wire.frame(r.topic, encode(r.record))) for r in routed]
+        sent = [await self.outputs[o.topic].send(key=o.key, value=o.value, headers=o.headers) for o in outputs]
         await asyncio.gather(*sent)
         for tick in ticks:
             tick.ack()
 
-    def _decided(self, event: EventT[Any], rows: list[Awaitable[Any]], routed: list[Routed]) -> None:
+    def _decided(self, event: EventT[Any], rows: list[Awaitable[Any]], outputs: list[Output]) -> None:
         written, given = self.decide(event)
         rows += written
-        routed += given
+        outputs += given
 
     def rows(self, partition: int) -> TableRows:
         """The rows of a partition, for one record."""
         return TableRows(self.table, partition, self.owned.cursors(partition))
 
-    def decide(self, event: EventT[Any]) -> tuple[list[Awaitable[Any]], list[Routed]]:
+    def decide(self, event: EventT[Any]) -> tuple[list[Awaitable[Any]], list[Output]]:
         """The rows of one record, on their way to the changelog, and its outputs."""
         message: Any = event.message
         if message.value is None:
@@ -142,9 +156,8 @@ class Decider:
         origin = Origin(self.names[message.topic], message.partition, message.offset, self.following.committed(message.tp))
         rows = self.rows(message.partition)
         try:
-            given = [
-                self.router.route(record) for record in self.stage.process(rows, decode(self.wire.plain(message.value)), origin)
-            ]
+            plain = decode(self.wire.plain(message.value))
+            given = [self._output(record) for record in self.stage.process(rows, plain, origin)]
         except ClusterError:
             # The registry does not answer: no fault of the record's, which comes again when the process is started anew.
             rows.undo()
@@ -152,6 +165,20 @@ class Decider:
         except Exception as error:  # noqa: BLE001 - rule 6: whatever it is, it must not end the partition
             rows.undo()
             stamp = int(message.timestamp * 1000)
-            rejected = poisoned(self.stage.name, error, origin, message.key or b"", message.value, stamp)
-            given = [self.router.route(rejected)]
+            given = [self._letter(poisoned(self.stage.name, error, origin, message.key or b"", message.value, stamp), message)]
         return rows.send(), given
+
+    def _output(self, record: Record, headers: Any = None) -> Output:
+        """Raises ValueError for a record that the log does not take."""
+        topic, key, _ = self.router.route(record)
+        value = self.wire.frame(topic, encode(record))
+        if len(value) + len(key) > LARGEST:
+            raise ValueError(f"a record of {len(value)} bytes for {topic} is too large for the log")
+        return Output(topic, key, value, headers)
+
+    def _letter(self, rejected: Rejected, message: Any) -> Output:
+        try:
+            return self._output(rejected, message.headers or None)
+        except ValueError:
+            # What fills a record to its brim finds no room in another: it stays where its origin says.
+            return self._output(msgspec.structs.replace(rejected, value=None), message.headers or None)

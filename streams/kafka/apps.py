@@ -10,6 +10,7 @@ import os
 from typing import Any
 
 import faust
+from faust.transport.producer import ProducerBuffer
 
 from streams.kafka.mends import Transport
 
@@ -21,6 +22,10 @@ STORE = {
     "max_open_files": 128,
 }
 """RocksDB's memory, for each partition of a table."""
+
+
+PENDING = 10_000
+"""Rows on their way to the producer."""
 
 
 def application(group: str, kafka: str, folder: str | os.PathLike[str], partitions: int, **settings: Any) -> faust.App:
@@ -42,5 +47,7 @@ def application(group: str, kafka: str, folder: str | os.PathLike[str], partitio
         "web_enabled": False,
     }
     app = faust.App(group, broker=f"kafka://{kafka}", datadir=os.fspath(folder), **(usual | settings))
+    # Rows of a batch wait there; above this number the consumer waits too.
+    ProducerBuffer.max_messages = PENDING
     app.transport = Transport(app.conf.broker, app)
     return app

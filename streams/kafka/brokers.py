@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
@@ -12,6 +13,10 @@ from streams.topology import REJECTED, Edge, Stage, Topology
 
 TIMEOUT = 10.0
 """Seconds that a broker has to answer."""
+
+
+PAUSE = 0.2
+Answer = TypeVar("Answer")
 
 
 class BrokerError(Exception):
@@ -23,6 +28,18 @@ def names(stage: Stage[Any, Any] | Edge[Any, Any]) -> list[str]:
     ticks = stage.ticks if isinstance(stage, Stage) else None
     found = [*stage.inputs, *((ticks,) if ticks else ()), *stage.outputs, REJECTED]
     return list(dict.fromkeys(topic.name for topic in found))
+
+
+def patient(ask: Callable[[], Answer]) -> Answer:
+    """What a broker answers, in the end: a coordinator that moves, or loads, does not know for a while. Raises KafkaException."""
+    until = time.monotonic() + 3 * TIMEOUT
+    while True:
+        try:
+            return ask()
+        except KafkaException:
+            if time.monotonic() > until:
+                raise
+            time.sleep(PAUSE)
 
 
 def check(declared: Topology, stages: Iterable[str], brokers: Sequence[str], prefix: str) -> None:

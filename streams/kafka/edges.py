@@ -18,19 +18,19 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from streams.edges.base import EdgeBase, Finished
 from streams.faults import fault
+from streams.kafka.brokers import TIMEOUT, patient
 from streams.kafka.commits import told, understood
 from streams.kafka.outbox import Outbox
 from streams.kafka.source import Buffer
 from streams.store import Offsets
 
-TIMEOUT = 30.0
-"""Seconds that the broker has to answer."""
 IDLE = 0.02
 """Seconds between two looks at the consumer while nothing comes."""
 POLL = 500
@@ -119,8 +119,8 @@ class EdgeRunner:
     def _on_assign(self, consumer: Consumer, places: Sequence[TopicPartition]) -> None:
         if not places:
             return
-        for place in consumer.committed(list(places), timeout=TIMEOUT):
-            low, _ = consumer.get_watermark_offsets(place, timeout=TIMEOUT)
+        for place in patient(lambda: consumer.committed(list(places), timeout=TIMEOUT)):
+            low, _ = patient(partial(consumer.get_watermark_offsets, place, timeout=TIMEOUT))
             committed = understood(max(place.offset, 0), place.metadata if place.offset >= 0 else None)
             start = max(committed.next, low)
             done = frozenset(offset for offset in committed.done if offset > start)

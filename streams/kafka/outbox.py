@@ -20,6 +20,8 @@ from streams.kafka.source import Headers
 
 LARGEST = 64 << 20
 """Bytes of a message that the client lets pass; what the topic takes, the broker says."""
+BATCH = 256 << 10
+"""Bytes of records that travel together. A broker that finds a batch too large refuses all of it: who is too large is alone."""
 LULL = 0.002
 """Seconds between two looks for acknowledgements."""
 TOO_LARGE = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_MSG_SIZE, KafkaError.RECORD_LIST_TOO_LARGE})
@@ -35,6 +37,7 @@ class Outbox:
             "enable.idempotence": True,
             "linger.ms": 5,
             "message.max.bytes": LARGEST,
+            "batch.size": BATCH,
             **PARTITIONER,
         }
         self._producer = Producer({**usual, **settings})

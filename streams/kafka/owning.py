@@ -64,7 +64,9 @@ class Owned:
         """All of them while tables recover, as long as there are more rows from look to look; for another thread."""
         if self._generation != NOBODY:
             return []
-        before, self._recovered = self._recovered, sum(self._app.tables.recovery.active_offsets.values())
+        # Where nothing is known of a changelog yet, its offset is None.
+        offsets = list(self._app.tables.recovery.active_offsets.values())
+        before, self._recovered = self._recovered, sum(offset or 0 for offset in offsets)
         return self.places() if self._recovered != before else []
 
     def cursors(self, partition: int) -> Cursors:

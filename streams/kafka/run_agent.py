@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
 
 import faust
 
@@ -14,16 +19,31 @@ from streams.kafka.worker import Context
 from streams.topology import Stage
 
 
+@contextmanager
+def own(folder: Path) -> Iterator[Path]:
+    """A folder that no other process has: this one, or the first free one beside it."""
+    for number in count(1):
+        found = folder if number == 1 else folder.with_name(f"{folder.name}-{number}")
+        found.parent.mkdir(parents=True, exist_ok=True)
+        with open(found.with_name(f"{found.name}.lock"), "wb") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                continue
+            yield found
+            return
+
+
 def decides(context: Context) -> None:
     """Run it. Its tables are believed by the next worker where this one left in order."""
     settings, stage = context.settings, context.stage
     if not isinstance(stage, Stage):
         raise TypeError(stage.name)
-    with tables(context.tables, time.time()):
+    with own(context.tables) as folder, tables(folder, time.time()):
         app = application(
             context.group,
             context.brokers,
-            context.tables,
+            folder,
             context.partitions,
             broker_commit_interval=settings.commit,
             broker_session_timeout=settings.session,

@@ -74,6 +74,8 @@ class Watchdog(threading.Thread):
             except KafkaException:
                 # No broker answers: nothing can be told, and nothing could move.
                 self._seen.clear()
+            except Exception as error:  # noqa: BLE001 - a mistake of ours: who is not watched may stand for ever
+                self._end(f"the watchdog failed: {error!r}")
 
     def look(self, client: Consumer, now: float) -> None:
         """One look. Raises KafkaException."""

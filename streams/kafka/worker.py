@@ -35,6 +35,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     brokers: tuple[str, ...]
     prefix: str = ""
     folder: Path
+    """The data folder: bodies, which all workers see, and tables."""
     stall: float = 60.0
     children: int = 2
     commit: float = COMMIT
@@ -64,7 +65,7 @@ class Context(msgspec.Struct, frozen=True):
 
     @property
     def tables(self) -> Path:
-        """The folder of the stage's tables."""
+        """The folder of the stage's tables; those of further workers on this machine are beside it."""
         return self.settings.folder / "tables" / self.stage.name
 
 

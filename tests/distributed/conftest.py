@@ -84,12 +84,12 @@ class Broker:
         """Append a record for each key, acknowledged."""
         self.append(topic, records.items())
 
-    def append(self, topic: str, records: Iterable[tuple[bytes, bytes]], partition: int = -1) -> None:
+    def append(self, topic: str, records: Iterable[tuple[bytes, bytes]], partition: int = -1, headers: Any = None) -> None:
         """Append records, acknowledged, to the partitions of their keys, or to one."""
         if self.producer is None:
             self.producer = Producer({"bootstrap.servers": self.address, "acks": "all", **PARTITIONER})
         for key, value in records:
-            self.producer.produce(topic, value, key, partition)
+            self.producer.produce(topic, value, key, partition, headers=headers or [])
         assert self.producer.flush(TIMEOUT) == 0
 
     def committed(self, group: str, topic: str, partition: int = 0) -> int:

@@ -11,18 +11,19 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
 from confluent_kafka import Consumer, TopicPartition
 
-from schemas.codec import decode, encode
-from schemas.records import FetchedObject, FetchRequest, Record, Removed, Summary
+from schemas.codec import DecodeError, decode, encode
+from schemas.records import FetchedObject, FetchRequest, Record, Rejected, Removed, Summary
 from streams.clock import now_ms
 from streams.routing import Router
 from streams.sandbox.seal import die_with
 from streams.store.murmur2 import partition as partition_of
-from streams.topology import REJECTED, Stage, topology
+from streams.topology import REJECTED, Edge, Stage, Topic, topology
 from tests.distributed.conftest import Broker
 from tests.servers.fixtures import TIMEOUT
 
@@ -30,8 +31,16 @@ Answer = Callable[[Any], Sequence[Record]]
 
 TOPOLOGY = topology()
 STAGES = tuple(stage.name for stage in TOPOLOGY.stages if isinstance(stage, Stage))
+JUNK = b"\xff no record"
+HEADERS: list[tuple[str, str | bytes | None]] = [("from", b"a stranger")]
 QUIET = 2.0
 """Seconds without a new record after which nothing is said to be going on: longer than a stage waits for more."""
+
+
+def inputs(stage: Stage[Any, Any] | Edge[Any, Any]) -> list[Topic[Any]]:
+    """All that a stage reads, ticks included."""
+    ticks = stage.ticks if isinstance(stage, Stage) else None
+    return [*stage.inputs, *([ticks] if ticks else [])]
 
 
 def said(record: Record) -> Any:
@@ -59,18 +68,27 @@ class Flow:
     """Topics and workers of one test; `cuts` says where the worker of a stage is killed: (rows|outputs, batch)."""
 
     def __init__(
-        self, broker: Broker, root: Path, folder: Path, partitions: int, edges: Mapping[str, Answer], stages: Sequence[str] = STAGES
+        self,
+        broker: Broker,
+        root: Path,
+        folder: Path,
+        partitions: int,
+        edges: Mapping[str, Answer],
+        stages: Sequence[str] = STAGES,
+        settings: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
     ) -> None:
+        """`settings` are those of topics, by name."""
         self.broker, self.root, self.folder, self.partitions = broker, root, folder, partitions
         self.prefix = f"{broker.topics.prefix}-"
         for topic in TOPOLOGY.topics:
-            broker.topics.make(topic.name, partitions)
+            broker.topics.make(topic.name, partitions, settings.get(topic.name))
         self.edges = edges
         self.stages = stages
         self.workers: dict[str, subprocess.Popen[str]] = {}
         self.killed: Counter[str] = Counter()
         self.reader = self._reader()
         self.records: dict[str, list[tuple[bytes, Record]]] = {topic.name: [] for topic in TOPOLOGY.topics}
+        self.headers: dict[str, list[Any]] = {topic.name: [] for topic in TOPOLOGY.topics}
         self.moved = time.monotonic()
 
     def _reader(self) -> Consumer:
@@ -84,6 +102,17 @@ class Flow:
         key = TOPOLOGY.topic(topic).key(record).encode()
         to = partition_of(key, self.partitions) if partition is None else partition
         self.broker.append(self.prefix + topic, [(key, encode(record))], to)
+
+    def junk(self, topic: str, partition: int = 0) -> None:
+        """Append what is no record, with a header."""
+        self.broker.append(self.prefix + topic, [(b"key", JUNK)], partition, HEADERS)
+
+    def letters(self) -> set[tuple[str, int, str, bytes | None, Any]]:
+        """The dead letters of what was no record: topic, partition, stage, bytes, headers."""
+        records = [(r, h) for (_, r), h in zip(self.records["rejected"], self.headers["rejected"], strict=True)]
+        found = [(r, tuple(h)) for r, h in records if isinstance(r, Rejected) and r.key == b"key"]
+        assert all(r.offset >= 0 and r.reason.startswith("not a record") for r, _ in found)
+        return {(r.topic, r.partition, r.stage, r.value, h) for r, h in found}
 
     def start(self, stage: str, cut: str = ":0") -> None:
         """Start the worker of a stage, to be killed perhaps."""
@@ -129,8 +158,13 @@ class Flow:
                 continue
             self.moved = time.monotonic()
             name = str(message.topic()).removeprefix(self.prefix)
-            record = decode(message.value() or b"")
+            try:
+                record = decode(message.value() or b"")
+            except DecodeError:
+                assert message.value() == JUNK
+                continue
             self.records[name].append((message.key() or b"", record))
+            self.headers[name].append(message.headers() or [])
             if name in self.edges:
                 self._answer(name, self.edges[name](record))
 
@@ -144,8 +178,7 @@ class Flow:
         """What the stages have still to commit."""
         found = 0
         for stage in (TOPOLOGY.stage(name) for name in self.stages):
-            ticks = stage.ticks if isinstance(stage, Stage) else None
-            for topic in (*stage.inputs, *((ticks,) if ticks else ())):
+            for topic in inputs(stage):
                 found += self.broker.lag(f"{self.prefix}{stage.name}", self.prefix + topic.name, self.partitions)
         return found
 

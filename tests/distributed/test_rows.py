@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +14,9 @@ import pytest
 from faust.types import TP
 from intervaltree import IntervalTree  # type: ignore[import-untyped]
 
-from streams.kafka.agents import Decider
+from schemas.codec import decode, encode
+from schemas.records import Annotation, Rejected, Summary
+from streams.kafka.agents import LARGEST, Decider
 from streams.kafka.apps import application
 from streams.kafka.cursors import Cursors, behind
 from streams.kafka.following import TRIES, Following, SkippedError
@@ -126,6 +130,9 @@ class Message:
     def __init__(self, offset: int) -> None:
         self.tp = TP("made", 0)
         self.topic, self.partition, self.offset, self.acked = "made", 0, offset, False
+        self.key = self.value = b""
+        self.timestamp = 0.0
+        self.headers: Any = None
 
 
 class Told(Following):
@@ -189,6 +196,32 @@ def test_a_record_that_never_comes_ends_the_process(monkeypatch: pytest.MonkeyPa
     with pytest.raises(SkippedError, match="5 does not come"):
         asyncio.run(wait())
     assert following.sought == [5] * TRIES
+
+
+@pytest.mark.parametrize(("size", "kept"), [(10, True), (LARGEST - 5, False)])
+def test_what_is_too_large_for_the_log_is_a_dead_letter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, *, kept: bool
+) -> None:
+    """A stage that gives what the log does not take has its rows undone; its input is told with its bytes, if they find room."""
+    decided = decider(tmp_path, "catalog")
+    value = encode(Annotation(url="u", object_url="u", time=1, attributes={"a": ("x" * size,)}))
+
+    def process(rows: Any, record: Any, origin: Any) -> Iterator[Any]:
+        rows.put(b"row", b"")
+        yield Summary(
+            oid="o", url="u", object_url="u", gatherer="g", version=1, time=1, type="T", attributes={"a": ("y" * LARGEST,)}
+        )
+
+    decided.stage = replace(decided.stage, process=process)
+    monkeypatch.setattr(decided.following, "committed", lambda _: 0)
+    message = Message(5)
+    message.topic, message.key, message.value, message.timestamp, message.headers = "annotations", b"u", value, 1.0, [("a", b"b")]
+    rows, (output,) = decided.decide(SimpleNamespace(message=message))  # type: ignore[arg-type]
+    letter = decode(output.value)
+    assert isinstance(letter, Rejected)
+    assert (letter.reason, letter.offset, letter.value) == ("error in catalog: ValueError", 5, value if kept else None)
+    assert (rows, output.headers, output.topic) == ([], [("a", b"b")], "rejected")
+    assert decided.rows(0).get(b"row") is None
 
 
 def test_a_cancelled_agent_ends_its_batch(tmp_path: Path) -> None:

@@ -1,0 +1,45 @@
+"""One stage as `harvest worker STAGE` runs it, in quick time: python -m tests.distributed.station STAGE JSON.
+
+JSON: the fields of `Station`.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import msgspec
+
+from processors.essence import EssenceSettings
+from streams.fetch import FetchSettings
+from streams.kafka.worker import WorkerSettings, work
+
+
+class Station(msgspec.Struct, frozen=True):
+    """What a test tells a worker."""
+
+    broker: str
+    prefix: str
+    folder: str
+    gatherer: str = "example"
+    max_file: int = 64 << 20
+    session: float = 3.0
+    commit: float = 0.3
+    stall: float = 30.0
+
+    def settings(self) -> WorkerSettings:
+        """The same as a worker takes it: sessions and commits are short, and nobody waits for his turn at a server."""
+        return WorkerSettings(
+            brokers=(self.broker,),
+            prefix=self.prefix,
+            folder=Path(self.folder),
+            stall=self.stall,
+            commit=self.commit,
+            session=self.session,
+            essence=EssenceSettings(gatherer=self.gatherer),
+            fetch=FetchSettings(pause=0.0, allow=("127.0.0.0/8",), max_file=self.max_file),
+        )
+
+
+if __name__ == "__main__":
+    work(sys.argv[1], msgspec.json.decode(sys.argv[2], type=Station).settings())

@@ -1,0 +1,164 @@
+"""What ends a worker that stands still, and what does not."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Message, TopicPartition
+
+from streams.kafka.brokers import patient
+from streams.kafka.run_agent import own
+from streams.kafka.source import FULL, Buffer
+from streams.kafka.watchdog import Watchdog
+from tests.distributed.conftest import Broker
+
+STALL = 10.0
+
+
+class Watched:
+    """A topic of five records, a group that has committed some of them, and what the watchdog says of it."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.topic = broker.topics.make("in")
+        broker.fill(self.topic, {b"%d" % n: b"" for n in range(5)})
+        self.client: Consumer = broker.client(f"{self.topic}-group")
+        self.said: list[str] = []
+        self.excused: list[tuple[str, int]] = []
+        mine = [(self.topic, 0)]
+        self.dog = Watchdog(broker.address, f"{self.topic}-group", STALL, lambda: mine, lambda: self.excused, self.said.append)
+
+    def commit(self, offset: int, metadata: str = "") -> None:
+        place = TopicPartition(self.topic, 0, offset, metadata=metadata)
+        patient(lambda: self.client.commit(offsets=[place], asynchronous=False))
+
+    def look(self, now: float) -> list[str]:
+        patient(lambda: self.dog.look(self.client, now))
+        return self.said
+
+
+@pytest.fixture
+def watched(broker: Broker) -> Iterator[Watched]:
+    """A watchdog that looks when it is told to."""
+    watched = Watched(broker)
+    yield watched
+    watched.client.close()
+
+
+def test_who_stands_still_is_ended(watched: Watched) -> None:
+    """An offset that stands for too long, while there is more to read, is the end; one that was never committed counts too."""
+    assert not watched.look(0.0)
+    assert not watched.look(STALL - 1)
+    assert watched.look(STALL + 1) == [f"{watched.topic}-0: stands at 0 of 5 for more than 10 s"]
+
+
+def test_who_moves_is_let_be(watched: Watched) -> None:
+    """What moves, be it in the metadata alone, begins to stand anew; what has read all never stands."""
+    watched.look(0.0)
+    watched.commit(2)
+    assert not watched.look(STALL + 1)
+    watched.commit(2, "1:AQ==")
+    assert not watched.look(2 * STALL + 2)
+    watched.commit(5)
+    assert not watched.look(3 * STALL + 3)
+    assert not watched.look(9 * STALL)
+
+
+def test_who_is_excused_is_let_be(watched: Watched) -> None:
+    """What has deadlines of its own may stand; when it is excused no more its time begins."""
+    watched.excused = [(watched.topic, 0)]
+    watched.look(0.0)
+    assert not watched.look(STALL + 1)
+    watched.excused = []
+    assert not watched.look(STALL + 2)
+    assert watched.look(2 * STALL + 3)
+
+
+def test_each_worker_has_tables_of_its_own(tmp_path: Path) -> None:
+    """A second worker of a stage takes the next folder; one that was killed leaves its own to the next."""
+    command = f"""
+from pathlib import Path
+from streams.kafka.brokers import patient
+from streams.kafka.run_agent import own
+with own(Path({str(tmp_path / "t")!r})) as folder:
+    print(folder, flush=True)
+    input()
+"""
+    with subprocess.Popen([sys.executable, "-c", command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as first:
+        assert first.stdout is not None
+        assert first.stdout.readline() == f"{tmp_path / 't'}\n"
+        with own(tmp_path / "t") as second, own(tmp_path / "t") as third:
+            assert (second, third) == (tmp_path / "t-2", tmp_path / "t-3")
+        os.kill(first.pid, signal.SIGKILL)
+    with own(tmp_path / "t") as again:
+        assert again == tmp_path / "t"
+
+
+class Came:
+    """A record as the client gives it."""
+
+    def __init__(self, offset: int) -> None:
+        self._offset = offset
+
+    def partition(self) -> int:
+        return 0
+
+    def offset(self) -> int:
+        return self._offset
+
+    def value(self) -> bytes:
+        return b"value"
+
+    def key(self) -> bytes:
+        return b"key"
+
+    def timestamp(self) -> tuple[int, int]:
+        return 1, 7
+
+    def headers(self) -> list[tuple[str, bytes]]:
+        return [("a", b"b")]
+
+
+def add(buffer: Buffer, offset: int) -> None:
+    """A record comes."""
+    message: Message = Came(offset)  # type: ignore[assignment]
+    buffer.add(message)
+
+
+def test_a_buffer_gives_what_is_not_done() -> None:
+    """What was finished above the offset is left out; what was taken is known, headers too, until it is finished or gone."""
+    buffer = Buffer("in", 1)
+    add(buffer, 2)
+    buffer.open(0, 3, frozenset({5}))
+    for offset in range(3, 8):
+        add(buffer, offset)
+    assert [logged.offset for logged in buffer.read("in", 0, 3, 2)] == [3, 4]
+    assert [logged.offset for logged in buffer.read("in", 0, 5, 9)] == [6, 7]
+    assert list(buffer.ends("in")) == [8]
+    buffer.finished(0, 3)
+    assert (buffer.taken(0, 3), buffer.headers(0, 3)) == (None, [])
+    assert buffer.taken(0, 6) is not None
+    assert buffer.headers(0, 6) == [("a", b"b")]
+    buffer.shut(0)
+    assert buffer.taken(0, 6) is None
+
+
+def test_a_buffer_is_full_until_it_is_read() -> None:
+    """Enough is enough; what is read, or goes with its partition, makes room."""
+    buffer = Buffer("in", 1)
+    buffer.open(0, 0, frozenset())
+    for offset in range(FULL):
+        assert not buffer.full
+        add(buffer, offset)
+    found = [buffer.full]
+    buffer.read("in", 0, 0, 1)
+    found.append(buffer.full)
+    add(buffer, FULL)
+    found.append(buffer.full)
+    buffer.shut(0)
+    assert [*found, buffer.full] == [True, False, True, False]
