@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -14,11 +15,13 @@ from streams.cli.common import Failure
 from streams.embedded import EmbeddedSettings, runs
 from streams.fetch import FetchSettings
 from streams.folder import gatherer
-from streams.kafka.worker import WorkerSettings
 from streams.sandbox.values import Limits
 from streams.settings import Settings
 from streams.store import Store
 from streams.store.schema import FILE
+
+if TYPE_CHECKING:
+    from streams.kafka.worker import WorkerSettings
 
 TOKEN = re.compile(r"[A-Za-z_-]+")
 
@@ -74,12 +77,16 @@ def frontier_settings(settings: Settings, essence: EssenceSettings, paused: tupl
 
 def worker_settings(settings: Settings) -> WorkerSettings:
     """All that a worker on Kafka is told. Raises Failure where no Gatherer is named: workers of one cluster need one name."""
+    from streams.kafka.worker import WorkerSettings
+
     if "gatherer" not in settings.model_fields_set:
         raise Failure("gatherer: every OID is made of it, so workers must be told one name (HARVEST_GATHERER=name)", 2)
     essence = essence_settings(settings, settings.gatherer)
     return WorkerSettings(
         brokers=settings.kafka.brokers,
         prefix=settings.kafka.prefix,
+        registry=settings.kafka.registry,
+        register=settings.kafka.register,
         folder=settings.data,
         stall=settings.worker.stall,
         children=settings.children,

@@ -13,6 +13,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from schemas.wire import SINGLE, Wire
 from streams.edges.base import Finished
 from streams.essence_job import Frame
 from streams.kafka.mends import PARTITIONER
@@ -28,9 +29,10 @@ TOO_LARGE = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_MSG_SIZ
 
 
 class Outbox:
-    """A producer, and what it has sent. `prefix` stands before the name of each topic on the broker."""
+    """A producer, and what it has sent. `prefix` stands before each name of a topic there, `wire` is how values stand."""
 
-    def __init__(self, kafka: str, prefix: str, settings: Mapping[str, Any]) -> None:
+    def __init__(self, kafka: str, prefix: str, settings: Mapping[str, Any], wire: Wire = SINGLE) -> None:
+        self._wire = wire
         usual: dict[str, Any] = {
             "bootstrap.servers": kafka,
             "acks": "all",
@@ -50,12 +52,13 @@ class Outbox:
     async def put(self, frames: Iterable[Frame], cause: tuple[int, int], headers: Headers) -> None:
         """Send the outputs of one input; `headers` go with what is rejected. Raises KafkaException."""
         for frame in frames:
+            value = self._wire.frame(frame.topic, frame.value)
             rejected = headers if frame.topic == "rejected" else []
             while True:
                 try:
                     self._producer.produce(
                         self._prefix + frame.topic,
-                        frame.value,
+                        value,
                         frame.key,
                         frame.partition,
                         on_delivery=lambda error, message: self._delivered(error, message, cause),

@@ -49,7 +49,7 @@ def decides(context: Context) -> None:
             broker_session_timeout=settings.session,
             broker_heartbeat_interval=settings.session / 5,
         )
-        owned = Decider(app, stage, settings.prefix).owned
+        owned = Decider(app, stage, settings.prefix, wire=context.wire).owned
         Watchdog(context.brokers, context.group, settings.stall, owned.places, owned.excused).start()
         try:
             faust.Worker(app, loglevel="WARN", redirect_stdouts=False).execute_from_commandline()

@@ -26,7 +26,7 @@ def fetches(context: Context) -> None:
     settings = context.settings
 
     async def run() -> None:
-        buffer, blobs = Buffer("fetches", context.partitions), FolderBlobs(settings.folder / "blobs")
+        buffer, blobs = Buffer("fetches", context.partitions, context.wire), FolderBlobs(settings.folder / "blobs")
         router = Router(context.stage, REJECTED)
         edge = FetchEdge(buffer, settings.folder, blobs, settings.fetch, context.partitions, router)
         try:
@@ -42,7 +42,7 @@ def parses(context: Context) -> None:
     settings = context.settings
 
     async def run() -> None:
-        buffer, blobs = Buffer("objects", context.partitions), FolderBlobs(settings.folder / "blobs")
+        buffer, blobs = Buffer("objects", context.partitions, context.wire), FolderBlobs(settings.folder / "blobs")
         log = logging.getLogger("harvest").error
         edge = EssenceEdge(buffer, blobs, settings.essence, context.partitions, settings.children, settings.limits, log)
         edge.start()
@@ -70,7 +70,7 @@ async def _run_edge(context: Context, edge: EdgeBase, buffer: Buffer) -> None:
         }
     )
     topic = settings.prefix + edge.topic
-    runner = EdgeRunner(edge, buffer, Outbox(context.brokers, settings.prefix, {}), consumer, topic, settings.commit)
+    runner = EdgeRunner(edge, buffer, Outbox(context.brokers, settings.prefix, {}, context.wire), consumer, topic, settings.commit)
     Watchdog(context.brokers, context.group, settings.stall, runner.places, lambda: runner.excused(settings.stall)).start()
     stopped = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):

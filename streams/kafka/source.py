@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from schemas.codec import DecodeError
 from schemas.ports import Logged
+from schemas.wire import SINGLE, Wire
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
@@ -24,9 +27,10 @@ FULL_BYTES = 32 << 20
 class Buffer:
     """The records of all open partitions that were read and not begun."""
 
-    def __init__(self, topic: str, partitions: int) -> None:
-        """`topic` as the topology has it, whatever stands before it on the broker."""
+    def __init__(self, topic: str, partitions: int, wire: Wire = SINGLE) -> None:
+        """`topic` as the topology has it, whatever stands before it on the broker; `wire` is how values stand there."""
         self._topic = topic
+        self._wire = wire
         self._ends = [0] * partitions
         self._waiting: dict[int, deque[Logged]] = {}
         self._done: dict[int, frozenset[int]] = {}
@@ -53,6 +57,10 @@ class Buffer:
         partition, offset, value = message.partition() or 0, message.offset() or 0, message.value()
         if partition not in self._waiting or offset in self._done[partition]:
             return
+        if value is not None:
+            # What is no record stays as it is: the edge refuses it, with its bytes.
+            with suppress(DecodeError):
+                value = self._wire.plain(value)
         logged = Logged(self._topic, partition, offset, message.timestamp()[1], message.key() or b"", value)
         self._waiting[partition].append(logged)
         self._ends[partition] = offset + 1

@@ -43,7 +43,8 @@ class Ticker:
     def __init__(self, decider: Decider, prefix: str) -> None:
         self._decider = decider
         ticks = decider.stage.ticks
-        self._topic = prefix + (ticks.name if ticks else "")
+        self._name = ticks.name if ticks else ""
+        self._topic = prefix + self._name
         self._inputs = {topic.name: prefix + topic.name for topic in decider.stage.inputs}
         self._sink = decider.app.topic(self._topic, key_serializer="raw", value_serializer="raw")
         self._held: dict[int, deque[EventT[Any]]] = defaultdict(deque)
@@ -92,7 +93,7 @@ class Ticker:
     async def _too_early(self, partition: int, event: EventT[Any]) -> bool:
         """Whether a tick has to wait for the ends that it names; what is no tick waits for nothing, and is rejected."""
         try:
-            tick = decode(event.message.value or b"")
+            tick = decode(self._decider.wire.plain(event.message.value or b""))
         except DecodeError:
             return False
         if not isinstance(tick, Tick):
@@ -135,7 +136,8 @@ class Ticker:
         ends = await self._decider.app.consumer.highwaters(*places)
         now = now_ms()
         tick = Tick(time=now, ends={places[tp]: end or 0 for tp, end in ends.items()})
-        sent = await (await self._sink.send(key=b"", value=encode(tick), partition=partition))
+        value = self._decider.wire.frame(self._name, encode(tick))
+        sent = await (await self._sink.send(key=b"", value=value, partition=partition))
         self._wanted.discard(partition)
         self._last[partition] = now
         if self._decider.following.next.get(TP(self._topic, partition), 0) <= sent.offset:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,11 @@ import msgspec
 
 from processors.essence import EssenceSettings
 from processors.frontier import FrontierSettings
+from schemas.wire import Wire
 from streams.fetch import FetchSettings
 from streams.kafka.brokers import partitions
+from streams.kafka.cluster import Cluster
+from streams.kafka.registry import wire
 from streams.sandbox.values import Limits
 from streams.topology import Edge, Stage, Topology, TopologySettings, topology
 
@@ -34,6 +38,9 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     brokers: tuple[str, ...]
     prefix: str = ""
+    registry: str = ""
+    """URL of a Schema Registry, and whether schemas that it does not have are registered."""
+    register: bool = True
     folder: Path
     """The data folder: bodies, which all workers see, and tables."""
     stall: float = 60.0
@@ -46,7 +53,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     limits: Limits = Limits()
 
 
-class Context(msgspec.Struct, frozen=True):
+class Context(msgspec.Struct, frozen=True, dict=True):
     """What a runner gets: its stage, the settings, and how many partitions the broker has for it."""
 
     stage: Stage[Any, Any] | Edge[Any, Any]
@@ -59,9 +66,20 @@ class Context(msgspec.Struct, frozen=True):
         return ",".join(self.settings.brokers)
 
     @property
+    def cluster(self) -> Cluster:
+        """The cluster, as administration and sinks have it."""
+        given = self.settings
+        return Cluster(self.brokers, given.prefix, registry=given.registry, register=given.register)
+
+    @cached_property
+    def wire(self) -> Wire:
+        """How values stand in topics."""
+        return wire(self.cluster)
+
+    @property
     def group(self) -> str:
         """The consumer group of the stage."""
-        return self.settings.prefix + self.stage.name
+        return self.cluster.group(self.stage.name)
 
     @property
     def tables(self) -> Path:
