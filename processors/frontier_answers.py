@@ -13,7 +13,7 @@ from processors import robots
 from processors.frontier_asking import Asking, Decided, covered
 from processors.frontier_rows import HOST_WAKE, Known
 from processors.identity import url_digest
-from schemas.records import CrawlEvent, Rejected
+from schemas.records import MOVED, CrawlEvent, Rejected
 
 LONGEST_DELAY = 60.0
 """Seconds: a longer Crawl-delay is taken for this one, since no page would ever come."""
@@ -137,8 +137,10 @@ class Answering(Asking):
             # The edge has told essence; here the URL is only forgotten, once nobody can redeliver what concerned it.
             # A root is looked at again, though: a disk may be mounted, a server mended.
             due = 0 if known.depth else self.now + self.known_root(known).refresh * 1000
-            self.uncount(known)
-            self.table.schedule(event.host, digest, known.but(state="gone", validators=None, confirmed=0), due)
+            moved = event.reason == MOVED
+            if not moved:
+                self.table.uncount(known)
+            self.table.schedule(event.host, digest, known.but(state="gone", validators=None, confirmed=0, moved=moved), due)
         yield from self.pump(event.host)
 
     def declined(self, event: CrawlEvent) -> Iterator[Decided]:

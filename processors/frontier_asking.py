@@ -70,7 +70,7 @@ class Asking:
         else:
             version = max(self.table.mint(self.now), known.version + 1)
         whole = known.whole or not self.same_rules(known) or known.state == "gone" or not known.confirmed
-        asked = known.but(state="asked", version=version, origin=self.origin, whole=False)
+        asked = known.but(state="asked", version=version, origin=self.origin, whole=False, moved=False)
         self.table.put(host, digest, asked)
         return FetchRequest(
             url=known.url,
@@ -83,6 +83,7 @@ class Asking:
             validators=None if whole else known.validators,
             pause=site.delay if site else -1,
             rules=self.settings.rules,
+            moves=known.moves,
         )
 
     def pump(self, host: str) -> Iterator[Decided]:
@@ -158,7 +159,7 @@ class Asking:
         """A URL goes: its row stays as gone, with the origin, until a later event forgets it."""
         version = known.version if known.state == "gone" else max(self.table.mint(self.now), known.version + 1)
         if known.state != "gone":
-            self.uncount(known)
+            self.table.uncount(known)
         self.table.unschedule(host, digest, known)
         if known.state != "gone":
             self.table.put(
@@ -196,11 +197,6 @@ class Asking:
                     return root
         fallback = next((self.roots[u] for u in known.roots if u in self.roots), None)
         return fallback or Root(url=known.roots[0] if known.roots else known.url, run=known.run)
-
-    def uncount(self, known: Known) -> None:
-        """A URL does not count for its roots any more."""
-        for url in known.roots:
-            self.table.count(url, -1)
 
     def same_rules(self, known: Known) -> bool:
         """Whether it was summarized by the rules in force."""

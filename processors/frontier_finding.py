@@ -97,7 +97,7 @@ class Finding(Asking):
             return  # found by a run of a root that has been removed meanwhile
         root = self.root_of(event)
         for link in event.links:
-            yield from self.found(event.host, link, event.depth + 1, root, event.url)
+            yield from self.found(event.host, link, event.depth + 1, root, event.url, moves=event.moves)
         yield from self.pump(event.host)
 
     def _children(self, event: CrawlEvent, span: Span) -> Iterator[Decided]:
@@ -118,14 +118,21 @@ class Finding(Asking):
         for link in event.links:
             yield from self.found(event.host, link, event.depth + 1, root, event.url, listed=True)
 
-    def found(self, host: str, link: Link, depth: int, root: Root, parent: str, *, listed: bool = False) -> Iterator[Decided]:
+    def found(
+        self, host: str, link: Link, depth: int, root: Root, parent: str, *, listed: bool = False, moves: int = 0
+    ) -> Iterator[Decided]:
         """A URL was found: admitted if it is new, asked for if it is due in this run."""
         digest = url_digest(link.url)
         known = self.table.get(host, digest)
         if known is not None and known.state == "gone" and known.run == root.run and not listed:
             return  # gone or moved in this run already: a circle of redirects ends here
         if known is None or (known.state == "gone" and known.origin != self.origin):
-            yield from self._admit(host, digest, link, depth, root, parent)
+            if self._admits(host, link, depth, root, parent):
+                if known is not None and known.moved:
+                    self.table.uncount(known)
+                self.table.count(root.url, 1)
+                known = Known(url=link.url, kind=link.kind, depth=depth, roots=(root.url,), moves=moves)
+                yield from self.ask(host, digest, known, root)
             return
         again = known.state == "asked" and known.origin == self.origin
         news = root.url not in known.roots
@@ -142,15 +149,14 @@ class Finding(Asking):
             # A new root of something with links of its own: asked for whole, so that the root reaches what it leads to.
             yield from self.ask(host, digest, known.but(whole=known.whole or (news and not listed_with)), root)
 
-    def _admit(self, host: str, digest: bytes, link: Link, depth: int, root: Root, parent: str) -> Iterator[Decided]:
-        if reason := self._refusal(host, link, depth, root):
+    def _admits(self, host: str, link: Link, depth: int, root: Root, parent: str) -> bool:
+        """Whether a URL that is new may be asked for; a refusal is noted."""
+        reason = self._refusal(host, link, depth, root)
+        if reason:
             self.refused.setdefault((host, reason, parent), []).append(link)
-            if reason == FULL:
-                self.table.limited(root.url, on=True)
-            return
-        self.table.count(root.url, 1)
-        known = Known(url=link.url, kind=link.kind, depth=depth, roots=(root.url,))
-        yield from self.ask(host, digest, known, root)
+        if reason == FULL:
+            self.table.limited(root.url, on=True)
+        return not reason
 
     def _refusal(self, host: str, link: Link, depth: int, root: Root) -> str:
         if link.url.startswith("file:") != root.url.startswith("file:"):

@@ -66,6 +66,15 @@ class Known(_Row, frozen=True, array_like=True):
     listing: bool = False
     whole: bool = False
     """The next request is unconditional."""
+    moves: int = 0
+    """Redirects in a row that led to it."""
+    moved: bool = False
+    """Gone, since it moved: until it is forgotten it counts for its roots, or a server could move for ever within any limit."""
+
+    @property
+    def counts(self) -> bool:
+        """Whether it is one of the URLs of its roots."""
+        return self.state != "gone" or self.moved
 
     def same_file(self, link: Link) -> bool:
         """Whether a listing says of it what fstat said when it was fetched."""
@@ -147,6 +156,8 @@ class Table:
 
     def forget(self, host: str, digest: bytes, known: Known) -> None:
         """Delete the row of a URL that is gone."""
+        if known.moved:
+            self.uncount(known)
         self.unschedule(host, digest, known)
         self.rows.delete(b"u|" + host.encode() + b"\0" + digest)
 
@@ -261,7 +272,7 @@ class Table:
                 self.rows.put(_queued(host, digest, known), b"")
             if known.due:
                 self.rows.put(_later(known.due, host, digest), b"")
-            if known.state != "gone":
+            if known.counts:
                 for root in known.roots:
                     self.count(root, 1)
         for key, value in list(self.rows.scan(b"s|")):
@@ -316,6 +327,11 @@ class Table:
     def count(self, root: str, change: int) -> None:
         """One URL more or less for a root."""
         self.rows.put(b"c|" + root.encode(), str(max(0, self.counted(root) + change)).encode())
+
+    def uncount(self, known: Known) -> None:
+        """A URL does not count for its roots any more."""
+        for url in known.roots:
+            self.count(url, -1)
 
 
 def _queue(host: str) -> bytes:

@@ -26,6 +26,10 @@ MAX_REASON = 200
 MAX_DETAIL = 2_000
 MAX_LINKS = 1_000
 MAX_COPIES = 100
+MAX_MOVES = 10
+"""Redirects in a row that are followed."""
+MOVED = "moved"
+"""The reason of what is gone because its server says that it is elsewhere."""
 
 CrawlKind = Literal[
     "unknown", "seeded", "unseeded", "discovered", "resolved", "fetched", "unchanged", "failed", "gone", "refused", "deferred"
@@ -102,6 +106,7 @@ class CrawlEvent(Record, frozen=True, kw_only=True):
     addresses: tuple[str, ...] = ()
     robots: bytes | None = None
     rules: str = ""
+    moves: int = 0
 
     def __post_init__(self) -> None:
         if len(self.links) > MAX_LINKS or len(self.reason) > MAX_REASON:
@@ -129,6 +134,7 @@ class FetchRequest(Record, frozen=True, kw_only=True):
     validators: Validators | None = None
     pause: int = -1
     rules: str = ""
+    moves: int = 0
 
 
 class FetchedObject(Record, frozen=True, kw_only=True):

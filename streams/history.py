@@ -130,6 +130,8 @@ def _described(record: Record) -> tuple[str, str] | None:
 def _crawled(event: CrawlEvent, wanted: _Wanted) -> tuple[str, str] | None:
     named = any(link.url == wanted.object_url for link in event.links)
     if event.url == wanted.object_url and not (event.kind == "refused" and event.links and not named):
+        if event.moves:
+            return f"moved to {event.links[0].url}", event.reason
         found = f", {len(event.links):,} links" if event.kind == "discovered" else ""
         return event.kind + found, event.reason
     if named:

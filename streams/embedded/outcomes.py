@@ -8,12 +8,9 @@ from typing import cast
 from processors.frontier_rows import Known, Table
 from processors.identity import frontier_key, url_digest
 from schemas.codec import decode
-from schemas.records import CrawlEvent, Rejected, Root
+from schemas.records import MAX_MOVES, MOVED, CrawlEvent, Rejected, Root
 from streams.store import Store
 from streams.store.murmur2 import partition as partition_of
-
-MOVES = 10
-"""Redirects of a root that are followed, to see where it ended."""
 
 
 def known(store: Store, url: str) -> Known | None:
@@ -30,14 +27,14 @@ def failures(store: Store, roots: Sequence[Root]) -> list[tuple[str, str]]:
 
 
 def _failure(store: Store, url: str) -> str:
-    for _ in range(MOVES):
+    for _ in range(MAX_MOVES + 1):
         row = known(store, url)
         if row is not None and row.state == "ok":
             return ""
         event = _last(store, url)
         if row is None or event is None:
             return event.reason if event else "not fetched"
-        target = _target(store, url, event) if event.reason == "moved" else ""
+        target = _target(store, url, event) if event.reason == MOVED else ""
         if not target:
             return event.reason or row.state
         url = target

@@ -15,7 +15,18 @@ from typing import NamedTuple
 import msgspec
 
 from processors.identity import frontier_key
-from schemas.records import MAX_REASON, CrawlEvent, CrawlKind, FetchedObject, FetchRequest, Link, Record, Validators
+from schemas.records import (
+    MAX_MOVES,
+    MAX_REASON,
+    MOVED,
+    CrawlEvent,
+    CrawlKind,
+    FetchedObject,
+    FetchRequest,
+    Link,
+    Record,
+    Validators,
+)
 from streams.fetch.settings import LONGEST_WAIT
 
 
@@ -108,17 +119,21 @@ class Answers:
     def moved(self, target: str) -> list[Record]:
         """The object is elsewhere: gone here, discovered there, at the same distance from the root.
 
-        A root that moved stays on the server that it moved to; one that may go anywhere still may.
+        A root that moved stays on the server that it moved to; one that may go anywhere still may. A chain ends after
+        MAX_MOVES: a server may make it up as it goes.
         """
         request, key = self.request, frontier_key(target)
+        if request.moves >= MAX_MOVES:
+            return self.failed(FetchError("moved too often", retryable=False))
         root = request.root
         if request.depth == 0 and root.host:
             root = msgspec.structs.replace(root, host=key)
         # The frontier puts links one hop behind the page that they stand in; a redirect is no hop.
+        links = (Link(url=target, kind="page"),)
         found = msgspec.structs.replace(
-            self.event("discovered"), host=key, root=root, depth=request.depth - 1, links=(Link(url=target, kind="page"),)
+            self.event("discovered"), host=key, root=root, depth=request.depth - 1, links=links, moves=request.moves + 1
         )
-        return [*self.gone("moved"), found]
+        return [*self.gone(MOVED), found]
 
     def unchanged(self, validators: Validators, *, listing: bool = False) -> list[Record]:
         """It is what it was; `validators` are those of now."""

@@ -77,6 +77,28 @@ def test_a_server_that_fails_for_a_while(harvest: Any, site: Site) -> None:
     assert gather(harvest, site.url)["nothing_changed"]
 
 
+def test_a_root_that_moves_without_end(harvest: Any, site: Site) -> None:
+    """A chain of redirects ends after ten, run after run; the root has failed, and every move is told."""
+    for _ in range(2):
+        site.asked.clear()
+        told = harvest("gather", site.url + "moves/0", *ALLOW, "--depth", "1", code=1)
+        assert "moved too often" in told.stderr
+        assert len(set(site.asked) - {"/robots.txt"}) == 11
+    assert f"moved to {site.url}moves/2" in harvest("why", site.url + "moves/1", "--data", "d").stdout
+    assert harvest.lines("rejected", "list", "--data", "d")[0]["reason"] == "moved too often"
+
+
+def test_pages_that_move_count(harvest: Any, site: Site) -> None:
+    """What moved counts against the limit of its root, and a link to a chain without end is rejected with the reason."""
+    site.files["/"] = b"".join(b"<a href='/moves/%d000'>x</a>" % n for n in range(1, 9))
+    gather(harvest, site.url, "--max-urls", "20")
+    asked = [path for path in site.asked if path.startswith("/moves/")]
+    assert len(asked) == len(set(asked)) == 19
+    gather(harvest, site.url, "--max-urls", "200")
+    reasons = [letter["reason"] for letter in harvest.lines("rejected", "list", "--data", "d")]
+    assert reasons == ["moved too often"] * 8
+
+
 def test_a_removed_root_leaves_the_others(harvest: Any, site: Site, tree: Path) -> None:
     """A root that is removed takes with it what it alone asked for."""
     gather(harvest, site.url, tree)

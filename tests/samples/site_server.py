@@ -38,7 +38,8 @@ def pages() -> dict[str, bytes]:
 class Site:
     """The running site: `url` is its root, `files` its content (which a test may change), `asked` the paths asked for.
 
-    While `fail` is set, it answers everything with 503.
+    While `fail` is set, it answers everything with 503. A path that begins with `/moves/` and ends with a number moves to the
+    next number, without end.
     """
 
     def __init__(self) -> None:
@@ -86,6 +87,8 @@ class _Handler(BaseHTTPRequestHandler):
             return
         if path in REDIRECTS:
             self._answer(HTTPStatus.MOVED_PERMANENTLY, {"Location": REDIRECTS[path]})
+        elif path.startswith("/moves/"):
+            self._answer(HTTPStatus.FOUND, {"Location": f"/moves/{int(path.rpartition('/')[2]) + 1}"})
         elif body is None:
             self._answer(HTTPStatus.NOT_FOUND, {"Content-Type": "text/plain"}, b"There is nothing here.\n")
         else:
