@@ -12,13 +12,15 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import BinaryIO
 
-from processors.identity import file_url
+from processors.identity import file_path, file_url
 from schemas.ports import Logged
 from schemas.records import FetchRequest
 from streams.clock import now_ms
 from streams.edges.base import EdgeBase, Finished, Source, framed
 from streams.faults import fault
 from streams.fetch import Fetcher, FetchSettings, StoreError, fetch_local
+from streams.fetch.adapters.local import OWN
+from streams.fetch.adapters.places import Places
 from streams.fetch.answers import Answers
 from streams.routing import Router
 from streams.store import FolderBlobs
@@ -61,6 +63,8 @@ class FetchEdge(EdgeBase):
         self._tasks: set[asyncio.Task[None]] = set()
         # A run that gathers what it writes would never end.
         self._own = tuple(file_url(os.fsencode(way(folder)), folder=True) for way in (os.path.abspath, os.path.realpath))
+        found = os.stat(folder)
+        self._identity = frozenset({(found.st_dev, found.st_ino)})
 
     def launch(self, ready: int = 0) -> None:
         """Begin with as many requests as there is room for; `ready` objects wait for essence already."""
@@ -120,15 +124,28 @@ class FetchEdge(EdgeBase):
 
     def _read_all(self, batch: list[tuple[Logged, FetchRequest]]) -> list[Finished]:
         finished = []
-        for logged, request in batch:
-            fault("fetch.read")
-            if request.url.startswith(self._own):
-                records = Answers(request, now_ms()).refused("the data folder itself")
-            else:
-                records = fetch_local(request, self._blobs, now_ms(), self._settings.max_file)
-            frames = framed(records, self._router, self.partitions)
-            finished.append(Finished(self.name, self.topic, logged.partition, logged.offset, frames))
+        with Places(self._identity) as places:
+            for logged, request in batch:
+                fault("fetch.read")
+                if self._is_own(request):
+                    records = Answers(request, now_ms()).refused(OWN)
+                else:
+                    records = fetch_local(request, self._blobs, now_ms(), self._settings.max_file, places)
+                frames = framed(records, self._router, self.partitions)
+                finished.append(Finished(self.name, self.topic, logged.partition, logged.offset, frames))
         return finished
+
+    def _is_own(self, request: FetchRequest) -> bool:
+        """Whether a file or folder is in the data folder; of a root, whatever links its path goes by."""
+        if request.url.startswith(self._own):
+            return True
+        if request.depth:
+            return False
+        try:
+            real = os.path.realpath(file_path(request.url))
+        except ValueError:  # no path at all: the adapter says so
+            return False
+        return file_url(real, folder=True).startswith(self._own)
 
     async def close(self) -> None:
         """Cut off what is in flight: it is asked for again by the next run."""

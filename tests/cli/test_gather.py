@@ -142,6 +142,29 @@ def test_the_data_folder_is_not_gathered(harvest: Any, tree: Path) -> None:
     assert table["nothing_changed"]
 
 
+def test_the_data_folder_by_another_path(harvest: Any, tree: Path, tmp_path: Path) -> None:
+    """The data folder is not gathered either where a link in the path of the root hides that it is in there, or around it."""
+    (tmp_path / "link").symlink_to(tmp_path)
+    table = harvest.lines("gather", "link/tree", "--data", tree / "data")[0]
+    assert table["refused"] == {"the data folder itself": 1}
+    assert {hit["url"] for hit in harvest.lines("search", "*", "--data", tree / "data")} == {
+        f"file://{tmp_path}/link/tree/{name}" for name in ("page.html", "notes/a.txt")
+    }
+    harvest("gather", "link/tree/data/blobs", "--data", tree / "data", code=1)
+
+
+def test_a_folder_that_becomes_a_link(harvest: Any, tree: Path, tmp_path: Path) -> None:
+    """Where a link has taken the place of a folder, what was below is gone, and nothing is read where the link leads."""
+    outside = tmp_path / "outside"
+    harvest("gather", tree)
+    (tree / "notes").rename(outside)
+    (outside / "a.txt").write_text("Of other people: okapi.\n")
+    (tree / "notes").symlink_to(outside)
+    harvest("gather", tree)
+    assert {hit["url"] for hit in harvest.lines("search", "*")} == {f"file://{tree}/page.html", f"file://{tree}/notes"}
+    assert "okapi" not in harvest("cat", "objects").stdout
+
+
 def test_a_link_to_a_folder(harvest: Any, tree: Path, tmp_path: Path) -> None:
     """A root that is a link to a folder is that folder."""
     (tmp_path / "link").symlink_to(tree)

@@ -11,9 +11,10 @@ import pytest
 
 from processors.identity import file_url
 from schemas.codec import decode, encode
-from schemas.records import CrawlEvent, FetchedObject, Listing, Validators
+from schemas.records import CrawlEvent, FetchedObject, Listing, Root, Validators
 from streams.fetch import StoreError, fetch_local
 from streams.fetch.adapters import local
+from streams.fetch.adapters.places import Places
 
 NOW = 1_700_000_000_000
 
@@ -22,9 +23,12 @@ NOW = 1_700_000_000_000
 def fetch(blobs: Any, make_request: Any) -> Any:
     """One request for a path, answered; the records are sure to be fit for the log."""
 
-    def run(path: Path | bytes, *, folder: bool = False, known: Validators | None = None, **options: Any) -> Any:
+    def run(
+        path: Path | bytes, *, folder: bool = False, known: Validators | None = None, root: Root | None = None, **options: Any
+    ) -> Any:
         url = file_url(os.fsencode(path), folder=folder)
-        records = fetch_local(make_request(url, validators=known), blobs, NOW, **options)
+        given = {"root": root} if root else {}
+        records = fetch_local(make_request(url, validators=known, **given), blobs, NOW, **options)
         assert [decode(encode(r)) for r in records] == records
         objects = [r for r in records if isinstance(r, FetchedObject)]
         return (objects[0] if objects else None), records[-1]
@@ -93,6 +97,49 @@ def test_links_are_not_followed(fetch: Any, tmp_path: Path) -> None:
     folder.symlink_to(tmp_path)
     got, event = fetch(folder, folder=True)
     assert (got.outcome, event.kind, event.reason) == ("gone", "gone", "not a folder")
+
+
+def test_no_link_on_the_way_is_followed(fetch: Any, tmp_path: Path) -> None:
+    """What is under a link below the root is gone, files and folders alike; the root itself is reached by links as it was named."""
+    (tmp_path / "real" / "root" / "a" / "sub").mkdir(parents=True)
+    (tmp_path / "outside" / "sub").mkdir(parents=True)
+    for folder in (tmp_path / "real" / "root" / "a" / "sub", tmp_path / "outside" / "sub"):
+        (folder / "f").write_bytes(bytes(folder))
+    (tmp_path / "by").symlink_to("real")
+    top = tmp_path / "by" / "root"
+    root = Root(url=file_url(os.fsencode(top), folder=True), run="1")
+    ways = ((top / "a" / "sub" / "f", False), (top / "a" / "sub", True), (top / "a", True), (top, True))
+    assert [fetch(path, folder=folder, root=root)[1].kind for path, folder in ways] == ["fetched"] * 4
+    (top / "a").rename(tmp_path / "away")
+    (top / "a").symlink_to(tmp_path / "outside")
+    assert [fetch(path, folder=folder, root=root)[1].kind for path, folder in ways] == ["gone"] * 3 + ["fetched"]
+
+
+def test_a_bulk_sees_the_next_folder(blobs: Any, make_request: Any, tmp_path: Path) -> None:
+    """Files of several folders and roots in one bulk are each read where they are."""
+    paths = [tmp_path / name / "sub" / file for name in "ab" for file in "xy"]
+    for path in paths:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(bytes(path))
+    roots = [Root(url=file_url(os.fsencode(folder), folder=True), run="1") for folder in (tmp_path, tmp_path / "a", tmp_path / "b")]
+    with Places() as places:
+        for path in (*paths, *paths[::-2]):
+            for root in roots:
+                request = make_request(file_url(os.fsencode(path)), root=root)
+                got = fetch_local(request, blobs, NOW, places=places)[0]
+                assert isinstance(got, FetchedObject)
+                assert got.body == bytes(path)
+
+
+def test_an_own_folder_is_known_by_its_inode(blobs: Any, make_request: Any, tmp_path: Path) -> None:
+    """A folder that is not to be listed is refused under any name; its neighbours are listed."""
+    for name in ("own", "other"):
+        (tmp_path / name).mkdir()
+    found = (tmp_path / "own").stat()
+    requests = [make_request(file_url(bytes(tmp_path / name), folder=True)) for name in ("own", "other")]
+    with Places(frozenset({(found.st_dev, found.st_ino)})) as places:
+        kinds = [fetch_local(request, blobs, NOW, places=places)[-1].kind for request in requests]
+    assert kinds == ["refused", "fetched"]
 
 
 def test_special_files_are_refused(fetch: Any, tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
 """Files and folders of this machine, as objects.
 
 Strategy: what is read is what fstat said before and after, or the attempt failed: a file caught in the middle of a change is
-no object. A folder is an object whose body is its Listing. No link is followed; only regular files are opened, and never so
-that opening could block.
+no object. A folder is an object whose body is its Listing. No link is followed, on the way from the root neither (`places.py`);
+only regular files are opened, and never so that opening could block.
 
 Laws:
 - A folder that cannot be listed whole is a failure, and removes nothing.
@@ -27,25 +27,32 @@ from processors.identity import file_path
 from schemas.codec import encode
 from schemas.ports import Blobs
 from schemas.records import Entry, FetchRequest, LinkKind, Listing, Record, Validators
+from streams.fetch.adapters.places import Places
 from streams.fetch.answers import Answers, FetchError, Stored, StoreError
 from streams.fetch.settings import INLINE, FetchSettings
 
 FOLDER_TYPE = "inode/directory"
 SYMLINK_TYPE = "inode/symlink"
 CHANGED = "changed while reading"
+OWN = "the data folder itself"
 MAX_ENTRIES = 1_000_000
 """Entries of a folder that are listed at the most: their records have to fit in memory."""
 LISTINGS = 3
 """Attempts to list a folder that keeps changing."""
 STEP = 1024 * 1024
 
+Place = tuple[int, bytes]
+"""An open folder, and a name in it."""
+
 _MISSING = (errno.ENOENT, errno.ENOTDIR)
 _LASTING = (errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.EINVAL)
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
-def fetch_local(request: FetchRequest, blobs: Blobs, now_ms: int, max_file: int = FetchSettings().max_file) -> list[Record]:
-    """The answers to a request for a `file:` URL, read here and now.
+def fetch_local(
+    request: FetchRequest, blobs: Blobs, now_ms: int, max_file: int = FetchSettings().max_file, places: Places | None = None
+) -> list[Record]:
+    """The answers to a request for a `file:` URL, read here and now; `places` are those of its bulk, if it comes in one.
 
     Raises StoreError where the blob store cannot take a body: no fault of the object's. Nothing else is raised.
     """
@@ -53,10 +60,10 @@ def fetch_local(request: FetchRequest, blobs: Blobs, now_ms: int, max_file: int 
     if request.kind == "resolve":
         return answers.resolved("", b"")
     try:
-        path = file_path(request.url)
-        if request.url.endswith("/"):
-            return _folder(answers, path.rstrip(b"/") or b"/", blobs)
-        return _leaf(answers, path, blobs, max_file)
+        if places is not None:
+            return _answers(answers, blobs, max_file, places)
+        with Places() as alone:
+            return _answers(answers, blobs, max_file, alone)
     except FetchError as failure:
         return answers.failed(failure)
     except StoreError:
@@ -68,6 +75,13 @@ def fetch_local(request: FetchRequest, blobs: Blobs, now_ms: int, max_file: int 
         return answers.failed(FetchError(error.strerror or str(error), retryable=retryable))
     except ValueError as error:  # an embedded NUL, or no path at all
         return answers.failed(FetchError(f"not a path: {error}", retryable=False))
+
+
+def _answers(answers: Answers, blobs: Blobs, max_file: int, places: Places) -> list[Record]:
+    place = places.of(answers.request)
+    if answers.request.url.endswith("/"):
+        return _folder(answers, place, blobs, places.own)
+    return _leaf(answers, place, blobs, max_file)
 
 
 def weighs(request: FetchRequest) -> bool:
@@ -82,13 +96,14 @@ def weighs(request: FetchRequest) -> bool:
         return False
 
 
-def _leaf(answers: Answers, path: bytes, blobs: Blobs, max_file: int) -> list[Record]:
-    found = os.lstat(path)
+def _leaf(answers: Answers, place: Place, blobs: Blobs, max_file: int) -> list[Record]:
+    at, name = place
+    found = os.stat(name, dir_fd=at, follow_symlinks=False)
     kind = stat.S_IFMT(found.st_mode)
     if kind == stat.S_IFREG:
-        return _regular(answers, path, blobs, max_file)
+        return _regular(answers, place, blobs, max_file)
     if kind == stat.S_IFLNK:
-        body = os.readlink(path)
+        body = os.readlink(name, dir_fd=at)
         return _answer(answers, _stored(body), found, SYMLINK_TYPE)
     if kind == stat.S_IFDIR:
         return answers.gone("a folder now")
@@ -98,8 +113,8 @@ def _leaf(answers: Answers, path: bytes, blobs: Blobs, max_file: int) -> list[Re
 _SPECIAL = {stat.S_IFIFO: "a fifo", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
 
 
-def _regular(answers: Answers, path: bytes, blobs: Blobs, max_file: int) -> list[Record]:
-    fd = os.open(path, _OPEN)
+def _regular(answers: Answers, place: Place, blobs: Blobs, max_file: int) -> list[Record]:
+    fd = os.open(place[1], _OPEN, dir_fd=place[0])
     try:
         before = os.fstat(fd)
         if not stat.S_ISREG(before.st_mode):
@@ -118,6 +133,11 @@ def _regular(answers: Answers, path: bytes, blobs: Blobs, max_file: int) -> list
     finally:
         os.close(fd)
     return _answer(answers, stored, before, "")
+
+
+def _identity(fd: int) -> tuple[int, int]:
+    found = os.fstat(fd)
+    return found.st_dev, found.st_ino
 
 
 def _facts(found: os.stat_result) -> tuple[int, ...]:
@@ -188,11 +208,15 @@ def _store(fd: int, size: int, blobs: Blobs) -> Stored:
     return Stored(None, sha256, length, md5, sha256)
 
 
-def _folder(answers: Answers, path: bytes, blobs: Blobs) -> list[Record]:
-    if not stat.S_ISDIR(os.lstat(path).st_mode):
+def _folder(answers: Answers, place: Place, blobs: Blobs, own: frozenset[tuple[int, int]]) -> list[Record]:
+    at, name = place
+    if not stat.S_ISDIR(os.stat(name, dir_fd=at, follow_symlinks=False).st_mode):
         return answers.gone("not a folder")
-    fd = os.open(path, _OPEN | os.O_DIRECTORY)
+    fd = os.open(name, _OPEN | os.O_DIRECTORY, dir_fd=at)
     try:
+        # By whatever path, link or mount it was reached.
+        if _identity(fd) in own:
+            return answers.refused(OWN)
         for _ in range(LISTINGS):
             before = os.fstat(fd)
             entries = sorted(_entries(fd), key=lambda entry: entry.name)
