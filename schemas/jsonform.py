@@ -4,6 +4,8 @@ A record is an object under its Avro names, with all its fields. Bytes go as tex
 {"base64": ...} where they are not, so that nothing is lost and most of it can be read. Laws:
 
 - from_json(type(r), to_json(r)) == r, but that values of attributes that are UTF-8 come back as text.
+- A line holds nothing that a terminal obeys: controls, and marks that turn the direction of writing, are escaped. What is read
+  back is the same.
 - What is no record raises JsonError with the path of the fault; nothing else is raised.
 """
 
@@ -11,6 +13,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from collections.abc import Mapping
 from functools import cache
 from types import UnionType
@@ -24,6 +27,10 @@ from schemas.records import Record
 from schemas.soif_syntax import Template
 
 MISSING = object()
+
+CONTROLS = r"\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
+"""What a terminal may obey beyond C0, as a class of a regular expression: DEL and C1, ends of lines, marks of direction."""
+_CONTROL = re.compile(f"[{CONTROLS}]")
 
 
 class JsonError(ValueError):
@@ -53,7 +60,7 @@ def text(raw: bytes) -> str | dict[str, str]:
 
 def line(value: Any) -> str:
     """A record, or what is JSON already, as one line without its end. Times, sizes and digests stay as they are."""
-    return msgspec.json.encode(to_json(value)).decode()
+    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", msgspec.json.encode(to_json(value)).decode())
 
 
 def logged(entry: Logged, record: Record | None) -> dict[str, Any]:

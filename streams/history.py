@@ -61,9 +61,14 @@ def history(log: LogAccess, url: str, gatherer: str) -> list[Event]:
     return sorted(found, key=lambda e: (e.time, flow[e.topic], e.partition, e.offset))
 
 
+def at(time_ms: int) -> str:
+    """A time in ms since the epoch, as people read it (UTC)."""
+    return datetime.fromtimestamp(time_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
+
+
 def written(event: Event) -> str:
     """An event as a line of text, its time in UTC."""
-    moment = datetime.fromtimestamp(event.time / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
+    moment = at(event.time)
     reason = f": {event.reason}" if event.reason else ""
     version = f" (version {event.version})" if event.version else ""
     return f"{moment}  {event.topic:<12} {event.event}{reason}{version}"

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -24,7 +23,7 @@ from schemas.jsonform import line
 from schemas.records import MAX_REASON, FetchedObject, FetchRequest, Record, Rejected, Root, Summary
 from schemas.soif import dumps
 from schemas.soif_summary import to_template
-from streams.cli.common import Failure, note, printable, put
+from streams.cli.common import Failure, give, note, printable, put
 from streams.cli.rootnames import root_of
 from streams.cli.wiring import essence_settings
 from streams.clock import now_ms
@@ -156,7 +155,7 @@ class Alone:
             elif isinstance(record, Summary) and self._json:
                 put(line({"url": record.url, "type": record.type, "attributes": dict(record.attributes)}))
             elif isinstance(record, Summary):
-                sys.stdout.buffer.write(dumps([to_template(record)]))
+                give(dumps([to_template(record)]))
 
 
 def _plain(entry: os.DirEntry[bytes]) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from streams.cli.common import Config, Data, Failure, Json, printable, put, reading, settings
+from streams.cli.common import Config, Data, Failure, Json, give, printable, put, reading, settings
 
 if TYPE_CHECKING:
     from schemas.ports import Hit, Page
@@ -121,7 +121,7 @@ def show(
     from schemas.soif import dumps
     from schemas.soif_summary import to_template
 
-    sys.stdout.buffer.write(dumps([to_template(summary)]))
+    give(dumps([to_template(summary)]))
 
 
 def _summary(store: Store, what: str, gatherer: str) -> Summary:

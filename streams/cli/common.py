@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -60,6 +61,25 @@ def put(text: str) -> None:
     sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape") + b"\n")
 
 
+def give(data: bytes) -> None:
+    """Bytes on standard output, exactly as they are; where that is a terminal, so that it obeys nothing in them."""
+    sys.stdout.buffer.write(shown(data) if sys.stdout.isatty() else data)
+
+
+def shown(data: bytes) -> bytes:
+    """Bytes as a terminal may be given them: controls but for tabs and ends of lines, and bytes that are no text, escaped."""
+    from schemas.jsonform import CONTROLS
+
+    def escaped(found: re.Match[str]) -> str:
+        code = ord(found[0])
+        code -= 0xDC00 if code >= 0xDC80 and code < 0xDD00 else 0  # how a byte that is no text was decoded
+        return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+    # In the order in which the class has them: C0 but for tab and newline, what else is obeyed, bytes that are no text.
+    text = data.decode("utf-8", "surrogateescape")
+    return re.sub(f"[\\x00-\\x08\\x0b-\\x1f{CONTROLS}\udc80-\udcff]", escaped, text).encode()
+
+
 def note(text: str) -> None:
     """One line on standard error."""
     typer.echo(f"harvest: {text}", err=True)
@@ -71,7 +91,7 @@ def counted(number: int, what: str) -> str:
 
 
 def printable(text: str) -> str:
-    """Text of a stranger's as a terminal may be given it: no control characters."""
+    """Text of a stranger's as a terminal may be given it: no controls of C0 or C1, no marks of direction (none is printable)."""
     return "".join(c if c.isprintable() else " " for c in text)
 
 

@@ -27,7 +27,7 @@ def list_rejected(data: Data = None, json: Json = False, config: Config = None) 
             if json:
                 put(line({"stage": one.stage, "reason": one.reason, "url": one.url, "path": one.path, "time": one.time}))
             else:
-                put(f"{one.stage:<8} {printable(_name(one))}: {one.reason}")
+                put(printable(f"{one.stage:<8} {_name(one)}: {one.reason}"))
 
 
 @app.command()
@@ -40,6 +40,7 @@ def show(
     """Show all that is known of the rejections of a URL and its members, or of a record that was none."""
     found = settings(config, data=data)
     from schemas.jsonform import line
+    from streams.history import at
     from streams.logs import opened
     from streams.rejections import standing
 
@@ -50,11 +51,14 @@ def show(
             put(line(one))
         else:
             put(printable(_name(one)))
-            put(f"  stage {one.stage}, version {one.version}, time {one.time}\n  {one.reason}")
+            put(
+                f"  {at(one.time)} UTC, stage {one.stage}{f', version {one.version}' if one.version else ''}\n  {printable(one.reason)}"
+            )
             if one.topic:
                 size = "no bytes" if one.value is None else counted(len(one.value), "byte")
                 put(f"  from {one.topic}/{one.partition}@{one.offset}, {size}")
-            put("".join(f"  {printable(text)}\n" for text in one.detail.splitlines()).rstrip("\n") or "  no detail")
+            for text in one.detail.splitlines():
+                put(f"  {printable(text)}")
 
 
 @app.command()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from processors.identity import file_path, file_url, frontier_key
@@ -21,7 +20,7 @@ SCHEMES = ("http", "https", "file")
 def url_of(text: str) -> str:
     """The canonical URL that a user means: a URL as it is given, anything else as a path. Raises Failure."""
     scheme, mark, _ = text.partition(":")
-    if not mark or not (text.startswith(f"{scheme}://") or scheme == "file") or Path(text).exists():
+    if not mark or not (text.startswith(f"{scheme}://") or scheme == "file") or os.path.exists(text):
         return _local(os.fsencode(os.path.abspath(text)))
     if scheme.lower() not in SCHEMES:
         raise Failure(f"{text}: {scheme}: is not a scheme that can be gathered ({', '.join(SCHEMES)})")

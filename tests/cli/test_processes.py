@@ -7,6 +7,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -189,6 +190,26 @@ def test_progress_on_a_terminal(harvest: Any, tree: Path, monkeypatch: pytest.Mo
     assert process.wait(PATIENCE) == 0
     assert b"summaries made" in seen
     assert b"\x1b[3" not in seen
+
+
+def test_a_terminal_is_not_commanded(harvest: Any, tree: Path) -> None:
+    """What a file says to a terminal is shown there, escaped; a pipe gets the bytes."""
+    (tree / "notes" / "a.txt").write_bytes("Red \x1b[31m, \x9b31m, left \u202e: \u00e9t\u00e9.\n".encode())
+    harvest("gather", tree)
+    piped = subprocess.run([*harvest.program, "show", tree / "notes" / "a.txt"], capture_output=True, check=True).stdout
+    assert "\x1b[31m, \x9b31m, left \u202e: \u00e9t\u00e9".encode() in piped
+    for command in ("show", "summarize"):
+        ours, theirs = os.openpty()
+        with subprocess.Popen([*harvest.program, command, tree / "notes" / "a.txt"], stdout=theirs) as process:
+            os.close(theirs)
+            seen = bytearray()
+            with suppress(OSError):  # EIO: the other end is closed
+                while piece := os.read(ours, 65_536):
+                    seen += piece
+            os.close(ours)
+        assert process.returncode == 0
+        assert "Red \\x1b[31m, \\x9b31m, left \\u202e: \u00e9t\u00e9." in seen.decode()
+        assert seen.decode().replace("\r\n", "").replace("\t", "").isprintable()
 
 
 def test_the_service_ends_an_interrupted_run(harvest: Any, site: Site) -> None:

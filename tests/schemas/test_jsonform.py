@@ -52,6 +52,14 @@ def test_bytes() -> None:
     assert to_json(msgspec.structs.replace(entry, name=b"\xff"))["name"] == {"base64": "/w=="}
 
 
+def test_a_line_commands_no_terminal() -> None:
+    """Controls and marks of direction are escaped in a line, and read back as they were."""
+    obeyed = "".join(map(chr, (*range(0x20), *range(0x7F, 0xA0), 0x61C, 0x200E, 0x202E, 0x2028, 0x2066, 0x2069)))
+    written = line({obeyed: f"Caf\u00e9 {obeyed}"})
+    assert written.isprintable()
+    assert json.loads(written) == {obeyed: f"Caf\u00e9 {obeyed}"}
+
+
 def test_logged() -> None:
     """An entry of the log has its place, its key and its value; a tombstone's value is null; a removal says that it is one."""
     place = Logged("made", 1, 2, 3, b"http://a/", b"...")
