@@ -51,9 +51,8 @@ def show(
             put(line(one))
         else:
             put(printable(_name(one)))
-            put(
-                f"  {at(one.time)} UTC, stage {one.stage}{f', version {one.version}' if one.version else ''}\n  {printable(one.reason)}"
-            )
+            version = f", version {one.version}" if one.version else ""
+            put(f"  {at(one.time)} UTC, stage {one.stage}{version}\n  {printable(one.reason)}")
             if one.topic:
                 size = "no bytes" if one.value is None else counted(len(one.value), "byte")
                 put(f"  from {one.topic}/{one.partition}@{one.offset}, {size}")
