@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +14,8 @@ from sinks.errors import IndexDamaged, IndexMissing
 
 META = "meta.json"
 """The file that a commit puts in place last, by rename: without it there is no index."""
+LOCK = ".tantivy-meta.lock"
+"""The file that the engine locks to read."""
 
 
 @contextlib.contextmanager
@@ -30,8 +34,25 @@ def reading(path: Path) -> Iterator[None]:
         raise
 
 
-def open_folder(path: Path, schema: Schema, writable: bool) -> Index:
-    """The index in a folder; a new one where there is none and it is `writable`.
+@contextlib.contextmanager
+def viewed(path: Path) -> Iterator[Path]:
+    """A folder to read the index from: itself, or one of links to its files where it may not be written.
+
+    The engine locks a file of the folder to read it. A writer's next commit is not seen through the links: its files are missing
+    then, which is IndexDamaged as it is for a reader who meets a swap, and opening it anew helps. Raises OSError.
+    """
+    if all(os.access(place, os.W_OK) for place in (path, path / LOCK) if place.exists()):
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="harvest-index-") as links:
+        for entry in path.iterdir():
+            if entry.suffix != ".lock":
+                Path(links, entry.name).symlink_to(entry.absolute())
+        yield Path(links)
+
+
+def open_folder(path: Path, schema: Schema, writable: bool, view: Path | None = None) -> Index:
+    """The index in a folder, read from `view` of it if given; a new one where there is none and it is `writable`.
 
     Raises IndexDamaged (also for an index with other fields), IndexMissing, OSError.
     """
@@ -43,7 +64,7 @@ def open_folder(path: Path, schema: Schema, writable: bool) -> Index:
             raise IndexMissing(f"there is no index yet: {path}")
         path.mkdir(parents=True, exist_ok=True)
     with reading(path):
-        index = Index(schema, path=str(path), reuse=True)
+        index = Index(schema, path=str(view or path), reuse=True)
         # Reloaded by hand, after each commit or before each search: a watching thread would see it half a second late.
         index.config_reader("manual")
         index.reload()

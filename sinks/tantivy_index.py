@@ -27,7 +27,7 @@ from schemas.query import Query
 from schemas.records import Removed, Summary
 from sinks.documents import FORMAT, REMEMBERED, SWEEP, hit, key, scores
 from sinks.errors import IndexBusy, IndexDamaged, IndexMissing
-from sinks.tantivy_folder import open_folder, reading
+from sinks.tantivy_folder import open_folder, reading, viewed
 from sinks.tantivy_query import Compiler
 from sinks.tantivy_schema import (
     NO_KEY,
@@ -56,7 +56,16 @@ class TantivyIndex:
         """Open the index. Raises IndexDamaged, IndexMissing (not writable, and none there), IndexBusy, OSError."""
         self.path = path
         self._schema = schema()
-        self._index = open_folder(path, self._schema, writable)
+        self._resources = contextlib.ExitStack()
+        try:
+            view = None if writable else self._resources.enter_context(viewed(path))
+            self._index = open_folder(path, self._schema, writable, view)
+            self._begin(heap, writable)
+        except BaseException:
+            self._resources.close()
+            raise
+
+    def _begin(self, heap: int, writable: bool) -> None:
         self._compiler = Compiler(self._schema)
         self._writer: IndexWriter | None = None
         self._heap = heap
@@ -160,6 +169,7 @@ class TantivyIndex:
     def close(self) -> None:
         """Wait for merges, and let go of the lock. What was applied stays."""
         writer, self._writer, self._writable = self._writer, None, False
+        self._resources.close()
         if writer is not None:
             writer.wait_merging_threads()
 

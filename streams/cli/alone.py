@@ -11,7 +11,6 @@ import hashlib
 import os
 from collections import deque
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
@@ -23,7 +22,7 @@ from schemas.jsonform import line
 from schemas.records import MAX_REASON, FetchedObject, FetchRequest, Record, Rejected, Root, Summary
 from schemas.soif import dumps
 from schemas.soif_summary import to_template
-from streams.cli.common import Failure, give, note, printable, put
+from streams.cli.common import USAGE, Failure, give, note, printable, put
 from streams.cli.rootnames import root_of
 from streams.cli.wiring import essence_settings
 from streams.clock import now_ms
@@ -65,13 +64,15 @@ class Alone:
         self._json = json
         self._whole = True
 
-    def run(self, paths: Sequence[Path]) -> bool:
+    def run(self, paths: Sequence[str]) -> bool:
         """Summarize; says whether every file could be read."""
         roots = []
         for path in paths:
             try:
-                roots.append(root_of(str(path), self._settings, None, None))
+                roots.append(root_of(path, self._settings, None, None))
             except Failure as failure:
+                if failure.code == USAGE:
+                    raise
                 self._missed(str(failure))
         if roots:
             asyncio.run(self._run(roots))
@@ -86,13 +87,19 @@ class Alone:
         children = self._settings.children
         async with Pool("streams.essence_job:work", children, limits, "streams.essence_job:preload") as pool:
             waiting: deque[asyncio.Task[list[Record]]] = deque()
-            for root in roots:
-                for url in self._files(root.url):
-                    waiting.append(asyncio.create_task(self._one(pool, root, url)))
-                    if len(waiting) > children * 2:
-                        self._give(await waiting.popleft())
-            while waiting:
-                self._give(await waiting.popleft())
+            try:
+                for root in roots:
+                    for url in self._files(root.url):
+                        waiting.append(asyncio.create_task(self._one(pool, root, url)))
+                        if len(waiting) > children * 2:
+                            self._give(await waiting.popleft())
+                while waiting:
+                    self._give(await waiting.popleft())
+            finally:
+                # Whoever reads may have enough: nobody waits for these any more, and the pool closes.
+                for task in waiting:
+                    task.cancel()
+                await asyncio.gather(*waiting, return_exceptions=True)
 
     def _files(self, url: str) -> Iterator[str]:
         """The files of a root that are selected, in order of name, folder by folder."""

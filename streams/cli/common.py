@@ -15,11 +15,32 @@ if TYPE_CHECKING:
     from streams.settings import Settings
     from streams.store import Store
 
-Data = Annotated[Path | None, typer.Option("--data", metavar="DIR", help="The data folder [default: ./harvest-data].")]
-Config = Annotated[
-    Path | None, typer.Option("--config", metavar="FILE", help="Settings [default: ./harvest.toml, if it is there].")
+Data = Annotated[Path | None, typer.Option("--data", metavar="DIR", help="The data folder (default: harvest-data).")]
+Config = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Settings (default: harvest.toml, if it is there).")]
+Depth = Annotated[
+    int | None,
+    typer.Option(
+        "--depth",
+        metavar="N",
+        min=-1,
+        help="Links, or folders, from each ROOT given at most; -1: no limit (default: 10 for http and https, none for files).",
+    ),
+]
+MaxUrls = Annotated[
+    int | None,
+    typer.Option(
+        "--max-urls",
+        metavar="N",
+        min=0,
+        help="URLs of each ROOT given at most, folders counted; 0: no limit (default: 10,000 for http and https, none for files)."
+        " A lower limit than before removes nothing.",
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
+
+
+USAGE = 2
+"""What the program ends with when it was used wrongly."""
 
 
 class Failure(Exception):  # noqa: N818 - named as the user meets it
@@ -85,9 +106,9 @@ def note(text: str) -> None:
     typer.echo(f"harvest: {text}", err=True)
 
 
-def counted(number: int, what: str) -> str:
-    """A number with its noun."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+def counted(count: int, one: str, several: str = "") -> str:
+    """A number with what it counts; `several` where that is not `one` with an s."""
+    return f"{count:,} {one if count == 1 else several or one + 's'}"
 
 
 def printable(text: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,7 +10,8 @@ from streams.cli.common import Config, settings
 
 
 def summarize(
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files and folders.")],
+    # As text: click would refuse them all for one that cannot be read.
+    paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="Files and folders.")],
     json: Annotated[bool, typer.Option("--json", help="One JSON object a line: url, type, attributes.")] = False,
     jobs: Annotated[int | None, typer.Option("--jobs", metavar="N", min=1, max=256, help="Processes that parse.")] = None,
     config: Config = None,

@@ -98,7 +98,7 @@ class Store:
         if turn is None and not self._path.is_file():
             raise StoreError(f"{self.folder}: no data of harvest here")
         if turn is None:
-            connection = schema.connect(self._path, readonly=True, timeout=timeout)
+            connection = schema.connect_reader(self._path, timeout)
         else:
             # One at a time: two that turn a new file into a WAL one at once would meet SQLITE_BUSY without a wait.
             with turn.held():

@@ -13,9 +13,11 @@ double what a small random update writes to the WAL), a checkpoint each 16 MB, n
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import quote
 
 import apsw
 
@@ -62,10 +64,14 @@ def in_log(template: str, number: int) -> str:
     return template.format(log=f"log_{number}")
 
 
-def connect(path: Path, *, readonly: bool, timeout: float) -> apsw.Connection:
-    """A connection to the file. Waits up to `timeout` seconds for other writers. Raises apsw.Error."""
+def connect(path: Path, *, readonly: bool, timeout: float, immutable: bool = False) -> apsw.Connection:
+    """A connection to the file. Waits up to `timeout` seconds for other writers. Raises apsw.Error.
+
+    immutable: take it that nobody writes, and so make no files beside it.
+    """
     flags = apsw.SQLITE_OPEN_READONLY if readonly else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
-    connection = apsw.Connection(str(path), flags=flags, statementcachesize=1_000)
+    name = f"file:{quote(os.fsencode(path.absolute()))}?immutable=1" if immutable else str(path)
+    connection = apsw.Connection(name, flags=flags | apsw.SQLITE_OPEN_URI * immutable, statementcachesize=1_000)
     connection.set_busy_handler(_patience(timeout))
     if not readonly:
         connection.execute(f"PRAGMA page_size={PAGE}")
@@ -76,6 +82,24 @@ def connect(path: Path, *, readonly: bool, timeout: float) -> apsw.Connection:
     connection.execute(f"PRAGMA cache_size=-{CACHE}")
     connection.execute("PRAGMA temp_store=MEMORY")
     return connection
+
+
+def connect_reader(path: Path, timeout: float) -> apsw.Connection:
+    """A connection to read. Raises apsw.Error, and StoreError where the folder would have to be written to read it.
+
+    A reader of a WAL has to make its index beside it, unless a writer has done so. Where the folder may not be written (another
+    user's, a read-only mount) the file is read as it is: all is in it once the last writer has ended in good order.
+    """
+    try:
+        return connect(path, readonly=True, timeout=timeout)
+    except (apsw.ReadOnlyError, apsw.CantOpenError) as error:
+        log = path.with_name(f"{path.name}-wal")
+        if log.exists() and log.stat().st_size:
+            raise StoreError(
+                f"{path.parent}: a run was cut off here, and only who may write this folder can read what it left: "
+                "run harvest as its owner once (harvest doctor will do)"
+            ) from error
+        return connect(path, readonly=True, timeout=timeout, immutable=True)
 
 
 def _patience(timeout: float) -> Callable[[int], bool]:

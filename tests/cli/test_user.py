@@ -1,0 +1,98 @@
+"""The program for a user without privileges: files and data folders that may be read only, or not even that."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+pytestmark = pytest.mark.slow
+
+PR_CAPBSET_DROP = 24
+OVERRIDES = (1, 2)
+"""CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH: what makes modes of files mean nothing to root."""
+
+
+def bound() -> None:
+    """In the child: be held to the modes of files, as everybody but root is."""
+    if os.geteuid() == 0:
+        for capability in OVERRIDES:
+            if ctypes.CDLL(None, use_errno=True).prctl(PR_CAPBSET_DROP, capability, 0, 0, 0):
+                raise OSError(ctypes.get_errno(), "prctl")
+
+
+def plainly(harvest: Any, *arguments: str | Path) -> tuple[int, str, str]:
+    """Run a command without privileges; gives the exit code and what it printed."""
+    command = [*harvest.program, *map(str, arguments)]
+    # The children are bound by exec, so nothing of this process runs in them but `bound`.
+    done = subprocess.run(command, cwd=harvest.folder, capture_output=True, text=True, check=False, preexec_fn=bound)
+    assert "Traceback" not in done.stderr
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.fixture
+def sealed(harvest: Any, tree: Path) -> Iterator[Path]:
+    """The data folder of the small tree, which nobody may write."""
+    harvest("gather", tree, "--quiet")
+    data = tree.parent / "harvest-data"
+    paths = [data, *data.rglob("*")]
+    for path in paths:
+        path.chmod(path.stat().st_mode & ~0o222)
+    yield data
+    for path in paths:
+        path.chmod(path.stat().st_mode | 0o200)
+
+
+def test_summarize_what_may_not_be_read(harvest: Any, tree: Path) -> None:
+    """A file that may not be read is one line and exit code 1, the others are summarized."""
+    (tree / "secret.txt").write_text("secret\n")
+    (tree / "secret.txt").chmod(0)
+    code, out, err = plainly(harvest, "summarize", "tree/secret.txt", "tree/page.html", "--json")
+    assert (code, out.count("\n"), err) == (1, 1, "harvest: tree/secret.txt: Permission denied\n")
+
+
+def test_a_data_folder_that_may_not_be_written(harvest: Any, sealed: Path) -> None:
+    """Whoever may only read a data folder is answered, and leaves nothing there."""
+    before = sorted(sealed.rglob("*"))
+    answers = {
+        ("search", "Ishmael"): "notes/a.txt",
+        ("show", "tree/page.html"): "Moby",
+        ("why", "tree/page.html"): "fetched",
+        ("topics", "lag"): "0 to read",
+        ("doctor",): "ok      data folder",
+    }
+    for command, told in answers.items():
+        _, out, err = plainly(harvest, *command)
+        assert told in out, (out, err)
+    assert sorted(sealed.rglob("*")) == before
+
+
+def test_writing_to_a_data_folder_that_may_not_be_written(harvest: Any, sealed: Path) -> None:
+    """What has to write there is one line and exit code 1."""
+    for command in (("gather", "tree"), ("annotate", "tree/page.html", "a=b")):
+        code, out, err = plainly(harvest, *command)
+        assert (code, out, err.count("\n")) == (1, "", 1), (command, err)
+        assert "Permission denied" in err
+
+
+def test_a_data_folder_of_a_run_that_was_cut_off(harvest: Any, sealed: Path) -> None:
+    """What a killed run left in the WAL is not passed over in silence: one line says who can read it."""
+    log = sealed / "store.sqlite-wal"
+    sealed.chmod(0o755)
+    (sealed / "store.sqlite").chmod(0o644)
+    writer = apsw.Connection(str(sealed / "store.sqlite"))
+    writer.execute("CREATE TABLE left_over(x)")
+    left = log.read_bytes()
+    writer.close()
+    log.write_bytes(left)
+    for path in (log, sealed / "store.sqlite", sealed):
+        path.chmod(path.stat().st_mode & ~0o222)
+    code, _, err = plainly(harvest, "show", "tree/page.html")
+    assert (code, err.count("\n")) == (1, 1)
+    assert "a run was cut off here" in err
