@@ -102,9 +102,9 @@ def _told(record: Record, wanted: _Wanted) -> tuple[str, str] | None:
             size = f", {record.size:,} bytes" if record.outcome == "fetched" else ""
             return f"{record.outcome}{size}", record.reason
         case Complete(object_url=url) if url == wanted.object_url:
-            return f"complete, {record.count:,} summaries", "" if record.reason == "whole" else record.reason
+            return f"complete, {_summaries(record.count)}", "" if record.reason == "whole" else record.reason
         case Partial(object_url=url) if url == wanted.object_url:
-            return f"partial, {record.count:,} summaries", record.reason
+            return f"partial, {_summaries(record.count)}", record.reason
         case Rejected(url=url, path=path) if url == wanted.object_url and path in (wanted.path, ""):
             return ("tried again", "") if record.reason == RETRIED else (f"rejected by {record.stage}", record.reason)
         case File(url=url) | Holder(url=url) | Annotation(url=url) | Summary(url=url) | Removed(url=url) if url == wanted.url:
@@ -132,12 +132,16 @@ def _described(record: Record) -> tuple[str, str] | None:
             return None
 
 
+def _summaries(count: int) -> str:
+    return f"{count:,} {'summary' if count == 1 else 'summaries'}"
+
+
 def _crawled(event: CrawlEvent, wanted: _Wanted) -> tuple[str, str] | None:
     named = any(link.url == wanted.object_url for link in event.links)
     if event.url == wanted.object_url and not (event.kind == "refused" and event.links and not named):
         if event.moves:
             return f"moved to {event.links[0].url}", event.reason
-        found = f", {len(event.links):,} links" if event.kind == "discovered" else ""
+        found = f", {len(event.links):,} link{'s' * (len(event.links) != 1)}" if event.kind == "discovered" else ""
         return event.kind + found, event.reason
     if named:
         return event.kind, event.reason or f"found in {event.url}"

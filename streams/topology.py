@@ -206,7 +206,7 @@ def broker(name: str) -> tuple[Stage[Any, Any] | Edge[Any, Any], ...]:
             derived=(b"d|",),
             restore=dedup.restore,
         ),
-        Edge[Summary | Removed, Record](f"index.{name}", (archive(name),), (), "sink", "what search users ask"),
+        Edge[Summary | Removed, Record](f"index.{name}", (archive(name),), (), "sink", "what `harvest search` asks"),
     )
 
 

@@ -76,6 +76,7 @@ def show(folder: Path) -> None:
     make_corpus.write(corpus)
     with Site() as site:
         say(f"Made for the occasion: {corpus}, with archives in archives; {site.url}, a small web site.\n")
+        say(f"Of each folder of documentation the first {MAX_URLS:,} URLs are gathered; the rest is told as refused.\n")
         gather([str(corpus), site.url, *(str(path) for path in DOCUMENTATION if path.is_dir())], data)
         if any(path.startswith("/private/") for path in site.asked):
             raise DemoError("robots.txt of the site was not obeyed")

@@ -1,5 +1,5 @@
 """`python -m streams.cli`: the program, by the interpreter that runs this one."""
 
-from streams.cli.app import main
+from streams.cli import main
 
 main()

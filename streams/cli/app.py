@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from streams.cli.asking import annotate, search, show
 from streams.cli.catting import cat
-from streams.cli.common import explained, note
+from streams.cli.common import explained, note, put
 from streams.cli.describing import describe
 from streams.cli.doctor import doctor
 from streams.cli.driving import gather, run
@@ -75,6 +75,21 @@ for command in (gather, search, show, summarize, annotate, run, worker, cat, why
     app.command()(command)
 for name, commands in (("roots", roots), ("topics", topics), ("index", index), ("rejected", rejected), ("soif", soif)):
     app.add_typer(commands, name=name)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        put(f"harvest {version('harvest')}")
+        raise typer.Exit
+
+
+@app.callback()
+def harvest(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Tell the version.")] = False,
+) -> None:
+    """What holds for all commands."""
 
 
 def main() -> None:

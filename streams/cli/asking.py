@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import time
@@ -10,23 +11,31 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from streams.cli.common import Config, Data, Failure, Json, give, printable, put, reading, settings
+from streams.cli.common import USAGE, Config, Data, Failure, Json, give, note, printable, put, reading, settings
 
 if TYPE_CHECKING:
+    from processors.register import Entry
     from schemas.ports import Hit, Page
     from schemas.query import Query
     from schemas.records import Summary
+    from streams.settings import Settings
     from streams.store import Store
 
 OID = re.compile(r"[0-9a-f]{64}")
 AGAIN = (0.05, 0.2)
 """Seconds after which a search looks again: the index may be swapped just then."""
 MARKS = str.maketrans("", "", "\x02\x03")
-NAME = re.compile(r"[!-~]{1,200}")
+MAX_NAME = 200
+"""Bytes of an attribute's name."""
 
 
 def search(
-    query: Annotated[str, typer.Argument(help='Words, "phrases", attribute:value, AND OR NOT, parentheses.')],
+    query: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="QUERY...", help='Words, "phrases", attribute:value, AND OR NOT, parentheses; -- before one that begins with -.'
+        ),
+    ],
     data: Data = None,
     limit: Annotated[int, typer.Option("--limit", metavar="N", min=0, help="Hits at the most.")] = 10,
     copies: Annotated[bool, typer.Option("--copies", help="Copies too, each as a hit of its own.")] = False,
@@ -34,23 +43,25 @@ def search(
     config: Config = None,
 ) -> None:
     """Search the index: best hits first."""
-    page = _found(settings(config, data=data).data, query, limit, copies)
-    if json:
-        from schemas.jsonform import line
+    page = _found(settings(config, data=data).data, " ".join(query), limit, copies)
+    from schemas.jsonform import line
 
-        for hit in page.hits:
-            put(line(_hit(hit)))
-        return
     for hit in page.hits:
-        _print(hit)
+        if json:
+            put(line(_hit(hit)))
+        else:
+            _print(hit)
     typer.echo(f"{page.total:,} found" + (f", {len(page.hits)} shown" if len(page.hits) < page.total else ""), err=True)
 
 
 def _found(folder: Path, query: str, limit: int, copies: bool) -> Page:
-    from processors.query import parse
+    from processors.query import QueryError, parse
     from sinks.errors import IndexDamaged, IndexMissing
 
-    tree = parse(query)
+    try:
+        tree = parse(query)
+    except QueryError as error:
+        raise Failure(error.line(query), USAGE) from None
     for pause in (*AGAIN, None):
         try:
             return _searched(folder, tree, limit, copies)
@@ -86,18 +97,23 @@ def _hit(hit: Hit) -> dict[str, Any]:
 def _print(hit: Hit) -> None:
     title = printable(hit.title)
     put(f"{printable(hit.url)}\n  {title or '(no title)'} [{printable(hit.type)}, {hit.score:.2f}]")
-    if hit.snippet:
-        put("  " + _marked(hit.snippet))
+    text = _beyond(hit.snippet, title)
+    if text:
+        put("  " + _marked(text))
     for copy in hit.copies[:3]:
         put(f"  copy: {printable(copy)}")
     if hit.copies_count > 3:
         put(f"  and {hit.copies_count - 3:,} more copies")
 
 
+def _beyond(snippet: str, title: str) -> str:
+    """A snippet without the title that it begins with, as that of a text whose title is its first line does."""
+    rest = re.match("[\x02\x03]*".join(map(re.escape, title)) + r"(?!\w)[\x03\s]*", snippet.lstrip("\x02")) if title else None
+    return snippet.lstrip("\x02")[rest.end() :] if rest else snippet
+
+
 def _marked(snippet: str) -> str:
     """A snippet with its matches in bold, where that can be seen."""
-    import os
-
     bold = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     parts = re.split("[\x02\x03]", snippet)
     return "".join(f"\x1b[1m{printable(p)}\x1b[0m" if bold and n % 2 else printable(p) for n, p in enumerate(parts))
@@ -128,14 +144,10 @@ def _summary(store: Store, what: str, gatherer: str) -> Summary:
     """The summary as the Broker holds it. Raises Failure."""
     import msgspec
 
-    from processors.register import Entry
     from schemas.codec import decode
-    from streams.store import partition
 
     for oid in _oids(store, what, gatherer):
-        rows = store.rows("register.main", partition(oid.encode(), store.topics()["broker.main"]))
-        value = rows.get(b"r|" + oid.encode()) if rows is not None else None
-        entry = msgspec.msgpack.decode(value, type=Entry) if value is not None else None
+        entry = _entry(store, oid)
         if entry is not None and entry.summary:
             summary: Any = decode(entry.summary)
             role = {"copy_of": entry.copy_of, "copies": entry.copies, "copies_count": entry.count}
@@ -145,27 +157,45 @@ def _summary(store: Store, what: str, gatherer: str) -> Summary:
     raise Failure(f"{printable(what)}: no summary of it")
 
 
+def _entry(store: Store, oid: str) -> Entry | None:
+    """What the Broker's Registry knows of a summary, its removal included."""
+    import msgspec
+
+    from processors.register import Entry
+    from streams.store import partition
+
+    rows = store.rows("register.main", partition(oid.encode(), store.topics()["broker.main"]))
+    value = rows.get(b"r|" + oid.encode()) if rows is not None else None
+    return msgspec.msgpack.decode(value, type=Entry) if value is not None else None
+
+
 def _oids(store: Store, what: str, gatherer: str) -> list[str]:
     """The OIDs that may be meant: of the words as they stand, and of the path or URL that they are."""
     if OID.fullmatch(what):
         return [what]
     from processors.identity import oid
-    from streams.folder import gatherer as remembered
 
-    name = remembered(store) or gatherer
-    return [oid(name, url) for url in dict.fromkeys(urls_of(what))]
+    name = _gatherer(store, gatherer)
+    return [oid(name, url) for url in urls_of(what)]
 
 
-def urls_of(what: str) -> list[str]:
-    """The URLs that a user may mean, member path included: as written first."""
+def _gatherer(store: Store, name: str) -> str:
+    """The Gatherer's name that OIDs are made of: that of the data folder, if it has one."""
+    from streams.folder import gatherer
+
+    return gatherer(store) or name
+
+
+def urls_of(what: str, *, followed: bool = True) -> list[str]:
+    """The URLs that a user may mean, member path included: as written first, then as `meant` says. Raises Failure."""
     from processors.identity import member_url
-    from streams.cli.rootnames import url_of
+    from streams.cli.rootnames import meant
 
-    found = [what] if "://" in what else []
-    if "://" not in what and Path(what).exists():
-        return [*found, url_of(what)]
+    if "://" not in what and os.path.lexists(what):
+        return meant(what, followed=followed)
     base, _, path = what.partition("#")
-    return [*found, member_url(url_of(base), path)]
+    found = [member_url(url, path) for url in meant(base, followed=followed)]
+    return list(dict.fromkeys([what, *found] if "://" in what else found))
 
 
 def annotate(
@@ -179,24 +209,43 @@ def annotate(
     attributes: dict[str, list[str]] = {}
     for value in values:
         name, mark, text = value.partition("=")
-        if not mark or not NAME.fullmatch(name):
+        if not mark or not name.strip():
             raise typer.BadParameter(f"{value!r} is not NAME=VALUE")
+        if not name.isprintable() or len(name.encode()) > MAX_NAME:
+            raise typer.BadParameter(f"{value!r:.40}: a name is printable text of at most {MAX_NAME} bytes")
         attributes.setdefault(name, []).extend([text] if text else [])
     from processors.identity import split_url
     from schemas.records import Annotation
     from streams.logs import opened
     from streams.store.database import clock_ms
 
-    target = _target(url)
+    target, known = _target(found, url)
     object_url = split_url(target)[0]
     record = Annotation(url=target, object_url=object_url, time=clock_ms(), attributes={n: tuple(v) for n, v in attributes.items()})
     with opened(found, writing=True) as log:
         log.append("annotations", [(object_url.encode(), record)])
+    if not known:
+        note(f"{printable(target)}: nothing is known of it yet: kept for when it comes")
     from streams.cli.gathering import settle
 
     settle(found)
 
 
-def _target(url: str) -> str:
-    """The URL in its canonical form."""
-    return urls_of(url)[-1]
+def _target(found: Settings, what: str) -> tuple[str, bool]:
+    """The URL that is meant, and whether it has, or had, a summary: of those that have one the first, else the canonical form.
+
+    A link is described itself, and not what it leads to, unless that is a root: then the link was only another name for it.
+    """
+    from processors.identity import oid, split_url
+    from streams.embedded import runs
+
+    itself = urls_of(what, followed=False)
+    canonical = itself[1 if "://" in what and len(itself) > 1 else 0]
+    if found.kafka.brokers:
+        return canonical, True  # the rows that know it are the workers' own
+    with reading(found) as store:
+        name = _gatherer(store, found.gatherer)
+        roots = {root.url for root in runs.roots(store)}
+        urls = [*itself, *(url for url in urls_of(what) if split_url(url)[0] in roots)]
+        known = next((url for url in urls if _entry(store, oid(name, url)) is not None), None)
+    return known or canonical, known is not None

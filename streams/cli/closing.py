@@ -37,6 +37,7 @@ class Closing(msgspec.Struct, frozen=True):
     copies: int
     refused: dict[str, int]
     rejected: dict[str, int]
+    dead_links: int
     bytes_in: int
     bytes_summaries: int
     ratio: float | None
@@ -76,6 +77,8 @@ class Closing(msgspec.Struct, frozen=True):
             ("copies held", self.copies),
         )
         reasons = [*_reasons("refused", self.refused), *_reasons("rejected", self.rejected)]
+        if self.dead_links:
+            reasons.append(("links that lead nowhere", self.dead_links))
         ratio = f"{self.ratio:.1%}" if self.ratio is not None else "-"
         sizes = [("bytes in", self.bytes_in), ("bytes of summaries", self.bytes_summaries)]
         lines = [(_plain(name), f"{n:,}") for name, n in (*counts, *reasons, *sizes)]
@@ -113,6 +116,7 @@ def closing(runner: Embedded, run: Run, roots: Sequence[Root], seconds: float) -
         copies=_copies(runner),
         refused=dict(tally.refused.most_common()),
         rejected=dict(tally.rejected.most_common()),
+        dead_links=tally.dead,
         bytes_in=tally.bytes_in,
         bytes_summaries=tally.bytes_summaries,
         ratio=round(tally.bytes_summaries / tally.bytes_in, 4) if tally.bytes_in else None,

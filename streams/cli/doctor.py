@@ -5,11 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
 from streams.cli.common import Config, Data, Json, explained, put, settings
+
+if TYPE_CHECKING:
+    from streams.settings import Settings
 
 ROOM = 1 << 30
 """Free bytes below which the disk is said to be nearly full."""
@@ -25,11 +28,11 @@ class Check(NamedTuple):
 
 def doctor(data: Data = None, json: Json = False, config: Config = None) -> None:
     """Check this machine, its safety layers and the data folder; exit code 1 if anything is not as it should be."""
-    folder = settings(config, data=data).data
+    found = settings(config, data=data)
     from schemas.jsonform import line
 
     wrong = False
-    for check in _checks(folder):
+    for check in _checks(found):
         wrong = wrong or not check.ok
         put(line(check._asdict()) if json else f"{'ok' if check.ok else 'NOT OK':<7} {check.check}: {check.detail}")
         sys.stdout.flush()
@@ -37,13 +40,13 @@ def doctor(data: Data = None, json: Json = False, config: Config = None) -> None
         raise typer.Exit(1)
 
 
-def _checks(folder: Path) -> Iterator[Check]:
+def _checks(found: Settings) -> Iterator[Check]:
     yield Check("python", sys.version_info >= (3, 11), sys.version.split()[0])
     for name, look in (("libmagic", _magic), ("sqlite", _sqlite), ("index engine", _tantivy)):
         yield _tried(name, look)
-    yield from _layers()
-    yield _tried("data folder", lambda: _folder(folder))
-    yield _room(folder)
+    yield from _layers(found)
+    yield _tried("data folder", lambda: _folder(found.data))
+    yield _room(found.data)
 
 
 def _tried(name: str, look: Callable[[], str]) -> Check:
@@ -75,11 +78,15 @@ def _tantivy() -> str:
     return f"{tantivy_index.TantivyIndex.__name__} on tantivy {version('tantivy')}"
 
 
-def _layers() -> Iterator[Check]:
+def _layers(found: Settings) -> Iterator[Check]:
+    import msgspec
+
     from streams.sandbox.plain import layers
+    from streams.sandbox.values import Limits
 
     try:
-        for layer in layers():
+        # As `gather` has them: what is said of the limits must hold there.
+        for layer in layers(msgspec.convert(found.sandbox.model_dump(), Limits)):
             yield Check(f"sandbox: {layer.name}", layer.active, layer.detail)
     except Exception as error:  # noqa: BLE001 - whatever does not work is what is asked for
         yield Check("sandbox", False, f"no child can be made: {type(error).__name__}: {error}"[:200])

@@ -6,20 +6,22 @@ from typing import Annotated
 
 import typer
 
-from streams.cli.common import Config, Data, settings
+from streams.cli.common import Config, Data, Depth, MaxUrls, settings
 
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
-Allow = Annotated[list[str] | None, typer.Option("--allow", metavar="CIDR", help="A network of local targets that may be dialled.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, and no closing table.")]
+Allow = Annotated[
+    list[str] | None, typer.Option("--allow", metavar="CIDR", help="A local network that may be dialled in this run.")
+]
 Gatherer = Annotated[str | None, typer.Option("--gatherer", metavar="NAME", help="The name that OIDs are made of.")]
 Partitions = Annotated[int | None, typer.Option("--partitions", metavar="N", help="Partitions of a new data folder.")]
-Pause = Annotated[float | None, typer.Option("--pause", metavar="S", help="Seconds between two requests to one server.")]
+Pause = Annotated[float | None, typer.Option("--pause", metavar="S", help="Seconds between requests to a server, in this run.")]
 
 
 def gather(
     roots: Annotated[list[str] | None, typer.Argument(metavar="ROOT...", help="Paths, or file:, http: or https: URLs.")] = None,
     data: Data = None,
-    depth: Annotated[int | None, typer.Option("--depth", metavar="N", min=-1, help="Links from a root at most.")] = None,
-    max_urls: Annotated[int | None, typer.Option("--max-urls", metavar="N", min=0, help="URLs of each root at most.")] = None,
+    depth: Depth = None,
+    max_urls: MaxUrls = None,
     pause: Pause = None,
     allow: Allow = None,
     gatherer: Gatherer = None,

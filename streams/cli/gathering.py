@@ -15,7 +15,7 @@ import msgspec
 from schemas.jsonform import line
 from schemas.records import Root
 from streams.cli.closing import Closing, closing
-from streams.cli.common import Failure, note, put
+from streams.cli.common import USAGE, Failure, counted, note, put
 from streams.cli.progress import Progress, progress
 from streams.cli.rootnames import root_of
 from streams.cli.serving import logs_of, served
@@ -108,6 +108,8 @@ class Gathering:
                 root = root_of(name, self.settings, depth, urls)
                 wanted.setdefault(root.url, root)
             except Failure as failure:
+                if failure.code == USAGE:
+                    raise
                 note(str(failure))
                 wrong = True
         return list(wanted.values()), wrong
@@ -154,7 +156,7 @@ class Gathering:
             known = runs.roots(runner.store)
             watch = Watch(runner, self.settings.worker.stall, logs, health, metrics)
             with Stop() as stop, served(self.settings, health, metrics) as where, self._shown(runner, known, logs) as shown:
-                logs.say(f"running on {self.settings.data}, {len(known)} roots{where}; stop with Ctrl-C")
+                logs.say(f"running on {self.settings.data}, {counted(len(known), 'root')}{where}; stop with Ctrl-C")
                 service = upkeep.Service(runner, self.settings.retention)
                 await runner.run(forever=True, stop=stop, seen=lambda: self._turned(shown, service, watch))
             logs.say("stopped")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from streams.cli.common import Config, Data, Failure, note, settings
+from streams.cli.common import Config, Data, Failure, counted, note, settings
 
 if TYPE_CHECKING:
     from schemas.records import Removed, Summary
@@ -44,7 +44,7 @@ def rebuild(data: Data = None, config: Config = None) -> None:
             _swap(fresh, path)
         finally:
             shutil.rmtree(fresh, ignore_errors=True)
-    note(f"{count:,} summaries indexed")
+    note(f"{counted(count, 'summary', 'summaries')} indexed")
 
 
 def _build(store: Store, fresh: Path) -> int:
@@ -61,7 +61,7 @@ def _build(store: Store, fresh: Path) -> int:
     finally:
         index.close()
     if count != len(held):
-        raise Failure(f"the new index has {count:,} summaries, its topic {len(held):,}: the old one stays")
+        raise Failure(f"the new index has {counted(count, 'summary', 'summaries')}, its topic {len(held):,}: the old one stays")
     return count
 
 

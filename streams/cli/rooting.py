@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from streams.cli.common import Config, Data, Failure, Json, appending, printable, put, reading, settings
+from streams.cli.common import Config, Data, Depth, Failure, Json, MaxUrls, appending, note, printable, put, reading, settings
 
 if TYPE_CHECKING:
     from schemas.records import Root
@@ -21,8 +21,8 @@ Names = Annotated[list[str], typer.Argument(metavar="ROOT...", help="Paths or UR
 def add(
     roots: Names,
     data: Data = None,
-    depth: Annotated[int | None, typer.Option("--depth", metavar="N", min=-1, help="Links from a root at most.")] = None,
-    max_urls: Annotated[int | None, typer.Option("--max-urls", metavar="N", min=0, help="URLs of each root at most.")] = None,
+    depth: Depth = None,
+    max_urls: MaxUrls = None,
     config: Config = None,
 ) -> None:
     """Add roots without gathering them: the next run of `gather` or `run` does, or the one that is going on."""
@@ -45,6 +45,8 @@ def list_roots(data: Data = None, json: Json = False, config: Config = None) -> 
 
     with reading(found) as store:
         known, paused = runs.roots(store), runs.paused(store)
+    if not known:
+        note(f"no roots in {found.data} (harvest gather ROOT)")
     for root in known:
         state = "paused" if root.url in paused else "active"
         if json:

@@ -18,23 +18,47 @@ SCHEMES = ("http", "https", "file")
 
 
 def url_of(text: str) -> str:
-    """The canonical URL that a user means: a URL as it is given, anything else as a path. Raises Failure."""
+    """The canonical URL of the root that a user means: the target's, if it is a link. Raises Failure."""
+    named = _named(text)
+    return named if isinstance(named, str) else _local(os.path.realpath(named) if os.path.islink(named) else named)
+
+
+def meant(text: str, *, followed: bool = True) -> list[str]:
+    """The URLs that may be known of what a user names, likeliest first. Raises Failure.
+
+    Links in a folder are objects of their own, so the last component stands for itself. The links above it are followed too, since
+    a root that is a link is recorded as its target; and, if `followed`, where the last one leads, which may be such a root.
+    """
+    path = _named(text)
+    if isinstance(path, str):
+        return [path]
+    above, last = os.path.split(path)
+    paths = [path, os.path.join(os.path.realpath(above), last), *([os.path.realpath(path)] if followed else [])]
+    return list(dict.fromkeys(map(_local, paths)))
+
+
+def _named(text: str) -> str | bytes:
+    """The canonical URL of another machine, or the path on this one: a URL as it is given, anything else as a path."""
+    if not text:
+        raise Failure("an empty ROOT or URL (the current folder is .)", 2)
     scheme, mark, _ = text.partition(":")
-    if not mark or not (text.startswith(f"{scheme}://") or scheme == "file") or os.path.exists(text):
-        return _local(os.fsencode(os.path.abspath(text)))
+    if not mark or not (text.startswith(f"{scheme}://") or scheme == "file") or os.path.lexists(text):
+        return os.fsencode(os.path.abspath(text))
     if scheme.lower() not in SCHEMES:
         raise Failure(f"{text}: {scheme}: is not a scheme that can be gathered ({', '.join(SCHEMES)})")
     found = canonical(text)
     if found is None:
         raise Failure(f"{text}: not a URL")
-    return _local(file_path(found).rstrip(b"/") or b"/") if found.startswith("file:") else found
+    if not found.startswith("file:"):
+        return found
+    if "?" in text or "#" in text:
+        raise Failure(f"{text}: the URL of a file has neither query nor fragment (in a name, ? is %3F and # is %23)")
+    return file_path(found).rstrip(b"/") or b"/"
 
 
 def _local(path: bytes) -> str:
-    """The URL of a path; the target's, if it is a link."""
-    if os.path.islink(path):
-        path = os.path.realpath(path)
-    return file_url(path, folder=os.path.isdir(path))
+    """The URL of a path."""
+    return file_url(path, folder=os.path.isdir(path) and not os.path.islink(path))
 
 
 def root_of(text: str, settings: Settings, depth: int | None, urls: int | None) -> Root:

@@ -11,7 +11,7 @@ from processors.essence import EssenceSettings, rules_fingerprint
 from processors.frontier import FrontierSettings
 from processors.select import Selection
 from processors.unnest import Limits as Budgets
-from streams.cli.common import Failure
+from streams.cli.common import Failure, counted
 from streams.embedded import EmbeddedSettings, runs
 from streams.fetch import FetchSettings
 from streams.folder import gatherer
@@ -112,7 +112,8 @@ def _gatherer(settings: Settings) -> str:
     with Store(settings.data, readonly=True) as store:
         name, partitions = gatherer(store), store.topics().get("crawl", settings.partitions)
     if "partitions" in settings.model_fields_set and partitions != settings.partitions:
-        raise Failure(f"{settings.data}: made with {partitions} partitions, not {settings.partitions}; their number is fixed")
+        made = counted(partitions, "partition")
+        raise Failure(f"{settings.data}: made with {made}, not {settings.partitions}; their number is fixed")
     if name and "gatherer" in settings.model_fields_set and name != settings.gatherer:
         raise Failure(f"{settings.data}: made by the gatherer {name}, not {settings.gatherer}; every OID is made of that name")
     return name or settings.gatherer

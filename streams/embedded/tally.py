@@ -27,6 +27,8 @@ class Tally:
     removed_summaries: int = 0
     unchanged: int = 0
     copies: int = 0
+    dead: int = 0
+    """Links of the web that lead nowhere: the server says that there is nothing (404, 410)."""
     refused: Counter[str] = field(default_factory=Counter)
     rejected: Counter[str] = field(default_factory=Counter)
     bytes_in: int = 0
@@ -57,6 +59,8 @@ class Tally:
             self.bytes_in += event.validators.size if event.validators else 0
         elif event.kind == "unchanged" and not event.listing:
             self.unchanged += 1
+        elif event.kind == "gone" and event.reason.startswith("status "):
+            self.dead += 1
         self.answered += event.kind in ("fetched", "unchanged", "gone", "failed", "refused")
 
     def met(self, *, known: bool) -> None:

@@ -59,8 +59,17 @@ def _limit(limits: Limits, base: int) -> str:
         most = resource.getrlimit(which)[1]
         # Only downwards: nobody but root can raise a limit that somebody else has set.
         resource.setrlimit(which, (soft, hard) if most == resource.RLIM_INFINITY else (min(soft, most), min(hard, most)))
-    sizes = f"memory {limits.memory >> 20} MiB beyond {base >> 20}, a file {limits.file_size >> 20} MiB"
-    return f"{sizes}, {limits.files} open files, CPU {cpu} s"
+    held = {which: resource.getrlimit(which)[0] for which in wanted}
+    memory = f"memory {_mib(held[resource.RLIMIT_AS] - base)} beyond the {_mib(base)} that a process starts with"
+    files = f"{held[resource.RLIMIT_NOFILE]} open files, {_mib(held[resource.RLIMIT_FSIZE])} each"
+    # A process is replaced after one share and killed after two, so that each object has one for certain.
+    times = f"an object {held[resource.RLIMIT_CPU] // 2} s of CPU time, {limits.whole:g} s in all"
+    times += f", {limits.deadline:g} s without a sign of life"
+    return f"{memory}; {files}; {times}"
+
+
+def _mib(size: int) -> str:
+    return f"{size / (1 << 20):,.0f} MiB"
 
 
 def _no_new_privileges() -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -33,11 +34,20 @@ def test_search_for_people(harvest: Any, gathered: Path) -> None:
     assert harvest("search", "*", "--limit", 1).stderr == "2 found, 1 shown\n"
 
 
+def test_a_first_line_is_shown_once(harvest: Any, tree: Path) -> None:
+    """A text whose first line is its title is not shown with that line again; what follows it is."""
+    (tree / "notes" / "b.txt").write_text("The whale\n\nIt blows, the whale.\n")
+    harvest("gather", tree / "notes", "--quiet")
+    assert harvest("search", "Ishmael").stdout.count("Ishmael") == 1
+    assert harvest("search", "whale").stdout.splitlines()[2] == "  It blows, the whale."
+
+
 def test_search_as_json(harvest: Any, gathered: Path) -> None:
     """A hit is an object with oid, url, title, type, score and snippet; copies where it has any."""
     (hit,) = harvest.lines("search", "whale")
     assert set(hit) == {"oid", "url", "title", "type", "score", "snippet"}
     assert (hit["title"], hit["type"], hit["url"]) == ("Moby", "HTML", f"file://{gathered}/page.html")
+    assert harvest("search", "*", "--limit", 1, "--json").stderr == "2 found, 1 shown\n"
     (hit,) = harvest.lines("search", "Ishmael")
     assert (len(hit["copies"]), hit["copies_count"]) == (1, 1)
     assert not harvest.lines("search", "nowhere")
@@ -106,6 +116,13 @@ def test_annotate(harvest: Any, gathered: Path) -> None:
     harvest("annotate", page, "keywords=")
     assert not harvest.lines("search", "leviathan")
     assert "is not NAME=VALUE" in harvest("annotate", page, "nothing", code=2).stderr
+
+
+def test_no_roots(harvest: Any, gathered: Path) -> None:
+    """A data folder without roots says so, on standard error."""
+    harvest("roots", "remove", gathered)
+    result = harvest("roots", "list")
+    assert (result.stdout, result.stderr) == ("", "harvest: no roots in harvest-data (harvest gather ROOT)\n")
 
 
 def test_roots(harvest: Any, gathered: Path, tmp_path: Path) -> None:
@@ -246,6 +263,17 @@ def test_doctor(harvest: Any, gathered: Path) -> None:
     assert process.returncode == (0 if all(line["ok"] for line in checks.values()) else 1)
 
 
+def test_doctor_tells_the_limits_in_force(harvest: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is said of the limits is what the settings, from wherever they come, give to the processes that parse."""
+    monkeypatch.setenv("HARVEST_SANDBOX_CPU", "5")
+    (harvest.folder / "harvest.toml").write_text("[sandbox]\nmemory = 419430400\nfiles = 33\n")
+    out, _ = harvest.start("doctor", "--json").communicate()
+    (limits,) = (line["detail"] for line in map(json.loads, out.splitlines()) if line["check"] == "sandbox: limits")
+    assert limits.startswith("memory 400 MiB beyond the ")
+    assert "33 open files" in limits
+    assert "an object 5 s of CPU time" in limits
+
+
 def test_describe(harvest: Any) -> None:
     """The topology is drawn from the value that the runners execute: each stage and topic of it."""
     text, drawing = harvest("describe").stdout, harvest("describe", "--mermaid").stdout
@@ -256,6 +284,22 @@ def test_describe(harvest: Any) -> None:
     for topic in topology().topics:
         assert topic.name in text
     assert drawing.startswith("flowchart LR\n")
+
+
+def test_version(harvest: Any) -> None:
+    """The program tells its version."""
+    assert re.fullmatch(r"harvest \d+\.\d+\.\d+\S*\n", harvest("--version").stdout)
+
+
+@pytest.mark.parametrize("command", [("gather",), ("search",), ("roots", "add")])
+def test_help_tells_defaults(harvest: Any, command: tuple[str, ...]) -> None:
+    """The help tells where the data folder and the settings are, and which limits a root has, unless it is told."""
+    shown = " ".join(harvest(*command, "--help").stdout.replace("│", "").split())
+    assert "(default: harvest-data)" in shown
+    assert "(default: harvest.toml, if it is there)" in shown
+    if command != ("search",):
+        assert "10,000 for http and https, none for files" in shown
+        assert "A lower limit than before removes nothing" in shown
 
 
 def test_used_wrongly(harvest: Any) -> None:

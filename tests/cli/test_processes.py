@@ -145,6 +145,43 @@ def test_a_reader_that_has_enough(harvest: Any, tree: Path) -> None:
         assert (process.returncode, err.replace(b"3 found\n", b"").replace(b"2 found\n", b"")) == (1, b"")
 
 
+def test_a_reader_that_has_enough_of_summaries(harvest: Any, tree: Path) -> None:
+    """Whoever closes the pipe ends `summarize` without a word too, with files still being parsed."""
+    for number in range(20):
+        (tree / f"{number}.txt").write_text(f"Chapter {number}\n")
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [*harvest.program, "summarize", tree, "--jobs", "2"]
+    process = subprocess.Popen(command, stdout=writing, stderr=subprocess.PIPE, cwd=harvest.folder, bufsize=0)
+    os.close(writing)
+    _, err = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, err) == (1, b"")
+
+
+AT_IMPORT = """
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from streams.cli import main
+class Interrupts:
+    def find_spec(self, name, path=None, target=None):
+        if name == module:
+            os.kill(os.getpid(), signal.SIGINT)
+module = sys.argv.pop(1)
+assert module not in sys.modules
+sys.meta_path.insert(0, Interrupts())
+main()
+"""
+"""The program, interrupted when it imports a module for the first time."""
+
+
+@pytest.mark.parametrize("module", ["typer", "streams.cli.gathering"])
+def test_interrupted_while_it_begins(harvest: Any, module: str) -> None:
+    """Ctrl-C during the first imports, or those of a command, is exit code 130 without a traceback."""
+    command = [harvest.program[0], "-c", AT_IMPORT, module, "gather", "nothing"]
+    done = subprocess.run(command, capture_output=True, cwd=harvest.folder, check=False, timeout=PATIENCE)
+    assert (done.returncode, done.stderr) == (130, b"")
+
+
 def test_an_output_that_is_full(harvest: Any, tree: Path) -> None:
     """Standard output that cannot be written is one line and exit code 1."""
     harvest("gather", tree)

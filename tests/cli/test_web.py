@@ -106,3 +106,14 @@ def test_a_removed_root_leaves_the_others(harvest: Any, site: Site, tree: Path) 
     gather(harvest, tree)
     assert held(harvest)
     assert not {url for url in held(harvest) if url.startswith("http:")}
+
+
+def test_links_that_lead_nowhere(harvest: Any, site: Site) -> None:
+    """A dead link is counted, and what moved is none, and tells where to."""
+    site.files["/"] = b"<title>Links</title><a href='/none.html'>x</a> <a href='/old/harvest.html'>y</a>"
+    for path in set(site.files) - {"/", "/robots.txt", "/harvest.html"}:
+        del site.files[path]
+    site.files["/harvest.html"] = b"<title>Harvest</title>"
+    assert gather(harvest, site.url)["dead_links"] == 1
+    assert f"moved to {site.url}harvest.html" in harvest("why", site.url + "old/harvest.html", "--data", "d").stdout
+    assert "links that lead nowhere" in harvest("gather", site.url, *ALLOW).stderr

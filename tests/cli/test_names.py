@@ -1,0 +1,115 @@
+"""What a user may call a file, a URL or a query: links, empty names, URLs of files, several words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture
+def linked(harvest: Any, tree: Path) -> Path:
+    """The small tree, with a link to a file outside of it and one that leads nowhere, gathered."""
+    (tree.parent / "outside.txt").write_text("Queequeg\n")
+    (tree / "sym").symlink_to(tree.parent / "outside.txt")
+    (tree / "dangling").symlink_to("nowhere")
+    harvest("gather", tree, "--quiet")
+    return tree
+
+
+@pytest.mark.parametrize("name", ["sym", "dangling"])
+@pytest.mark.parametrize("prefix", ["tree/", "file://{}/"])
+def test_a_link_is_named_itself(harvest: Any, linked: Path, name: str, prefix: str) -> None:
+    """A link of a folder is shown, explained and described under its own name, wherever it leads."""
+    named, url = prefix.format(linked) + name, f"file://{linked}/{name}"
+    (shown,) = harvest.lines("show", named)
+    assert (shown["url"], shown["type"]) == (url, "SymbolicLink")
+    assert "SymbolicLink" in harvest("why", named).stdout
+    assert not harvest("annotate", named, "said=leviathan").stderr
+    assert [hit["url"] for hit in harvest.lines("search", "leviathan")] == [url]
+
+
+def test_a_root_that_is_a_link_is_named_by_it(harvest: Any, tree: Path) -> None:
+    """What was gathered by the name of a link to it is found by that name: the root itself, and what is in it."""
+    (tree.parent / "link").symlink_to(tree)
+    (tree.parent / "page").symlink_to(tree / "page.html")
+    harvest("gather", "link", "page", "--quiet")
+    assert harvest.lines("show", "link/notes/a.txt")[0]["url"] == f"file://{tree}/notes/a.txt"
+    assert harvest.lines("show", "page")[0]["url"] == f"file://{tree}/page.html"
+    harvest("annotate", "page", "said=leviathan")
+    assert len(harvest.lines("search", "leviathan")) == 1
+    harvest("roots", "remove", "link")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(("gather", ""), ("summarize", ""), ("roots", "add", ""), ("show", ""), ("why", ""), ("annotate", "", "a=b")),
+        *(("gather", "tree", ""), ("rejected", "show", ""), ("roots", "remove", "")),
+    ],
+)
+def test_an_empty_name(harvest: Any, tree: Path, command: tuple[str, ...]) -> None:
+    """An empty name is no name of the current folder: one line and exit code 2, and nothing is gathered."""
+    harvest("gather", tree / "notes", "--quiet")
+    result = harvest(*command, code=2)
+    assert result.stderr == "harvest: an empty ROOT or URL (the current folder is .)\n"
+    assert [root["url"] for root in harvest.lines("roots", "list")] == [f"file://{tree}/notes/"]
+
+
+@pytest.mark.parametrize("tail", ["?x=1", "#y", "?x=1#y"])
+def test_a_file_has_no_query(harvest: Any, tree: Path, tail: str) -> None:
+    """The URL of a file with a query or a fragment is refused in one line, and is not taken for the file without it."""
+    result = harvest("gather", f"file://{tree}{tail}", code=1)
+    assert "the URL of a file has neither query nor fragment" in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_a_query_of_several_words(harvest: Any, tree: Path) -> None:
+    """Words that the shell has parted are one query, and -- lets one begin with a minus."""
+    harvest("gather", tree, "--quiet")
+    assert [hit["title"] for hit in harvest.lines("search", "white", "whale")] == ["Moby"]
+    assert harvest("search", "--", "-whale", "Ishmael").stderr == "1 found\n"
+    assert "--" in harvest("search", "--help").stdout
+
+
+def test_a_query_that_is_none_shows_where(harvest: Any, tree: Path) -> None:
+    """A malformed query is shown with a mark where it is at fault, as processors/query/README.md has it."""
+    harvest("gather", tree, "--quiet")
+    assert harvest("search", "whale OR", code=2).stderr == "harvest: something to look for is missing after OR: whale OR^\n"
+    assert harvest("search", "(whale", code=2).stderr == "harvest: this parenthesis is never closed: ^(whale\n"
+
+
+def test_annotate_without_data(harvest: Any, tree: Path, tmp_path: Path) -> None:
+    """Describing where nothing was gathered is one line and exit code 1, and makes no folder."""
+    assert harvest("annotate", tree, "a=b", code=1).stderr == "harvest: harvest-data: no data of harvest here\n"
+    assert not (tmp_path / "harvest-data").exists()
+
+
+def test_annotate_what_is_not_known_yet(harvest: Any, tree: Path) -> None:
+    """What is said of a URL that nothing is known of is kept for when it comes, and the user is told so."""
+    harvest("gather", tree, "--quiet")
+    late = tree / "late.txt"
+    told = f"harvest: file://{late}: nothing is known of it yet: kept for when it comes\n"
+    assert harvest("annotate", late, "said=leviathan").stderr == told
+    assert not harvest.lines("search", "leviathan")
+    late.write_text("late\n")
+    harvest("gather", tree, "--quiet")
+    assert len(harvest.lines("search", "leviathan")) == 1
+    assert not harvest("annotate", late, "said=again").stderr
+
+
+@pytest.mark.parametrize("name", ["weird name", "größe", 'a "quoted" one', "a:b"])
+def test_annotate_with_any_name_that_can_be_asked_for(harvest: Any, tree: Path, name: str) -> None:
+    """Attributes may have the names that a query can have in quotes; they are found by them, and survive SOIF."""
+    harvest("gather", tree, "--quiet")
+    harvest("annotate", tree / "page.html", f"{name}=leviathan")
+    quoted = name.replace('"', '\\"')
+    assert len(harvest.lines("search", f'"{quoted}":leviathan')) == 1
+    assert "leviathan" in harvest("show", tree / "page.html").stdout
+
+
+@pytest.mark.parametrize("value", ["a\x07b=c", "x" * 201 + "=c", "\udcff=c"])
+def test_a_name_that_no_attribute_may_have(harvest: Any, tree: Path, value: str) -> None:
+    """A name that cannot be kept is refused for what it is."""
+    assert "printable text" in " ".join(harvest("annotate", tree, value, code=2).stderr.replace("│", "").split())
