@@ -5,28 +5,45 @@ from __future__ import annotations
 import warnings
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 MIB = 1 << 20
 DAY = 86_400
+YEAR = 366 * DAY
+AGE = 100 * YEAR
+"""Times are at most this: an end that no time or row could hold is a mistake."""
+MOST = 1 << 50
+"""Sizes and counts likewise: a thousand times what any machine has."""
+
+
+def refuse_nul(value: object) -> object:
+    """A value as it is; no path, name or address holds a NUL. Raises ValueError."""
+    if isinstance(value, str) and "\0" in value:
+        raise ValueError("a NUL can be in no setting")
+    return value
 
 
 class Section(BaseModel):
     """A table of `harvest.toml`."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _no_nul(cls, value: object) -> object:
+        return refuse_nul(value)
 
 
 class RootDefaults(Section):
     """What a root gets that is not told otherwise. Files and folders have no limits of depth and count of their own."""
 
-    depth: int = Field(default=10, ge=-1)
+    depth: int = Field(default=10, ge=-1, le=1_000_000)
     """Links from a root to what is still fetched, for http(s); -1: no limit."""
-    urls: int = Field(default=10_000, ge=0)
+    urls: int = Field(default=10_000, ge=0, le=MOST)
     """URLs of a root at the most, for http(s); 0: no limit."""
-    ttl: int = Field(default=24 * 7 * DAY, gt=0)
+    ttl: int = Field(default=24 * 7 * DAY, gt=0, le=AGE)
     """Time-to-live: what could not be refreshed for so long expires."""
-    refresh: int = Field(default=4 * 7 * DAY, gt=0)
+    refresh: int = Field(default=4 * 7 * DAY, gt=0, le=AGE)
     """Refresh-rate: when `harvest run` asks again."""
 
 
@@ -35,31 +52,31 @@ class Fetch(Section):
 
     user_agent: str = Field(default="Harvest/0.1", min_length=1)
     """What servers are told; begins with the product token that robots.txt files are asked for."""
-    pause: float = Field(default=1.0, ge=0)
+    pause: float = Field(default=1.0, ge=0, le=YEAR)
     """Between the end of a request and the start of the next, for each host and for each address."""
-    patience: float = Field(default=10.0, ge=0)
+    patience: float = Field(default=10.0, ge=0, le=YEAR)
     """What would wait longer for its host goes back to the queue."""
-    dns_timeout: float = Field(default=10.0, gt=0)
+    dns_timeout: float = Field(default=10.0, gt=0, le=YEAR)
     """For the address of a name."""
-    connect_timeout: float = Field(default=10.0, gt=0)
+    connect_timeout: float = Field(default=10.0, gt=0, le=YEAR)
     """For a connection."""
-    answer_timeout: float = Field(default=30.0, gt=0)
+    answer_timeout: float = Field(default=30.0, gt=0, le=YEAR)
     """From the request to the end of the header, and between two pieces of the body."""
-    total_timeout: float = Field(default=600.0, gt=0)
+    total_timeout: float = Field(default=600.0, gt=0, le=YEAR)
     """For one exchange, body included."""
-    grace: float = Field(default=20.0, ge=0)
+    grace: float = Field(default=20.0, ge=0, le=YEAR)
     """After this time of an exchange a peer has to keep up `min_rate`."""
-    min_rate: int = Field(default=500, ge=0)
+    min_rate: int = Field(default=500, ge=0, le=MOST)
     """Bytes per second, on the average of an exchange."""
-    max_body: int = Field(default=64 * MIB, gt=0)
+    max_body: int = Field(default=64 * MIB, gt=0, le=MOST)
     """Of a body from the network, as received and as decoded."""
-    max_file: int = Field(default=1024 * MIB, gt=0)
+    max_file: int = Field(default=1024 * MIB, gt=0, le=MOST)
     """Of a local file."""
-    max_ratio: int = Field(default=200, gt=0)
+    max_ratio: int = Field(default=200, gt=0, le=MOST)
     """Decoded to received bytes, for what decodes to more than 1 MiB."""
     allow: tuple[str, ...] = ()
     """Networks (CIDR) of local targets that may be dialled."""
-    concurrency: int = Field(default=200, gt=0)
+    concurrency: int = Field(default=200, gt=0, le=100_000)
     """Exchanges at once."""
     spool: str = ""
     """Folder for bodies on their way to the blob store; empty: the system's folder for temporary files."""
@@ -79,21 +96,21 @@ class Select(Section):
 class Budgets(Section):
     """What one root object may cost, with all that is nested in it."""
 
-    entries: int = Field(default=200_000, gt=0)
+    entries: int = Field(default=200_000, gt=0, le=MOST)
     """Members."""
-    bytes: int = Field(default=4 << 30, gt=0)
+    bytes: int = Field(default=4 << 30, gt=0, le=MOST)
     """What comes out of containers and encodings, each level counted."""
-    ratio: int = Field(default=200, gt=0)
+    ratio: int = Field(default=200, gt=0, le=MOST)
     """How many times its own size an object may give ..."""
-    ratio_from: int = Field(default=64 * MIB, ge=0)
+    ratio_from: int = Field(default=64 * MIB, ge=0, le=MOST)
     """... once it has given this much."""
-    depth: int = Field(default=16, gt=0)
+    depth: int = Field(default=16, gt=0, le=100)
     """Containers and encodings inside each other."""
-    names: int = Field(default=32 * MIB, gt=0)
+    names: int = Field(default=32 * MIB, gt=0, le=MOST)
     """Names of members."""
-    memory: int = Field(default=8 * MIB, gt=0)
+    memory: int = Field(default=8 * MIB, gt=0, le=MOST)
     """A member's body up to this size is held in memory, above in an anonymous file."""
-    member: int = Field(default=256 * MIB, gt=0)
+    member: int = Field(default=256 * MIB, gt=0, le=MOST)
     """A body that must be held whole may have at most this size."""
 
 
@@ -109,13 +126,13 @@ class Essence(Section):
 class Frontier(Section):
     """When a URL is fetched."""
 
-    credit: int = Field(default=8, gt=0)
+    credit: int = Field(default=8, gt=0, le=10_000)
     """Requests outstanding for one host."""
-    tries: int = Field(default=3, gt=0)
+    tries: int = Field(default=3, gt=0, le=100)
     """Attempts at a URL in one run."""
-    backoff: int = Field(default=2_000, ge=0)
+    backoff: int = Field(default=2_000, ge=0, le=AGE * 1_000)
     """ms before the second try; four times as long before each further one."""
-    patience: int = Field(default=60_000, ge=0)
+    patience: int = Field(default=60_000, ge=0, le=AGE * 1_000)
     """ms; a retry later than this is left to the next run."""
     robots_ttl: int = Field(default=DAY * 1_000, gt=0, le=DAY * 1_000)
     """ms that a robots.txt file holds (RFC 9309, 2.4: at most 24 hours)."""
@@ -124,25 +141,25 @@ class Frontier(Section):
 class Sandbox(Section):
     """What one child that parses may use."""
 
-    memory: int = Field(default=384 * MIB, gt=0)
+    memory: int = Field(default=384 * MIB, gt=0, le=MOST)
     """Address space beyond what it has at its start."""
-    cpu: int = Field(default=1_800, gt=0)
+    cpu: int = Field(default=1_800, gt=0, le=YEAR)
     """CPU time of one object."""
-    deadline: float = Field(default=60.0, gt=0)
+    deadline: float = Field(default=60.0, gt=0, le=YEAR)
     """Wall-clock time without a sign of life."""
-    whole: float = Field(default=1_800.0, gt=0)
+    whole: float = Field(default=1_800.0, gt=0, le=YEAR)
     """Wall-clock time of one object."""
-    frame: int = Field(default=16 * MIB, gt=0)
+    frame: int = Field(default=16 * MIB, gt=0, le=1 << 30)
     """Length of one record."""
-    total: int = Field(default=1 << 30, gt=0)
+    total: int = Field(default=1 << 30, gt=0, le=MOST)
     """Length of all records of one object."""
-    tasks: int = Field(default=10_000, gt=0)
+    tasks: int = Field(default=10_000, gt=0, le=MOST)
     """Tasks after which a child is replaced."""
-    growth: int = Field(default=128 * MIB, gt=0)
+    growth: int = Field(default=128 * MIB, gt=0, le=MOST)
     """Resident memory that a child may gain before it is replaced."""
-    file_size: int = Field(default=256 * MIB, gt=0)
+    file_size: int = Field(default=256 * MIB, gt=0, le=MOST)
     """Length of an anonymous file."""
-    files: int = Field(default=64, gt=8)
+    files: int = Field(default=64, gt=8, le=1 << 20)
     """Open files."""
 
 
@@ -183,7 +200,7 @@ class Worker(Section):
     """The address that /livez, /readyz and /metrics are served on."""
     port: int = Field(default=0, ge=0, le=65_535)
     """Its port; 0: they are not served."""
-    stall: float = Field(default=60.0, gt=0)
+    stall: float = Field(default=60.0, gt=0, le=YEAR)
     """What has records to read and stands still for so long (and for what one record may take) is taken for dead."""
 
 

@@ -13,22 +13,44 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import socket
+import stat
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
 import msgspec
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource
 
-from streams.sections import DAY, Essence, Fetch, Frontier, Index, Kafka, Log, RootDefaults, Sandbox, Section, Worker
+from streams.sections import (
+    AGE,
+    DAY,
+    Essence,
+    Fetch,
+    Frontier,
+    Index,
+    Kafka,
+    Log,
+    RootDefaults,
+    Sandbox,
+    Section,
+    Worker,
+    refuse_nul,
+)
 
 FILE = "harvest.toml"
 PREFIX = "HARVEST_"
 NOT_SETTINGS = frozenset({"HARVEST_FAULT", "HARVEST_CONFIG"})
 """Variables of the environment that begin as settings do, and are none."""
+
+MAX_FILE = 65_536
+MAX_PARTS = 50
+"""Of a key: no setting has more than three, and the time that it takes to read a key grows with their square."""
+_QUOTED = re.compile(r'"(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\'')
+_RUNS = re.compile(r"[\w. \t-]+")
 
 BEGIN = "<!-- settings: written by `python -m streams.settings` -->\n"
 END = "<!-- end of settings -->\n"
@@ -51,7 +73,7 @@ def cores() -> int:
 class Settings(BaseSettings):
     """All that may be set."""
 
-    model_config = {"extra": "forbid", "frozen": True, "use_attribute_docstrings": True}
+    model_config = {"extra": "forbid", "frozen": True, "use_attribute_docstrings": True, "allow_inf_nan": False}
 
     data: Path = Path("harvest-data")
     """The data folder."""
@@ -61,7 +83,7 @@ class Settings(BaseSettings):
     """Partitions of each topic; fixed once the data folder is made."""
     children: int = Field(default_factory=cores, gt=0, le=256)
     """Sandboxed processes that parse; default: one a core, 2 at most."""
-    retention: float = Field(default=7 * DAY, ge=0)
+    retention: float = Field(default=7 * DAY, ge=0, le=AGE)
     """How long records that every stage has read, and the bodies that they name, are kept for `harvest why`."""
     roots: RootDefaults = RootDefaults()
     fetch: Fetch = Fetch()
@@ -72,6 +94,18 @@ class Settings(BaseSettings):
     index: Index = Index()
     worker: Worker = Worker()
     log: Log = Log()
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _no_nul(cls, value: object) -> object:
+        return refuse_nul(value)
+
+    @field_validator("data", mode="before")
+    @classmethod
+    def _named(cls, value: object) -> object:
+        if value == "":
+            raise ValueError("a folder has to be named (.: the working folder)")
+        return value
 
 
 class Setting(msgspec.Struct, frozen=True):
@@ -148,16 +182,34 @@ def _file(config: Path | None, environ: Mapping[str, str]) -> dict[str, dict[str
     named = config or (Path(environ["HARVEST_CONFIG"]) if environ.get("HARVEST_CONFIG") else None)
     path = named or Path(FILE)
     try:
-        with open(path, "rb") as stream:
-            return {str(path): tomllib.load(stream)}
+        text = _read(path).decode()
+        if any(sum(bool(part.strip()) for part in run.split(".")) > MAX_PARTS for run in _RUNS.findall(_QUOTED.sub("s", text))):
+            raise SettingsError(f"{path}: a key of more than {MAX_PARTS} parts")
+        return {str(path): tomllib.loads(text)}
     except FileNotFoundError:
         if named is None:
             return {}
         raise SettingsError(f"{path}: no such file") from None
     except OSError as error:
         raise SettingsError(f"{path}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{path}: not TOML: {error}") from error
+    except RecursionError:
+        raise SettingsError(f"{path}: values too deep in each other") from None
+    except SettingsError:
+        raise
+    except ValueError as error:
+        # Malformed, not UTF-8, or a number of thousands of digits; where Python gives advice it is not for the user.
+        raise SettingsError(f"{path}: not TOML: {str(error).partition(';')[0]}") from error
+
+
+def _read(path: Path) -> bytes:
+    """A file of settings. Raises OSError and SettingsError; what is no file is not waited for, what is too long not read."""
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
+        if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+            raise SettingsError(f"{path}: not a file")
+        text = stream.read(MAX_FILE + 1)
+    if len(text) > MAX_FILE:
+        raise SettingsError(f"{path}: more than {MAX_FILE:,} bytes")
+    return text
 
 
 def _sentence(error: ValidationError, sources: Mapping[str, Mapping[str, Any]]) -> str:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from streams.settings import Settings
 
 SCHEMES = ("http", "https", "file")
+MOST_LINKS, MOST_URLS = 1_000_000, 1 << 50
+"""Limits of a root at the most, as in `roots` of the settings."""
 
 
 def url_of(text: str) -> str:
@@ -65,6 +67,9 @@ def root_of(text: str, settings: Settings, depth: int | None, urls: int | None) 
     """The root that a user names, with its limits. Raises Failure for what cannot be read."""
     url = url_of(text)
     given = settings.roots
+    for value, most in ((depth, MOST_LINKS), (urls, MOST_URLS)):
+        if value is not None and value > most:
+            raise Failure(f"{value}: a limit is at most {most:,}", 2)
     if not url.startswith("file:"):
         return Root(
             url=url,

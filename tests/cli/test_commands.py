@@ -306,3 +306,17 @@ def test_used_wrongly(harvest: Any) -> None:
     """An unknown command, option or value is told with the usage, exit code 2."""
     for arguments in (("nothing",), ("search",), ("search", "x", "--nothing"), ("search", "x", "--limit", "many"), ("gather",)):
         assert harvest(*arguments, code=2).stderr
+
+
+@pytest.mark.parametrize("command", ["gather", "show", "why", "summarize"])
+def test_names_that_are_too_long(harvest: Any, gathered: Path, command: str) -> None:
+    """A URL or a path that is longer than any is one line."""
+    for name in ("http://a.example/" + "a" * 5_000, "a" * 5_000):
+        assert harvest(command, name, code=1).stderr.count("\n") == 1
+
+
+def test_limits_that_no_root_has(harvest: Any, gathered: Path) -> None:
+    """A limit that no record could hold is a mistake in one line."""
+    for option in ("--depth", "--max-urls"):
+        assert "a limit is at most" in harvest("gather", gathered, option, 10**30, code=1).stderr
+        assert "a limit is at most" in harvest("roots", "add", gathered, option, 10**30, code=2).stderr

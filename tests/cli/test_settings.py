@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 from pathlib import Path
 from typing import Any
 
@@ -52,17 +54,49 @@ def test_environment_names_are_told_apart() -> None:
         ("[fetch", {}, "some.toml: not TOML"),
         ("fetch = 1\n", {}, "some.toml: fetch: input should be"),
         ("", {"HARVEST_FETCH_PAUSEE": "1"}, "HARVEST_FETCH_PAUSEE: no such setting (did you mean HARVEST_FETCH_PAUSE?)"),
+        ("# long\n" * 10_000, {}, "some.toml: more than 65,536 bytes"),
+        ("a = " + "[" * 20_000, {}, "some.toml: values too deep in each other"),
+        ("a." * 30_000 + "a = 1", {}, "some.toml: a key of more than 50 parts"),
+        ("x = {" + "''. " * 10_000 + "a = 1}", {}, "some.toml: a key of more than 50 parts"),
+        ("retention = " + "9" * 10_000, {}, "some.toml: not TOML: Exceeds the limit"),
+        ("retention = inf", {}, "some.toml: retention: input should be"),
+        ("retention = nan", {}, "some.toml: retention: input should be"),
+        ('data = "a\\u0000"', {}, "some.toml: data: value error, a NUL can be in no setting"),
+        ('[fetch]\nspool = "a\\u0000"', {}, "some.toml: fetch.spool: value error, a NUL can be in no setting"),
+        ('data = ""', {}, "some.toml: data: value error, a folder has to be named"),
+        ("", {"HARVEST_DATA": ""}, "HARVEST_DATA: value error, a folder has to be named"),
+        ("\udcff", {}, "some.toml: not TOML: 'utf-8' codec can't decode"),
         ("", {"HARVEST_PARTITIONS": "many"}, "HARVEST_PARTITIONS: input should be a valid integer"),
         ("", {"HARVEST_GATHERER": "two words"}, "HARVEST_GATHERER: string should match"),
     ],
+    ids=itertools.count(),
 )
 def test_mistakes(tmp_path: Path, text: str, environ: dict[str, str], line: str) -> None:
     """What is wrong with a setting is one line: where it stands, which it is, what is wrong."""
-    (tmp_path / "some.toml").write_text(text)
+    (tmp_path / "some.toml").write_bytes(text.encode("utf-8", "surrogateescape"))
     with pytest.raises(SettingsError) as error:
         load(None, tmp_path / "some.toml", environ)
     assert line in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("setting", [s for s in known() if isinstance(s.default, int | float) and not isinstance(s.default, bool)])
+@pytest.mark.parametrize("value", ["9" * 20, "inf", "nan"])
+def test_numbers_have_an_end(tmp_path: Path, setting: Any, value: str) -> None:
+    """Every number has a most that all it becomes can hold."""
+    section, _, key = setting.key.rpartition(".")
+    path = tmp_path / "some.toml"
+    path.write_text(f"[{section}]\n{key} = {value}\n" if section else f"{key} = {value}\n")
+    with pytest.raises(SettingsError, match="some.toml: " + setting.key):
+        load(None, path, {})
+
+
+def test_settings_are_in_a_file(tmp_path: Path) -> None:
+    """A fifo is not waited for, and a folder is none."""
+    os.mkfifo(tmp_path / "fifo")
+    for path in (tmp_path / "fifo", tmp_path):
+        with pytest.raises(SettingsError, match=f"{path}: (not a file|Is a directory)"):
+            load(None, path, {})
 
 
 def test_what_is_no_setting_is_let_through() -> None:
