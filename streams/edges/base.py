@@ -6,8 +6,10 @@ where a transaction commits all; `finished` and `finish`, where each record is a
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
@@ -83,6 +85,8 @@ class EdgeBase:
         self.wake: Callable[[], object] = lambda: None
         self.error: BaseException | None = None
         self._moved: set[int] = set()
+        self._served = -1
+        """The partition that gave the last record."""
 
     def launch(self, ready: int = 0) -> None:
         """Begin with as much as there is room for; `ready` outputs wait for their reader already."""
@@ -109,12 +113,17 @@ class EdgeBase:
         self._moved.discard(partition)
 
     def take(self, limit: int) -> list[Logged]:
-        """At most `limit` records to begin with, from all partitions in turn."""
+        """At most `limit` records to begin with, from all partitions in turn, also where there is room for one at a time."""
         taken: list[Logged] = []
-        for seen, (p, window) in enumerate(self.windows.items()):
-            share = -(-(limit - len(taken)) // (len(self.windows) - seen))
+        order = sorted(self.windows)
+        behind = bisect_right(order, self._served)
+        for seen, p in enumerate(order[behind:] + order[:behind]):
+            share = -(-(limit - len(taken)) // (len(order) - seen))
             if share > 0:
-                taken += window.take(share, lambda offset, n, p=p: self.source.read(self.topic, p, offset, n))  # type: ignore[misc]
+                read = partial(self.source.read, self.topic, p)
+                found = self.windows[p].take(share, read)
+                self._served = p if found else self._served
+                taken += found
         return taken
 
     def backlog(self) -> int:
