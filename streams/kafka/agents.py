@@ -22,6 +22,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -33,7 +34,7 @@ from schemas.records import Record, Rejected
 from schemas.wire import SINGLE, Wire
 from streams.kafka.apps import STORE
 from streams.kafka.cluster import ClusterError
-from streams.kafka.following import Following
+from streams.kafka.following import PATIENCE, Following
 from streams.kafka.owning import Owned
 from streams.kafka.rows import TableRows
 from streams.kafka.ticks import Ticker
@@ -95,6 +96,7 @@ class Decider:
         self.owned = Owned(self)
         self.ticker = Ticker(self, prefix) if stage.ticks else None
         self.going: asyncio.Task[None] | None = None
+        self._ended = time.monotonic()
         app.agent(app.topic(*self.names, **RAW), name=stage.name)(self.run)
 
     async def run(self, stream: Any) -> None:
@@ -102,6 +104,10 @@ class Decider:
         # The generator is held by no name: one that is held after an error acknowledges nothing, and all stands still.
         async for events in stream.take_events(BATCH, within=WITHIN):
             await self._whole(events)
+
+    def idle(self) -> bool:
+        """Whether there has been nothing to decide for a while."""
+        return (self.going is None or self.going.done()) and time.monotonic() - self._ended > PATIENCE
 
     async def _whole(self, events: Sequence[EventT[Any]]) -> None:
         """A batch, to its end, whatever befalls the agent."""
@@ -116,6 +122,7 @@ class Decider:
                 self.end(None)
             elif task.exception() is not None:
                 self.end(task.exception())
+            self._ended = time.monotonic()
 
     async def batch(self, events: Sequence[EventT[Any]]) -> None:
         """Decide, then rows, then outputs."""

@@ -4,10 +4,12 @@ Cause: Faust skips records. Where a recovery seeks while a fetch is being delive
 read and forgotten, and the consumer stands behind them. It enters them as a gap, which is committed like what was done.
 
 Strategy: who reads knows which record is due. What comes too early is let go, unacknowledged, its gap is taken out, and the
-consumer is sent back to what is due. In a compacted topic nobody knows what is due; there a gap is none.
+consumer is sent back to what is due; and so it is where nothing comes any more, though it has read beyond.
 
 Laws:
 - Nothing is decided, and nothing is committed, beyond a record that was left out.
+- In a compacted topic a hole is a hole, but for the first record after partitions were taken, the one that Faust may skip to: that
+  one is believed when what is due was asked for again, and it came first again.
 - What retention took away before it was read is not waited for.
 """
 
@@ -15,7 +17,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     import faust
@@ -25,12 +27,23 @@ PATIENCE = 1.0
 """Seconds that a record has to come once it was asked for again."""
 TRIES = 30
 """Times that one record is asked for, before the process ends."""
+BELIEVED = 2
+"""Times that a record of a compacted topic is asked for, before it is believed that there is none."""
 FAR = 1 << 62
 """An offset beyond all."""
 
 
 class SkippedError(Exception):
     """A record is not delivered, however often it is asked for: a fault of the client, which a new start may mend."""
+
+
+class Asked(NamedTuple):
+    """What was asked for again: how often, when last, and the least offset that came instead."""
+
+    due: int
+    times: int
+    when: float
+    least: int = FAR
 
 
 class Following:
@@ -40,46 +53,84 @@ class Following:
         self._app: Any = app
         self._whole = whole
         self.next: dict[TP, int] = {}
-        self._asked: dict[TP, tuple[int, int, float]] = {}
+        self._begun: set[TP] = set()
+        self._asked: dict[TP, Asked] = {}
+
+    def anew(self) -> None:
+        """Partitions were taken: what is due is what is committed."""
+        self.next.clear()
+        self._begun.clear()
+        self._asked.clear()
 
     async def takes(self, message: Any) -> bool:
         """Whether a record may be decided now; if not, it comes again behind what is due. Raises SkippedError."""
-        due = await self.position(message.tp)
-        if message.offset > due and message.topic in self._whole:
+        tp, offset = message.tp, message.offset
+        due = await self.position(tp)
+        if offset > due and not self._is_hole(message, due):
             message.acked = True
-            await self._ask(message.tp, due)
+            asked = self._asked.get(tp)
+            if asked is not None and asked.times >= TRIES:
+                raise SkippedError(f"{tp.topic}-{tp.partition}: {due} does not come")
+            await self._ask(tp, due, offset)
             return False
-        self._asked.pop(message.tp, None)
-        self.next[message.tp] = message.offset + 1
+        self._asked.pop(tp, None)
+        self._begun.add(tp)
+        self.next[tp] = offset + 1
         return True
+
+    def _is_hole(self, message: Any, due: int) -> bool:
+        """Whether there is nothing between what is due and a record."""
+        if message.topic in self._whole:
+            return False
+        asked = self._asked.get(message.tp)
+        return message.tp in self._begun or (
+            asked is not None and asked.due == due and asked.times >= BELIEVED and message.offset <= asked.least
+        )
+
+    async def look(self, tps: Collection[TP]) -> None:
+        """Nothing has come for a while: ask again for what was skipped, and for what is due where more than that was read."""
+        for tp in tps:
+            asked = self._asked.get(tp)
+            due = asked.due if asked is not None else await self.position(tp)
+            if asked is not None or self.reached(tp) > due:
+                await self._ask(tp, due, FAR)
 
     async def position(self, tp: TP) -> int:
         """The offset that is due next in a partition."""
         if tp not in self.next:
             self.next.update(await self.earliest(tp))
-        # What was committed since by another worker, which had the partition for a while, was not left out.
         return max(self.next[tp], self.committed(tp))
 
     async def earliest(self, tp: TP) -> dict[TP, int]:
         """The first offset that the broker still has."""
         return {tp: offset or 0 for tp, offset in (await self._app.consumer.earliest_offsets(tp)).items()}
 
+    def reached(self, tp: TP) -> int:
+        """The offset that the consumer reads next; 0 where it does not know."""
+        # Not by its method, which waits in the consumer's thread for what may not come.
+        subscription = self._app.consumer._thread._consumer._subscription.subscription  # noqa: SLF001 - told nowhere else
+        assignment = subscription.assignment if subscription is not None else None
+        state = assignment.state_value(tp) if assignment is not None else None
+        return state.position if state is not None and state.has_valid_position else 0
+
     def committed(self, tp: TP) -> int:
         """The offset that is committed in a partition."""
         return self._app.consumer._committed_offset.get(tp) or 0  # noqa: SLF001 - told nowhere else
 
-    async def _ask(self, tp: TP, due: int) -> None:
-        """Have the consumer go back to a record."""
+    async def _ask(self, tp: TP, due: int, came: int) -> None:
+        """Have the consumer go back to a record, where `came` came instead; not too often."""
         self._forget_gap(tp, due)
-        asked, times, when = self._asked.get(tp, (-1, 0, 0.0))
-        times = times if asked == due else 0
-        if times and time.monotonic() - when < PATIENCE:
+        before = self._asked.get(tp)
+        if before is None or before.due != due:
+            before = Asked(due, 0, -PATIENCE)
+        asked = self._asked[tp] = before._replace(least=min(before.least, came))
+        if time.monotonic() - asked.when < PATIENCE or asked.times >= TRIES:
             return
-        if times >= TRIES:
-            raise SkippedError(f"{tp.topic}-{tp.partition}: {due} does not come")
-        self._asked[tp] = due, times + 1, time.monotonic()
-        first = (await self.earliest(tp))[tp]
-        self.next[tp] = max(first, self.next[tp])
+        self._asked[tp] = asked._replace(times=asked.times + 1, when=time.monotonic())
+        first = (await self.earliest(tp)).get(tp, 0)
+        if first > due:
+            self._asked.pop(tp)
+            self.next[tp] = first
         await self.seek(tp, max(first, due))
 
     async def seek(self, tp: TP, offset: int) -> None:

@@ -15,13 +15,17 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
+
+from aiokafka.errors import KafkaError  # type: ignore[import-untyped]
+from faust.types import TP
 
 from streams.kafka.cursors import Cursors
 from streams.kafka.rows import RestoredRows
 
 if TYPE_CHECKING:
-    from faust.types import TP, EventT
+    from faust.types import EventT
 
     from streams.kafka.agents import Decider
 
@@ -99,6 +103,10 @@ class Owned:
             except AsleepError as error:
                 self._decider.end(error)
             self._beat = time.monotonic()
+            if self._generation != NOBODY and self._decider.idle():
+                tps = [TP(topic, partition) for topic, partition in self.places()]
+                with suppress(KafkaError):
+                    await self._decider.following.look(tps)
 
     async def _on_revoked(self, *_: Any, **__: Any) -> None:
         self._generation = NOBODY
@@ -127,6 +135,7 @@ class Owned:
             if self._decider.stage.restore is not None:
                 self._decider.stage.restore(RestoredRows(self._decider.table, partition, self._cursors[partition]))
         self._mine = frozenset(mine)
+        self._decider.following.anew()
         self._generation = self._app.consumer_generation_id
         # That many rows take their time, in which nothing else is done.
         self._beat = time.monotonic()

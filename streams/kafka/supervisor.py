@@ -48,6 +48,8 @@ class Ward:
         self.process = subprocess.Popen(
             self._command,
             stdin=subprocess.DEVNULL,
+            # Ctrl-C at a terminal is for the supervisor, which tells its children; twice told, they would not leave in order.
+            process_group=0,
             preexec_fn=partial(die_with, os.getpid()),  # noqa: PLW1509 - the call that it makes is safe
         )
 

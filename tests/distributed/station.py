@@ -25,7 +25,7 @@ class Station(msgspec.Struct, frozen=True):
     max_file: int = 64 << 20
     session: float = 3.0
     commit: float = 0.3
-    stall: float = 30.0
+    stall: float = 60.0
 
     def settings(self) -> WorkerSettings:
         """The same as a worker takes it: sessions and commits are short, and nobody waits for his turn at a server."""

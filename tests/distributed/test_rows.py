@@ -138,16 +138,20 @@ class Message:
 class Told(Following):
     """What is due, where the consumer is told what the test says."""
 
-    def __init__(self, committed: int) -> None:
+    def __init__(self, committed: int, whole: bool = True) -> None:
         self.sought: list[int] = []
+        self.read = 0
         consumer = SimpleNamespace(_committed_offset={TP("made", 0): committed}, _gap=defaultdict(IntervalTree))
-        super().__init__(SimpleNamespace(consumer=consumer), {"made"})  # type: ignore[arg-type]
+        super().__init__(SimpleNamespace(consumer=consumer), {"made"} if whole else ())  # type: ignore[arg-type]
 
     async def earliest(self, tp: TP) -> dict[TP, int]:
         return {tp: 5}
 
     async def seek(self, tp: TP, offset: int) -> None:
         self.sought.append(offset)
+
+    def reached(self, tp: TP) -> int:
+        return self.read
 
 
 @pytest.mark.parametrize(
@@ -172,6 +176,32 @@ def test_a_record_that_was_left_out_is_read_again(offsets: list[int], committed:
     assert asyncio.run(follow()) == taken
     assert following.sought == sought
     assert [message.offset for message in messages if not message.acked] == taken
+
+
+def test_what_was_left_out_at_the_end_is_read_again() -> None:
+    """Where nothing comes, though more was read than was decided, what is due is asked for; where all that was read came, not."""
+    following = Told(0)
+    tp = TP("made", 0)
+    asyncio.run(following.takes(Message(5)))
+    following.read = 6
+    asyncio.run(following.look([tp]))
+    following.read = 8
+    asyncio.run(following.look([tp]))
+    assert following.sought == [6]
+
+
+def test_holes_of_a_compacted_topic_are_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first record after partitions were taken is believed when it came first again and again; those behind it at once."""
+    monkeypatch.setattr("streams.kafka.following.PATIENCE", 0.0)
+    following = Told(7, whole=False)
+
+    async def follow(offsets: list[int]) -> list[int]:
+        return [offset for offset in offsets if await following.takes(Message(offset))]
+
+    assert asyncio.run(follow([12, 9, 12, 9, 11, 20])) == [9, 11, 20]
+    assert following.sought == [7, 7, 7]
+    following.anew()
+    assert asyncio.run(follow([7, 30])) == [7, 30]
 
 
 def test_what_was_left_out_is_no_gap() -> None:
