@@ -16,6 +16,8 @@ import traceback
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import apsw
+
 from processors import catalog
 from schemas.codec import DecodeError, decode, encode
 from schemas.ports import Origin
@@ -27,7 +29,7 @@ from streams.embedded.tally import Tally
 from streams.essence_job import Frame
 from streams.faults import fault
 from streams.routing import Router, poisoned
-from streams.store import FolderBlobs, Offsets, Store, Transaction
+from streams.store import FolderBlobs, Offsets, Store, StoreError, Transaction
 from streams.store.murmur2 import partition as partition_of
 from streams.telemetry.logs import Written
 from streams.topology import REJECTED, Stage, Topology
@@ -196,8 +198,8 @@ class Turns:
                 self._append(tx, task, made)
             if known is not None:
                 self.tally.met(known=known)
-        except (OSError, MemoryError):
-            raise
+        except (OSError, MemoryError, StoreError, apsw.Error):
+            raise  # it is not the record that is at fault
         except Exception as error:  # noqa: BLE001 - a poisonous record must not stop the partition; it is recorded in full
             tx.rollback_to(mark)
             self.tail.rollback(tailed)

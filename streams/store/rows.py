@@ -19,6 +19,7 @@ from typing import Any, Final
 
 import apsw
 
+from streams.store.errors import translated
 from streams.store.seen import Seen, is_stem
 
 
@@ -49,9 +50,13 @@ def successor(prefix: bytes) -> bytes | None:
 
 
 class TableRows:
-    """Rows over one table. Writing needs a transaction (`attach`); what it wrote is seen by its own reads at once."""
+    """Rows over one table. Writing needs a transaction (`attach`); what it wrote is seen by its own reads at once.
+
+    Reading raises StoreError where the file cannot be read.
+    """
 
     def __init__(self, connection: apsw.Connection, table: str, cache_bytes: int) -> None:
+        self._connection = connection
         self._execute = connection.cursor().execute
         self._get = _SELECT + table + " WHERE key=?"
         self._from = _SCAN + table + " WHERE key>=? ORDER BY key LIMIT ?"
@@ -66,7 +71,7 @@ class TableRows:
         self._young_bytes = 0
         self._half = cache_bytes // 2
         # What only reads asks once: nothing is worth finding out for it.
-        empty = cache_bytes and not self._execute(_ANY + table + " LIMIT 1").get
+        empty = cache_bytes and not self._ask(_ANY + table + " LIMIT 1", ())
         self._seen: Seen | None = Seen() if empty else None
         """All keys that the table may hold; None where that is not known."""
 
@@ -115,7 +120,7 @@ class TableRows:
     def _chunk(self, low: bytes, high: bytes | None, size: int) -> tuple[list[tuple[bytes, bytes]], bytes | None]:
         """The rows from `low` on, `size` of the table at most, with pending writes; and where the next chunk begins."""
         query, bounds = (self._from, (low, size)) if high is None else (self._between, (low, high, size))
-        found: list[Any] = self._execute(query, bounds).fetchall()
+        found = self._ask(query, bounds)
         more: bytes | None = found[-1][0] + b"\0" if len(found) == size else None
         changed = self._pending_between(low, high if more is None else more)
         if changed:
@@ -128,6 +133,13 @@ class TableRows:
                     merged[key] = value
             found = sorted(merged.items())
         return found, more
+
+    def _ask(self, query: str, bounds: tuple[bytes | int | None, ...]) -> list[Any]:
+        """What the table gives. Raises StoreError: no stage is to take an error of the disk for one of its record's."""
+        try:
+            return self._execute(query, bounds).fetchall()
+        except apsw.Error as error:
+            raise translated(error, self._connection.filename, self._connection.system_errno) from error
 
     def _pending_between(self, low: bytes, high: bytes | None) -> list[bytes]:
         if not self._pending:
@@ -143,7 +155,7 @@ class TableRows:
         if value is MISSING:
             if self._seen is not None and not self._seen.may_hold(key):
                 return None
-            value = self._execute(self._get, (key,)).get
+            ((value,),) = self._ask(self._get, (key,)) or ((None,),)
         self._remember(key, value)  # type: ignore[arg-type]
         return value  # type: ignore[return-value]
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import apsw
 
-from streams.store.errors import StoreError
+from streams.store.errors import StoreError, translated
 from streams.store.locks import LockFile
 from streams.store.rows import TableRows
 from streams.store.schema import PARTITION_BITS, TOPIC_TABLE, in_log, slot
@@ -48,8 +48,11 @@ class State:
         self._staged: dict[str, Counter[int]] = {}
 
     def fetch(self, sql: str, *bindings: str | int | bytes) -> list[Any]:
-        """All rows that a statement gives."""
-        return self.cursor.execute(sql, bindings).fetchall()
+        """All rows that a statement gives. Raises StoreError, DiskFull."""
+        try:
+            return self.cursor.execute(sql, bindings).fetchall()
+        except apsw.Error as error:
+            raise translated(error, str(self.path), self.connection.system_errno) from error
 
     def begin(self) -> None:
         """Start a transaction that may write. Raises apsw.BusyError where another writer outlasts the time-out."""

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import NamedTuple, Self, TypeVar
 
 from streams.faults import fault
-from streams.store.errors import translated
+from streams.store.errors import StoreError, translated
 from streams.store.rows import Journal, TableRows
 from streams.store.schema import in_log
 from streams.store.state import State, packed
@@ -187,6 +187,9 @@ class Transaction:
 
     def _commit(self) -> None:
         try:
+            if not self._state.connection.in_transaction:
+                # SQLite does so by itself where the disk failed it: without one, each statement would stand alone.
+                raise StoreError(f"{self._state.path}: the transaction was undone, the disk may be failing")
             self._write()
             fault("log.commit")
             self._state.cursor.execute("COMMIT")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +15,7 @@ from schemas.ports import Log, Logged
 from schemas.records import CrawlEvent
 from streams.store import LockedError, NewerError, Offsets, Store, StoreError
 from streams.store.murmur2 import partition
-from streams.store.schema import FILE, VERSION
+from streams.store.schema import FILE, PAGE, VERSION
 
 Open = Callable[..., Store]
 
@@ -42,6 +43,46 @@ def test_durable_pragmas(store: Store) -> None:
     """A commit is flushed to the disk: WAL with synchronous=FULL."""
     connection = store._state.connection
     assert (connection.pragma("journal_mode"), connection.pragma("synchronous")) == ("wal", 2)
+
+
+def test_undone_by_the_database(store: Store) -> None:
+    """A transaction that SQLite has undone by itself, as after an error of the disk, is not written beside one."""
+    tx = store.transaction().__enter__()
+    tx.append("crawl", 0, b"k", b"v", 1)
+    tx.rows("stage", 0).put(b"k", b"v")
+    store._state.cursor.execute("ROLLBACK")
+    with pytest.raises(StoreError, match="undone"):
+        tx.__exit__(None, None, None)
+    assert store.ends("crawl") == [0, 0, 0, 0]
+    assert values(store, "crawl", 0) == []
+    assert store.rows("stage", 0) is None
+
+
+def test_what_cannot_be_read(folder: Path, opened: Open) -> None:
+    """Damage to a log or to rows is told in one line by whoever reads them, with the path."""
+    with opened(runner=True) as store, store.transaction() as tx:
+        tx.append("crawl", 0, b"k", b"v", 1)
+        tx.rows("stage", 0).put(b"k", b"v")
+    connection = apsw.Connection(str(folder / FILE))
+    query = "SELECT rootpage FROM sqlite_master WHERE name LIKE 'log%' OR tbl_name LIKE 'rows%'"
+    pages = [page for (page,) in connection.execute(query)]
+    connection.close()
+    with open(folder / FILE, "r+b") as file:
+        for page in pages:
+            file.seek((page - 1) * PAGE)
+            file.write(b"\xff" * PAGE)
+    damaged = opened(readonly=True)
+    rows = damaged.rows("stage", 0)
+    assert rows
+    reads: list[Callable[[], object]] = [
+        lambda: damaged.read("crawl", 0, 0, 1),
+        lambda: damaged.starts("crawl"),
+        lambda: rows.get(b"k"),
+        lambda: list(rows.scan(b"")),
+    ]
+    for read in reads:
+        with pytest.raises(StoreError, match=rf"^{re.escape(str(folder / FILE))}: .*malformed"):
+            read()
 
 
 def test_nothing_before_commit(store: Store, opened: Open) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import apsw
 import pytest
 
 from schemas.codec import decode, encode
@@ -12,7 +13,8 @@ from schemas.records import Complete, Summary
 from streams.edges.base import Finished, Staging
 from streams.embedded.turns import Inbox, Turns
 from streams.essence_job import Frame, blamed
-from streams.store import FolderBlobs, Offsets, Store
+from streams.store import FolderBlobs, Offsets, Store, StoreError
+from streams.store.schema import FILE, PAGE
 from streams.topology import TopologySettings, topology
 
 
@@ -53,6 +55,35 @@ def test_staged_beside_others(turns: Turns, order: tuple[int, int, int]) -> None
     turns.take(Inbox([ended[number] for number in order], [], [("essence", "objects", 0, Offsets(3))]))
     assert published(turns) == ["http://b/", "http://c/", "http://staged/"]
     assert turns.store.offsets("catalog")["made", 0] == Offsets(6)
+
+
+def damage(folder: Path, space: str) -> None:
+    """Overwrite the rows of a stage in partition 0, but not their index, in a store that nobody has open."""
+    connection = apsw.Connection(str(folder / FILE))
+    ((number,),) = connection.execute("SELECT id FROM spaces WHERE name=? AND partition=0", (space,))
+    ((page,),) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name=?", (f"rows_{number}",))
+    connection.close()
+    with open(folder / FILE, "r+b") as file:
+        file.seek((page - 1) * PAGE)
+        file.write(b"\xff" * PAGE)
+
+
+def test_an_unreadable_row_is_no_dead_letter(tmp_path: Path) -> None:
+    """Where the disk does not give a stage its rows, the turn ends with what is wrong, and nothing of it stands."""
+    declared = topology(TopologySettings())
+    topics = {topic.name: 1 for topic in declared.topics}
+    inbox = Inbox([finished(0, "http://a/")], [], [("essence", "objects", 0, Offsets(1))])
+    with Store(tmp_path, topics, runner=True) as store:
+        Turns(declared, store, FolderBlobs(tmp_path / "blobs", owner=True), pytest.fail).take(inbox)
+    damage(tmp_path, "catalog")
+    with Store(tmp_path, topics, runner=True) as store:
+        again = Turns(declared, store, FolderBlobs(tmp_path / "blobs", owner=True), pytest.fail)
+        ends = {topic: store.ends(topic) for topic in store.topics()}
+        with pytest.raises(StoreError, match="malformed"):
+            again.take(inbox)
+        assert again.failed
+        assert {topic: store.ends(topic) for topic in store.topics()} == ends
+        assert store.ends("rejected") == [0]
 
 
 def test_full_disk(turns: Turns, monkeypatch: pytest.MonkeyPatch) -> None:
