@@ -23,6 +23,7 @@ import msgspec
 from fastavro import parse_schema, schemaless_reader, schemaless_writer
 
 from schemas import history, records
+from schemas.evolution import fitted
 from schemas.records import RECORDS, Record
 
 MAGIC = b"\xc3\x01"
@@ -305,16 +306,24 @@ def resolve(name: str, written: Any, data: bytes, start: int) -> Record:
     body = io.BytesIO(data)
     body.seek(start)
     try:
-        # Once as it was written: what is cut short in a field that ours lacks is passed over without a word.
-        schemaless_reader(body, written, None)
-        end = body.tell()
-        body.seek(start)
-        plain: Any = schemaless_reader(body, written, _SCHEMAS[cls])
+        written_as: Any = schemaless_reader(body, written, None)
+        plain = fitted(written_as, schema_text(name))
         record: Record = _READERS[_HEADERS[cls]][1](plain)
     except Exception as error:
         raise DecodeError(f"{name} of another version: {type(error).__name__}: {error}"[:200]) from error
-    if end != len(data):
-        raise DecodeError(f"{name}: {len(data) - end} bytes too many")
+    if body.tell() != len(data):
+        raise DecodeError(f"{name}: {len(data) - body.tell()} bytes too many")
+    return record
+
+
+def dumped(record: Record) -> dict[str, Any]:
+    """A record as what fastavro writes under its schema."""
+    return _DUMPERS[type(record)](record)
+
+
+def loaded(name: str, plain: dict[str, Any]) -> Record:
+    """The record of that name, of what fastavro has read under its schema. Raises KeyError, TypeError or ValueError."""
+    record: Record = _READERS[_HEADERS[_BY_NAME[name]]][1](plain)
     return record
 
 

@@ -172,3 +172,33 @@ def test_a_rejection_ends_with_a_success(both: Both, cluster: Cluster, tmp_path:
         log.producer.produce(cluster.changelog("catalog"), row[1], row[0], number)
         assert log.producer.flush(30) == 0
     assert both("rejected", "list") == ["catalog  made/0@7: error in catalog: ValueError"]
+
+
+def test_export_and_import(harvest: Run, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From a data folder to Kafka and back: each key has the values, tombstones and times that it had, in their order."""
+    harvest("topics", "apply")
+    values = [encode(SUMMARY), None, JUNK, encode(REMOVED)]
+    with StoreLog(Store(tmp_path / "a", {topic.name: 3 for topic in topology().topics})) as folder:
+        folder.write(Logged("summaries", -1, -1, 9_000 - n, b"k%d" % (n % 7), values[n % 4]) for n in range(1_500))
+        folder.write([Logged("frontier.ticks", 2, -1, 5, b"", JUNK)])
+    for topic in ("summaries", "frontier.ticks"):
+        monkeypatch.setenv("HARVEST_KAFKA_BROKERS", "")
+        harvest("export", topic, "a.avro", "--data", "a")
+        monkeypatch.setenv("HARVEST_KAFKA_BROKERS", cluster.brokers)
+        assert f"of {topic} appended" in harvest("import", "a.avro").stderr
+        assert "already; --append" in harvest("import", "a.avro", code=1).stderr
+        harvest("export", topic, "b.avro")
+        monkeypatch.setenv("HARVEST_KAFKA_BROKERS", "")
+        harvest("import", "b.avro", "--data", "b")
+    with StoreLog(Store(tmp_path / "a")) as before, StoreLog(Store(tmp_path / "b")) as after, KafkaLog(cluster) as kafka:
+        assert held(before) == held(kafka) == held(after)
+        assert [logged.time for logged in kafka.read("frontier.ticks", 0, 0, 9)] == [5]
+
+
+def held(log: LogAccess) -> dict[bytes, list[tuple[int, bytes | None]]]:
+    """What each key of summaries has, in order."""
+    found: dict[bytes, list[tuple[int, bytes | None]]] = {}
+    for number in range(log.topics()["summaries"]):
+        for logged in log.read("summaries", number, 0, 10_000):
+            found.setdefault(logged.key, []).append((logged.time, logged.value))
+    return found

@@ -45,6 +45,7 @@ PROGRESS = re.compile(r"harvest: [\d,]+ done, ")
 """What a run says every few seconds: on a busy machine, the shortest one too."""
 
 VARYING = (
+    (r"(?m)^harvest: [\d,]+ done, .*\n", ""),
     (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}", "TIME"),
     (r"\b\d{13}\b", "VERSION"),
     (r"\b\d{10}\.\d{3}\b", "SECONDS"),
@@ -54,8 +55,8 @@ VARYING = (
     (r", \d+\.\d\d\]", ", SCORE]"),
     (r" {2,}", "  "),
 )
-"""What another run prints otherwise: times, versions, and what depends on the length of the folder's name, on the code, on how
-well the machine's zlib compresses, or on how far the index has merged its segments."""
+"""What another run prints otherwise: the progress of a slow one, times, versions, and what depends on the length of the folder's
+name, on the code, on how well the machine's zlib compresses, or on how far the index has merged its segments."""
 
 
 def flow() -> str:

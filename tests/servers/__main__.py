@@ -18,9 +18,12 @@ from tests.servers.process import ServerError
 
 
 def needs() -> None:
-    """The system packages, by their Debian names, without which `install` would fail."""
+    """The system packages, by their Debian names, without which `install` or a test would fail."""
     if not containers.taken() and not all(map(installed, NAMES)) and not containers.engine() and shutil.which("mvn") is None:
         print("maven")
+    # A client that is not ours, for the example of the README.
+    if shutil.which("kcat") is None:
+        print("kcat")
 
 
 def get() -> None:

@@ -1,0 +1,75 @@
+"""What another version of a schema wrote, as ours has it (Avro 1.12 specification, "Schema Resolution"), by values alone.
+
+Strategy: the writer's schema reads the bytes, and the values are fitted into ours by the names of fields. Not done by the library
+in one step: taking the first branch of a union that fits, it turns bytes into text wherever both may stand (attributes).
+
+Laws:
+- A field that the writer lacks gets its default, one that we lack is passed over, an unknown symbol becomes its enum's default.
+- What does not fit raises ValueError; a record that was written by our own schema fits as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+PRIMITIVES: Mapping[str, Callable[[Any], bool]] = {
+    "null": lambda value: value is None,
+    "boolean": lambda value: isinstance(value, bool),
+    "string": lambda value: isinstance(value, str),
+    "bytes": lambda value: isinstance(value, bytes),
+    "int": lambda value: isinstance(value, int) and not isinstance(value, bool) and -(1 << 31) <= value < 1 << 31,
+    "long": lambda value: isinstance(value, int) and not isinstance(value, bool) and -(1 << 63) <= value < 1 << 63,
+}
+
+
+def fitted(value: Any, schema: Any, named: dict[str, Any] | None = None) -> Any:
+    """A value fitted into a schema as its `.avsc` has it, types inlined; `named` are the types met so far. Raises ValueError."""
+    named = {} if named is None else named
+    if isinstance(schema, list):
+        return _branch(value, schema, named)
+    if isinstance(schema, str):
+        if schema in PRIMITIVES:
+            if not PRIMITIVES[schema](value):
+                raise ValueError(f"{value!r:.40} is no {schema}")
+            return value
+        return fitted(value, named[schema], named)
+    if "name" in schema:
+        named[schema["name"]] = schema
+    kind = schema["type"]
+    if kind == "record":
+        return _record(value, schema, named)
+    if kind == "enum":
+        return value if value in schema["symbols"] else _default(schema)
+    if kind == "array":
+        return [fitted(one, schema["items"], named) for one in _typed(value, list)]
+    if kind == "map":
+        return {key: fitted(one, schema["values"], named) for key, one in _typed(value, dict).items()}
+    return fitted(value, kind, named)
+
+
+def _record(value: Any, schema: Any, named: dict[str, Any]) -> dict[str, Any]:
+    given = _typed(value, dict)
+    return {f["name"]: fitted(given[f["name"]] if f["name"] in given else _default(f), f["type"], named) for f in schema["fields"]}
+
+
+def _branch(value: Any, schema: list[Any], named: dict[str, Any]) -> Any:
+    """The first branch that the value fits as it is: text never fits bytes, nor the other way round."""
+    for branch in schema:
+        try:
+            return fitted(value, branch, named)
+        except ValueError:
+            continue
+    raise ValueError(f"{value!r:.40} fits no branch")
+
+
+def _default(schema: Any) -> Any:
+    if "default" not in schema:
+        raise ValueError(f"{schema['name']}: missing, and without a default")
+    return schema["default"]
+
+
+def _typed(value: Any, kind: type) -> Any:
+    if not isinstance(value, kind):
+        raise ValueError(f"{value!r:.40} is no {kind.__name__}")  # noqa: TRY004 - the data is wrong, not the caller
+    return value
