@@ -29,7 +29,7 @@ servers: $(JARS)  ## start a real Kafka and a real OpenSearch, say where they ar
 demo: $(STAMP)  ## gather real files, an archive corpus and a small web site, then search them
 	@$(BIN)/python -m tests.demo
 
-bench: $(STAMP)  ## measure the throughput against plain programs doing the same
+bench: $(JARS)  ## measure the throughput against plain programs doing the same
 	@$(BIN)/python -m tests.bench $(ARGS)
 
 lint: $(STAMP)  ## ruff (rules and format) and mypy (strict)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from processors.query import QueryError
+
 
 class IndexDamaged(RuntimeError):  # noqa: N818 - it names a state of the index, as FileNotFoundError does
     """There is no index that this version can read: make it anew from the beginning of the Broker's topic."""
@@ -23,5 +25,8 @@ class IndexMoved(OSError):  # noqa: N818 - it names a state of the index, as Fil
     """Another index has taken the place of the one that was being written: ask `offsets` where to go on."""
 
 
-class QueryRefused(ValueError):  # noqa: N818 - it names what became of the query
-    """The engine does not take the query: it is too large for it."""
+class QueryRefused(QueryError):  # noqa: N818 - it names what became of the query
+    """The engine does not take what it was asked for; of a query: it is too large for it."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, 0)

@@ -11,6 +11,7 @@ Laws:
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from sinks.documents import FORMAT
@@ -20,6 +21,8 @@ from sinks.opensearch_schema import definition
 
 FIRST = "0"
 """The stamp of an index that was made because there was none."""
+STAMP = r"\d{8}t\d{6}"
+"""That of one that was rebuilt: when."""
 REBUILD = ".rebuild"
 """What the alias of an index that is being made ends in."""
 
@@ -88,6 +91,19 @@ def swap(node: Node, alias: str) -> list[str]:
 def drop(node: Node, index: str) -> None:
     """Delete an index; one that is not there is deleted."""
     node.ask("DELETE", f"/{index}", ignore_unavailable="true")
+
+
+def sweep(node: Node, alias: str) -> None:
+    """Delete what a rebuild that was killed has left: indexes of this name that no alias names."""
+    stamped = re.compile(rf"{re.escape(alias)}-(?:{FIRST}|{STAMP})")
+    for index, about in node.ask("GET", f"/{alias}-*/_alias").items():
+        if stamped.fullmatch(index) and not about["aliases"]:
+            drop(node, index)
+
+
+def pace(node: Node, alias: str, interval: str | None) -> None:
+    """How often what was written comes to be found ("-1": never; None: as the engine has it)."""
+    node.ask("PUT", f"/{alias}/_settings", {"index": {"refresh_interval": interval}})
 
 
 def searched(node: Node, index: str) -> bool:

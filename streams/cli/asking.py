@@ -6,7 +6,6 @@ import os
 import re
 import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -43,7 +42,7 @@ def search(
     config: Config = None,
 ) -> None:
     """Search the index: best hits first."""
-    page = _found(settings(config, data=data).data, " ".join(query), limit, copies)
+    page = _found(settings(config, data=data), " ".join(query), limit, copies)
     from schemas.jsonform import line
 
     for hit in page.hits:
@@ -54,7 +53,7 @@ def search(
     typer.echo(f"{page.total:,} found" + (f", {len(page.hits)} shown" if len(page.hits) < page.total else ""), err=True)
 
 
-def _found(folder: Path, query: str, limit: int, copies: bool) -> Page:
+def _found(found: Settings, query: str, limit: int, copies: bool) -> Page:
     from processors.query import QueryError, parse
     from sinks.errors import IndexDamaged, IndexMissing
 
@@ -64,21 +63,22 @@ def _found(folder: Path, query: str, limit: int, copies: bool) -> Page:
         raise Failure(error.line(query), USAGE) from None
     for pause in (*AGAIN, None):
         try:
-            return _searched(folder, tree, limit, copies)
+            return _searched(found, tree, limit, copies)
         except (IndexDamaged, IndexMissing) as error:
             if pause is None and isinstance(error, IndexMissing):
-                raise Failure(f"{folder}: no index here; gather something first, or rebuild it: harvest index rebuild") from None
+                where = found.index.url and printable(str(error))
+                where = where or f"{found.data}: no index here"
+                raise Failure(f"{where}; gather something first, or rebuild it: harvest index rebuild") from None
             if pause is None:
                 raise Failure(f"{error} (make it anew: harvest index rebuild)") from None
             time.sleep(pause)
     raise Failure("the index is being swapped again and again")
 
 
-def _searched(folder: Path, tree: Query, limit: int, copies: bool) -> Page:
-    from sinks.tantivy_index import TantivyIndex
-    from streams.folder import index_folder
+def _searched(found: Settings, tree: Query, limit: int, copies: bool) -> Page:
+    from streams.indexes import opened
 
-    index = TantivyIndex(index_folder(folder), writable=False)
+    index = opened(found)
     try:
         return index.search(tree, limit=limit, copies=copies)
     finally:
@@ -127,8 +127,11 @@ def show(
 ) -> None:
     """Show a whole summary, as SOIF."""
     found = settings(config, data=data)
-    with reading(found) as store:
-        summary = _summary(store, what, found.gatherer)
+    if found.index.url:
+        summary = _indexed(found, what)
+    else:
+        with reading(found) as store:
+            summary = _summary(store, what, found.gatherer)
     if json:
         from schemas.jsonform import line
 
@@ -153,7 +156,33 @@ def _summary(store: Store, what: str, gatherer: str) -> Summary:
             role = {"copy_of": entry.copy_of, "copies": entry.copies, "copies_count": entry.count}
             return msgspec.structs.replace(summary, published=entry.published, **role)  # type: ignore[no-any-return]
         if entry is not None:
-            raise Failure(f"{printable(what)}: its summary was removed (harvest why tells more)")
+            raise _removed(what)
+    raise Failure(f"{printable(what)}: no summary of it")
+
+
+def _removed(what: str) -> Failure:
+    return Failure(f"{printable(what)}: its summary was removed (harvest why tells more)")
+
+
+def _indexed(found: Settings, what: str) -> Summary:
+    """The summary as the index on a server holds it: of our Gatherer, or else of whichever has that URL. Raises Failure."""
+    from contextlib import closing
+
+    from schemas.query import Word
+    from schemas.records import Removed
+    from sinks.opensearch_index import OpenSearchIndex
+    from streams.indexes import alias
+
+    with closing(OpenSearchIndex(found.index.url, alias(found), writable=False)) as index:
+        meant = _named(what, found.gatherer)
+        for url in urls_of(what) if not OID.fullmatch(what) else ():
+            hits = index.search(Word(url, "url"), copies=True).hits
+            meant += [hit.oid for hit in hits if hit.url == url]
+        records = [record for record in map(index.record, meant) if record is not None]
+    for record in records:
+        if isinstance(record, Removed):
+            raise _removed(what)
+        return record
     raise Failure(f"{printable(what)}: no summary of it")
 
 
@@ -171,12 +200,15 @@ def _entry(store: Store, oid: str) -> Entry | None:
 
 def _oids(store: Store, what: str, gatherer: str) -> list[str]:
     """The OIDs that may be meant: of the words as they stand, and of the path or URL that they are."""
+    return _named(what, _gatherer(store, gatherer))
+
+
+def _named(what: str, gatherer: str) -> list[str]:
     if OID.fullmatch(what):
         return [what]
     from processors.identity import oid
 
-    name = _gatherer(store, gatherer)
-    return [oid(name, url) for url in urls_of(what)]
+    return [oid(gatherer, url) for url in dict.fromkeys(urls_of(what))]
 
 
 def _gatherer(store: Store, name: str) -> str:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import ctypes
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,11 +16,10 @@ import typer
 from streams.cli.common import Config, Data, Failure, counted, note, settings
 
 if TYPE_CHECKING:
-    from schemas.records import Removed, Summary
-    from sinks.tantivy_index import TantivyIndex
-    from streams.store import Store
+    from schemas.ports import Log
+    from streams.settings import Settings
 
-BATCH = 2_000
+TOPIC = "broker.main"
 AT_FDCWD = -100
 RENAME_EXCHANGE = 2
 
@@ -27,66 +29,81 @@ app = typer.Typer(no_args_is_help=True, help="Look after the index.")
 @app.command()
 def rebuild(data: Data = None, config: Config = None) -> None:
     """Make the index anew from its topic, count it against the topic, and swap it for the old one."""
-    folder = settings(config, data=data).data
-    from streams.folder import index_folder
-    from streams.store import Store, StoreError
-    from streams.store.schema import FILE
+    found = settings(config, data=data)
+    from streams.rebuilding import MismatchError
 
-    if not (folder / FILE).is_file():
-        raise StoreError(f"{folder}: no data of harvest here")
-    path = index_folder(folder)
-    fresh = path.with_name(f"{path.name}.new")
-    # The runner's lock: its sink must not write into the folder that is swapped.
-    with Store(folder, runner=True) as store:
-        shutil.rmtree(fresh, ignore_errors=True)
-        try:
-            count = _build(store, fresh)
-            _swap(fresh, path)
-        finally:
-            shutil.rmtree(fresh, ignore_errors=True)
+    try:
+        count = _on_server(found) if found.index.url else _in_folder(found)
+    except MismatchError as error:
+        raise Failure(str(error)) from error
     note(f"{counted(count, 'summary', 'summaries')} indexed")
 
 
-def _build(store: Store, fresh: Path) -> int:
-    """Fill a new index from offset 0; gives how many summaries it holds. Raises Failure if the topic holds another number."""
-    from schemas.query import Every
-    from sinks.tantivy_index import TantivyIndex
+def _on_server(found: Settings) -> int:
+    from streams import rebuilding
+    from streams.indexes import alias
+    from streams.logs import opened
 
-    index = TantivyIndex(fresh)
-    try:
-        held: set[str] = set()
-        for partition, end in enumerate(store.ends("broker.main")):
-            _fill(store, index, partition, end, held)
-        count = index.count(Every())
-    finally:
-        index.close()
-    if count != len(held):
-        raise Failure(f"the new index has {counted(count, 'summary', 'summaries')}, its topic {len(held):,}: the old one stays")
+    with opened(found) as log:
+        _topic(log)
+        stamp = datetime.now(tz=UTC).strftime("%Y%m%dt%H%M%S")
+        return rebuilding.rebuild(log, TOPIC, found.index.url, alias(found), stamp)
+
+
+def _in_folder(found: Settings) -> int:
+    from streams.folder import index_folder
+
+    path = index_folder(found.data)
+    fresh = path.with_name(f"{path.name}.new")
+    with _alone(found, path) as log:
+        shutil.rmtree(fresh, ignore_errors=True)
+        try:
+            count = _build(log, fresh)
+            _swap(fresh, path)
+        finally:
+            shutil.rmtree(fresh, ignore_errors=True)
     return count
 
 
-def _fill(store: Store, index: TantivyIndex, partition: int, end: int, held: set[str]) -> None:
-    from schemas.codec import DecodeError
-    from schemas.records import Summary
-    from streams.changes import change
+@contextmanager
+def _alone(found: Settings, path: Path) -> Iterator[Log]:
+    """The log, while nobody else writes the index in the folder."""
+    if not found.kafka.brokers:
+        from streams.store import Store, StoreError
+        from streams.store.schema import FILE
 
-    start = 0
-    while start < end:
-        batch = store.read("broker.main", partition, start, BATCH, until=end)
-        start = batch[-1].offset + 1 if len(batch) == BATCH else end
-        changes: list[Summary | Removed] = []
-        for logged in batch:
-            try:
-                made = change(logged.value) if logged.value is not None else None
-            except DecodeError:
-                continue  # the sink that met it has made a dead letter of it
-            if isinstance(made, Summary):
-                held.add(made.oid)
-            else:
-                held.discard(logged.key.decode())
-            if made is not None:
-                changes.append(made)
-        index.apply(changes, {partition: start})
+        if not (found.data / FILE).is_file():
+            raise StoreError(f"{found.data}: no data of harvest here")
+        # The runner's lock: its sink must not write into the folder that is swapped.
+        with Store(found.data, runner=True) as store:
+            yield store
+        return
+    from sinks.errors import IndexDamaged
+    from sinks.tantivy_index import TantivyIndex
+    from streams.logs import opened
+
+    with opened(found) as log, ExitStack() as held:
+        _topic(log)
+        # The index's own lock, against a worker's sink. One that cannot be opened cannot be written by anybody.
+        with suppress(IndexDamaged):
+            held.enter_context(closing(TantivyIndex(path)))
+        yield log
+
+
+def _topic(log: Log) -> None:
+    if TOPIC not in log.topics():
+        raise Failure(f"{TOPIC}: no such topic (harvest topics apply)")
+
+
+def _build(log: Log, fresh: Path) -> int:
+    """Fill a new index from offset 0; gives how many summaries it holds. Raises MismatchError."""
+    from sinks.tantivy_index import TantivyIndex
+    from streams.rebuilding import Filler
+
+    with closing(TantivyIndex(fresh)) as index:
+        filler = Filler(log, TOPIC, index)
+        filler.catch_up()
+        return filler.counted()
 
 
 def _swap(fresh: Path, path: Path) -> None:

@@ -27,7 +27,9 @@ class Part:
         self.records: list[Read] = []
         self.size = 0
         self.applied = start
-        """The offset below which the index has all."""
+        """The offset below which the index has all ..."""
+        self.told = 0
+        """... and the one that the group knows of."""
         self.task: Future[int] | None = None
         self.paused = False
 
@@ -41,6 +43,10 @@ class Part:
         batch, self.records = self.records[:BATCH], self.records[BATCH:]
         self.size -= sum(len(read.logged.value or b"") for read in batch)
         return batch
+
+    def untold(self) -> bool:
+        """Whether the index has more than the group knows of."""
+        return self.applied > self.told
 
     def full(self, share: float = 1.0) -> bool:
         """Whether so much waits that no more is wanted."""

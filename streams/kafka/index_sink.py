@@ -34,11 +34,13 @@ from schemas.ports import BrokerIndex, Logged
 from sinks.errors import IndexDamaged, IndexMoved
 from streams.changes import change, changed
 from streams.faults import fault
+from streams.indexes import opened
 from streams.kafka.cluster import TIMEOUT, Cluster, ClusterError, sentence
 from streams.kafka.held import HELD_BYTES, Part, Read
 from streams.kafka.letters import Letters
 from streams.kafka.placing import Placing
 from streams.routing import refused
+from streams.settings import Settings
 from streams.topology import archive
 
 TAKEN = 500
@@ -85,7 +87,7 @@ class IndexSink:
         group = cluster.group(f"index.{broker}")
         settings = {"enable__auto__commit": False, "auto__offset__reset": "error", "session__timeout__ms": int(session * 1_000)}
         settings |= {"fetch__wait__max__ms": 50, "queued__max__messages__kbytes": HELD_BYTES >> 10}
-        self._consumer = Consumer(cluster.client(group__id=group, **settings))
+        self._consumer = Consumer(cluster.client(group__id=group, **settings) | {"on_commit": self._heard})
 
     def run(self, stop: Callable[[], bool]) -> None:
         """Consume until `stop` says so. Raises IndexDamaged, ClusterError, and what is a bug of ours."""
@@ -178,6 +180,8 @@ class IndexSink:
             return
         if any(offsets.get(partition, 0) < part.applied for partition, part in self.parts.items()):
             self._begin()
+        else:
+            self._commit(wait=False)
 
     def _begin(self) -> None:
         try:
@@ -192,6 +196,7 @@ class IndexSink:
         self._consumer.assign(places)
         self.parts = {place.partition: Part(place.offset) for place in places}
         self._pause(self.parts, on=False)
+        self._commit(wait=False)
         self._placing.found()
 
     def _start(self, partition: int, offset: int) -> TopicPartition:
@@ -283,14 +288,21 @@ class IndexSink:
         return answered, errors
 
     def _commit(self, *, wait: bool) -> None:
-        """Tell the group how far the index is. What it does not hear now it hears later."""
-        places = [TopicPartition(self.topic, number, part.applied) for number, part in self.parts.items() if part.applied]
+        """Tell the group how far the index is. What it does not hear now it is told again when nothing else happens."""
+        places = [TopicPartition(self.topic, number, part.applied) for number, part in self.parts.items() if part.untold()]
         if places:
             with suppress(KafkaException):
                 if wait:
                     self._consumer.commit(offsets=places, asynchronous=False)
                 else:
                     self._consumer.commit(offsets=places, asynchronous=True)
+
+    def _heard(self, error: KafkaError | None, places: Sequence[TopicPartition]) -> None:
+        """The group has answered to a commit."""
+        for place in places:
+            part = self.parts.get(place.partition)
+            if part is not None and error is None and place.error is None:
+                part.told = max(part.told, place.offset)
 
 
 def _last(records: Sequence[Logged], oid: str) -> int:
@@ -308,3 +320,9 @@ def serve(cluster: Cluster, broker: str, index: BrokerIndex, stop: threading.Eve
         IndexSink(cluster, broker, index, **more).run(stop.is_set)
     finally:
         index.close()
+
+
+def follow(settings: Settings, broker: str, stop: threading.Event) -> None:
+    """The stage `index.BROKER`: fill the index that the settings name, until `stop` is set. Raises as `run`, or OSError first."""
+    index = opened(settings, broker, writable=True)
+    serve(Cluster.of(settings.kafka), broker, index, stop, requests=REQUESTS if settings.index.url else 1)

@@ -1,6 +1,7 @@
 """`make bench`: what Harvest does in a second, against plain programs that do the same with the same libraries and cores.
 
-Groups: `objects` (the pipeline end to end), `log`, `index` (each against the bare library), `tree` (the whole documentation
+Groups: `objects` (the pipeline end to end), `log`, `index` (each against the bare library), `sink` (the index
+sink on Kafka, against raw bulk loops into OpenSearch), `tree` (the whole documentation
 of the machine and two large packages: outcomes, memory, second run, sizes, search). `--quick` measures some hundred files
 that it makes; it shows that the benchmark works, and its figures say little.
 """
@@ -14,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.bench import bench_index, bench_log, corpora
+from tests.bench import bench_index, bench_log, corpora, sink
 from tests.bench.figures import BenchError, Figure, heading
 from tests.bench.objects import adopt, objects, start_up
 from tests.bench.tree import tree
@@ -77,10 +78,16 @@ def measure_tree(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
     yield from tree([*filter(Path.is_dir, corpora.DOCUMENTATION), *ours], ours, work)
 
 
+def measure_sink(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
+    """Documents/s of the index sink on Kafka against raw bulk loops."""
+    yield from sink.measured(size.documents, size.rounds, quick=size.quick)
+
+
 GROUPS: Mapping[str, Callable[[Size, Path, Path], Iterator[Figure]]] = {
     "objects": measure_objects,
     "log": measure_log,
     "index": measure_index,
+    "sink": measure_sink,
     "tree": measure_tree,
 }
 

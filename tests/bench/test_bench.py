@@ -22,7 +22,7 @@ def test_the_benchmark_runs(root: Path, tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=root, check=False, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     figures = {(found["group"], found["name"]): found for found in map(json.loads, done.stdout.splitlines())}
-    assert {group for group, _ in figures} >= {"objects", "log", "index", "outcomes", "second run", "sizes", "search"}
+    assert {group for group, _ in figures} >= {"objects", "log", "index", "sink", "outcomes", "second run", "sizes", "search"}
     assert all(set(found) == {"group", "name", "figure", "unit", "against", "goal", "met"} for found in figures.values())
     assert [figures["second run", f"objects {kind}"]["figure"] for kind in Expected._fields] == [40, 20, 40]
     wrong = {name: found["figure"] for (_, name), found in figures.items() if name.startswith("wrong") or "without one" in name}

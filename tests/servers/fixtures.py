@@ -28,7 +28,7 @@ class Topics:
         from confluent_kafka.admin import AdminClient
 
         self.prefix = f"t{uuid.uuid4().hex[:10]}"
-        self.client = AdminClient({"bootstrap.servers": kafka})
+        self.client = AdminClient({"bootstrap.servers": kafka, "log_level": 0})
 
     def make(self, name: str, partitions: int = 1, settings: Mapping[str, str] | None = None) -> str:
         """Make a topic, and wait until it is there."""

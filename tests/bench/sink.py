@@ -1,0 +1,147 @@
+"""Documents/s of the index sink, from a real Kafka into a real OpenSearch, against raw `_bulk` loops into the same server.
+
+The raw loop is given what the sink has to make: the same documents as bytes of JSON, under the same mapping, with the same
+versions; all that it does is to post them, by as many connections and in such batches as the grid has. The best of the grid
+counts, and of alternate rounds the best of each. The sink reads, decodes and analyses each record, and writes offsets to both.
+Servers share the cores with what is measured, as they do with both.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from itertools import product
+from typing import Any
+
+from confluent_kafka import Producer
+from opensearchpy import OpenSearch
+
+from schemas.codec import encode
+from schemas.ports import Refused
+from schemas.records import Removed, Summary
+from sinks.opensearch_aliases import drop, make
+from sinks.opensearch_index import OpenSearchIndex
+from sinks.opensearch_node import Node
+from sinks.opensearch_schema import item
+from streams.kafka.cluster import Cluster
+from streams.kafka.index_sink import IndexSink
+from streams.kafka.mends import PARTITIONER
+from tests.bench.bench_index import corpus
+from tests.bench.figures import BenchError, Figure, Goal
+from tests.servers import sharing
+from tests.servers.fixtures import TIMEOUT, Topics
+
+BATCHES = (250, 1_000, 2_000)
+CONNECTIONS = (1, 2, 4)
+PARTITIONS = 4
+GOAL = Goal(">=", 0.8)
+
+
+class Watched(OpenSearchIndex):
+    """An index that knows when it was first asked where to go on, and when which offsets were written."""
+
+    def __init__(self, url: str, alias: str) -> None:
+        super().__init__(url, alias, fresh=False)
+        self.begun = 0.0
+        self.ended = 0.0
+        self.passed: dict[int, int] = {}
+
+    def offsets(self) -> Mapping[int, int]:
+        """See OpenSearchIndex."""
+        found = super().offsets()
+        self.begun = self.begun or time.perf_counter()
+        return found
+
+    def apply(self, changes: Sequence[Summary | Removed], offsets: Mapping[int, int]) -> Sequence[Refused]:
+        """See OpenSearchIndex."""
+        refused = super().apply(changes, offsets)
+        self.passed |= offsets
+        self.ended = time.perf_counter()
+        return refused
+
+
+@contextmanager
+def servers() -> Iterator[tuple[str, str]]:
+    """Kafka and OpenSearch: those of the test session that this is a part of, else two of its own."""
+    own = sharing.SESSION not in os.environ
+    if own:
+        sharing.begin()
+    try:
+        yield sharing.address("kafka"), sharing.address("opensearch")
+    finally:
+        if own:
+            sharing.end()
+
+
+def raw(url: str, items: Sequence[bytes], batch: int, connections: int) -> float:
+    """Documents/s of a loop that posts."""
+    alias = f"bench-{uuid.uuid4().hex[:10]}"
+    with closing(Node(url)) as node, OpenSearch(url, timeout=TIMEOUT, pool_maxsize=connections) as client:
+        make(node, f"{alias}-0", alias)
+        bodies = [b"".join(items[at : at + batch]) for at in range(0, len(items), batch)]
+
+        def post(body: bytes) -> Any:
+            return client.transport.perform_request("POST", f"/{alias}/_bulk", params={"filter_path": "errors"}, body=body)
+
+        begun = time.perf_counter()
+        with ThreadPoolExecutor(connections) as pool:
+            answers = list(pool.map(post, bodies))
+        seconds = time.perf_counter() - begun
+        drop(node, f"{alias}-0")
+    if any(answer["errors"] for answer in answers):
+        raise BenchError("a raw bulk was refused")
+    return len(items) / seconds
+
+
+def sink(cluster: Cluster, url: str, documents: int) -> float:
+    """Documents/s of the sink, from the beginning of its topic to its end."""
+    index = Watched(url, f"bench-{uuid.uuid4().hex[:10]}")
+    try:
+        IndexSink(cluster, "main", index).run(lambda: sum(index.passed.values()) >= documents)
+    finally:
+        drop(index.node, f"{index.alias}-0")
+        index.close()
+    return documents / (index.ended - index.begun)
+
+
+def filled(kafka: str, topics: Topics, summaries: Sequence[Summary]) -> Cluster:
+    """A Broker's topic with these summaries."""
+    cluster = Cluster(kafka, f"{topics.prefix}-")
+    topic = topics.make("broker.main", PARTITIONS)
+    producer = Producer({"bootstrap.servers": kafka, "acks": "all", "linger.ms": 20, "log_level": 0, **PARTITIONER})
+    for summary in summaries:
+        producer.produce(topic, encode(summary), summary.oid.encode())
+        producer.poll(0)
+    if producer.flush(TIMEOUT):
+        raise BenchError("the topic could not be filled")
+    return cluster
+
+
+def measured(documents: int, rounds: int, *, quick: bool) -> Iterator[Figure]:
+    """The grid, the sink, and their ratio."""
+    summaries = corpus(documents)
+    items = list(map(item, summaries))
+    grid = [(100, 1), (100, 2)] if quick else list(product(BATCHES, CONNECTIONS))
+    with servers() as (kafka, url):
+        topics = Topics(kafka)
+        try:
+            cluster = filled(kafka, topics, summaries)
+            # Neither is the first that the server compiles its code for.
+            raw(url, items, *grid[0])
+            found: dict[tuple[int, int], float] = dict.fromkeys(grid, 0.0)
+            ours = 0.0
+            for _ in range(rounds):
+                for how in grid:
+                    found[how] = max(found[how], raw(url, items, *how))
+                ours = max(ours, sink(cluster, url, documents))
+        finally:
+            topics.close()
+    for (batch, connections), rate in found.items():
+        yield Figure("sink", f"raw _bulk, {batch:,} x {connections}", rate, "documents/s", "batch x connections")
+    best = max(found.values())
+    yield Figure("sink", "sink", ours, "documents/s", f"the best raw loop: {best:,.0f}")
+    yield Figure("sink", "sink to the best raw loop", ours / best, "ratio", "the same documents and mapping", GOAL)

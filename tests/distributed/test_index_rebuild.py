@@ -1,0 +1,200 @@
+"""`harvest index rebuild` on a real Kafka and a real OpenSearch, while others write and search."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from processors.query import parse
+from schemas.query import Every
+from sinks import opensearch_aliases
+from sinks.opensearch_index import OpenSearchIndex
+from sinks.tantivy_index import TantivyIndex
+from streams import rebuilding
+from streams.cli.app import app
+from streams.folder import index_folder
+from streams.kafka import held
+from tests.distributed.conftest import Broker
+from tests.distributed.test_index_sink import PARTITIONS, World, answers, removal, stream, summary
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from opensearchpy import OpenSearch
+
+
+@pytest.fixture
+def world(broker: Broker, opensearch: str, index: str, monkeypatch: pytest.MonkeyPatch) -> World:
+    """Topics and an index, for small batches and short waits; the program is told where they are."""
+    monkeypatch.setattr(held, "BATCH", 30)
+    monkeypatch.setattr(rebuilding, "BATCH", 40)
+    monkeypatch.setattr(rebuilding, "LOOK", 0.1)
+    made = World(broker, opensearch, f"{index}-main")
+    for variable in [name for name in os.environ if name.startswith("HARVEST_")]:
+        monkeypatch.delenv(variable)
+    monkeypatch.setenv("HARVEST_KAFKA_BROKERS", broker.address)
+    monkeypatch.setenv("HARVEST_KAFKA_PREFIX", made.cluster.prefix)
+    monkeypatch.setenv("HARVEST_GATHERER", "g")
+    monkeypatch.setenv("HARVEST_INDEX_URL", opensearch)
+    monkeypatch.setenv("HARVEST_INDEX_NAME", index)
+    return made
+
+
+def harvest(*words: str, code: int = 0) -> Result:
+    """Run a command in this process."""
+    result = CliRunner().invoke(app, list(words))
+    assert result.exit_code == code, (result.output, result.exception)
+    return result
+
+
+def expected(world: World, folder: Path) -> Mapping[str, object]:
+    """What the embedded index says of the topic as it is now."""
+    folder.mkdir()
+    harvest_from = CliRunner(env={"HARVEST_INDEX_URL": "", "HARVEST_DATA": str(folder)})
+    result = harvest_from.invoke(app, ["index", "rebuild"])
+    assert result.exit_code == 0, (result.output, result.exception)
+    with closing(TantivyIndex(index_folder(folder), writable=False)) as index:
+        return answers(index)
+
+
+@contextmanager
+def meanwhile(work: Callable[[int], None]) -> Iterator[None]:
+    """Do something again and again, with a number that rises, until the block ends; what went wrong is raised."""
+    stop, errors = threading.Event(), list[BaseException]()
+
+    def main() -> None:
+        try:
+            # Not as fast as can be: the machine is shared with what is tested.
+            for number in itertools.takewhile(lambda _: not stop.wait(0.05), itertools.count()):
+                work(number)
+        except BaseException as error:  # noqa: BLE001 - raised below
+            errors.append(error)
+
+    thread = threading.Thread(target=main)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+    for error in errors:
+        raise error
+
+
+def served(client: OpenSearch, world: World) -> str:
+    """The index behind the alias, which is the only one there is."""
+    assert list(client.indices.get_alias(name=world.alias)) == list(client.indices.get(index=f"{world.alias}*"))
+    return str(*client.indices.get_alias(name=world.alias))
+
+
+def test_under_live_writes(world: World, search_client: OpenSearch, tmp_path: Path) -> None:
+    """Two rebuilds, while a sink writes what comes and others search: no search fails or finds less, and no write is lost."""
+    lasting = [summary(number) for number in range(1_000, 1_150)]
+    world.send([*stream(), *lasting])
+    urls = {one.url for one in lasting}
+
+    def write(number: int) -> None:
+        world.send([summary(number % 90, 10 + number), removal(number * 7 % 90, 11 + number)])
+
+    reader = world.open()
+
+    def search(number: int) -> None:
+        page = reader.search(parse("url:* type:text"), limit=1_000, copies=True)
+        assert urls <= {hit.url for hit in page.hits}
+
+    with world.sink():
+        world.until_read()
+        world.until(lambda: reader.count(Every()) > 300)
+        first = served(search_client, world)
+        with meanwhile(write), meanwhile(search):
+            harvest("index", "rebuild")
+            second = served(search_client, world)
+            time.sleep(1.1)  # the next one has another name, which is made of seconds
+            harvest("index", "rebuild")
+        world.until_read()
+        world.until(lambda: sum(reader.offsets().values()) == world.broker.lag("nobody", world.topic, PARTITIONS))
+    reader.refresh()
+    assert answers(reader) == expected(world, tmp_path / "data")
+    assert len({first, second, served(search_client, world)}) == 3
+    reader.close()
+
+
+def test_swapped_before_it_had_all(world: World, search_client: OpenSearch, tmp_path: Path) -> None:
+    """Whoever ends a rebuild at its worst moment loses nothing: a sink goes on from what the new index holds."""
+    world.send(stream())
+    with world.sink():
+        world.until_read()
+        with closing(world.open()) as index:
+            building = opensearch_aliases.begin_rebuild(index.node, world.alias, "20260101t000000")
+            with closing(OpenSearchIndex(world.url, building)) as new:
+                new.apply([], {})
+            opensearch_aliases.swap(index.node, world.alias)
+            world.send([summary(1, 50)])
+            world.until(lambda: sum(index.offsets().values()) == len(stream()) + 1)
+            index.refresh()
+            assert answers(index) == expected(world, tmp_path / "data")
+
+
+def test_replayed_twice(world: World, search_client: OpenSearch) -> None:
+    """A topic that is replayed twice gives equal indexes, without a sink too; what a killed rebuild has left goes."""
+    world.send(stream())
+    with closing(world.open()) as index:
+        opensearch_aliases.make(index.node, f"{world.alias}-20260101t000000")
+        harvest("index", "rebuild")
+        first = answers(index)
+        served(search_client, world)
+        time.sleep(1.1)
+        harvest("index", "rebuild")
+        assert answers(index) == first
+        assert sum(index.offsets().values()) == len(stream())
+
+
+def test_another_number(world: World, search_client: OpenSearch, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An index with another number of summaries than its topic does not serve: the old one stays, the new one goes."""
+    world.send(stream())
+    before = world.open()
+    counting = OpenSearchIndex.count
+    monkeypatch.setattr(OpenSearchIndex, "count", lambda index, query: counting(index, query) + 1)
+    said = harvest("index", "rebuild", code=1).stderr
+    assert said == "harvest: the new index has 264 summaries, its topic 263: the old one stays\n"
+    assert served(search_client, world) == f"{world.alias}-0"
+    before.close()
+
+
+def test_asked_by_the_program(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`search` and `show` say of the index on a server what they say of the one in the folder, of the same topic."""
+    world.send(stream())
+    harvest("index", "rebuild")
+
+    def said() -> list[Any]:
+        lines = [json.loads(line) for line in harvest("search", "whale OR squid", "--limit", "500", "--json").stdout.splitlines()]
+        return [{**line, "score": 0} for line in lines]
+
+    on_server = said()
+    summaries = harvest("show", "http://a/2", "--json").stdout
+    assert harvest("show", summary(2).oid, "--json").stdout == summaries
+    assert "was removed" in harvest("show", "http://a/4", code=1).stderr
+    assert "no summary of it" in harvest("show", "http://a/9999", code=1).stderr
+    monkeypatch.setenv("HARVEST_INDEX_URL", "")
+    monkeypatch.setenv("HARVEST_DATA", str(tmp_path))
+    harvest("index", "rebuild")
+    in_folder = said()
+    assert len(on_server) > 200
+    assert sorted(map(str, in_folder)) == sorted(map(str, on_server))
+
+
+def test_no_index(world: World) -> None:
+    """Where there is no index yet the commands say so in a line."""
+    said = harvest("search", "whale", code=1).stderr
+    assert said.startswith("harvest: there is no such index at http://127.0.0.1")
+    assert said.endswith("gather something first, or rebuild it: harvest index rebuild\n")
+    assert "no summary" not in harvest("show", "http://a/1", code=1).stderr
