@@ -1,22 +1,27 @@
 """dedup: who holds the same content, and which of them is canonical. It drops nothing; it only answers.
 
 Strategy: the holders of a content are rows in order of rank, so that the canonical one is the first, whatever the order of
-arrival; when it goes, the next is found by a scan. A small family is answered at once; a large one is marked, and
-answered on a tick, at most CHUNK answers a tick, so that a thousand equal licence files cost a few answers each.
+arrival; when it goes, the next is found by a scan. A small family is answered at once; a large one is marked, and answered on
+ticks in rounds of CHUNK rows a tick, so that a thousand equal licence files cost a few answers each. What changes during a round
+is told in another one; while a family goes on changing, a tick comes every LULL. The canonical holder is told at the end of a
+round, when all are counted.
 
 Laws:
 - canonical = the least by (plain objects before members, URL length, URL) (DESIGN, dedup).
 - Every `joined` of a content with more than one holder is answered, and answered again on redelivery (law 1).
 - Rows say who was accepted, never just that something was: no counters (law 5).
+- A tick that is redelivered gives again what ticks told the families that are marked, and may not have got out.
 
 Delivery: at least once; an answer names the version that it is about.
 
-Rows: `h|content|rank` (holder, and what it was told last), `y|content` (due, cursor), `d|due|content` (derived), `t` (time).
+Rows: `h|content|rank` (holder, and what it was told last), `y|content` (due, cursor), `d|due|content` (derived), `t` (time),
+`k` (last tick).
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
+from itertools import takewhile
 
 import msgspec
 from msgspec.structs import replace
@@ -55,6 +60,10 @@ class Mark(msgspec.Struct, frozen=True, array_like=True):
     after: bytes = b""
     done: int = -1
     """Offset of the tick that answered it whole; the mark goes once that is committed."""
+    seen: int = 0
+    """Holders behind the canonical one that this round has come to."""
+    again: bool = False
+    """It has changed since the round began."""
 
 
 _pack = msgspec.msgpack.encode
@@ -77,10 +86,11 @@ def dedup(rows: Rows, record: Holder | Tick, origin: Origin) -> Iterator[Role]:
     elif record.version >= known.version:
         rows.delete(key)
     holders = list(rows.scan(family, limit=SMALL + 1))
-    if len(holders) > SMALL:
-        _postpone(rows, record.content)
-    elif not _untold(holders):
-        yield from _settle(rows, family, origin)
+    marked = rows.get(b"y|" + record.content.encode())
+    if len(holders) > SMALL or marked is not None:
+        _postpone(rows, record.content.encode(), _mark(marked) if marked is not None else None)
+    if len(holders) <= SMALL and not _untold(holders):
+        yield from _settle(rows, [(key, _held(value)) for key, value in holders], origin)
 
 
 def deadline(rows: Rows) -> int | None:
@@ -101,30 +111,48 @@ def restore(rows: Rows) -> None:
 def _tick(rows: Rows, tick: Tick, origin: Origin) -> Iterator[Role]:
     now = max(tick.time, int(rows.get(b"t") or 0))
     rows.put(b"t", str(now).encode())
-    for key, _ in list(rows.scan(b"d|")):
-        if int(key[2:15]) > now:
-            break
+    if origin.offset <= int(rows.get(b"k") or -1):
+        yield from _again(rows, origin)
+    else:
+        # First of all: what is written after it may be kept, and what is given may be lost.
+        rows.put(b"k", str(origin.offset).encode())
+    for key, _ in list(takewhile(lambda row: int(row[0][2:15]) <= now, rows.scan(b"d|"))):
         content = key[16:]
         value = rows.get(b"y|" + content)
-        rows.delete(key)
         mark = _mark(value) if value is not None else Mark(now)
+        rows.delete(key)
         if 0 <= mark.done < origin.committed:
             rows.delete(b"y|" + content)
             continue
-        after = yield from _chunk(rows, b"h|" + content + b"|", mark.after, origin)
+        if mark.done < 0:
+            mark = yield from _chunk(rows, b"h|" + content + b"|", mark, origin)
         # Answered whole: looked at once more by a later tick, which knows whether these answers got out.
-        rows.put(b"y|" + content, _pack(Mark(now, after, -1 if after else origin.offset)))
-        rows.put(_due(now, content), b"")
+        _put_mark(rows, content, replace(mark, due=now))
 
 
-def _postpone(rows: Rows, content: str) -> None:
-    value = rows.get(b"y|" + content.encode())
-    due = int(rows.get(b"t") or 0) + LULL
-    if value is not None:
-        due = _mark(value).due
-    # A family that changes while it is being answered is answered from the start: what was told is on its rows.
-    rows.put(b"y|" + content.encode(), _pack(Mark(due)))
-    rows.put(_due(due, content.encode()), b"")
+def _again(rows: Rows, origin: Origin) -> Iterator[Role]:
+    for key, _ in list(rows.scan(b"y|")):
+        for row, value in list(rows.scan(b"h|" + key[2:] + b"|")):
+            held = _held(value)
+            if held.told == held.version and NEVER < held.at < 0 and _offset(held.at) >= origin.committed:
+                rows.put(row, value)
+                yield _role(held)
+
+
+def _postpone(rows: Rows, content: bytes, mark: Mark | None) -> None:
+    time = int(rows.get(b"t") or 0)
+    if mark is None:
+        _put_mark(rows, content, Mark(time + LULL))
+        return
+    due = mark.due if mark.due > time else time + LULL
+    rows.delete(_due(mark.due, content))
+    # In the middle of a round its rest goes on, and what lies behind is told by another one.
+    _put_mark(rows, content, replace(mark, due=due, again=True) if mark.after else Mark(due))
+
+
+def _put_mark(rows: Rows, content: bytes, mark: Mark) -> None:
+    rows.put(b"y|" + content, _pack(mark))
+    rows.put(_due(mark.due, content), b"")
 
 
 def _due(due: int, content: bytes) -> bytes:
@@ -145,31 +173,36 @@ def _rank(record: Holder) -> bytes:
     return bytes([record.member]) + len(url).to_bytes(4, "big") + url + b"\0" + record.oid.encode()
 
 
-def _settle(rows: Rows, family: bytes, origin: Origin) -> Iterator[Role]:
-    after = b""
-    while True:
-        after = yield from _chunk(rows, family, after, origin)
-        if not after:
-            return
+def _settle(rows: Rows, holders: list[tuple[bytes, Held]], origin: Origin) -> Iterator[Role]:
+    """Answers for a whole family, given in order of rank."""
+    for number, (key, held) in enumerate(holders):
+        yield from _copy(rows, key, held, holders[0][1], origin) if number else _first(rows, holders, len(holders) - 1, origin)
 
 
-def _chunk(rows: Rows, family: bytes, after: bytes, origin: Origin) -> Generator[Role, None, bytes]:
-    """Answers for at most CHUNK holders; returns the key to go on from, or b"" at the end."""
-    first = [(k, _held(v)) for k, v in rows.scan(family, limit=MAX_COPIES + 1)]
+def _chunk(rows: Rows, family: bytes, mark: Mark, origin: Origin) -> Generator[Role, None, Mark]:
+    """Answers for at most CHUNK holders, and at the end of the round for the canonical one; returns the mark as it is then."""
+    first = [(key, _held(value)) for key, value in rows.scan(family, limit=MAX_COPIES + 1)]
     if not first:
-        return b""
+        return Mark(mark.due, done=origin.offset)
+    # What the canonical holder has overtaken is no row behind it.
+    behind = list(rows.scan(family, after=max(mark.after, first[0][0]), limit=CHUNK))
+    for key, value in behind:
+        yield from _copy(rows, key, _held(value), first[0][1], origin)
+    seen = mark.seen + len(behind)
+    if len(behind) == CHUNK:
+        return replace(mark, after=behind[-1][0], seen=seen)
+    yield from _first(rows, first, seen, origin)
+    return Mark(mark.due, done=-1 if mark.again else origin.offset)
+
+
+def _first(rows: Rows, first: list[tuple[bytes, Held]], count: int, origin: Origin) -> Iterator[Role]:
     key, canonical = first[0]
-    if not after:
-        copies = tuple(h.url for _, h in first[1:])
-        count = len(copies) if len(first) <= MAX_COPIES else sum(1 for _ in rows.scan(family)) - 1
-        yield from _tell(rows, key, canonical, replace(canonical, copy_of="", copies=copies, count=count), origin)
-    seen = 0
-    for row, value in list(rows.scan(family, after=after or key, limit=CHUNK)):
-        held = _held(value)
-        yield from _tell(rows, row, held, replace(held, copy_of=canonical.oid, copies=(), count=0), origin)
-        after = row
-        seen += 1
-    return after if seen == CHUNK else b""
+    copies = tuple(held.url for _, held in first[1:])
+    yield from _tell(rows, key, canonical, replace(canonical, copy_of="", copies=copies, count=count), origin)
+
+
+def _copy(rows: Rows, key: bytes, held: Held, canonical: Held, origin: Origin) -> Iterator[Role]:
+    yield from _tell(rows, key, held, replace(held, copy_of=canonical.oid, copies=(), count=0), origin)
 
 
 def _tell(rows: Rows, key: bytes, before: Held, now: Held, origin: Origin) -> Iterator[Role]:
@@ -184,7 +217,11 @@ def _tell(rows: Rows, key: bytes, before: Held, now: Held, origin: Origin) -> It
     never = before.told == -1 and before.at == NEVER
     rows.put(key, _pack(replace(now, told=now.version, at=NEVER if alone and never else at)))
     if not (alone and never):
-        yield Role(oid=now.oid, version=now.version, copy_of=now.copy_of, copies=now.copies, count=now.count)
+        yield _role(now)
+
+
+def _role(held: Held) -> Role:
+    return Role(oid=held.oid, version=held.version, copy_of=held.copy_of, copies=held.copies, count=held.count)
 
 
 def _at(origin: Origin) -> int:
