@@ -16,12 +16,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from streams.edges.base import EdgeBase, Finished
 from streams.faults import fault
@@ -40,12 +40,14 @@ POLL = 500
 class EdgeRunner:
     """One edge in this process."""
 
-    def __init__(self, edge: EdgeBase, buffer: Buffer, outbox: Outbox, consumer: Consumer, topic: str, commit: float) -> None:
-        """`topic` is the input's name on the broker, `commit` the seconds between two commits."""
+    def __init__(
+        self, edge: EdgeBase, buffer: Buffer, outbox: Outbox, client: Mapping[str, Any], topic: str, commit: float
+    ) -> None:
+        """`client`: settings of the consumer; `topic`: the input's name on the broker; `commit`: seconds between two commits."""
         self._edge = edge
         self._buffer = buffer
         self._outbox = outbox
-        self._consumer = consumer
+        self._consumer = Consumer({**client, "enable.auto.commit": False, "on_commit": self.committed})
         self._topic = topic
         self._every = commit
         self._paused = False
@@ -192,10 +194,15 @@ class EdgeRunner:
             self._next_commit = time.monotonic() + self._every
             self._commit(asynchronous=True)
 
+    def committed(self, error: KafkaError | None, places: Sequence[TopicPartition]) -> None:
+        """What became of a commit: one that failed is made again with the next, or offsets would stand though all is done."""
+        self._moved |= {place.partition for place in places if (error or place.error) is not None}
+
     def _commit(self, *, asynchronous: bool) -> None:
         moved, self._moved = self._moved, set()
         offsets: list[Any] = []
         for partition in sorted(moved):
+            # Nothing is committed of what went to another worker.
             if partition in self._edge.windows:
                 at = self._edge.windows[partition].offsets()
                 offsets.append(TopicPartition(self._topic, partition, at.next, metadata=told(at)))

@@ -49,6 +49,8 @@ class Owned:
         self._cursors: dict[int, Cursors] = {}
         self._generation = NOBODY
         self._beat = time.monotonic()
+        self.session: float = decider.app.conf.broker_session_timeout
+        """Seconds that it may be asleep."""
         self._recovered = 0
         self._app.on_partitions_revoked.connect(self._on_revoked)
         self._app.on_partitions_assigned.connect(cast("Any", self._on_assigned))
@@ -91,7 +93,7 @@ class Owned:
     def awake(self) -> None:
         """Raises AsleepError where the session may have ended since the last sign of life."""
         asleep = time.monotonic() - self._beat
-        if asleep > self._app.conf.broker_session_timeout:
+        if asleep > self.session:
             raise AsleepError(f"for {asleep:.0f} s")
 
     async def _beats(self) -> None:

@@ -6,8 +6,6 @@ import asyncio
 import logging
 import signal
 
-from confluent_kafka import Consumer
-
 from streams.edges.base import EdgeBase
 from streams.edges.fetching import FetchEdge
 from streams.edges.parsing import EssenceEdge
@@ -57,20 +55,18 @@ def parses(context: Context) -> None:
 async def _run_edge(context: Context, edge: EdgeBase, buffer: Buffer) -> None:
     """An edge until a signal comes."""
     settings = context.settings
-    consumer = Consumer(
-        {
-            "bootstrap.servers": context.brokers,
-            "group.id": context.group,
-            "enable.auto.commit": False,
-            "auto.offset.reset": "earliest",
-            "partition.assignment.strategy": "cooperative-sticky",
-            "session.timeout.ms": int(settings.session * 1000),
-            "heartbeat.interval.ms": int(settings.session * 200),
-            "queued.max.messages.kbytes": 32 << 10,
-        }
-    )
+    client = {
+        "bootstrap.servers": context.brokers,
+        "group.id": context.group,
+        "auto.offset.reset": "earliest",
+        "partition.assignment.strategy": "cooperative-sticky",
+        "session.timeout.ms": int(settings.session * 1000),
+        "heartbeat.interval.ms": int(settings.session * 200),
+        "queued.max.messages.kbytes": 32 << 10,
+    }
     topic = settings.prefix + edge.topic
-    runner = EdgeRunner(edge, buffer, Outbox(context.brokers, settings.prefix, {}, context.wire), consumer, topic, settings.commit)
+    outbox = Outbox(context.brokers, settings.prefix, {}, context.wire)
+    runner = EdgeRunner(edge, buffer, outbox, client, topic, settings.commit)
     Watchdog(context.brokers, context.group, settings.stall, runner.places, lambda: runner.excused(settings.stall)).start()
     stopped = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -68,7 +68,6 @@ class Farm(Flow):
         super().__init__(broker, root, folder, plan.partitions, {}, RUN)
         self.plan = plan
         self.rng = random.Random(plan.seed)
-        self.ended: Counter[str] = Counter()
         self.fatal = 0
         """Kills left in this round."""
         self.next = 0.0

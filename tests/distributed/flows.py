@@ -86,6 +86,9 @@ class Flow:
         self.stages = stages
         self.workers: dict[str, subprocess.Popen[str]] = {}
         self.killed: Counter[str] = Counter()
+        self.ended: Counter[str] = Counter()
+        """Workers that ended themselves."""
+        self.cuts: dict[str, str] = {}
         self.reader = self._reader()
         self.records: dict[str, list[tuple[bytes, Record]]] = {topic.name: [] for topic in TOPOLOGY.topics}
         self.headers: dict[str, list[Any]] = {topic.name: [] for topic in TOPOLOGY.topics}
@@ -116,6 +119,7 @@ class Flow:
 
     def start(self, stage: str, cut: str = ":0") -> None:
         """Start the worker of a stage, to be killed perhaps."""
+        self.cuts[stage] = cut
         folder = str(self.folder / stage)
         words = [stage, self.broker.address, self.prefix, str(self.partitions), folder, cut]
         self.workers[stage] = self.run("-m", "tests.distributed.stage", *words)
@@ -141,8 +145,9 @@ class Flow:
             code = worker.poll()
             if code is not None:
                 assert code in (1, -signal.SIGKILL), code
-                self.killed[stage] += code != 1
-                self.start(stage)
+                (self.ended if code == 1 else self.killed)[stage] += 1
+                # One that has ended itself, having slept perhaps, is still to be killed.
+                self.start(stage, self.cuts[stage] if code == 1 else ":0")
 
     def rest(self) -> None:
         """Answer for the edges until nothing moves any more."""

@@ -53,6 +53,8 @@ def main(name: str, broker: str, prefix: str, partitions: str, folder: str, cut:
         decider = Dying(app, stage, prefix)
         decider.where, _, left = cut.partition(":")
         decider.left = int(left)
+        # It is the only worker of its stage: whoever is stopped for a while, with the whole machine, takes nothing from anybody.
+        decider.owned.session = 3600.0
         try:
             faust.Worker(app, loglevel="WARN", redirect_stdouts=False).execute_from_commandline()
         except SystemExit as end:

@@ -54,6 +54,24 @@ def test_an_address_rests_after_a_start(run: Any) -> None:
     run(scenario())
 
 
+def test_addresses_rest_when_they_come_from_elsewhere(run: Any) -> None:
+    """When another process may have asked them, known addresses and new ones wait as after a start."""
+
+    async def scenario() -> None:
+        time = Time()
+        pace, starts = Pace(1.0, time, time.sleep), []
+        async with pace.address("192.0.2.1", 10):
+            time.now += 5
+        time.now += 0.9
+        pace.wait()
+        for address in ("192.0.2.1", "192.0.2.2"):
+            async with pace.address(address, 10):
+                starts.append(round(time.now, 3))
+        assert starts == [107.9, 107.9]
+
+    run(scenario())
+
+
 def test_two_hosts_of_one_address_share_its_pause(run: Any) -> None:
     """Hosts of one address take turns; each waits for the end of the other, and a pause."""
 
