@@ -199,7 +199,7 @@ class Worker(Section):
     host: str = "127.0.0.1"
     """The address that /livez, /readyz and /metrics are served on."""
     port: int = Field(default=0, ge=0, le=65_535)
-    """Its port; 0: they are not served."""
+    """Its port; 0: they are not served. Where one command runs several stages, those behind it too, one for each."""
     stall: float = Field(default=60.0, gt=0, le=YEAR)
     """What has records to read and stands still for so long (and for what one record may take) is taken for dead."""
 

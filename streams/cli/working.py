@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from streams.cli.common import Config, Data, Failure, note, printable, settings
+from streams.cli.common import Config, Data, Failure, printable, settings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,6 +22,7 @@ def worker(
     One STAGE runs in this process. Several, or all, run in a process each, which is started again when it ends.
     """
     found = settings(config, data=data)
+    from streams.cli.serving import logs_of
     from streams.cli.wiring import worker_settings
     from streams.kafka.worker import declared, served
 
@@ -29,19 +30,28 @@ def worker(
     known = served(declared(given))
     wanted = [_named(stage, known) for stage in stages or known]
     if len(wanted) == 1:
+        from streams.cli.serving import served as served_by_http
         from streams.kafka.worker import work
+        from streams.telemetry import Health, Metrics
 
-        work(wanted[0], given)
+        health, metrics, logs = Health(), Metrics(), logs_of(found, stage=wanted[0])
+        logs.capture()
+        with served_by_http(found, health, metrics):
+            work(wanted[0], given, health, metrics, logs)
         return
     from streams.kafka.brokers import check
     from streams.kafka.supervisor import again, supervise
 
     check(declared(given), wanted, given.brokers, given.prefix)
     options = [*(["--data", str(data)] if data else []), *(["--config", str(config)] if config else [])]
-    note(f"{', '.join(wanted)}; stop with Ctrl-C")
-    if code := supervise(wanted, lambda stage: again(stage, options), note):
+    logs = logs_of(found, stage="supervisor")
+    logs.say(f"{', '.join(wanted)}; stop with Ctrl-C")
+    # Each has a port of its own: the first that of the settings, the others those behind it.
+    ports = {stage: found.worker.port + number for number, stage in enumerate(wanted)} if found.worker.port else {}
+    served_at = {stage: ["env", f"HARVEST_WORKER_PORT={port}"] for stage, port in ports.items()}
+    if code := supervise(wanted, lambda stage: [*served_at.get(stage, []), *again(stage, options)], logs.say):
         raise typer.Exit(code)
-    note("stopped")
+    logs.say("stopped")
 
 
 def _named(stage: str, known: Sequence[str]) -> str:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -83,6 +84,8 @@ class Embedded:
         self.sink = IndexSink(folder, "main")
         self._thread = ThreadPoolExecutor(1, "turn")
         self._wake = asyncio.Event()
+        self.took: Callable[[float], None] = lambda _: None
+        """Is told how many seconds a turn took."""
         self.fetch.wake = self.essence.wake = self._wake.set
 
     def _last_tick(self) -> int:
@@ -158,7 +161,9 @@ class Embedded:
         # Until the turn stands: the inbox is nobody's if this task is cancelled before the turn begins.
         self.turns.failed = True
         fault("turn.begin")
+        begun = time.monotonic()
         moved = await asyncio.get_running_loop().run_in_executor(self._thread, self.turns.take, inbox)
+        self.took(time.monotonic() - begun)
         self.fetch.confirm()
         self.essence.confirm()
         return moved

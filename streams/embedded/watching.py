@@ -36,6 +36,7 @@ class Watch:
         self._patience = {"fetch": settings.fetch.total_timeout, "essence": settings.limits.whole}
         """Seconds that one record may take at an edge."""
         runner.turns.wrote = self._wrote
+        runner.took = lambda seconds: metrics.batch.observe(seconds, "turn")
         runner.essence.saw = lambda outcome: ended(metrics, outcome)
         runner.sink.saw = lambda items: metrics.index_items.add("main", "applied", by=items)
         health.alive_when("loop", self._pulse.stopped)

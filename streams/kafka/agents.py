@@ -23,7 +23,7 @@ import asyncio
 import os
 import sys
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -37,8 +37,10 @@ from streams.kafka.cluster import ClusterError
 from streams.kafka.following import PATIENCE, Following
 from streams.kafka.owning import Owned
 from streams.kafka.rows import TableRows
+from streams.kafka.telling import Telling
 from streams.kafka.ticks import Ticker
 from streams.routing import Router, poisoned
+from streams.telemetry import Written
 from streams.topology import REJECTED, Stage
 
 if TYPE_CHECKING:
@@ -97,6 +99,8 @@ class Decider:
         self.ticker = Ticker(self, prefix) if stage.ticks else None
         self.going: asyncio.Task[None] | None = None
         self._ended = time.monotonic()
+        self.telling: Telling | None = None
+        """Is told of what the broker has acknowledged."""
         app.agent(app.topic(*self.names, **RAW), name=stage.name)(self.run)
 
     async def run(self, stream: Any) -> None:
@@ -126,6 +130,7 @@ class Decider:
 
     async def batch(self, events: Sequence[EventT[Any]]) -> None:
         """Decide, then rows, then outputs."""
+        begun = time.monotonic()
         rows: list[Awaitable[Any]] = []
         outputs: list[Output] = []
         ticks: list[EventT[Any]] = []
@@ -142,9 +147,21 @@ class Decider:
         await asyncio.gather(*rows)
         # Each send is awaited twice: once to be on its way, in order, and once to be acknowledged.
         sent = [await self.outputs[o.topic].send(key=o.key, value=o.value, headers=o.headers) for o in outputs]
-        await asyncio.gather(*sent)
+        acknowledged = await asyncio.gather(*sent)
         for tick in ticks:
             tick.ack()
+        if self.telling is not None:
+            self._tell(self.telling, events, zip(outputs, acknowledged, strict=True), time.monotonic() - begun)
+
+    def _tell(self, telling: Telling, events: Sequence[EventT[Any]], sent: Iterable[tuple[Output, Any]], seconds: float) -> None:
+        for output, at in sent:
+            value = self.wire.plain(output.value)
+            telling.wrote(Written(self.stage.name, output.topic, at.partition, at.offset, value))
+        oldest: dict[str, float] = {}
+        for message in (event.message for event in events):
+            oldest[message.topic] = min(oldest.get(message.topic, message.timestamp), message.timestamp)
+        for topic, stamp in oldest.items():
+            telling.worked(self.names[topic], stamp * 1000, seconds)
 
     def _decided(self, event: EventT[Any], rows: list[Awaitable[Any]], outputs: list[Output]) -> None:
         written, given = self.decide(event)

@@ -59,6 +59,8 @@ class EdgeRunner:
         self._sending: asyncio.Task[None] | None = None
         self.beat = time.monotonic()
         """When the loop went round last."""
+        self.worked: Callable[[float, float], None] = lambda *_: None
+        """Is told of what was sent together: when the oldest was written (ms), and how many seconds it took."""
         edge.wake = self._wake.set
 
     # ---- running -------------------------------------------------------------------------------------------------
@@ -160,6 +162,8 @@ class EdgeRunner:
         staging = self._edge.drain_staging()
         if not finished and not staging:
             return
+        begun = time.monotonic()
+        times = [logged.time for one in finished if (logged := self._buffer.taken(one.partition, one.offset)) is not None]
         await asyncio.to_thread(self._edge.settle)
         for part in staging:
             # Who dies now leaves a part of what the object gives, as whoever dies while sending does.
@@ -168,6 +172,8 @@ class EdgeRunner:
         fault("edge.sent")
         for one in finished:
             self._finish(one)
+        if times:
+            self.worked(min(times), time.monotonic() - begun)
 
     def _known(self, one: Finished) -> bool:
         return self._buffer.taken(one.partition, one.offset) is not None

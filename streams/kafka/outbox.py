@@ -8,7 +8,8 @@ Laws:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+import logging
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
@@ -40,12 +41,16 @@ class Outbox:
             "linger.ms": 5,
             "message.max.bytes": LARGEST,
             "batch.size": BATCH,
+            # What the client has to say is said where all else is.
+            "logger": logging.getLogger("harvest.kafka"),
             **PARTITIONER,
         }
         self._producer = Producer({**usual, **settings})
         self._prefix = prefix
         self._left = 0
         self._failed: KafkaError | None = None
+        self.wrote: Callable[[Frame, int, int], None] = lambda *_: None
+        """Is told of a frame that the broker has, and where: partition and offset."""
         self.refused: set[tuple[int, int]] = set()
         """Partition and offset of inputs whose outputs the broker did not take, all of them."""
 
@@ -61,7 +66,7 @@ class Outbox:
                         value,
                         frame.key,
                         frame.partition,
-                        on_delivery=lambda error, message: self._delivered(error, message, cause),
+                        on_delivery=lambda error, message, frame=frame: self._delivered(error, message, cause, frame),  # type: ignore[misc]
                         headers=rejected,
                     )
                 except BufferError:
@@ -92,9 +97,10 @@ class Outbox:
         if not self._producer.poll(0):
             await asyncio.sleep(LULL)
 
-    def _delivered(self, error: KafkaError | None, message: Message, cause: tuple[int, int]) -> None:
+    def _delivered(self, error: KafkaError | None, message: Message, cause: tuple[int, int], frame: Frame) -> None:
         self._left -= 1
         if error is None:
+            self.wrote(frame, message.partition() or 0, message.offset() or 0)
             return
         if error.code() in TOO_LARGE:
             self.refused.add(cause)

@@ -62,6 +62,11 @@ class Owned:
         """The partitions that may be worked on now."""
         return self._mine if self._generation != NOBODY else frozenset()
 
+    @property
+    def beat(self) -> float:
+        """When the loop went round last (monotonic)."""
+        return self._beat
+
     def places(self) -> list[tuple[str, int]]:
         """The partitions that are assigned, by their topics on the broker; for another thread."""
         return [(tp.topic, tp.partition) for tp in list(self._app.consumer.assignment()) if tp.topic in self._decider.names]

@@ -49,10 +49,16 @@ def decides(context: Context) -> None:
             broker_session_timeout=settings.session,
             broker_heartbeat_interval=settings.session / 5,
         )
-        owned = Decider(app, stage, settings.prefix, wire=context.wire).owned
-        Watchdog(context.brokers, context.group, settings.stall, owned.places, owned.excused).start()
+        decider = Decider(app, stage, settings.prefix, wire=context.wire)
+        owned, telling = decider.owned, context.telling
+        decider.telling = telling
+        telling.beats(lambda: telling.since(owned.beat))
+        telling.needs("assigned and recovered", lambda: "" if owned.partitions else "not yet")
+        Watchdog(context.brokers, context.group, settings.stall, owned.places, owned.excused, looked=telling.looked).start()
         try:
-            faust.Worker(app, loglevel="WARN", redirect_stdouts=False).execute_from_commandline()
+            # Where lines are JSON, Faust's are too.
+            plain = not telling.logs.structured
+            faust.Worker(app, loglevel="WARN", redirect_stdouts=False, override_logging=plain).execute_from_commandline()
         except SystemExit as end:
             if end.code:
                 raise

@@ -16,6 +16,7 @@ from streams.kafka.watchdog import Watchdog
 from streams.kafka.worker import Context
 from streams.routing import Router
 from streams.store import FolderBlobs
+from streams.telemetry import Written
 from streams.topology import REJECTED
 
 
@@ -43,6 +44,8 @@ def parses(context: Context) -> None:
         buffer, blobs = Buffer("objects", context.partitions, context.wire), FolderBlobs(settings.folder / "blobs")
         log = logging.getLogger("harvest").error
         edge = EssenceEdge(buffer, blobs, settings.essence, context.partitions, settings.children, settings.limits, log)
+        edge.saw = context.telling.ended
+        context.telling.needs("sandbox", lambda: "" if edge.ready() else "the children have not started")
         edge.start()
         try:
             await _run_edge(context, edge, buffer)
@@ -59,6 +62,7 @@ async def _run_edge(context: Context, edge: EdgeBase, buffer: Buffer) -> None:
         "bootstrap.servers": context.brokers,
         "group.id": context.group,
         "auto.offset.reset": "earliest",
+        "logger": logging.getLogger("harvest.kafka"),
         "partition.assignment.strategy": "cooperative-sticky",
         "session.timeout.ms": int(settings.session * 1000),
         "heartbeat.interval.ms": int(settings.session * 200),
@@ -67,7 +71,15 @@ async def _run_edge(context: Context, edge: EdgeBase, buffer: Buffer) -> None:
     topic = settings.prefix + edge.topic
     outbox = Outbox(context.brokers, settings.prefix, {}, context.wire)
     runner = EdgeRunner(edge, buffer, outbox, client, topic, settings.commit)
-    Watchdog(context.brokers, context.group, settings.stall, runner.places, lambda: runner.excused(settings.stall)).start()
+    telling = context.telling
+    telling.beats(lambda: telling.since(runner.beat))
+    telling.needs("assigned", lambda: "" if runner.places() else "no partitions")
+    outbox.wrote = lambda frame, partition, offset: telling.wrote(
+        Written(edge.name, frame.topic, partition, offset, frame.value, frame.record)
+    )
+    runner.worked = lambda oldest, seconds: telling.worked(edge.topic, oldest, seconds)
+    excused = lambda: runner.excused(settings.stall)  # noqa: E731 - named for the line below
+    Watchdog(context.brokers, context.group, settings.stall, runner.places, excused, looked=telling.looked).start()
     stopped = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)

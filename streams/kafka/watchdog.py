@@ -13,16 +13,17 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
+from streams.kafka.telling import Place
+from streams.kafka.telling import Standing as Seen
+
 TIMEOUT = 10.0
 LOOKS = 6
 """Looks in the time that an offset may stand."""
-
-Place = tuple[str, int]
 
 
 class Standing(NamedTuple):
@@ -50,10 +51,11 @@ class Watchdog(threading.Thread):
         mine: Callable[[], Iterable[Place]],
         excused: Callable[[], Iterable[Place]] = tuple,
         end: Callable[[str], None] = end,
+        looked: Callable[[Mapping[Place, Seen]], None] = lambda _: None,
     ) -> None:
         super().__init__(name="watchdog", daemon=True)
         self._brokers, self._group, self._stall = brokers, group, stall
-        self._mine, self._excused, self._end = mine, excused, end
+        self._mine, self._excused, self._end, self._looked = mine, excused, end, looked
         self._seen: dict[Place, Standing] = {}
 
     def run(self) -> None:
@@ -82,14 +84,17 @@ class Watchdog(threading.Thread):
         places = [TopicPartition(topic, partition) for topic, partition in self._mine()]
         excused = set(self._excused())
         seen: dict[Place, Standing] = {}
+        looked: dict[Place, Seen] = {}
         for found in client.committed(places, timeout=TIMEOUT) if places else ():
             place = found.topic, found.partition
             low, high = client.get_watermark_offsets(found, timeout=TIMEOUT)
             offset, metadata = max(found.offset, low), found.metadata or ""
             before = self._seen.get(place)
+            looked[place] = Seen((offset, metadata), max(0, high - offset), place in excused)
             if offset >= high or place in excused:
                 continue
             seen[place] = before if before and before[:2] == (offset, metadata) else Standing(offset, metadata, now)
             if now - seen[place].since > self._stall:
                 self._end(f"{place[0]}-{place[1]}: stands at {offset} of {high} for more than {self._stall:.0f} s")
         self._seen = seen
+        self._looked(looked)

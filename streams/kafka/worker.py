@@ -10,6 +10,7 @@ A runner blocks until SIGTERM or SIGINT, and then leaves in order. Whatever else
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -24,7 +25,9 @@ from streams.fetch import FetchSettings
 from streams.kafka.brokers import partitions
 from streams.kafka.cluster import Cluster
 from streams.kafka.registry import wire
+from streams.kafka.telling import Telling
 from streams.sandbox.values import Limits
+from streams.telemetry import Health, Logs, Metrics
 from streams.topology import Edge, Stage, Topology, TopologySettings, topology
 
 COMMIT = 1.0
@@ -59,6 +62,7 @@ class Context(msgspec.Struct, frozen=True, dict=True):
     stage: Stage[Any, Any] | Edge[Any, Any]
     settings: WorkerSettings
     partitions: int
+    telling: Telling
 
     @property
     def brokers(self) -> str:
@@ -105,10 +109,14 @@ def served(declared: Topology) -> tuple[str, ...]:
     return tuple(stage.name for stage in declared.stages if kind(stage) in RUNNERS)
 
 
-def work(name: str, settings: WorkerSettings) -> None:
-    """Run a stage until a signal comes. Raises BrokerError, KeyError, OSError."""
+def work(
+    name: str, settings: WorkerSettings, health: Health | None = None, metrics: Metrics | None = None, logs: Logs | None = None
+) -> None:
+    """Run a stage until a signal comes. What it says of itself it says there. Raises BrokerError, KeyError, OSError."""
     stage = declared(settings).stage(name)
-    context = Context(stage, settings, partitions(settings.brokers, settings.prefix, stage))
+    said = health or Health(), metrics or Metrics(), logs or Logs(sys.stderr)
+    telling = Telling(stage.name, settings.prefix, settings.stall, *said)
+    context = Context(stage, settings, partitions(settings.brokers, settings.prefix, stage), telling)
     module, _, function = RUNNERS[kind(stage)].partition(":")
     runner: Runner = getattr(importlib.import_module(module), function)
     runner(context)

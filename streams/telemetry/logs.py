@@ -7,6 +7,7 @@ URL or a version over the logs of all workers gives what `harvest why` gives fro
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TextIO
@@ -86,6 +87,11 @@ class Logs:
         else:
             print(text.rstrip(), file=self._stream, flush=True)
 
+    def capture(self) -> None:
+        """Have what libraries say be lines of this log, where lines are JSON."""
+        if self._json:
+            logging.basicConfig(level=logging.WARNING, handlers=[_Bridge(self)], force=True)
+
     def wrote(self, written: Written) -> None:
         """A record, where records are told of."""
         if not self._trace:
@@ -96,6 +102,16 @@ class Logs:
         else:
             rest = " ".join(f"{name}={value}" for name, value in fields.items() if name not in ("topic", "partition", "offset"))
             print(f"harvest: {written.topic}/{written.partition}@{written.offset} {rest}", file=self._stream, flush=True)
+
+
+class _Bridge(logging.Handler):
+    def __init__(self, logs: Logs) -> None:
+        super().__init__()
+        self._logs = logs
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """A line of a library's."""
+        self._logs.failed(self.format(record), logger=record.name)
 
 
 def _structured(stream: TextIO, clock: Callable[[], float], always: Mapping[str, str]) -> Any:

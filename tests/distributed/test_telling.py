@@ -1,0 +1,117 @@
+"""What workers on a real Kafka say of themselves: probes, metrics, logs."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from streams.kafka.telling import Standing, Telling
+from streams.telemetry import Health, Logs, Metrics
+from streams.telemetry.health import Verdict
+from tests.distributed.conftest import Broker
+from tests.distributed.flows import Flow
+
+PATIENCE = 120
+STALL = "12"
+"""Seconds; the watchdog looks at partitions six times as often."""
+
+
+def two_ports() -> int:
+    """The first of two ports, one behind the other, that nobody listens on."""
+    while True:
+        with socket.socket() as one, socket.socket() as other:
+            one.bind(("127.0.0.1", 0))
+            first = int(one.getsockname()[1])
+            try:
+                other.bind(("127.0.0.1", first + 1))
+            except (OSError, OverflowError):
+                continue
+            return first
+
+
+def until(port: int, path: str, text: str, process: subprocess.Popen[str], log: Path) -> str:
+    """What is answered once it is well and has a text. Fails when the process ends before, or takes too long."""
+    body = ""
+    for _ in range(PATIENCE * 10):
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=30) as answer:
+                body = str(answer.read(), "utf-8")
+                if text in body:
+                    return body
+        except urllib.error.HTTPError as error:
+            body = error.read().decode()
+        except OSError:
+            body = "nobody listens"
+        assert process.poll() is None, log.read_text("utf-8")
+        time.sleep(0.1)
+    raise AssertionError(f"{path} has no {text}: {body}\n{log.read_text('utf-8')}")
+
+
+@pytest.fixture
+def flow(broker: Broker, root: Path, tmp_path: Path) -> Iterator[Flow]:
+    """Topics of one partition."""
+    flow = Flow(broker, root, tmp_path, 1, {}, [])
+    yield flow
+    flow.close()
+
+
+@pytest.mark.slow
+def test_workers_are_watched(flow: Flow, tmp_path: Path) -> None:
+    """A stage that decides and an edge are each alive and ready at a port of its own, count, and tell in JSON."""
+    port, log = two_ports(), tmp_path / "workers.log"
+    flow.junk("made")
+    flow.junk("objects")
+    environ = {"KAFKA_BROKERS": flow.broker.address, "KAFKA_PREFIX": flow.prefix, "GATHERER": "example", "CHILDREN": "1"}
+    environ |= {"WORKER_PORT": str(port), "WORKER_STALL": STALL, "LOG_FORMAT": "json", "LOG_TRACE": "true"}
+    command = ["-m", "streams.cli", "worker", "catalog", "essence", "--data", str(tmp_path / "data")]
+    supervisor = flow.run(*command, **{f"HARVEST_{name}": value for name, value in environ.items()})
+    try:
+        for number, (stage, topic) in enumerate((("catalog", "made"), ("essence", "objects"))):
+            until(port + number, "/readyz", '"ok": true', supervisor, log)
+            until(port + number, "/livez", '"progress": "ok"', supervisor, log)
+            until(
+                port + number, "/metrics", f'harvest_rejected_total{{reason="not a record",stage="{stage}"}} 1.0', supervisor, log
+            )
+            lag = f'harvest_lag_records{{partition="0",stage="{stage}",topic="{topic}"}} 0.0'
+            text = until(port + number, "/metrics", lag, supervisor, log)
+            assert f'harvest_records_total{{stage="{stage}",topic="rejected"}} 1.0' in text
+            assert f'harvest_batch_seconds_count{{stage="{stage}"}} 1.0' in text
+            assert "harvest_alive 1.0" in text
+    finally:
+        supervisor.send_signal(signal.SIGTERM)
+        supervisor.wait(PATIENCE)
+    assert supervisor.returncode == 0
+    lines = [json.loads(line) for line in log.read_text("utf-8").splitlines()]
+    wrote = [line for line in lines if line["event"] == "wrote"]
+    assert {(line["stage"], line["topic"], line["record"]) for line in wrote} == {
+        ("catalog", "rejected", "Rejected"),
+        ("essence", "rejected", "Rejected"),
+    }
+    assert [line["event"] for line in lines if line["stage"] == "supervisor"][-1] == "stopped"
+
+
+def test_what_the_watchdog_sees_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """Lag is that of the partitions that a worker has; those that went are told of no more; what is excused stands unblamed."""
+    import sys
+
+    health, metrics = Health(), Metrics()
+    telling = Telling("catalog", "p-", 0.0, health, metrics, Logs(sys.stderr))
+    telling.looked({("p-made", 0): Standing((5, ""), 7, excused=True), ("p-made", 1): Standing((5, ""), 0, excused=False)})
+    assert metrics.lag.values() == {("catalog", "made", "0"): 7, ("catalog", "made", "1"): 0}
+    assert health.alive() == Verdict({"progress": ""})
+    telling.looked({("p-made", 0): Standing((5, ""), 7, excused=False)})
+    telling.looked({("p-made", 0): Standing((5, ""), 7, excused=False)})
+    assert health.alive().checks["progress"] == "no progress in made/0"
+    telling.looked({("p-annotations", 1): Standing((0, ""), 0, excused=False)})
+    assert metrics.lag.values() == {("catalog", "annotations", "1"): 0}
+    assert metrics.event_age.values() == {("catalog", "annotations"): 0}
+    assert health.alive().ok
