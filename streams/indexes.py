@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from streams.folder import index_folder
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from schemas.ports import BrokerIndex
     from streams.settings import Settings
 
@@ -18,10 +20,15 @@ def alias(settings: Settings, broker: str = "main") -> str:
 
 def opened(settings: Settings, broker: str = "main", *, writable: bool = False) -> BrokerIndex:
     """The index of a Broker, to read, or to write as a sink does. Raises OSError, IndexDamaged."""
-    if settings.index.url:
+    return at(settings.index.url, settings.index.name, settings.data, broker, writable=writable)
+
+
+def at(url: str, name: str, folder: Path, broker: str, *, writable: bool = False) -> BrokerIndex:
+    """As `opened`, for those who have no settings: `url` and `name` as in `index.url` and `index.name`, and the data folder."""
+    if url:
         from sinks.opensearch_index import OpenSearchIndex  # noqa: PLC0415 - loaded by those who have a server
 
-        return OpenSearchIndex(settings.index.url, alias(settings, broker), writable=writable, fresh=False)
+        return OpenSearchIndex(url, f"{name}-{broker}", writable=writable, fresh=False)
     from sinks.tantivy_index import TantivyIndex  # noqa: PLC0415 - the engine is loaded by those who ask for it
 
-    return TantivyIndex(index_folder(settings.data, broker), writable=writable)
+    return TantivyIndex(index_folder(folder, broker), writable=writable)

@@ -87,6 +87,8 @@ def worker_settings(settings: Settings) -> WorkerSettings:
         prefix=settings.kafka.prefix,
         registry=settings.kafka.registry,
         register=settings.kafka.register,
+        index_url=settings.index.url,
+        index_name=settings.index.name,
         folder=settings.data,
         stall=settings.worker.stall,
         children=settings.children,

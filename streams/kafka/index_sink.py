@@ -105,6 +105,22 @@ class IndexSink:
             self._pool.shutdown()
             self._consumer.close()
 
+    # ---- asked by other threads ----------------------------------------------------------------------------------
+
+    def places(self) -> list[tuple[str, int]]:
+        """The partitions that this member has."""
+        return [(self.topic, partition) for partition in list(self.parts)]
+
+    def reaches(self) -> bool:
+        """Whether the index has said where to go on, and has failed at nothing since."""
+        return self._placing.done
+
+    def excused(self) -> list[tuple[str, int]]:
+        """Those that stand for no fault of this process: whose request is under way, which has deadlines; all, without an index."""
+        if not self.reaches():
+            return self.places()
+        return [(self.topic, partition) for partition, part in list(self.parts.items()) if part.task is not None]
+
     # ---- reading -------------------------------------------------------------------------------------------------
 
     def _taken(self, consumer: Consumer, places: Sequence[TopicPartition]) -> None:

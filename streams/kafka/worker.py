@@ -1,8 +1,7 @@
 """A worker: one stage in this process, until it is told to stop.
 
 Strategy: a stage name leads to a runner by what the stage is (`RUNNERS`): a `Stage` is an agent of Faust's, an `Edge` of kind
-"fetch" or "sandbox" a plain consumer. Whoever has a sink adds its runner there; `served` then counts it among the stages of a whole
-cluster. Nothing is imported that the stage does not need.
+"fetch", "sandbox" or "sink" a plain consumer. Nothing is imported that the stage does not need.
 
 A runner blocks until SIGTERM or SIGINT, and then leaves in order. Whatever else ends it ends the process with 1.
 """
@@ -44,6 +43,9 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     registry: str = ""
     """URL of a Schema Registry, and whether schemas that it does not have are registered."""
     register: bool = True
+    index_url: str = ""
+    index_name: str = "harvest"
+    """Where the index is, as the settings `index.url` and `index.name` say it."""
     folder: Path
     """The data folder: bodies, which all workers see, and tables."""
     stall: float = 60.0
@@ -126,5 +128,6 @@ RUNNERS: Mapping[str, str] = {
     "decides": "streams.kafka.run_agent:decides",
     "fetch": "streams.kafka.run_edge:fetches",
     "sandbox": "streams.kafka.run_edge:parses",
+    "sink": "streams.kafka.run_sink:indexes",
 }
-"""What runs a stage, by what it is: module and function. An index's sink is of the kind "sink"."""
+"""What runs a stage, by what it is: module and function."""

@@ -184,7 +184,9 @@ class Flow:
         found = 0
         for stage in (TOPOLOGY.stage(name) for name in self.stages):
             for topic in inputs(stage):
-                found += self.broker.lag(f"{self.prefix}{stage.name}", self.prefix + topic.name, self.partitions)
+                found += self.broker.lag(
+                    self.prefix + stage.name.replace("index.", "index-"), self.prefix + topic.name, self.partitions
+                )
         return found
 
     def close(self) -> None:
