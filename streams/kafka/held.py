@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import Future
 from typing import Any, NamedTuple
 
@@ -9,6 +10,8 @@ from schemas.ports import Logged
 
 BATCH = 2_000
 """Records of one batch at the most."""
+LINGER = 0.1
+"""Seconds that fewer wait for more: a request costs a flush to disk, however much it brings."""
 HELD, HELD_BYTES = 2 * BATCH, 16 << 20
 """Records of a partition that may wait for the index, and their bytes."""
 
@@ -26,6 +29,8 @@ class Part:
     def __init__(self, start: int) -> None:
         self.records: list[Read] = []
         self.size = 0
+        self.since = 0.0
+        """When the first of them came."""
         self.applied = start
         """The offset below which the index has all ..."""
         self.told = 0
@@ -35,6 +40,8 @@ class Part:
 
     def take(self, read: Read) -> None:
         """Let a record wait."""
+        if not self.records:
+            self.since = time.monotonic()
         self.records.append(read)
         self.size += len(read.logged.value or b"")
 
@@ -43,6 +50,10 @@ class Part:
         batch, self.records = self.records[:BATCH], self.records[BATCH:]
         self.size -= sum(len(read.logged.value or b"") for read in batch)
         return batch
+
+    def ripe(self) -> bool:
+        """Whether what waits is a batch: there is enough of it, or it has waited for more long enough."""
+        return bool(self.records) and (len(self.records) >= BATCH or time.monotonic() - self.since >= LINGER)
 
     def untold(self) -> bool:
         """Whether the index has more than the group knows of."""

@@ -94,7 +94,7 @@ class IndexSink:
         self._consumer.subscribe([self.topic], on_assign=self._taken, on_revoke=self._given_up, on_lost=self._lost)
         try:
             while not stop():
-                self._take(self._consumer.consume(TAKEN, BUSY if self._busy() else POLL))
+                self._take(self._consumer.consume(TAKEN, BUSY if self._busy() or self._waiting() else POLL))
                 self._settle()
                 self._place()
                 self._launch()
@@ -240,6 +240,9 @@ class IndexSink:
 
     # ---- writing -------------------------------------------------------------------------------------------------
 
+    def _waiting(self) -> bool:
+        return any(part.records for part in self.parts.values())
+
     def _busy(self) -> bool:
         return any(part.task is not None for part in self.parts.values())
 
@@ -248,7 +251,7 @@ class IndexSink:
         if not self._placing.done:
             return
         for partition, part in self.parts.items():
-            if part.task is None and part.records:
+            if part.task is None and part.ripe():
                 part.task = self._pool.submit(self._apply, partition, part.batch())
                 if part.paused and not part.full(0.5):
                     self._pause([partition], on=False)
