@@ -13,19 +13,25 @@ from processors.summarize._base import Facts, Found, Summarizer
 from processors.summarize._source import MAX_SOURCE, add_all, add_comments
 from processors.summarize._text import read_text
 
-_TOKEN = re.compile(r"/\*.*?(?:\*/|\Z)|//[^\n]*(?:\n[ \t]*//[^\n]*)*|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.){1,8}'", re.DOTALL)
+# A string that nobody closes ends with its line: it must not be looked for again from each quote in it.
+_TOKEN = re.compile(
+    r"/\*.*?(?:\*/|\Z)|//[^\n]*+(?:\n[ \t]*+//[^\n]*+)*+|\"(?:[^\"\\\n]++|\\(?:.|\Z))*+\"?|'(?:[^'\\\n]|\\.){1,8}'", re.DOTALL
+)
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*(?:include|import)[ \t]*[<\"]([^>\"\n]{1,200})[>\"]", re.MULTILINE)
 _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+([A-Za-z_]\w{1,80})\(", re.MULTILINE)
 _TYPE = re.compile(
-    r"^(?:typedef[ \t]+)?(?:struct|union|enum|class|namespace)[ \t]+(?:class[ \t]+)?([A-Za-z_]\w{1,80})"
-    r"\s*(?:final\b[^;{]{0,80}|:[^;{]{1,200})?\{",
+    r"^(?:typedef[ \t]+)?(?:struct|union|enum|class|namespace)[ \t]+(?:class[ \t]+)?([A-Za-z_]\w{1,80}+)"
+    r"\s*+(?:final\b[^;{]{0,80}+|:[^;{]{1,200}+)?\{",
     re.MULTILINE,
 )
-_TYPEDEF = re.compile(r"^(?:typedef\b[^;{}()]{1,200}?|\})[ \t]*\b([A-Za-z_]\w{1,80})[ \t]*;", re.MULTILINE)
-_HEAD = r"^(?:[A-Za-z_][\w \t*:&<>,~]{0,120}[\s*&:])?([A-Za-z_~][\w:~]{0,80})[ \t]*\([^;{}]{0,500}?\)\s*"
+_TYPEDEF = re.compile(r"^(typedef\b[^;{}()]{1,280}+|\}[ \t]*+\w{2,81}+[ \t]*+);", re.MULTILINE)
+_LAST = re.compile(r"(?<!\w)[A-Za-z_]\w{1,80}+[ \t]*+\Z")
+# Parentheses are matched, to a depth of three, so that each is looked at once: parameters that point to functions have them.
+_ARGUMENTS = r"\((?:[^;{}()]++|\((?:[^;{}()]++|\([^;{}()]*+\))*+\)){0,60}+\)\s*+"
+_HEAD = rf"^(?:[A-Za-z_][\w \t*:&<>,~]{{0,120}}[\s*&:])?([A-Za-z_~][\w:~]{{0,80}}+)[ \t]*+{_ARGUMENTS}"
 # A body may follow declarations of parameters: that is how C was written before 1989.
-_PROCEDURE = re.compile(_HEAD + r"(?:const\b\s*|noexcept\b\s*)?(?:[A-Za-z_][\w \t*,\[\]]{0,80};\s*){0,12}\{", re.MULTILINE)
-_PROTOTYPE = re.compile(_HEAD + r"(?:[A-Z_]\w*(?:\([^;{}]{0,100}\))?\s*)?;", re.MULTILINE)
+_PROCEDURE = re.compile(_HEAD + r"(?:const\b\s*+|noexcept\b\s*+)?(?:[A-Za-z_][\w \t*,\[\]]{0,80}+;\s*+){0,12}+\{", re.MULTILINE)
+_PROTOTYPE = re.compile(_HEAD + rf"(?:[A-Z_]\w*+\s*+(?:{_ARGUMENTS})?)?;", re.MULTILINE)
 _NO_PROCEDURE = frozenset(("if", "for", "while", "switch", "return", "else", "do", "sizeof", "defined", "catch", "__attribute__"))
 
 
@@ -38,7 +44,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     code = _TOKEN.sub(lambda token: _blank(token[0], comments), text)
     names = _PROCEDURE.findall(code) + (_PROTOTYPE.findall(code) if header else [])
     add_all(found, "procedures", (n for n in names if n not in _NO_PROCEDURE))
-    add_all(found, "types", _TYPE.findall(code) + _TYPEDEF.findall(code))
+    add_all(found, "types", _TYPE.findall(code) + [m[0].rstrip() for d in _TYPEDEF.findall(code) if (m := _LAST.search(d))])
     if header:
         add_all(found, "macros", _MACRO.findall(code))
     add_comments(found, comments)

@@ -3,7 +3,9 @@
 Laws:
 - `base href`, and what robots are told in meta (noindex: nothing but the name is kept; nofollow, also on a link: no link),
   are honoured.
-- At most 8 MB are parsed: 32 MB of tiny tags take more than 1 GiB in any parser.
+- At most 8 MB are parsed: 32 MB of tiny tags take more than 1 GiB in any parser; and no page beyond where its elements are nested
+  too deep (`_nesting`): what stands before that is summarized, and the page is damaged.
+- The texts of nested headings and links hold one another: they are taken as long as all together are no longer than TEXTS.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ from typing import BinaryIO
 import ada_url
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from processors.summarize._base import Facts, Found, Summarizer
+from processors.summarize._base import MAX_URL, Facts, Found, Summarizer, SummaryError
+from processors.summarize._nesting import DEPTH, STYLES, too_deep
 from processors.summarize._text import decode, squeeze
 
 MAX_HTML = 8_000_000
@@ -23,6 +26,8 @@ HEADINGS = 50
 NOWHERE = ("javascript:", "mailto:", "data:", "about:", "tel:")
 MAX_TEXT = 4_096
 """Bytes of the main text that are kept."""
+TEXTS = 2 * MAX_HTML
+"""Characters of headings and of links that are looked at, all together."""
 
 META = {
     "description": "description",
@@ -47,7 +52,7 @@ META = {
 }
 """Names of meta elements, lower case, and the attribute each becomes; the first found of those for one attribute is kept."""
 
-_CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([A-Za-z0-9_:.-]{2,40})", re.IGNORECASE)
+_CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*+=\s*+[\"']?\s*+([A-Za-z0-9_:.-]{2,40})", re.IGNORECASE)
 _WANTED = "title,base[href],meta[content],h1,h2,h3,a[href],area[href],frame[src],iframe[src],html[lang]"
 _NOISE = frozenset(
     (
@@ -77,8 +82,10 @@ _BLOCKS = frozenset(
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
-    """Add what a page says of itself, its links, and partial-text."""
+    """Add what a page says of itself, its links, and partial-text. Raises SummaryError for what is nested too deep to be parsed."""
     raw = body.read(MAX_HTML)
+    deep = too_deep(raw)
+    raw = raw[:deep] if deep >= 0 else raw
     meta = _CHARSET.search(raw[:2_048])
     tree = LexborHTMLParser(decode(raw, facts.charset or (meta[1].decode("ascii") if meta else "")))
     page = _Page(facts, found)
@@ -86,6 +93,8 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
         page.take(node)
     if page.close() and tree.body is not None:
         found.add("partial-text", main_text(tree), MAX_TEXT)
+    if deep >= 0:
+        raise SummaryError(f"HTML: elements nested too deep (more than {DEPTH}, or {STYLES} fonts and the like)")
 
 
 class _Page:
@@ -99,6 +108,15 @@ class _Page:
         self.headings: list[str] = []
         self.links: list[tuple[str, LexborNode]] = []
         self.meta: dict[str, str] = {}
+        self.room = TEXTS
+
+    def _text(self, node: LexborNode) -> str:
+        """The text in an element, on one line; "" once there was enough."""
+        if self.room <= 0:
+            return ""
+        text = node.text()
+        self.room -= len(text)
+        return squeeze(text[:MAX_TEXT])
 
     def take(self, node: LexborNode) -> None:
         """See one element."""
@@ -107,13 +125,14 @@ class _Page:
             self.links.append((node.attrs.get("href" if tag in ("a", "area") else "src") or "", node))
         elif tag in ("h1", "h2", "h3"):
             if len(self.headings) < HEADINGS:
-                self.headings.append(squeeze(node.text())[:200])
+                self.headings.append(self._text(node)[:200])
         elif tag == "meta":
             self._meta(node)
         elif tag == "title":
-            self.title = self.title or squeeze(node.text())
+            self.title = self.title or self._text(node)
         elif tag == "base":
-            self.base = resolve(node.attrs.get("href") or "", self.base) or self.base
+            href = node.attrs.get("href") or ""
+            self.base = (resolve(href, self.base) if len(href) <= MAX_URL else "") or self.base
         else:
             self.found.set("language", (node.attrs.get("lang") or "").partition("-")[0].lower()[:8])
 
@@ -152,7 +171,7 @@ class _Page:
         seen: set[str] = set()
         for href, node in self.links:
             target = href.partition("#")[0]
-            if not target or target in tried:
+            if not target or len(target) > 2 * MAX_URL or target in tried:
                 continue
             tried.add(target)
             url = resolve(target, self.base)
@@ -161,7 +180,7 @@ class _Page:
             seen.add(url)
             if len(seen) <= REFERENCES:
                 self.found.add("url-references", url, 500)
-            self.found.link(url, squeeze(node.text()) or node.attrs.get("title") or "")
+            self.found.link(url, self._text(node) or node.attrs.get("title") or "")
 
 
 def resolve(href: str, base: str) -> str:

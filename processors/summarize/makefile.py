@@ -9,7 +9,7 @@ from processors.summarize._base import Facts, Found, Summarizer
 from processors.summarize._source import MAX_SOURCE, add_all, add_comments, hash_comments
 from processors.summarize._text import read_text
 
-_TARGET = re.compile(r"^([A-Za-z0-9][\w.+/ -]{0,200}?)[ \t]*::?(?!=)", re.MULTILINE)
+_TARGET = re.compile(r"^([A-Za-z0-9][\w.+/ -]{0,200}+)[ \t]*+::?(?!=)", re.MULTILINE)
 _INCLUDE = re.compile(r"^[ \t]*[-.]?include[ \t]+([^\n#]{1,200})", re.MULTILINE)
 _PROGRAM = re.compile(
     r"^[ \t]*(?:PACKAGE|PROG|PROGRAM|PROGRAMS|NAME|TARGET|LIB|BIN)[ \t]*[:?]?=[ \t]*([\w.+-]{1,100})", re.MULTILINE

@@ -17,19 +17,24 @@ MAX_TEXT = 4_096
 """Bytes of partial-text."""
 MAX_LINES = 2_000
 MAX_SECTIONS = 200
+MAX_HEADING = 1_000
+"""Characters of a heading that are looked at."""
 
 _SECTION = re.compile(r"^\.[ \t]*S[hH][ \t]+(.*)\n?", re.MULTILINE)
 _SUBSECTION = re.compile(r"^\.[ \t]*S[sS][ \t]+(.*)", re.MULTILINE)
 _TITLE = re.compile(r"^\.[ \t]*(?:TH|Dt)[ \t]+\"?([^\s\"]+)\"?[ \t]+\"?([^\s\"]*)", re.MULTILINE)
-_SOURCE = re.compile(r"\A(?:[.'][ \t]*\\\".*\n|\s)*\.so[ \t]+(\S+)")
+_SOURCE = re.compile(r"\A(?:[.'][ \t]*+\\\".*+\n|\s++)*+\.so[ \t]++(\S+)")
 _DEFINES = (".de ", ".de1 ", ".am ", ".ig")
 """Requests that take in what follows, up to a line with two dots."""
 _REFERENCE = re.compile(r"([A-Za-z0-9_][\w.:+-]{0,60})[ \t]?\(([1-9n][a-z]{0,10})\)")
 _XR = re.compile(r"^\.[ \t]*Xr[ \t]+(\S+)[ \t]+([1-9]\w*)", re.MULTILINE)
+_LONG = r"\[[^\]\n]{0,80}+\]"
+_CALLED = r"\[([^\]\n]{0,80}+)\]"
 _ESCAPE = re.compile(
-    r"\\(?:f(?:\(..|\[[^\]]*\]|.)|s(?:[+-]?\d|\([+-]?..|\[[^\]]*\])|\*(?:\((..)|\[([^\]]*)\]|(.))|\((..)|\[([^\]]*)\]|"
-    r"[mMFYV](?:\(..|\[[^\]]*\]|.)|[hvwlLNCuDobZXx]'[^']*'|[nkg](?:[+-]?\(..|[+-]?\[[^\]]*\]|.)|\".*|#.*|(.)|$)"
+    rf"\\(?:f(?:\(..|{_LONG}|.)|s(?:[+-]?\d|\([+-]?..|{_LONG})|\*(?:\((..)|{_CALLED}|(.))|\((..)|{_CALLED}|"
+    rf"[mMFYV](?:\(..|{_LONG}|.)|[hvwlLNCuDobZXx]'[^'\n]{{0,300}}+'|[nkg](?:[+-]?\(..|[+-]?{_LONG}|.)|\".*+|#.*+|(.)|$)"
 )
+"""Names within brackets are bounded: a page of brackets that nobody closes would be read once for each of them."""
 _CHARACTERS = {
     "bu": "\u2022", "em": "\u2014", "en": "\u2013", "hy": "-", "co": "\xa9", "rg": "\xae", "tm": "\u2122",
     "lq": "\u201c", "rq": "\u201d", "oq": "\u2018", "cq": "\u2019", "aq": "'", "dq": '"', "ga": "`", "ha": "^",
@@ -45,7 +50,7 @@ _KEPT = "TP IP HP UR MT OP SY Nm Nd Fl Ar Op Pa Cm Ev Va Fa Fn Em Sy Ql Dq Sq Pq
 _KEEP = frozenset(_KEPT.split())
 """Macros whose arguments are printed."""
 _MDOC = {"Fl": "-", **dict.fromkeys(_KEEP - {"Fl"}, ""), "Ns": "", "No": "", "Ta": "", "Oo": "", "Oc": "", "Ux": "Unix"}
-_ARGUMENT = re.compile(r"\"((?:[^\"]|\"\")*)\"?|(\S+)")
+_ARGUMENT = re.compile(r"\"((?:[^\"]++|\"\")*+)\"?|(\S+)")
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
@@ -67,14 +72,14 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
 def _sections(text: str, found: Found, name: str) -> None:
     marks = [*islice(_SECTION.finditer(text), MAX_SECTIONS)]
     ends = [*(m.start() for m in marks[1:]), len(text)]
-    heads = [squeeze(_unescape(m[1].strip().strip('"'))) for m in marks]
+    heads = [squeeze(_unescape(m[1][:MAX_HEADING].strip().strip('"'))) for m in marks]
     sections = {h.upper(): text[m.end() : end] for h, m, end in zip(heads, marks, ends, strict=True)}
     first = _printed(text[marks[0].end() : ends[0]] if marks else text[:4_000], 500)
     _name_line(squeeze(first), name, found)
     for heading in heads:
         found.add("headings", heading, 200)
     for heading in _SUBSECTION.findall(text)[:50]:
-        found.add("headings", squeeze(_unescape(heading.strip().strip('"'))), 200)
+        found.add("headings", squeeze(_unescape(heading[:MAX_HEADING].strip().strip('"'))), 200)
     see = next((body for heading, body in sections.items() if heading.startswith("SEE ALSO")), "")
     for page, section in (*_REFERENCE.findall(_printed(see[:20_000], 8_000)), *_XR.findall(see)):
         found.add("see-also", f"{page}({section})")

@@ -15,8 +15,9 @@ HEADINGS = 100
 
 _FRONT = re.compile(r"\A---[ \t]*\n(.{0,8000}?)\n(?:---|\.\.\.)[ \t]*\n", re.DOTALL)
 _FIELD = re.compile(r"^(title|author|description|keywords|tags|date|lang)[ \t]*:[ \t]*(.+)$", re.MULTILINE)
-_FENCE = re.compile(r"^(```|~~~).*?^\1[ \t]*$", re.MULTILINE | re.DOTALL)
-_HASHES = re.compile(r"^(?:#{1,4}|={1,4})[ \t]+(.{1,200}?)(?:[ \t]+(?:#+|=+))?[ \t]*$", re.MULTILINE)
+# A fence that nobody closes holds all that follows (CommonMark 0.31, 4.5); a line that ends with one, too, is a span of code.
+_FENCE = re.compile(r"^(`{3,}+|~{3,}+)(?![^\n`]*+`).*?(?:^\1[`~]*+[ \t]*+$|\Z)", re.MULTILINE | re.DOTALL)
+_HASHES = re.compile(r"^(?:#{1,4}|={1,4})[ \t]++([^\n]{1,250}+)$", re.MULTILINE)
 _UNDERLINED = re.compile(r"^(?=[^\n]*\w)([^\s|+][^\n]{1,200})\n([=\-~^\"'`#*+.])\2{2,}[ \t]*$", re.MULTILINE)
 _MARKS = re.compile(r"!?\[([^\]\n]{0,200})\]\([^)\s]{0,500}[^)\n]{0,200}\)|[*_`]{1,3}(?=\S)|(?<=\S)[*_`]{1,3}|:\w+:`([^`]{1,200})`")
 _FIELDS = {"tags": "keywords", "lang": "language"}
@@ -42,8 +43,12 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
 
 
 def bare(heading: str) -> str:
-    """A heading without inline marks."""
-    return squeeze(_MARKS.sub(lambda m: m[1] or m[2] or "", heading))
+    """A heading without inline marks, and without the ones that close it."""
+    text = heading.rstrip()
+    for mark in "#=":
+        closed = text.rstrip(mark)
+        text = closed.rstrip() if closed != text and closed.endswith((" ", "\t")) else text
+    return squeeze(_MARKS.sub(lambda m: m[1] or m[2] or "", text))
 
 
 SUMMARIZER = Summarizer(types=("Markdown",), run=run)

@@ -9,14 +9,17 @@ from processors.summarize._base import Facts, Found, Summarizer
 from processors.summarize._source import MAX_SOURCE, add_all, add_comments, hash_comments
 from processors.summarize._text import first_sentence, read_text, squeeze
 
+MAX_NAME = 65_536
+"""Characters of a pod in which its name is looked for."""
+
 _POD = re.compile(r"^=[a-z]\w*\b.*?(?:^=cut\b[^\n]*\n?|\Z)", re.MULTILINE | re.DOTALL)
-_HEADING = re.compile(r"^=head[12][ \t]+(.{1,200})$", re.MULTILINE)
-_NAME = re.compile(r"^=head1[ \t]+NAME\s*\n(.{1,500}?)\n\s*\n", re.MULTILINE | re.DOTALL)
-_DESCRIPTION = re.compile(r"^=head1[ \t]+DESCRIPTION\s*\n(.{1,4000}?)(?:^=head|^=cut|\Z)", re.MULTILINE | re.DOTALL)
+_HEADING = re.compile(r"^=head[12][ \t]++(.{1,200})$", re.MULTILINE)
+_NAME = re.compile(r"^=head1[ \t]++NAME[ \t]*+\n\s*+(.{1,500}?)\n[ \t]*+\n", re.MULTILINE | re.DOTALL)
+_DESCRIPTION = re.compile(r"^=head1[ \t]++DESCRIPTION[ \t]*+\n\s*+(.{1,4000}?)(?:^=head|^=cut|\Z)", re.MULTILINE | re.DOTALL)
 _PACKAGE = re.compile(r"^[ \t]*package[ \t]+([\w:]{1,100})[ \t]*[;{]?", re.MULTILINE)
 _SUB = re.compile(r"^[ \t]*sub[ \t]+(\w{1,100})", re.MULTILINE)
 _USE = re.compile(r"^[ \t]*(?:use|require)[ \t]+([A-Z][\w:]{1,100})", re.MULTILINE)
-_FORMAT = re.compile(r"[A-Z]<(?:<+ )?([^<>]{0,300})(?: >+)?>")
+_FORMAT = re.compile(r"[A-Z]<(?:<++ )?([^<>]{0,300})(?: >+)?>")
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
@@ -32,7 +35,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
 
 
 def _pod(pod: str, found: Found) -> None:
-    name = _NAME.search(pod)
+    name = _NAME.search(pod[:MAX_NAME])
     if name:
         line = squeeze(_bare(name[1]))
         found.add("title", line, 300)

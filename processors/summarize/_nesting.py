@@ -1,0 +1,99 @@
+"""How deep the elements of a page are nested, told before it is parsed.
+
+Every parser that follows the HTML standard looks through the open elements at most start tags (13.2.4.2), so that its time
+grows with their depth: 8 MB of `<div>` would take an hour. And each paragraph begins anew all fonts and the like that are not
+ended (13.2.4.3), however many: 40 kB of `<b x=1><p><b x=2><p>` make millions of elements.
+
+Strategy: the tags of a page are counted (0.3 ms for 100 kB); where they are too few to take long, that is all. The others are
+read tag by tag. Where that reading and a parser's could differ (scripts, styles), start tags count and end tags do not: an end
+tag that no parser sees must not hide depth.
+"""
+
+from __future__ import annotations
+
+import re
+
+DEPTH = 1_000
+"""Elements that may be open at once: twice what browsers keep."""
+FEW = 10_000
+"""Tags that may be nested in any way: a parser has done with them in a quarter of a second."""
+STYLES = 256
+"""Fonts and the like that may wait for their end."""
+_LOOK = 64
+"""Open elements that an end tag looks through for its own."""
+
+_NEVER = frozenset(
+    b"area base br col embed hr img input link meta param source track wbr "
+    b"p li dt dd tr td th tbody thead tfoot option optgroup rp rt".split()
+)
+"""Elements that are empty, or that the next of their kind ends."""
+_BLOCKS = frozenset(
+    b"address article aside blockquote center details dialog dir div dl fieldset figcaption figure footer form header h1 h2 h3 h4 "
+    b"h5 h6 main menu nav ol pre section summary ul body html".split()
+)
+"""Elements that end together with what is open in them."""
+_WALLS = frozenset(b"table caption svg math template object applet marquee select button foreignobject desc title".split())
+"""Elements that no end tag of another looks through."""
+_RAW = frozenset(b"script style textarea title xmp iframe noembed noframes noscript".split())
+_STYLED = frozenset(b"b big code em font i s small strike strong tt u".split())
+"""Elements that are begun anew until they are ended; of those without attributes, three of a kind at most. Links end each other."""
+_STYLE = re.compile(rb"<(?=[bcefistu])(?:b|big|code|em|font|i|s|small|strike|strong|tt|u)[\s/]", re.IGNORECASE)
+_CELLS = frozenset(b"td th tr caption".split())
+"""Elements at which a style of the cell before ends."""
+_TAG = re.compile(
+    rb"<!--(?:-?>|.*?(?:--!?>|\Z))|<(/?)([a-zA-Z][^\s/>]*+)(?:[^>\"'=]++|=\s*+\"[^\"]*+(?:\"|\Z)|=\s*+'[^']*+(?:'|\Z)|[\"'=])*+",
+    re.DOTALL,
+)
+
+
+def too_deep(page: bytes) -> int:
+    """Where the elements of a page come to be nested too deep to be parsed; -1 if they do not, or if it does not matter."""
+    few = page.count(b"<") < FEW and len(_STYLE.findall(page)) < STYLES
+    return -1 if few else _read(page)
+
+
+def _read(page: bytes) -> int:
+    stack: list[bytes] = []
+    styles = 0
+    raw = b""
+    for tag in _TAG.finditer(page):
+        end, name = tag[1], (tag[2] or b"").lower()
+        if not name:
+            continue
+        if end:
+            if raw in (b"", name):
+                raw = b""
+                styles -= _close(stack, name) and name in _STYLED
+        elif name in _CELLS and not raw:
+            styles = 0 if _cell(stack) else styles
+        elif name not in _NEVER:
+            # What stands in a script opens no table.
+            stack.append(b"" if raw else name)
+            styles += name in _STYLED
+            raw = raw or (name if name in _RAW else b"")
+        if len(stack) > DEPTH or styles > STYLES:
+            return tag.start()
+    return -1
+
+
+def _close(stack: list[bytes], name: bytes) -> bool:
+    """End the last element of a name, and what is open in it; False where a parser might not find it."""
+    for depth in range(1, min(_LOOK, len(stack)) + 1):
+        last = stack[-depth]
+        if last == name:
+            del stack[-depth:]
+            return True
+        if last in _WALLS or (last in _BLOCKS and name not in _BLOCKS and name not in _WALLS):
+            return False
+    return False
+
+
+def _cell(stack: list[bytes]) -> bool:
+    """End what is open in the cell before, if a table is open."""
+    for depth in range(1, min(_LOOK, len(stack)) + 1):
+        if stack[-depth] == b"table":
+            del stack[len(stack) - depth + 1 :]
+            return True
+        if stack[-depth] in _WALLS:
+            return False
+    return False

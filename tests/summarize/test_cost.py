@@ -1,0 +1,158 @@
+"""What a summarizer may cost: no input makes one take more than a time that grows as the input does."""
+
+import io
+import os
+import resource
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+
+from processors.recognize import recognize
+from processors.summarize import Facts, Found, SummaryError, _nesting, summarize, summarizers
+
+SIZE = 1 << 18
+HEAD = 4_096
+CPU = 20
+"""Seconds of CPU time for all fragments of a type together; a quadratic pattern takes minutes for one of them."""
+
+COMMON = ("\n", " ", "\t", " \n", "a ", "1.", "=", "# ", "*", "(", "[", "{", "<", "a(", '"', "'", '"\\')
+"""Fragments that every type is given, repeated."""
+OWN = {
+    "C": ("a() \n", "a()A\n", "a(\n", "a()a;", "/*", "//\n", "struct a:", "typedef ", "~:", "a a(a)\n", "a((", "())"),
+    "ChangeLog": (" -- a <", "2020-01-01  a <", "a (1) ; urgency", "v1.1", "x\b"),
+    "DebianCopyright": ("(c)", "copyright \t", "copyright 1999- ", "License:\t"),
+    "FAQ": ("Q:\t", "Q: A", "1.1.", "\t\n"),
+    "HTML": (
+        "<div>",
+        "<table><td>",
+        "<b x=%d><p>",
+        "<a href=%d>",
+        "<svg>",
+        "<meta name=keywords content='a,'>",
+        "<h1><div>",
+        "<!--",
+    ),
+    "JSON": ("[", '{"a":', "[1],"),
+    "Makefile": ("a: ", "a ", "include\t", "\\\n"),
+    "ManPage": (".SH \\[", "\\[", "\\h'", "\\*[", ".so", '.\\"\n', ".\t", '"', ".SH a\n", '.B "\n'),
+    "Markdown": ("```\n", "```x\n", "~~~\n", "[a](", "![", "# a\n", "`", "a\n===\n"),
+    "Patch": ("Subject: [", "#\n", "From: a@", "\n \t", "--- a\n+++ a\n", "Index: "),
+    "Perl": ("=a\n", "=head1 NAME\n", "=head1 DESCRIPTION\n\n", "=head1\t", "A<", "=cut\n", "package "),
+    "PostScript": ("(a)1 ", "(a", "%%Title:\t", "(\\a"),
+    "Python": ("#\n", "x y\n", "'''", "f'{", "lambda:", "def a():\n"),
+    "README": ("http://", "http://a.b/", "x\b"),
+    "ShellScript": ("function ", "usage:", "a()\n", ". "),
+    "SourceCode": ("pub ", "export\tdef\t", "/*", "#\n", "  \n#", "fn a"),
+    "XML": ("<a>", "<title>", "<a b='c'>"),
+}
+BEGINS = {
+    "HTML": "<html>",
+    "ManPage": ".TH A 1\n.SH NAME\n",
+    "PostScript": "%!PS\n",
+    "Perl": "=head1 DESCRIPTION",
+    "XML": "<a>",
+    "CHeader": "a()",
+    "ChangeLog": "2020-01-01",
+    "Patch": "From:",
+    "FAQ": "Q:",
+    "Markdown": "# ",
+    "C": "typedef",
+    "PDF": "%PDF-1.4\n",
+    "Makefile": "a",
+}
+"""What stands before the fragments, in half of all cases."""
+KINDS = sorted({*summarizers(), "CHeader"})
+
+
+def fill(fragment: str, size: int) -> str:
+    """A fragment repeated, each time with another number where it asks for one."""
+    times = size // len(fragment)
+    return "".join(fragment % n for n in range(times)) if "%d" in fragment else fragment * times
+
+
+def run(kind: str) -> None:
+    """Summarize a file of each fragment."""
+    for fragment in (*COMMON, *OWN.get(kind, OWN["C"] if kind == "CHeader" else ())):
+        for begin, end in (("", ""), (BEGINS.get(kind, "x y\n"), "!")):
+            body = (begin + fill(fragment, SIZE) + end).encode()
+            try:
+                summarize(Facts(b"x", "http://example.org/x", kind, "x/y", len(body), 0, ""), io.BytesIO(body), Found())
+            except SummaryError:
+                continue
+
+
+def bounded(work: Callable[[], None]) -> int:
+    """Do something in a process that may have CPU seconds of it; its wait status."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            resource.setrlimit(resource.RLIMIT_CPU, (CPU, CPU))
+            work()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    return os.waitpid(pid, 0)[1]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_repetition(kind: str) -> None:
+    """Whatever is repeated to 256 kB, a summarizer is done with it in the CPU time of one that reads it a few times."""
+    assert bounded(partial(run, kind)) == 0
+
+
+HEADS = (
+    ("", "<!---->"),
+    ("", "--><!--"),
+    ("<?xml?>", "<!---->"),
+    ("<!--", "--><!--"),
+    ("Mon Jan " + " " * 40, " <@"),
+    ("2020-01-01  a", "  <"),
+    ("From a ", "1"),
+    ("", "int a("),
+    ("--- a", "a"),
+    ("--- a\n+++ ", "a"),
+    ("*** a\n--- ", "a"),
+    ("Path: a", "!"),
+    *(("", fragment) for fragment in COMMON),
+)
+"""How files begin, and what is repeated then, that a pattern of `types.toml` could look at again and again."""
+
+
+def test_recognition() -> None:
+    """No first 4 kB keep recognition busy: 50 such files each are recognized in seconds."""
+
+    def work() -> None:
+        for begin, fragment in HEADS:
+            for _ in range(50):
+                recognize(b"x", (begin + fragment * (HEAD // len(fragment))).encode()[:HEAD])
+
+    assert bounded(work) == 0
+
+
+def test_nesting_is_told_before_parsing() -> None:
+    """A page nested too deep is summarized as far as it can be, and damaged; end tags that no parser sees hide nothing."""
+    page = "<html><title>Deep</title><p>Some words.</p>{}"
+    for fragment in (
+        "<div>",
+        "<div><!--</div>-->",
+        '<div title="</div>">',
+        "<span><div></span>",
+        "<div><table></div>",
+        "<u x=%d><p>",
+    ):
+        found = Found()
+        body = page.format(fill(fragment, 20 * _nesting.FEW)).encode()
+        with pytest.raises(SummaryError, match="nested too deep"):
+            summarize(Facts(b"x", "http://example.org/x", "HTML", "text/html", len(body), 0, ""), io.BytesIO(body), found)
+        assert found.text("title") == "Deep"
+        assert "Some words." in found.text("partial-text")
+
+
+def test_large_pages_are_not_deep() -> None:
+    """A page of many elements is read whole where they are ended as pages end them, or need not be."""
+    row = "<tr><td><font color=red>a <b class=x>b</b><td><p>c<br><ul><li>d<li><a href=%d>e</a></ul><!-- <div> -->\n"
+    body = ("<html><body><table>" + fill(row, 20 * _nesting.FEW) + "</table><h1>Last</h1>").encode()
+    found = Found()
+    summarize(Facts(b"x", "http://example.org/x", "HTML", "text/html", len(body), 0, ""), io.BytesIO(body), found)
+    assert found.text("headings") == "Last"
