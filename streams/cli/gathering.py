@@ -17,7 +17,7 @@ from schemas.records import Root
 from streams.cli.closing import Closing, closing
 from streams.cli.common import USAGE, Failure, counted, note, put
 from streams.cli.progress import Progress, progress
-from streams.cli.rootnames import root_of
+from streams.cli.rootnames import check_limits, root_of
 from streams.cli.serving import logs_of, served
 from streams.cli.wiring import embedded_settings
 from streams.embedded import Embedded, runs, upkeep
@@ -99,6 +99,7 @@ class Gathering:
 
     def _roots(self, names: Sequence[str], depth: int | None, urls: int | None) -> tuple[list[Root], bool]:
         """The roots that can be gathered, each once, and whether any that were named cannot."""
+        check_limits(depth, urls)
         if not names:
             return self._known(depth, urls), False
         wanted: dict[str, Root] = {}

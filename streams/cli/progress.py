@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 
 from processors.frontier_rows import Table
 from schemas.records import Root
@@ -33,6 +34,7 @@ class Progress:
         self._begun = time.monotonic()
         self._next = self._begun + every
         self._last = (self._begun, 0)
+        self._slow = 0
 
     @property
     def seconds(self) -> float:
@@ -46,6 +48,11 @@ class Progress:
     def seen(self) -> None:
         """A turn has ended: show where things are, unless that was done a moment ago."""
         now = time.monotonic()
+        slow = self.runner.tally.slow
+        if len(slow) > self._slow:
+            for host, pause in islice(list(slow.items()), self._slow, ROOTS):
+                self.say(f"{printable(host)}: its robots.txt asks for a pause; {pause / 1000:g} s are kept between requests")
+            self._slow = len(slow)
         if now >= self._next:
             self._next = now + self._every
             if self.runner.tally.answered != self._last[1] or self._every < PLAIN:

@@ -63,13 +63,18 @@ def _local(path: bytes) -> str:
     return file_url(path, folder=os.path.isdir(path) and not os.path.islink(path))
 
 
+def check_limits(depth: int | None, urls: int | None) -> None:
+    """Raises Failure for limits that no root can have."""
+    for value, most in ((depth, MOST_LINKS), (urls, MOST_URLS)):
+        if value is not None and value > most:
+            raise Failure(f"{value}: a limit is at most {most:,}", 2)
+
+
 def root_of(text: str, settings: Settings, depth: int | None, urls: int | None) -> Root:
     """The root that a user names, with its limits. Raises Failure for what cannot be read."""
     url = url_of(text)
     given = settings.roots
-    for value, most in ((depth, MOST_LINKS), (urls, MOST_URLS)):
-        if value is not None and value > most:
-            raise Failure(f"{value}: a limit is at most {most:,}", 2)
+    check_limits(depth, urls)
     if not url.startswith("file:"):
         return Root(
             url=url,

@@ -9,7 +9,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from processors.identity import split_url
-from schemas.records import CrawlEvent, Record, Rejected, Removed, Summary
+from schemas.records import CrawlEvent, FetchRequest, Record, Rejected, Removed, Summary
+
+SLOW = 10_000
+"""ms: a host that asks for as much between two requests is worth a line: with it a site takes hours."""
 
 
 @dataclass
@@ -34,6 +37,8 @@ class Tally:
     bytes_in: int = 0
     bytes_summaries: int = 0
     answered: int = 0
+    slow: dict[str, int] = field(default_factory=dict)
+    """Hosts that ask for a long pause between requests, and its ms, as far as it is granted."""
 
     def saw(self, stage: str, record: Record, size: int) -> None:
         """One record that a stage wrote; `size` in bytes as encoded."""
@@ -48,6 +53,8 @@ class Tally:
             self.removed += not split_url(record.url)[1]
         elif isinstance(record, Rejected):
             self.rejected[record.reason] += 1
+        elif isinstance(record, FetchRequest) and record.pause >= SLOW:
+            self.slow[record.host] = record.pause
 
     def _event(self, event: CrawlEvent) -> None:
         if event.kind == "refused":

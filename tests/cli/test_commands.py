@@ -318,5 +318,6 @@ def test_names_that_are_too_long(harvest: Any, gathered: Path, command: str) -> 
 def test_limits_that_no_root_has(harvest: Any, gathered: Path) -> None:
     """A limit that no record could hold is a mistake in one line."""
     for option in ("--depth", "--max-urls"):
-        assert "a limit is at most" in harvest("gather", gathered, option, 10**30, code=1).stderr
+        assert "a limit is at most" in harvest("gather", gathered, option, 10**30, code=2).stderr
+        assert "a limit is at most" in harvest("gather", option, 10**30, code=2).stderr
         assert "a limit is at most" in harvest("roots", "add", gathered, option, 10**30, code=2).stderr

@@ -67,6 +67,13 @@ def test_links_that_lead_elsewhere(harvest: Any, site: Site, link: str) -> None:
     assert held(harvest) <= {site.url + path.lstrip("/") for path in site.files}
 
 
+def test_a_pause_without_end(harvest: Any, site: Site) -> None:
+    """A Crawl-delay that nobody could wait for is cut to a minute, and the user is told why nothing happens."""
+    site.files |= {"/": b"<title>Alone</title>", "/robots.txt": b"User-agent: *\nCrawl-delay: 9999999999\n"}
+    told = harvest("gather", site.url, *ALLOW).stderr
+    assert f"{site.url.rstrip('/')}: its robots.txt asks for a pause; 60 s are kept between requests\n" in told
+
+
 def test_a_server_that_fails_for_a_while(harvest: Any, site: Site) -> None:
     """While a server does not answer, nothing that is known of it is removed."""
     gather(harvest, site.url)
