@@ -10,12 +10,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from streams.store import Store
+from streams.store import AbsentError, Store
 
 SPACE = "runner"
 """The rows that belong to no stage: `run` and `gatherer` (see `streams/embedded/runs.py`)."""
+
+
+@contextmanager
+def known(folder: Path) -> Iterator[Store | None]:
+    """The store of a data folder, to read; None where none was made, or not to its end. Raises StoreError."""
+    with ExitStack() as stack:
+        try:
+            store = stack.enter_context(Store(folder, readonly=True))
+        except AbsentError:
+            store = None
+        yield store
 
 
 def index_folder(folder: Path, broker: str = "main") -> Path:

@@ -93,13 +93,12 @@ def _layers(found: Settings) -> Iterator[Check]:
 
 
 def _folder(folder: Path) -> str:
-    from streams.folder import gatherer, index_folder
-    from streams.store import Store
+    from streams.folder import gatherer, index_folder, known
     from streams.store.schema import FILE
 
-    if not (folder / FILE).is_file():
-        return f"{folder}: none yet"
-    with Store(folder, readonly=True) as store:
+    with known(folder) as store:
+        if store is None:
+            return f"{folder}: none yet"
         size = (folder / FILE).stat().st_size
         indexed = "indexed" if index_folder(folder).is_dir() else "no index yet"
         return f"{folder}: gatherer {gatherer(store) or '-'}, store of {size:,} bytes, {indexed}"

@@ -23,9 +23,9 @@ from streams.cli.wiring import embedded_settings
 from streams.embedded import Embedded, runs, upkeep
 from streams.embedded.outcomes import failures
 from streams.embedded.watching import Watch
+from streams.folder import known as there
 from streams.settings import Settings
 from streams.store import LockedError, Store
-from streams.store.schema import FILE
 from streams.telemetry import Health, Logs, Metrics
 
 INTERRUPTED = 130
@@ -117,8 +117,8 @@ class Gathering:
 
     def _known(self, depth: int | None, urls: int | None) -> list[Root]:
         found: list[Root] = []
-        if (self.settings.data / FILE).is_file():
-            with Store(self.settings.data, readonly=True) as store:
+        with there(self.settings.data) as store:
+            if store is not None:
                 found = [r for r in runs.roots(store) if r.url not in runs.paused(store)]
         if not found:
             raise Failure(f"no ROOT given, and none known to {self.settings.data}", 2)

@@ -69,11 +69,9 @@ def _in_folder(found: Settings) -> int:
 def _alone(found: Settings, path: Path) -> Iterator[Log]:
     """The log, while nobody else writes the index in the folder."""
     if not found.kafka.brokers:
-        from streams.store import Store, StoreError
-        from streams.store.schema import FILE
+        from streams.store import Store
 
-        if not (found.data / FILE).is_file():
-            raise StoreError(f"{found.data}: no data of harvest here")
+        Store(found.data, readonly=True).close()  # none is to be made where there is none
         # The runner's lock: its sink must not write into the folder that is swapped.
         with Store(found.data, runner=True) as store:
             yield store

@@ -14,11 +14,9 @@ from processors.unnest import Limits as Budgets
 from streams.cli.common import Failure, counted
 from streams.embedded import EmbeddedSettings, runs
 from streams.fetch import FetchSettings
-from streams.folder import gatherer
+from streams.folder import gatherer, known
 from streams.sandbox.values import Limits
 from streams.settings import Settings
-from streams.store import Store
-from streams.store.schema import FILE
 
 if TYPE_CHECKING:
     from streams.kafka.worker import WorkerSettings
@@ -101,17 +99,15 @@ def worker_settings(settings: Settings) -> WorkerSettings:
 
 def _paused(settings: Settings) -> tuple[str, ...]:
     """The roots that are not visited."""
-    if not (settings.data / FILE).is_file():
-        return ()
-    with Store(settings.data, readonly=True) as store:
-        return tuple(sorted(runs.paused(store)))
+    with known(settings.data) as store:
+        return tuple(sorted(runs.paused(store))) if store else ()
 
 
 def _gatherer(settings: Settings) -> str:
     """The Gatherer's name: that of the data folder, if it has one."""
-    if not (settings.data / FILE).is_file():
-        return settings.gatherer
-    with Store(settings.data, readonly=True) as store:
+    with known(settings.data) as store:
+        if store is None:
+            return settings.gatherer
         name, partitions = gatherer(store), store.topics().get("crawl", settings.partitions)
     if "partitions" in settings.model_fields_set and partitions != settings.partitions:
         made = counted(partitions, "partition")

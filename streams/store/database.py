@@ -23,7 +23,7 @@ from schemas.codec import encode
 from schemas.ports import Logged
 from schemas.records import Record
 from streams.store import schema, upkeep
-from streams.store.errors import StoreError, translated
+from streams.store.errors import AbsentError, StoreError, translated
 from streams.store.locks import LockFile
 from streams.store.murmur2 import partition as partition_of
 from streams.store.rows import TableRows
@@ -54,7 +54,8 @@ class Store:
     timeout: seconds to wait for other writers. rows_cache: bytes of committed rows kept for a stage in a partition.
     clock: ms since the epoch, the time of what `append` appends.
 
-    Raises LockedError, NewerError, or StoreError for a folder that cannot be used: one line each. Raises DiskFull.
+    Raises LockedError, NewerError, AbsentError (for a reader), or StoreError for a folder that cannot be used: one line each.
+    Raises DiskFull.
     """
 
     def __init__(
@@ -78,6 +79,8 @@ class Store:
                 stack.callback(connection.close)
                 self._state = State(connection, self._path, turn, rows_cache)
                 self._prepare(partitions or {}, runner)
+                if readonly and not self._state.topics():
+                    raise AbsentError(str(folder))
             except (apsw.Error, OSError) as error:
                 raise translated(error, str(self._path)) from error
             self._resources = stack.pop_all()
@@ -95,8 +98,9 @@ class Store:
         return turn
 
     def _connect(self, turn: LockFile | None, timeout: float) -> apsw.Connection:
-        if turn is None and not self._path.is_file():
-            raise StoreError(f"{self.folder}: no data of harvest here")
+        # A journal beside the file: the first transaction was cut short. Later ones are in the WAL.
+        if turn is None and (not self._path.is_file() or self._path.with_name(schema.JOURNAL).exists()):
+            raise AbsentError(str(self.folder))
         if turn is None:
             connection = schema.connect_reader(self._path, timeout)
         else:
@@ -106,7 +110,7 @@ class Store:
         try:
             if not schema.check(connection, self.folder):
                 if turn is None:
-                    raise StoreError(f"{self.folder}: no data of harvest here")
+                    raise AbsentError(str(self.folder))
                 schema.create(connection, self.folder)
         except BaseException:
             connection.close()

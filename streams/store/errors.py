@@ -15,6 +15,13 @@ class StoreError(Exception):
     """The data folder cannot be used as asked; the message says why in one line."""
 
 
+class AbsentError(StoreError):
+    """There is no store, or one whose making was cut short, which the next runner makes anew."""
+
+    def __init__(self, folder: str) -> None:
+        super().__init__(f"{folder}: no data of harvest here")
+
+
 class LockedError(StoreError):
     """Another runner works on the data folder."""
 

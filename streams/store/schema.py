@@ -27,6 +27,7 @@ VERSION = 1
 APPLICATION = 0x48525653
 """`application_id` of the file: "HRVS"."""
 FILE = "store.sqlite"
+JOURNAL = f"{FILE}-journal"
 PAGE = 8192
 CHECKPOINT = 16 * 1024 * 1024
 WAL_LIMIT = 64 * 1024 * 1024
