@@ -30,7 +30,8 @@ class Tail:
 
     def __init__(self) -> None:
         self._recent: dict[tuple[str, int], deque[Recent]] = {}
-        self._added: list[tuple[str, int]] = []
+        self._added: list[tuple[tuple[str, int], deque[Recent] | None]] = []
+        """Where a record was added since the last commit, and what it replaced there."""
         self._advanced: list[tuple[tuple[str, str, int], int]] = []
         self.committed: dict[tuple[str, str, int], int] = {}
         self._read: set[tuple[str, int]] = set()
@@ -38,13 +39,15 @@ class Tail:
     def add(self, topic: str, partition: int, offset: int, key: bytes, value: bytes, record: Record | None) -> None:
         """A record was appended in the open transaction."""
         at = (topic, partition)
-        recent = self._recent.get(at)
+        recent, before = self._recent.get(at), None
         if recent is None:
             recent = self._recent[at] = deque()
         elif recent and recent[-1].offset + 1 != offset:
-            recent.clear()  # another process appended in between: those are read from the log
+            # Something was appended in between, by another process or from what was staged: that is read from the log.
+            before, recent = recent, deque()
+            self._recent[at] = recent
         recent.append(Recent(offset, key, value, record))
-        self._added.append(at)
+        self._added.append((at, before))
 
     def advance(self, group: str, topic: str, partition: int, offset: int) -> None:
         """A stage has read up to an offset."""
@@ -83,10 +86,13 @@ class Tail:
     def rollback(self, mark: tuple[int, int]) -> None:
         """Take out what was added since the mark."""
         while len(self._added) > mark[0]:
-            self._recent[self._added.pop()].pop()
+            at, replaced = self._added.pop()
+            self._recent[at].pop()
+            if replaced is not None:
+                self._recent[at] = replaced
         while len(self._advanced) > mark[1]:
-            at, before = self._advanced.pop()
-            self.committed[at] = before
+            reader, before = self._advanced.pop()
+            self.committed[reader] = before
 
     def commit(self) -> None:
         """The transaction stands: drop what was read, and what is too long to keep."""
