@@ -135,6 +135,10 @@ class Finding(Asking):
                 yield from self.ask(host, digest, known, root)
             return
         again = known.state == "asked" and known.origin == self.origin
+        if moves < known.moves:
+            # A shorter way leads here: where it moves to next is no longer the end of a long chain.
+            known = known.but(moves=moves)
+            self.table.put(host, digest, known)
         news = root.url not in known.roots
         if news:
             known = known.but(roots=(*known.roots, root.url), depth=min(known.depth, depth))

@@ -96,6 +96,19 @@ def test_a_root_that_moves_without_end(harvest: Any, site: Site) -> None:
     assert harvest.lines("rejected", "list", "--data", "d")[0]["reason"] == "moved too often"
 
 
+def test_a_shorter_way(harvest: Any, site: Site) -> None:
+    """What was the end of a chain too long is fetched by the next run once a page links to it."""
+    site.files["/"] = b"<a href='/moves/0'>x</a>"
+    gather(harvest, site.url)
+    site.asked.clear()
+    site.files["/"] = b"<a href='/moves/10'>x</a>"
+    gather(harvest, site.url)
+    assert "/moves/11" not in site.asked
+    site.asked.clear()
+    gather(harvest, site.url)
+    assert "/moves/11" in site.asked
+
+
 def test_pages_that_move_count(harvest: Any, site: Site) -> None:
     """What moved counts against the limit of its root, and a link to a chain without end is rejected with the reason."""
     site.files["/"] = b"".join(b"<a href='/moves/%d000'>x</a>" % n for n in range(1, 9))
