@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -56,9 +57,13 @@ def decides(context: Context) -> None:
         telling.needs("assigned and recovered", lambda: "" if owned.partitions else "not yet")
         Watchdog(context.brokers, context.group, settings.stall, owned.places, owned.excused, looked=telling.looked).start()
         try:
-            # Where lines are JSON, Faust's are too.
+            # Where lines are JSON, Faust's are too. Standard output is not for its spinner, which has every message of the logs formatted.
             plain = not telling.logs.structured
-            faust.Worker(app, loglevel="WARN", redirect_stdouts=False, override_logging=plain).execute_from_commandline()
+            worker = faust.Worker(
+                app, loglevel="WARN", redirect_stdouts=False, override_logging=plain, quiet=True, stdout=sys.stderr
+            )
+            worker.spinner = None
+            worker.execute_from_commandline()
         except SystemExit as end:
             if end.code:
                 raise

@@ -127,13 +127,13 @@ class Flow:
     def run(self, *words: str, **environ: str) -> subprocess.Popen[str]:
         """Start a program of ours, which ends with this one; what it says goes to a file."""
         plain = {name: value for name, value in os.environ.items() if not name.startswith("HARVEST_")}
-        with (self.folder / "workers.log").open("ab") as log:
+        with (self.folder / "workers.log").open("ab") as log, (self.folder / "workers.out").open("ab") as out:
             return subprocess.Popen(
                 [sys.executable, *words],
                 cwd=self.root,
                 env={**plain, **environ},
                 stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
+                stdout=out,
                 stderr=log,
                 text=True,
                 preexec_fn=partial(die_with, os.getpid()),  # noqa: PLW1509 - the call that it makes is safe

@@ -20,6 +20,7 @@ def farm(broker: Broker, root: Path, tmp_path: Path) -> Iterator[Farm]:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)  # a minute on two idle cores
 def test_killed_workers_lose_nothing(farm: Farm) -> None:
     """With a worker killed every two seconds, summaries, Broker and copies end as a plain walk says, round after round."""
     report = farm.play()

@@ -76,6 +76,8 @@ def stored(store: Store, topic: str) -> Iterator[tuple[bytes, Record]]:
                 yield logged.key, decode(logged.value)
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(900)  # a minute on two idle cores
 def test_a_tree_ends_as_in_the_embedded_runner(flow: Flow, corpus: Path, tmp_path: Path) -> None:
     """All workers, one process each, come to the summaries and the archive of the embedded runner, OID by OID; then they leave."""
     wanted = Root(url=file_url(str(corpus).encode(), folder=True), run="r1")
@@ -91,6 +93,7 @@ def test_a_tree_ends_as_in_the_embedded_runner(flow: Flow, corpus: Path, tmp_pat
     assert expected["broker.main"]
     supervisor.send_signal(signal.SIGTERM)
     assert supervisor.wait() == 0
+    assert (flow.folder / "workers.out").read_bytes() == b""
     assert indexed(tmp_path / "data") == indexed(tmp_path / "embedded")
 
 
