@@ -27,6 +27,8 @@ def fetches(context: Context) -> None:
     async def run() -> None:
         buffer, blobs = Buffer("fetches", context.partitions, context.wire), FolderBlobs(settings.folder / "blobs")
         router = Router(context.stage, REJECTED)
+        # The edge knows it by its inode, so it is made before.
+        settings.folder.mkdir(parents=True, exist_ok=True)
         edge = FetchEdge(buffer, settings.folder, blobs, settings.fetch, context.partitions, router)
         try:
             await _run_edge(context, edge, buffer)
