@@ -6,7 +6,7 @@ Counts are of records that were committed in this process; they decide nothing.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from processors.identity import split_url
 from schemas.records import CrawlEvent, FetchRequest, Record, Rejected, Removed, Summary
@@ -55,6 +55,11 @@ class Tally:
             self.rejected[record.reason] += 1
         elif isinstance(record, FetchRequest) and record.pause >= SLOW:
             self.slow[record.host] = record.pause
+
+    def add(self, other: Tally) -> None:
+        """Count what another has counted."""
+        for each in fields(self):
+            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
 
     def _event(self, event: CrawlEvent) -> None:
         if event.kind == "refused":

@@ -77,6 +77,8 @@ class Turns:
         self.blobs = blobs
         self.log = log
         self.tally = Tally()
+        self._counted: dict[str, Tally] = {}
+        """By owner, what is staged: it counts when it is published."""
         self.tail = Tail()
         self.partitions = store.topics()["crawl"]
         stages = [s for s in topology.stages if isinstance(s, Stage)]
@@ -141,7 +143,11 @@ class Turns:
         for staging in inbox.staging:
             if not staging.frames:
                 tx.unstage(staging.owner)
+                self._counted.pop(staging.owner, None)
             for frame in staging.frames:
+                if frame.topic in DECODED:
+                    counted = self._counted.setdefault(staging.owner, Tally())
+                    counted.saw("", frame.record or decode(frame.value), len(frame.value))
                 tx.stage(staging.owner, frame.topic, frame.partition, frame.key, frame.value, now_ms())
         for done in inbox.finished:
             for frame in done.frames:
@@ -150,6 +156,7 @@ class Turns:
         for done in inbox.finished:
             if done.staged:
                 tx.publish(done.staged)
+                self.tally.add(self._counted.pop(done.staged, Tally()))
         for stage, topic, partition, offsets in inbox.offsets:
             tx.commit_offset(stage, topic, partition, offsets)
 
@@ -194,10 +201,7 @@ class Turns:
                     return
                 record = decode(value)
             known = _before(task, rows, record)
-            for made in task.stage.process(rows, record, origin):
-                self._append(tx, task, made)
-            if known is not None:
-                self.tally.met(known=known)
+            counted = [self._append(tx, task, made) for made in task.stage.process(rows, record, origin)]
         except (OSError, MemoryError, StoreError, apsw.Error):
             raise  # it is not the record that is at fault
         except Exception as error:  # noqa: BLE001 - a poisonous record must not stop the partition; it is recorded in full
@@ -205,18 +209,23 @@ class Turns:
             self.tail.rollback(tailed)
             del self._written[told:]
             self.log(traceback.format_exc())
-            self._append(tx, task, poisoned(task.stage.name, error, origin, key, value, now_ms()))
+            known, counted = None, [self._append(tx, task, poisoned(task.stage.name, error, origin, key, value, now_ms()))]
+        for made, size in counted:
+            self.tally.saw(task.stage.name, made, size)
+        if known is not None:
+            self.tally.met(known=known)
 
-    def _append(self, tx: Transaction, task: Task, record: Record) -> None:
+    def _append(self, tx: Transaction, task: Task, record: Record) -> tuple[Record, int]:
+        """Append what a stage made; gives it with its size in bytes."""
         topic, key, _ = task.router.route(record)
         value = encode(record)
         partition = partition_of(key, self.partitions)
         offset = tx.append(topic, partition, key, value, now_ms())
         if topic in self._kept:
             self.tail.add(topic, partition, offset, key, value, record)
-        self.tally.saw(task.stage.name, record, len(value))
         if self.wrote is not None:
             self._written.append(Written(task.stage.name, topic, partition, offset, value, record))
+        return record, len(value)
 
     def _append_frame(self, tx: Transaction, stage: str, frame: Frame) -> None:
         topic, partition, key, value, record = frame

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
 
 from schemas.codec import decode, encode
-from schemas.records import Complete, Summary
+from schemas.records import Complete, Rejected, Summary
 from streams.edges.base import Finished, Staging
 from streams.embedded.turns import Inbox, Turns
 from streams.essence_job import Frame, blamed
@@ -55,6 +57,38 @@ def test_staged_beside_others(turns: Turns, order: tuple[int, int, int]) -> None
     turns.take(Inbox([ended[number] for number in order], [], [("essence", "objects", 0, Offsets(3))]))
     assert published(turns) == ["http://b/", "http://c/", "http://staged/"]
     assert turns.store.offsets("catalog")["made", 0] == Offsets(6)
+
+
+@pytest.mark.parametrize("staged", [False, True])
+def test_rejections_are_counted(turns: Turns, *, staged: bool) -> None:
+    """What an object rejects is counted with its end, staged or not; what was staged and dropped is not."""
+    letters = [Rejected(stage="essence", reason="damaged", time=1, url="http://a/", path=str(n)) for n in range(3)]
+    made = [Frame("rejected", 0, b"k", encode(each)) for each in letters]
+    if staged:
+        turns.take(Inbox([], [Staging("o", made[:1]), Staging("o", []), Staging("o", made[:2])], []))
+        assert not turns.tally.rejected
+        turns.take(Inbox([Finished("essence", "objects", 0, 0, [], "o")], [Staging("o", made[2:])], []))
+    else:
+        turns.take(Inbox([Finished("essence", "objects", 0, 0, made)], [], []))
+    assert turns.tally.rejected == {"damaged": 3}
+    assert turns.store.ends("rejected") == [3]
+
+
+def test_what_is_undone_is_not_counted(turns: Turns, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a record that a stage could not process to its end, the closing table knows the rejection only."""
+    (task,) = [task for task in turns.tasks if task.stage.name == "catalog"]
+    process = task.stage.process
+
+    def breaks(*given: Any) -> Iterator[Any]:
+        yield from process(*given)
+        raise KeyError("ours")
+
+    monkeypatch.setattr(task, "stage", dataclasses.replace(task.stage, process=breaks))
+    monkeypatch.setattr(turns, "log", lambda _: None)
+    turns.take(Inbox([finished(0, "http://a/")], [], []))
+    turns.take(Inbox([], [], []))
+    assert (turns.tally.summaries, turns.tally.added) == (0, 0)
+    assert turns.tally.rejected == {"error in catalog: KeyError": 2}
 
 
 def damage(folder: Path, space: str) -> None:
