@@ -138,11 +138,13 @@ FILES = Topic("files", (File,), lambda r: r.object_url, "delete", "a file was un
 MADE = Topic[Summary | Complete | Partial](
     "made", (Summary, Complete, Partial), lambda r: r.object_url, "delete", "an object was summarized"
 )
-ANNOTATIONS = Topic("annotations", (Annotation,), lambda r: r.object_url, "compact", "someone described a URL by hand")
+ANNOTATIONS = Topic("annotations", (Annotation,), lambda r: r.object_url, "delete", "someone described a URL by hand")
 SUMMARIES = Topic[Summary | Removed](
     "summaries", (Summary, Removed), lambda r: r.oid, "compact", "the Gatherer's database", public=True
 )
 REJECTED = Topic("rejected", (Rejected,), lambda r: r.url, "delete", "something could not be processed", public=True)
+KEPT = frozenset({ANNOTATIONS.name, REJECTED.name})
+"""Topics that no time ends: an annotation is a change of its own to what stands, a rejection stands until a success ends it."""
 
 
 def holders(broker: str) -> Topic[Holder]:

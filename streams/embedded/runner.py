@@ -68,7 +68,7 @@ class Embedded:
         self.store = Store(folder, {t.name: settings.partitions for t in self.topology.topics}, runner=True)
         self.partitions = self.store.topics()["crawl"]
         now_ms.not_before(self._last_tick())
-        self.blobs = FolderBlobs(folder / "blobs", owner=True)
+        self.blobs = FolderBlobs(folder / "blobs", owner=True, clock=now_ms)
         self.turns = Turns(self.topology, self.store, self.blobs, log)
         self.tally = self.turns.tally
         self._reading = Store(folder, readonly=True)
@@ -83,6 +83,8 @@ class Embedded:
                 edge.open(p, committed.get((edge.topic, p), Offsets()))
         self.sink = IndexSink(folder, "main")
         self._thread = ThreadPoolExecutor(1, "turn")
+        self.chores: Iterator[None] | None = None
+        """What is to be done between turns, a step each time, on their thread: nobody else may use the store meanwhile."""
         self._wake = asyncio.Event()
         self.took: Callable[[float], None] = lambda _: None
         """Is told how many seconds a turn took."""
@@ -144,6 +146,7 @@ class Embedded:
             self.fetch.launch(self.essence.waiting())
             self._check_edges()
             seen()
+            await self._chore()
             if moved:
                 await self._gather()
             elif not forever and self.finished():
@@ -167,6 +170,12 @@ class Embedded:
         self.fetch.confirm()
         self.essence.confirm()
         return moved
+
+    async def _chore(self) -> None:
+        """One step of what is to be done between turns. Raises what that raises."""
+        if (chores := self.chores) is not None:
+            over = await asyncio.get_running_loop().run_in_executor(self._thread, lambda: next(chores, True))
+            self.chores = None if over else chores
 
     async def _gather(self) -> None:
         """Let the edges finish more for the next turn, for as long as every child has work without it."""

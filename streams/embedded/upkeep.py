@@ -1,10 +1,11 @@
 """What keeps a data folder small: trimming, compaction, old bodies; after a run of `gather`, and now and then in a service.
 
 Laws:
-- Nothing is trimmed that a stage has not read, or that is younger than the retention. What is rejected stays: an object
-  that is not fetched again keeps its rejection.
+- Nothing is trimmed or compacted that a stage has not read, nor trimmed that is younger than the retention. What is rejected
+  stays: an object that is not fetched again keeps its rejection; and so does what people wrote by hand.
 - Compacted topics keep the latest record of each key, and removals for the removal retention (law 2). Compaction reads a
   topic whole, so it waits until the topic has grown by half.
+- It goes step by step, between turns, on their thread: a partition compacted, a topic trimmed.
 - A body goes once it is older than the retention and its records are gone or read: the record that names a body is never older
   than the body.
 """
@@ -12,6 +13,7 @@ Laws:
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from typing import cast
 
 from schemas.codec import decode
@@ -21,7 +23,7 @@ from streams.embedded import runs
 from streams.embedded.runner import Embedded
 from streams.folder import SPACE
 from streams.store import Offsets, Store
-from streams.topology import Stage, Topic, Topology
+from streams.topology import KEPT, Edge, Stage, Topic, Topology
 
 REMOVALS = 90 * 86_400_000
 """ms that a removal is kept (law 2)."""
@@ -29,7 +31,6 @@ MARGIN = 3_600_000
 """ms by which a body outlives the retention: it is written before its record."""
 GROWN = 5_000
 """Records that a compacted topic must have gained at least before it is compacted again."""
-KEPT = frozenset({"rejected"})
 EVERY = 3_600.0
 """Seconds between two upkeeps of a service."""
 LOOK = 1.0
@@ -39,18 +40,26 @@ READ = 100
 
 def upkeep(runner: Embedded, retention: float) -> None:
     """Trim and compact what can be; `retention` in seconds. Raises DiskFull, StoreError."""
+    for _ in steps(runner, retention):
+        pass
+
+
+def steps(runner: Embedded, retention: float) -> Iterator[None]:
+    """As `upkeep`, a step each time that the next is asked for."""
     store, before = runner.store, now_ms() - int(retention * 1000)
     for topic in runner.topology.topics:
         if topic.keep == "compact":
-            _compact(store, topic)
+            yield from _compact(store, runner.topology, topic)
         elif topic.name not in KEPT:
             store.trim(topic.name, before, _read_up_to(store, runner.topology, topic))
+            yield
     runner.blobs.trim(before - MARGIN, _unread_bodies(store))
 
 
 def _read_up_to(store: Store, topology: Topology, topic: Topic[Record]) -> dict[int, int]:
-    """By partition, the offset that all readers have passed."""
-    readers = [s.name for s in topology.stages if topic.name in {t.name for t in s.inputs}]
+    """By partition, the offset that all readers have passed. A sink asks for the latest of each key only, whenever it comes."""
+    inputs = {s.name: s.inputs for s in topology.stages if not (isinstance(s, Edge) and s.kind == "sink")}
+    readers = [name for name, topics in inputs.items() if topic.name in {t.name for t in topics}]
     readers += [s.name for s in topology.stages if isinstance(s, Stage) and s.ticks and s.ticks.name == topic.name]
     ends = dict(enumerate(store.ends(topic.name)))
     for reader in readers:
@@ -59,13 +68,16 @@ def _read_up_to(store: Store, topology: Topology, topic: Topic[Record]) -> dict[
     return ends
 
 
-def _compact(store: Store, topic: Topic[Record]) -> None:
-    end = sum(store.ends(topic.name))
+def _compact(store: Store, topology: Topology, topic: Topic[Record]) -> Iterator[None]:
+    below = _read_up_to(store, topology, topic)
+    end = sum(below.values())
     rows, key = store.rows(SPACE, 0), b"c|" + topic.name.encode()
     seen = int((rows.get(key) if rows is not None else None) or 0)
     if end - seen < max(GROWN, seen // 2):
         return
-    store.compact(topic.name, now_ms() - REMOVALS)
+    for partition, offset in below.items():
+        store.compact(topic.name, now_ms() - REMOVALS, below={partition: offset})
+        yield
     with store.transaction() as tx:
         tx.rows(SPACE, 0).put(key, str(end).encode())
 
@@ -100,5 +112,5 @@ class Service:
                 runs.finish(self._runner, self._open)
                 self._open = None
         if time.monotonic() >= self._next:
-            upkeep(self._runner, self._retention)
+            self._runner.chores = steps(self._runner, self._retention)
             self._next = time.monotonic() + EVERY

@@ -29,12 +29,10 @@ from confluent_kafka.cimpl import NewTopic
 
 from streams.kafka.cluster import REACH, TIMEOUT, Cluster, ClusterError, told
 from streams.logs import Lag, inputs
-from streams.topology import Stage, Topology
+from streams.topology import KEPT, Stage, Topology
 
 REMOVALS = 90 * 86_400_000
 """ms that a removal is kept (law 2)."""
-KEPT = frozenset({"rejected"})
-"""Topics that keep what no success has ended."""
 MOVING = {KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.NOT_COORDINATOR}
 """Errors of a group whose coordinator is being found: asked again soon, it answers."""
 TRIES = 100

@@ -57,7 +57,7 @@ def decides(context: Context) -> None:
         telling.needs("assigned and recovered", lambda: "" if owned.partitions else "not yet")
         Watchdog(context.brokers, context.group, settings.stall, owned.places, owned.excused, looked=telling.looked).start()
         try:
-            # Where lines are JSON, Faust's are too. Its spinner would have every message of the logs formatted, and standard output.
+            # Where lines are JSON, Faust's are too. Its spinner would have every message of the logs formatted.
             plain = not telling.logs.structured
             worker = faust.Worker(
                 app, loglevel="WARN", redirect_stdouts=False, override_logging=plain, quiet=True, stdout=sys.stderr

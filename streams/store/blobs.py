@@ -8,7 +8,7 @@ Laws:
 - What stands under a digest is whole and durable: only a flushed file gets that name.
 - A body that could not be written, or flushed, leaves nothing behind. Temporary files of a killed process are dropped when the
   runner opens the folder (`owner=True`).
-- A body written again counts as new for `trim`.
+- A body written again counts as new for `trim`, which goes by the clock that its writer had: the file system's may be another one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import os
 import re
 import secrets
 import threading
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -44,10 +44,12 @@ class FolderBlobs:
     """Blobs in a local folder. May be used from several threads; one process at a time writes.
 
     owner: drop what a killed process left unfinished; give it to the runner only.
+    clock: ms since the epoch, the time of what is written; none: the file system's.
     """
 
-    def __init__(self, folder: Path, *, owner: bool = False) -> None:
+    def __init__(self, folder: Path, *, owner: bool = False, clock: Callable[[], int] | None = None) -> None:
         self._folder = folder
+        self._clock = clock
         self._unfinished = folder / "new"
         self._lock = threading.Lock()
         self._syncing = threading.Lock()
@@ -58,7 +60,8 @@ class FolderBlobs:
         self._touched: set[Path] = set()
         if owner and self._unfinished.is_dir():
             for leftover in self._unfinished.iterdir():
-                leftover.unlink()
+                if not leftover.is_dir():  # a folder is nothing of ours
+                    leftover.unlink()
 
     def put(self, body: BinaryIO) -> tuple[str, str, int]:
         """Store a body durably; gives SHA-256 (hex), MD5 (hex) and length in bytes. Raises OSError, with nothing left behind."""
@@ -72,6 +75,7 @@ class FolderBlobs:
         try:
             self._make_folders()
             digest, md5, length = self._copy(body, path)
+            self._date(path)
         except BaseException as error:
             path.unlink(missing_ok=True)
             raise translated(error, str(self._folder)) from error
@@ -81,11 +85,16 @@ class FolderBlobs:
                 path.unlink()
             elif final.exists():
                 path.unlink()
-                os.utime(final)
+                self._date(final)
                 self._touched.add(final.parent)
             else:
                 self._waiting[digest] = path
         return digest, md5, length
+
+    def _date(self, path: Path) -> None:
+        """Give a body the time of its writing."""
+        now = None if self._clock is None else self._clock() / 1_000
+        os.utime(path, None if now is None else (now, now))
 
     def _make_folders(self) -> None:
         if not self._unfinished.is_dir():

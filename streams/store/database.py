@@ -204,9 +204,14 @@ class Store:
         """Drop the oldest records: appended before a time and, by partition, below an offset. Gives how many. Raises KeyError."""
         return upkeep.trim(self._state, topic, before_ms, below)
 
-    def compact(self, topic: str, tombstones_before_ms: int, keys: int = upkeep.KEYS) -> int:
-        """Keep the latest record of each key, and drop tombstones appended before a time. Gives how many went. Raises KeyError."""
-        return upkeep.compact(self._state, topic, tombstones_before_ms, keys)
+    def compact(
+        self, topic: str, tombstones_before_ms: int, keys: int = upkeep.KEYS, below: Mapping[int, int] | None = None
+    ) -> int:
+        """Keep the latest record of each key, and drop tombstones appended before a time. Gives how many went.
+
+        below: by partition, the offset up to which it may; None: all there is. Raises KeyError.
+        """
+        return upkeep.compact(self._state, topic, tombstones_before_ms, keys, below)
 
     def stats(self) -> Stats:
         """Records and bytes by topic, and the size of the files: a whole scan."""

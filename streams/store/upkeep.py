@@ -66,14 +66,20 @@ def trim(state: State, topic: str, before_ms: int, below: Mapping[int, int]) -> 
     return dropped
 
 
-def compact(state: State, topic: str, tombstones_before_ms: int, keys: int = KEYS) -> int:
-    """Keep the latest record of each key, and no tombstone appended before the time. Gives how many records went."""
+def compact(state: State, topic: str, tombstones_before_ms: int, keys: int = KEYS, below: Mapping[int, int] | None = None) -> int:
+    """Keep the latest record of each key, and no tombstone appended before the time. Gives how many records went.
+
+    below: by partition, the offset that the readers have passed, up to which it works; partitions that are not named keep
+    everything. None: all there is.
+    """
     state.refresh()
-    return sum(_compact(state, at, tombstones_before_ms, keys) for at in state.slots(topic))
+    ends = {p: state.end(at) for p, at in enumerate(state.slots(topic))}
+    bounds = ends if below is None else {p: min(end, below[p]) for p, end in ends.items() if p in below}
+    return sum(_compact(state, state.slots(topic)[p], end, tombstones_before_ms, keys) for p, end in bounds.items())
 
 
-def _compact(state: State, at: int, before_ms: int, keys: int) -> int:
-    dropped, end = 0, state.end(at)
+def _compact(state: State, at: int, end: int, before_ms: int, keys: int) -> int:
+    dropped = 0
     cleaned = next(iter(state.fetch("SELECT cleaned FROM ends WHERE slot=?", at)), (0,))[0]
     while True:
         latest, cleaned = _latest(state, at, range(cleaned, end), keys)

@@ -21,6 +21,14 @@ def files(folder: Path) -> list[str]:
     return sorted(p.name for p in folder.rglob("*") if p.is_file())
 
 
+def test_a_folder_among_leftovers(folder: Path) -> None:
+    """What is no file between unfinished ones is let alone."""
+    (folder / "new" / "x" / "y").mkdir(parents=True)
+    (folder / "new" / "left").touch()
+    FolderBlobs(folder, owner=True)
+    assert sorted(path.name for path in (folder / "new").rglob("*")) == ["x", "y"]
+
+
 @pytest.fixture
 def kept(folder: Path) -> FolderBlobs:
     """A folder of blobs, as the runner opens it."""
