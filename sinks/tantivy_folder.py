@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import re
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,12 +20,40 @@ LOCK = ".tantivy-meta.lock"
 """The file that the engine locks to read."""
 
 
+ROOM = 50_000_000
+"""Bytes that a batch may need on its way into the folder: where there is no room for them, that is what the engine met."""
+SYSTEM = re.compile(r"\(os error (\d+)\)")
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def failed(path: Path, error: BaseException) -> OSError:
+    """What to raise where the engine could not write: what the system said, if the engine tells or the folder shows it."""
+    said = SYSTEM.search(str(error))
+    number = int(said[1]) if said else _refused(path)
+    if number:
+        return OSError(number, os.strerror(number), str(path))
+    return OSError(f"the index cannot be written: {path}: {error}"[:300])
+
+
+def _refused(path: Path) -> int:
+    """Why a folder takes no more, as the system's number; 0 if it does. The engine's threads die without saying."""
+    try:
+        with tempfile.TemporaryFile(dir=path) as file:
+            os.posix_fallocate(file.fileno(), 0, ROOM)
+    except OSError as error:
+        return error.errno if error.errno in NO_ROOM else 0
+    return 0
+
+
 @contextlib.contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Whatever the engine meets while it reads the folder becomes IndexDamaged, or PermissionError where that is what it met."""
+    """Whatever the engine meets while it reads the folder becomes IndexDamaged, or the OSError that it met: it may write, too."""
     try:
         yield
     except ValueError as error:
+        said = SYSTEM.search(str(error))
+        if said and int(said[1]) in NO_ROOM:
+            raise failed(path, error) from error
         if "Permission denied" in str(error) or "Read-only file system" in str(error):
             raise PermissionError(f"the index cannot be read: {path}: {error}"[:300]) from error
         raise IndexDamaged(f"the index cannot be read: {path}: {error}"[:300]) from error

@@ -27,7 +27,7 @@ from schemas.query import Query
 from schemas.records import Removed, Summary
 from sinks.documents import FORMAT, REMEMBERED, SWEEP, hit, key, scores
 from sinks.errors import IndexBusy, IndexDamaged, IndexMissing
-from sinks.tantivy_folder import open_folder, reading, viewed
+from sinks.tantivy_folder import failed, open_folder, reading, viewed
 from sinks.tantivy_query import Compiler
 from sinks.tantivy_schema import (
     NO_KEY,
@@ -184,7 +184,7 @@ class TantivyIndex:
         except ValueError as error:
             if "LockBusy" in str(error):
                 raise IndexBusy(f"the index is being written by another process: {self.path}") from error
-            raise OSError(f"the index cannot be written: {error}"[:300]) from error
+            raise failed(self.path, error) from error
 
     def _begun(self, writer: IndexWriter) -> IndexWriter:
         """A writer that has deleted nothing, once.
@@ -209,7 +209,7 @@ class TantivyIndex:
             self._take_back()
             # The engine raises plain ValueError for all that it meets; its heirs are mistakes of ours.
             if type(error) is ValueError or type(error).__name__ == "PanicException":
-                raise OSError(f"the index cannot be written: {error}"[:300]) from error
+                raise failed(self.path, error) from error
             raise
 
     def _take_back(self) -> None:
