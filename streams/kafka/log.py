@@ -64,7 +64,8 @@ class KafkaLog:
     @cached_property
     def producer(self) -> Producer:
         """The producer, for what is no topic of the topology."""
-        settings = {"enable__idempotence": True, "linger__ms": 20, "compression__type": "lz4", "message__max__bytes": LARGEST}
+        # Not compressed: Faust's client ends at what it has no library for.
+        settings = {"enable__idempotence": True, "linger__ms": 20, "message__max__bytes": LARGEST}
         return Producer(self.cluster.client(**settings) | PARTITIONER)
 
     # ---- what there is -------------------------------------------------------------------------------------------
