@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from streams.store import AbsentError, Store
+from streams.store import AbsentError, Store, StoreError
 
 SPACE = "runner"
 """The rows that belong to no stage: `run` and `gatherer` (see `streams/embedded/runs.py`)."""
@@ -37,6 +37,9 @@ def index_folder(folder: Path, broker: str = "main") -> Path:
 
 
 def gatherer(store: Store) -> str:
-    """The Gatherer's name that a data folder remembers; "" before its first run."""
+    """The Gatherer's name that a data folder remembers; "" before its first run. Raises StoreError."""
     rows = store.rows(SPACE, 0)
-    return ((rows.get(b"gatherer") if rows is not None else None) or b"").decode()
+    try:
+        return ((rows.get(b"gatherer") if rows is not None else None) or b"").decode()
+    except UnicodeDecodeError as error:
+        raise StoreError(f"the data folder is damaged: the gatherer's name: {error}") from error

@@ -123,6 +123,10 @@ def explained(error: BaseException) -> tuple[str, int] | None:
     if isinstance(error, OSError):
         what = error.strerror or str(error)
         return (f"{error.filename}: {what}" if error.filename else what), 1
+    codecs = [sys.modules.get(name) for name in ("schemas.codec", "msgspec")]
+    if isinstance(error, tuple(codec.DecodeError for codec in codecs if codec)):
+        # A stranger's record is a dead letter before it comes here: these are rows and records that we wrote ourselves.
+        return f"the data folder is damaged: {printable(str(error))[:200]}", 1
     modules = {
         "streams.settings": ("SettingsError", 2),
         "streams.store.errors": ("StoreError", 1),

@@ -94,11 +94,14 @@ def _layers(found: Settings) -> Iterator[Check]:
 
 def _folder(folder: Path) -> str:
     from streams.folder import gatherer, index_folder, known
+    from streams.store import StoreError
     from streams.store.schema import FILE
 
     with known(folder) as store:
         if store is None:
             return f"{folder}: none yet"
+        if damage := store.damage():
+            raise StoreError(f"{folder}: damaged: {damage}")
         size = (folder / FILE).stat().st_size
         indexed = "indexed" if index_folder(folder).is_dir() else "no index yet"
         return f"{folder}: gatherer {gatherer(store) or '-'}, store of {size:,} bytes, {indexed}"

@@ -90,7 +90,7 @@ class Store:
             self.folder.mkdir(parents=True, exist_ok=True)
             claim, turn = LockFile(self.folder / "runner.lock"), LockFile(self.folder / "writers.lock")
         except OSError as error:
-            raise StoreError(f"{self.folder}: {error.strerror}") from error
+            raise StoreError(f"{error.filename or self.folder}: {error.strerror}") from error
         stack.callback(claim.close)
         stack.callback(turn.close)
         if runner:
@@ -216,6 +216,11 @@ class Store:
     def stats(self) -> Stats:
         """Records and bytes by topic, and the size of the files: a whole scan."""
         return upkeep.stats(self._state)
+
+    def damage(self) -> str:
+        """What SQLite finds wrong with the file, the first of it; "" for nothing. Reads the whole file."""
+        found = str(self._state.fetch("PRAGMA quick_check(1)")[0][0])
+        return "" if found == "ok" else found
 
     def groups(self) -> list[str]:
         """The groups that have committed offsets."""

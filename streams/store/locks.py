@@ -8,20 +8,24 @@ from __future__ import annotations
 
 import fcntl
 import os
+import stat
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from streams.store.errors import LockedError
+from streams.store.errors import LockedError, StoreError
 
 
 class LockFile:
-    """A file that one open description at a time holds."""
+    """A file that one open description at a time holds. Raises OSError, or StoreError for what is no file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        if not stat.S_ISREG(os.fstat(self._fd).st_mode):
+            os.close(self._fd)
+            raise StoreError(f"{path}: not a file")
         _OPEN.add(self)
 
     def claim(self) -> None:

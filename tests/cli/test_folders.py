@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 from streams.store import Store
-from streams.store.schema import FILE, connect
+from streams.store.schema import FILE, PAGE, connect
 
 CUT = """
 import os, sys, apsw
@@ -23,6 +25,8 @@ for _ in range(100):
     connection.execute("INSERT INTO t VALUES(zeroblob(5000))")
 os._exit(0)
 """
+
+GARBLE = "UPDATE {table} SET value=x'ff00ff00'"
 
 
 def empty(folder: Path) -> None:
@@ -61,3 +65,45 @@ def test_half_made(harvest: Any, tree: Path, tmp_path: Path, half: Callable[[Pat
     assert b"none yet" in harvest.start("doctor").communicate()[0]
     harvest("gather", tree, "--quiet")
     assert len(harvest.lines("search", "*", "--copies")) == 3
+
+
+def test_rows_that_do_not_decode(harvest: Any, tree: Path, tmp_path: Path) -> None:
+    """Where rows or records are not what was written there, one line says that the data folder is damaged."""
+    harvest("gather", tree, "--quiet")
+    with apsw.Connection(str(tmp_path / "harvest-data" / FILE)) as connection:
+        tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type='table'")]
+        for name in tables:
+            if name.startswith(("rows_", "log_")):
+                connection.execute(GARBLE.format(table=name))
+    connection.close()
+    for command in (["gather", tree, "-q"], ["roots", "list"]):
+        (line,) = harvest(*command, code=1).stderr.splitlines()
+        assert line.startswith("harvest: the data folder is damaged: ")
+
+
+def test_the_doctor_sees_damage(harvest: Any, tree: Path, tmp_path: Path) -> None:
+    """A page of the store that is none is found."""
+    harvest("gather", tree, "--quiet")
+    store = tmp_path / "harvest-data" / FILE
+    with apsw.Connection(str(store)) as connection:
+        ((page,),) = connection.execute("SELECT max(rootpage) FROM sqlite_master")
+    connection.close()
+    with open(store, "r+b") as file:
+        file.seek((page - 1) * PAGE)
+        file.write(b"\xff" * PAGE)
+    process = harvest.start("doctor")
+    output, _ = process.communicate()
+    assert process.returncode == 1
+    assert f"NOT OK  data folder: {store.parent.name}: damaged: " in output.decode()
+
+
+@pytest.mark.parametrize("lock", ["runner.lock", "writers.lock"])
+def test_a_lock_that_is_none(harvest: Any, tree: Path, tmp_path: Path, lock: str) -> None:
+    """What stands in the place of a lock file is named."""
+    folder = tmp_path / "harvest-data"
+    folder.mkdir()
+    os.mkfifo(folder / lock)
+    assert harvest("gather", tree, code=1).stderr == f"harvest: {folder.name}/{lock}: not a file\n"
+    (folder / lock).unlink()
+    (folder / lock).mkdir()
+    assert harvest("gather", tree, code=1).stderr == f"harvest: {folder.name}/{lock}: Is a directory\n"
