@@ -56,13 +56,20 @@ class Walk:
     """One walk through one object."""
 
     def __init__(
-        self, obj: FetchedObject, settings: EssenceSettings, attempt: str, skip: Mapping[str, str], progress: Callable[[str], None]
+        self,
+        obj: FetchedObject,
+        settings: EssenceSettings,
+        attempt: str,
+        skip: Mapping[str, str],
+        progress: Callable[[str], None],
+        stop: str = "",
     ) -> None:
         self.obj = obj
         self.settings = settings
         self.attempt = attempt
         self.skip = skip
         self.progress = progress
+        self.stop = stop
         self.budget = Budget(settings.limits, obj.size)
         self.exhausted = ""
         self.damage = ""
@@ -212,6 +219,8 @@ class Walk:
         thing = self._described(container, path, member)
         if path in self.skip:
             yield from self.skipped(thing, Digest(max(member.size, 0), "", ""))
+            if path == self.stop:
+                self.exhausted = bounded(f"given up: {self.skip[path]}", MAX_REASON)
         elif member.body is not None:
             yield from self.thing(thing, Hashed(member.body, self.budget))
             # What breaks between two members is not the last one's fault.

@@ -1,7 +1,7 @@
 """What a sandboxed child does with one object: Essence, its records encoded and addressed.
 
-The parent only moves the bytes on: a frame names topic and partition, so that nothing in it is parsed outside the sandbox
-before it is a record of the log.
+The parent moves the bytes on: a frame names topic and partition. Before anything acts on it, the edge checks whose record it
+is, and all of what goes to `crawl` and `rejected` (`streams.edges.believing`).
 
 Frame: topic number (1 byte), partition (2), length of the key (4), all big-endian, then the key and the encoded record.
 """
@@ -43,6 +43,8 @@ class Job(msgspec.Struct, frozen=True, array_like=True):
     skip: dict[str, str] = {}
     body: bytes | None = None
     """A body of the blob store, where it is small enough to travel with others."""
+    stop: str = ""
+    """The member behind which the object is given up."""
 
 
 class Chunk(msgspec.Struct, frozen=True, array_like=True):
@@ -96,7 +98,7 @@ def work(request: bytes, body: BinaryIO | None, emit: Callable[[bytes], None], p
         obj = cast("FetchedObject", decode(job.record))
         if job.body is not None:
             body = io.BytesIO(job.body)
-        for record in essence.essence(obj, body, settings, job.skip, at):
+        for record in essence.essence(obj, body, settings, job.skip, at, job.stop):
             topic, key, _ = route(record)
             head = HEAD.pack(TOPICS.index(topic), partition_of(key, chunk.partitions), len(key))
             emit(head + key + encode(record))

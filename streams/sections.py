@@ -148,7 +148,7 @@ class Sandbox(Section):
     deadline: float = Field(default=60.0, gt=0, le=YEAR)
     """Wall-clock time without a sign of life."""
     whole: float = Field(default=1_800.0, gt=0, le=YEAR)
-    """Wall-clock time of one object."""
+    """Wall-clock time of one object, with all tries at its members; then what was not reached of it is given up."""
     frame: int = Field(default=16 * MIB, gt=0, le=1 << 30)
     """Length of one record."""
     total: int = Field(default=1 << 30, gt=0, le=MOST)

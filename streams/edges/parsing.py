@@ -7,7 +7,11 @@ Laws:
 - One object crashes, times out or runs out of memory: what its neighbours gave stands, or is given again; the member that it was
   at is skipped, and it is tried again. The outcome is recorded by essence itself (law 8): a rejection and an Unrecognized summary.
 - An object that fails even when it is not opened, whose body is not there, or that is no record at all, becomes a dead letter.
-- Frames of one object become visible together, with its offset; what is too much for memory is staged meanwhile.
+- One object has `Limits.whole` seconds of children, with all its tries. What it gave before the members that hold a child until the
+  deadline stands; the rest of it is given up (Partial).
+- Frames of one object become visible together, with its offset; what is too much for memory is staged meanwhile; children whose
+  frames nobody takes wait.
+- What is said of another object than a child was handed is no frame (`believing`).
 """
 
 from __future__ import annotations
@@ -23,21 +27,26 @@ from schemas.codec import decode
 from schemas.ports import Logged
 from schemas.records import MAX_REASON, FetchedObject
 from streams.edges.base import DECODED, EdgeBase, Finished, Source, Staging
+from streams.edges.believing import Belief
+from streams.edges.work import Work
 from streams.essence_job import END, Chunk, Frame, Job, blamed, pack, unpack
 from streams.faults import fault
 from streams.sandbox.pool import Pool
-from streams.sandbox.values import Crashed, Done, Failed, Limits, Lost, Outcome, SandboxError
+from streams.sandbox.task import Clock
+from streams.sandbox.values import Crashed, Done, Failed, Limits, Lost, Outcome, SandboxError, TimedOut
 from streams.store import FolderBlobs
 
 CHUNK_COUNT = 32
 CHUNK_BYTES = 1 << 20
 """How many objects travel together, and how many bytes of them: what keeps a child busy while the runner turns."""
-ALONE = 1 << 19
-"""Bytes of a body above which it travels alone, as an open file."""
 STAGED_BYTES = 4 << 20
 """Frames of one object that are kept in memory."""
 TRIES = 64
 """Members of one object that are skipped one by one; then the whole object is."""
+PATIENCE = 3
+"""Members of one object that may hold a child until the deadline; behind the last of them, the object is given up."""
+HELD_BYTES = 64 << 20
+"""Bytes that may wait for the runner to take them; children wait then."""
 SPARED = 2
 """Times that an object is not blamed for a SIGKILL: it comes from outside, from a person, or from a kernel short of memory."""
 LOSSES = 10
@@ -46,33 +55,6 @@ LOSSES = 10
 
 class NonsenseError(ValueError):
     """What no child of ours says, unless its memory was overwritten."""
-
-
-class Work:
-    """An object on its way through a child."""
-
-    def __init__(self, logged: Logged, blob: str, length: int) -> None:
-        self.logged = logged
-        self.blob = blob
-        """The digest of a body in the blob store."""
-        self.length = length if blob else len(logged.value or b"")
-        """Bytes that travel."""
-        self.frames: list[Frame] = []
-        self.size = 0
-        self.staged = False
-        self.skip: dict[str, str] = {}
-        self.ended = False
-        self.lost = self.killed = 0
-
-    @property
-    def alone(self) -> bool:
-        """Whether its body travels as an open file."""
-        return bool(self.blob) and self.length > ALONE
-
-    @property
-    def owner(self) -> str:
-        """Whose its staged records are."""
-        return f"essence {self.logged.partition} {self.logged.offset}"
 
 
 class EssenceEdge(EdgeBase):
@@ -91,6 +73,12 @@ class EssenceEdge(EdgeBase):
         super().__init__("essence", "objects", source, partitions, ordered=True)
         self._blobs = blobs
         self._settings = msgspec.msgpack.encode(settings)
+        self._gatherer = settings.gatherer
+        self._limits = limits
+        self._held = 0
+        """Bytes that wait to be taken."""
+        self._blocked: list[asyncio.Future[None]] = []
+        """Children that wait for that."""
         self._children = children
         self._log = log
         self._pool = Pool("streams.essence_job:work", children, limits, "streams.essence_job:preload")
@@ -136,7 +124,7 @@ class EssenceEdge(EdgeBase):
 
     def launch(self, ready: int = 0) -> None:
         """Keep every child busy, with a chunk behind the one that each has."""
-        while self._started and len(self._tasks) < 2 * self._children:
+        while self._started and len(self._tasks) < 2 * self._children and self._held < HELD_BYTES:
             if len(self._waiting) < CHUNK_COUNT:
                 self._waiting += filter(None, map(self._work, self.take(CHUNK_COUNT * 2)))
             chunk = self._next_chunk()
@@ -146,7 +134,7 @@ class EssenceEdge(EdgeBase):
 
     def _work(self, logged: Logged) -> Work | None:
         obj = self.decoded(logged, FetchedObject)
-        return Work(logged, obj.blob, obj.size) if obj is not None else None
+        return Work(logged, obj, Belief(obj, self._gatherer, self.partitions)) if obj is not None else None
 
     def _next_chunk(self) -> list[Work]:
         chunk: list[Work] = []
@@ -176,15 +164,17 @@ class EssenceEdge(EdgeBase):
         """One chunk through a child, and again what a failure left of it."""
         while chunk := [work for work in chunk if self._there(work)]:
             body = self._blobs.open(chunk[0].blob) if chunk[0].alone else None
+            clock = chunk[0].clock if len(chunk) == 1 else Clock()
             try:
-                outcome = await self._pool.run(self._request(chunk), body.fileno() if body else None, self._receiver(chunk))
+                number = body.fileno() if body else None
+                outcome = await self._pool.run(self._request(chunk), number, self._receiver(chunk), clock)
             except NonsenseError as error:
                 outcome = Failed(str(error), "")
             finally:
                 if body:
                     body.close()
             self.saw(outcome)
-            chunk = self._left(chunk, outcome)
+            chunk = self._left(chunk, outcome, clock)
 
     def _there(self, work: Work) -> bool:
         """Whether its body can be had; if not, the object is a dead letter."""
@@ -197,7 +187,7 @@ class EssenceEdge(EdgeBase):
         return True
 
     def _request(self, chunk: list[Work]) -> bytes:
-        jobs = tuple(Job(work.logged.value or b"", work.skip, self._small(work)) for work in chunk)
+        jobs = tuple(Job(work.logged.value or b"", work.skip, self._small(work), work.stop) for work in chunk)
         return pack(Chunk(self._settings, self.partitions, jobs))
 
     def _small(self, work: Work) -> bytes | None:
@@ -207,11 +197,11 @@ class EssenceEdge(EdgeBase):
         with self._blobs.open(work.blob) as body:
             return body.read()
 
-    def _receiver(self, chunk: list[Work]) -> Callable[[bytes], None]:
+    def _receiver(self, chunk: list[Work]) -> Callable[[bytes], asyncio.Future[None] | None]:
         """What takes the frames of a chunk: objects end one after the other."""
         position = 0
 
-        def receive(data: bytes) -> None:
+        def receive(data: bytes) -> asyncio.Future[None] | None:
             nonlocal position
             if position == len(chunk):
                 raise NonsenseError("a frame behind the last object")
@@ -220,28 +210,47 @@ class EssenceEdge(EdgeBase):
                 work.ended = True
                 position += 1
                 self._deliver(work)
-                return
+                return self._room()
             try:
-                frame = self._unpacked(data)
+                frame = self._unpacked(data, work.belief)
             except ValueError as error:
                 raise NonsenseError(str(error)) from error
             work.frames.append(frame)
             work.size += len(frame.value)
             if work.size > STAGED_BYTES:
                 self._stage(work)
+            return self._room()
 
         return receive
 
-    def _unpacked(self, data: bytes) -> Frame:
+    def _room(self) -> asyncio.Future[None] | None:
+        """None while there is room for more; else what is done when there is."""
+        if self._held < HELD_BYTES:
+            return None
+        blocked = asyncio.get_running_loop().create_future()
+        self._blocked.append(blocked)
+        return blocked
+
+    def drain_staging(self) -> list[Staging]:
+        """As it says; the runner has taken what was finished before it."""
+        self._held = 0
+        blocked, self._blocked = self._blocked, []
+        for one in blocked:
+            if not one.done():
+                one.set_result(None)
+        return super().drain_staging()
+
+    def _unpacked(self, data: bytes, belief: Belief) -> Frame:
         """The frame that a child made. Raises ValueError for what no child of ours says."""
         frame = unpack(data)
-        if frame.partition >= self.partitions:
-            raise ValueError(f"not a frame: partition {frame.partition}")
-        return frame._replace(record=decode(frame.value)) if frame.topic in DECODED else frame
+        frame = frame._replace(record=decode(frame.value)) if frame.topic in DECODED else frame
+        belief.check(frame)
+        return frame
 
     def _stage(self, work: Work) -> None:
         fault("essence.stage")
         self.staging.append(Staging(work.owner, work.frames, (work.logged.partition, work.logged.offset)))
+        self._held += work.size
         work.frames, work.size, work.staged = [], 0, True
         self.wake()
 
@@ -249,10 +258,11 @@ class EssenceEdge(EdgeBase):
         fault("essence.deliver")
         if work.staged and work.frames:
             self._stage(work)
+        self._held += work.size
         at = work.logged
         self.done(Finished(self.name, self.topic, at.partition, at.offset, work.frames, work.owner if work.staged else ""))
 
-    def _left(self, chunk: list[Work], outcome: Outcome) -> list[Work]:
+    def _left(self, chunk: list[Work], outcome: Outcome, clock: Clock) -> list[Work]:
         """What has to be tried again: nothing, or the object that failed, with what it failed at to be skipped."""
         left = [work for work in chunk if not work.ended]
         if not left:
@@ -279,10 +289,24 @@ class EssenceEdge(EdgeBase):
             if "" in failed.skip:
                 self.refuse(failed.logged, RuntimeError(outcome.reason), outcome.reason)
                 return []
-            # A member that is skipped and fails all the same: the whole object is skipped.
-            known = culprit in failed.skip or len(failed.skip) >= TRIES
-            failed.skip["" if known else culprit] = outcome.reason[:MAX_REASON]
+            failed.clock = clock
+            self._skip(failed, culprit, outcome)
         return [failed]
+
+    def _skip(self, failed: Work, culprit: str, outcome: Outcome) -> None:
+        """What is not to be opened when an object is tried again."""
+        failed.timeouts += isinstance(outcome, TimedOut)
+        whole, deadline = self._limits.whole, self._limits.deadline
+        spent = failed.clock.spent >= whole or (isinstance(outcome, TimedOut) and outcome.which != "deadline")
+        # A member that is skipped and fails all the same, or a second end: the whole object is skipped.
+        known = culprit in failed.skip or len(failed.skip) >= TRIES or bool(failed.stop)
+        if spent or known:
+            culprit = ""
+            # To say so takes next to no time, but some.
+            failed.clock.spent = min(failed.clock.spent, max(whole - deadline, 0.0))
+        elif failed.timeouts >= PATIENCE:
+            failed.stop = culprit
+        failed.skip[culprit] = outcome.reason[:MAX_REASON]
 
     async def close(self) -> None:
         """Cut off what is being parsed: it is parsed again by the next run."""

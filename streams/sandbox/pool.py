@@ -26,7 +26,7 @@ import msgspec
 
 from streams.sandbox.forkserver import Forkserver
 from streams.sandbox.server import Configuration
-from streams.sandbox.task import OnFrame, Task
+from streams.sandbox.task import Clock, OnFrame, Task
 from streams.sandbox.values import Layer, Limits, Lost, Outcome, SandboxError
 from streams.sandbox.wire import LAYERS, ProgressPage
 from streams.sandbox.worker import Worker
@@ -90,17 +90,19 @@ class Pool:
             await self.close()
             raise
 
-    async def run(self, request: bytes, body: int | None = None, on_frame: OnFrame = lambda _: None) -> Outcome:
+    async def run(
+        self, request: bytes, body: int | None = None, on_frame: OnFrame = lambda _: None, clock: Clock | None = None
+    ) -> Outcome:
         """Run the target once in a child, and give its frames to `on_frame` as they come, in order.
 
         `body` is an open file descriptor, the caller's to close afterwards; the child reads it from its start, through the offset
         that both share, so that no two runs can have the same one. While an awaitable that `on_frame` returned is not done, no
-        more frames are read, and the child waits. Raises ValueError for a request longer than a frame, RuntimeError if the pool is
-        not open.
+        more frames are read, and the child waits. `clock`: what was spent before, where this is one of several tries. Raises
+        ValueError for a request longer than a frame, RuntimeError if the pool is not open.
         """
         if len(request) > self.limits.frame:
             raise ValueError(f"a request of {len(request)} bytes: pass a body")
-        return await self._submit(Task(request, body, on_frame, self._future()))
+        return await self._submit(Task(request, body, on_frame, self._future(), clock=clock))
 
     async def layers(self) -> list[Layer]:
         """Which safety layers hold, found out by a child that tries what it must not."""

@@ -13,17 +13,31 @@ from streams.sandbox.wire import DONE, EXIT_MEMORY, FAILED, FLOODED, FULL, LAST,
 OnFrame = Callable[[bytes], Awaitable[None] | None]
 
 
+class Clock:
+    """Wall-clock time that was spent on one thing; where several runs are made for it, they share one, and `Limits.whole`."""
+
+    def __init__(self) -> None:
+        self.spent = 0.0
+
+
 class Task:
     """One run() on its way."""
 
     def __init__(
-        self, request: bytes, body: int | None, on_frame: OnFrame, future: asyncio.Future[Outcome], kind: int | None = None
+        self,
+        request: bytes,
+        body: int | None,
+        on_frame: OnFrame,
+        future: asyncio.Future[Outcome],
+        kind: int | None = None,
+        clock: Clock | None = None,
     ) -> None:
         self.kind = (TASK if body is None else TASK_WITH_BODY) if kind is None else kind
         self.request = request
         self.body = body
         self.on_frame = on_frame
         self.future = future
+        self.clock = clock or Clock()
         self.total = 0
         self.given = False
         """A frame of it was handed over."""

@@ -31,11 +31,11 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     deadline: float = 60.0
     """Wall-clock time that may pass without a frame or progress."""
     whole: float = 1_800.0
-    """Wall-clock time of one task, whatever it sends."""
+    """Wall-clock time of one task, whatever it sends, with all tries of the same."""
     frame: int = 16 << 20
     """Length of one frame."""
     total: int = 1 << 30
-    """Length of all frames of one task."""
+    """Length of all frames of one task: of a large object, or of the small ones that travel together."""
     tasks: int = 10_000
     """Tasks after which a child is recycled."""
     growth: int = 128 << 20

@@ -15,7 +15,7 @@ import socket
 from collections.abc import Awaitable
 from typing import Protocol
 
-from streams.sandbox.task import Task, cause, said
+from streams.sandbox.task import Clock, Task, cause, said
 from streams.sandbox.values import Crashed, Flooded, Limits, Lost, Outcome, TimedOut
 from streams.sandbox.wire import FRAME, HEAD, LAST, READY, ProgressPage
 
@@ -63,7 +63,9 @@ class Worker:
         """Why it was killed by us."""
         self._status: tuple[int, int] | None = None
         self._begun = self._seen = 0
-        self._idle = self._whole = 0.0
+        self._idle = 0.0
+        self._setup = Clock()
+        """For as long as it has no task."""
         self._reading = False
         self._open = True
         channel.setblocking(False)
@@ -74,7 +76,7 @@ class Worker:
     def begin(self, task: Task) -> None:
         """Give it a task; it has none."""
         self.task = task
-        self._idle = self._whole = 0.0
+        self._idle = 0.0
         self._begun = self._seen = self._page.count
         data = HEAD.pack(len(task.request), task.kind) + task.request
         try:
@@ -226,11 +228,12 @@ class Worker:
         count = self._page.count
         self._idle = 0.0 if count != self._seen else self._idle + seconds
         self._seen = count
-        self._whole += seconds
+        clock = self.task.clock if self.task is not None else self._setup
+        clock.spent += seconds
         # One tick more: the first may follow at once on what it is counted from.
         if self._idle >= self._limits.deadline + seconds:
             self.condemn(TimedOut(self._page.text, "deadline"))
-        elif self._whole >= self._limits.whole + seconds:
+        elif clock.spent >= self._limits.whole + seconds:
             self.condemn(TimedOut(self._page.text, "whole"))
 
     def abandon(self) -> None:

@@ -14,9 +14,10 @@ from processors.identity import file_url
 from schemas.codec import decode, encode
 from schemas.ports import Origin, Rows
 from schemas.records import Complete, FetchedObject, Record, Rejected, Root, Summary
-from streams.edges import parsing
+from streams.edges import work
 from streams.embedded import Embedded, EmbeddedSettings, runs
 from streams.fetch import FetchSettings
+from streams.sandbox.task import Clock
 from streams.sandbox.values import Crashed, Done, Outcome
 from streams.store import Store
 from tests.faults.check import check
@@ -153,13 +154,13 @@ def test_object_that_no_child_survives(
     """An object at which every child goes wrong, even unopened, ends as a dead letter; the others are as they were."""
     victim = file_url(os.path.join(corpus.root, b"large3.txt"))
     # Alone in its request, so that what spoils the request spoils no other.
-    monkeypatch.setattr(parsing, "ALONE", 0)
+    monkeypatch.setattr(work, "ALONE", 0)
 
     def spoil(runner: Embedded) -> None:
         sound = runner.essence._pool.run
 
-        async def run(request: bytes, body: int | None, on_frame: Callable[[bytes], None]) -> Outcome:
-            return child(on_frame) if victim.encode() in request else await sound(request, body, on_frame)
+        async def run(request: bytes, body: int | None, on_frame: Callable[[bytes], None], clock: Clock | None = None) -> Outcome:
+            return child(on_frame) if victim.encode() in request else await sound(request, body, on_frame, clock)
 
         runner.essence._pool.run = run  # type: ignore[method-assign,assignment]
 

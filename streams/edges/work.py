@@ -1,0 +1,44 @@
+"""An object on its way through a child: what it gave so far, and how often and for how long it was tried."""
+
+from __future__ import annotations
+
+from schemas.ports import Logged
+from schemas.records import FetchedObject
+from streams.edges.believing import Belief
+from streams.essence_job import Frame
+from streams.sandbox.task import Clock
+
+ALONE = 1 << 19
+"""Bytes of a body above which it travels alone, as an open file."""
+
+
+class Work:
+    """An object on its way through a child."""
+
+    def __init__(self, logged: Logged, obj: FetchedObject, belief: Belief) -> None:
+        self.logged = logged
+        self.belief = belief
+        self.blob = obj.blob
+        """The digest of a body in the blob store."""
+        self.length = obj.size if obj.blob else len(logged.value or b"")
+        """Bytes that travel."""
+        self.frames: list[Frame] = []
+        self.size = 0
+        self.staged = False
+        self.skip: dict[str, str] = {}
+        self.stop = ""
+        """The member of `skip` behind which it is given up."""
+        self.clock = Clock()
+        self.timeouts = 0
+        self.ended = False
+        self.lost = self.killed = 0
+
+    @property
+    def alone(self) -> bool:
+        """Whether its body travels as an open file."""
+        return bool(self.blob) and self.length > ALONE
+
+    @property
+    def owner(self) -> str:
+        """Whose its staged records are."""
+        return f"essence {self.logged.partition} {self.logged.offset}"

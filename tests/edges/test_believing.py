@@ -1,0 +1,204 @@
+"""What the essence edge believes of its children, how much of it it holds, and how long it tries."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from processors.essence import EssenceSettings, essence
+from processors.identity import frontier_key, oid
+from schemas.codec import decode, encode
+from schemas.records import Complete, CrawlEvent, FetchedObject, File, Link, Partial, Record, Rejected, Root, Summary, Validators
+from streams.edges import parsing
+from streams.edges.parsing import EssenceEdge, NonsenseError
+from streams.edges.work import Work
+from streams.essence_job import END, HEAD, TOPICS
+from streams.sandbox.task import Clock
+from streams.sandbox.values import Limits, TimedOut
+from streams.store import FolderBlobs, Offsets, Store
+from streams.store.murmur2 import partition as partition_of
+from streams.topology import topology
+
+PAGE, FOLDER, FILE = "http://a.example/x.pdf", "file:///home/me/docs/", "file:///home/me/docs/a.zip"
+ELSE = "http://victim.example/"
+LIMITS = Limits(deadline=10.0, whole=100.0)
+
+
+@dataclass
+class Given:
+    """An edge, and the objects that it has begun with."""
+
+    edge: EssenceEdge
+    works: dict[str, Work]
+
+    def say(self, url: str, topic: str, key: str, record: Record, partition: int = -1) -> None:
+        """A child says a record of the object."""
+        name = key.encode()
+        at = partition_of(name, 3) if partition < 0 else partition
+        self.edge._receiver([self.works[url]])(HEAD.pack(TOPICS.index(topic), at, len(name)) + name + encode(record))
+
+
+def root(url: str) -> Root:
+    """A root of that URL."""
+    return Root(url=url, run="9" * 13, depth=10)
+
+
+@pytest.fixture
+def given(tmp_path: Path) -> Iterator[Given]:
+    """Three objects in the hands of one edge."""
+    with Store(tmp_path / "d", {t.name: 3 for t in topology().topics}) as store:
+        for url, at in ((PAGE, root("http://a.example/")), (FOLDER, root(FOLDER)), (FILE, root(FOLDER))):
+            obj = FetchedObject(url=url, version=5, time=1, outcome="fetched", body=b"x", size=1, root=at, depth=2)
+            store.append("objects", [(url.encode(), obj)])
+        blobs = FolderBlobs(tmp_path / "blobs", owner=True)
+        edge = EssenceEdge(store, blobs, EssenceSettings(gatherer="g"), 3, 1, LIMITS, print)
+        for partition in range(3):
+            edge.open(partition, Offsets())
+        works = [work for logged in edge.take(9) if (work := edge._work(logged))]
+        yield Given(edge, {work.logged.key.decode(): work for work in works})
+
+
+def summary(url: str = PAGE, path: str = "", **changed: object) -> Summary:
+    """A summary of an object or of a member."""
+    whole = f"{url}#{path}" if path else url
+    made = Summary(
+        oid=oid("g", whole), url=whole, object_url=url, path=path, gatherer="g", version=5, time=1, type="PDF", attempt="5"
+    )
+    return msgspec.structs.replace(made, **changed)
+
+
+def found(url: str = PAGE, to: str = ELSE, **changed: object) -> CrawlEvent:
+    """A link that was found."""
+    at = root("http://a.example/") if url == PAGE else root(FOLDER)
+    made = CrawlEvent(kind="discovered", host=frontier_key(to), time=1, url=url, version=5, depth=2, root=at, links=(Link(url=to),))
+    return msgspec.structs.replace(made, **changed)
+
+
+def test_own_records_are_believed(given: Given) -> None:
+    """What essence gives of an object passes, members, links, listings and dead letters included."""
+    given.say(PAGE, "made", PAGE, summary())
+    given.say(PAGE, "made", PAGE, summary(path="é/b#c.txt"))
+    given.say(PAGE, "made", PAGE, Complete(object_url=PAGE, version=5, time=1, attempt="5", count=2))
+    given.say(PAGE, "made", PAGE, Partial(object_url=PAGE, version=5, time=1, attempt="5", count=2, reason="cut"))
+    given.say(PAGE, "files", PAGE, File(object_url=PAGE, url=PAGE, path="", version=5, type="PDF", evidence="name"))
+    given.say(PAGE, "rejected", PAGE, Rejected(stage="essence", reason="no", time=1, url=PAGE, version=5, key=PAGE.encode()))
+    given.say(PAGE, "crawl", frontier_key(ELSE), found())
+    given.say(FOLDER, "crawl", FOLDER, found(FOLDER, FOLDER + "a", host=FOLDER))
+    given.say(FILE, "crawl", FOLDER, found(FILE, FILE, kind="refused", version=0, host=FOLDER))
+    assert len(given.works[PAGE].frames) == 7
+
+
+SECRETS = "file:///home/me/.keys/"
+FORGED: tuple[tuple[str, str, str, Record], ...] = (
+    (PAGE, "crawl", SECRETS, found(to=SECRETS, kind="seeded", root=root(SECRETS))),
+    (PAGE, "crawl", SECRETS, found(to=SECRETS, root=root(SECRETS))),
+    (PAGE, "crawl", SECRETS, found(to=SECRETS)),
+    (FILE, "crawl", SECRETS, found(FILE, SECRETS)),
+    (FOLDER, "crawl", FOLDER, found(FOLDER, SECRETS, host=FOLDER)),
+    (PAGE, "crawl", frontier_key(ELSE), found(kind="gone")),
+    (PAGE, "crawl", frontier_key(ELSE), found(version=9)),
+    (PAGE, "crawl", frontier_key(ELSE), found(url=ELSE)),
+    (PAGE, "crawl", frontier_key(ELSE), found(depth=0)),
+    (PAGE, "crawl", frontier_key(ELSE), found(robots=b"")),
+    (PAGE, "crawl", frontier_key(ELSE), found(validators=Validators(etag="x"))),
+    (PAGE, "crawl", "other", found()),
+    (PAGE, "made", ELSE, Complete(object_url=ELSE, version=2**62, time=1, attempt="", count=0, reason="gone")),
+    (PAGE, "made", PAGE, Complete(object_url=ELSE, version=5, time=1, attempt="", count=0, reason="gone")),
+    (PAGE, "made", PAGE, Complete(object_url=PAGE, version=2**62, time=1, attempt="", count=0, reason="gone")),
+    (PAGE, "made", PAGE, summary(oid=oid("g", ELSE))),
+    (PAGE, "made", PAGE, summary(url=ELSE)),
+    (PAGE, "made", PAGE, summary(ELSE)),
+    (PAGE, "made", PAGE, summary(version=6)),
+    (PAGE, "made", PAGE, summary(gatherer="other")),
+    (PAGE, "made", PAGE, summary(path="a", oid=oid("g", PAGE))),
+    (PAGE, "made", PAGE, found()),
+    (PAGE, "files", PAGE, File(object_url=ELSE, url=ELSE, path="", version=5, type="PDF", evidence="name")),
+    (PAGE, "files", PAGE, summary()),
+    (PAGE, "rejected", PAGE, Rejected(stage="essence", reason="no", time=1, url=ELSE, version=5, key=PAGE.encode())),
+    (PAGE, "rejected", PAGE, Rejected(stage="essence", reason="no", time=1, url=PAGE, version=5, key=PAGE.encode(), topic="crawl")),
+    (PAGE, "rejected", PAGE, Rejected(stage="fetch", reason="no", time=1, url=PAGE, version=5, key=PAGE.encode())),
+)
+
+
+@pytest.mark.parametrize(("url", "topic", "key", "record"), FORGED)
+def test_nothing_is_believed_of_another(given: Given, url: str, topic: str, key: str, record: Record) -> None:
+    """A child that was taken over changes nothing but the object that it was handed."""
+    with pytest.raises(NonsenseError):
+        given.say(url, topic, key, record)
+    assert not any(work.frames for work in given.works.values())
+
+
+def test_bytes_are_no_records(given: Given) -> None:
+    """A frame whose record is cut or mere bytes, or whose partition is another, is nonsense; never another exception."""
+    whole, key = encode(summary()), PAGE.encode()
+    at = partition_of(key, 3)
+    head = HEAD.pack(0, at, len(key)) + key
+    receive = given.edge._receiver([given.works[PAGE]])
+    for value in (b"", whole[:10], whole[:40], whole[:10] + b"\xff" * 40, b"\0" * 40):
+        with pytest.raises(NonsenseError):
+            receive(head + value)
+    with pytest.raises(NonsenseError):
+        given.say(PAGE, "made", PAGE, summary(), partition=(at + 1) % 3)
+
+
+def test_children_wait_for_the_runner(given: Given, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Frames that the runner does not take hold children back, and no new objects are begun with, until it takes them."""
+    monkeypatch.setattr(parsing, "HELD_BYTES", 100_000)
+    monkeypatch.setattr(parsing, "STAGED_BYTES", 10_000)
+
+    async def scenario() -> None:
+        receive = given.edge._receiver([given.works[PAGE]])
+        key = PAGE.encode()
+        value = encode(summary(attributes={"partial-text": ("x" * 4_000,)}))
+        frame = HEAD.pack(0, partition_of(key, 3), len(key)) + key + value
+        waits = None
+        for _ in range(100):
+            if (waits := receive(frame)) is not None:
+                break
+        assert waits is not None
+        assert not waits.done()
+        assert sum(len(f.value) for part in given.edge.staging for f in part.frames) < 110_000
+        given.edge.drain_staging()
+        assert waits.done()
+        assert receive(frame) is None
+        assert receive(END) is None
+
+    asyncio.run(scenario())
+
+
+def test_an_object_is_given_up(given: Given) -> None:
+    """Three members that hold a child end their object behind the third; then, or when its time is over, it is not opened."""
+    edge, work = given.edge, given.works[FILE]
+    for number in range(3):
+        assert edge._left([work], TimedOut(f"0\nm{number}"), work.clock) == [work]
+    assert (sorted(work.skip), work.stop) == (["m0", "m1", "m2"], "m2")
+    edge._left([work], TimedOut("0\nm0"), work.clock)
+    assert "" in work.skip
+    assert edge._left([work], TimedOut("0\n"), work.clock) == []
+    assert [decode(f.value).reason for f in edge.finished[-1].frames] == ["timed out (deadline)"]  # type: ignore[attr-defined]
+    other, clock = given.works[PAGE], Clock()
+    clock.spent = LIMITS.whole + 1
+    edge._left([other], TimedOut("0\nm", "whole"), clock)
+    assert (list(other.skip), other.clock.spent) == ([""], LIMITS.whole - LIMITS.deadline)
+
+
+def test_what_was_read_before_stands() -> None:
+    """Given up behind a member: those before it have their summaries, it is Unrecognized, and the object is Partial."""
+    raw = io.BytesIO()
+    with zipfile.ZipFile(raw, "w") as archive:
+        for name in "abcd":
+            archive.writestr(f"{name}.txt", f"text of {name}")
+    obj = FetchedObject(url=FILE, version=5, time=1, outcome="fetched", body=raw.getvalue(), size=raw.tell())
+    give: Callable[..., list[Record]] = lambda *a: list(essence(*a))  # noqa: E731 - shorter than it would be
+    records = give(obj, None, EssenceSettings(gatherer="g"), {"b.txt": "timed out (deadline)"}, lambda _: None, "b.txt")
+    assert [(r.path, r.type) for r in records if isinstance(r, Summary)][:2] == [("a.txt", "RawText"), ("b.txt", "Unrecognized")]
+    assert not any(r.path in ("c.txt", "d.txt") for r in records if isinstance(r, Summary))
+    assert isinstance(records[-1], Partial)
+    assert records[-1].reason == "given up: timed out (deadline)"
