@@ -56,6 +56,10 @@ class LogAccess(Log, Protocol):
         """Those of the rows that a stage has in a partition."""
         ...
 
+    def rows(self, stage: str, partition: int, prefix: bytes) -> Mapping[bytes, bytes]:
+        """The rows of a stage in a partition whose key begins so."""
+        ...
+
     def lags(self) -> Iterator[Lag]:
         """What each stage has still to read."""
         ...
@@ -113,6 +117,11 @@ class StoreLog:
         rows = self.store.rows(stage, partition)
         found = {key: rows.get(key) for key in keys} if rows is not None else {}
         return {key: value for key, value in found.items() if value is not None}
+
+    def rows(self, stage: str, partition: int, prefix: bytes) -> Mapping[bytes, bytes]:
+        """See LogAccess."""
+        rows = self.store.rows(stage, partition)
+        return dict(rows.scan(prefix)) if rows is not None else {}
 
     def lags(self) -> Iterator[Lag]:
         """See LogAccess; the index remembers by itself how far it is, and is asked."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import ModuleType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,6 +13,7 @@ from streams.cli.common import Config, Data, Depth, Failure, Json, MaxUrls, appe
 
 if TYPE_CHECKING:
     from schemas.records import Root
+    from streams.logs import LogAccess
     from streams.settings import Settings
 
 app = typer.Typer(no_args_is_help=True, help="Add, list, pause, resume and remove roots.")
@@ -31,6 +35,10 @@ def add(
     from streams.embedded import runs
 
     wanted = [root_of(name, found, depth, max_urls) for name in roots]
+    if found.kafka.brokers:
+        with _cluster(found) as (log, cluster):
+            cluster.ask(log, wanted)
+        return
     with appending(found) as store:
         for root in wanted:
             runs.ask(store, root)
@@ -41,12 +49,10 @@ def list_roots(data: Data = None, json: Json = False, config: Config = None) -> 
     """List the roots, with their limits."""
     found = settings(config, data=data)
     from schemas.jsonform import line
-    from streams.embedded import runs
 
-    with reading(found) as store:
-        known, paused = runs.roots(store), runs.paused(store)
+    known, paused = _roots(found)
     if not known:
-        note(f"no roots in {found.data} (harvest gather ROOT)")
+        note(f"no roots in {_where(found)} (harvest roots add ROOT)")
     for root in known:
         state = "paused" if root.url in paused else "active"
         if json:
@@ -70,6 +76,10 @@ def remove(roots: Names, data: Data = None, config: Config = None) -> None:
     from streams.embedded import runs
 
     wanted = _known(found, roots)
+    if found.kafka.brokers:
+        with _cluster(found) as (log, cluster):
+            cluster.drop(log, wanted)
+        return
     with appending(found) as store:
         for root in wanted:
             runs.drop(store, root)
@@ -89,6 +99,8 @@ def resume(roots: Names, data: Data = None, config: Config = None) -> None:
 
 
 def _pause(found: Settings, roots: list[str], *, on: bool) -> None:
+    if found.kafka.brokers:
+        raise Failure("roots on Kafka are not paused: remove them, and add them again", 2)
     from streams.embedded import runs
     from streams.store import Store
 
@@ -99,18 +111,43 @@ def _pause(found: Settings, roots: list[str], *, on: bool) -> None:
 
 
 def _known(found: Settings, names: list[str]) -> list[Root]:
-    """The roots of the data folder that are meant. Raises Failure for one that is none."""
+    """The roots that are meant. Raises Failure for one that is none."""
     from streams.cli.asking import urls_of
-    from streams.embedded import runs
 
-    with reading(found) as store:
-        known = {root.url: root for root in runs.roots(store)}
+    known = {root.url: root for root in _roots(found)[0]}
     wanted = []
     for name in names:
         # A folder that is no more cannot be seen to be one: its URL has a slash at its end all the same.
         urls = [url for meant in urls_of(name) for url in (meant, meant.rstrip("/") + "/")]
         root = next((known[url] for url in urls if url in known), None)
         if root is None:
-            raise Failure(f"{printable(name)}: not a root of {found.data} (harvest roots list)")
+            raise Failure(f"{printable(name)}: not a root of {_where(found)} (harvest roots list)")
         wanted.append(root)
     return wanted
+
+
+def _where(found: Settings) -> str:
+    return ",".join(found.kafka.brokers) or str(found.data)
+
+
+def _roots(found: Settings) -> tuple[list[Root], frozenset[str]]:
+    """The roots of the cluster, or of the data folder, and the URLs of those that are paused."""
+    if found.kafka.brokers:
+        with _cluster(found) as (log, cluster):
+            return cluster.roots(log), frozenset()
+    from streams.embedded import runs
+
+    with reading(found) as store:
+        return runs.roots(store), runs.paused(store)
+
+
+@contextmanager
+def _cluster(found: Settings) -> Iterator[tuple[LogAccess, ModuleType]]:
+    """The log of the cluster, and what asks it for roots. Raises Failure where its topics were not made."""
+    from streams.kafka import roots
+    from streams.logs import opened
+
+    with opened(found, writing=True) as log:
+        if "crawl" not in log.topics():
+            raise Failure("crawl: no such topic (harvest topics apply)")
+        yield log, roots

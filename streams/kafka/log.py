@@ -13,7 +13,7 @@ Laws:
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from typing import Any, Self
@@ -189,6 +189,13 @@ class KafkaLog:
 
     def known(self, stage: str, partition: int, keys: Collection[bytes]) -> Mapping[bytes, bytes]:
         """See LogAccess: from the changelog of the stage, read whole; rows that no worker has committed may be among them."""
+        return self._rows(stage, partition, keys.__contains__)
+
+    def rows(self, stage: str, partition: int, prefix: bytes) -> Mapping[bytes, bytes]:
+        """See LogAccess; as `known`."""
+        return self._rows(stage, partition, lambda key: key.startswith(prefix))
+
+    def _rows(self, stage: str, partition: int, wanted: Callable[[bytes], bool]) -> dict[bytes, bytes]:
         found: dict[bytes, bytes] = {}
         name = self.cluster.changelog(stage)
         if name not in self._there:
@@ -201,7 +208,7 @@ class KafkaLog:
                     for message in self._polled(consumer, BATCH):
                         if message.error() is not None:
                             return found
-                        if message.key() in keys:
+                        if wanted(message.key() or b""):
                             found.pop(message.key(), None)
                             found.update({message.key(): message.value()} if message.value() is not None else {})
         finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
 import sys
 from collections.abc import Iterator, Sequence
@@ -19,9 +20,7 @@ from schemas.query import Every
 from schemas.records import Record, Root
 from sinks.tantivy_index import TantivyIndex
 from streams.cli.app import app
-from streams.clock import now_ms
 from streams.embedded import Embedded, EmbeddedSettings, runs
-from streams.embedded.seeding import seeded
 from streams.folder import index_folder
 from streams.kafka.supervisor import ENDS, supervise
 from streams.kafka.worker import RUNNERS, kind, served
@@ -79,22 +78,37 @@ def stored(store: Store, topic: str) -> Iterator[tuple[bytes, Record]]:
 @pytest.mark.slow
 @pytest.mark.timeout(900)  # a minute on two idle cores
 def test_a_tree_ends_as_in_the_embedded_runner(flow: Flow, corpus: Path, tmp_path: Path) -> None:
-    """All workers, one process each, come to the summaries and the archive of the embedded runner, OID by OID; then they leave."""
+    """All workers, one process each, come to what the embedded runner comes to, OID by OID, and to nothing without the root."""
     wanted = Root(url=file_url(str(corpus).encode(), folder=True), run="r1")
     environ = {"HARVEST_KAFKA_BROKERS": flow.broker.address, "HARVEST_KAFKA_PREFIX": flow.prefix, "HARVEST_GATHERER": GATHERER}
     supervisor = flow.run("-m", "streams.cli", "worker", "--data", str(tmp_path / "data"), **environ)
     flow.workers["all"] = supervisor
-    for partition, event in seeded(wanted, PARTITIONS, now_ms()):
-        flow.send("crawl", event, partition)
+    asked = CliRunner().invoke(app, ["roots", "add", str(corpus)], env={SESSION: None, **environ})
+    assert asked.exit_code == 0, asked.stderr
+    assert roots(environ) == [wanted.url]
     flow.rest()
+    assert roots(environ) == [wanted.url]
     expected = embedded(tmp_path / "embedded", wanted)
     for topic in PUBLIC:
         assert final(flow.records[topic]) == expected[topic], topic
     assert expected["broker.main"]
+    assert indexed(tmp_path / "data") == indexed(tmp_path / "embedded")
+    dropped = CliRunner().invoke(app, ["roots", "remove", str(corpus)], env={SESSION: None, **environ})
+    assert dropped.exit_code == 0, dropped.stderr
+    flow.rest()
+    assert final(flow.records["summaries"]) == {}
+    assert indexed(tmp_path / "data") == []
+    assert roots(environ) == []
     supervisor.send_signal(signal.SIGTERM)
     assert supervisor.wait() == 0
     assert (flow.folder / "workers.out").read_bytes() == b""
-    assert indexed(tmp_path / "data") == indexed(tmp_path / "embedded")
+
+
+def roots(environ: dict[str, str]) -> list[str]:
+    """What `harvest roots list` tells."""
+    told = CliRunner().invoke(app, ["roots", "list", "--json"], env={SESSION: None, **environ})
+    assert told.exit_code == 0, told.stderr
+    return [json.loads(line)["url"] for line in told.stdout.splitlines()]
 
 
 def indexed(folder: Path) -> list[str]:

@@ -1,0 +1,65 @@
+"""Roots on a cluster: asked for and dropped by events, like those of a data folder (`streams/embedded/runs.py`).
+
+A cluster has no runs: a root that is asked for again is visited again at once. The id of a visit is the time, 13 digits in ms, so
+that a later one is above; two machines whose clocks differ by more than lies between two visits may have the later one ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import cast
+
+import msgspec
+
+from schemas.codec import DecodeError, decode, encode
+from schemas.ports import Logged
+from schemas.records import CrawlEvent, Record, Root
+from streams.clock import now_ms
+from streams.embedded.seeding import seeded, unseeded
+from streams.logs import LogAccess
+
+READ = 1_000
+Events = Callable[[Root, int, int], Sequence[tuple[int | None, Record]]]
+
+
+def ask(log: LogAccess, roots: Sequence[Root]) -> None:
+    """Have roots visited. Raises ClusterError."""
+    _write(log, roots, seeded)
+
+
+def drop(log: LogAccess, roots: Sequence[Root]) -> None:
+    """End roots: what they alone asked for expires. Raises ClusterError."""
+    _write(log, roots, unseeded)
+
+
+def _write(log: LogAccess, roots: Sequence[Root], events: Events) -> None:
+    now, partitions = now_ms(), log.topics()["crawl"]
+    named = [msgspec.structs.replace(root, run=f"{now:013d}") for root in roots]
+    made = (cast("tuple[int, CrawlEvent]", pair) for root in named for pair in events(root, partitions, now))
+    log.write(Logged("crawl", to, -1, now, event.host.encode(), encode(event)) for to, event in made)
+
+
+def roots(log: LogAccess) -> list[Root]:
+    """The roots that the frontier knows, and what was asked for since, in order of URL; every partition knows all of them."""
+    known = {root.url: root for root in (cast("Root", decode(value)) for value in log.rows("frontier", 0, b"g|").values())}
+    for event in _unread(log):
+        if event.kind == "unseeded":
+            known.pop(event.url, None)
+        elif event.root is not None:
+            known[event.url] = event.root
+    return [known[url] for url in sorted(known)]
+
+
+def _unread(log: LogAccess) -> Iterator[CrawlEvent]:
+    """Orders about roots that the frontier has not read yet. Every partition gets each; the first is asked."""
+    of_crawl = (one for one in log.lags() if one.topic == "crawl" and one.partition == 0)
+    start = min((one.committed for one in of_crawl), default=0)
+    while batch := log.read("crawl", 0, start, READ):
+        for logged in batch:
+            try:
+                event = decode(logged.value or b"")
+            except DecodeError:
+                continue
+            if isinstance(event, CrawlEvent) and event.kind in ("seeded", "unseeded"):
+                yield event
+        start = batch[-1].offset + 1
