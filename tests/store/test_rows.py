@@ -99,6 +99,13 @@ class RowsMachine(RuleBasedStateMachine):
         self.model = dict(self.committed)
 
     @precondition(lambda self: self.tx is None)
+    @rule(key=KEYS, value=VALUES)
+    def write_beside(self, key: bytes, value: bytes) -> None:
+        with Store(self.folder) as other, other.transaction() as tx:
+            tx.rows("stage", 0).put(key, value)
+        self.model[key] = self.committed[key] = value
+
+    @precondition(lambda self: self.tx is None)
     @rule()
     def reopen(self) -> None:
         self.store.close()
@@ -151,6 +158,17 @@ def test_change_while_scanning(store: Store) -> None:
             seen.append(key)
         assert seen == keys
         assert list(rows.scan(b"")) == []
+
+
+def test_rows_written_beside(store: Store, opened: Callable[..., Store]) -> None:
+    """What another process has put into a table that was known to be empty is seen."""
+    with store.transaction() as tx:
+        assert tx.rows("a", 0).get(b"g\0x") is None
+    with opened().transaction() as tx:
+        tx.rows("a", 0).put(b"g\0x", b"1")
+    with store.transaction() as tx:
+        assert tx.rows("a", 0).get(b"g\0x") == b"1"
+        assert list(tx.rows("a", 0).scan(b"g\0")) == [(b"g\0x", b"1")]
 
 
 def test_partitions_apart(store: Store) -> None:

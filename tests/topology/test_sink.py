@@ -98,3 +98,31 @@ def test_what_is_no_change(tmp_path: Path) -> None:
     ]
     assert letters[1].reason == "not a record: a Rejected"
     assert TantivyIndex(index_folder(tmp_path, "main"), writable=False).count(Every()) == 2
+
+
+def ahead(folder: Path) -> None:
+    """An index of another day: it has applied more than there is."""
+    index = TantivyIndex(index_folder(folder, "main"))
+    index.apply([summary(7)], {0: 9})
+    index.close()
+
+
+def damaged(folder: Path) -> None:
+    """An index that cannot be read."""
+    ahead(folder)
+    (index_folder(folder, "main") / "meta.json").write_text("{")
+
+
+@pytest.mark.parametrize("before", [ahead, damaged], ids=lambda before: before.__name__)
+def test_an_index_that_is_not_of_this_log(tmp_path: Path, before: Callable[[Path], None]) -> None:
+    """An index that knows more than the log, or that cannot be read, is made anew from the topic."""
+    before(tmp_path)
+    with Store(tmp_path, {"broker.main": 1}) as store:
+        store.append("broker.main", [(b"1", summary(1)), (b"2", summary(2))])
+        sink = IndexSink(tmp_path, "main")
+        sink.start()
+        sink.close()
+        assert sink.error is None
+    index = TantivyIndex(index_folder(tmp_path, "main"), writable=False)
+    assert {hit.url for hit in index.search(Every()).hits} == {summary(1).url, summary(2).url}
+    assert index.offsets() == {0: 2}
