@@ -97,7 +97,7 @@ class Budgets(Section):
     """What one root object may cost, with all that is nested in it."""
 
     entries: int = Field(default=200_000, gt=0, le=MOST)
-    """Members."""
+    """Members; beyond 10,000, no more than one for each 32 bytes of the object."""
     bytes: int = Field(default=4 << 30, gt=0, le=MOST)
     """What comes out of containers and encodings, each level counted."""
     ratio: int = Field(default=200, gt=0, le=MOST)
@@ -149,10 +149,10 @@ class Sandbox(Section):
     """Wall-clock time without a sign of life."""
     whole: float = Field(default=1_800.0, gt=0, le=YEAR)
     """Wall-clock time of one object, with all tries at its members; then what was not reached of it is given up."""
-    frame: int = Field(default=16 * MIB, gt=0, le=1 << 30)
-    """Length of one record."""
+    frame: int = Field(default=16 * MIB, ge=4 * MIB, le=1 << 30)
+    """Length of one record; and of what a child is handed at once, which may be some MiB."""
     total: int = Field(default=1 << 30, gt=0, le=MOST)
-    """Length of all records of one object."""
+    """Length of all records of one object, and of small ones that a child is handed together."""
     tasks: int = Field(default=10_000, gt=0, le=MOST)
     """Tasks after which a child is replaced."""
     growth: int = Field(default=128 * MIB, gt=0, le=MOST)

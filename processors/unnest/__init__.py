@@ -23,6 +23,9 @@ import msgspec
 
 MemberKind = Literal["file", "folder", "symlink", "hardlink", "device"]
 MAX_REASON = 200
+FEW = 10_000
+SPARSE = 32
+"""Bytes of an object for each of its members, where they are many: 60,000 that are empty take 6 bytes each, and 4 kB of the log."""
 
 
 class UnnestError(Exception):
@@ -49,6 +52,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """What one root object may cost, with all that is nested in it. Sizes are bytes."""
 
     entries: int = 200_000
+    """Members; beyond FEW, no more than one for each SPARSE bytes of the object."""
     bytes: int = 4 << 30
     """Bytes that come out of containers and encodings, each level counted."""
     ratio: int = 200
@@ -69,7 +73,7 @@ class Budget:
 
     def __init__(self, limits: Limits, size: int) -> None:
         self.limits = limits
-        self.entries = limits.entries
+        self.entries = self._members = min(limits.entries, max(FEW, size // SPARSE))
         self.names = limits.names
         self.given = 0
         grown = max(size * limits.ratio, limits.ratio_from)
@@ -88,7 +92,7 @@ class Budget:
         self.entries -= 1
         self.names -= len(name)
         if self.entries < 0:
-            raise Exhausted(f"more than {self.limits.entries} members")
+            raise Exhausted(f"more than {self._members} members")
         if self.names < 0:
             raise Exhausted(f"names of more than {self.limits.names} bytes in all")
 

@@ -33,7 +33,7 @@ from streams.essence_job import END, Chunk, Frame, Job, blamed, pack, unpack
 from streams.faults import fault
 from streams.sandbox.pool import Pool
 from streams.sandbox.task import Clock
-from streams.sandbox.values import Crashed, Done, Failed, Limits, Lost, Outcome, SandboxError, TimedOut
+from streams.sandbox.values import Crashed, Done, Failed, Flooded, Limits, Lost, Outcome, SandboxError, TimedOut
 from streams.store import FolderBlobs
 
 CHUNK_COUNT = 32
@@ -283,15 +283,21 @@ class EssenceEdge(EdgeBase):
             failed.lost += 1
             if failed.lost > LOSSES:
                 raise SandboxError(f"nothing can be parsed: {outcome.detail}")
-        elif isinstance(outcome, Crashed) and outcome.signal == signal.SIGKILL and failed.killed < SPARED:
-            failed.killed += 1
-        else:
+        elif not self._spared(failed, outcome, alone=len(chunk) == 1):
             if "" in failed.skip:
                 self.refuse(failed.logged, RuntimeError(outcome.reason), outcome.reason)
                 return []
             failed.clock = clock
             self._skip(failed, culprit, outcome)
         return [failed]
+
+    def _spared(self, failed: Work, outcome: Outcome, *, alone: bool) -> bool:
+        """Whether an object is tried again as it is."""
+        if isinstance(outcome, Crashed) and outcome.signal == signal.SIGKILL and failed.killed < SPARED:
+            failed.killed += 1
+            return True
+        # All of a chunk together gave too much: whether this one does is seen when it goes alone.
+        return isinstance(outcome, Flooded) and outcome.which == "total" and not alone
 
     def _skip(self, failed: Work, culprit: str, outcome: Outcome) -> None:
         """What is not to be opened when an object is tried again."""

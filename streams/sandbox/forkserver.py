@@ -23,6 +23,8 @@ KEPT_PREFIXES = ("LC_", "PYTHON", "MALLOC_")
 """What is kept of the environment: nothing that could hold a secret goes to where hostile input is parsed."""
 SINGLE = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 """Libraries that numpy brings start threads when loaded, which no fork survives."""
+DIED = "the forkserver died"
+"""What is said of one that said nothing itself."""
 PATIENCE = 5.0
 """Seconds that a forkserver has to leave by itself."""
 
@@ -105,7 +107,7 @@ class Forkserver:
             data = b""
         if not data:
             self._bury()
-            self._listener.on_gone(self._why or "the forkserver died")
+            self._listener.on_gone(self._why or DIED)
             return
         what, *rest = msgspec.json.decode(data)
         if what == "exited":

@@ -6,7 +6,7 @@
 Strategy: no task or timer of the loop's for each run; one future each, one timer for all children, and a child that becomes free
 takes the next task within the same callback. Tasks wait in order of arrival. A child that dies, or is killed, is replaced at once;
 a forkserver that dies is started again. A task that was in progress when the forkserver died is run again if nothing of it was
-handed over yet.
+handed over yet, a few times.
 
 Delivery: run() always returns an outcome, unless it is cancelled (then its child is killed), its on_frame raised, or its body
 cannot be sent (then that is raised). It never runs a task twice once a frame of it was handed over.
@@ -24,7 +24,7 @@ from typing import Self
 
 import msgspec
 
-from streams.sandbox.forkserver import Forkserver
+from streams.sandbox.forkserver import DIED, Forkserver
 from streams.sandbox.server import Configuration
 from streams.sandbox.task import Clock, OnFrame, Task
 from streams.sandbox.values import Layer, Limits, Lost, Outcome, SandboxError
@@ -33,6 +33,8 @@ from streams.sandbox.worker import Worker
 
 PATIENCE = 5
 """Failures in a row to start a child before tasks are given back as lost."""
+SPARED = 4
+"""Forkservers that may die under one task: who kills them kills several, and it is not what the task does."""
 PAUSE = 0.5
 """Seconds between tries after a failure."""
 TICKS = 8
@@ -60,6 +62,8 @@ class Pool:
         self._ready: asyncio.Future[None] | None = None
         self._number = 0
         self._failures = 0
+        self._deaths = 0
+        """Forkservers that died while the first was to be started."""
         self._threads = 1
         self._running = False
 
@@ -257,16 +261,21 @@ class Pool:
         """The forkserver is dead, and all children with it: start another."""
         self._server = None
         if self._ready and not self._ready.done():
-            self._ready.set_exception(SandboxError(why))
+            self._deaths += 1
+            if why != DIED or self._deaths > SPARED:
+                self._ready.set_exception(SandboxError(why))
+            else:
+                # It said nothing: somebody killed it.
+                self._loop.call_later(self._deaths * PAUSE / SPARED, self._restart)
             return
         tasks = [task for worker in self._workers.values() if (task := worker.drop())]
         self._workers.clear()
         self._free.clear()
         for task in reversed(tasks):
-            if task.again or task.given:
-                task.end(Lost("the forkserver died"))
+            task.gone += 1
+            if task.gone > SPARED or task.given:
+                task.end(Lost(DIED))
             elif not task.future.done():
-                task.again = True
                 self._waiting.appendleft(task)
         self._lose_patience(why)
         self._loop.call_later(PAUSE if self._failures > 1 else 0, self._restart)

@@ -43,6 +43,8 @@ class Task:
         """A frame of it was handed over."""
         self.again = False
         """It was given to a child before that died without having begun it."""
+        self.gone = 0
+        """Forkservers that died while it was in progress."""
 
     def end(self, outcome: Outcome) -> None:
         """Give the outcome to whoever still waits."""

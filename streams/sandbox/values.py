@@ -102,7 +102,7 @@ class Failed(Ended, frozen=True):
 
 
 class Lost(Ended, frozen=True):
-    """Through no fault of the task it was not finished (pool closed, forkserver gone twice): ask again."""
+    """Through no fault of the task it was not finished (pool closed, forkserver gone again and again): ask again."""
 
     detail: str
 

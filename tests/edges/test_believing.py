@@ -17,11 +17,12 @@ from processors.identity import frontier_key, oid
 from schemas.codec import decode, encode
 from schemas.records import Complete, CrawlEvent, FetchedObject, File, Link, Partial, Record, Rejected, Root, Summary, Validators
 from streams.edges import parsing
-from streams.edges.parsing import EssenceEdge, NonsenseError
-from streams.edges.work import Work
+from streams.edges.parsing import CHUNK_BYTES, EssenceEdge, NonsenseError
+from streams.edges.work import ALONE, Work
 from streams.essence_job import END, HEAD, TOPICS
 from streams.sandbox.task import Clock
-from streams.sandbox.values import Limits, TimedOut
+from streams.sandbox.values import Flooded, Limits, TimedOut
+from streams.settings import SettingsError, load
 from streams.store import FolderBlobs, Offsets, Store
 from streams.store.murmur2 import partition as partition_of
 from streams.topology import topology
@@ -187,6 +188,22 @@ def test_an_object_is_given_up(given: Given) -> None:
     clock.spent = LIMITS.whole + 1
     edge._left([other], TimedOut("0\nm", "whole"), clock)
     assert (list(other.skip), other.clock.spent) == ([""], LIMITS.whole - LIMITS.deadline)
+
+
+def test_nobody_is_blamed_for_what_a_chunk_gave_together(given: Given) -> None:
+    """Too much output of several objects is no object's fault: one of them goes alone, and is blamed if it is too much again."""
+    edge, chunk = given.edge, [given.works[PAGE], given.works[FILE]]
+    [alone] = edge._left(chunk, Flooded("0\n", "total"), Clock())
+    assert not alone.skip
+    assert edge._left([alone], Flooded("0\n", "total"), Clock()) == [alone]
+    assert alone.skip == {"": "too much output (total)"}
+
+
+def test_a_frame_holds_what_a_child_is_handed() -> None:
+    """A setting below what travels at once is refused in one line."""
+    with pytest.raises(SettingsError, match=r"sandbox\.frame: input should be greater than or equal to 4194304"):
+        load({"sandbox.frame": 400_000}, environ={})
+    assert 2 * CHUNK_BYTES + ALONE < 4 << 20
 
 
 def test_what_was_read_before_stands() -> None:

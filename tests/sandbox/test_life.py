@@ -103,6 +103,33 @@ def test_a_dead_forkserver_is_started_again(sandbox: Any) -> None:
     assert [(len(frames), outcome) for frames, outcome in sandbox.use(job, size=2)] == [(10, Done())] * 3
 
 
+def test_forkservers_killed_one_after_the_other(sandbox: Any) -> None:
+    """Two that die while the pool is started, and two under one task, are replaced: whoever kills them, the task is done."""
+
+    async def kill_two(pool: Any) -> None:
+        killed = 0
+        for _ in range(2):
+            while pool.server_pid in (0, killed):  # noqa: ASYNC110 - nothing tells of it
+                await asyncio.sleep(0.01)
+            killed = pool.server_pid
+            os.kill(killed, signal.SIGKILL)
+
+    async def main() -> Any:
+        pool = sandbox.pool()
+        starting = asyncio.ensure_future(pool.start())
+        await asyncio.sleep(0)
+        await kill_two(pool)
+        await starting
+        task = asyncio.ensure_future(sandbox.ask(pool, b"slowly 10"))
+        await asyncio.sleep(0)
+        await kill_two(pool)
+        frames, outcome = await task
+        await pool.close()
+        return len(frames), outcome
+
+    assert asyncio.run(main()) == (10, Done())
+
+
 def test_a_task_with_frames_is_lost_with_the_forkserver(sandbox: Any) -> None:
     """A task of which frames were handed over is not run twice behind its caller's back: it ends as lost."""
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from processors.unnest import Budget, Container, Damaged, Encoding, Exhausted, Limits, plugins, stripped
+from processors.unnest import FEW, SPARSE, Budget, Container, Damaged, Encoding, Exhausted, Limits, plugins, stripped
 from processors.unnest._streams import exact
 
 SAMPLES = Path(__file__).resolve().parents[1] / "samples" / "unnest"
@@ -87,3 +87,13 @@ def test_suffix_of_an_encoding_tells_what_is_inside() -> None:
     for encoding, name, inner in (*cases, (bzip2, b"a.tbz2", b"a.tar"), (xz, b"a.tar.xz", b"a.tar")):
         assert isinstance(encoding, Encoding)
         assert stripped(name, encoding) == inner
+
+
+def test_members_are_bounded_by_the_size_of_the_object() -> None:
+    """Few members are always let through, many only where there are bytes behind them."""
+    for size, most in ((0, FEW), (400_000, 400_000 // SPARSE), (1 << 40, Limits().entries)):
+        budget = Budget(Limits(), size)
+        for _ in range(most):
+            budget.enter(b"")
+        with pytest.raises(Exhausted, match=f"more than {most} members"):
+            budget.enter(b"")
