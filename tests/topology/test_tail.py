@@ -153,3 +153,13 @@ class TailMachine(RuleBasedStateMachine):
 TestTail = TailMachine.TestCase
 TestTail.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
 TestTail.__doc__ = "A reader of the tail reads what the log has, in order, each once, whatever was undone or came in between."
+
+
+def test_a_long_tail_is_not_kept() -> None:
+    """What has grown too long is read from the log again, be it read here or not."""
+    tail = Tail()
+    for offset in range(module.LENGTH + 1):
+        tail.add("t", 0, offset, b"k", b"v", None)
+    assert len(tail._recent["t", 0]) == module.LENGTH + 1
+    tail.commit()
+    assert not tail._recent["t", 0]
