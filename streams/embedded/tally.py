@@ -58,8 +58,10 @@ class Tally:
 
     def add(self, other: Tally) -> None:
         """Count what another has counted."""
+        self.slow |= other.slow
         for each in fields(self):
-            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
+            if each.name != "slow":
+                setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
 
     def _event(self, event: CrawlEvent) -> None:
         if event.kind == "refused":

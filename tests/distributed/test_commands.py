@@ -31,6 +31,8 @@ SUMMARY = Summary(
 )
 REMOVED = Removed(oid="b" * 64, url="http://example.org/b", object_url="http://example.org/b", version=4, time=3, reason="gone")
 JUNK = b"\xff junk"
+AGES = "3000000000"
+"""Seconds: the records here are of 1970, and a broker that has run for a while deletes what is older than `retention`."""
 
 
 def records() -> list[Logged]:
@@ -55,6 +57,7 @@ def records() -> list[Logged]:
 @pytest.fixture
 def both(harvest: Run, cluster: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Both:
     """Runs a command on Kafka and on a data folder, and holds the answers to each other."""
+    monkeypatch.setenv("HARVEST_RETENTION", AGES)
     harvest("topics", "apply")
     with KafkaLog(cluster) as log:
         log.write(records())
@@ -176,6 +179,7 @@ def test_a_rejection_ends_with_a_success(both: Both, cluster: Cluster, tmp_path:
 
 def test_export_and_import(harvest: Run, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """From a data folder to Kafka and back: each key has the values, tombstones and times that it had, in their order."""
+    monkeypatch.setenv("HARVEST_RETENTION", AGES)
     harvest("topics", "apply")
     values = [encode(SUMMARY), None, JUNK, encode(REMOVED)]
     with StoreLog(Store(tmp_path / "a", {topic.name: 3 for topic in topology().topics})) as folder:
