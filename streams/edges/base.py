@@ -6,6 +6,7 @@ where a transaction commits all; `finished` and `finish`, where each record is a
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -67,7 +68,7 @@ class Source(Protocol):
         ...
 
 
-class EdgeBase:
+class EdgeBase(ABC):
     """The windows of one edge over the partitions of its input that are open, and what it has finished but not committed.
 
     `partitions` is how many each topic has.
@@ -88,9 +89,9 @@ class EdgeBase:
         self._served = -1
         """The partition that gave the last record."""
 
+    @abstractmethod
     def launch(self, ready: int = 0) -> None:
         """Begin with as much as there is room for; `ready` outputs wait for their reader already."""
-        raise NotImplementedError
 
     def settle(self) -> None:
         """Make durable what finished records refer to; in any thread. Raises OSError."""

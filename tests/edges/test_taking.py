@@ -13,12 +13,19 @@ from streams.store import Offsets, Store
 
 
 @pytest.mark.parametrize("room", [1, 2, 3, 7])
+class Taking(EdgeBase):
+    """An edge that begins with nothing by itself."""
+
+    def launch(self, ready: int = 0) -> None:
+        """Nothing."""
+
+
 def test_every_partition_has_its_turn(tmp_path: Path, room: int) -> None:
     """However little room there is at a time, no partition waits for the others, and one that has no records costs no turn."""
     with Store(tmp_path / "d", {"t": 5}) as store:
         for p in range(4):
             store.append("t", [(b"k", Tick(time=n)) for n in range(100)], partition=p)
-        edge = EdgeBase("fetch", "t", store, 5, ordered=False)
+        edge = Taking("fetch", "t", store, 5, ordered=False)
         for p in range(5):
             edge.open(p, Offsets())
         begun: Counter[int] = Counter()
