@@ -94,10 +94,12 @@ class EdgeBase(ABC):
         """Begin with as much as there is room for; `ready` outputs wait for their reader already."""
 
     def settle(self) -> None:
-        """Make durable what finished records refer to; in any thread. Raises OSError."""
+        """Make durable what finished records refer to, where they refer to anything; in any thread. Raises OSError."""
+        return
 
     def taken(self) -> None:
-        """Partitions came from somebody else."""
+        """Partitions came from somebody else; most edges keep nothing that this would change."""
+        return
 
     def check(self) -> None:
         """Raises what ended the edge, in a thread or a task."""

@@ -12,7 +12,6 @@ from streams.edges.base import EdgeBase
 from streams.store import Offsets, Store
 
 
-@pytest.mark.parametrize("room", [1, 2, 3, 7])
 class Taking(EdgeBase):
     """An edge that begins with nothing by itself."""
 
@@ -20,6 +19,7 @@ class Taking(EdgeBase):
         """Nothing."""
 
 
+@pytest.mark.parametrize("room", [1, 2, 3, 7])
 def test_every_partition_has_its_turn(tmp_path: Path, room: int) -> None:
     """However little room there is at a time, no partition waits for the others, and one that has no records costs no turn."""
     with Store(tmp_path / "d", {"t": 5}) as store:
