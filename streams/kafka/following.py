@@ -68,9 +68,6 @@ class Following:
         due = await self.position(tp)
         if offset > due and not self._is_hole(message, due):
             message.acked = True
-            asked = self._asked.get(tp)
-            if asked is not None and asked.times >= TRIES:
-                raise SkippedError(f"{tp.topic}-{tp.partition}: {due} does not come")
             await self._ask(tp, due, offset)
             return False
         self._asked.pop(tp, None)
@@ -88,7 +85,10 @@ class Following:
         )
 
     async def look(self, tps: Collection[TP]) -> None:
-        """Nothing has come for a while: ask again for what was skipped, and for what is due where more than that was read."""
+        """Nothing has come for a while: ask again for what was skipped, and for what is due where more than that was read.
+
+        Raises SkippedError.
+        """
         for tp in tps:
             asked = self._asked.get(tp)
             due = asked.due if asked is not None else await self.position(tp)
@@ -118,14 +118,16 @@ class Following:
         return self._app.consumer._committed_offset.get(tp) or 0  # noqa: SLF001 - told nowhere else
 
     async def _ask(self, tp: TP, due: int, came: int) -> None:
-        """Have the consumer go back to a record, where `came` came instead; not too often."""
+        """Have the consumer go back to a record, where `came` came instead; not too often. Raises SkippedError."""
         self._forget_gap(tp, due)
         before = self._asked.get(tp)
         if before is None or before.due != due:
             before = Asked(due, 0, -PATIENCE)
         asked = self._asked[tp] = before._replace(least=min(before.least, came))
-        if time.monotonic() - asked.when < PATIENCE or asked.times >= TRIES:
+        if time.monotonic() - asked.when < PATIENCE:
             return
+        if asked.times >= TRIES:
+            raise SkippedError(f"{tp.topic}-{tp.partition}: {due} does not come")
         self._asked[tp] = asked._replace(times=asked.times + 1, when=time.monotonic())
         first = (await self.earliest(tp)).get(tp, 0)
         if first > due:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import shutil
 import weakref
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -22,7 +22,7 @@ from faust.streams import _current_event
 from faust.transport.drivers import aiokafka
 
 if TYPE_CHECKING:
-    from faust.types import TP, EventT
+    from faust.types import TP, EventT, Message
     from faust.types.transports import ConsumerT
 
 PARTITIONER = {"partitioner": "murmur2_random"}
@@ -42,7 +42,43 @@ class Consumer(aiokafka.Consumer):
     recovery) is entered as a gap, and the offset behind the gap with it; that one comes again when its record is done, and what
     was done before a recovery is entered a second time. `_acked` then holds offsets twice, and `_new_offset` stops at each,
     so that one commit moves on by one gap. It also counts a record as done that is only being read.
+
+    And one that gives what it was sent back to. Cause: whoever delivers a record notes its offset once it is delivered, and drops
+    in silence what lies below; a seek in between is forgotten.
+
+    And one that knows what the broker has. Cause: a commit that failed in a rebalance counts as one that was made, and what is read
+    again below it is never acknowledged: the lag stands until more comes.
     """
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self._leaving: dict[TP, list[int]] = {}
+        """What `_new_offset` took for the commit that is under way."""
+
+    async def getmany(self, timeout: float) -> AsyncIterator[tuple[TP, Message]]:  # noqa: ASYNC109 - as Faust's
+        """What was fetched; none of it lies below what is noted as read."""
+        async for tp, message in super().getmany(timeout):
+            noted = self._read_offset[tp]
+            if noted is not None and message.offset < noted and self.app.topics.acks_enabled_for(message.topic):
+                self._read_offset[tp] = message.offset
+            yield tp, message
+
+    async def _commit_offsets(self, offsets: Mapping[TP, int], start_new_transaction: bool = True) -> bool:
+        """Commit; what the broker did not take is done still, and committed with what comes next."""
+        mine = self.assignment()
+        wanted = {tp: offset for tp, offset in offsets.items() if tp in mine}
+        if not wanted:
+            return False
+        await self.app.producer.flush()
+        if not await self._commit(wanted):
+            for tp in wanted:
+                self._acked[tp] += self._leaving[tp]
+            return False
+        self.app.tables.on_commit(wanted)
+        for tp, offset in wanted.items():
+            self._committed_offset[tp] = max(offset, self._committed_offset[tp] or 0)
+        self.app.monitor.on_tp_commit(wanted)
+        return True
 
     def _new_offset(self, tp: TP) -> int | None:
         """The offset to commit. What is entered twice, or committed already, is dropped first."""
@@ -51,7 +87,10 @@ class Consumer(aiokafka.Consumer):
         self._enter_gaps(tp, acked)
         acked[:] = sorted({offset for offset in acked if offset >= committed})
         self._acked_index[tp].intersection_update(acked)
-        return super()._new_offset(tp)
+        before = list(acked)
+        offset = super()._new_offset(tp)
+        self._leaving[tp] = before[: len(before) - len(acked)]
+        return offset
 
     def _enter_gaps(self, tp: TP, acked: list[int]) -> None:
         """Enter the gaps that end below what is done; those above it wait, as in the original."""

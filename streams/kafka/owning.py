@@ -22,6 +22,7 @@ from aiokafka.errors import KafkaError  # type: ignore[import-untyped]
 from faust.types import TP
 
 from streams.kafka.cursors import Cursors
+from streams.kafka.following import SkippedError
 from streams.kafka.rows import RestoredRows
 
 if TYPE_CHECKING:
@@ -112,8 +113,11 @@ class Owned:
             self._beat = time.monotonic()
             if self._generation != NOBODY and self._decider.idle():
                 tps = [TP(topic, partition) for topic, partition in self.places()]
-                with suppress(KafkaError):
-                    await self._decider.following.look(tps)
+                try:
+                    with suppress(KafkaError):
+                        await self._decider.following.look(tps)
+                except SkippedError as error:
+                    self._decider.end(error)
 
     async def _on_revoked(self, *_: Any, **__: Any) -> None:
         self._generation = NOBODY

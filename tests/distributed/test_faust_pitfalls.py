@@ -120,6 +120,26 @@ def test_commits_keep_up_with_gaps(broker: Broker, start: Start, *, mended: bool
     assert (committed == end) != behind
 
 
+@pytest.mark.parametrize("mended", [False, True], ids=["plain", "mended"])
+def test_a_commit_that_failed_is_made_again(broker: Broker, start: Start, *, mended: bool) -> None:
+    """What the broker did not take is committed at a later round; plain, it counts as committed until more comes."""
+    topic = broker.topics.make("in")
+    broker.fill(topic, RECORDS)
+    worker = start(topic, "pass", len(RECORDS), mended=mended, refused=2, commit=1.0)
+    worker.until("seen")
+    worker.until("commit", ROUNDS)
+    assert broker.committed(worker.task.id, topic) == (len(RECORDS) if mended else 0)
+
+
+@pytest.mark.parametrize("mended", [False, True], ids=["plain", "mended"])
+def test_what_is_asked_for_again_comes(broker: Broker, start: Start, *, mended: bool) -> None:
+    """A seek while records are being delivered has its effect; plain, what lies below the one on its way is dropped in silence."""
+    topic = broker.topics.make("in")
+    broker.fill(topic, {b"k%d" % n: b"v" for n in range(400)})
+    worker = start(topic, "back", 400, mended=mended)
+    assert worker.until("last", 2) == f"last {mended}\n"
+
+
 def test_a_batch_has_no_current_event(broker: Broker, start: Start) -> None:
     """Plain: a table write for an event of a batch raises TypeError, and the whole batch is acknowledged: lost."""
     topic = broker.topics.make("in")

@@ -214,14 +214,19 @@ def test_what_was_left_out_is_no_gap() -> None:
     assert [(gap.begin, gap.end) for gap in gaps] == [(2, 4)]
 
 
-def test_a_record_that_never_comes_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is asked for so often, and no more."""
+@pytest.mark.parametrize("others", [True, False])
+def test_a_record_that_never_comes_ends_the_process(monkeypatch: pytest.MonkeyPatch, *, others: bool) -> None:
+    """It is asked for so often, and no more, whether others come in its place or nothing does."""
     monkeypatch.setattr("streams.kafka.following.PATIENCE", 0.0)
     following = Told(0)
+    following.read = 9
 
     async def wait() -> None:
         for _ in range(TRIES + 1):
-            await following.takes(Message(9))
+            if others:
+                await following.takes(Message(9))
+            else:
+                await following.look([TP("made", 0)])
 
     with pytest.raises(SkippedError, match="5 does not come"):
         asyncio.run(wait())

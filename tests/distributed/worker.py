@@ -16,6 +16,8 @@ from typing import Any
 
 import faust
 import msgspec
+from aiokafka import AIOKafkaConsumer  # type: ignore[import-untyped]
+from aiokafka.errors import CommitFailedError  # type: ignore[import-untyped]
 from faust.sensors import Sensor
 
 from streams.kafka import mends
@@ -35,6 +37,8 @@ class Task(msgspec.Struct, frozen=True):
     """Whether ours stand in for the plain library's ways."""
     fresh: bool = False
     """Whether its folder is that of `mends.tables`."""
+    refused: int = 0
+    """Commits that fail, as they do in the middle of a rebalance."""
     commit: float = 0.3
     linger: float = 0.0
     partitions: int = 1
@@ -132,6 +136,22 @@ def dying(task: Task, table: Any) -> Agent:
     return agent
 
 
+def going_back(task: Task, table: Any) -> Agent:
+    """Asks for the first record again while more are being delivered; tells whether it came, whenever the last one does."""
+
+    async def agent(stream: Any) -> None:
+        asked = came = False
+        async for event in stream.events():
+            if event.message.offset == task.count // 10 and not asked:
+                asked = True
+                await event.app.consumer.seek(event.message.tp, 0)
+            came = came or (asked and event.message.offset == 0)
+            if event.message.offset == task.count - 1:
+                say("last", came)
+
+    return agent
+
+
 def batching(task: Task, table: Any) -> Agent:
     """Puts a batch at a time; under the current event, mended."""
     one = counted(task)
@@ -151,12 +171,32 @@ def batching(task: Task, table: Any) -> Agent:
     return agent
 
 
-DOES: dict[str, Callable[[Task, Any], Agent]] = {"pass": passing, "put": putting, "die": dying, "batch": batching}
+DOES: dict[str, Callable[[Task, Any], Agent]] = {
+    "pass": passing,
+    "put": putting,
+    "die": dying,
+    "back": going_back,
+    "batch": batching,
+}
+
+
+def refuse(times: int) -> None:
+    """Have the broker's answer to so many commits be that the group was given other members."""
+    commits = iter(range(times))
+    commit = AIOKafkaConsumer.commit
+
+    async def refused(consumer: Any, offsets: Any) -> None:
+        if next(commits, None) is not None:
+            raise CommitFailedError("the group has already rebalanced")
+        await commit(consumer, offsets)
+
+    AIOKafkaConsumer.commit = refused
 
 
 def main() -> None:
     """Until SIGTERM."""
     task = msgspec.json.decode(sys.argv[1], type=Task)
+    refuse(task.refused)
     with mends.tables(Path(task.folder), time.time()) if task.fresh else nullcontext():
         try:
             faust.Worker(make(task), loglevel="WARN", redirect_stdouts=False).execute_from_commandline()
