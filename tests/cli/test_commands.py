@@ -122,7 +122,7 @@ def test_no_roots(harvest: Any, gathered: Path) -> None:
     """A data folder without roots says so, on standard error."""
     harvest("roots", "remove", gathered)
     result = harvest("roots", "list")
-    assert (result.stdout, result.stderr) == ("", "harvest: no roots in harvest-data (harvest gather ROOT)\n")
+    assert (result.stdout, result.stderr) == ("", "harvest: no roots in harvest-data (harvest roots add ROOT)\n")
 
 
 def test_roots(harvest: Any, gathered: Path, tmp_path: Path) -> None:

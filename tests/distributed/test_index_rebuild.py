@@ -6,8 +6,8 @@ import itertools
 import json
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -23,6 +23,7 @@ from streams.folder import index_folder
 from streams.kafka import held
 from tests.distributed.conftest import Broker
 from tests.distributed.test_index_sink import PARTITIONS, World, answers, removal, stream, summary
+from tests.distributed.threads import beside
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -69,28 +70,15 @@ def expected(world: World, folder: Path) -> Mapping[str, object]:
         return answers(index)
 
 
-@contextmanager
-def meanwhile(work: Callable[[int], None]) -> Iterator[None]:
+def meanwhile(work: Callable[[int], None]) -> AbstractContextManager[None]:
     """Do something again and again, with a number that rises, until the block ends; what went wrong is raised."""
-    stop, errors = threading.Event(), list[BaseException]()
 
-    def main() -> None:
-        try:
-            # Not as fast as can be: the machine is shared with what is tested.
-            for number in itertools.takewhile(lambda _: not stop.wait(0.05), itertools.count()):
-                work(number)
-        except BaseException as error:  # noqa: BLE001 - raised below
-            errors.append(error)
+    def repeat(stop: threading.Event) -> None:
+        # Not as fast as can be: the machine is shared with what is tested.
+        for number in itertools.takewhile(lambda _: not stop.wait(0.05), itertools.count()):
+            work(number)
 
-    thread = threading.Thread(target=main)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
-    for error in errors:
-        raise error
+    return beside(repeat)
 
 
 def served(client: OpenSearch, world: World) -> str:

@@ -9,8 +9,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,6 @@ from schemas.codec import decode, encode
 from schemas.ports import BrokerIndex
 from schemas.query import Every
 from schemas.records import Rejected, Removed, Summary
-from sinks import opensearch_aliases, opensearch_schema
 from sinks.errors import IndexDamaged
 from sinks.opensearch_index import OpenSearchIndex
 from sinks.tantivy_index import TantivyIndex
@@ -33,6 +32,7 @@ from streams.kafka.cluster import Cluster
 from streams.kafka.index_sink import serve
 from streams.kafka.mends import PARTITIONER
 from tests.distributed.conftest import Broker
+from tests.distributed.threads import beside
 from tests.servers import opensearch as server
 from tests.servers.fixtures import TIMEOUT
 from tests.servers.process import free_port
@@ -102,28 +102,11 @@ class World:
     def send(self, changes: Sequence[Summary | Removed]) -> None:
         self.broker.append(self.topic, [(change.oid.encode(), encode(change)) for change in changes])
 
-    @contextmanager
-    def sink(self, index: BrokerIndex | None = None, told: list[str] | None = None) -> Iterator[None]:
+    def sink(self, index: BrokerIndex | None = None, told: list[str] | None = None) -> AbstractContextManager[None]:
         """A member of the group, in a thread; whatever ends it early is raised."""
-        stop = threading.Event()
         # Tantivy has one writer, and is no matter of several threads.
         more: Mapping[str, Any] = {"session": 2.0, "requests": 1 if index else 4, "note": (told if told is not None else []).append}
-
-        def main() -> None:
-            try:
-                serve(self.cluster, "main", index or self.open(), stop, **more)
-            except BaseException as error:  # noqa: BLE001 - raised by whoever waits
-                self.errors.append(error)
-
-        thread = threading.Thread(target=main)
-        thread.start()
-        try:
-            yield
-        finally:
-            stop.set()
-            thread.join()
-        for error in self.errors:
-            raise error
+        return beside(lambda stop: serve(self.cluster, "main", index or self.open(), stop, **more), self.errors)
 
     def child(self, fault: str = "") -> subprocess.Popen[bytes]:
         """A member of the group, in a process."""
@@ -207,16 +190,9 @@ def test_killed(world: World, expected: Mapping[str, object]) -> None:
         assert answers(index) == expected
 
 
-def test_poison(world: World, broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("narrow")
+def test_poison(world: World, broker: Broker) -> None:
     """What is no change, and what the index refuses, is in `rejected` with bytes, headers and place; all else is indexed."""
-    whole = opensearch_schema.definition
-
-    def narrow() -> dict[str, Any]:
-        made = whole()
-        made["mappings"]["properties"]["published"] = {"type": "byte"}
-        return made
-
-    monkeypatch.setattr(opensearch_aliases, "definition", narrow)
     producer = Producer({"bootstrap.servers": broker.address, "acks": "all", **PARTITIONER})
     wide, other = summary(2, 1_000), Rejected(stage="a", reason="b", time=1)
     values = [encode(summary(0)), b"no record", encode(other), encode(wide), None, encode(summary(3))]

@@ -6,14 +6,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from processors.query import parse
 from schemas.query import And, Every, Word
 from schemas.records import Removed, Summary
-from sinks import opensearch_aliases, opensearch_node, opensearch_schema, opensearch_search
+from sinks import opensearch_aliases, opensearch_node, opensearch_search
 from sinks.errors import IndexDamaged, IndexMissing, IndexMoved, IndexUnreachable, QueryRefused
 from sinks.opensearch_index import OpenSearchIndex
 from tests.servers.process import free_port
@@ -45,18 +45,9 @@ def block(client: OpenSearch, index: str, what: str, *, on: bool) -> None:
     client.indices.put_settings(index=index, body={f"index.blocks.{what}": on or None})
 
 
-def test_an_item_that_is_refused(
-    open_index: Callable[..., OpenSearchIndex], monkeypatch: pytest.MonkeyPatch, summary: Make, removed: Remove
-) -> None:
+@pytest.mark.usefixtures("narrow")
+def test_an_item_that_is_refused(open_index: Callable[..., OpenSearchIndex], summary: Make, removed: Remove) -> None:
     """A change that the engine refuses is given back with its reason; the others of its batch are applied, the offset goes on."""
-    whole = opensearch_schema.definition
-
-    def narrow() -> dict[str, Any]:
-        made = whole()
-        made["mappings"]["properties"]["published"] = {"type": "byte"}
-        return made
-
-    monkeypatch.setattr(opensearch_aliases, "definition", narrow)
     batch: list[Summary | Removed] = [
         summary("http://a/", published=1),
         summary("http://b/", published=1_000),

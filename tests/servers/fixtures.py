@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -85,3 +85,18 @@ def index(search_client: OpenSearch) -> Iterator[str]:
     name = f"t{uuid.uuid4().hex[:10]}"
     yield name
     search_client.indices.delete(index=f"{name}*", ignore_unavailable=True)
+
+
+@pytest.fixture
+def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Indexes that are made from now on refuse changes whose `published` is above 127."""
+    from sinks import opensearch_aliases, opensearch_schema
+
+    whole = opensearch_schema.definition
+
+    def definition() -> dict[str, Any]:
+        made = whole()
+        made["mappings"]["properties"]["published"] = {"type": "byte"}
+        return made
+
+    monkeypatch.setattr(opensearch_aliases, "definition", definition)
