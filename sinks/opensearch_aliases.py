@@ -21,8 +21,8 @@ from sinks.opensearch_schema import definition
 
 FIRST = "0"
 """The stamp of an index that was made because there was none."""
-STAMP = r"\d{8}t\d{6}"
-"""That of one that was rebuilt: when."""
+STAMP = r"\d{8}t\d{6}(?:\d{3})?"
+"""That of one that was rebuilt: when, to the ms; of an earlier version, to the second."""
 REBUILD = ".rebuild"
 """What the alias of an index that is being made ends in."""
 
@@ -37,6 +37,17 @@ def served_by(node: Node, alias: str) -> str:
     if kept != FORMAT:
         raise IndexDamaged(f"the index has format {kept}, this version has {FORMAT}: {index} at {node.name}")
     return str(index)
+
+
+def claim(node: Node, alias: str) -> None:
+    """See that a name can be the alias of an index that is made. Raises IndexDamaged where it is somebody else's."""
+    try:
+        found = node.ask("GET", f"/{alias}/_mapping")
+    except IndexMissing:
+        return
+    for index, about in found.items():
+        if not _stamped(alias).fullmatch(index) or "format" not in about["mappings"].get("_meta", {}):
+            raise IndexDamaged(f"{alias} is in use for something else at {node.name}")
 
 
 def make(node: Node, index: str, *aliases: str) -> None:
@@ -95,10 +106,14 @@ def drop(node: Node, index: str) -> None:
 
 def sweep(node: Node, alias: str) -> None:
     """Delete what a rebuild that was killed has left: indexes of this name that no alias names."""
-    stamped = re.compile(rf"{re.escape(alias)}-(?:{FIRST}|{STAMP})")
     for index, about in node.ask("GET", f"/{alias}-*/_alias").items():
-        if stamped.fullmatch(index) and not about["aliases"]:
+        if _stamped(alias).fullmatch(index) and not about["aliases"]:
             drop(node, index)
+
+
+def _stamped(alias: str) -> re.Pattern[str]:
+    """The names of the indexes that an alias may name."""
+    return re.compile(rf"{re.escape(alias)}-(?:{FIRST}|{STAMP})")
 
 
 def pace(node: Node, alias: str, interval: str | None) -> None:

@@ -1,4 +1,4 @@
-"""A new index from a Broker's topic, while the old one serves.
+"""A new index from a Broker's topic, or from a part of it, while the old one serves.
 
 Strategy: the topic is read from its beginning to the end that it has by then, again and again until little is left. The new index
 is counted against what the topic holds, and takes the place of the old one in one step. What was written into the old one
@@ -7,29 +7,37 @@ meanwhile is in the topic: a sink that finds the new one in the place goes on fr
 Laws:
 - The old index serves until the new one is whole. Where they are exchanged no search fails, and no write is lost.
 - An index that holds another number of summaries than its topic never serves.
+- One that was made of a part of its topic holds no offsets: no sink passes for it what was left out.
 - What stands behind a rebuild that was killed is in nobody's way: the next one removes it.
 """
 
 from __future__ import annotations
 
+import ctypes
+import os
+import shutil
 import time
 from collections.abc import Sequence
 from contextlib import closing
+from pathlib import Path
 
-from schemas.codec import DecodeError
-from schemas.ports import BrokerIndex, Log, Logged
+from schemas.ports import BrokerIndex, Logged
 from schemas.query import Every
 from schemas.records import Summary
 from sinks.opensearch_aliases import begin_rebuild, behind, drop, pace, searched, swap, sweep
 from sinks.opensearch_index import OpenSearchIndex
 from sinks.opensearch_node import Node
-from streams.changes import Change, change
+from sinks.tantivy_index import TantivyIndex
+from streams.changes import Change
 from streams.faults import fault
+from streams.selecting import Chooser, Selection, Source, Tally, Watch, batches
 
 BATCH = 2_000
 """Records of one batch; and so few that what is still to be read does not matter any more."""
 LOOK, LOOKS = 1.0, 300
 """Seconds between looks whether anybody still searches the old index, and how many there are at the most."""
+AT_FDCWD = -100
+RENAME_EXCHANGE = 2
 
 
 class MismatchError(Exception):
@@ -37,62 +45,72 @@ class MismatchError(Exception):
 
 
 class Filler:
-    """Fills an index from a topic, and knows what the topic holds."""
+    """Fills an index from a topic, and knows what the topic holds of what is asked for."""
 
-    def __init__(self, log: Log, topic: str, index: BrokerIndex) -> None:
+    def __init__(self, log: Source, index: BrokerIndex, selection: Selection, watch: Watch = lambda _: None) -> None:
         self.log = log
-        self.topic = topic
         self.index = index
-        self._at = [0] * log.topics()[topic]
+        self.tally = Tally()
+        self._selection = selection
+        self._chooser = Chooser(selection)
+        self._watch = watch
+        self._at = selection.begins(log)
         self._held: set[bytes] = set()
 
     def fill(self, ends: Sequence[int]) -> int:
         """Apply all below these offsets; gives how many records that were."""
-        return sum(self._fill(partition, end) for partition, end in enumerate(ends))
+        before = self.tally.read
+        self.tally.left = sum(max(0, end - at) for at, end in zip(self._at, ends, strict=True))
+        for partition, end in enumerate(ends):
+            self._fill(partition, end)
+        return self.tally.read - before
 
     def catch_up(self) -> None:
         """Apply all that there is, and of what comes meanwhile as much as is worth waiting for."""
-        before, read = 0, self.fill(self.log.ends(self.topic))
+        before, read = 0, self.fill(self.log.ends(self._selection.topic))
         # Where as much comes as is read, no pass is the last: what is left is the sinks' business then.
         while read > BATCH and (not before or read < before / 2):
-            before, read = read, self.fill(self.log.ends(self.topic))
+            before, read = read, self.fill(self.log.ends(self._selection.topic))
 
-    def counted(self) -> int:
-        """How many summaries the index holds. Raises MismatchError where its topic holds another number."""
-        count = self.index.count(Every())
+    def count(self) -> None:
+        """See how many summaries the index holds. Raises MismatchError where its topic holds another number."""
+        self.tally.held = count = self.index.count(Every())
         if count != len(self._held):
             raise MismatchError(f"the new index has {count:,} summaries, its topic {len(self._held):,}: the old one stays")
-        return count
 
-    def _fill(self, partition: int, end: int) -> int:
-        read = 0
-        while (start := self._at[partition]) < end:
-            batch = self.log.read(self.topic, partition, start, BATCH, until=end)
-            self._at[partition] = batch[-1].offset + 1 if len(batch) == BATCH else end
-            for one in self.index.apply(self._changes(batch), {partition: self._at[partition]}):
+    def _fill(self, partition: int, end: int) -> None:
+        start = self._at[partition]
+        for batch, at in batches(self.log, self._selection.topic, partition, start, end, BATCH):
+            changes = self._changes(batch)
+            # A part is not what a sink would have put there: one that finds no offsets begins at the beginning, and makes it whole.
+            refused = self.index.apply(changes, {partition: at} if self._selection.whole else {})
+            for one in refused:
                 self._held.discard(one.change.oid.encode())
-            read += len(batch)
-        return read
+            fault("rebuild.applied")
+            self._at[partition] = at
+            self.tally.read += len(batch)
+            self.tally.applied += len(changes) - len(refused)
+            self.tally.refused += len(refused)
+            self.tally.left -= at - start
+            start = at
+            self._watch(self.tally)
 
     def _changes(self, batch: Sequence[Logged]) -> list[Change]:
         """What a batch changes, and what the topic holds behind it."""
         changes: list[Change] = []
         for logged in batch:
-            try:
-                made = change(logged.value) if logged.value is not None else None
-            except DecodeError:
-                continue  # the sink that met it has made a dead letter of it
+            made = self._chooser.choose(logged)
             if isinstance(made, Summary):
                 self._held.add(made.oid.encode())
-            else:
+            elif made is not None or logged.value is None:
                 self._held.discard(logged.key)
             if made is not None:
                 changes.append(made)
         return changes
 
 
-def rebuild(log: Log, topic: str, url: str, alias: str, stamp: str) -> int:
-    """Rebuild an index on OpenSearch from a topic; gives how many summaries it holds. `stamp`: the end of its name.
+def on_server(log: Source, selection: Selection, url: str, alias: str, stamp: str, watch: Watch = lambda _: None) -> Tally:
+    """Make the index behind an alias on OpenSearch anew, of what is asked for. `stamp`: the end of the new one's name.
 
     Raises MismatchError, IndexUnreachable, IndexMoved (another rebuild has begun).
     """
@@ -101,12 +119,12 @@ def rebuild(log: Log, topic: str, url: str, alias: str, stamp: str) -> int:
         building = begin_rebuild(node, alias, stamp)
         try:
             with closing(OpenSearchIndex(url, building, fresh=False)) as index:
-                filler = Filler(log, topic, index)
+                filler = Filler(log, index, selection, watch)
                 pace(node, building, "-1")
                 filler.catch_up()
                 pace(node, building, None)
                 index.refresh()
-                count = filler.counted()
+                filler.count()
             old = swap(node, alias)
         except BaseException:
             if f"{alias}-{stamp}" not in behind(node, alias):
@@ -115,10 +133,10 @@ def rebuild(log: Log, topic: str, url: str, alias: str, stamp: str) -> int:
         fault("rebuild.swapped")
         # Sinks that run go on from here by themselves; this only shortens the time in which a search finds less than before.
         with closing(OpenSearchIndex(url, alias)) as filler.index:
-            filler.fill(log.ends(topic))
+            filler.fill(log.ends(selection.topic))
         for name in old:
             _retire(node, name)
-    return count
+    return filler.tally
 
 
 def _retire(node: Node, index: str) -> None:
@@ -128,3 +146,33 @@ def _retire(node: Node, index: str) -> None:
         if not searched(node, index):
             break
     drop(node, index)
+
+
+def in_folder(log: Source, selection: Selection, path: Path, watch: Watch = lambda _: None) -> Tally:
+    """Make the index in a folder anew, of what is asked for; nobody else may write there. Raises MismatchError, OSError."""
+    fresh = path.with_name(f"{path.name}.new")
+    shutil.rmtree(fresh, ignore_errors=True)
+    try:
+        with closing(TantivyIndex(fresh)) as index:
+            filler = Filler(log, index, selection, watch)
+            filler.catch_up()
+            filler.count()
+        _exchange(fresh, path)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+    return filler.tally
+
+
+def _exchange(fresh: Path, path: Path) -> None:
+    """Put the new folder in the place of the old one, in one step where the file system can; the old one is `fresh` then."""
+    if not path.is_dir():
+        fresh.rename(path)
+        return
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.renameat2(AT_FDCWD, os.fsencode(fresh), AT_FDCWD, os.fsencode(path), RENAME_EXCHANGE) == 0:
+        return
+    old = path.with_name(f"{path.name}.old")
+    shutil.rmtree(old, ignore_errors=True)
+    path.rename(old)
+    fresh.rename(path)
+    shutil.rmtree(old)

@@ -21,6 +21,7 @@ from streams.cli.driving import gather, run
 from streams.cli.indexing import app as index
 from streams.cli.moving import bring, export
 from streams.cli.rejections import app as rejected
+from streams.cli.replaying import replay
 from streams.cli.rooting import app as roots
 from streams.cli.soif import app as soif
 from streams.cli.summarizing import summarize
@@ -72,7 +73,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Discover information: gather, unnest, summarize, index and search files, archives and pages.",
 )
-for command in (gather, search, show, summarize, annotate, run, worker, cat, why, export, doctor, describe):
+for command in (gather, search, show, summarize, annotate, run, worker, cat, why, replay, export, doctor, describe):
     app.command()(command)
 app.command("import")(bring)
 for name, commands in (("roots", roots), ("topics", topics), ("index", index), ("rejected", rejected), ("soif", soif)):

@@ -133,6 +133,7 @@ def explained(error: BaseException) -> tuple[str, int] | None:
         "streams.kafka.cluster": ("ClusterError", 1),
         "processors.query.parser": ("QueryError", 2),
         "sinks.errors": ("IndexDamaged", 1),
+        "streams.rebuilding": ("MismatchError", 1),
         "streams.sandbox.values": ("SandboxError", 1),
         "streams.kafka.brokers": ("BrokerError", 1),
     }

@@ -2,118 +2,93 @@
 
 from __future__ import annotations
 
-import ctypes
-import os
-import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from streams.cli.common import Config, Data, Failure, counted, note, settings
 
 if TYPE_CHECKING:
-    from schemas.ports import Log
+    from streams.logs import LogAccess
+    from streams.selecting import Selection, Source, Tally, Watch
     from streams.settings import Settings
 
-TOPIC = "broker.main"
-AT_FDCWD = -100
-RENAME_EXCHANGE = 2
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, and no closing line.")]
 
 app = typer.Typer(no_args_is_help=True, help="Look after the index.")
 
 
 @app.command()
-def rebuild(data: Data = None, config: Config = None) -> None:
+def rebuild(data: Data = None, quiet: Quiet = False, config: Config = None) -> None:
     """Make the index anew from its topic, count it against the topic, and swap it for the old one."""
     found = settings(config, data=data)
-    from streams.rebuilding import MismatchError
+    from streams.cli.reading import watched
+    from streams.selecting import Selection
 
-    try:
-        count = _on_server(found) if found.index.url else _in_folder(found)
-    except MismatchError as error:
-        raise Failure(str(error)) from error
-    note(f"{counted(count, 'summary', 'summaries')} indexed")
+    with watched(quiet=quiet) as watch:
+        tally = anew(found, Selection(), watch)
+    if not quiet:
+        note(f"{counted(tally.held, 'summary', 'summaries')} indexed")
 
 
-def _on_server(found: Settings) -> int:
+def anew(found: Settings, selection: Selection, watch: Watch) -> Tally:
+    """Make the index that serves anew."""
     from streams import rebuilding
-    from streams.indexes import alias
-    from streams.logs import opened
-
-    with opened(found) as log:
-        _topic(log)
-        stamp = datetime.now(tz=UTC).strftime("%Y%m%dt%H%M%S")
-        return rebuilding.rebuild(log, TOPIC, found.index.url, alias(found), stamp)
-
-
-def _in_folder(found: Settings) -> int:
     from streams.folder import index_folder
+    from streams.indexes import alias
 
+    if found.index.url:
+        with reading(found, selection.topic) as log:
+            return rebuilding.on_server(log, selection, found.index.url, alias(found), stamp(), watch)
     path = index_folder(found.data)
-    fresh = path.with_name(f"{path.name}.new")
-    with _alone(found, path) as log:
-        shutil.rmtree(fresh, ignore_errors=True)
-        try:
-            count = _build(log, fresh)
-            _swap(fresh, path)
-        finally:
-            shutil.rmtree(fresh, ignore_errors=True)
-    return count
+    with alone(found, selection.topic) as log, ExitStack() as held:
+        if found.kafka.brokers:
+            held.enter_context(unwritten(path))
+        return rebuilding.in_folder(log, selection, path, watch)
+
+
+def stamp() -> str:
+    """The end of the name of an index that is made now."""
+    return datetime.now(tz=UTC).strftime("%Y%m%dt%H%M%S%f")[:-3]
 
 
 @contextmanager
-def _alone(found: Settings, path: Path) -> Iterator[Log]:
-    """The log, while nobody else writes the index in the folder."""
-    if not found.kafka.brokers:
-        from streams.store import Store
-
-        Store(found.data, readonly=True).close()  # none is to be made where there is none
-        # The runner's lock: its sink must not write into the folder that is swapped.
-        with Store(found.data, runner=True) as store:
-            yield store
-        return
-    from sinks.errors import IndexDamaged
-    from sinks.tantivy_index import TantivyIndex
+def reading(found: Settings, topic: str) -> Iterator[LogAccess]:
+    """The log, to read a topic of it. Raises Failure where there is none."""
     from streams.logs import opened
 
-    with opened(found) as log, ExitStack() as held:
-        _topic(log)
-        # The index's own lock, against a worker's sink. One that cannot be opened cannot be written by anybody.
-        with suppress(IndexDamaged):
-            held.enter_context(closing(TantivyIndex(path)))
+    with opened(found) as log:
+        if topic not in log.topics():
+            raise Failure(f"{topic}: no such topic (harvest topics apply)")
         yield log
 
 
-def _topic(log: Log) -> None:
-    if TOPIC not in log.topics():
-        raise Failure(f"{TOPIC}: no such topic (harvest topics apply)")
+@contextmanager
+def alone(found: Settings, topic: str) -> Iterator[Source]:
+    """The log, while no runner of it writes the index in the data folder."""
+    if found.kafka.brokers:
+        with reading(found, topic) as log:
+            yield log
+        return
+    from streams.store import Store
+
+    Store(found.data, readonly=True).close()  # none is to be made where there is none
+    # The runner's lock: its sink must not write into the folder that is swapped.
+    with Store(found.data, runner=True) as store:
+        yield store
 
 
-def _build(log: Log, fresh: Path) -> int:
-    """Fill a new index from offset 0; gives how many summaries it holds. Raises MismatchError."""
+@contextmanager
+def unwritten(path: Path) -> Iterator[None]:
+    """While nobody, as a worker's sink, writes an index: by its own lock. One that cannot be opened nobody can write."""
+    from sinks.errors import IndexDamaged
     from sinks.tantivy_index import TantivyIndex
-    from streams.rebuilding import Filler
 
-    with closing(TantivyIndex(fresh)) as index:
-        filler = Filler(log, TOPIC, index)
-        filler.catch_up()
-        return filler.counted()
-
-
-def _swap(fresh: Path, path: Path) -> None:
-    """Put the new folder in the place of the old one, in one step where the file system can; the old one is `fresh` then."""
-    if not path.is_dir():
-        fresh.rename(path)
-        return
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.renameat2(AT_FDCWD, os.fsencode(fresh), AT_FDCWD, os.fsencode(path), RENAME_EXCHANGE) == 0:
-        return
-    old = path.with_name(f"{path.name}.old")
-    shutil.rmtree(old, ignore_errors=True)
-    path.rename(old)
-    fresh.rename(path)
-    shutil.rmtree(old)
+    with ExitStack() as held:
+        with suppress(IndexDamaged):
+            held.enter_context(closing(TantivyIndex(path)))
+        yield

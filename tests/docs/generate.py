@@ -41,11 +41,11 @@ GATHERER = "example"
 FAULT = re.compile(r'\bfault\(f?"([^"]+)"\)')
 SESSION = re.compile(r"(?ms)^```console\n(.*?)^```$")
 
-PROGRESS = re.compile(r"harvest: [\d,]+ done, ")
+PROGRESS = re.compile(r"harvest: [\d,]+ (?:done|read), ")
 """What a run says every few seconds: on a busy machine, the shortest one too."""
 
 VARYING = (
-    (r"(?m)^harvest: [\d,]+ done, .*\n", ""),
+    (r"(?m)^harvest: [\d,]+ (?:done|read), .*\n", ""),
     (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}", "TIME"),
     (r"\b\d{13}\b", "VERSION"),
     (r"\b\d{10}\.\d{3}\b", "SECONDS"),
