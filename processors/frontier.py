@@ -72,6 +72,7 @@ class Decision(Finding, Answering):
 
     def tick(self) -> Iterator[Decided]:
         hosts: dict[str, None] = {}
+        paused = self.table.paused().union(self.settings.paused)
         if not self.table.tick_once(self.origin):
             yield from self.again()
         for host, digest in self.table.due(self.now, TICK_BATCH):
@@ -81,7 +82,7 @@ class Decision(Finding, Answering):
             known = self.table.get(host, digest)
             if known is None or known.state not in DUE:
                 continue
-            if known.roots and set(known.roots) <= set(self.settings.paused):
+            if known.roots and paused.issuperset(known.roots):
                 self.table.schedule(host, digest, known.but(due=0), self.now + self.known_root(known).refresh * 1000)
             else:
                 yield from self.ask(host, digest, known.but(due=0), self.known_root(known))
@@ -100,4 +101,6 @@ HANDLERS: Mapping[str, Callable[[Decision, CrawlEvent], Iterator[Decided]]] = {
     "gone": Decision.gone,
     "refused": Decision.declined,
     "deferred": Decision.deferred,
+    "paused": Decision.paused,
+    "resumed": Decision.resumed,
 }

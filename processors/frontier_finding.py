@@ -19,7 +19,7 @@ FULL = "URL limit of the root"
 
 
 class Finding(Asking):
-    """Handlers of `seeded`, `unseeded` and `discovered`."""
+    """Handlers of `seeded`, `unseeded`, `paused`, `resumed` and `discovered`."""
 
     def seeded(self, event: CrawlEvent) -> Iterator[Decided]:
         """A run begins: all that its root asks for here is asked for again, and the root itself where it belongs."""
@@ -79,6 +79,16 @@ class Finding(Asking):
                 yield self.end(host, digest, known, "expired", "no root asks for it")
         for host in hosts:
             yield from self.pump(host)
+
+    def paused(self, event: CrawlEvent) -> Iterator[Decided]:
+        """A root is paused: what it alone asks for is not refreshed by itself, and does not expire; a run of it visits it."""
+        self.table.pause(event.url, on=True)
+        return iter(())
+
+    def resumed(self, event: CrawlEvent) -> Iterator[Decided]:
+        """A root goes on: what was due meanwhile is asked for at its next refresh."""
+        self.table.pause(event.url, on=False)
+        return iter(())
 
     def _left_to(self, host: str, digest: bytes, known: Known) -> Iterator[Decided]:
         """A URL is asked for by its other roots alone: what it leads to may have been found by the one that ended only."""

@@ -4,6 +4,7 @@
 | --- | --- |
 | `t`, `k` | time seen, last version minted; the last tick |
 | `g|root`, `x|root` | the Root, as its newest event gave it; the run that ended it |
+| `p|root` | the root is paused |
 | `s|host` | Host: robots, address, requests in flight, next allowed |
 | `u|host NUL digest` | Known: the only bulk rows with a changelog |
 | `l|root` | some URL of the root was refused by its limit of URLs |
@@ -305,6 +306,19 @@ class Table:
         self.rows.put(b"x|" + root.url.encode(), root.run.encode())
         self.rows.delete(b"g|" + root.url.encode())
         self.rows.delete(b"c|" + root.url.encode())
+        self.pause(root.url, on=False)
+
+    def pause(self, url: str, *, on: bool) -> None:
+        """Pause a root, or resume it."""
+        key = b"p|" + url.encode()
+        if on:
+            self.rows.put(key, b"")
+        elif self.rows.get(key) is not None:
+            self.rows.delete(key)
+
+    def paused(self) -> frozenset[str]:
+        """The URLs of the roots that are paused."""
+        return frozenset(key[2:].decode() for key, _ in self.rows.scan(b"p|"))
 
     def ended(self, root: Root) -> bool:
         """Whether a root was ended since that run of it began."""

@@ -32,7 +32,19 @@ MOVED = "moved"
 """The reason of what is gone because its server says that it is elsewhere."""
 
 CrawlKind = Literal[
-    "unknown", "seeded", "unseeded", "discovered", "resolved", "fetched", "unchanged", "failed", "gone", "refused", "deferred"
+    "unknown",
+    "seeded",
+    "unseeded",
+    "discovered",
+    "resolved",
+    "fetched",
+    "unchanged",
+    "failed",
+    "gone",
+    "refused",
+    "deferred",
+    "paused",
+    "resumed",
 ]
 LinkKind = Literal["unknown", "page", "file", "folder", "symlink", "other"]
 Outcome = Literal["fetched", "unchanged", "gone", "expired"]

@@ -88,23 +88,25 @@ def remove(roots: Names, data: Data = None, config: Config = None) -> None:
 
 @app.command()
 def pause(roots: Names, data: Data = None, config: Config = None) -> None:
-    """Pause roots: `harvest gather` without a ROOT leaves them out until they are resumed."""
+    """Pause roots: they are not refreshed, and `harvest gather` without a ROOT leaves them out, until they are resumed."""
     _pause(settings(config, data=data), roots, on=True)
 
 
 @app.command()
 def resume(roots: Names, data: Data = None, config: Config = None) -> None:
-    """Resume roots that were paused."""
+    """Resume roots that were paused: they are refreshed as they come to be due; on Kafka `roots add` visits them at once."""
     _pause(settings(config, data=data), roots, on=False)
 
 
 def _pause(found: Settings, roots: list[str], *, on: bool) -> None:
-    if found.kafka.brokers:
-        raise Failure("roots on Kafka are not paused: remove them, and add them again", 2)
     from streams.embedded import runs
     from streams.store import Store
 
     wanted = _known(found, roots)
+    if found.kafka.brokers:
+        with _cluster(found) as (log, cluster):
+            cluster.pause(log, wanted, on=on)
+        return
     with Store(found.data, runner=True) as store:
         for root in wanted:
             runs.pause(store, root.url, on=on)
@@ -134,7 +136,7 @@ def _roots(found: Settings) -> tuple[list[Root], frozenset[str]]:
     """The roots of the cluster, or of the data folder, and the URLs of those that are paused."""
     if found.kafka.brokers:
         with _cluster(found) as (log, cluster):
-            return cluster.roots(log), frozenset()
+            return cluster.roots(log), cluster.paused(log)
     from streams.embedded import runs
 
     with reading(found) as store:

@@ -1,4 +1,4 @@
-"""Roots as events: what starts a run, and what ends a root.
+"""Roots as events: what starts a run, what ends a root, and what pauses it.
 
 A run is a `seeded` event in every partition of `crawl`, so that each asks again for all that the root asks for there; in the
 partition of the root's own host it names the root too.
@@ -7,7 +7,7 @@ partition of the root's own host it names the root too.
 from __future__ import annotations
 
 from processors.identity import frontier_key
-from schemas.records import CrawlEvent, Link, Record, Root
+from schemas.records import CrawlEvent, CrawlKind, Link, Record, Root
 from streams.store.murmur2 import partition as partition_of
 
 
@@ -26,5 +26,19 @@ def seeded(root: Root, partitions: int, now: int) -> list[tuple[int | None, Reco
 
 def unseeded(root: Root, partitions: int, now: int) -> list[tuple[int | None, Record]]:
     """The events that end a root: (partition, record)."""
+    return _everywhere("unseeded", root, partitions, now)
+
+
+def paused(root: Root, partitions: int, now: int) -> list[tuple[int | None, Record]]:
+    """The events that pause a root: (partition, record)."""
+    return _everywhere("paused", root, partitions, now)
+
+
+def resumed(root: Root, partitions: int, now: int) -> list[tuple[int | None, Record]]:
+    """The events that let a paused root go on: (partition, record)."""
+    return _everywhere("resumed", root, partitions, now)
+
+
+def _everywhere(kind: CrawlKind, root: Root, partitions: int, now: int) -> list[tuple[int | None, Record]]:
     host = frontier_key(root.url)
-    return [(p, CrawlEvent(kind="unseeded", host=host, time=now, url=root.url, root=root)) for p in range(partitions)]
+    return [(p, CrawlEvent(kind=kind, host=host, time=now, url=root.url, root=root)) for p in range(partitions)]

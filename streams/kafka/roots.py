@@ -15,7 +15,7 @@ from schemas.codec import DecodeError, decode, encode
 from schemas.ports import Logged
 from schemas.records import CrawlEvent, Record, Root
 from streams.clock import now_ms
-from streams.embedded.seeding import seeded, unseeded
+from streams.embedded import seeding
 from streams.logs import LogAccess
 
 READ = 1_000
@@ -24,12 +24,17 @@ Events = Callable[[Root, int, int], Sequence[tuple[int | None, Record]]]
 
 def ask(log: LogAccess, roots: Sequence[Root]) -> None:
     """Have roots visited. Raises ClusterError."""
-    _write(log, roots, seeded)
+    _write(log, roots, seeding.seeded)
 
 
 def drop(log: LogAccess, roots: Sequence[Root]) -> None:
     """End roots: what they alone asked for expires. Raises ClusterError."""
-    _write(log, roots, unseeded)
+    _write(log, roots, seeding.unseeded)
+
+
+def pause(log: LogAccess, roots: Sequence[Root], *, on: bool) -> None:
+    """Have roots refreshed no more by themselves, or again. Raises ClusterError."""
+    _write(log, roots, seeding.paused if on else seeding.resumed)
 
 
 def _write(log: LogAccess, roots: Sequence[Root], events: Events) -> None:
@@ -45,9 +50,20 @@ def roots(log: LogAccess) -> list[Root]:
     for event in _unread(log):
         if event.kind == "unseeded":
             known.pop(event.url, None)
-        elif event.root is not None:
+        elif event.kind == "seeded" and event.root is not None:
             known[event.url] = event.root
     return [known[url] for url in sorted(known)]
+
+
+def paused(log: LogAccess) -> frozenset[str]:
+    """The URLs of the roots that are paused, as `roots` knows them."""
+    found = {key[2:].decode() for key in log.rows("frontier", 0, b"p|")}
+    for event in _unread(log):
+        if event.kind == "paused":
+            found.add(event.url)
+        elif event.kind in ("resumed", "unseeded"):
+            found.discard(event.url)
+    return frozenset(found)
 
 
 def _unread(log: LogAccess) -> Iterator[CrawlEvent]:
@@ -60,6 +76,6 @@ def _unread(log: LogAccess) -> Iterator[CrawlEvent]:
                 event = decode(logged.value or b"")
             except DecodeError:
                 continue
-            if isinstance(event, CrawlEvent) and event.kind in ("seeded", "unseeded"):
+            if isinstance(event, CrawlEvent) and event.kind in ("seeded", "unseeded", "paused", "resumed"):
                 yield event
         start = batch[-1].offset + 1

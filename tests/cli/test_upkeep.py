@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from processors.frontier import FrontierSettings, deadline, frontier
@@ -105,3 +106,35 @@ def test_paused_roots_are_not_refreshed() -> None:
     (again,) = give(Tick(time=2 * DAY), paused=())
     assert isinstance(again, FetchRequest)
     assert again.url == root.url
+
+
+def test_roots_paused_by_events() -> None:
+    """A root that an event pauses is put off by ticks, and visited only when it is asked for, until an event resumes it."""
+    rows, root, other = MemoryRows(), Root(url="file:///a/", run="1", refresh=1), Root(url="file:///b/", run="1", refresh=1)
+    number = iter(range(1_000))
+
+    def give(record: CrawlEvent | Tick) -> list[str]:
+        topic = "frontier.ticks" if isinstance(record, Tick) else "crawl"
+        given = frontier(rows, record, Origin(topic, 0, next(number)), FrontierSettings())
+        asked = [one for one in given if isinstance(one, FetchRequest)]
+        for one in asked:
+            fetched = CrawlEvent(kind="fetched", host=one.host, time=one.time, url=one.url, version=one.version, root=one.root)
+            assert not give(msgspec.structs.replace(fetched, listing=True, validators=Validators()))
+        return [one.url for one in asked]
+
+    def said(kind: str, of: Root, time: int) -> list[str]:
+        links = (Link(url=of.url, kind="folder"),) if kind == "seeded" else ()
+        host = frontier_key(of.url)
+        return give(CrawlEvent(kind=kind, host=host, time=time, url=of.url, root=of, links=links))  # type: ignore[arg-type]
+
+    assert said("seeded", root, 1) + said("seeded", other, 1) == [root.url, other.url]
+    assert said("paused", root, 2) + said("paused", root, 3) == []
+    assert give(Tick(time=DAY)) == [other.url]
+    assert said("seeded", msgspec.structs.replace(root, run="2"), DAY + 1) == [root.url]
+    assert give(Tick(time=2 * DAY)) == [other.url]
+    assert said("resumed", root, 2 * DAY + 1) == []
+    assert sorted(give(Tick(time=3 * DAY))) == [root.url, other.url]
+    said("paused", root, 3 * DAY + 1)
+    said("unseeded", msgspec.structs.replace(root, run="3"), 3 * DAY + 2)
+    assert said("seeded", msgspec.structs.replace(root, run="4"), 3 * DAY + 3) == [root.url]
+    assert sorted(give(Tick(time=4 * DAY))) == [root.url, other.url]

@@ -206,3 +206,28 @@ def held(log: LogAccess) -> dict[bytes, list[tuple[int, bytes | None]]]:
         for logged in log.read("summaries", number, 0, 10_000):
             found.setdefault(logged.key, []).append((logged.time, logged.value))
     return found
+
+
+def test_roots_are_paused(harvest: Run) -> None:
+    """A root of a cluster is paused and resumed by what every partition is told; what is no root is not."""
+    harvest("topics", "apply")
+    urls = ["http://example.org/", "http://example.net/"]
+    harvest("roots", "add", *urls)
+
+    def states() -> list[str]:
+        return [json.loads(line)["state"] for line in harvest("roots", "list", "--json").stdout.splitlines()]
+
+    assert states() == ["active", "active"]
+    harvest("roots", "pause", urls[0])
+    assert states() == ["active", "paused"]
+    told = [json.loads(line) for line in harvest("cat", "crawl", "--json").stdout.splitlines()]
+    paused = [(one["partition"], one["value"]["url"]) for one in told if one["value"]["kind"] == "paused"]
+    assert paused == [(0, urls[0]), (1, urls[0])]
+    assert "not a root" in harvest("roots", "pause", "http://example.com/", code=1).stderr
+    harvest("roots", "resume", urls[0])
+    assert states() == ["active", "active"]
+    harvest("roots", "pause", *urls)
+    harvest("roots", "remove", urls[0])
+    assert states() == ["paused"]
+    harvest("roots", "add", urls[0])
+    assert states() == ["paused", "active"]

@@ -85,9 +85,13 @@ def test_a_tree_ends_as_in_the_embedded_runner(flow: Flow, corpus: Path, tmp_pat
     flow.workers["all"] = supervisor
     asked = CliRunner().invoke(app, ["roots", "add", str(corpus)], env={SESSION: None, **environ})
     assert asked.exit_code == 0, asked.stderr
-    assert roots(environ) == [wanted.url]
+    assert roots(environ) == [(wanted.url, "active")]
     flow.rest()
-    assert roots(environ) == [wanted.url]
+    assert roots(environ) == [(wanted.url, "active")]
+    paused = CliRunner().invoke(app, ["roots", "pause", str(corpus)], env={SESSION: None, **environ})
+    assert paused.exit_code == 0, paused.stderr
+    flow.rest()
+    assert roots(environ) == [(wanted.url, "paused")]
     expected = embedded(tmp_path / "embedded", wanted)
     for topic in PUBLIC:
         assert final(flow.records[topic]) == expected[topic], topic
@@ -104,11 +108,11 @@ def test_a_tree_ends_as_in_the_embedded_runner(flow: Flow, corpus: Path, tmp_pat
     assert (flow.folder / "workers.out").read_bytes() == b""
 
 
-def roots(environ: dict[str, str]) -> list[str]:
+def roots(environ: dict[str, str]) -> list[tuple[str, str]]:
     """What `harvest roots list` tells."""
     told = CliRunner().invoke(app, ["roots", "list", "--json"], env={SESSION: None, **environ})
     assert told.exit_code == 0, told.stderr
-    return [json.loads(line)["url"] for line in told.stdout.splitlines()]
+    return [(root["url"], root["state"]) for root in map(json.loads, told.stdout.splitlines())]
 
 
 def indexed(folder: Path) -> list[str]:
