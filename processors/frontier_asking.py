@@ -70,7 +70,9 @@ class Asking:
         else:
             version = max(self.table.mint(self.now), known.version + 1)
         whole = known.whole or not self.same_rules(known) or known.state == "gone" or not known.confirmed
-        asked = known.but(state="asked", version=version, origin=self.origin, whole=False, moved=False)
+        # Without validators until it is answered: redelivered, or tried again after a failure, it is unconditional still.
+        validators = None if whole else known.validators
+        asked = known.but(state="asked", version=version, origin=self.origin, whole=False, moved=False, validators=validators)
         self.table.put(host, digest, asked)
         return FetchRequest(
             url=known.url,
@@ -80,7 +82,7 @@ class Asking:
             root=self.known_root(known),
             depth=known.depth,
             address=site.address if site else "",
-            validators=None if whole else known.validators,
+            validators=validators,
             pause=site.delay if site else -1,
             rules=self.settings.rules,
             moves=known.moves,
