@@ -7,7 +7,7 @@ goes on from where it stands. What the group has committed is for those who look
 
 Delivery: at least once; versions make it once. The order of a batch is: dead letters of what is no change, awaited; the changes,
 acknowledged; dead letters of what the index refuses, awaited; the index's own offset; the group's. A kill between any two makes
-the batch come again.
+the batch come again. An engine that refuses nothing gets changes and offset at once.
 
 Laws:
 - Nothing passes for applied that was not acknowledged, or is not in `rejected` with its bytes and headers.
@@ -36,7 +36,7 @@ from streams.changes import change, changed
 from streams.faults import fault
 from streams.indexes import opened
 from streams.kafka.cluster import TIMEOUT, Cluster, ClusterError, sentence
-from streams.kafka.held import HELD_BYTES, Part, Read
+from streams.kafka.held import GATHERED, HELD_BYTES, LINGER, Part, Read
 from streams.kafka.letters import Letters
 from streams.kafka.placing import Placing
 from streams.routing import refused
@@ -59,6 +59,7 @@ class IndexSink:
     """A member of the group `index-BROKER`. `run` until it is told to stop.
 
     `requests`: for how many partitions the index is written at once; 1 for an engine that is no matter for several threads.
+    `whole`: the engine refuses nothing, and a batch and the offset behind it are one commit, which is what costs it most.
     `note` is told in one line of what holds it up. `plain` makes single-object encoding of a value, however it was written.
     """
 
@@ -69,6 +70,7 @@ class IndexSink:
         index: BrokerIndex,
         *,
         requests: int = REQUESTS,
+        whole: bool = False,
         session: float = SESSION,
         note: Callable[[str], None] = lambda line: print(f"harvest: {line}", file=sys.stderr, flush=True),  # noqa: T201
         plain: Callable[[bytes], bytes] = lambda value: value,
@@ -79,6 +81,8 @@ class IndexSink:
         self.index = index
         self.note = note
         self.plain = plain
+        self._whole = whole
+        self._linger = GATHERED if whole else LINGER
         self.parts: dict[int, Part] = {}
         self._letters = Letters(cluster)
         self._placing = Placing()
@@ -251,7 +255,7 @@ class IndexSink:
         if not self._placing.done:
             return
         for partition, part in self.parts.items():
-            if part.task is None and part.ripe():
+            if part.task is None and part.ripe(self._linger):
                 part.task = self._pool.submit(self._apply, partition, part.batch())
                 if part.paused and not part.full(0.5):
                     self._pause([partition], on=False)
@@ -265,13 +269,14 @@ class IndexSink:
             read = by_offset[letter.offset]
             self._letters.send([(msgspec.structs.replace(letter, value=read.logged.value), read.headers)])
         fault("index.apply")
+        end = records[-1].offset + 1
         # Without the offset: what is refused must be in `rejected` before anything passes it.
-        for one in self.index.apply(changes, {}):
+        for one in self.index.apply(changes, {partition: end} if self._whole else {}):
             read = by_offset[_last(records, one.change.oid)]
             self._letters.send([(refused("index", one.reason, read.logged), read.headers)])
         fault("index.applied")
-        end = records[-1].offset + 1
-        self.index.apply([], {partition: end})
+        if not self._whole:
+            self.index.apply([], {partition: end})
         fault("index.passed")
         return end
 
@@ -344,4 +349,9 @@ def serve(cluster: Cluster, broker: str, index: BrokerIndex, stop: threading.Eve
 def follow(settings: Settings, broker: str, stop: threading.Event) -> None:
     """The stage `index.BROKER`: fill the index that the settings name, until `stop` is set. Raises as `run`, or OSError first."""
     index = opened(settings, broker, writable=True)
-    serve(Cluster.of(settings.kafka), broker, index, stop, requests=REQUESTS if settings.index.url else 1)
+    serve(Cluster.of(settings.kafka), broker, index, stop, **manner(settings.index.url))
+
+
+def manner(url: str) -> dict[str, Any]:
+    """How an index is written: on the server at `url`, or in a folder, where there is none."""
+    return {"requests": REQUESTS} if url else {"requests": 1, "whole": True}
