@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Any, NamedTuple
 
@@ -37,7 +38,7 @@ class Part:
         """The offset below which the index has all ..."""
         self.told = 0
         """... and the one that the group knows of."""
-        self.task: Future[int] | None = None
+        self.task: Future[Mapping[int, int]] | None = None
         self.paused = False
 
     def take(self, read: Read) -> None:
