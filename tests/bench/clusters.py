@@ -15,6 +15,7 @@ from pathlib import Path
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
 from streams.kafka.admin import LATEST, Admin
+from streams.kafka.brokers import patient
 from streams.kafka.cluster import Cluster
 from streams.kafka.mends import PARTITIONER
 from streams.sandbox.seal import die_with
@@ -30,7 +31,7 @@ LOOK = 0.05
 """Seconds between two looks at what others do."""
 READ = 10_000
 """Records that a bare consumer is asked for at a time."""
-STANDS = 120.0
+STANDS = 300.0
 """Seconds without anything new after which a measurement is given up."""
 
 
@@ -99,27 +100,28 @@ def stop(started: Iterable[subprocess.Popen[bytes]]) -> None:
 class Watch:
     """Looks on while others work: the ends of topics, and what groups have committed, by partition."""
 
-    def __init__(self, kafka: str, started: Sequence[subprocess.Popen[bytes]], partitions: int = PARTITIONS) -> None:
+    def __init__(self, kafka: str, started: Sequence[subprocess.Popen[bytes]], stands: float = STANDS) -> None:
         self._client = {"bootstrap.servers": kafka, "enable.auto.commit": False, "log_level": 0}
         self._admin = Admin(Cluster(kafka))
         self._groups: dict[str, Consumer] = {}
         self._started = started
-        self._partitions = partitions
+        self._stands = stands
         self._seen: object = None
         self._since = time.monotonic()
 
     def ends(self, *topics: str) -> list[int]:
         """The next offset of each partition, topic by topic."""
         # One request for all: who looks on must not be what keeps the broker busy.
-        places = [(topic, partition) for topic in topics for partition in range(self._partitions)]
+        places = [(topic, partition) for topic in topics for partition in range(PARTITIONS)]
         return list(self._admin.offsets(places, LATEST).values())
 
     def committed(self, group: str, topic: str) -> list[int]:
         """What a group has committed."""
         if group not in self._groups:
             self._groups[group] = Consumer({**self._client, "group.id": group})
-        places = [TopicPartition(topic, partition) for partition in range(self._partitions)]
-        return [max(0, place.offset) for place in self._groups[group].committed(places, timeout=TIMEOUT)]
+        places = [TopicPartition(topic, partition) for partition in range(PARTITIONS)]
+        found = patient(partial(self._groups[group].committed, places, timeout=TIMEOUT))
+        return [max(0, place.offset) for place in found]
 
     def check(self, seen: object) -> None:
         """Raises BenchError where a process has ended, or what is seen has not changed for long."""
@@ -128,8 +130,8 @@ class Watch:
                 raise BenchError(f"{process.args!r} ended with {process.returncode}")
         if seen != self._seen:
             self._seen, self._since = seen, time.monotonic()
-        elif time.monotonic() - self._since > STANDS:
-            raise BenchError(f"nothing has moved for {STANDS:.0f} s: {seen!r}")
+        elif time.monotonic() - self._since > self._stands:
+            raise BenchError(f"nothing has moved for {self._stands:.0f} s: {seen!r}")
 
     def close(self) -> None:
         """Leave."""

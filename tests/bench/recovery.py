@@ -32,6 +32,8 @@ from tests.bench.objects import HARVEST
 from tests.servers.fixtures import TIMEOUT
 
 STAGE = "register.main"
+RECOVERS = 1_800.0
+"""Seconds that a recovery may take: nothing of it is to be seen from outside."""
 INPUT, OUTPUT = "summaries", "broker.main"
 
 
@@ -95,7 +97,7 @@ class Table:
         }
         command: list[str | Path] = [*HARVEST, "worker", STAGE, "--data", self.folder / "data"]
         begun = time.perf_counter()
-        with processes([command], self.folder, told) as started, closing(Watch(self.cluster.brokers, started)) as watch:
+        with processes([command], self.folder, told) as started, closing(Watch(self.cluster.brokers, started, RECOVERS)) as watch:
             seconds = self._answered(watch, begun)
             stop(started)
             self._before = watch.ends(self.cluster.topic(OUTPUT))

@@ -56,13 +56,13 @@ def ran(kafka: str, who: str, count: int, work: Path, *, rows: bool) -> Ran:
         command = module("tests.bench.contenders", who, msgspec.json.encode(task).decode())
         (process,) = stack.enter_context(processes([command], folder, {}))
         watch = stack.enter_context(closing(Watch(kafka, [process])))
-        first, before = 0, 0.0
+        before = 0.0
         while (done := sum(watch.ends(task.target))) < count:
-            if done and not first:
-                first, before = done, spent(process.pid)
+            # The last look at which nothing had been done yet: start-up is behind it.
+            before = before if done else spent(process.pid)
             watch.check(done)
             time.sleep(LOOK)
-        cost = (spent(process.pid) - before) / max(1, count - first)
+        cost = (spent(process.pid) - before) / count
         while (committed := sum(watch.committed(task.group, task.source))) < count:
             watch.check((done, committed))
             time.sleep(LOOK)
