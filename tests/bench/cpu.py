@@ -37,6 +37,12 @@ def spent(pid: int) -> float:
     return found
 
 
+def idle() -> float:
+    """The seconds that the cores of this machine had nothing to do so far, all together; waiting for a disk is such."""
+    first = (PROC / "stat").read_bytes().splitlines()[0].split()
+    return sum(map(int, first[4:6])) / TICKS
+
+
 def by_stage(supervisors: Sequence[int]) -> Mapping[str, float]:
     """What the stages below some `harvest worker` took so far."""
     found: dict[str, float] = defaultdict(float)

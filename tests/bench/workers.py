@@ -34,7 +34,7 @@ from streams.sandbox.values import Limits
 from streams.settings import cores
 from streams.topology import topology
 from tests.bench.clusters import LOOK, PARTITIONS, RETENTION, Watch, processes, servers, stop, topics
-from tests.bench.cpu import by_stage, spent
+from tests.bench.cpu import by_stage, idle, spent
 from tests.bench.figures import BenchError, Figure, Goal
 from tests.bench.objects import HARVEST, Timed, gathering, timed
 from tests.servers import sharing
@@ -56,6 +56,8 @@ class Run(NamedTuple):
     seconds: float
     summaries: int
     cpu: Mapping[str, float]
+    idle: float
+    """Seconds that cores had nothing to do."""
 
 
 def embedded(root: Path, work: Path) -> Timed:
@@ -111,20 +113,25 @@ def _ready(port: int) -> bool:
 def _measured(cluster: Cluster, log: KafkaLog, watch: Watch, root: Path, pids: Sequence[int]) -> Run:
     names = [cluster.topic(name) for name in log.topics() if not name.endswith(".ticks")]
     keeper = sharing.keeper("kafka")
-    before = {**by_stage(pids), BROKER: spent(keeper)}
-    begun = moved = time.perf_counter()
+
+    def looked() -> tuple[float, float, dict[str, float]]:
+        return time.perf_counter(), idle(), {**by_stage(pids), BROKER: spent(keeper)}
+
+    begun, idle_before, before = looked()
     roots.ask(log, [Root(url=file_url(str(root).encode(), folder=True), run="")])
     seen: object = None
-    after: Mapping[str, float] = before
+    moved, idle_after, after = begun, idle_before, before
     while True:
         now = watch.ends(*names), watch.committed(cluster.group(ONCE), cluster.topic(ARCHIVE))
         watch.check(now)
         if now != seen:
-            seen, moved, after = now, time.perf_counter(), {**by_stage(pids), BROKER: spent(keeper)}
+            seen = now
+            moved, idle_after, after = looked()
         elif time.perf_counter() - moved > QUIET and not sum(lag.lag for lag in log.lags()):
             break
         time.sleep(4 * LOOK)
-    return Run(moved - begun, _held(log), {who: after[who] - before.get(who, 0.0) for who in after})
+    spent_by = {who: after[who] - before.get(who, 0.0) for who in after}
+    return Run(moved - begun, _held(log), spent_by, idle_after - idle_before)
 
 
 def _held(log: KafkaLog) -> int:
@@ -172,5 +179,7 @@ def _figures(group: str, who: str, run: Run, objects: int, plain: float) -> Iter
         yield Figure(
             group, f"{who}: {stage}", took / objects * 1_000, "ms/object", f"of CPU: {took:.1f} s, {took / total:.0%} of all"
         )
-    busy = total / (run.seconds * cores())
-    yield Figure(group, f"{who}: cores busy", busy * cores(), "cores", f"of {cores()}; what else runs here takes from them")
+    busy, unused = total / run.seconds, run.idle / run.seconds
+    others = max(0.0, cores() - busy - unused)
+    against = f"of {cores()}; {unused:.2f} had nothing to do, {others:.2f} did something else"
+    yield Figure(group, f"{who}: cores busy", busy, "cores", against)
