@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Any, NamedTuple
 
@@ -12,6 +13,8 @@ BATCH = 2_000
 """Records of one batch at the most."""
 LINGER = 0.1
 """Seconds that fewer wait for more: a request costs a flush to disk, however much it brings."""
+GATHERED = 1.0
+"""The same for an engine whose commits cost more than what is in them: each makes a piece of an index, to be merged with others."""
 HELD, HELD_BYTES = 2 * BATCH, 16 << 20
 """Records of a partition that may wait for the index, and their bytes."""
 
@@ -35,7 +38,7 @@ class Part:
         """The offset below which the index has all ..."""
         self.told = 0
         """... and the one that the group knows of."""
-        self.task: Future[int] | None = None
+        self.task: Future[Mapping[int, int]] | None = None
         self.paused = False
 
     def take(self, read: Read) -> None:
@@ -51,9 +54,9 @@ class Part:
         self.size -= sum(len(read.logged.value or b"") for read in batch)
         return batch
 
-    def ripe(self) -> bool:
+    def ripe(self, linger: float = LINGER) -> bool:
         """Whether what waits is a batch: there is enough of it, or it has waited for more long enough."""
-        return bool(self.records) and (len(self.records) >= BATCH or time.monotonic() - self.since >= LINGER)
+        return bool(self.records) and (len(self.records) >= BATCH or time.monotonic() - self.since >= linger)
 
     def untold(self) -> bool:
         """Whether the index has more than the group knows of."""

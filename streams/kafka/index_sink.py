@@ -7,7 +7,7 @@ goes on from where it stands. What the group has committed is for those who look
 
 Delivery: at least once; versions make it once. The order of a batch is: dead letters of what is no change, awaited; the changes,
 acknowledged; dead letters of what the index refuses, awaited; the index's own offset; the group's. A kill between any two makes
-the batch come again.
+the batch come again. An engine that refuses nothing gets changes and offsets at once, of all partitions together.
 
 Laws:
 - Nothing passes for applied that was not acknowledged, or is not in `rejected` with its bytes and headers.
@@ -21,7 +21,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
@@ -36,7 +36,7 @@ from streams.changes import change, changed
 from streams.faults import fault
 from streams.indexes import opened
 from streams.kafka.cluster import TIMEOUT, Cluster, ClusterError, sentence
-from streams.kafka.held import HELD_BYTES, Part, Read
+from streams.kafka.held import GATHERED, HELD_BYTES, LINGER, Part, Read
 from streams.kafka.letters import Letters
 from streams.kafka.placing import Placing
 from streams.routing import refused
@@ -59,6 +59,7 @@ class IndexSink:
     """A member of the group `index-BROKER`. `run` until it is told to stop.
 
     `requests`: for how many partitions the index is written at once; 1 for an engine that is no matter for several threads.
+    `whole`: the engine refuses nothing; a batch, of all partitions, and the offsets behind it are one commit, which costs it most.
     `note` is told in one line of what holds it up. `plain` makes single-object encoding of a value, however it was written.
     """
 
@@ -69,6 +70,7 @@ class IndexSink:
         index: BrokerIndex,
         *,
         requests: int = REQUESTS,
+        whole: bool = False,
         session: float = SESSION,
         note: Callable[[str], None] = lambda line: print(f"harvest: {line}", file=sys.stderr, flush=True),  # noqa: T201
         plain: Callable[[bytes], bytes] = lambda value: value,
@@ -79,6 +81,8 @@ class IndexSink:
         self.index = index
         self.note = note
         self.plain = plain
+        self._whole = whole
+        self._linger = GATHERED if whole else LINGER
         self.parts: dict[int, Part] = {}
         self._letters = Letters(cluster)
         self._placing = Placing()
@@ -247,33 +251,43 @@ class IndexSink:
         return any(part.task is not None for part in self.parts.values())
 
     def _launch(self) -> None:
-        """Give each partition that has no request under way its next one."""
+        """Give each partition that has no request under way its next one; to a whole engine, all partitions together."""
         if not self._placing.done:
             return
-        for partition, part in self.parts.items():
-            if part.task is None and part.ripe():
-                part.task = self._pool.submit(self._apply, partition, part.batch())
-                if part.paused and not part.full(0.5):
-                    self._pause([partition], on=False)
+        ripe = {p: part for p, part in self.parts.items() if part.task is None and part.ripe(self._linger)}
+        if not self._whole:
+            for partition, part in ripe.items():
+                self._request({partition: part})
+        elif ripe and not self._busy():
+            self._request({p: part for p, part in self.parts.items() if part.records})
 
-    def _apply(self, partition: int, batch: Sequence[Read]) -> int:
-        """Apply a batch; gives the offset behind it. Raises OSError, ClusterError: then it is to be read again."""
-        records = [self._plain(read.logged) for read in batch]
-        by_offset = {read.logged.offset: read for read in batch}
+    def _request(self, parts: Mapping[int, Part]) -> None:
+        task = self._pool.submit(self._apply, {partition: part.batch() for partition, part in parts.items()})
+        for partition, part in parts.items():
+            part.task = task
+            if part.paused and not part.full(0.5):
+                self._pause([partition], on=False)
+
+    def _apply(self, batches: Mapping[int, Sequence[Read]]) -> Mapping[int, int]:
+        """Apply a batch; gives the offsets behind it. Raises OSError, ClusterError: then it is to be read again."""
+        reads = [read for batch in batches.values() for read in batch]
+        records = [self._plain(read.logged) for read in reads]
+        by_place = {(read.logged.partition, read.logged.offset): read for read in reads}
         changes, poison = changed(records, records[-1].time)
         for letter in poison:
-            read = by_offset[letter.offset]
+            read = by_place[letter.partition, letter.offset]
             self._letters.send([(msgspec.structs.replace(letter, value=read.logged.value), read.headers)])
         fault("index.apply")
-        # Without the offset: what is refused must be in `rejected` before anything passes it.
-        for one in self.index.apply(changes, {}):
-            read = by_offset[_last(records, one.change.oid)]
+        ends = {partition: batch[-1].logged.offset + 1 for partition, batch in batches.items()}
+        # Without the offsets: what is refused must be in `rejected` before anything passes it.
+        for one in self.index.apply(changes, ends if self._whole else {}):
+            read = by_place[_last(records, one.change.oid)]
             self._letters.send([(refused("index", one.reason, read.logged), read.headers)])
         fault("index.applied")
-        end = records[-1].offset + 1
-        self.index.apply([], {partition: end})
+        if not self._whole:
+            self.index.apply([], ends)
         fault("index.passed")
-        return end
+        return ends
 
     def _plain(self, logged: Logged) -> Logged:
         return logged if logged.value is None else logged._replace(value=self.plain(logged.value))
@@ -294,13 +308,14 @@ class IndexSink:
     def _answered(self, *, wait: bool = False) -> tuple[int, list[BaseException]]:
         """How many requests were answered, and what went wrong with them; or, to `wait`, all of them."""
         answered, errors = 0, list[BaseException]()
-        for part in self.parts.values():
+        for partition, part in self.parts.items():
             if part.task is None or not (wait or part.task.done()):
                 continue
             error = part.task.exception()
             if error is None:
-                part.applied = part.task.result()
-            else:
+                part.applied = part.task.result()[partition]
+            elif error not in errors:
+                # Several partitions may have had one request.
                 errors.append(error)
             part.task = None
             answered += 1
@@ -324,12 +339,12 @@ class IndexSink:
                 part.told = max(part.told, place.offset)
 
 
-def _last(records: Sequence[Logged], oid: str) -> int:
-    """The offset of the last record about an OID."""
+def _last(records: Sequence[Logged], oid: str) -> tuple[int, int]:
+    """Partition and offset of the last record about an OID."""
     for record in reversed(records):
         with suppress(DecodeError):
             if record.value is not None and change(record.value).oid == oid:
-                return record.offset
+                return record.partition, record.offset
     raise KeyError(oid)
 
 
@@ -344,4 +359,9 @@ def serve(cluster: Cluster, broker: str, index: BrokerIndex, stop: threading.Eve
 def follow(settings: Settings, broker: str, stop: threading.Event) -> None:
     """The stage `index.BROKER`: fill the index that the settings name, until `stop` is set. Raises as `run`, or OSError first."""
     index = opened(settings, broker, writable=True)
-    serve(Cluster.of(settings.kafka), broker, index, stop, requests=REQUESTS if settings.index.url else 1)
+    serve(Cluster.of(settings.kafka), broker, index, stop, **manner(settings.index.url))
+
+
+def manner(url: str) -> dict[str, Any]:
+    """How an index is written: on the server at `url`, or in a folder, where there is none."""
+    return {"requests": REQUESTS} if url else {"requests": 1, "whole": True}

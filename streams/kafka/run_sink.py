@@ -7,7 +7,7 @@ import signal
 import threading
 
 from streams.indexes import at
-from streams.kafka.index_sink import REQUESTS, IndexSink
+from streams.kafka.index_sink import IndexSink, manner
 from streams.kafka.watchdog import Watchdog
 from streams.kafka.worker import Context
 
@@ -24,7 +24,7 @@ def indexes(context: Context) -> None:
             context.cluster,
             broker,
             index,
-            requests=REQUESTS if settings.index_url else 1,
+            **manner(settings.index_url),
             session=settings.session,
             note=logging.getLogger("harvest").warning,
             plain=context.wire.plain,

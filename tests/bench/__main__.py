@@ -1,8 +1,9 @@
 """`make bench`: what Harvest does in a second, against plain programs that do the same with the same libraries and cores.
 
-Groups: `objects` (the pipeline end to end), `log`, `index` (each against the bare library), `sink` (the index
-sink on Kafka, against raw bulk loops into OpenSearch), `tree` (the whole documentation
-of the machine and two large packages: outcomes, memory, second run, sizes, search). `--quick` measures some hundred files
+Groups: `objects` (the pipeline end to end), `log`, `index` (each against the bare library), `stage` (an agent on Kafka, against
+bare clients), `workers` (the pipeline on Kafka, against the embedded runner), `recovery` (a table, from its changelog), `sink` (the
+index sink on Kafka, against raw bulk loops into OpenSearch), `tree` (the whole documentation of the machine and two large
+packages: outcomes, memory, second run, sizes, search). `--quick` measures some hundred files
 that it makes; it shows that the benchmark works, and its figures say little.
 """
 
@@ -15,10 +16,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.bench import bench_index, bench_log, corpora, sink
+from streams.kafka.cluster import ClusterError
+from tests.bench import bench_index, bench_log, corpora, recovery, sink, stage
 from tests.bench.figures import BenchError, Figure, heading
 from tests.bench.objects import adopt, objects, start_up
 from tests.bench.tree import tree
+from tests.bench.workers import workers
+from tests.servers.process import ServerError
 
 
 class Size(NamedTuple):
@@ -32,10 +36,16 @@ class Size(NamedTuple):
     records: int
     documents: int
     """Of the log and the index."""
+    shared: int
+    shared_heavy: int
+    """Objects of the two trees that workers share."""
+    messages: int
+    rows: int
+    """Of an agent, and of a table."""
 
 
-FULL = Size(quick=False, rounds=2, light=16_000, heavy=4_000, records=40_000, documents=6_000)
-QUICK = Size(quick=True, rounds=1, light=300, heavy=60, records=4_000, documents=300)
+FULL = Size(False, 2, 16_000, 4_000, 40_000, 6_000, 4_000, 1_000, 40_000, 1_000_000)
+QUICK = Size(True, 1, 300, 60, 4_000, 300, 60, 0, 500, 500)
 
 
 def measure_objects(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
@@ -83,10 +93,35 @@ def measure_sink(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
     yield from sink.measured(size.documents, size.rounds, quick=size.quick)
 
 
+def measure_stage(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
+    """Messages/s of an agent that does nothing, against bare clients."""
+    yield from stage.measured(size.messages, size.rounds, work)
+
+
+def measure_workers(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
+    """Objects/s of workers on Kafka, against the embedded runner, and where their time goes."""
+    if size.quick:
+        yield from workers("objects", corpora.synthetic(work / "light", size.shared), work, size.rounds)
+        return
+    light = corpora.neighbours(corpora.found(corpora.DOCUMENTATION), size.shared)
+    yield from workers("documentation", corpora.copied(light, work / "light"), work, size.rounds)
+    pages = corpora.found(corpora.unpacked(corpora.packages(cache), work / "packages"))
+    large = corpora.copied(corpora.neighbours(list(corpora.heavy(pages)), size.shared_heavy), work / "heavy")
+    yield from workers("large pages", large, work, size.rounds)
+
+
+def measure_recovery(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
+    """How long a worker takes to recover a table."""
+    yield from recovery.measured(size.rows, work)
+
+
 GROUPS: Mapping[str, Callable[[Size, Path, Path], Iterator[Figure]]] = {
     "objects": measure_objects,
     "log": measure_log,
     "index": measure_index,
+    "stage": measure_stage,
+    "workers": measure_workers,
+    "recovery": measure_recovery,
     "sink": measure_sink,
     "tree": measure_tree,
 }
@@ -121,7 +156,7 @@ def main(given: Sequence[str] | None = None) -> int:
                 for figure in GROUPS[name](size, asked.cache, Path(work)):
                     shown = figure._replace(goal=None) if asked.quick else figure
                     print(shown.as_json() if asked.json else shown.as_line(), flush=True)
-            except BenchError as error:
+            except (BenchError, ClusterError, ServerError) as error:
                 print(f"{name}: {error}", file=sys.stderr, flush=True)
                 failed = True
     return int(failed)

@@ -18,13 +18,18 @@ PROC = Path("/proc")
 
 def family(pid: int) -> list[int]:
     """A process and all below it, as they are just now."""
-    children: dict[int, list[int]] = defaultdict(list)
+    below: dict[int, list[int]] = defaultdict(list)
     for number, parent in _parents():
-        children[parent].append(number)
+        below[parent].append(number)
     found = [pid]
     for one in found:
-        found += children[one]
+        found += below[one]
     return found
+
+
+def children(pid: int) -> list[int]:
+    """The children of a process, as they are just now."""
+    return [number for number, parent in _parents() if parent == pid]
 
 
 def _parents() -> Iterator[tuple[int, int]]:

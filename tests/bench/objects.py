@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,6 +22,7 @@ import msgspec
 
 from streams.settings import cores
 from tests.bench.figures import BenchError, Figure, Goal
+from tests.bench.memory import children
 from tests.bench.plain import Counts
 
 HARVEST = (sys.executable, "-c", "from streams.cli import main; main()")
@@ -53,19 +54,21 @@ def adopt() -> None:
     ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
 
 
-def _buried() -> None:
-    """Wait for all children that are left."""
-    with suppress(ChildProcessError):
-        while True:
-            os.wait()
+def _buried(others: Collection[int]) -> None:
+    """Wait for all children that are left, but for those that were there before: a server does not end."""
+    while left := set(children(os.getpid())) - set(others):
+        for pid in left:
+            with suppress(ChildProcessError):
+                os.waitpid(pid, 0)
 
 
 def timed(command: Sequence[str | Path], folder: Path) -> Timed:
     """Run a command that says JSON, or nothing. Raises BenchError."""
+    others = children(os.getpid())
     before, began = _children(), time.perf_counter()
     done = subprocess.run(command, cwd=folder, env=environment(), check=False, capture_output=True)
     seconds = time.perf_counter() - began
-    _buried()
+    _buried(others)
     if done.returncode:
         raise BenchError(f"{command[0]} ended with {done.returncode}: {done.stderr.decode(errors='replace')[-2_000:]}")
     said = done.stdout.splitlines()

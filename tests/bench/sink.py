@@ -8,16 +8,14 @@ Servers share the cores with what is measured, as they do with both.
 
 from __future__ import annotations
 
-import os
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing
 from itertools import product
 from typing import Any
 
-from confluent_kafka import Producer
 from opensearchpy import OpenSearch
 
 from schemas.codec import encode
@@ -29,15 +27,13 @@ from sinks.opensearch_node import Node
 from sinks.opensearch_schema import item
 from streams.kafka.cluster import Cluster
 from streams.kafka.index_sink import IndexSink
-from streams.kafka.mends import PARTITIONER
 from tests.bench.bench_index import corpus
+from tests.bench.clusters import PARTITIONS, fill, servers, topics
 from tests.bench.figures import BenchError, Figure, Goal
-from tests.servers import sharing
 from tests.servers.fixtures import TIMEOUT, Topics
 
 BATCHES = (250, 1_000, 2_000)
 CONNECTIONS = (1, 2, 4)
-PARTITIONS = 4
 GOAL = Goal(">=", 0.8)
 
 
@@ -62,19 +58,6 @@ class Watched(OpenSearchIndex):
         self.passed |= offsets
         self.ended = time.perf_counter()
         return refused
-
-
-@contextmanager
-def servers() -> Iterator[tuple[str, str]]:
-    """Kafka and OpenSearch: those of the test session that this is a part of, else two of its own."""
-    own = sharing.SESSION not in os.environ
-    if own:
-        sharing.begin()
-    try:
-        yield sharing.address("kafka"), sharing.address("opensearch")
-    finally:
-        if own:
-            sharing.end()
 
 
 def raw(url: str, items: Sequence[bytes], batch: int, connections: int) -> float:
@@ -108,16 +91,11 @@ def sink(cluster: Cluster, url: str, documents: int) -> float:
     return documents / (index.ended - index.begun)
 
 
-def filled(kafka: str, topics: Topics, summaries: Sequence[Summary]) -> Cluster:
+def filled(kafka: str, made: Topics, summaries: Sequence[Summary]) -> Cluster:
     """A Broker's topic with these summaries."""
-    cluster = Cluster(kafka, f"{topics.prefix}-")
-    topic = topics.make("broker.main", PARTITIONS)
-    producer = Producer({"bootstrap.servers": kafka, "acks": "all", "linger.ms": 20, "log_level": 0, **PARTITIONER})
-    for summary in summaries:
-        producer.produce(topic, encode(summary), summary.oid.encode())
-        producer.poll(0)
-    if producer.flush(TIMEOUT):
-        raise BenchError("the topic could not be filled")
+    cluster = Cluster(kafka, f"{made.prefix}-")
+    topic = made.make("broker.main", PARTITIONS)
+    fill(kafka, topic, ((summary.oid.encode(), encode(summary)) for summary in summaries))
     return cluster
 
 
@@ -126,20 +104,16 @@ def measured(documents: int, rounds: int, *, quick: bool) -> Iterator[Figure]:
     summaries = corpus(documents)
     items = list(map(item, summaries))
     grid = [(100, 1), (100, 2)] if quick else list(product(BATCHES, CONNECTIONS))
-    with servers() as (kafka, url):
-        topics = Topics(kafka)
-        try:
-            cluster = filled(kafka, topics, summaries)
-            # Neither is the first that the server compiles its code for.
-            raw(url, items, *grid[0])
-            found: dict[tuple[int, int], float] = dict.fromkeys(grid, 0.0)
-            ours = 0.0
-            for _ in range(rounds):
-                for how in grid:
-                    found[how] = max(found[how], raw(url, items, *how))
-                ours = max(ours, sink(cluster, url, documents))
-        finally:
-            topics.close()
+    with servers("kafka", "opensearch") as (kafka, url), topics(kafka) as made:
+        cluster = filled(kafka, made, summaries)
+        # Neither is the first that the server compiles its code for.
+        raw(url, items, *grid[0])
+        found: dict[tuple[int, int], float] = dict.fromkeys(grid, 0.0)
+        ours = 0.0
+        for _ in range(rounds):
+            for how in grid:
+                found[how] = max(found[how], raw(url, items, *how))
+            ours = max(ours, sink(cluster, url, documents))
     for (batch, connections), rate in found.items():
         yield Figure("sink", f"raw _bulk, {batch:,} x {connections}", rate, "documents/s", "batch x connections")
     best = max(found.values())

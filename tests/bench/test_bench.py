@@ -5,30 +5,60 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.bench.__main__ import GROUPS, main
 from tests.bench.changes import Expected, change
+from tests.bench.cpu import by_stage, spent
 from tests.bench.figures import Figure, Goal, shown
 from tests.bench.memory import Sampled, family, pss
+from tests.bench.workers import STAGES
+
+DISTRIBUTED = ("stage", "workers", "recovery", "sink")
+EMBEDDED = tuple(group for group in GROUPS if group not in DISTRIBUTED)
+
+
+def quick(root: Path, cache: Path, groups: Sequence[str]) -> dict[tuple[str, str], dict[str, Any]]:
+    """The figures of `make bench ARGS="--quick --json GROUP..."`, by group and name."""
+    command = [sys.executable, "-m", "tests.bench", "--quick", "--json", "--cache", str(cache), *groups]
+    done = subprocess.run(command, cwd=root, check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not os.listdir(cache)
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    assert all(set(one) == {"group", "name", "figure", "unit", "against", "goal", "met"} for one in found)
+    return {(one["group"], one["name"]): one for one in found}
 
 
 @pytest.mark.slow
 def test_the_benchmark_runs(root: Path, tmp_path: Path) -> None:
-    """`make bench ARGS="--quick --json"` ends well, with figures of every group, and counts that are as they should be."""
-    command = [sys.executable, "-m", "tests.bench", "--quick", "--json", "--cache", str(tmp_path)]
-    done = subprocess.run(command, cwd=root, check=False, capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")
-    figures = {(found["group"], found["name"]): found for found in map(json.loads, done.stdout.splitlines())}
-    assert {group for group, _ in figures} >= {"objects", "log", "index", "sink", "outcomes", "second run", "sizes", "search"}
-    assert all(set(found) == {"group", "name", "figure", "unit", "against", "goal", "met"} for found in figures.values())
+    """The groups of the embedded runner end well, with figures, and counts that are as they should be."""
+    figures = quick(root, tmp_path, EMBEDDED)
+    assert {group for group, _ in figures} >= {"objects", "log", "index", "outcomes", "second run", "sizes", "search"}
     assert [figures["second run", f"objects {kind}"]["figure"] for kind in Expected._fields] == [40, 20, 40]
     wrong = {name: found["figure"] for (_, name), found in figures.items() if name.startswith("wrong") or "without one" in name}
     assert len(wrong) == 5
     assert not any(wrong.values())
-    assert not os.listdir(tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)  # a minute on two idle cores: fifteen workers start, one after the other
+def test_the_benchmark_of_the_distributed_runner_runs(root: Path, tmp_path: Path) -> None:
+    """The groups of the distributed runner end well; each contender, each stage and each table has figures above zero."""
+    figures = quick(root, tmp_path, DISTRIBUTED)
+    groups = {group: {name.strip() for of, name in figures if of == group} for group, _ in figures}
+    assert set(groups) == {"stage", "workers, objects", "recovery", "sink"}
+    assert groups["stage"] >= {"ours", "Faust", "aiokafka", "confluent-kafka", "ours, rows", "Faust, rows", "ours to Faust"}
+    assert groups["workers, objects"] >= {"embedded", "1 worker", "2 workers", "1 worker to embedded", "2 workers to embedded"}
+    assert groups["workers, objects"] >= {f"{count}: {who}" for count in ("1 worker", "2 workers") for who in (*STAGES, "Kafka")}
+    assert groups["recovery"] >= {"start-up", "rows recovered", "start, store empty", "start, store in order"}
+    assert groups["sink"] >= {"sink", "sink to the best raw loop"}
+    rates = [one["figure"] for one in figures.values() if one["unit"].endswith("/s")]
+    assert rates
+    assert all(rates)
 
 
 def test_an_unknown_group_is_a_mistake_of_the_user(capsys: pytest.CaptureFixture[str]) -> None:
@@ -74,6 +104,26 @@ def test_changes_are_what_was_asked_for(tmp_path: Path) -> None:
     assert sum(text == "text" and not name.startswith("renamed-") for name, text in after.items()) == 1
     assert sum(name.startswith("renamed-") for name in after) == 3
     assert sum(text.endswith("Changed.\n") for text in after.values()) == 3
+
+
+def test_cpu_is_told_by_stage() -> None:
+    """What processes below a `harvest worker` took counts for the stage that each command names, also once they have ended."""
+    busy = "import subprocess, sys, time\nwhile time.process_time() < 0.3: pass\nprint('ready', flush=True)\ninput()"
+    stage = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {busy!r}]); print('ended', flush=True); input()"
+    above = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {stage!r}, 'worker', 'catalog', '--data'])"
+    supervisor = subprocess.Popen([sys.executable, "-c", above], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert supervisor.stdout is not None
+    assert supervisor.stdin is not None
+    for said in ("ready\n", "ended\n"):
+        assert supervisor.stdout.readline() == said
+        found = by_stage([supervisor.pid])
+        assert set(found) == {"catalog"}
+        assert 0.2 < found["catalog"] <= spent(supervisor.pid)
+        supervisor.stdin.write("\n")
+        supervisor.stdin.flush()
+    supervisor.communicate()
+    assert spent(supervisor.pid) == 0
+    assert by_stage([supervisor.pid]) == {}
 
 
 def test_memory_counts_all_processes_below() -> None:

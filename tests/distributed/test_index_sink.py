@@ -21,7 +21,7 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from processors.identity import oid
 from processors.query import parse
 from schemas.codec import decode, encode
-from schemas.ports import BrokerIndex
+from schemas.ports import BrokerIndex, Logged, Refused
 from schemas.query import Every
 from schemas.records import Rejected, Removed, Summary
 from sinks.errors import IndexDamaged
@@ -29,7 +29,7 @@ from sinks.opensearch_index import OpenSearchIndex
 from sinks.tantivy_index import TantivyIndex
 from streams.kafka import held, placing
 from streams.kafka.cluster import Cluster
-from streams.kafka.index_sink import serve
+from streams.kafka.index_sink import manner, serve
 from streams.kafka.mends import PARTITIONER
 from tests.distributed.conftest import Broker
 from tests.distributed.threads import beside
@@ -48,7 +48,7 @@ import sys, threading
 from sinks.opensearch_index import OpenSearchIndex
 from streams.kafka import held
 from streams.kafka.cluster import Cluster
-from streams.kafka.index_sink import serve
+from streams.kafka.index_sink import manner, serve
 held.BATCH = 30
 _, kafka, prefix, url, alias = sys.argv
 serve(Cluster(kafka, prefix), "main", OpenSearchIndex(url, alias, fresh=False), threading.Event(), session=2.0)
@@ -104,8 +104,9 @@ class World:
 
     def sink(self, index: BrokerIndex | None = None, told: list[str] | None = None) -> AbstractContextManager[None]:
         """A member of the group, in a thread; whatever ends it early is raised."""
-        # Tantivy has one writer, and is no matter of several threads.
-        more: Mapping[str, Any] = {"session": 2.0, "requests": 1 if index else 4, "note": (told if told is not None else []).append}
+        # Those that are given are in a folder.
+        how = manner("" if index else self.url)
+        more: Mapping[str, Any] = {"session": 2.0, "note": (told if told is not None else []).append, **how}
         return beside(lambda stop: serve(self.cluster, "main", index or self.open(), stop, **more), self.errors)
 
     def child(self, fault: str = "") -> subprocess.Popen[bytes]:
@@ -176,6 +177,46 @@ def test_the_same_answers(world: World, tmp_path: Path, expected: Mapping[str, o
     with closing(TantivyIndex(tmp_path / "embedded", writable=False)) as reader:
         assert answers(reader) == expected
     assert not world.letters()
+
+
+class Counted(TantivyIndex):
+    """An index in a folder that remembers what it was given: how many changes, and the offsets behind them."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, heap=15_000_000)
+        self.given: list[tuple[int, Mapping[int, int]]] = []
+
+    def apply(self, changes: Sequence[Summary | Removed], offsets: Mapping[int, int]) -> Sequence[Refused]:
+        self.given.append((len(changes), dict(offsets)))
+        return super().apply(changes, offsets)
+
+
+def test_a_folder_gets_offsets_with_their_batch(world: World, tmp_path: Path) -> None:
+    """Of an index in a folder, each commit is a batch with the offsets behind it; no commit has an offset alone."""
+    index = Counted(tmp_path / "embedded")
+    world.send(stream())
+    with world.sink(index):
+        world.until(lambda: sum(index.offsets().values()) == len(stream()))
+    assert all(changes and offsets for changes, offsets in index.given)
+    ends = {partition: offset for _, offsets in index.given for partition, offset in offsets.items()}
+    assert sum(ends.values()) == len(stream())
+
+
+def test_a_batch_waits_for_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is less than a batch goes when its first record has waited: for a folder, whose commits cost more, ten times as long."""
+    clock = [100.0]
+    monkeypatch.setattr("streams.kafka.held.time.monotonic", lambda: clock[0])
+    part = held.Part(0)
+    assert not part.ripe()
+    part.take(held.Read(Logged("broker.main", 0, 0, 0, b"key", b"value"), None))
+
+    def ripe(seconds: float) -> tuple[bool, bool]:
+        clock[0] = 100.0 + seconds
+        return part.ripe(), part.ripe(held.GATHERED)
+
+    assert [ripe(0.05), ripe(0.2), ripe(0.9), ripe(1.1)] == [(False, False), (True, False), (True, False), (True, True)]
+    monkeypatch.setattr(held, "BATCH", 1)
+    assert ripe(0.0) == (True, True)
 
 
 def test_killed(world: World, expected: Mapping[str, object]) -> None:

@@ -84,6 +84,11 @@ def address(name: str) -> str:
     return told["address"]
 
 
+def keeper(name: str) -> int:
+    """The process that keeps a server of this session; the server is below it, unless it is in a container. Raises OSError."""
+    return int((session()[1] / f"{name}.keeper").read_text("ascii"))
+
+
 def _start(name: str, folder: Path, controller: int, answer: Path) -> None:
     command = [sys.executable, "-m", "tests.servers", "keep", name, str(folder), str(controller)]
     with (folder / f"{name}.log").open("wb") as log:

@@ -1,0 +1,54 @@
+"""Seconds of CPU of processes and all below them (proc(5): stat), those of children that ended and were waited for included."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+from tests.bench.memory import PROC, family
+
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class Stat(NamedTuple):
+    """A process as it is now: what it took so far, and its command."""
+
+    seconds: float
+    command: Sequence[str]
+
+
+def stat(pid: int) -> Stat:
+    """Raises OSError where it is gone."""
+    # The name of the program stands in parentheses and may hold anything; utime to cstime are the fields 14 to 17.
+    fields = (PROC / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()
+    words = (PROC / str(pid) / "cmdline").read_bytes().decode(errors="replace").split("\0")
+    return Stat(sum(map(int, fields[11:15])) / TICKS, words)
+
+
+def spent(pid: int) -> float:
+    """What a process and all below it took so far."""
+    found = 0.0
+    for one in family(pid):
+        with suppress(OSError):
+            found += stat(one).seconds
+    return found
+
+
+def idle() -> float:
+    """The seconds that the cores of this machine had nothing to do so far, all together; waiting for a disk is such."""
+    first = (PROC / "stat").read_bytes().splitlines()[0].split()
+    return sum(map(int, first[4:6])) / TICKS
+
+
+def by_stage(supervisors: Sequence[int]) -> Mapping[str, float]:
+    """What the stages below some `harvest worker` took so far."""
+    found: dict[str, float] = defaultdict(float)
+    for pid in (pid for supervisor in supervisors for pid in family(supervisor)[1:]):
+        with suppress(OSError):
+            before, _, behind = "\0".join(stat(pid).command).partition("\0worker\0")
+            if before and behind:
+                found[behind.partition("\0")[0]] += spent(pid)
+    return found

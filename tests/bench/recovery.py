@@ -1,0 +1,154 @@
+"""How long it takes to recover a table of many rows: a worker of ours against a bare consumer that reads the same changelog.
+
+The table is that of `register.main`, its rows as that stage writes them. A worker is measured from its start to its first answer
+in every partition, to a record that waits for it; the same with a table without rows is its start-up, which is taken off. So is
+one whose store was left in order, and holds what the changelog does.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from operator import gt
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from confluent_kafka import Producer
+
+from processors.register import Entry
+from schemas.codec import encode
+from schemas.records import Summary
+from streams.kafka.admin import Admin, planned
+from streams.kafka.cluster import Cluster
+from streams.sandbox.values import Limits
+from streams.store.murmur2 import partition as partition_of
+from streams.topology import topology
+from tests.bench.clusters import LOOK, PARTITIONS, RETENTION, Watch, fill, processes, read, servers, stop, topics
+from tests.bench.figures import BenchError, Figure
+from tests.bench.objects import HARVEST
+from tests.servers.fixtures import TIMEOUT
+
+STAGE = "register.main"
+RECOVERS = 1_800.0
+"""Seconds that a recovery may take: nothing of it is to be seen from outside."""
+INPUT, OUTPUT = "summaries", "broker.main"
+
+
+def summary(number: int, version: int) -> Summary:
+    """A short summary."""
+    oid, url = f"{number:064x}", f"file:///usr/share/doc/package-{number // 8}/part-{number % 8}.html"
+    attributes = {"title": (f"Part {number % 8} of package {number // 8}",), "keywords": ("part", "package", "documentation")}
+    about: dict[str, Any] = {
+        "oid": oid,
+        "url": url,
+        "object_url": url,
+        "gatherer": "bench",
+        "type": "HTML",
+        "md5": f"{number:032x}",
+    }
+    return Summary(**about, version=version, time=version, size=number, attributes=attributes)
+
+
+def rows(count: int) -> Iterator[tuple[int, bytes, bytes]]:
+    """Partition, key and value of each row, as `register` writes them."""
+    for number in range(count):
+        one = summary(number, 1)
+        entry = Entry(1, 1, one.content, "", (), 0, encode(one))
+        yield partition_of(one.oid.encode(), PARTITIONS), b"r|" + one.oid.encode(), msgspec.msgpack.encode(entry)
+
+
+def filled(cluster: Cluster, count: int) -> None:
+    """The topics of a cluster, the changelog with so many rows. Raises BenchError."""
+    list(Admin(cluster).apply(planned(topology(), cluster, RETENTION, Limits().frame)))
+    producer = Producer({"bootstrap.servers": cluster.brokers, "acks": "all", "linger.ms": 20, "log_level": 0})
+    name = cluster.changelog(STAGE)
+    for partition, key, value in rows(count):
+        while True:
+            try:
+                producer.produce(name, value, key, partition)
+            except BufferError:
+                producer.poll(LOOK)
+            else:
+                break
+        producer.poll(0)
+    if producer.flush(TIMEOUT):
+        raise BenchError("the changelog could not be filled")
+
+
+class Table:
+    """A table of so many rows, and the worker that has it."""
+
+    def __init__(self, cluster: Cluster, folder: Path, count: int) -> None:
+        self.cluster, self.folder, self.count = cluster, folder, count
+        self._asked = 0
+        self._before = [0] * PARTITIONS
+        filled(cluster, count)
+
+    def answers(self) -> float:
+        """Seconds from the start of a worker to its first answer in every partition; it leaves in order. Raises BenchError."""
+        self._ask()
+        told = {
+            "HARVEST_GATHERER": "bench",
+            "HARVEST_KAFKA_BROKERS": self.cluster.brokers,
+            "HARVEST_KAFKA_PREFIX": self.cluster.prefix,
+        }
+        command: list[str | Path] = [*HARVEST, "worker", STAGE, "--data", self.folder / "data"]
+        begun = time.perf_counter()
+        with processes([command], self.folder, told) as started, closing(Watch(self.cluster.brokers, started, RECOVERS)) as watch:
+            seconds = self._answered(watch, begun)
+            stop(started)
+            self._before = watch.ends(self.cluster.topic(OUTPUT))
+        return seconds
+
+    def _ask(self) -> None:
+        """A record for each partition, newer than what its row says."""
+        self._asked += 1
+        found: dict[int, Summary] = {}
+        number = 0
+        while len(found) < PARTITIONS:
+            one = summary(number, 1 + self._asked)
+            found.setdefault(partition_of(one.oid.encode(), PARTITIONS), one)
+            number += 1
+        fill(self.cluster.brokers, self.cluster.topic(INPUT), ((one.oid.encode(), encode(one)) for one in found.values()))
+
+    def _answered(self, watch: Watch, begun: float) -> float:
+        while True:
+            now = watch.ends(self.cluster.topic(OUTPUT))
+            if all(map(gt, now, self._before)):
+                return time.perf_counter() - begun
+            watch.check(now)
+            time.sleep(LOOK)
+
+    def read(self) -> float:
+        """Seconds of a bare consumer that reads the changelog, and keeps nothing. Raises BenchError."""
+        begun = time.perf_counter()
+        for _ in read(self.cluster.brokers, self.cluster.changelog(STAGE), self.count):
+            pass
+        return time.perf_counter() - begun
+
+
+def measured(count: int, work: Path) -> Iterator[Figure]:
+    """Start-up, recovery, a start with a store that is in order, and the bare consumer."""
+    with ExitStack() as stack:
+        (kafka,) = stack.enter_context(servers("kafka"))
+
+        def table(count: int) -> Table:
+            prefix = f"{stack.enter_context(topics(kafka)).prefix}-"
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=work)))
+            return Table(Cluster(kafka, prefix, PARTITIONS), folder, count)
+
+        start_up = table(0).answers()
+        full = table(count)
+        bare = full.read()
+        recovered = full.answers()
+        clean = full.answers()
+    took = max(recovered - start_up, 0.001)
+    yield Figure("recovery", "start-up", start_up, "s", "a worker whose table has no rows: to its first answers")
+    yield Figure("recovery", "start, store empty", recovered, "s", f"{count:,} rows in {PARTITIONS} partitions")
+    yield Figure("recovery", "recovery", took, "s", f"without start-up; a bare confluent-kafka reads them in {bare:.2f} s")
+    yield Figure("recovery", "rows recovered", count / took, "rows/s", f"a bare confluent-kafka: {count / bare:,.0f}")
+    yield Figure("recovery", "bare reader to recovery", bare / took, "ratio", "it keeps nothing")
+    yield Figure("recovery", "start, store in order", clean, "s", "the same table, its worker stopped before")

@@ -1,0 +1,185 @@
+"""Objects/s of `harvest worker` on Kafka, end to end, with one and with two of them, against the embedded runner on the same tree.
+
+All run on all cores of this machine, and so does the broker. Both fill the index of a data folder: on OpenSearch the distributed
+one would be measured against an engine that the embedded one has not (`sink` measures that). Start-up counts for neither: the
+clock of the embedded runner begins with its run, and that of the workers when they are ready and the root is asked for; it ends
+when the index has the last record of the Broker's archive. That is known in hindsight: then all groups have read all there is,
+and nothing has come for a while.
+
+Where the time goes is CPU by stage and of the broker: processes wait for each other as long as cores are free, and no longer.
+"""
+
+from __future__ import annotations
+
+import random
+import socket
+import subprocess
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from processors.identity import file_url
+from schemas.records import Root
+from streams.kafka import roots
+from streams.kafka.admin import Admin, planned
+from streams.kafka.cluster import Cluster
+from streams.kafka.log import KafkaLog
+from streams.kafka.worker import served
+from streams.sandbox.values import Limits
+from streams.settings import cores
+from streams.topology import topology
+from tests.bench.clusters import LOOK, PARTITIONS, RETENTION, Watch, processes, servers, stop, topics
+from tests.bench.cpu import by_stage, idle, spent
+from tests.bench.figures import BenchError, Figure, Goal
+from tests.bench.objects import HARVEST, Timed, gathering, timed
+from tests.servers import sharing
+
+GATHERER = "bench"
+STAGES = served(topology())
+ONCE = "index.main"
+"""An index in a folder has one writer."""
+ARCHIVE = "broker.main"
+QUIET = 2.5
+"""Seconds without anything new, after which the groups are asked whether they are through: longer than they wait to commit."""
+BROKER = "Kafka"
+GOAL = Goal(">=", 0.5)
+
+
+class Run(NamedTuple):
+    """What some workers did: seconds from order to index, summaries held, seconds of CPU by who took them."""
+
+    seconds: float
+    summaries: int
+    cpu: Mapping[str, float]
+    idle: float
+    """Seconds that cores had nothing to do."""
+
+
+def embedded(root: Path, work: Path) -> Timed:
+    """`harvest gather` over a tree."""
+    with tempfile.TemporaryDirectory(dir=work) as folder:
+        return timed(gathering([root], Path(folder) / "data"), Path(folder))
+
+
+def distributed(kafka: str, root: Path, work: Path, workers: int) -> Run:
+    """So many `harvest worker` over a tree. Raises BenchError."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=work)))
+        cluster = Cluster(kafka, f"{stack.enter_context(topics(kafka)).prefix}-", PARTITIONS)
+        list(Admin(cluster).apply(planned(topology(), cluster, RETENTION, Limits().frame)))
+        environ = {"HARVEST_GATHERER": GATHERER, "HARVEST_KAFKA_BROKERS": kafka, "HARVEST_KAFKA_PREFIX": cluster.prefix}
+        command: list[str | Path] = [*HARVEST, "worker", "--data", folder / "data"]
+        started: list[subprocess.Popen[bytes]] = []
+        ports: list[int] = []
+        for number in range(workers):
+            stages = STAGES if number == 0 else tuple(stage for stage in STAGES if stage != ONCE)
+            first = _ports(len(stages))
+            ports += range(first, first + len(stages))
+            more = {**environ, "HARVEST_WORKER_PORT": str(first), "HARVEST_WORKER_HOST": "127.0.0.1"}
+            started += stack.enter_context(processes([[*command, *stages]], folder, more))
+        watch = stack.enter_context(closing(Watch(kafka, started)))
+        while not all(map(_ready, ports)):
+            watch.check(None)
+            time.sleep(LOOK)
+        with KafkaLog(cluster) as log:
+            run = _measured(cluster, log, watch, root, [process.pid for process in started])
+            stop(started)
+        return run
+
+
+def _ports(count: int) -> int:
+    """The first of some ports in a row that nobody listens on; below those that systems give to whoever calls out."""
+    while True:
+        first = random.randrange(20_000, 32_000)
+        with ExitStack() as stack, suppress(OSError):
+            for port in range(first, first + count):
+                stack.enter_context(socket.socket()).bind(("127.0.0.1", port))
+            return first
+
+
+def _ready(port: int) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz") as answer:
+            return bool(answer.status == 200)
+    except (urllib.error.URLError, ConnectionError):
+        return False
+
+
+def _measured(cluster: Cluster, log: KafkaLog, watch: Watch, root: Path, pids: Sequence[int]) -> Run:
+    names = [cluster.topic(name) for name in log.topics() if not name.endswith(".ticks")]
+    keeper = sharing.keeper("kafka")
+
+    def looked() -> tuple[float, float, dict[str, float]]:
+        return time.perf_counter(), idle(), {**by_stage(pids), BROKER: spent(keeper)}
+
+    begun, idle_before, before = looked()
+    roots.ask(log, [Root(url=file_url(str(root).encode(), folder=True), run="")])
+    seen: object = None
+    moved, idle_after, after = begun, idle_before, before
+    while True:
+        now = watch.ends(*names), watch.committed(cluster.group(ONCE), cluster.topic(ARCHIVE))
+        watch.check(now)
+        if now != seen:
+            seen = now
+            moved, idle_after, after = looked()
+        elif time.perf_counter() - moved > QUIET and not sum(lag.lag for lag in log.lags()):
+            break
+        time.sleep(4 * LOOK)
+    spent_by = {who: after[who] - before.get(who, 0.0) for who in after}
+    return Run(moved - begun, _held(log), spent_by, idle_after - idle_before)
+
+
+def _held(log: KafkaLog) -> int:
+    """Summaries in the archive."""
+    held: dict[bytes, bool] = {}
+    for partition, end in enumerate(log.ends(ARCHIVE)):
+        offset = 0
+        while batch := log.read(ARCHIVE, partition, offset, 1_000, until=end):
+            held |= {logged.key: logged.value is not None for logged in batch}
+            offset = batch[-1].offset + 1
+    return sum(held.values())
+
+
+def workers(name: str, root: Path, work: Path, rounds: int) -> Iterator[Figure]:
+    """The figures of one tree. Raises BenchError where the runners did not come to as many summaries."""
+    with servers("kafka") as (kafka,):
+        plain: list[Timed] = []
+        ran: dict[int, list[Run]] = {1: [], 2: []}
+        for _ in range(rounds):
+            plain.append(embedded(root, work))
+            for count, runs in ran.items():
+                runs.append(distributed(kafka, root, work, count))
+    objects = plain[0].said["objects"]
+    wrong = {run.summaries for runs in ran.values() for run in runs} - {plain[0].said["summaries"]}
+    if wrong:
+        raise BenchError(f"{name}: {wrong} summaries, the embedded runner made {plain[0].said['summaries']}")
+    seconds = min(one.said["seconds"] for one in plain)
+    cost = min(one.cpu for one in plain) / objects * 1_000
+    group = f"workers, {name}"
+    yield Figure(
+        group, "embedded", objects / seconds, "objects/s", f"{objects:,} objects, {cores()} cores, {cost:.2f} ms of CPU each"
+    )
+    for count, runs in ran.items():
+        best = min(runs, key=lambda run: run.seconds)
+        yield from _figures(group, f"{count} worker{'s' * (count > 1)}", best, objects, objects / seconds)
+
+
+def _figures(group: str, who: str, run: Run, objects: int, plain: float) -> Iterator[Figure]:
+    rate = objects / run.seconds
+    yield Figure(group, who, rate, "objects/s", f"{run.seconds:.1f} s; a process a stage, and the broker, on the same cores")
+    yield Figure(group, f"{who} to embedded", rate / plain, "ratio", f"embedded: {plain:,.1f} objects/s", GOAL)
+    total = sum(run.cpu.values())
+    for stage in (*STAGES, BROKER):
+        took = run.cpu.get(stage, 0.0)
+        yield Figure(
+            group, f"{who}: {stage}", took / objects * 1_000, "ms/object", f"of CPU: {took:.1f} s, {took / total:.0%} of all"
+        )
+    busy, unused = total / run.seconds, run.idle / run.seconds
+    others = max(0.0, cores() - busy - unused)
+    against = f"of {cores()}; {unused:.2f} had nothing to do, {others:.2f} did something else"
+    yield Figure(group, f"{who}: cores busy", busy, "cores", against)
