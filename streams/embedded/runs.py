@@ -10,7 +10,7 @@ Rows of `runner`, partition 0: `run` (Run), `id` (the last id given), `gatherer`
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple, cast
 
 import msgspec
@@ -19,12 +19,10 @@ from schemas.codec import decode, encode
 from schemas.records import CrawlEvent, Root
 from streams.clock import now_ms
 from streams.embedded.runner import Embedded
-from streams.embedded.seeding import seeded, unseeded
+from streams.embedded.seeding import orders, seeded, standing, unseeded
 from streams.faults import fault
 from streams.folder import SPACE
 from streams.store import Offsets, Store, Transaction
-
-READ = 1_000
 
 
 class Run(msgspec.Struct, frozen=True, array_like=True):
@@ -124,28 +122,9 @@ def pause(store: Store, url: str, *, on: bool) -> None:
 
 def roots(store: Store) -> list[Root]:
     """The roots of a data folder, in order of URL: those that the frontier knows, and what was asked for since."""
-    known: dict[str, Root] = {}
-    for partition in range(store.topics()["crawl"]):
-        rows = store.rows("frontier", partition)
-        if rows is not None:
-            known |= {root.url: root for root in (cast("Root", decode(value)) for _, value in rows.scan(b"g|"))}
-    for event in _unread(store):
-        if event.kind == "unseeded":
-            known.pop(event.url, None)
-        elif event.root is not None:
-            known[event.url] = event.root
-    return [known[url] for url in sorted(known)]
-
-
-def _unread(store: Store) -> Iterator[CrawlEvent]:
-    """Orders about roots that the frontier has not read yet. Every partition gets each; the first is asked."""
-    start = store.offsets("frontier").get(("crawl", 0), Offsets()).next
-    while batch := store.read("crawl", 0, start, READ):
-        for logged in batch:
-            event = decode(logged.value or b"")
-            if isinstance(event, CrawlEvent) and event.kind in ("seeded", "unseeded"):
-                yield event
-        start = batch[-1].offset + 1
+    rows = [store.rows("frontier", partition) for partition in range(store.topics()["crawl"])]
+    known = (cast("Root", decode(value)) for found in rows if found is not None for _, value in found.scan(b"g|"))
+    return standing(known, orders(store, store.offsets("frontier").get(("crawl", 0), Offsets()).next))
 
 
 def _seed(tx: Transaction, named: Sequence[Root], partitions: int, now: int) -> None:

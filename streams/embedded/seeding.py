@@ -6,9 +6,16 @@ partition of the root's own host it names the root too.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from processors.identity import frontier_key
+from schemas.codec import DecodeError, decode
+from schemas.ports import Log
 from schemas.records import CrawlEvent, CrawlKind, Link, Record, Root
 from streams.store.murmur2 import partition as partition_of
+
+ORDERS = ("seeded", "unseeded", "paused", "resumed")
+READ = 1_000
 
 
 def seeded(root: Root, partitions: int, now: int) -> list[tuple[int | None, Record]]:
@@ -42,3 +49,27 @@ def resumed(root: Root, partitions: int, now: int) -> list[tuple[int | None, Rec
 def _everywhere(kind: CrawlKind, root: Root, partitions: int, now: int) -> list[tuple[int | None, Record]]:
     host = frontier_key(root.url)
     return [(p, CrawlEvent(kind=kind, host=host, time=now, url=root.url, root=root)) for p in range(partitions)]
+
+
+def orders(log: Log, offset: int) -> Iterator[CrawlEvent]:
+    """Events like these, from an offset on. Every partition has each; the first is read. What is no record is passed over."""
+    while batch := log.read("crawl", 0, offset, READ):
+        for logged in batch:
+            try:
+                event = decode(logged.value or b"")
+            except DecodeError:
+                continue
+            if isinstance(event, CrawlEvent) and event.kind in ORDERS:
+                yield event
+        offset = batch[-1].offset + 1
+
+
+def standing(known: Iterable[Root], later: Iterable[CrawlEvent]) -> list[Root]:
+    """Roots, in order of URL, once the events about them are followed that came later."""
+    roots = {root.url: root for root in known}
+    for event in later:
+        if event.kind == "unseeded":
+            roots.pop(event.url, None)
+        elif event.kind == "seeded" and event.root is not None:
+            roots[event.url] = event.root
+    return [roots[url] for url in sorted(roots)]

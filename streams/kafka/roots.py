@@ -11,14 +11,13 @@ from typing import cast
 
 import msgspec
 
-from schemas.codec import DecodeError, decode, encode
+from schemas.codec import decode, encode
 from schemas.ports import Logged
 from schemas.records import CrawlEvent, Record, Root
 from streams.clock import now_ms
 from streams.embedded import seeding
 from streams.logs import LogAccess
 
-READ = 1_000
 Events = Callable[[Root, int, int], Sequence[tuple[int | None, Record]]]
 
 
@@ -46,13 +45,8 @@ def _write(log: LogAccess, roots: Sequence[Root], events: Events) -> None:
 
 def roots(log: LogAccess) -> list[Root]:
     """The roots that the frontier knows, and what was asked for since, in order of URL; every partition knows all of them."""
-    known = {root.url: root for root in (cast("Root", decode(value)) for value in log.rows("frontier", 0, b"g|").values())}
-    for event in _unread(log):
-        if event.kind == "unseeded":
-            known.pop(event.url, None)
-        elif event.kind == "seeded" and event.root is not None:
-            known[event.url] = event.root
-    return [known[url] for url in sorted(known)]
+    known = (cast("Root", decode(value)) for value in log.rows("frontier", 0, b"g|").values())
+    return seeding.standing(known, _unread(log))
 
 
 def paused(log: LogAccess) -> frozenset[str]:
@@ -67,15 +61,6 @@ def paused(log: LogAccess) -> frozenset[str]:
 
 
 def _unread(log: LogAccess) -> Iterator[CrawlEvent]:
-    """Orders about roots that the frontier has not read yet. Every partition gets each; the first is asked."""
+    """Orders about roots that the frontier has not read yet."""
     of_crawl = (one for one in log.lags() if one.topic == "crawl" and one.partition == 0)
-    start = min((one.committed for one in of_crawl), default=0)
-    while batch := log.read("crawl", 0, start, READ):
-        for logged in batch:
-            try:
-                event = decode(logged.value or b"")
-            except DecodeError:
-                continue
-            if isinstance(event, CrawlEvent) and event.kind in ("seeded", "unseeded", "paused", "resumed"):
-                yield event
-        start = batch[-1].offset + 1
+    return seeding.orders(log, min((one.committed for one in of_crawl), default=0))
