@@ -185,29 +185,33 @@ class _Known(NamedTuple):
 class _Memory:
     """The summaries seen last, by identity and by their bytes: each passes through several stages, and none is dearer to read.
 
-    Used from several threads: whatever is found is right, and what is lost by another's `clear` is made again.
+    Used from several threads: whatever is found is right, and what another's `keep` forgets meanwhile is made again.
     """
 
     SIZE = 2_048
     BYTES = 16 << 20
+    """Of what came last; as much that came before is remembered too, for readers that lag behind."""
 
     def __init__(self) -> None:
         self._bytes = 0
         self._by_id: dict[int, _Known] = {}
         self._by_data: dict[bytes, _Known] = {}
-        self.of_data = self._by_data.get
+        self._before: tuple[dict[int, _Known], dict[bytes, _Known]] = ({}, {})
 
     def of(self, record: Record) -> _Known | None:
         """What is known of this very record."""
-        known = self._by_id.get(id(record))
+        known = self._by_id.get(id(record)) or self._before[0].get(id(record))
         return known if known is not None and known.record is record else None
 
+    def of_data(self, data: bytes) -> _Known | None:
+        """What is known of these bytes."""
+        return self._by_data.get(data) or self._before[1].get(data)
+
     def keep(self, record: records.Summary, data: bytes, tail: int) -> None:
-        """Remember a summary, and forget all others where there are too many."""
+        """Remember a summary, and forget those that came long ago where there are too many."""
         if len(self._by_id) >= self.SIZE or self._bytes >= self.BYTES:
-            self._by_id.clear()
-            self._by_data.clear()
-            self._bytes = 0
+            self._before = self._by_id, self._by_data
+            self._by_id, self._by_data, self._bytes = {}, {}, 0
         self._bytes += len(data)
         self._by_id[id(record)] = self._by_data[data] = _Known(record, data, tail)
 
@@ -264,10 +268,9 @@ def record_type(data: bytes) -> type[Record]:
 
 def decode(data: bytes) -> Record:
     """The record that `encode` wrote. Raises DecodeError for anything else, trailing bytes included."""
-    known = _memory.of_data(data)
-    if known is not None:
-        return known.record
     found = _READERS.get(data[:HEADER])
+    if found is not None and found[2] is records.Summary and (known := _memory.of_data(data)) is not None:
+        return known.record
     if found is None:
         former = history.writer(data[:HEADER].removeprefix(MAGIC))
         if former is None:
