@@ -78,7 +78,7 @@ class Broker:
     def client(self, group: str) -> Consumer:
         """A consumer that moves no offsets; it sees all records, whichever transaction they are of."""
         settings = {"bootstrap.servers": self.address, "group.id": group, "enable.auto.commit": False}
-        return Consumer({**settings, "isolation.level": "read_uncommitted", "enable.partition.eof": True})
+        return Consumer({**settings, "isolation.level": "read_uncommitted", "enable.partition.eof": True, "log_level": 0})
 
     def fill(self, topic: str, records: Mapping[bytes, bytes]) -> None:
         """Append a record for each key, acknowledged."""
@@ -87,7 +87,7 @@ class Broker:
     def append(self, topic: str, records: Iterable[tuple[bytes, bytes]], partition: int = -1, headers: Any = None) -> None:
         """Append records, acknowledged, to the partitions of their keys, or to one."""
         if self.producer is None:
-            self.producer = Producer({"bootstrap.servers": self.address, "acks": "all", **PARTITIONER})
+            self.producer = Producer({"bootstrap.servers": self.address, "acks": "all", "log_level": 0, **PARTITIONER})
         for key, value in records:
             self.producer.produce(topic, value, key, partition, headers=headers or [])
         assert self.producer.flush(TIMEOUT) == 0

@@ -1,37 +1,57 @@
-"""The whole topology on a real Kafka, over a tree that changes, while one of its workers is killed every few seconds.
+"""The whole topology on a real Kafka and a real OpenSearch, over a tree that changes, while everything that may fail fails.
 
-The size is a knob: `Plan`. After each round summaries, the Broker's archive and the roles are what a plain walk of the tree says.
-As a program it is the large one: python -m tests.distributed.farm FOLDER BROKER [name=value...], the fields of `Plan`.
+Workers are killed all the time. Once in a run what is no record comes into each topic, the broker and the node stop and start, and
+a worker more of each stage comes and goes. At the end of each round summaries, the Broker's archive, the roles, the index and the
+rejections are what a plain walk of the tree says; at the end of all, again, from compacted topics, with an index made of them.
+
+The size is a knob: `Plan`. As a program it is the large one: python -m tests.distributed.farm [name=value...], by the fields of
+`Plan`.
 """
 
 from __future__ import annotations
 
 import os
 import random
+import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 import msgspec
+from confluent_kafka import ConsumerGroupState, KafkaException
+from typer.testing import CliRunner
 
 from processors.identity import file_url
-from schemas.records import FetchedObject, FetchRequest, Removed, Root, Summary
+from schemas.records import Root
+from sinks.opensearch_aliases import served_by
+from sinks.opensearch_node import Node
+from streams.cli.app import app
 from streams.clock import now_ms
 from streams.embedded.seeding import seeded
-from streams.kafka import worker
+from streams.kafka.cluster import Cluster
+from tests.distributed import verdict
+from tests.distributed.compaction import compact
 from tests.distributed.conftest import Broker
-from tests.distributed.flows import TOPOLOGY, Flow
+from tests.distributed.flows import TOPOLOGY, Flow, inputs
+from tests.distributed.own import Own, servers
+from tests.distributed.repeats import Repeats, repeats
 from tests.distributed.station import Station
-from tests.faults.check import ALONE, same
 from tests.faults.corpus import Corpus
 from tests.faults.harness import GATHERER, MAX_FILE
 from tests.faults.oracle import Oracle
-from tests.servers.fixtures import Topics
+from tests.servers.fixtures import TIMEOUT, Topics
 
-RUN = [stage.name for stage in TOPOLOGY.stages if worker.kind(stage) != "sink"]
+RUN = [stage.name for stage in TOPOLOGY.stages]
+ARCHIVES = ("summaries", "broker.main")
+IDLE = 5.0
+"""Seconds after which the next fault comes although nothing has moved since the last one."""
+GRACE = 60.0
+"""Seconds that a worker has to leave in order."""
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -43,55 +63,69 @@ class Plan(msgspec.Struct, frozen=True):
     objects: int = 20_000
     rounds: int = 3
     every: float = 3.0
-    """Seconds between two kills, about; 0: none."""
+    """Seconds between two faults, about."""
     kills: int = 100
-    """In each round, at the most."""
+    """In each round."""
     seed: int = 1
     session: float = 6.0
+    commit: float = 0.3
 
 
 class Report(NamedTuple):
     """What it cost."""
 
+    faults: Counter[str]
+    """By what they were."""
     killed: Counter[str]
     ended: Counter[str]
-    """Workers that ended themselves."""
-    repeated: Counter[str]
-    """Records that say again what one before them said, by topic."""
+    """Workers that ended themselves, by stage."""
+    repeats: Sequence[Repeats]
+    compacted: dict[str, tuple[int, int]]
+    """Records of a compacted topic, before and after."""
     seconds: float
+
+    def __str__(self) -> str:
+        lines = [f"faults   {dict(self.faults)}", f"killed   {dict(self.killed)}", f"ended    {dict(self.ended)}"]
+        lines += [f"repeats  {r.topic}: {r.repeated} of {r.records}, {r.faults} faults, at most {r.most}" for r in self.repeats]
+        lines += [f"compact  {topic}: {before} -> {after}" for topic, (before, after) in self.compacted.items()]
+        return "\n".join([*lines, f"seconds  {self.seconds:.0f}"])
 
 
 class Farm(Flow):
-    """Workers of all stages over a tree."""
+    """Workers of all stages over a tree, on servers of their own."""
 
-    def __init__(self, broker: Broker, root: Path, folder: Path, plan: Plan) -> None:
-        super().__init__(broker, root, folder, plan.partitions, {}, RUN)
-        self.plan = plan
+    def __init__(self, kafka: Own, search: Own, root: Path, folder: Path, plan: Plan) -> None:
+        broker = Broker(kafka.address, Topics(kafka.address))
+        compacted = {topic: {"cleanup.policy": "compact"} for topic in ARCHIVES}
+        super().__init__(broker, root, folder, plan.partitions, {}, RUN, compacted)
+        self.kafka, self.search, self.plan = kafka, search, plan
+        self.cluster = Cluster(kafka.address, self.prefix, plan.partitions)
         self.rng = random.Random(plan.seed)
-        self.fatal = 0
-        """Kills left in this round."""
-        self.next = 0.0
+        self.todo: list[Callable[[], None]] = []
+        """Faults that are still to come in this round."""
+        self.struck = self.next = 0.0
+        """When the last fault was, and when the next one may be."""
+        self.faults: Counter[str] = Counter()
+        self.shaken: Counter[str] = Counter()
+        """Faults that were no worker's end, by the stage that they shook."""
         (folder / "tree").mkdir()
         self.corpus = Corpus(os.fsencode(folder / "tree"), plan.seed, plan.objects)
         self.corpus.build()
         self.oracle = Oracle(self.corpus.root, MAX_FILE)
 
+    # ---- workers -------------------------------------------------------------------------------------------------
+
     def station(self, name: str) -> None:
-        """Start a worker: STAGE or STAGE/NUMBER."""
-        stage, _, _ = name.partition("/")
-        told = Station(self.broker.address, self.prefix, str(self.folder / "data"), GATHERER, MAX_FILE, self.plan.session)
+        """Start a worker: STAGE/NUMBER."""
+        plan, data = self.plan, str(self.folder / "data")
+        told = Station(
+            self.broker.address, self.prefix, data, GATHERER, MAX_FILE, plan.session, plan.commit, index_url=self.search.address
+        )
+        stage = name.partition("/")[0]
         self.workers[name] = self.run("-m", "tests.distributed.station", stage, msgspec.json.encode(told).decode())
 
-    def watch(self) -> None:
-        """Kill one now and then, and start again what has ended."""
-        if self.fatal and self.plan.every and time.monotonic() >= self.next:
-            self.next = time.monotonic() + self.rng.uniform(0.5, 1.5) * self.plan.every
-            self.fatal -= 1
-            name = self.rng.choice(sorted(self.workers))
-            self.workers[name].kill()
-            self.workers[name].wait()
-            self.killed[name.partition("/")[0]] += 1
-            self.station(name)
+    def revive(self) -> None:
+        """Start again what has ended itself."""
         for name, process in list(self.workers.items()):
             code = process.poll()
             if code is not None:
@@ -99,64 +133,155 @@ class Farm(Flow):
                 self.ended[name.partition("/")[0]] += 1
                 self.station(name)
 
+    def watch(self) -> None:
+        """Start again what has ended; and have the next fault, if it is time."""
+        self.revive()
+        now = time.monotonic()
+        # A fault hits what is under way, unless all stands for the sake of the last one.
+        if self.todo and now >= self.next and (self.moved > self.struck or now - self.struck > IDLE):
+            fault = self.todo.pop(0)
+            fault()
+            self.faults[fault.__name__] += 1
+            # It may have taken a while, in which nothing was read: quiet begins anew.
+            self.moved = self.struck = time.monotonic()
+            self.next = self.struck + self.rng.uniform(0.5, 1.5) * self.plan.every
+
+    def end(self, names: Sequence[str]) -> None:
+        """Have workers leave in order, once all have come so far that they can."""
+        while not all(self.gathered(stage) for stage in RUN):
+            self.revive()
+            self.read()
+        for name in names:
+            self.workers[name].send_signal(signal.SIGTERM)
+        codes = {name: self.workers.pop(name).wait(GRACE) for name in names}
+        assert not any(codes.values()), codes
+
+    def gathered(self, stage: str) -> bool:
+        """Whether the group of a stage has all its workers, nobody else, and partitions for each."""
+        group = self.cluster.group(stage)
+        try:
+            found = self.broker.topics.client.describe_consumer_groups([group], request_timeout=TIMEOUT)[group].result(TIMEOUT)
+        except KafkaException:
+            return False
+        shares = [member.assignment.topic_partitions for member in found.members]
+        workers = sum(name.partition("/")[0] == stage for name in self.workers)
+        return found.state == ConsumerGroupState.STABLE and len(shares) == workers and all(shares)
+
+    # ---- faults --------------------------------------------------------------------------------------------------
+
+    def kill(self) -> None:
+        """Kill a worker, and start it again."""
+        name = self.rng.choice(sorted(self.workers))
+        self.workers[name].kill()
+        self.workers[name].wait()
+        self.killed[name.partition("/")[0]] += 1
+        self.station(name)
+
+    def poison(self) -> None:
+        """What is no record comes into each topic that a stage reads."""
+        for name in {topic.name for stage in TOPOLOGY.stages for topic in inputs(stage)}:
+            self.junk(name, self.rng.randrange(self.partitions))
+
+    def restart_broker(self) -> None:
+        """The broker stops and starts: each worker has commits under way."""
+        self.kafka.restart()
+        self.shaken.update(name.partition("/")[0] for name in self.workers)
+
+    def restart_search(self) -> None:
+        """OpenSearch stops and starts."""
+        self.search.restart()
+
+    def join(self) -> None:
+        """A worker more for each stage."""
+        for stage in RUN:
+            self.station(f"{stage}/{self.plan.workers}")
+        self.shaken.update(RUN)
+
+    def leave(self) -> None:
+        """Those go again."""
+        self.end([f"{stage}/{self.plan.workers}" for stage in RUN])
+        self.shaken.update(RUN)
+
+    def planned(self, number: int) -> list[Callable[[], None]]:
+        """The faults of a round, kills anywhere between the others."""
+        others: list[Callable[[], None]] = [self.poison, self.restart_broker] if number == 0 else []
+        others += [self.restart_search, self.join, self.leave] if number == self.plan.rounds - 1 else []
+        placed = [((at + 0.5) / len(others), other) for at, other in enumerate(others)]
+        placed += [(self.rng.random(), self.kill) for _ in range(self.plan.kills)]
+        return [fault for _, fault in sorted(placed, key=lambda pair: pair[0])]
+
+    # ---- the play ------------------------------------------------------------------------------------------------
+
     def play(self) -> Report:
-        """All rounds. Raises AssertionError where one does not end as it must."""
+        """All rounds, and what comes behind them. Raises AssertionError where one does not end as it must."""
         began = time.monotonic()
         for stage in self.stages:
             for number in range(self.plan.workers):
                 self.station(f"{stage}/{number}")
         root = Root(url=file_url(self.corpus.root, folder=True), run="", depth=-1, urls=0)
         for number in range(self.plan.rounds):
+            if number:
+                self.corpus.disturb()
             self.oracle.look()
             named = msgspec.structs.replace(root, run=f"{number:013d}")
             for partition, event in seeded(named, self.partitions, now_ms()):
                 self.send("crawl", event, partition)
-            self.fatal, self.next = self.plan.kills, time.monotonic() + 2 * self.plan.every
+            self.todo = self.planned(number)
             self.rest()
             self.check()
-            self.corpus.disturb()
-        return Report(self.killed, self.ended, Counter(dict(self._repeated())), time.monotonic() - began)
+        found = list(repeats(self.records, self.times, self.killed + self.ended + self.shaken, self.plan.commit))
+        self.end(list(self.workers))
+        compacted = {topic: compact(self.cluster, topic) for topic in ARCHIVES}
+        self.rebuild()
+        return Report(self.faults, self.killed, self.ended, found, compacted, time.monotonic() - began)
+
+    def rest(self) -> None:
+        """Until nothing moves any more, and all faults have been."""
+        self.struck = time.monotonic()
+        super().rest()
+        while self.todo:
+            super().rest()
+
+    def lag(self) -> int:
+        """What the stages have still to commit; something, while their coordinator is not there yet."""
+        try:
+            return super().lag()
+        except KafkaException:
+            return 1
 
     def check(self) -> None:
-        """Summaries, archive and roles are what the tree holds."""
-        things, roles = self.oracle.things(), self.oracle.roles(GATHERER)
-        bytes_of = {url: ("", -1) if t.md5 == "" else (t.md5, t.size) for url, t in things.items()}
-        for topic in ("summaries", "broker.main"):
-            held = self.held(topic)
-            told = {url: ("", -1) if bytes_of.get(url) == ("", -1) else (s.md5, s.size) for url, s in held.items()}
-            same(topic, told, bytes_of)
-        told_roles = {url: (s.copy_of, s.copies, s.copies_count) for url, s in self.held("broker.main").items()}
-        same("roles", told_roles, {url: roles.get(url, ALONE) for url in things})
+        """All is what the tree holds."""
+        summaries, broker = (verdict.latest(record for _, record in self.records[topic]) for topic in ARCHIVES)
+        verdict.archives(self.oracle, summaries, broker)
+        verdict.indexed(self.search.address, "harvest-main", broker)
+        verdict.rejections(self.cluster, self.oracle, summaries)
+        told = [(record, headers) for (_, record), headers in zip(self.records["rejected"], self.headers["rejected"], strict=True)]
+        verdict.letters(told, self.junked)
 
-    def held(self, topic: str) -> dict[str, Summary]:
-        """What a compacted topic comes to, by URL, for who heeds counters."""
-        latest: dict[str, Summary | Removed] = {}
-        for _, record in self.records[topic]:
-            one = cast("Summary | Removed", record)
-            if one.oid not in latest or (one.version, one.published) >= (latest[one.oid].version, latest[one.oid].published):
-                latest[one.oid] = one
-        return {one.url: one for one in latest.values() if isinstance(one, Summary)}
-
-    def _repeated(self) -> Iterator[tuple[str, int]]:
-        kinds: dict[str, Any] = {"fetches": FetchRequest, "objects": FetchedObject, "summaries": Summary, "broker.main": Summary}
-        for topic, kind in kinds.items():
-            seen: Counter[Any] = Counter()
-            for _, record in self.records[topic]:
-                if isinstance(record, kind):
-                    seen[record.url, record.version, getattr(record, "published", 0)] += 1
-            yield topic, sum(seen.values()) - len(seen)
+    def rebuild(self) -> None:
+        """The archives as they are now are what the tree holds, and so is an index that is made of them."""
+        summaries, broker = (verdict.latest(verdict.anew(self.cluster, topic)) for topic in ARCHIVES)
+        verdict.archives(self.oracle, summaries, broker)
+        with closing(Node(self.search.address)) as node:
+            before = served_by(node, "harvest-main")
+            told = {"KAFKA_BROKERS": self.cluster.brokers, "KAFKA_PREFIX": self.prefix, "INDEX_URL": self.search.address}
+            environment: dict[str, str | None] = {name: None for name in os.environ if name.startswith("HARVEST_")}
+            environment |= {f"HARVEST_{name}": value for name, value in told.items()}
+            result = CliRunner(env=environment).invoke(app, ["index", "rebuild"])
+            assert result.exit_code == 0, (result.output, result.exception)
+            assert served_by(node, "harvest-main") != before
+        verdict.indexed(self.search.address, "harvest-main", broker)
 
 
-def main(folder: str, address: str, *knobs: str) -> None:
+def main(*knobs: str) -> None:
     """Play, and say what it cost."""
     plan = msgspec.convert(dict(knob.split("=") for knob in knobs), Plan, strict=False)
-    topics = Topics(address)
-    farm = Farm(Broker(address, topics), Path(__file__).resolve().parents[2], Path(folder), plan)
-    try:
-        print(plan, farm.play(), sep="\n")
-    finally:
-        farm.close()
-        topics.close()
+    with TemporaryDirectory(prefix="harvest-farm-") as folder, servers() as (kafka, search):
+        farm = Farm(kafka, search, Path(__file__).resolve().parents[2], Path(folder), plan)
+        try:
+            print(plan, farm.play(), sep="\n")
+        finally:
+            farm.close()
 
 
 if __name__ == "__main__":

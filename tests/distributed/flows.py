@@ -92,6 +92,10 @@ class Flow:
         self.reader = self._reader()
         self.records: dict[str, list[tuple[bytes, Record]]] = {topic.name: [] for topic in TOPOLOGY.topics}
         self.headers: dict[str, list[Any]] = {topic.name: [] for topic in TOPOLOGY.topics}
+        self.times: dict[str, list[int]] = {topic.name: [] for topic in TOPOLOGY.topics}
+        """When they were written, ms."""
+        self.junked: set[tuple[str, int, int]] = set()
+        """Where what is no record stands: topic, partition, offset."""
         self.moved = time.monotonic()
 
     def _reader(self) -> Consumer:
@@ -167,9 +171,11 @@ class Flow:
                 record = decode(message.value() or b"")
             except DecodeError:
                 assert message.value() == JUNK
+                self.junked.add((name, message.partition() or 0, message.offset() or 0))
                 continue
             self.records[name].append((message.key() or b"", record))
             self.headers[name].append(message.headers() or [])
+            self.times[name].append(message.timestamp()[1])
             if name in self.edges:
                 self._answer(name, self.edges[name](record))
 

@@ -26,6 +26,7 @@ class Station(msgspec.Struct, frozen=True):
     session: float = 3.0
     commit: float = 0.3
     stall: float = 60.0
+    index_url: str = ""
 
     def settings(self) -> WorkerSettings:
         """The same as a worker takes it: sessions and commits are short, and nobody waits for his turn at a server."""
@@ -34,6 +35,7 @@ class Station(msgspec.Struct, frozen=True):
             prefix=self.prefix,
             folder=Path(self.folder),
             stall=self.stall,
+            index_url=self.index_url,
             commit=self.commit,
             session=self.session,
             essence=EssenceSettings(gatherer=self.gatherer),

