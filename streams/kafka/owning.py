@@ -56,6 +56,7 @@ class Owned:
         self._app.on_partitions_revoked.connect(self._on_revoked)
         self._app.on_partitions_assigned.connect(cast("Any", self._on_assigned))
         self._app.task(self._beats)
+        self._app.task(self._looks)
         decider.table.on_recover(self._on_recovered)
 
     @property
@@ -111,6 +112,11 @@ class Owned:
             except AsleepError as error:
                 self._decider.end(error)
             self._beat = time.monotonic()
+
+    async def _looks(self) -> None:
+        # Apart from the beats: a broker that is slow to answer is no sleep of ours.
+        while True:
+            await asyncio.sleep(BEAT)
             if self._generation != NOBODY and self._decider.idle():
                 tps = [TP(topic, partition) for topic, partition in self.places()]
                 try:

@@ -233,6 +233,35 @@ def test_a_record_that_never_comes_ends_the_process(monkeypatch: pytest.MonkeyPa
     assert following.sought == [5] * TRIES
 
 
+def test_a_broker_that_is_slow_is_no_sleep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While it is asked again for what is due, and does not answer, the signs of life go on."""
+    monkeypatch.setattr("streams.kafka.owning.BEAT", 0.01)
+    ends: list[Any] = []
+    decided = decider(tmp_path, "catalog", ends)
+    owned, asked = decided.owned, asyncio.Event()
+
+    async def look(_: Any) -> None:
+        asked.set()
+        await asyncio.sleep(3600)
+
+    monkeypatch.setattr(owned, "_generation", 1)
+    monkeypatch.setattr(owned, "places", list)
+    monkeypatch.setattr(decided, "idle", lambda: True)
+    monkeypatch.setattr(decided.following, "look", look)
+
+    async def alive() -> None:
+        tasks = [asyncio.ensure_future(owned._beats()), asyncio.ensure_future(owned._looks())]
+        await asked.wait()
+        before = owned.beat
+        while owned.beat <= before:  # noqa: ASYNC110 - nothing tells of a beat; the test's own limit of time ends the wait
+            await asyncio.sleep(0.01)
+        for task in tasks:
+            task.cancel()
+
+    asyncio.run(alive())
+    assert ends == []
+
+
 @pytest.mark.parametrize(("size", "kept"), [(10, True), (LARGEST - 5, False)])
 def test_what_is_too_large_for_the_log_is_a_dead_letter(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, *, kept: bool
