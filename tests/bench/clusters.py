@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -157,20 +157,20 @@ def read(kafka: str, topic: str, count: int, partitions: int = PARTITIONS) -> It
         reader.close()
 
 
-def fill(kafka: str, topic: str, records: Iterable[tuple[bytes, bytes]]) -> None:
-    """Append records, acknowledged. Raises BenchError."""
+def fill(kafka: str, topic: str, records: Iterable[tuple[bytes, bytes]], to: Callable[[bytes], int] = lambda _: -1) -> None:
+    """Append records, acknowledged; `to` is the partition of a key, as it comes that of murmur2. Raises BenchError."""
     producer = Producer({"bootstrap.servers": kafka, "acks": "all", "linger.ms": 20, "log_level": 0, **PARTITIONER})
     for key, value in records:
         while True:
             try:
-                producer.produce(topic, value, key)
+                producer.produce(topic, value, key, to(key))
             except BufferError:
                 producer.poll(LOOK)
             else:
                 break
         producer.poll(0)
     if producer.flush(TIMEOUT):
-        raise BenchError("the topic could not be filled")
+        raise BenchError(f"{topic} could not be filled")
 
 
 def module(name: str, *words: object) -> list[str]:

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from confluent_kafka import Producer
 
 from processors.register import Entry
 from schemas.codec import encode
@@ -27,14 +26,15 @@ from streams.sandbox.values import Limits
 from streams.store.murmur2 import partition as partition_of
 from streams.topology import topology
 from tests.bench.clusters import LOOK, PARTITIONS, RETENTION, Watch, fill, processes, read, servers, stop, topics
-from tests.bench.figures import BenchError, Figure
+from tests.bench.figures import Figure
 from tests.bench.objects import HARVEST
-from tests.servers.fixtures import TIMEOUT
 
 STAGE = "register.main"
 RECOVERS = 1_800.0
 """Seconds that a recovery may take: nothing of it is to be seen from outside."""
 INPUT, OUTPUT = "summaries", "broker.main"
+ROW = b"r|"
+"""Before the OID in the key of a row."""
 
 
 def summary(number: int, version: int) -> Summary:
@@ -52,30 +52,19 @@ def summary(number: int, version: int) -> Summary:
     return Summary(**about, version=version, time=version, size=number, attributes=attributes)
 
 
-def rows(count: int) -> Iterator[tuple[int, bytes, bytes]]:
-    """Partition, key and value of each row, as `register` writes them."""
+def rows(count: int) -> Iterator[tuple[bytes, bytes]]:
+    """Key and value of each row, as `register` writes them."""
     for number in range(count):
         one = summary(number, 1)
         entry = Entry(1, 1, one.content, "", (), 0, encode(one))
-        yield partition_of(one.oid.encode(), PARTITIONS), b"r|" + one.oid.encode(), msgspec.msgpack.encode(entry)
+        yield ROW + one.oid.encode(), msgspec.msgpack.encode(entry)
 
 
 def filled(cluster: Cluster, count: int) -> None:
     """The topics of a cluster, the changelog with so many rows. Raises BenchError."""
     list(Admin(cluster).apply(planned(topology(), cluster, RETENTION, Limits().frame)))
-    producer = Producer({"bootstrap.servers": cluster.brokers, "acks": "all", "linger.ms": 20, "log_level": 0})
-    name = cluster.changelog(STAGE)
-    for partition, key, value in rows(count):
-        while True:
-            try:
-                producer.produce(name, value, key, partition)
-            except BufferError:
-                producer.poll(LOOK)
-            else:
-                break
-        producer.poll(0)
-    if producer.flush(TIMEOUT):
-        raise BenchError("the changelog could not be filled")
+    # Rows are in the partition of their OID's records, which the key of a row does not tell.
+    fill(cluster.brokers, cluster.changelog(STAGE), rows(count), lambda key: partition_of(key.removeprefix(ROW), PARTITIONS))
 
 
 class Table:
