@@ -7,7 +7,6 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import pytest
 
 from streams.embedded import runs
 from streams.store import Store
+from tests.cli.terminals import on_terminal
 from tests.samples.site_server import Site
 
 pytestmark = pytest.mark.slow
@@ -236,15 +236,7 @@ def test_a_terminal_is_not_commanded(harvest: Any, tree: Path) -> None:
     piped = subprocess.run([*harvest.program, "show", tree / "notes" / "a.txt"], capture_output=True, check=True).stdout
     assert "\x1b[31m, \x9b31m, left \u202e: \u00e9t\u00e9".encode() in piped
     for command in ("show", "summarize"):
-        ours, theirs = os.openpty()
-        with subprocess.Popen([*harvest.program, command, tree / "notes" / "a.txt"], stdout=theirs) as process:
-            os.close(theirs)
-            seen = bytearray()
-            with suppress(OSError):  # EIO: the other end is closed
-                while piece := os.read(ours, 65_536):
-                    seen += piece
-            os.close(ours)
-        assert process.returncode == 0
+        seen = on_terminal([*harvest.program, command, tree / "notes" / "a.txt"])
         assert "Red \\x1b[31m, \\x9b31m, left \\u202e: \u00e9t\u00e9." in seen.decode()
         assert seen.decode().replace("\r\n", "").replace("\t", "").isprintable()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 import subprocess
@@ -24,6 +23,7 @@ from streams.logs import StoreLog
 from streams.selecting import Selection, Tally
 from streams.store import Store
 from tests.cli.replays import DATA, Change, apply, held, last, offsets, removal, summary, titles, write
+from tests.cli.terminals import on_terminal
 
 DAY = 86_400_000
 
@@ -235,15 +235,7 @@ def test_progress_on_a_terminal(harvest: Any, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm-256color")
     often = "from streams.cli import main, reading; reading.LIVE = 0.0; main()"
-    ours, theirs = os.openpty()
-    with subprocess.Popen([sys.executable, "-c", often, "replay"], stderr=theirs, stdout=theirs, cwd=harvest.folder) as process:
-        os.close(theirs)
-        seen = bytearray()
-        with suppress(OSError):  # EIO: the other end is closed
-            while piece := os.read(ours, 65_536):
-                seen += piece
-        os.close(ours)
-    assert process.returncode == 0
+    seen = on_terminal([sys.executable, "-c", often, "replay"], harvest.folder, errors=True)
     assert b" read, " in seen
     assert b"\x1b[3" not in seen
     assert seen.endswith(b"harvest: 5 records read, 5 applied, 5 summaries held\r\n")
