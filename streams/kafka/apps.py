@@ -13,6 +13,7 @@ import faust
 from faust.transport.producer import ProducerBuffer
 
 from streams.kafka.mends import Transport
+from streams.kafka.recovering import manager
 
 STORE = {
     "driver": "rocksdict",
@@ -46,6 +47,7 @@ def application(group: str, kafka: str, folder: str | os.PathLike[str], partitio
         "producer_max_batch_size": 256 << 10,
         "web_enabled": False,
     }
+    usual["TableManager"] = manager({"bootstrap.servers": kafka, "client.id": "harvest", "log_level": 0})
     app = faust.App(group, broker=f"kafka://{kafka}", datadir=os.fspath(folder), **(usual | settings))
     # Rows of a batch wait there; above this number the consumer waits too.
     ProducerBuffer.max_messages = PENDING

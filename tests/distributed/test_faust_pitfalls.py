@@ -7,6 +7,7 @@ had its day.
 from __future__ import annotations
 
 import asyncio
+import shutil
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -138,6 +139,21 @@ def test_what_is_asked_for_again_comes(broker: Broker, start: Start, *, mended: 
     broker.fill(topic, {b"k%d" % n: b"v" for n in range(400)})
     worker = start(topic, "back", 400, mended=mended)
     assert worker.until("last", 2) == f"last {mended}\n"
+
+
+@pytest.mark.parametrize(("mended", "handed"), [(False, len(RECORDS)), (True, 0)], ids=["plain", "mended"])
+def test_tables_are_filled(broker: Broker, start: Start, tmp_path: Path, *, mended: bool, handed: int) -> None:
+    """A table that is not there any more has its rows when the first record is decided; plain, each of them went through Faust."""
+    topic = broker.topics.make("in")
+    broker.fill(topic, RECORDS)
+    worker = start(topic, "put", len(RECORDS))
+    worker.until("seen")
+    worker.until("commit", ROUNDS)
+    worker.stop()
+    shutil.rmtree(tmp_path / "worker")
+    worker = start(topic, "count", 1, mended=mended)
+    broker.fill(topic, {b"one": b"more"})
+    assert worker.until("rows") == f"rows {len(RECORDS)} {handed}\n"
 
 
 def test_a_batch_has_no_current_event(broker: Broker, start: Start) -> None:

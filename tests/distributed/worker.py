@@ -21,6 +21,7 @@ from aiokafka.errors import CommitFailedError  # type: ignore[import-untyped]
 from faust.sensors import Sensor
 
 from streams.kafka import mends
+from streams.kafka.recovering import manager
 
 
 class Task(msgspec.Struct, frozen=True):
@@ -59,6 +60,9 @@ class Commits(Sensor):
 
 def make(task: Task) -> Any:
     """The application, its table, its agent."""
+    more: dict[str, Any] = {}
+    if task.mended:
+        more["TableManager"] = manager({"bootstrap.servers": task.broker, "log_level": 0})
     app = faust.App(
         task.id,
         broker=f"kafka://{task.broker}",
@@ -73,6 +77,7 @@ def make(task: Task) -> Any:
         producer_linger=task.linger,
         topic_partitions=task.partitions,
         table_standby_replicas=0,
+        **more,
     )
     app.sensors.add(Commits())
     if task.mended:
@@ -152,6 +157,25 @@ def going_back(task: Task, table: Any) -> Agent:
     return agent
 
 
+def counting(task: Task, table: Any) -> Agent:
+    """Tells how many rows its table has at the first record, and how many of them came by way of Faust."""
+    handed = 0
+    handle = table.on_changelog_event
+
+    async def counted(event: Any) -> None:
+        nonlocal handed
+        handed += 1
+        await handle(event)
+
+    table.on_changelog_event = counted
+
+    async def agent(stream: Any) -> None:
+        async for _ in stream:
+            say("rows", len(table), handed)
+
+    return agent
+
+
 def batching(task: Task, table: Any) -> Agent:
     """Puts a batch at a time; under the current event, mended."""
     one = counted(task)
@@ -177,6 +201,7 @@ DOES: dict[str, Callable[[Task, Any], Agent]] = {
     "die": dying,
     "back": going_back,
     "batch": batching,
+    "count": counting,
 }
 
 
