@@ -19,9 +19,9 @@ from schemas.codec import decode, encode
 from schemas.records import CrawlEvent, Root
 from streams.clock import now_ms
 from streams.embedded.runner import Embedded
-from streams.embedded.seeding import orders, seeded, standing, unseeded
 from streams.faults import fault
 from streams.folder import SPACE
+from streams.seeding import orders, seeded, standing, unseeded
 from streams.store import Offsets, Store, Transaction
 
 

@@ -14,8 +14,8 @@ import msgspec
 from schemas.codec import decode, encode
 from schemas.ports import Logged
 from schemas.records import CrawlEvent, Record, Root
+from streams import seeding
 from streams.clock import now_ms
-from streams.embedded import seeding
 from streams.logs import LogAccess
 
 Events = Callable[[Root, int, int], Sequence[tuple[int | None, Record]]]

@@ -32,8 +32,8 @@ from sinks.opensearch_aliases import served_by
 from sinks.opensearch_node import Node
 from streams.cli.app import app
 from streams.clock import now_ms
-from streams.embedded.seeding import seeded
 from streams.kafka.cluster import Cluster
+from streams.seeding import seeded
 from tests.distributed import verdict
 from tests.distributed.compaction import compact
 from tests.distributed.conftest import Broker
