@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from streams.sandbox.pool import Pool
+from streams.sandbox.pool import TICKS, Pool
 from streams.sandbox.values import Limits, Outcome
 
 HERE = str(Path(__file__).parent)
@@ -46,6 +46,27 @@ class Sandbox:
 
         done: list[Job] = self.use(job, **options)
         return done
+
+    # A deadline so short that a test can wait for it would meet children that a busy machine does not let work: where some must
+    # meet it and others must not, the test itself gives the time, and looks before who is at what.
+
+    def tick(self, pool: Pool) -> None:
+        """Have all children see one tick of the clock."""
+        for worker in list(pool._workers.values()):
+            worker.tick(pool.limits.deadline / TICKS)
+
+    async def at(self, pool: Pool, text: str) -> None:
+        """Wait until a child says that it works on this."""
+        while all(worker._page.text != text for worker in pool._workers.values()):  # noqa: ASYNC110 - nothing tells of it
+            await asyncio.sleep(0.01)
+
+    async def late(self, pool: Pool, text: str) -> None:
+        """Have the deadline of a child pass, once it works on this; it says nothing more."""
+        await self.at(pool, text)
+        for worker in [worker for worker in pool._workers.values() if worker._page.text == text]:
+            # The first tick sees what was said before it.
+            for _ in range(TICKS + 2):
+                worker.tick(pool.limits.deadline / TICKS)
 
 
 @pytest.fixture

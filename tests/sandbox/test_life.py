@@ -17,6 +17,7 @@ import uvloop
 
 from streams.sandbox import pool as pool_module
 from streams.sandbox.plain import PlainPool
+from streams.sandbox.pool import TICKS
 from streams.sandbox.values import Done, Lost, SandboxError, TimedOut
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -27,12 +28,17 @@ sys.path.insert(0, {here!r})
 signal.signal(signal.SIGINT, lambda *_: None)
 from streams.sandbox.pool import Pool
 async def main():
+    shown = asyncio.Event()
     async with Pool("sandbox_targets:work", 2) as pool:
         def show(frame):
-            children = open(f"/proc/{{pool.server_pid}}/task/{{pool.server_pid}}/children").read()
+            children = ""
+            while len(children.split()) < 2:
+                children = open(f"/proc/{{pool.server_pid}}/task/{{pool.server_pid}}/children").read()
             print(pool.server_pid, children, flush=True)
+            shown.set()
         other = asyncio.ensure_future(pool.run(b"slowly 20"))
         loop = asyncio.ensure_future(pool.run({request!r}, None, show))
+        await shown.wait()
         print(await other, flush=True)
         await loop
 asyncio.run(main())
@@ -213,12 +219,16 @@ def test_a_consumer_can_hold_a_child_back(sandbox: Any) -> None:
                 await let.wait()
 
         run = asyncio.ensure_future(pool.run(b"count 100", None, slowly))
-        await sandbox.ask(pool, b"slowly 30")
+        while not frames:
+            await sandbox.ask(pool, b"echo other")
+        await sandbox.ask(pool, b"slowly 20")
+        for _ in range(3 * TICKS):
+            sandbox.tick(pool)
         held = len(frames)
         let.set()
         return held, await run, frames
 
-    assert sandbox.use(job, size=2, deadline=0.5) == (1, Done(), [b"%d" % n for n in range(100)])
+    assert sandbox.use(job, size=2) == (1, Done(), [b"%d" % n for n in range(100)])
 
 
 @pytest.mark.parametrize("later", [False, True])
@@ -239,25 +249,39 @@ def test_a_consumers_bug_is_its_own(sandbox: Any, later: bool) -> None:
     assert sandbox.use(job) == ([b"alive"], Done())
 
 
-def test_a_busy_parent_blames_no_child(sandbox: Any) -> None:
+def test_a_busy_parent_blames_no_child(sandbox: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A loop that is held up for longer than the deadline does not take its children for dead."""
 
     async def job(pool: Any) -> Any:
-        return await pool.run(b"slowly 20", None, lambda frame: time.sleep(1.0) if frame == b"3" else None)
+        loop = asyncio.get_running_loop()
+        now, lost = loop.time, [0.0]
+        # Each frame takes the loop two deadlines, by its own clock.
+        monkeypatch.setattr(loop, "time", lambda: now() + lost[0])
 
-    assert sandbox.use(job, deadline=0.6) == Done()
+        def held_up(frame: bytes) -> None:
+            lost[0] += 2 * pool.limits.deadline
+
+        return await pool.run(b"slowly 20", None, held_up)
+
+    assert sandbox.use(job) == Done()
 
 
 def test_uvloop(sandbox: Any) -> None:
     """The pool works the same on uvloop: frames, crashes, time-outs, cancelling."""
 
     async def main() -> Any:
-        async with sandbox.pool(size=2, deadline=0.5) as pool:
-            requests = [b"abort x", b"loop", b"count 30", b"echo %s" % bytes(1_000_000)]
-            ended = await asyncio.gather(*(sandbox.ask(pool, request) for request in requests))
-            return [type(outcome).__name__ for _, outcome in ended], len(ended[2][0])
+        # Only what must meet the short deadline has it.
+        async with sandbox.pool(size=2) as pool, sandbox.pool(deadline=0.5) as short:
+            requests = [(pool, b"abort x"), (short, b"loop"), (pool, b"count 30"), (pool, b"echo %s" % bytes(1_000_000))]
+            ended = await asyncio.gather(*(sandbox.ask(at, request) for at, request in requests))
+            begun = asyncio.Event()
+            looping = asyncio.ensure_future(pool.run(b"loop", None, lambda _: begun.set()))
+            await begun.wait()
+            looping.cancel()
+            after = await sandbox.ask(pool, b"echo after")
+            return [type(outcome).__name__ for _, outcome in ended], len(ended[2][0]), looping.cancelled(), after
 
-    assert uvloop.run(main()) == (["Crashed", "TimedOut", "Done", "Done"], 30)
+    assert uvloop.run(main()) == (["Crashed", "TimedOut", "Done", "Done"], 30, True, ([b"after"], Done()))
 
 
 def test_plain_calls(sandbox: Any) -> None:
@@ -306,9 +330,20 @@ def test_the_deadline_holds_while_others_work(sandbox: Any) -> None:
     """A silent child is killed although its neighbour is lively, and only that one."""
 
     async def job(pool: Any) -> Any:
-        return await asyncio.gather(pool.run(b"loop"), pool.run(b"slowly 30"))
+        heard = asyncio.Event()
+        silent = asyncio.ensure_future(pool.run(b"loop"))
+        await sandbox.at(pool, "a loop")
+        lively = asyncio.ensure_future(pool.run(b"slowly 1000", None, lambda _: heard.set()))
+        while not silent.done():
+            await heard.wait()
+            heard.clear()
+            sandbox.tick(pool)
+            await asyncio.sleep(0)
+        done = lively.done()
+        lively.cancel()
+        return await silent, done
 
-    assert sandbox.use(job, size=2, deadline=0.6) == [TimedOut("a loop", "deadline"), Done()]
+    assert sandbox.use(job, size=2) == (TimedOut("a loop", "deadline"), False)
 
 
 ENDED = """

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from streams.sandbox.pool import TICKS
+from streams.sandbox.task import Clock
 from streams.sandbox.values import Crashed, Done, Failed, Flooded, Lost, OutOfMemory, TimedOut
 from streams.sandbox.wire import DONE, FRAME
 
@@ -68,7 +70,6 @@ def test_a_closed_body_is_the_callers_mistake(sandbox: Any) -> None:
         (b"hog", OutOfMemory("a hog")),
         (b"hog_disguised raise", OutOfMemory("a hog in disguise")),
         (b"hog_disguised", Done(strained=True)),
-        (b"loop", TimedOut("a loop", "deadline")),
         (b"chunks [1, 2000000]", Flooded("", "frame")),
         (b"flood", Flooded("a flood", "total")),
         (b"forge [4000000000, 1]", Flooded("a forger", "frame")),
@@ -77,9 +78,26 @@ def test_a_closed_body_is_the_callers_mistake(sandbox: Any) -> None:
 )
 def test_what_ends_a_task(sandbox: Any, request_: bytes, expected: object) -> None:
     """Each way to fail has its outcome, with the culprit, and the next task finds a working child."""
-    limits = {"deadline": 1.0, "frame": 1 << 20, "total": 1 << 21, "memory": 64 << 20}
+    limits = {"frame": 1 << 20, "total": 1 << 21, "memory": 64 << 20}
     (_, outcome), after = sandbox.run(request_, b"echo after", **limits)
     assert (outcome, after) == (expected, ([b"after"], Done()))
+
+
+def test_silence_ends_a_task(sandbox: Any) -> None:
+    """A task that gives no sign of life ends at the deadline, with the culprit, and the next task finds a working child."""
+
+    async def job(pool: Any) -> Any:
+        looping = asyncio.ensure_future(pool.run(b"loop"))
+        await sandbox.late(pool, "a loop")
+        return await looping, await sandbox.ask(pool, b"echo after")
+
+    assert sandbox.use(job) == (TimedOut("a loop", "deadline"), ([b"after"], Done()))
+
+
+def test_the_deadline_is_real_time(sandbox: Any) -> None:
+    """The deadline passes by itself."""
+    [(_, outcome)] = sandbox.run(b"loop", deadline=0.5)
+    assert (type(outcome), outcome.which) == (TimedOut, "deadline")
 
 
 def test_frames_are_lost_for_a_moment_only(sandbox: Any) -> None:
@@ -91,8 +109,17 @@ def test_frames_are_lost_for_a_moment_only(sandbox: Any) -> None:
 
 def test_whole_task_has_a_limit(sandbox: Any) -> None:
     """A task that says for ever that it goes on ends at the limit for a whole task."""
-    [(_, outcome)] = sandbox.run(b"lively_loop", deadline=0.4, whole=0.8)
-    assert outcome == TimedOut("round and round", "whole")
+
+    async def job(pool: Any) -> Any:
+        clock = Clock()
+        # Its time begins when it has begun.
+        clock.spent = -1e6
+        looping = asyncio.ensure_future(pool.run(b"lively_loop", clock=clock))
+        await sandbox.at(pool, "round and round")
+        clock.spent = 0.0
+        return await looping
+
+    assert sandbox.use(job, whole=0.8) == TimedOut("round and round", "whole")
 
 
 def test_processor_time_has_a_limit(sandbox: Any) -> None:
@@ -103,8 +130,19 @@ def test_processor_time_has_a_limit(sandbox: Any) -> None:
 
 def test_slow_is_allowed(sandbox: Any) -> None:
     """A task may take far longer than the deadline, as long as frames keep coming."""
-    [(frames, outcome)] = sandbox.run(b"slowly 30", deadline=0.7)
-    assert (len(frames), outcome) == (30, Done())
+
+    async def job(pool: Any) -> Any:
+        frames: list[bytes] = []
+        slow, seen = asyncio.ensure_future(pool.run(b"slowly 30", None, frames.append)), 0
+        while not slow.done():
+            # Half a deadline behind each sign of life.
+            for _ in range(TICKS // 2 if len(frames) > seen else 0):
+                sandbox.tick(pool)
+            seen = len(frames)
+            await asyncio.sleep(0.01)
+        return len(frames), await slow
+
+    assert sandbox.use(job) == (30, Done())
 
 
 @pytest.mark.parametrize("kind", [b"ValueError", b"SystemExit", b"KeyboardInterrupt"])
@@ -119,8 +157,21 @@ def test_a_bug_is_told_with_its_traceback(sandbox: Any, kind: bytes) -> None:
 
 def test_a_forged_end_does_not_break_the_parent(sandbox: Any) -> None:
     """Messages that nobody asked for end the child that sent them at the latest; later tasks are done."""
-    done = sandbox.run(b"forge [100, %d]" % DONE, b"echo 1", b"forge [100, %d]" % FRAME, b"echo 2", deadline=0.5)
-    assert done[3] == ([b"2"], Done())
+
+    async def job(pool: Any) -> Any:
+        assert await pool.run(b"forge [100, %d]" % DONE) == Done()
+        behind = asyncio.ensure_future(sandbox.ask(pool, b"echo 1"))
+        await asyncio.sleep(0)
+        await sandbox.late(pool, "a forger")
+        await behind
+        forged = asyncio.Event()
+        forging = asyncio.ensure_future(pool.run(b"forge [100, %d]" % FRAME, None, lambda _: forged.set()))
+        await forged.wait()
+        await sandbox.late(pool, "a forger")
+        await forging
+        return await sandbox.ask(pool, b"echo 2")
+
+    assert sandbox.use(job) == ([b"2"], Done())
 
 
 def test_reasons_are_bounded(sandbox: Any) -> None:
