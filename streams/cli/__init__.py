@@ -11,11 +11,10 @@ INTERRUPTED = 130
 
 
 def main() -> None:
-    """The program. Leaves by SystemExit; Ctrl-C ends it with 130 and no traceback, from its first imports on."""
+    """The program. Leaves by SystemExit; Ctrl-C ends it with 130 and no traceback, from its first imports to its end."""
     asked = signal.getsignal(signal.SIGINT)
-    if asked is signal.default_int_handler:
-        # An exception might be lost in the middle of an import; there is nothing to put in order yet.
-        signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
+    # An exception might be lost in the middle of an import; there is nothing to put in order yet.
+    _leave_at_once(asked)
     from streams.cli.app import main as run
 
     signal.signal(signal.SIGINT, asked)
@@ -23,3 +22,12 @@ def main() -> None:
         run()
     except KeyboardInterrupt:
         raise SystemExit(INTERRUPTED) from None
+    finally:
+        # Nor is there anything to put in order any more, and Python would tell of an exception that nobody takes.
+        _leave_at_once(asked)
+
+
+def _leave_at_once(asked: object) -> None:
+    """From now on Ctrl-C ends the process at once, unless whoever started it wanted something else."""
+    if asked is signal.default_int_handler:
+        signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
