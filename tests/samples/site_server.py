@@ -7,6 +7,7 @@ a test can say what a Gatherer did and did not fetch.
 from __future__ import annotations
 
 import hashlib
+import sys
 import threading
 from email.utils import formatdate
 from functools import partial
@@ -39,13 +40,15 @@ class Site:
     """The running site: `url` is its root, `files` its content (which a test may change), `asked` the paths asked for.
 
     While `fail` is set, it answers everything with 503. A path that begins with `/moves/` and ends with a number moves to the
-    next number, without end.
+    next number, without end. After `hold` so many requests are answered, and the others wait for `go_on`.
     """
 
     def __init__(self) -> None:
         self.files = pages()
         self.asked: list[str] = []
         self.fail = False
+        self._answered = sys.maxsize
+        self._may_answer = threading.Event()
         self._server = _Server(("127.0.0.1", 0), partial(_Handler, self))
         self._thread = threading.Thread(target=self._server.serve_forever, name="site", daemon=True)
 
@@ -54,11 +57,27 @@ class Site:
         """The URL of the root, with a slash at its end."""
         return f"http://127.0.0.1:{self._server.server_address[1]}/"
 
+    def hold(self, answered: int) -> None:
+        """Answer the first so many requests only, so that whoever asks more is in the middle of it for as long as a test wants."""
+        self._answered = answered
+
+    def go_on(self) -> None:
+        """Answer all again."""
+        self._answered = sys.maxsize
+        self._may_answer.set()
+
+    def hear(self, path: str) -> None:
+        """Note a request, and wait until it may be answered."""
+        self.asked.append(path)
+        if len(self.asked) > self._answered:
+            self._may_answer.wait()
+
     def __enter__(self) -> Self:
         self._thread.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.go_on()
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -71,8 +90,8 @@ class _Server(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    # A connection that a client keeps open and idle must not keep the site from closing.
-    timeout = 5
+    # A client that a busy machine holds up finds its connection open; the site closes without waiting for it.
+    timeout = 120
 
     def __init__(self, site: Site, *rest: Any) -> None:
         self._site = site
@@ -80,7 +99,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         path = self.path.partition("?")[0]
-        self._site.asked.append(path)
+        self._site.hear(path)
         body = self._site.files.get(path)
         if self._site.fail:
             self._answer(HTTPStatus.SERVICE_UNAVAILABLE, {}, b"Later.\n")
