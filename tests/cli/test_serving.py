@@ -9,7 +9,7 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +25,13 @@ COUNTED = (
 )
 
 
-def free_port() -> int:
-    """A port that nobody listens on."""
+@pytest.fixture
+def port() -> Iterator[int]:
+    """A port that nobody listens on, and that nobody is given meanwhile: a server that says SO_REUSEADDR may listen there."""
     with socket.socket() as one:
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
+        yield int(one.getsockname()[1])
 
 
 def ask(port: int, path: str) -> tuple[int, str]:
@@ -61,9 +63,8 @@ def until(port: int, path: str, wanted: Callable[[str], bool], process: subproce
 
 
 @pytest.mark.slow
-def test_a_service_is_watched(harvest: Any, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_service_is_watched(harvest: Any, tree: Path, port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """`harvest run` is alive, becomes ready, counts what it does without naming it, and traces each object by its version."""
-    port = free_port()
     harvest("roots", "add", tree)
     (tree / "torn.zip").write_bytes(b"PK\3\4" + bytes(40))
     for name, value in (("WORKER_PORT", port), ("LOG_FORMAT", "json"), ("LOG_TRACE", "true")):
