@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests.servers import sharing
 from tests.servers.fixtures import index, kafka, narrow, opensearch, search_client, topics
@@ -20,7 +20,9 @@ ROOT = Path(__file__).resolve().parent.parent
 ORDER = ("schemas", "processors", "house", "sinks", "streams")
 """Folders of tests/ in the order in which they run; the others follow."""
 
-settings.register_profile("harvest", derandomize=True, deadline=None, print_blob=True, database=None)
+# How long an example takes to be made tells of the machine, and of nothing else.
+SLOWLY = [HealthCheck.too_slow]
+settings.register_profile("harvest", derandomize=True, deadline=None, print_blob=True, database=None, suppress_health_check=SLOWLY)
 settings.load_profile("harvest")
 
 

@@ -10,7 +10,6 @@ import zipfile
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -36,8 +35,7 @@ def container(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 TREES = container(st.recursive(LEAF, container, max_leaves=8))
 
 
-@pytest.mark.timeout(120)
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(tree=TREES)
 def test_leaves_are_those_of_a_plain_walk(tree: Any, run: Run, tar: Pack, zipped: Pack, ar: Pack) -> None:
     """Of any nesting, the paths and digests are those that a walk over the tree that it was built from gives."""

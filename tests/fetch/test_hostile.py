@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import socket
 import zlib
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -130,10 +131,11 @@ def test_a_connection_that_nobody_takes(edge: Any, run: Any, split: Any) -> None
     """No listener is a failure that may pass."""
 
     async def scenario() -> None:
-        async with edge() as world:
-            port = world.server.port
-        async with edge() as world:
-            (event,) = await world.fetcher.fetch(world.request(f"http://127.0.0.1:{port}/", "127.0.0.1"))
+        # Kept while it is asked, so that nobody is given it who listens.
+        with socket.socket() as kept:
+            kept.bind(("127.0.0.1", 0))
+            async with edge() as world:
+                (event,) = await world.fetcher.fetch(world.request(f"http://127.0.0.1:{kept.getsockname()[1]}/", "127.0.0.1"))
         assert (event.kind, event.retryable) == ("failed", True)
         assert "cannot connect" in event.reason
 

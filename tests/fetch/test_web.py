@@ -246,7 +246,7 @@ def test_many_hosts_at_once(edge: Any, run: Any, make_answer: Any) -> None:
 
         async with edge({"/stuck": stuck, "/x": make_answer(body=PAGE)}, lookup=lambda *_: ["127.0.0.1"]) as world:
             slow = asyncio.create_task(world.get("/stuck"))
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(200):
                 await asked.wait()
                 from_others = [
                     world.fetcher.fetch(request)

@@ -121,7 +121,7 @@ STEPS = st.lists(
 
 
 @given(before=STEPS, undone=STEPS, after=STEPS)
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_rollback_to_mark(
     store: Store, before: list[tuple[str, int]], undone: list[tuple[str, int]], after: list[tuple[str, int]]
 ) -> None:

@@ -41,7 +41,7 @@ def test_trim_in_chunks(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @given(old=RECORDS, new=RECORDS, before=st.integers(0, 60), bounds=st.tuples(st.integers(1, 4), st.integers(1, 9)))
-@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_compaction(store: Store, old: Records, new: Records, before: int, bounds: tuple[int, int]) -> None:
     """However small its memory and its chunks, compaction leaves the last record of each key, but for old tombstones."""
     keys, chunk = bounds
