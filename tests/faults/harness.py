@@ -41,11 +41,12 @@ class Ended(NamedTuple):
 class Run:
     """One `harvest gather` under way."""
 
-    def __init__(self, data: Path, root: bytes, partitions: int, fault: str = "", **settings: str) -> None:
+    def __init__(self, data: Path, root: bytes, partitions: int, fault: str = "", first: str = "", **settings: str) -> None:
+        """`first`: what its process does before anything else, as lines of Python."""
         environment = {k: v for k, v in os.environ.items() if not k.startswith("HARVEST_")}
         environment |= {f"HARVEST_{k}": v for k, v in {**SETTINGS, **settings}.items()}
         environment |= {"HARVEST_FAULT": fault, "NO_COLOR": "1"}
-        program = "from streams.cli import main; main()"
+        program = f"{first}\nfrom streams.cli import main\nmain()"
         arguments = ["gather", os.fsdecode(root), "--data", str(data), "--partitions", str(partitions), "--quiet"]
         self.process = subprocess.Popen(
             [sys.executable, "-c", program, *arguments], env=environment, stderr=subprocess.PIPE, text=True, errors="replace"

@@ -74,7 +74,7 @@ def test_bombs(tmp_path: Path, tree: Path, partitions: int) -> None:
     ended = run.wait()
     watch.join()
     assert (ended.code, ended.errors) == (0, "")
-    assert watch.peak < 400 << 20
+    assert watch.peak < 400 << 20, watch.peak
     assert used(tmp_path / "data") < 3 * size + (16 << 20)
     held = Held(tmp_path / "data")
     for name, (_, why) in bombs().items():
@@ -110,6 +110,14 @@ def test_names_and_links_that_lead_out(tmp_path: Path, tree: Path) -> None:
     assert not any("root:" in str(s.attributes) for s in held.summaries.values())
 
 
+PATIENT = """
+from streams.sandbox.worker import Worker
+tick = Worker.tick
+Worker.tick = lambda self, s: tick(self, s if self.task and b"heavy" in self.task.request else s / 100)
+"""
+"""A run whose clock goes fast for what is heavy alone: a busy machine may let the others wait for longer than a second."""
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("setting", "value", "why"),
@@ -126,7 +134,8 @@ def test_limits_of_a_child(tmp_path: Path, tree: Path, setting: str, value: str,
     pages = tarred([("page.html", b"<html><body>" + b"<div><p>words" * 900_000)])
     (tree / "heavy.tar").write_bytes(pages if why == "HTML" else texts)
     (tree / "sound.txt").write_text("words\n")
-    assert gather(tmp_path / "data", os.fsencode(tree), 1, ESSENCE_LIMITS_ENTRIES="5000", **{setting: value}).code == 0
+    limits = {"ESSENCE_LIMITS_ENTRIES": "5000", setting: value}
+    assert Run(tmp_path / "data", os.fsencode(tree), 1, first=PATIENT, **limits).wait().code == 0
     held = Held(tmp_path / "data")
     assert kept(held, tree / "sound.txt")[""].type == "RawText"
     assert any(why in reason for _, reason, _ in held.reasons.values())

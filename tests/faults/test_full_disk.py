@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import resource
-import time
 from pathlib import Path
 
 import pytest
@@ -22,6 +21,18 @@ POINTS = (
     "blob.synced:2",
     "index.apply:1",
 )
+
+
+LIMITED = """
+import resource
+from streams.sandbox.forkserver import Forkserver
+begin = Forkserver.__init__
+def limited(*given):
+    begin(*given)
+    resource.setrlimit(resource.RLIMIT_FSIZE, ({room}, {room}))
+Forkserver.__init__ = limited
+"""
+"""A run that may write no longer files. The children have limits of their own, which the parent's must not come before."""
 
 
 def one_line(ended: Ended) -> None:
@@ -46,12 +57,7 @@ def test_full_disk(tmp_path: Path, corpus: Corpus, oracle: Oracle, number: int, 
 @pytest.mark.parametrize("room", [150_000, 300_000])
 def test_full_disk_for_real(tmp_path: Path, corpus: Corpus, oracle: Oracle, room: int) -> None:
     """Where the system itself refuses to write more, the same holds."""
-    run = Run(tmp_path / "data", corpus.root, 1)
-    # The children have limits of their own, which the parent's must not come before.
-    while not run.children() and run.process.poll() is None:
-        time.sleep(0.005)
-    resource.prlimit(run.process.pid, resource.RLIMIT_FSIZE, (room, room))
-    one_line(run.wait())
+    one_line(Run(tmp_path / "data", corpus.root, 1, first=LIMITED.format(room=room)).wait())
     assert gather(tmp_path / "data", corpus.root, 1) == Ended(0, "")
     check(tmp_path / "data", oracle)
 
