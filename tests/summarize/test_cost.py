@@ -13,8 +13,9 @@ from processors.summarize import Facts, Found, SummaryError, _nesting, summarize
 
 SIZE = 1 << 18
 HEAD = 4_096
-CPU = 20
-"""Seconds of CPU time for all fragments of a type together; a quadratic pattern takes minutes for one of them."""
+CPU = 60
+"""Seconds of CPU time for all fragments of a type together, of which they take 4 at the most; a quadratic pattern takes minutes
+for one of them."""
 
 COMMON = ("\n", " ", "\t", " \n", "a ", "1.", "=", "# ", "*", "(", "[", "{", "<", "a(", '"', "'", '"\\')
 """Fragments that every type is given, repeated."""
