@@ -34,6 +34,7 @@ def quick(root: Path, cache: Path, groups: Sequence[str]) -> dict[tuple[str, str
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)  # half a minute on two idle cores
 def test_the_benchmark_runs(root: Path, tmp_path: Path) -> None:
     """The groups of the embedded runner end well, with figures, and counts that are as they should be."""
     figures = quick(root, tmp_path, EMBEDDED)

@@ -96,6 +96,7 @@ def test_killed_fifty_times(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)  # most of a minute on two idle cores
 def test_killed_with_four_partitions(tmp_path: Path) -> None:
     """The same holds with four partitions, in small."""
     assert rounds(tmp_path, 4, 500, 12, 12, 2) >= 12

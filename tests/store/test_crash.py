@@ -197,7 +197,7 @@ store = Store(Path(sys.argv[1]), {"crawl": 4}, runner=True)
 child = os.fork()
 if child == 0:
     os.closerange(0, 3)
-    time.sleep(60)
+    time.sleep(600)
 print(child, flush=True)
 sys.stdin.readline()
 os.kill(os.getpid(), 9)
