@@ -12,11 +12,13 @@ Laws:
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined] # exported without saying so
     AdminClient,
     AlterConfigOpType,
@@ -35,7 +37,7 @@ REMOVALS = 90 * 86_400_000
 """ms that a removal is kept (law 2)."""
 MOVING = {KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.NOT_COORDINATOR}
 """Errors of a group whose coordinator is being found: asked again soon, it answers."""
-TRIES = 100
+TRIES = 300
 PAUSE = 0.1
 EARLIEST: Any = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 LATEST: Any = OffsetSpec.latest()  # type: ignore[no-untyped-call]
@@ -171,31 +173,37 @@ class Admin:
 
     def committed(self, group: str, places: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
         """What a group has committed, by place; -1 or less where it never did."""
-        wanted = ConsumerGroupTopicPartitions(group, [TopicPartition(*place) for place in places])
-        with told(self._cluster):
-            for _ in range(TRIES):
-                (future,) = self._client.list_consumer_group_offsets([wanted], request_timeout=TIMEOUT).values()
-                try:
-                    return {(place.topic, place.partition): place.offset for place in future.result(TIMEOUT).topic_partitions}
-                except KafkaException as error:
-                    if error.args[0].code() not in MOVING:
-                        raise
-                    time.sleep(PAUSE)
+        # Not the administrative request of that name: where the coordinator moves, or is made, the client dies of the answer
+        # (librdkafka #5040).
+        client = Consumer(self._cluster.client(group__id=group, enable__auto__commit=False))
+        wanted = [TopicPartition(*place) for place in places]
+        try:
+            with told(self._cluster):
+                for _ in range(TRIES):
+                    try:
+                        return {(at.topic, at.partition): at.offset for at in client.committed(wanted, timeout=TIMEOUT)}
+                    except KafkaException as error:
+                        if error.args[0].code() not in MOVING:
+                            raise
+                        time.sleep(PAUSE)
+        finally:
+            client.close()
         raise ClusterError(f"{self._cluster.brokers}: the coordinator of the group {group} is not to be had")
 
     def lags(self, topology: Topology) -> Iterator[Lag]:
         """What each stage has still to read, by topic and partition; topics that are not there are left out."""
         counts = self.partitions()
-        for stage, topic in inputs(topology):
-            name, group = self._cluster.topic(topic), self._cluster.group(stage)
-            places = [(name, partition) for partition in range(counts.get(name, 0))]
+        for stage, pairs in itertools.groupby(inputs(topology), itemgetter(0)):
+            topics = {self._cluster.topic(topic): topic for _, topic in pairs}
+            group = self._cluster.group(stage)
+            places = [(name, partition) for name in topics for partition in range(counts.get(name, 0))]
             if not places:
                 continue
             starts, ends = self.offsets(places, EARLIEST), self.offsets(places, LATEST)
             committed = self.committed(group, places)
             for place in places:
                 done = max(committed[place], starts[place])
-                yield Lag(group, topic, place[1], done, ends[place], ends[place] - done)
+                yield Lag(group, topics[place[0]], place[1], done, ends[place], ends[place] - done)
 
 
 def difference(wanted: Planned, now: Found) -> dict[str, str]:
