@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tests.servers import kafka, opensearch
-from tests.servers.process import free_port
+from tests.servers.process import free_port, tried
 
 
 class Own:
@@ -18,7 +18,7 @@ class Own:
     def __init__(self, start: Callable[[], AbstractContextManager[str]]) -> None:
         self._start = start
         self._running = ExitStack()
-        self.address = self._running.enter_context(start())
+        self.address = tried(start, self._running)
 
     def restart(self) -> None:
         """Stop it in order, and start it again."""

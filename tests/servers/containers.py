@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from tests.servers.artefacts import HOME
@@ -56,7 +56,13 @@ def taken() -> bool:
 @contextmanager
 def answering(container: DockerContainer, ready: Callable[[], bool]) -> Iterator[None]:
     """A container that runs; inside the block its server answers. Raises ServerError."""
-    with container:
+    from docker.errors import DockerException
+
+    with ExitStack() as running:
+        try:
+            running.enter_context(container)
+        except DockerException as error:
+            raise ServerError(f"the container of {container.image} did not start: {error}") from error
         for _ in range(TRIES):
             if ready():
                 break

@@ -17,8 +17,8 @@ from tests.servers import sharing
 if TYPE_CHECKING:
     from opensearchpy import OpenSearch
 
-TIMEOUT = 30.0
-"""Seconds that a client waits for an answer."""
+TIMEOUT = 120.0
+"""Seconds that a client waits for an answer: whatever takes that long hangs, however slow the machine is."""
 
 
 class Topics:

