@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -30,7 +32,7 @@ Remove = Callable[..., Removed]
 @pytest.fixture
 def name(request: pytest.FixtureRequest, search_client: OpenSearch) -> Iterator[str]:
     """The alias of the test's own index."""
-    yield (made := f"t{time.monotonic_ns():x}")
+    yield (made := f"t{uuid.uuid4().hex[:10]}")
     search_client.indices.delete(index=f"{made}*", ignore_unavailable=True)
 
 
@@ -95,25 +97,32 @@ def test_removals_forgotten(open_index: Callable[..., OpenSearchIndex], summary:
         assert index.offsets() == {0: 2}
         index.apply([removed("http://c/", published=5, time=1_091 * DAY)], {})
         found: list[str] = []
-        for _ in range(50):
-            # The engine itself remembers a deletion for some tenths of a second.
+        while not found:
+            # The engine itself remembers a deletion for some tenths of a second; the test's own limit of time ends the wait.
             index.apply([summary("http://a/", published=4), summary("http://b/", published=4)], {})
-            if found := [hit.url for hit in index.search(Every()).hits]:
-                break
-            time.sleep(0.1)
+            found = [hit.url for hit in index.search(Every()).hits]
+            time.sleep(0.0 if found else 0.1)
         assert found == ["http://a/"]
 
 
 def test_what_is_too_much_is_tried_again(
-    open_index: Callable[..., OpenSearchIndex], search_client: OpenSearch, summary: Make
+    open_index: Callable[..., OpenSearchIndex], search_client: OpenSearch, monkeypatch: pytest.MonkeyPatch, summary: Make
 ) -> None:
     """A batch that the server has no room for (429) is applied once it has."""
+    pauses: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        """There is room once the server was found without, twice."""
+        pauses.append(seconds)
+        if pauses == [0, *opensearch_node.PAUSES[:2]]:
+            block(search_client, index.alias, "read_only_allow_delete", on=False)
+
+    monkeypatch.setattr(opensearch_node, "time", SimpleNamespace(sleep=sleep))
     with closing(open_index()) as index:
+        pauses.clear()
         block(search_client, index.alias, "read_only_allow_delete", on=True)
-        room = threading.Timer(0.3, block, (search_client, index.alias, "read_only_allow_delete"), {"on": False})
-        room.start()
         index.apply([summary("http://a/")], {0: 1})
-        room.join()
+        assert pauses[:3] == [0, *opensearch_node.PAUSES[:2]]
         assert index.count(Every()) == 1
 
 
