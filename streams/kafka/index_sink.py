@@ -49,6 +49,8 @@ POLL, BUSY = 0.5, 0.02
 """Seconds of a poll, while the index has nothing to do and while it has."""
 SESSION = 10.0
 """Seconds after which a member that says nothing has left the group."""
+HEARTBEAT = 2.0
+"""Seconds between two words to the group at the most; a short session has several all the same."""
 LOOK = 5.0
 """Seconds between looks whether the index is still the one that it was, while nothing happens."""
 REQUESTS = 4
@@ -90,6 +92,7 @@ class IndexSink:
         self._pool = ThreadPoolExecutor(requests, f"index.{broker}")
         group = cluster.group(f"index.{broker}")
         settings = {"enable__auto__commit": False, "auto__offset__reset": "error", "session__timeout__ms": int(session * 1_000)}
+        settings |= {"heartbeat__interval__ms": int(min(session / 5, HEARTBEAT) * 1_000)}
         settings |= {"fetch__wait__max__ms": 50, "queued__max__messages__kbytes": HELD_BYTES >> 10}
         self._consumer = Consumer(cluster.client(group__id=group, **settings) | {"on_commit": self._heard})
 

@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import KafkaException, Producer, TopicPartition
 
 from processors.identity import oid
 from processors.query import parse
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from opensearchpy import OpenSearch
 
 PARTITIONS = 4
+SESSION = 120.0
+"""Seconds that a sink may be silent: none is thrown out for a pause of the machine. One that is to be killed has a short one."""
 QUERIES = ("*", "whale", "title:whale", "whale OR squid", '"white whale"', "number:3", "type:text", "squid -whale", "remark:*")
 
 CHILD = """
@@ -106,7 +108,7 @@ class World:
         """A member of the group, in a thread; whatever ends it early is raised."""
         # Those that are given are in a folder.
         how = manner("" if index else self.url)
-        more: Mapping[str, Any] = {"session": 2.0, "note": (told if told is not None else []).append, **how}
+        more: Mapping[str, Any] = {"session": SESSION, "note": (told if told is not None else []).append, **how}
         return beside(lambda stop: serve(self.cluster, "main", index or self.open(), stop, **more), self.errors)
 
     def child(self, fault: str = "") -> subprocess.Popen[bytes]:
@@ -259,11 +261,11 @@ def test_poison(world: World, broker: Broker) -> None:
 
 def headers(world: World) -> list[tuple[Any, ...]]:
     """The headers of all dead letters."""
-    settings = {"bootstrap.servers": world.broker.address, "group.id": "headers", "enable.partition.eof": True}
-    with closing(Consumer(settings)) as client:
+    with closing(world.broker.client(f"{world.rejected}-headers")) as client:
         client.assign([TopicPartition(world.rejected, 0, 0)])
+        _, end = client.get_watermark_offsets(TopicPartition(world.rejected, 0), timeout=TIMEOUT)
         messages = iter(lambda: client.poll(TIMEOUT), None)
-        found = itertools.takewhile(lambda message: message.error() is None, messages)
+        found = itertools.islice((message for message in messages if message.error() is None), end)
         return sorted(tuple(message.headers() or ()) for message in found)
 
 
