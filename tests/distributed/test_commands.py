@@ -22,6 +22,7 @@ from streams.routing import poisoned
 from streams.store import Store, partition
 from streams.topology import topology
 from tests.distributed.conftest import Broker, Run
+from tests.servers.fixtures import TIMEOUT
 
 Both = Callable[..., list[str]]
 URL = "http://example.org/a.zip"
@@ -173,7 +174,7 @@ def test_a_rejection_ends_with_a_success(both: Both, cluster: Cluster, tmp_path:
         tx.rows("catalog", number).put(*row)
     with KafkaLog(cluster) as log:
         log.producer.produce(cluster.changelog("catalog"), row[1], row[0], number)
-        assert log.producer.flush(30) == 0
+        assert log.producer.flush(TIMEOUT) == 0
     assert both("rejected", "list") == ["catalog  made/0@7: error in catalog: ValueError"]
 
 

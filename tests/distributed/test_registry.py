@@ -20,7 +20,7 @@ from streams.kafka.log import KafkaLog
 from streams.kafka.registry import Registry as Ours
 from streams.kafka.registry import wire
 from tests.distributed.conftest import Broker
-from tests.servers.fixtures import Topics
+from tests.servers.fixtures import TIMEOUT, Topics
 from tests.servers.registry import Registry
 
 REMOVED = Removed(oid="o", url="u", object_url="u", version=1, time=2, reason="gone")
@@ -104,7 +104,7 @@ def test_another_version_wrote_it(cluster: Cluster, topics: Topics, registry: Re
     registry.post(f"/subjects/{name}-value/versions", {"schema": json.dumps(other)})
     producer = Producer({"bootstrap.servers": cluster.brokers})
     producer.produce(name, b"\0\0\0\0\1" + b"\2o" + b"\x06", b"o")
-    assert producer.flush(30) == 0
+    assert producer.flush(TIMEOUT) == 0
     with KafkaLog(cluster) as log:
         (logged,) = log.read("copies.main", 0, 0, 10)
         assert decode(logged.value or b"") == Role(oid="o", version=3)

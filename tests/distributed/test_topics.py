@@ -10,6 +10,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from schemas.records import Removed
 from streams.kafka.admin import Admin, planned
+from streams.kafka.brokers import patient
 from streams.kafka.cluster import Cluster, ClusterError
 from streams.kafka.log import KafkaLog
 from streams.topology import Stage, topology
@@ -96,7 +97,7 @@ def test_list_and_lag(harvest: Run, cluster: Cluster) -> None:
 
     assert behind() == 2
     consumer = Consumer(cluster.client(group__id=cluster.group("register.main")))
-    consumer.commit(offsets=[TopicPartition(cluster.topic("summaries"), 1, 1)], asynchronous=False)
+    patient(lambda: consumer.commit(offsets=[TopicPartition(cluster.topic("summaries"), 1, 1)], asynchronous=False))
     consumer.close()
     assert behind() == 1
     assert "           1 to read  (partition 1: 1)" in harvest("topics", "lag").stdout
