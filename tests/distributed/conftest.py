@@ -13,10 +13,11 @@ from typing import Any
 
 import msgspec
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from typer.testing import CliRunner, Result
 
 from streams.cli.app import app
+from streams.kafka.brokers import patient
 from streams.kafka.cluster import Cluster
 from streams.kafka.mends import PARTITIONER
 from streams.sandbox.seal import die_with
@@ -77,8 +78,9 @@ class Broker:
 
     def client(self, group: str) -> Consumer:
         """A consumer that moves no offsets; it sees all records, whichever transaction they are of."""
-        settings = {"bootstrap.servers": self.address, "group.id": group, "enable.auto.commit": False}
-        return Consumer({**settings, "isolation.level": "read_uncommitted", "enable.partition.eof": True, "log_level": 0})
+        settings = {"bootstrap.servers": self.address, "group.id": group, "enable.auto.commit": False, "log_level": 0}
+        settings |= {"isolation.level": "read_uncommitted", "enable.partition.eof": True, "reconnect.backoff.max.ms": 1_000}
+        return Consumer(settings)
 
     def fill(self, topic: str, records: Mapping[bytes, bytes]) -> None:
         """Append a record for each key, acknowledged."""
@@ -96,7 +98,7 @@ class Broker:
         """The offset that a group has committed; 0 if none."""
         client = self.client(group)
         try:
-            (found,) = client.committed([TopicPartition(topic, partition)], timeout=TIMEOUT)
+            (found,) = patient(lambda: client.committed([TopicPartition(topic, partition)], timeout=TIMEOUT))
             return max(0, found.offset)
         finally:
             client.close()
@@ -107,19 +109,24 @@ class Broker:
         try:
             places = [TopicPartition(topic, partition) for partition in range(partitions)]
             ends = [client.get_watermark_offsets(place, timeout=TIMEOUT)[1] for place in places]
-            return sum(ends) - sum(max(0, place.offset) for place in client.committed(places, timeout=TIMEOUT))
+            return sum(ends) - sum(max(0, place.offset) for place in patient(lambda: client.committed(places, timeout=TIMEOUT)))
         finally:
             client.close()
 
     def read(self, topic: str, partitions: int = 1) -> list[tuple[bytes, bytes | None]]:
-        """All records of a topic, partition by partition."""
+        """All records of a topic, partition by partition, each to its end: nothing else, and no error, is taken for one."""
         found = []
         client = self.client(f"{topic}-reader")
         try:
             for partition in range(partitions):
                 client.assign([TopicPartition(topic, partition, 0)])
-                while (message := client.poll(TIMEOUT)) is not None and message.error() is None:
-                    found.append((message.key() or b"", message.value()))
+                while (message := client.poll(TIMEOUT)) is not None:
+                    error = message.error()
+                    if error is None:
+                        found.append((message.key() or b"", message.value()))
+                    elif error.code() == KafkaError._PARTITION_EOF:
+                        break
+                assert message is not None, f"{topic} has no end"
         finally:
             client.close()
         return found
@@ -127,6 +134,13 @@ class Broker:
 
 Start = Callable[..., Worker]
 Run = Callable[..., Result]
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands that run in this process wait as long for a broker as the tests do."""
+    monkeypatch.setattr("streams.kafka.admin.REACH", TIMEOUT)
+    monkeypatch.setattr("streams.kafka.brokers.TIMEOUT", TIMEOUT)
 
 
 @pytest.fixture

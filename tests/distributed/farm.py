@@ -50,7 +50,7 @@ RUN = [stage.name for stage in TOPOLOGY.stages]
 ARCHIVES = ("summaries", "broker.main")
 IDLE = 5.0
 """Seconds after which the next fault comes although nothing has moved since the last one."""
-GRACE = 60.0
+GRACE = 240.0
 """Seconds that a worker has to leave in order."""
 
 
@@ -122,6 +122,7 @@ class Farm(Flow):
             self.broker.address, self.prefix, data, GATHERER, MAX_FILE, plan.session, plan.commit, index_url=self.search.address
         )
         stage = name.partition("/")[0]
+        self.expect(name, TOPOLOGY.stage(stage))
         self.workers[name] = self.run("-m", "tests.distributed.station", stage, msgspec.json.encode(told).decode())
 
     def revive(self) -> None:
@@ -154,6 +155,8 @@ class Farm(Flow):
         for name in names:
             self.workers[name].send_signal(signal.SIGTERM)
         codes = {name: self.workers.pop(name).wait(GRACE) for name in names}
+        for name in names:
+            self.coming.pop(name, None)
         # One that was asleep for longer than its session, the machine being busy, has ended itself before it could leave.
         assert set(codes.values()) <= {0, 1}, codes
         self.ended.update(name.partition("/")[0] for name, code in codes.items() if code)
@@ -243,13 +246,6 @@ class Farm(Flow):
         super().rest()
         while self.todo:
             super().rest()
-
-    def lag(self) -> int:
-        """What the stages have still to commit; something, while their coordinator is not there yet."""
-        try:
-            return super().lag()
-        except KafkaException:
-            return 1
 
     def check(self) -> None:
         """All is what the tree holds."""

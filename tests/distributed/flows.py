@@ -15,11 +15,13 @@ from types import MappingProxyType
 from typing import Any
 
 import msgspec
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined] # exported without saying so
 
 from schemas.codec import DecodeError, decode, encode
 from schemas.records import FetchedObject, FetchRequest, Record, Rejected, Removed, Summary
 from streams.clock import now_ms
+from streams.kafka.brokers import patient
 from streams.routing import Router
 from streams.sandbox.seal import die_with
 from streams.store.murmur2 import partition as partition_of
@@ -28,6 +30,8 @@ from tests.distributed.conftest import Broker
 from tests.servers.fixtures import TIMEOUT
 
 Answer = Callable[[Any], Sequence[Record]]
+Place = tuple[str, int]
+"""A topic, by its own name, and a partition."""
 
 TOPOLOGY = topology()
 STAGES = tuple(stage.name for stage in TOPOLOGY.stages if isinstance(stage, Stage))
@@ -89,6 +93,10 @@ class Flow:
         self.ended: Counter[str] = Counter()
         """Workers that ended themselves."""
         self.cuts: dict[str, str] = {}
+        self.coming: dict[str, tuple[str, int]] = {}
+        """Workers that were started, each with the topic that it writes its first tick to, and how many there were before."""
+        self.askers: dict[str, Consumer] = {}
+        """Who asks what a group has committed."""
         self.reader = self._reader()
         self.records: dict[str, list[tuple[bytes, Record]]] = {topic.name: [] for topic in TOPOLOGY.topics}
         self.headers: dict[str, list[Any]] = {topic.name: [] for topic in TOPOLOGY.topics}
@@ -126,6 +134,7 @@ class Flow:
         self.cuts[stage] = cut
         folder = str(self.folder / stage)
         words = [stage, self.broker.address, self.prefix, str(self.partitions), folder, cut]
+        self.expect(stage, TOPOLOGY.stage(stage))
         self.workers[stage] = self.run("-m", "tests.distributed.stage", *words)
 
     def run(self, *words: str, **environ: str) -> subprocess.Popen[str]:
@@ -156,9 +165,48 @@ class Flow:
     def rest(self) -> None:
         """Answer for the edges until nothing moves any more."""
         self.moved = time.monotonic()
-        while time.monotonic() - self.moved < QUIET or self.lag():
+        while time.monotonic() - self.moved < QUIET or not self.still():
             self.watch()
             self.read()
+
+    def still(self) -> bool:
+        """Whether all workers are there, all has been committed by whoever reads it, and was read here, while nothing was added.
+
+        A stage commits what it has done behind what it gave: where nothing was added while all were looked at, nobody is at work.
+        """
+        try:
+            ends = self.ends()
+            return self.begun(ends) and self.seen(ends) and self.committed(ends) and self.ends() == ends
+        except KafkaException:
+            # The coordinator of a group is not there yet.
+            return False
+
+    def ends(self) -> dict[Place, int]:
+        """The end of each partition. Raises KafkaException."""
+        places = [TopicPartition(self.prefix + topic.name, p) for topic in TOPOLOGY.topics for p in range(self.partitions)]
+        latest: Any = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        asked = self.broker.topics.client.list_offsets(dict.fromkeys(places, latest), request_timeout=TIMEOUT)
+        return {(at.topic.removeprefix(self.prefix), at.partition): found.result(TIMEOUT).offset for at, found in asked.items()}
+
+    def begun(self, ends: Mapping[Place, int]) -> bool:
+        """Whether each worker that was started has told of it, by a tick: one that comes back may have something to say yet."""
+        self.coming = {
+            name: (topic, before) for name, (topic, before) in self.coming.items() if self._written(topic, ends) <= before
+        }
+        return not self.coming
+
+    def expect(self, name: str, stage: Stage[Any, Any] | Edge[Any, Any]) -> None:
+        """A worker is about to be started."""
+        if isinstance(stage, Stage) and stage.ticks is not None:
+            self.coming[name] = stage.ticks.name, self._written(stage.ticks.name, patient(self.ends))
+
+    def _written(self, topic: str, ends: Mapping[Place, int]) -> int:
+        return sum(ends[topic, partition] for partition in range(self.partitions))
+
+    def seen(self, ends: Mapping[Place, int]) -> bool:
+        """Whether all has been read here."""
+        read = self.reader.position([TopicPartition(self.prefix + topic, partition) for topic, partition in ends])
+        return all(at.offset >= ends[self._place(at)] for at in read if ends[self._place(at)])
 
     def read(self) -> None:
         """Read what is new, and answer it."""
@@ -185,22 +233,29 @@ class Flow:
         for routed in map(router.route, records):
             self.broker.append(self.prefix + routed.topic, [(routed.key, encode(routed.record))])
 
-    def lag(self) -> int:
-        """What the stages have still to commit."""
-        found = 0
-        for stage in (TOPOLOGY.stage(name) for name in self.stages):
-            for topic in inputs(stage):
-                found += self.broker.lag(
-                    self.prefix + stage.name.replace("index.", "index-"), self.prefix + topic.name, self.partitions
-                )
-        return found
+    def committed(self, ends: Mapping[Place, int]) -> bool:
+        """Whether the stages have committed all. Raises KafkaException."""
+        return all(self._done(TOPOLOGY.stage(name), ends) for name in self.stages)
+
+    def _done(self, stage: Stage[Any, Any] | Edge[Any, Any], ends: Mapping[Place, int]) -> bool:
+        places = [(topic.name, partition) for topic in inputs(stage) for partition in range(self.partitions)]
+        group = self.prefix + stage.name.replace("index.", "index-")
+        if group not in self.askers:
+            self.askers[group] = self.broker.client(group)
+        asked = [TopicPartition(self.prefix + topic, partition) for topic, partition in places]
+        found = self.askers[group].committed(asked, timeout=TIMEOUT)
+        return all(max(0, at.offset) >= ends[self._place(at)] for at in found)
+
+    def _place(self, at: TopicPartition) -> Place:
+        return at.topic.removeprefix(self.prefix), at.partition
 
     def close(self) -> None:
         """End all."""
         for worker in self.workers.values():
             worker.kill()
             worker.wait()
-        self.reader.close()
+        for client in (self.reader, *self.askers.values()):
+            client.close()
 
 
 def edges(fetch: Callable[[FetchRequest, int], Sequence[Record]], essence: Callable[[FetchedObject], Sequence[Record]]) -> Any:

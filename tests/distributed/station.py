@@ -39,7 +39,8 @@ class Station(msgspec.Struct, frozen=True):
             commit=self.commit,
             session=self.session,
             essence=EssenceSettings(gatherer=self.gatherer),
-            fetch=FetchSettings(pause=0.0, allow=("127.0.0.0/8",), max_file=self.max_file),
+            # A server that does not answer is waited for as long as the test wants.
+            fetch=FetchSettings(pause=0.0, allow=("127.0.0.0/8",), max_file=self.max_file, answer_timeout=300.0),
         )
 
 

@@ -7,7 +7,6 @@ import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -19,14 +18,18 @@ from processors.identity import file_url, frontier_key
 from schemas.codec import encode
 from schemas.records import FetchedObject, FetchRequest, Rejected, Root
 from streams.edges.base import SPAN
+from streams.kafka.brokers import patient
 from streams.kafka.commits import LIMIT, told, understood
 from streams.store import Offsets
+from tests.distributed.bury import bury
 from tests.distributed.conftest import Broker
 from tests.distributed.flows import HEADERS, JUNK, Flow
 from tests.distributed.station import Station
 from tests.servers.fixtures import TIMEOUT
 
 FILES = 30
+SESSION = 120.0
+"""Seconds that a worker may be silent: no pause of the machine ends it, and what it has in flight is its own."""
 SMALL = 3_000
 """Bytes of a record that the topic `made` takes here."""
 
@@ -90,19 +93,22 @@ def silent() -> Iterator[Silent]:
     server.socket.close()
 
 
+class Edges(Flow):
+    """Edges as `harvest worker` runs them."""
+
+    def start(self, stage: str, cut: str = ":0") -> None:
+        """Start the worker of a stage."""
+        self.cuts[stage] = cut
+        told = Station(self.broker.address, self.prefix, str(self.folder / "data"), session=SESSION)
+        self.workers[stage] = self.run("-m", "tests.distributed.station", stage, msgspec.json.encode(told).decode())
+
+
 @pytest.fixture
 def flow(broker: Broker, root: Path, tmp_path: Path) -> Iterator[Flow]:
     """Topics of one partition, of which one takes small records only."""
-    flow = Flow(broker, root, tmp_path, 1, {}, ["fetch", "essence"], {"made": {"max.message.bytes": str(SMALL)}})
+    flow = Edges(broker, root, tmp_path, 1, {}, ["fetch", "essence"], {"made": {"max.message.bytes": str(SMALL)}})
     yield flow
     flow.close()
-
-
-def station(flow: Flow, stage: str) -> Any:
-    """A worker of a stage."""
-    told = msgspec.json.encode(Station(flow.broker.address, flow.prefix, str(flow.folder / "data"))).decode()
-    flow.workers[stage] = flow.run("-m", "tests.distributed.station", stage, told)
-    return flow.workers[stage]
 
 
 def request(url: str, version: int) -> FetchRequest:
@@ -115,7 +121,7 @@ def committed(flow: Flow, stage: str, topic: str) -> Offsets:
     """What a stage has committed."""
     client = flow.broker.client(f"{flow.prefix}{stage}")
     try:
-        (found,) = client.committed([TopicPartition(flow.prefix + topic, 0)], timeout=TIMEOUT)
+        (found,) = patient(lambda: client.committed([TopicPartition(flow.prefix + topic, 0)], timeout=TIMEOUT))
         return understood(max(0, found.offset), found.metadata)
     finally:
         client.close()
@@ -128,14 +134,16 @@ def test_a_killed_fetcher_repeats_what_was_in_flight(flow: Flow, silent: Silent,
     for number, url in enumerate(urls):
         (tmp_path / f"{number}.txt").write_text(f"text {number}")
         flow.send("fetches", request(url, number + 2))
-    worker = station(flow, "fetch")
+    flow.start("fetch")
+    worker = flow.workers["fetch"]
     silent.asked.acquire()
     while committed(flow, "fetch", "fetches") != Offsets(0, frozenset(range(1, FILES + 1))):
         assert worker.poll() is None
     silent.answers = True
     worker.send_signal(signal.SIGKILL)
     worker.wait()
-    station(flow, "fetch")
+    bury(flow.broker, f"{flow.prefix}fetch")
+    flow.start("fetch")
     flow.stages = ["fetch"]
     flow.rest()
     assert silent.times == 2
@@ -152,8 +160,8 @@ def test_what_an_edge_cannot_work_on_is_a_dead_letter(flow: Flow, tmp_path: Path
     flow.junk("fetches")
     flow.junk("objects")
     flow.broker.append(flow.prefix + "objects", [(b"large", encode(large))], 0, HEADERS)
-    station(flow, "fetch")
-    station(flow, "essence")
+    flow.start("fetch")
+    flow.start("essence")
     flow.rest()
     flow.send("objects", msgspec.structs.replace(fetched, url="file:///small.txt", body=b"few words", size=9))
     flow.rest()
