@@ -37,6 +37,8 @@ REMOVALS = 90 * 86_400_000
 """ms that a removal is kept (law 2)."""
 MOVING = {KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.NOT_COORDINATOR}
 """Errors of a group whose coordinator is being found: asked again soon, it answers."""
+LED = {KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.UNKNOWN_TOPIC_OR_PART}
+"""Errors of a partition that was just made, or moves: brokers tell of a topic before its leaders know of it. The same holds."""
 TRIES = 300
 PAUSE = 0.1
 EARLIEST: Any = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
@@ -164,8 +166,15 @@ class Admin:
         if not places:
             return {}
         with told(self._cluster):
-            asked = self._client.list_offsets({TopicPartition(*place): spec for place in places}, request_timeout=TIMEOUT)
-            return {(place.topic, place.partition): future.result(TIMEOUT).offset for place, future in asked.items()}
+            for _ in range(TRIES):
+                asked = self._client.list_offsets({TopicPartition(*place): spec for place in places}, request_timeout=TIMEOUT)
+                try:
+                    return {(place.topic, place.partition): future.result(TIMEOUT).offset for place, future in asked.items()}
+                except KafkaException as error:
+                    if error.args[0].code() not in LED:
+                        raise
+                    time.sleep(PAUSE)
+        raise ClusterError(f"{self._cluster.brokers}: {places[0][0]} has no leader")
 
     def since(self, places: Sequence[tuple[str, int]], time_ms: int) -> dict[tuple[str, int], int]:
         """The first offset at each place whose record has that time or a later one; -1 where none has."""

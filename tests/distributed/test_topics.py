@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.cimpl import NewTopic
 
 from schemas.records import Removed
-from streams.kafka.admin import Admin, planned
+from streams.kafka.admin import LATEST, Admin, planned
 from streams.kafka.brokers import patient
 from streams.kafka.cluster import Cluster, ClusterError
 from streams.kafka.log import KafkaLog
@@ -101,6 +101,18 @@ def test_list_and_lag(harvest: Run, cluster: Cluster) -> None:
     consumer.close()
     assert behind() == 1
     assert "           1 to read  (partition 1: 1)" in harvest("topics", "lag").stdout
+
+
+def test_offsets_of_a_topic_that_was_just_made(cluster: Cluster, topics: Topics) -> None:
+    """A broker tells of a topic before its leaders know of it: whoever asks for offsets then waits for them."""
+    names = [cluster.topic(f"new-{number}") for number in range(10)]
+    for made in topics.client.create_topics([NewTopic(name, 4, 1) for name in names]).values():
+        made.result(TIMEOUT)
+    admin = Admin(cluster)
+    while not set(names) <= admin.partitions().keys():
+        pass
+    places = [(name, number) for name in names for number in range(4)]
+    assert admin.offsets(places, LATEST) == dict.fromkeys(places, 0)
 
 
 def test_no_cluster(harvest: Run, monkeypatch: pytest.MonkeyPatch, cluster: Cluster) -> None:
