@@ -37,8 +37,15 @@ REMOVALS = 90 * 86_400_000
 """ms that a removal is kept (law 2)."""
 MOVING = {KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.NOT_COORDINATOR}
 """Errors of a group whose coordinator is being found: asked again soon, it answers."""
-LED = {KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.UNKNOWN_TOPIC_OR_PART}
-"""Errors of a partition that was just made, or moves: brokers tell of a topic before its leaders know of it. The same holds."""
+LED = {
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError.FENCED_LEADER_EPOCH,
+    KafkaError.UNKNOWN_LEADER_EPOCH,
+}
+"""Errors of a partition that was just made, or moved: brokers tell of a topic before its leaders know of it. The same holds, once
+the client has asked again who leads."""
 TRIES = 300
 PAUSE = 0.1
 EARLIEST: Any = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
@@ -174,6 +181,7 @@ class Admin:
                     if error.args[0].code() not in LED:
                         raise
                     time.sleep(PAUSE)
+                    self._client.list_topics(timeout=TIMEOUT)
         raise ClusterError(f"{self._cluster.brokers}: {places[0][0]} has no leader")
 
     def since(self, places: Sequence[tuple[str, int]], time_ms: int) -> dict[tuple[str, int], int]:

@@ -23,8 +23,8 @@ import asyncio
 import os
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -36,7 +36,8 @@ from streams.kafka.apps import STORE
 from streams.kafka.cluster import ClusterError
 from streams.kafka.following import PATIENCE, Following
 from streams.kafka.owning import Owned
-from streams.kafka.rows import TableRows
+from streams.kafka.rows import TableRows, durable
+from streams.kafka.sending import Outgoing, Place, Sender
 from streams.kafka.telling import Telling
 from streams.kafka.ticks import Ticker
 from streams.routing import Router, poisoned
@@ -53,15 +54,6 @@ WITHIN = 0.02
 LARGEST = 999_000
 """Bytes of a record that brokers take, as they come; a client that is told so late gives up the whole batch."""
 RAW: Mapping[str, Any] = {"key_serializer": "raw", "value_serializer": "raw"}
-
-
-class Output(NamedTuple):
-    """A record on its way; a dead letter has the headers of what it is about."""
-
-    topic: str
-    key: bytes
-    value: bytes
-    headers: Any = None
 
 
 def die(error: BaseException | None) -> None:
@@ -88,13 +80,15 @@ class Decider:
         self.stage = stage
         self.end = end
         self.wire = wire
+        self._prefix = prefix
         inputs = (*stage.inputs, *((stage.ticks,) if stage.ticks else ()))
         self.names = {prefix + topic.name: topic.name for topic in inputs}
         self.following = Following(app, {prefix + topic.name for topic in inputs if topic.keep == "delete"})
         self.router = Router(stage, REJECTED)
         partitions = app.conf.topic_partitions
         self.table: Any = app.Table("rows", partitions=partitions, key_type=bytes, value_type=bytes, options=dict(STORE))
-        self.outputs = {topic.name: app.topic(prefix + topic.name, **RAW) for topic in (*stage.outputs, REJECTED)}
+        brokers = ",".join(f"{url.host}:{url.port}" for url in app.conf.broker)
+        self.sender = Sender(brokers, lambda: self.owned.session)
         self.owned = Owned(self)
         self.ticker = Ticker(self, prefix) if stage.ticks else None
         self.going: asyncio.Task[None] | None = None
@@ -131,8 +125,8 @@ class Decider:
     async def batch(self, events: Sequence[EventT[Any]]) -> None:
         """Decide, then rows, then outputs."""
         begun = time.monotonic()
-        rows: list[Awaitable[Any]] = []
-        outputs: list[Output] = []
+        rows: list[Outgoing] = []
+        outputs: list[Outgoing] = []
         ticks: list[EventT[Any]] = []
         for event in self.owned.current(events):
             if not await self.following.takes(event.message):
@@ -144,26 +138,27 @@ class Decider:
             for tick in ticks:
                 self._decided(tick, rows, outputs)
         self.owned.awake()
-        await asyncio.gather(*rows)
-        # Each send is awaited twice: once to be on its way, in order, and once to be acknowledged.
-        sent = [await self.outputs[o.topic].send(key=o.key, value=o.value, headers=o.headers) for o in outputs]
-        acknowledged = await asyncio.gather(*sent)
+        durable(self.table, await self.sender.send(rows))
+        acknowledged = await self.sender.send(outputs)
         for tick in ticks:
             tick.ack()
         if self.telling is not None:
             self._tell(self.telling, events, zip(outputs, acknowledged, strict=True), time.monotonic() - begun)
 
-    def _tell(self, telling: Telling, events: Sequence[EventT[Any]], sent: Iterable[tuple[Output, Any]], seconds: float) -> None:
+    def _tell(
+        self, telling: Telling, events: Sequence[EventT[Any]], sent: Iterable[tuple[Outgoing, Place]], seconds: float
+    ) -> None:
         for output, at in sent:
-            value = self.wire.plain(output.value)
-            telling.wrote(Written(self.stage.name, output.topic, at.partition, at.offset, value))
+            value = self.wire.plain(output.value or b"")
+            topic = output.topic.removeprefix(self._prefix)
+            telling.wrote(Written(self.stage.name, topic, at.partition, at.offset, value))
         oldest: dict[str, float] = {}
         for message in (event.message for event in events):
             oldest[message.topic] = min(oldest.get(message.topic, message.timestamp), message.timestamp)
         for topic, stamp in oldest.items():
             telling.worked(self.names[topic], stamp * 1000, seconds)
 
-    def _decided(self, event: EventT[Any], rows: list[Awaitable[Any]], outputs: list[Output]) -> None:
+    def _decided(self, event: EventT[Any], rows: list[Outgoing], outputs: list[Outgoing]) -> None:
         written, given = self.decide(event)
         rows += written
         outputs += given
@@ -172,8 +167,8 @@ class Decider:
         """The rows of a partition, for one record."""
         return TableRows(self.table, partition, self.owned.cursors(partition))
 
-    def decide(self, event: EventT[Any]) -> tuple[list[Awaitable[Any]], list[Output]]:
-        """The rows of one record, on their way to the changelog, and its outputs."""
+    def decide(self, event: EventT[Any]) -> tuple[list[Outgoing], list[Outgoing]]:
+        """The rows of one record, for the changelog, and its outputs."""
         message: Any = event.message
         if message.value is None:
             return [], []
@@ -190,17 +185,17 @@ class Decider:
             rows.undo()
             stamp = int(message.timestamp * 1000)
             given = [self._letter(poisoned(self.stage.name, error, origin, message.key or b"", message.value, stamp), message)]
-        return rows.send(), given
+        return rows.written(), given
 
-    def _output(self, record: Record, headers: Any = None) -> Output:
+    def _output(self, record: Record, headers: Any = None) -> Outgoing:
         """Raises ValueError for a record that the log does not take."""
         topic, key, _ = self.router.route(record)
         value = self.wire.frame(topic, encode(record))
         if len(value) + len(key) > LARGEST:
             raise ValueError(f"a record of {len(value)} bytes for {topic} is too large for the log")
-        return Output(topic, key, value, headers)
+        return Outgoing(self._prefix + topic, key, value, headers=headers)
 
-    def _letter(self, rejected: Rejected, message: Any) -> Output:
+    def _letter(self, rejected: Rejected, message: Any) -> Outgoing:
         try:
             return self._output(rejected, message.headers or None)
         except ValueError:

@@ -1,7 +1,7 @@
 """A Faust application, set up the one way that was shown to hold.
 
-Each setting that is not Faust's own answers a pitfall: batches small enough for a poll, no hang at the end, one send for what is
-made in 20 ms, stores that do not take 2 GB a partition, no web server, at least once (exactly once is broken).
+Each setting that is not Faust's own answers a pitfall: batches small enough for a poll, no hang at the end, stores that do not take
+2 GB a partition, no web server, at least once (exactly once is broken). Faust's own producer sends ticks alone (`sending.py`).
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import os
 from typing import Any
 
 import faust
-from faust.transport.producer import ProducerBuffer
 
 from streams.kafka.mends import Transport
 from streams.kafka.recovering import manager
@@ -23,10 +22,6 @@ STORE = {
     "max_open_files": 128,
 }
 """RocksDB's memory, for each partition of a table."""
-
-
-PENDING = 10_000
-"""Rows on their way to the producer."""
 
 
 def application(group: str, kafka: str, folder: str | os.PathLike[str], partitions: int, **settings: Any) -> faust.App:
@@ -43,13 +38,9 @@ def application(group: str, kafka: str, folder: str | os.PathLike[str], partitio
         "broker_session_timeout": 10.0,
         "broker_heartbeat_interval": 2.0,
         "producer_acks": -1,
-        "producer_linger": 0.02,
-        "producer_max_batch_size": 256 << 10,
         "web_enabled": False,
     }
     usual["TableManager"] = manager({"bootstrap.servers": kafka, "client.id": "harvest", "log_level": 0})
     app = faust.App(group, broker=f"kafka://{kafka}", datadir=os.fspath(folder), **(usual | settings))
-    # Rows of a batch wait there; above this number the consumer waits too.
-    ProducerBuffer.max_messages = PENDING
     app.transport = Transport(app.conf.broker, app)
     return app

@@ -14,12 +14,14 @@ Laws:
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from faust.types import TP
 from rocksdict import ReadOptions
 
 from streams.kafka.cursors import Cursors, behind
+from streams.kafka.sending import Outgoing, Place
 
 if TYPE_CHECKING:
     from faust.tables.base import Collection
@@ -32,6 +34,7 @@ class TableRows:
         self._table = table
         self._partition = partition
         self._cursors = cursors
+        self._changelog: str = table.changelog_topic.get_topic_name()
         store: Any = table.data
         self._store = store._db_for_partition(partition)  # noqa: SLF001 - no public way to one partition, in order
         self._own: bytes = store.offset_key
@@ -85,11 +88,10 @@ class TableRows:
         self._before.clear()
         self._written.clear()
 
-    def send(self) -> list[Awaitable[Any]]:
-        """Hand what was written to the producer; each answer is awaited by who must know it durable."""
-        send = self._table.send_changelog
-        written = ((key, value) for key, value in self._written.items() if not self._cursors.kept(key))
-        return [send(self._partition, key, value, "raw", "raw") for key, value in written]
+    def written(self) -> list[Outgoing]:
+        """What the changelog has to get, for `durable` once it has."""
+        topic, partition = self._changelog, self._partition
+        return [Outgoing(topic, key, value, partition) for key, value in self._written.items() if not self._cursors.kept(key)]
 
     def _set(self, key: bytes, value: bytes) -> None:
         self._store.put(key, value)
@@ -108,6 +110,14 @@ class RestoredRows(TableRows):
 
     def _note(self, key: bytes, value: bytes | None) -> None:
         """Nothing is remembered."""
+
+
+def durable(table: Collection, places: Iterable[Place]) -> None:
+    """The changelog has the rows that were sent, at these places: the stores say so, for the next recovery to begin behind them."""
+    data: Any = table.data
+    topic = table.changelog_topic.get_topic_name()
+    for partition, offset in dict(sorted(places)).items():
+        data.set_persisted_offset(TP(topic, partition), offset)
 
 
 def _within(prefix: bytes) -> ReadOptions:

@@ -182,11 +182,17 @@ class Flow:
             return False
 
     def ends(self) -> dict[Place, int]:
-        """The end of each partition. Raises KafkaException."""
+        """The end of each partition. Raises KafkaException; then it asks who leads them, for the next time."""
         places = [TopicPartition(self.prefix + topic.name, p) for topic in TOPOLOGY.topics for p in range(self.partitions)]
         latest: Any = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-        asked = self.broker.topics.client.list_offsets(dict.fromkeys(places, latest), request_timeout=TIMEOUT)
-        return {(at.topic.removeprefix(self.prefix), at.partition): found.result(TIMEOUT).offset for at, found in asked.items()}
+        client = self.broker.topics.client
+        asked = client.list_offsets(dict.fromkeys(places, latest), request_timeout=TIMEOUT)
+        try:
+            return {(at.topic.removeprefix(self.prefix), at.partition): told.result(TIMEOUT).offset for at, told in asked.items()}
+        except KafkaException:
+            # A broker that was away leads by a new epoch, which this client would never hear of.
+            client.list_topics(timeout=TIMEOUT)
+            raise
 
     def begun(self, ends: Mapping[Place, int]) -> bool:
         """Whether each worker that was started has told of it, by a tick: one that comes back may have something to say yet."""

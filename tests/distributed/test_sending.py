@@ -1,0 +1,97 @@
+"""What a stage gives, on its way to a real Kafka: in order, where it is told, and known to be there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaException, TopicPartition
+
+from streams.kafka import sending
+from streams.kafka.sending import ANY, Outgoing, Place, Sender
+from streams.store.murmur2 import partition as partition_of
+from tests.distributed.conftest import Broker
+from tests.servers.fixtures import TIMEOUT
+
+PARTITIONS = 3
+
+
+def sent(broker: Broker, records: Sequence[Outgoing], settings: Mapping[str, Any] = MappingProxyType({})) -> list[Place]:
+    """Where records stand that a new sender has sent, by two calls."""
+    sender = Sender(broker.address, lambda: TIMEOUT)
+    sender._settings |= settings
+
+    async def send() -> list[Place]:
+        half = len(records) // 2
+        return [*await sender.send(records[:half]), *await sender.send(records[half:])]
+
+    return asyncio.run(send())
+
+
+@pytest.fixture
+def topic(broker: Broker) -> str:
+    """A topic of three partitions."""
+    return broker.topics.make("out", partitions=PARTITIONS)
+
+
+def found(broker: Broker, topic: str) -> dict[Place, tuple[bytes | None, bytes | None, Any]]:
+    """All records by where they stand: key, value, headers."""
+    client, made = broker.client("reader"), {}
+    try:
+        for partition in range(PARTITIONS):
+            client.assign([TopicPartition(topic, partition, 0)])
+            while (message := client.poll(TIMEOUT)) is not None and message.error() is None:
+                made[Place(partition, message.offset() or 0)] = message.key(), message.value(), message.headers()
+    finally:
+        client.close()
+    return made
+
+
+@pytest.mark.parametrize("room", [100_000, 7], ids=["room", "a queue that is full all the time"])
+def test_records_stand_where_it_says(broker: Broker, topic: str, room: int) -> None:
+    """Each in the partition of its key, or in the one that was asked for, in the order in which they were sent."""
+    keys = [b"k%d" % (number % 50) for number in range(400)]
+    records = [Outgoing(topic, key, b"v%d" % number) for number, key in enumerate(keys)]
+    records += [Outgoing(topic, key, None, 1) for key in keys[:9]]
+    places = sent(broker, records, {"queue.buffering.max.messages": room})
+    held = found(broker, topic)
+    assert sorted(places) == sorted(held)
+    assert [held[place][:2] for place in places] == [(record.key, record.value) for record in records]
+    asked = [record.partition if record.partition != ANY else partition_of(record.key, PARTITIONS) for record in records]
+    assert [place.partition for place in places] == asked
+    for partition in range(PARTITIONS):
+        offsets = [place.offset for place in places if place.partition == partition]
+        assert offsets == list(range(len(offsets)))
+
+
+@pytest.mark.parametrize("headers", [None, (), [("a", b"1"), ("a", b"2")], (("a", b"1"), ("a", b"2")), {"a": b"1"}])
+def test_headers_go_along(broker: Broker, topic: str, headers: Any) -> None:
+    """However a client has told of them: Faust's messages have a tuple of tuples."""
+    (place,) = sent(broker, [Outgoing(topic, b"k", b"v", headers=headers)])
+    told = list(headers.items()) if isinstance(headers, dict) else list(headers or ())
+    assert found(broker, topic)[place] == (b"k", b"v", told or None)
+
+
+def test_what_the_broker_does_not_take_is_told(broker: Broker) -> None:
+    """Whoever waits is told of a record that is too large, once all others have been answered."""
+    small = broker.topics.make("small", PARTITIONS, {"max.message.bytes": "1000"})
+    records = [Outgoing(small, b"k", b"x" * size) for size in (10, 5_000)]
+    with pytest.raises(KafkaException, match="too large"):
+        sent(broker, records)
+    assert [value for _, value, _ in found(broker, small).values()] == [b"x" * 10]
+
+
+def test_a_broker_that_does_not_answer_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is given up after about a session, and not before there was time to start anew."""
+    monkeypatch.setattr(sending, "PATIENCE", 0.5)
+    sender = Sender("127.0.0.1:1", lambda: 1.0)
+    with pytest.raises(KafkaException, match="timed out"):
+        asyncio.run(sender.send([Outgoing("t", b"k", b"v")]))
+
+
+def test_nothing_is_sent_at_once() -> None:
+    """Where there is nothing to send, no broker is asked."""
+    assert asyncio.run(Sender("127.0.0.1:1", lambda: 1.0).send([])) == []
