@@ -19,6 +19,8 @@ import time
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from streams.kafka.mends import FAR
+
 if TYPE_CHECKING:
     import faust
     from faust.types import TP
@@ -29,8 +31,6 @@ TRIES = 30
 """Times that one record is asked for, before the process ends."""
 BELIEVED = 2
 """Times that a record of a compacted topic is asked for, before it is believed that there is none."""
-FAR = 1 << 62
-"""An offset beyond all."""
 
 
 class SkippedError(Exception):

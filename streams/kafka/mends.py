@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import shutil
 import weakref
+from bisect import bisect_left
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,6 +30,8 @@ PARTITIONER = {"partitioner": "murmur2_random"}
 """For every producer of confluent-kafka (law 7): its own default is CRC32, which sends most keys elsewhere than Kafka's Java
 client, Faust and the embedded store do, so that the rows of a key and its records would part."""
 
+FAR = 1 << 62
+"""An offset beyond all."""
 CLEAN = "stopped-clean"
 """The file that says that a worker took leave of its tables in order."""
 LATELY = 12 * 3600.0
@@ -46,6 +49,10 @@ class Consumer(aiokafka.Consumer):
     And one that gives what it was sent back to. Cause: whoever delivers a record notes its offset once it is delivered, and drops
     in silence what lies below; a seek in between is forgotten.
 
+    And one that takes no record for a hole. Cause: a fetch that began before a recovery comes behind it, from further up than where
+    the consumer reads on; all that lies between is entered as a gap, and stays one when it is read after all. The first
+    records of it that are done have the whole of it committed, and the next rebalance loses the others.
+
     And one that knows what the broker has. Cause: a commit that failed in a rebalance counts as one that was made, and what is read
     again below it is never acknowledged: the lag stands until more comes.
     """
@@ -58,6 +65,9 @@ class Consumer(aiokafka.Consumer):
     async def getmany(self, timeout: float) -> AsyncIterator[tuple[TP, Message]]:  # noqa: ASYNC109 - as Faust's
         """What was fetched; none of it lies below what is noted as read."""
         async for tp, message in super().getmany(timeout):
+            if gaps := self._gap[tp]:
+                # Gaps lie below what was read last. Of what lies above, nothing is known: it is read now.
+                gaps.chop(message.offset, FAR)
             noted = self._read_offset[tp]
             if noted is not None and message.offset < noted and self.app.topics.acks_enabled_for(message.topic):
                 self._read_offset[tp] = message.offset
@@ -93,13 +103,15 @@ class Consumer(aiokafka.Consumer):
         return offset
 
     def _enter_gaps(self, tp: TP, acked: list[int]) -> None:
-        """Enter the gaps that end below what is done; those above it wait, as in the original."""
+        """Enter the gaps that end below what is done; those above it wait. One in which anything was done is none: it goes."""
         gaps = self._gap[tp]
         if not acked or not gaps:
             return
-        for gap in sorted(gaps.overlap(0, max(acked))):
-            acked.extend(range(gap.begin, gap.end))
-        gaps.chop(0, max(acked) + 1)
+        done = sorted(acked)
+        for gap in sorted(gaps.overlap(0, done[-1] + 1)):
+            gaps.remove(gap)
+            if bisect_left(done, gap.begin) == bisect_left(done, gap.end):
+                acked.extend(range(gap.begin, gap.end))
 
     async def _add_gap(self, tp: TP, offset_from: int, offset_to: int) -> None:
         """A gap ends before the record that was read behind it."""
