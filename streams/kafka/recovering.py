@@ -135,7 +135,8 @@ class Filled(Recovery):
         # One at a time: a recovery that was cut off by another one ends what its thread is at first.
         async with self._one:
             for table in set(tables.values()):
-                stores = {tp: table.data._db_for_partition(tp.partition) for tp in tps if tables[tp] is table}  # noqa: SLF001
+                own = [tp for tp, owner in tables.items() if owner is table and tp in tps]
+                stores = {tp: table.data._db_for_partition(tp.partition) for tp in own}  # noqa: SLF001 - one store, in order
                 filling = Filling(self._client, stores, self.active_offsets, table.data.offset_key)
                 running = asyncio.ensure_future(asyncio.to_thread(filling.run))
                 try:
