@@ -29,23 +29,28 @@ LULL = 0.002
 TOO_LARGE = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_MSG_SIZE, KafkaError.RECORD_LIST_TOO_LARGE})
 
 
+def producing(kafka: str) -> dict[str, Any]:
+    """Settings of a producer that keeps what it is given in order; `kafka`: host:port, parted by commas."""
+    return {
+        "bootstrap.servers": kafka,
+        "client.id": "harvest",
+        "acks": "all",
+        "enable.idempotence": True,
+        "linger.ms": 5,
+        "message.max.bytes": LARGEST,
+        "batch.size": BATCH,
+        # What the client has to say is said where all else is.
+        "logger": logging.getLogger("harvest.kafka"),
+        **PARTITIONER,
+    }
+
+
 class Outbox:
     """A producer, and what it has sent. `prefix` stands before each name of a topic there, `wire` is how values stand."""
 
     def __init__(self, kafka: str, prefix: str, settings: Mapping[str, Any], wire: Wire = SINGLE) -> None:
         self._wire = wire
-        usual: dict[str, Any] = {
-            "bootstrap.servers": kafka,
-            "acks": "all",
-            "enable.idempotence": True,
-            "linger.ms": 5,
-            "message.max.bytes": LARGEST,
-            "batch.size": BATCH,
-            # What the client has to say is said where all else is.
-            "logger": logging.getLogger("harvest.kafka"),
-            **PARTITIONER,
-        }
-        self._producer = Producer({**usual, **settings})
+        self._producer = Producer({**producing(kafka), **settings})
         self._prefix = prefix
         self._left = 0
         self._failed: KafkaError | None = None

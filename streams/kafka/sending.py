@@ -12,15 +12,13 @@ Laws:
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from streams.kafka.mends import PARTITIONER
-from streams.kafka.outbox import BATCH, LARGEST, LULL
+from streams.kafka.outbox import LULL, producing
 
 PATIENCE = 30.0
 """Seconds that a broker has to take a record, also where a session is shorter: it may be starting anew."""
@@ -51,18 +49,7 @@ class Sender:
     def __init__(self, kafka: str, session: Callable[[], float]) -> None:
         """`kafka`: host:port, parted by commas; `session` gives the seconds of a session, once there is something to send."""
         self._session = session
-        self._settings: dict[str, Any] = {
-            "bootstrap.servers": kafka,
-            "client.id": "harvest",
-            "acks": "all",
-            "enable.idempotence": True,
-            "linger.ms": 5,
-            "message.max.bytes": LARGEST,
-            "batch.size": BATCH,
-            # What the client has to say is said where all else is.
-            "logger": logging.getLogger("harvest.kafka"),
-            **PARTITIONER,
-        }
+        self._settings = producing(kafka)
         self._producer: Producer | None = None
         self._left = 0
         self._failed: KafkaError | None = None

@@ -9,11 +9,13 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.servers.process import free_port
 
 PATIENCE = 120
 # What the tree of the test gives, each counted by another stage.
@@ -23,15 +25,6 @@ COUNTED = (
     "harvest_rejected_total{",
     'harvest_index_items_total{broker="main"',
 )
-
-
-@pytest.fixture
-def port() -> Iterator[int]:
-    """A port that nobody listens on, and that nobody is given meanwhile: a server that says SO_REUSEADDR may listen there."""
-    with socket.socket() as one:
-        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        one.bind(("127.0.0.1", 0))
-        yield int(one.getsockname()[1])
 
 
 def ask(port: int, path: str) -> tuple[int, str]:
@@ -63,8 +56,9 @@ def until(port: int, path: str, wanted: Callable[[str], bool], process: subproce
 
 
 @pytest.mark.slow
-def test_a_service_is_watched(harvest: Any, tree: Path, port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_service_is_watched(harvest: Any, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`harvest run` is alive, becomes ready, counts what it does without naming it, and traces each object by its version."""
+    port = free_port()
     harvest("roots", "add", tree)
     (tree / "torn.zip").write_bytes(b"PK\3\4" + bytes(40))
     for name, value in (("WORKER_PORT", port), ("LOG_FORMAT", "json"), ("LOG_TRACE", "true")):
