@@ -152,11 +152,14 @@ def broker(kafka: str, topics: Topics) -> Broker:
 @pytest.fixture
 def start(kafka: str, topics: Topics, root: Path, tmp_path: Path) -> Iterator[Start]:
     """A function that starts a worker of the test's own group; all workers end with the test."""
-    workers = []
+    workers: list[Worker] = []
 
     def started(topic: str, does: str, count: int, **more: Any) -> Worker:
         folder = str(tmp_path / "worker")
         task = Task(kafka, f"{topics.prefix}-app", topic, folder, does, count, **more)
+        if not workers:
+            # Faust would make it, and take it for one without partitions if it asked a moment too early: records met then are lost.
+            topics.make("app-rows-changelog", task.partitions, {"cleanup.policy": "compact"})
         workers.append(Worker(task, root, tmp_path / "worker.log"))
         return workers[-1]
 

@@ -31,7 +31,7 @@ class Topics:
         self.client = AdminClient({"bootstrap.servers": kafka, "log_level": 0})
 
     def make(self, name: str, partitions: int = 1, settings: Mapping[str, str] | None = None) -> str:
-        """Make a topic, and wait until it is there."""
+        """Make a topic, and wait until it is there, its partitions led."""
         from confluent_kafka.cimpl import NewTopic
 
         full = f"{self.prefix}-{name}"
@@ -39,9 +39,15 @@ class Topics:
         for future in self.client.create_topics([new], operation_timeout=TIMEOUT).values():
             future.result(TIMEOUT)
         # The controller answers before the broker knows.
-        while full not in self.client.list_topics(timeout=TIMEOUT).topics:
+        while not self._led(full, partitions):
             time.sleep(0.05)
         return full
+
+    def _led(self, full: str, partitions: int) -> bool:
+        """Whether the broker knows a topic, and leads all its partitions."""
+        topic = self.client.list_topics(timeout=TIMEOUT).topics.get(full)
+        led = [p for p in topic.partitions.values() if p.leader >= 0 and p.error is None] if topic else []
+        return len(led) == partitions
 
     def close(self) -> None:
         """Delete all topics with the test's prefix, those that a program made by itself too."""
