@@ -3,11 +3,16 @@
 Cause: Faust skips records. Where a recovery seeks while a fetch is being delivered, those that come before the flow is resumed are
 read and forgotten, and the consumer stands behind them. It enters them as a gap, which is committed like what was done.
 
+And it goes back too far. Between a recovery and the look-up of what is committed it knows of no committed offset; whoever asks it
+then what is due is told "the first". A record of long ago that is decided once more undoes what came after it, and stays undone
+where the partition goes to somebody else before all of that has come again.
+
 Strategy: who reads knows which record is due. What comes too early is let go, unacknowledged, its gap is taken out, and the
 consumer is sent back to what is due; and so it is where nothing comes any more, though it has read beyond.
 
 Laws:
 - Nothing is decided, and nothing is committed, beyond a record that was left out.
+- Nothing is decided below what the broker had committed when partitions were taken, nor below what was committed since.
 - In a compacted topic a hole is a hole, but for the first record after partitions were taken, the one that Faust may skip to: that
   one is believed when what is due was asked for again, and it came first again.
 - What retention took away before it was read is not waited for.
@@ -53,12 +58,18 @@ class Following:
         self._app: Any = app
         self._whole = whole
         self.next: dict[TP, int] = {}
+        self._settled: dict[TP, int] = {}
+        """What the broker had committed when it was asked."""
+        self._taken = 0
+        """How often partitions were taken."""
         self._begun: set[TP] = set()
         self._asked: dict[TP, Asked] = {}
 
     def anew(self) -> None:
         """Partitions were taken: what is due is what is committed."""
+        self._taken += 1
         self.next.clear()
+        self._settled.clear()
         self._begun.clear()
         self._asked.clear()
 
@@ -66,9 +77,10 @@ class Following:
         """Whether a record may be decided now; if not, it comes again behind what is due. Raises SkippedError."""
         tp, offset = message.tp, message.offset
         due = await self.position(tp)
-        if offset > due and not self._is_hole(message, due):
+        ahead = offset > due and not self._is_hole(message, due)
+        if ahead or offset < self.committed(tp):
             message.acked = True
-            await self._ask(tp, due, offset)
+            await self._ask(tp, due, offset if ahead else FAR)
             return False
         self._asked.pop(tp, None)
         self._begun.add(tp)
@@ -97,9 +109,19 @@ class Following:
 
     async def position(self, tp: TP) -> int:
         """The offset that is due next in a partition."""
-        if tp not in self.next:
-            self.next.update(await self.earliest(tp))
+        while tp not in self.next:
+            taken = self._taken
+            settled, first = await self.settled(tp), await self.earliest(tp)
+            # Of partitions that went meanwhile, and came back, others may have committed more.
+            if taken == self._taken:
+                self._settled[tp] = settled
+                self.next[tp] = first.get(tp, 0)
         return max(self.next[tp], self.committed(tp))
+
+    async def settled(self, tp: TP) -> int:
+        """The offset that the broker has committed for the group; 0 if none."""
+        thread = self._app.consumer._thread  # noqa: SLF001 - told nowhere else
+        return await thread.call_thread(thread._ensure_consumer().committed, tp) or 0  # noqa: SLF001 - the same
 
     async def earliest(self, tp: TP) -> dict[TP, int]:
         """The first offset that the broker still has."""
@@ -114,8 +136,9 @@ class Following:
         return state.position if state is not None and state.has_valid_position else 0
 
     def committed(self, tp: TP) -> int:
-        """The offset that is committed in a partition."""
-        return self._app.consumer._committed_offset.get(tp) or 0  # noqa: SLF001 - told nowhere else
+        """The offset that is committed in a partition, as far as it is known."""
+        known: int = self._app.consumer._committed_offset.get(tp) or 0  # noqa: SLF001 - told nowhere else
+        return max(self._settled.get(tp, 0), known)
 
     async def _ask(self, tp: TP, due: int, came: int) -> None:
         """Have the consumer go back to a record, where `came` came instead; not too often. Raises SkippedError."""

@@ -135,14 +135,19 @@ class Message:
 class Told(Following):
     """What is due, where the consumer is told what the test says."""
 
-    def __init__(self, committed: int, whole: bool = True) -> None:
+    def __init__(self, committed: int, whole: bool = True, broker: int = 0) -> None:
+        """`committed`: as Faust knows it; `broker`: as the broker has it."""
         self.sought: list[int] = []
         self.read = 0
+        self.broker = broker
         consumer = SimpleNamespace(_committed_offset={TP("made", 0): committed}, _gap=defaultdict(IntervalTree))
         super().__init__(SimpleNamespace(consumer=consumer), {"made"} if whole else ())  # type: ignore[arg-type]
 
     async def earliest(self, tp: TP) -> dict[TP, int]:
         return {tp: 5}
+
+    async def settled(self, tp: TP) -> int:
+        return self.broker
 
     async def seek(self, tp: TP, offset: int) -> None:
         self.sought.append(offset)
@@ -160,11 +165,19 @@ class Told(Following):
         ([5, 6, 5, 6, 7], 0, [5, 6, 5, 6, 7], []),
         ([9, 10], 9, [9, 10], []),
         ([10, 9], 9, [9], [9]),
+        ([5, 6, 9, 10], 9, [9, 10], [9]),
+        ([8, 10, 9, 10], 9, [9, 10], [9]),
     ],
 )
-def test_a_record_that_was_left_out_is_read_again(offsets: list[int], committed: int, taken: list[int], sought: list[int]) -> None:
-    """Records follow each other from the earliest, or from the committed offset; what comes too early is let go until then."""
-    following = Told(committed)
+@pytest.mark.parametrize("known", [True, False], ids=["known", "asked"])
+def test_a_record_that_was_left_out_is_read_again(
+    offsets: list[int], committed: int, taken: list[int], sought: list[int], *, known: bool
+) -> None:
+    """Records follow each other from the earliest, or from the committed offset; what comes too early or too late is let go.
+
+    So it is where the committed offset is not known yet, and the broker has to be asked.
+    """
+    following = Told(committed) if known else Told(0, broker=committed)
     messages = [Message(offset) for offset in offsets]
 
     async def follow() -> list[int]:
@@ -185,6 +198,24 @@ def test_what_was_left_out_at_the_end_is_read_again() -> None:
     following.read = 8
     asyncio.run(following.look([tp]))
     assert following.sought == [6]
+
+
+def test_nobody_is_sent_back_to_the_first_record() -> None:
+    """Between a recovery and the look-up of what is committed, nothing below that is asked for; an old answer is not used."""
+    following, tp = Told(0, broker=9), TP("made", 0)
+    following.read = 12
+    asyncio.run(following.look([tp]))
+    assert following.sought == [9]
+    answers = [9, 20]
+
+    async def settled(tp: TP) -> int:
+        if len(answers) > 1:
+            following.anew()
+        return answers.pop(0)
+
+    following.anew()
+    following.settled = settled  # type: ignore[method-assign]
+    assert asyncio.run(following.position(tp)) == 20
 
 
 def test_holes_of_a_compacted_topic_are_believed(monkeypatch: pytest.MonkeyPatch) -> None:
