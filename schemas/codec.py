@@ -172,6 +172,8 @@ def _part(name: str, fields: list[dict[str, Any]]) -> Any:
 _FIELDS = schema_text("Summary")["fields"]
 _BODY = _part("Body", _FIELDS[: -len(PUBLISHED)])
 _TAIL = _part("Tail", _FIELDS[-len(PUBLISHED) :])
+_UNSAID = bytes(len(PUBLISHED))
+"""The tail of a summary that no Broker has said anything of: zero, an empty string, an empty array, zero."""
 
 
 class _Known(NamedTuple):
@@ -241,6 +243,12 @@ def _encode_summary(summary: records.Summary) -> bytes:
     data = out.getvalue()
     _memory.keep(summary, data, tail)
     return data
+
+
+def adopt(summary: records.Summary, data: bytes) -> None:
+    """Remember `data` as what `encode` gives for a summary: neither is made again for a while. Of PUBLISHED it has nothing yet."""
+    if data.endswith(_UNSAID):
+        _memory.keep(summary, data, len(data) - len(_UNSAID))
 
 
 def publish(summary: records.Summary, **said: Any) -> records.Summary:

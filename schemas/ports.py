@@ -51,6 +51,8 @@ class Logged(NamedTuple):
     key: bytes
     value: bytes | None
     """Avro single-object encoding; None is a tombstone."""
+    record: Record | None = None
+    """What `value` is, where that is known already."""
 
 
 class Log(Protocol):

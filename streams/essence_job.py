@@ -3,7 +3,9 @@
 The parent moves the bytes on: a frame names topic and partition. Before anything acts on it, the edge checks whose record it
 is, and all of what goes to `crawl` and `rejected` (`streams.edges.believing`).
 
-Frame: topic number (1 byte), partition (2), length of the key (4), all big-endian, then the key and the encoded record.
+Frame: topic number (1 byte), partition (2), length of the key (4), length of the record in msgpack (4; 0: left out), all
+big-endian, then the key, the record in msgpack, and the encoded record. Who acts on a record at once reads msgpack, which takes
+a tenth of the time.
 """
 
 from __future__ import annotations
@@ -12,18 +14,19 @@ import io
 import struct
 from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import BinaryIO, NamedTuple, cast
+from typing import Any, BinaryIO, NamedTuple, get_type_hints
 
 import msgspec
 
 from processors import essence, recognize, summarize
-from schemas.codec import decode, encode
-from schemas.records import FetchedObject, Record
+from schemas import records
+from schemas.codec import encode, record_type
+from schemas.records import Attributes, Complete, FetchedObject, Partial, Record, Summary
 from streams.routing import Router
 from streams.store.murmur2 import partition as partition_of
 from streams.topology import REJECTED, topology
 
-HEAD = struct.Struct(">BHI")
+HEAD = struct.Struct(">BHII")
 
 TOPICS = ("made", "crawl", "files", "rejected")
 """Topics by the number in a frame."""
@@ -32,14 +35,17 @@ TOPICS = ("made", "crawl", "files", "rejected")
 MAX_DIGITS = 6
 """A number of an object in a chunk that has as many digits is nonsense."""
 
+CARRIED = 1 << 18
+"""Bytes of records in msgpack that go with the frames of one object: what is longer is staged, and read much later."""
+
 END = b"\xff"
 """In place of a frame: the records of one object are whole."""
 
 
 class Job(msgspec.Struct, frozen=True, array_like=True):
-    """An object to work on: its record as the log has it, and the members that are not to be opened again, each with why."""
+    """An object to work on, and the members that are not to be opened again, each with why."""
 
-    record: bytes
+    obj: FetchedObject
     skip: dict[str, str] = {}
     body: bytes | None = None
     """A body of the blob store, where it is small enough to travel with others."""
@@ -53,6 +59,8 @@ class Chunk(msgspec.Struct, frozen=True, array_like=True):
     settings: bytes
     partitions: int
     jobs: tuple[Job, ...]
+    carry: bool = False
+    """Whether frames on `made` carry their records in msgpack, up to CARRIED bytes of each object."""
 
 
 class Frame(NamedTuple):
@@ -63,11 +71,33 @@ class Frame(NamedTuple):
     key: bytes
     value: bytes
     record: Record | None = None
-    """What `value` is, where it was made in this process."""
+    """What `value` is, where that is known."""
 
 
 _chunk = msgspec.msgpack.Decoder(Chunk).decode
 pack = msgspec.msgpack.encode
+_TEXTS = {str, bytes}
+_hints = get_type_hints(Summary, vars(records))
+_attributes = dict[str, tuple[Any, ...]]
+"""What values may be of two kinds of text, msgspec checks no further."""
+_told = msgspec.msgpack.Decoder(
+    msgspec.defstruct("_Told", [(n, _attributes if _hints[n] == Attributes else _hints[n]) for n in Summary.__struct_fields__])
+).decode
+
+
+def _summary(data: bytes) -> Summary:
+    """A summary in msgpack. Raises ValueError, msgspec.DecodeError."""
+    summary = Summary(**msgspec.structs.asdict(_told(data)))
+    if not {type(v) for found in (summary.attributes, summary.annotations) for vs in found.values() for v in vs} <= _TEXTS:
+        raise ValueError("not a frame: a value that is no text")
+    return summary
+
+
+_CARRIED: dict[type[Record], Callable[[bytes], Record]] = {
+    Summary: _summary,
+    Complete: msgspec.msgpack.Decoder(Complete).decode,
+    Partial: msgspec.msgpack.Decoder(Partial).decode,
+}
 
 
 @lru_cache(maxsize=4)
@@ -95,13 +125,18 @@ def work(request: bytes, body: BinaryIO | None, emit: Callable[[bytes], None], p
     for number, job in enumerate(chunk.jobs):
         at = partial(_say, progress, number)
         at("")
-        obj = cast("FetchedObject", decode(job.record))
         if job.body is not None:
             body = io.BytesIO(job.body)
-        for record in essence.essence(obj, body, settings, job.skip, at, job.stop):
+        room = CARRIED if chunk.carry else 0
+        for record in essence.essence(job.obj, body, settings, job.skip, at, job.stop):
             topic, key, _ = route(record)
-            head = HEAD.pack(TOPICS.index(topic), partition_of(key, chunk.partitions), len(key))
-            emit(head + key + encode(record))
+            value = encode(record)
+            carried = pack(record) if room and topic == "made" else b""
+            if len(carried) > room:
+                carried = b""
+            room -= len(carried)
+            head = HEAD.pack(TOPICS.index(topic), partition_of(key, chunk.partitions), len(key), len(carried))
+            emit(b"".join((head, key, carried, value)))
         emit(END)
         body = None
 
@@ -122,11 +157,24 @@ def blamed(culprit: str) -> tuple[int, str]:
 def unpack(frame: bytes) -> Frame:
     """The frame that a child made. Raises ValueError for anything else: a child that was taken over says what it likes."""
     try:
-        number, partition, length = HEAD.unpack_from(frame)
+        number, partition, length, carried = HEAD.unpack_from(frame)
         topic = TOPICS[number]
     except (struct.error, IndexError) as error:
         raise ValueError(f"not a frame: {error}") from error
     key_end = HEAD.size + length
-    if key_end > len(frame):
-        raise ValueError("not a frame: shorter than its key")
-    return Frame(topic, partition, frame[HEAD.size : key_end], frame[key_end:])
+    start = key_end + carried
+    if start > len(frame):
+        raise ValueError("not a frame: shorter than its key and record")
+    value = frame[start:]
+    return Frame(topic, partition, frame[HEAD.size : key_end], value, _carried(frame[key_end:start], value) if carried else None)
+
+
+def _carried(data: bytes, value: bytes) -> Record:
+    """The record that goes with its encoded self, of the same class. Raises ValueError."""
+    kind = record_type(value)
+    if kind not in _CARRIED:
+        raise ValueError(f"not a frame: a {kind.__name__} is not carried")
+    try:
+        return _CARRIED[kind](data)
+    except msgspec.DecodeError as error:
+        raise ValueError(f"not a frame: {error}"[:200]) from error

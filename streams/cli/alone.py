@@ -17,7 +17,7 @@ import msgspec
 
 from processors.identity import file_path, file_url, frontier_key
 from processors.select import select
-from schemas.codec import decode, encode
+from schemas.codec import decode
 from schemas.jsonform import line
 from schemas.records import MAX_REASON, FetchedObject, FetchRequest, Record, Rejected, Root, Summary
 from schemas.soif import dumps
@@ -128,7 +128,7 @@ class Alone:
         # One more for the object itself, and one for a child that was lost.
         for _ in range(TRIES + 2):
             frames: list[bytes] = []
-            request = pack(Chunk(self._packed, 1, (Job(encode(obj), skip),)))
+            request = pack(Chunk(self._packed, 1, (Job(obj, skip),)))
             body = open(file_path(url), "rb") if obj.blob else None  # noqa: ASYNC230, SIM115 - local, and closed below
             try:
                 outcome = await pool.run(request, body.fileno() if body else None, frames.append)

@@ -150,7 +150,7 @@ class EdgeBase(ABC):
     def decoded(self, logged: Logged, kind: type[R]) -> R | None:
         """An input record; one that is none is refused, and gives None."""
         try:
-            record = decode(logged.value or b"")
+            record = logged.record or decode(logged.value or b"")
             if isinstance(record, kind):
                 return record
             raise DecodeError(f"a {type(record).__name__}")

@@ -23,9 +23,9 @@ from collections.abc import Callable
 import msgspec
 
 from processors.essence import EssenceSettings
-from schemas.codec import decode
+from schemas.codec import adopt, decode
 from schemas.ports import Logged
-from schemas.records import MAX_REASON, FetchedObject
+from schemas.records import MAX_REASON, FetchedObject, Summary
 from streams.edges.base import DECODED, EdgeBase, Finished, Source, Staging
 from streams.edges.believing import Belief
 from streams.edges.work import Work
@@ -69,12 +69,16 @@ class EssenceEdge(EdgeBase):
         children: int,
         limits: Limits,
         log: Callable[[str], None],
+        *,
+        carry: bool = False,
     ) -> None:
+        """With `carry`, the frames of what is not staged have their records: whoever takes them acts on them at once."""
         super().__init__("essence", "objects", source, partitions, ordered=True)
         self._blobs = blobs
         self._settings = msgspec.msgpack.encode(settings)
         self._gatherer = settings.gatherer
         self._limits = limits
+        self._carry = carry
         self._held = 0
         """Bytes that wait to be taken."""
         self._blocked: list[asyncio.Future[None]] = []
@@ -187,8 +191,8 @@ class EssenceEdge(EdgeBase):
         return True
 
     def _request(self, chunk: list[Work]) -> bytes:
-        jobs = tuple(Job(work.logged.value or b"", work.skip, self._small(work), work.stop) for work in chunk)
-        return pack(Chunk(self._settings, self.partitions, jobs))
+        jobs = tuple(Job(work.obj, work.skip, self._small(work), work.stop) for work in chunk)
+        return pack(Chunk(self._settings, self.partitions, jobs, self._carry))
 
     def _small(self, work: Work) -> bytes | None:
         """A body of the blob store that travels with the request."""
@@ -216,7 +220,7 @@ class EssenceEdge(EdgeBase):
             except ValueError as error:
                 raise NonsenseError(str(error)) from error
             work.frames.append(frame)
-            work.size += len(frame.value)
+            work.size += len(data)
             if work.size > STAGED_BYTES:
                 self._stage(work)
             return self._room()
@@ -245,6 +249,8 @@ class EssenceEdge(EdgeBase):
         frame = unpack(data)
         frame = frame._replace(record=decode(frame.value)) if frame.topic in DECODED else frame
         belief.check(frame)
+        if isinstance(frame.record, Summary):
+            adopt(frame.record, frame.value)
         return frame
 
     def _stage(self, work: Work) -> None:

@@ -17,6 +17,7 @@ class Work:
 
     def __init__(self, logged: Logged, obj: FetchedObject, belief: Belief) -> None:
         self.logged = logged
+        self.obj = obj
         self.belief = belief
         self.blob = obj.blob
         """The digest of a body in the blob store."""

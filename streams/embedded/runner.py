@@ -29,6 +29,7 @@ from schemas.records import Record
 from streams.clock import now_ms
 from streams.edges.fetching import FetchEdge
 from streams.edges.parsing import EssenceEdge
+from streams.embedded.handing import Handing
 from streams.embedded.sink import IndexSink
 from streams.embedded.turns import Inbox, Log, Turns
 from streams.faults import fault
@@ -69,13 +70,14 @@ class Embedded:
         self.partitions = self.store.topics()["crawl"]
         now_ms.not_before(self._last_tick())
         self.blobs = FolderBlobs(folder / "blobs", owner=True, clock=now_ms)
-        self.turns = Turns(self.topology, self.store, self.blobs, log)
+        self.turns = Turns(self.topology, self.store, self.blobs, log, handing=("fetches", "objects"))
         self.tally = self.turns.tally
         self._reading = Store(folder, readonly=True)
+        self.handing = Handing(self._reading)
         edges = {s.name: s for s in self.topology.stages if isinstance(s, Edge)}
-        self.fetch = FetchEdge(self._reading, folder, self.blobs, settings.fetch, self.partitions, Router(edges["fetch"], REJECTED))
+        self.fetch = FetchEdge(self.handing, folder, self.blobs, settings.fetch, self.partitions, Router(edges["fetch"], REJECTED))
         self.essence = EssenceEdge(
-            self._reading, self.blobs, settings.essence, self.partitions, settings.children, settings.limits, log
+            self.handing, self.blobs, settings.essence, self.partitions, settings.children, settings.limits, log, carry=True
         )
         for edge in (self.fetch, self.essence):
             committed = self._reading.offsets(edge.name)
@@ -167,6 +169,7 @@ class Embedded:
         begun = time.monotonic()
         moved = await asyncio.get_running_loop().run_in_executor(self._thread, self.turns.take, inbox)
         self.took(time.monotonic() - begun)
+        self.handing.keep(self.turns.handed())
         self.fetch.confirm()
         self.essence.confirm()
         return moved

@@ -13,14 +13,14 @@ Laws:
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 import apsw
 
 from processors import catalog
 from schemas.codec import DecodeError, decode, encode
-from schemas.ports import Origin
+from schemas.ports import Logged, Origin
 from schemas.records import Record, Summary, Tick
 from streams.clock import now_ms
 from streams.edges.base import DECODED, EdgeBase, Finished, Staging
@@ -70,9 +70,12 @@ class Task:
 
 
 class Turns:
-    """The deciding stages of a topology over one store. One turn at a time, in whatever thread; `log` gets tracebacks."""
+    """The deciding stages of a topology over one store. One turn at a time, in whatever thread; `log` gets tracebacks.
 
-    def __init__(self, topology: Topology, store: Store, blobs: FolderBlobs, log: Log) -> None:
+    `handing`: topics whose records are kept for `handed`.
+    """
+
+    def __init__(self, topology: Topology, store: Store, blobs: FolderBlobs, log: Log, handing: Collection[str] = ()) -> None:
         self.store = store
         self.blobs = blobs
         self.log = log
@@ -89,6 +92,8 @@ class Turns:
         """Is told of the records that a turn has written, once it stands."""
         self._written: list[Written] = []
         self._kept = {t.name for s in stages for t in s.inputs}
+        self._handing = frozenset(handing)
+        self._handed: list[Logged] = []
 
     def begin(self) -> None:
         """Every run begins with a tick."""
@@ -124,12 +129,18 @@ class Turns:
                     self._ticks_due(tx)
         except BaseException:
             self.tail.rollback(before)
+            self._handed.clear()
             raise
         self.failed = False
         self.tail.commit()
         self._tell()
         fault("turn.end")
         return moved
+
+    def handed(self) -> list[Logged]:
+        """What turns have appended to the topics of `handing` since it was last asked."""
+        handed, self._handed = self._handed, []
+        return handed
 
     def _tell(self) -> None:
         written, self._written = self._written, []
@@ -194,7 +205,7 @@ class Turns:
         self, tx: Transaction, task: Task, rows: Any, origin: Origin, key: bytes, value: bytes | None, record: Record | None
     ) -> None:
         """One record through one stage; whatever it raises becomes a dead letter, and its writes are undone."""
-        mark, tailed, told = tx.mark(), self.tail.mark(), len(self._written)
+        mark, tailed, told, handed = tx.mark(), self.tail.mark(), len(self._written), len(self._handed)
         try:
             if record is None:
                 if value is None:
@@ -208,6 +219,7 @@ class Turns:
             tx.rollback_to(mark)
             self.tail.rollback(tailed)
             del self._written[told:]
+            del self._handed[handed:]
             self.log(traceback.format_exc())
             known, counted = None, [self._append(tx, task, poisoned(task.stage.name, error, origin, key, value, now_ms()))]
         for made, size in counted:
@@ -220,16 +232,20 @@ class Turns:
         topic, key, _ = task.router.route(record)
         value = encode(record)
         partition = partition_of(key, self.partitions)
-        offset = tx.append(topic, partition, key, value, now_ms())
+        now = now_ms()
+        offset = tx.append(topic, partition, key, value, now)
         if topic in self._kept:
             self.tail.add(topic, partition, offset, key, value, record)
+        if topic in self._handing:
+            self._handed.append(Logged(topic, partition, offset, now, key, value, record))
         if self.wrote is not None:
             self._written.append(Written(task.stage.name, topic, partition, offset, value, record))
         return record, len(value)
 
     def _append_frame(self, tx: Transaction, stage: str, frame: Frame) -> None:
         topic, partition, key, value, record = frame
-        offset = tx.append(topic, partition, key, value, now_ms())
+        now = now_ms()
+        offset = tx.append(topic, partition, key, value, now)
         if topic in DECODED:
             record = record or decode(value)
             self.tally.saw(stage, record, len(value))
@@ -237,6 +253,8 @@ class Turns:
             self._written.append(Written(stage, topic, partition, offset, value, record))
         if topic in self._kept:
             self.tail.add(topic, partition, offset, key, value, record)
+        if topic in self._handing:
+            self._handed.append(Logged(topic, partition, offset, now, key, value, record))
 
     # ---- offsets -------------------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -19,7 +20,7 @@ from schemas.records import Complete, CrawlEvent, FetchedObject, File, Link, Par
 from streams.edges import parsing
 from streams.edges.parsing import CHUNK_BYTES, EssenceEdge, NonsenseError
 from streams.edges.work import ALONE, Work
-from streams.essence_job import END, HEAD, TOPICS
+from streams.essence_job import END, HEAD, TOPICS, pack
 from streams.sandbox.task import Clock
 from streams.sandbox.values import Flooded, Limits, TimedOut
 from streams.settings import SettingsError, load
@@ -39,11 +40,12 @@ class Given:
     edge: EssenceEdge
     works: dict[str, Work]
 
-    def say(self, url: str, topic: str, key: str, record: Record, partition: int = -1) -> None:
+    def say(self, url: str, topic: str, key: str, record: Record, partition: int = -1, carried: bytes = b"") -> None:
         """A child says a record of the object."""
         name = key.encode()
         at = partition_of(name, 3) if partition < 0 else partition
-        self.edge._receiver([self.works[url]])(HEAD.pack(TOPICS.index(topic), at, len(name)) + name + encode(record))
+        head = HEAD.pack(TOPICS.index(topic), at, len(name), len(carried))
+        self.edge._receiver([self.works[url]])(head + name + carried + encode(record))
 
 
 def root(url: str) -> Root:
@@ -136,11 +138,67 @@ def test_nothing_is_believed_of_another(given: Given, url: str, topic: str, key:
     assert not any(work.frames for work in given.works.values())
 
 
+LISTED = {**msgspec.structs.asdict(summary()), "attributes": {"title": [1]}}
+"""A summary whose title is a number."""
+DONE = Complete(object_url=PAGE, version=5, time=1, attempt="5", count=2)
+
+
+def test_records_that_go_with_their_bytes(given: Given) -> None:
+    """A record in msgpack is taken as it is, and nobody decodes its bytes again; of the crawl none is taken."""
+    made, link = summary(attributes={"title": ("é", b"\xff")}), found()
+    given.say(PAGE, "made", PAGE, made, carried=pack(made))
+    given.say(PAGE, "made", PAGE, DONE, carried=pack(DONE))
+    first, second = given.works[PAGE].frames
+    assert (first.record, second.record) == (made, DONE)
+    assert first.record is not made
+    assert decode(first.value) is first.record
+    with pytest.raises(NonsenseError):
+        given.say(PAGE, "crawl", frontier_key(ELSE), link, carried=pack(link))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"oid": oid("g", ELSE)},
+        {"url": ELSE},
+        {"object_url": ELSE},
+        {"path": "a"},
+        {"gatherer": "other"},
+        {"version": 6},
+        {"published": 7},
+        {"copy_of": "x"},
+        {"copies": ("x",)},
+        {"copies_count": 1},
+    ],
+)
+def test_a_record_says_what_its_bytes_do(given: Given, changed: dict[str, Any]) -> None:
+    """Whose a summary is, and that no Broker has said anything of it, is believed of neither alone."""
+    with pytest.raises(NonsenseError):
+        given.say(PAGE, "made", PAGE, summary(), carried=pack(summary(**changed)))
+    if "published" not in changed and not set(changed) & {"copy_of", "copies", "copies_count"}:
+        with pytest.raises(NonsenseError):
+            given.say(PAGE, "made", PAGE, summary(**changed), carried=pack(summary()))
+    assert not given.works[PAGE].frames
+
+
+@pytest.mark.parametrize(
+    "carried", [b"\xc1", b"\x80", pack(DONE), pack(1), pack(summary())[:-1], pack(summary()) + b"\0", pack(LISTED)]
+)
+def test_what_goes_with_bytes_is_their_record(given: Given, carried: bytes) -> None:
+    """Something else than the record is nonsense, and so is the end of another object's attempt."""
+    with pytest.raises(NonsenseError):
+        given.say(PAGE, "made", PAGE, summary(), carried=carried)
+    for other in ({"object_url": ELSE}, {"version": 9}):
+        with pytest.raises(NonsenseError):
+            given.say(PAGE, "made", PAGE, DONE, carried=pack(msgspec.structs.replace(DONE, **other)))
+    assert not given.works[PAGE].frames
+
+
 def test_bytes_are_no_records(given: Given) -> None:
     """A frame whose record is cut or mere bytes, or whose partition is another, is nonsense; never another exception."""
     whole, key = encode(summary()), PAGE.encode()
     at = partition_of(key, 3)
-    head = HEAD.pack(0, at, len(key)) + key
+    head = HEAD.pack(0, at, len(key), 0) + key
     receive = given.edge._receiver([given.works[PAGE]])
     for value in (b"", whole[:10], whole[:40], whole[:10] + b"\xff" * 40, b"\0" * 40):
         with pytest.raises(NonsenseError):
@@ -158,7 +216,7 @@ def test_children_wait_for_the_runner(given: Given, monkeypatch: pytest.MonkeyPa
         receive = given.edge._receiver([given.works[PAGE]])
         key = PAGE.encode()
         value = encode(summary(attributes={"partial-text": ("x" * 4_000,)}))
-        frame = HEAD.pack(0, partition_of(key, 3), len(key)) + key + value
+        frame = HEAD.pack(0, partition_of(key, 3), len(key), 0) + key + value
         waits = None
         for _ in range(100):
             if (waits := receive(frame)) is not None:

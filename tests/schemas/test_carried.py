@@ -1,0 +1,58 @@
+"""Records that go with their encoded selves, from a child and to it, in msgpack: they come as they went."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from schemas.codec import adopt, decode, encode, publish
+from schemas.records import Complete, FetchedObject, Partial, Record, Summary
+from streams.essence_job import HEAD, Chunk, Job, pack, unpack
+
+Anything = Callable[[type[Record]], st.SearchStrategy[Any]]
+UNSAID: dict[str, Any] = {"published": 0, "copy_of": "", "copies": (), "copies_count": 0}
+
+
+@pytest.mark.parametrize("kind", [Summary, Complete, Partial])
+@given(data=st.data())
+def test_what_a_child_gives(kind: type[Record], any_record: Anything, data: st.DataObject) -> None:
+    """A frame has the record, its bytes and its key, each as it was."""
+    record = data.draw(any_record(kind))
+    key, carried, value = b"key", pack(record), encode(record)
+    frame = unpack(HEAD.pack(0, 3, len(key), len(carried)) + key + carried + value)
+    assert frame == ("made", 3, key, value, record)
+    assert unpack(HEAD.pack(0, 3, len(key), 0) + key + value) == ("made", 3, key, value, None)
+
+
+@given(data=st.data())
+def test_what_a_child_is_given(any_record: Anything, data: st.DataObject) -> None:
+    """An object on its way to a child, with what is to be skipped of it."""
+    chunk = Chunk(b"settings", 2, (Job(data.draw(any_record(FetchedObject)), {"a": "b"}, b"body", "c"),), carry=True)
+    assert msgspec.msgpack.decode(pack(chunk), type=Chunk) == chunk
+
+
+@given(data=st.data(), said=st.integers(1, 1 << 60))
+def test_what_is_known_is_not_made_again(any_record: Anything, data: st.DataObject, said: int) -> None:
+    """Adopted, a summary is what its bytes say and has them; published, it has those of one that was made at once."""
+    made: Summary = msgspec.structs.replace(data.draw(any_record(Summary)), **UNSAID)
+    known: Summary = msgspec.structs.replace(made)
+    wire = encode(made)
+    adopt(known, wire)
+    assert decode(wire) is known
+    assert encode(known) is wire
+    copy: Summary = msgspec.structs.replace(made, published=said, copies=("a",))
+    assert encode(publish(known, published=said, copies=("a",))) == encode(copy)
+
+
+def test_what_was_published_is_not_adopted() -> None:
+    """Bytes whose tail is another than that of a fresh summary are left alone."""
+    made = Summary(oid="1", url="u", object_url="u", gatherer="g", version=1, time=1, type="Text", published=7)
+    wire = encode(made)
+    known = msgspec.structs.replace(made)
+    adopt(known, wire)
+    assert decode(wire) is made
