@@ -268,7 +268,8 @@ class Table:
         for prefix in DERIVED:
             for key, _ in list(self.rows.scan(prefix)):
                 self.rows.delete(key)
-        for host, digest, known in list(self.all()):
+        # None of what is put stands among the rows that are read; they are too many to be held.
+        for host, digest, known in self.all():
             if known.state == "queued":
                 self.rows.put(_queued(host, digest, known), b"")
             if known.due:

@@ -36,7 +36,7 @@ from streams.kafka.apps import STORE
 from streams.kafka.cluster import ClusterError
 from streams.kafka.following import PATIENCE, Following
 from streams.kafka.owning import Owned
-from streams.kafka.rows import TableRows, durable
+from streams.kafka.rows import StoreFailedError, TableRows, durable
 from streams.kafka.sending import Outgoing, Place, Sender
 from streams.kafka.telling import Telling
 from streams.kafka.ticks import Ticker
@@ -177,6 +177,8 @@ class Decider:
         try:
             plain = decode(self.wire.plain(message.value))
             given = [self._output(record) for record in self.stage.process(rows, plain, origin)]
+        except StoreFailedError:
+            raise
         except ClusterError:
             # The registry does not answer: no fault of the record's, which comes again when the process is started anew.
             rows.undo()

@@ -7,7 +7,9 @@ Laws:
 - No batch is going on while tables recover: rows that are on their way would be overwritten by older ones.
 - A record that was read before a rebalance is decided by nobody here. Were it acknowledged, Faust would commit it.
 - A process that was asleep for longer than its session may own nothing any more, and sends nothing: it ends.
-- Derived rows are made when a partition is taken, and at no other time: nobody else wrote to it since.
+- Derived rows are made when a partition is taken, and at no other time: nobody else wrote to it since. So a recovery that was over
+  before the group was joined anew takes nothing: its tables are not those of the new generation.
+- Derived rows are made in a thread, however many there are: the process gives signs of life meanwhile, and is excused.
 """
 
 from __future__ import annotations
@@ -19,11 +21,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped]
+from faust.exceptions import ConsumerNotStarted
 from faust.types import TP
 
 from streams.kafka.cursors import Cursors
 from streams.kafka.following import SkippedError
-from streams.kafka.rows import RestoredRows
+from streams.kafka.rows import RestoredRows, StoppedError
 
 if TYPE_CHECKING:
     from faust.types import EventT
@@ -49,12 +52,20 @@ class Owned:
         self._mine: frozenset[int] = frozenset()
         self._cursors: dict[int, Cursors] = {}
         self._generation = NOBODY
+        self._joined: object | None = None
+        """Stands for the generation whose tables are, or will be, recovered; None between two."""
+        self._restoring: tuple[RestoredRows, asyncio.Future[None]] | None = None
+        self._restored = 0
+        """Rows of partitions that were read to make derived rows of."""
+        self._read: dict[tuple[str, int], int | None] = {}
+        """What was due in each partition at the last look of the watchdog."""
         self._beat = time.monotonic()
         self.session: float = decider.app.conf.broker_session_timeout
         """Seconds that it may be asleep."""
         self._recovered = 0
         self._app.on_partitions_revoked.connect(self._on_revoked)
         self._app.on_partitions_assigned.connect(cast("Any", self._on_assigned))
+        self._app.on_before_shutdown.connect(cast("Any", self._on_shutdown))
         self._app.task(self._beats)
         self._app.task(self._looks)
         decider.table.on_recover(self._on_recovered)
@@ -71,16 +82,31 @@ class Owned:
 
     def places(self) -> list[tuple[str, int]]:
         """The partitions that are assigned, by their topics on the broker; for another thread."""
-        return [(tp.topic, tp.partition) for tp in list(self._app.consumer.assignment()) if tp.topic in self._decider.names]
+        try:
+            assigned = list(self._app.consumer.assignment())
+        except ConsumerNotStarted:
+            return []
+        return [(tp.topic, tp.partition) for tp in assigned if tp.topic in self._decider.names]
 
     def excused(self) -> list[tuple[str, int]]:
-        """All of them while tables recover, as long as there are more rows from look to look; for another thread."""
-        if self._generation != NOBODY:
+        """Those that stand for no fault of this process; for another thread.
+
+        All of them while tables recover, as long as there are more rows from look to look. Ticks that wait for their inputs, where
+        one of these has moved since the last look.
+        """
+        if self._generation == NOBODY:
+            rows = self._restoring[0].count if self._restoring is not None else 0
+            # Where nothing is known of a changelog yet, its offset is None.
+            offsets = list(self._app.tables.recovery.active_offsets.values())
+            before, self._recovered = self._recovered, sum(offset or 0 for offset in offsets) + self._restored + rows
+            return self.places() if self._recovered != before else []
+        if self._decider.ticker is None:
             return []
-        # Where nothing is known of a changelog yet, its offset is None.
-        offsets = list(self._app.tables.recovery.active_offsets.values())
-        before, self._recovered = self._recovered, sum(offset or 0 for offset in offsets)
-        return self.places() if self._recovered != before else []
+        ticks, due = self._decider.ticker.topic, self._decider.following.next
+        read = {(topic, partition): due.get(TP(topic, partition)) for topic, partition in self.places() if topic != ticks}
+        moved = {partition for (topic, partition), offset in read.items() if self._read.get((topic, partition)) != offset}
+        self._read = read
+        return [(ticks, partition) for partition in sorted(moved)]
 
     def cursors(self, partition: int) -> Cursors:
         """Where the queues of a partition begin."""
@@ -126,7 +152,8 @@ class Owned:
                     self._decider.end(error)
 
     async def _on_revoked(self, *_: Any, **__: Any) -> None:
-        self._generation = NOBODY
+        self._generation, self._joined = NOBODY, None
+        await self._end_restoring()
         if self._decider.going is not None:
             await asyncio.wait([self._decider.going])
         if self._decider.ticker is not None:
@@ -134,27 +161,56 @@ class Owned:
 
     async def _on_assigned(self, _: Any, *given: Any, **__: Any) -> None:
         assigned: Iterable[TP] = given[0]
+        self._generation, self._joined = NOBODY, object()
+        await self._end_restoring()
         # What went to others, even if it comes back before anything is recovered, was written to by them.
         self._mine &= {tp.partition for tp in assigned if tp.topic in self._decider.names}
+
+    async def _on_shutdown(self, *_: Any, **__: Any) -> None:
+        self._joined = None
+        await self._end_restoring()
+
+    async def _end_restoring(self) -> None:
+        if self._restoring is not None:
+            rows, running = self._restoring
+            rows.stopped.set()
+            await asyncio.wait([running])
 
     async def _on_recovered(self) -> None:
         """The tables hold what the changelog does."""
         try:
-            self._take()
+            await self._take()
         except Exception as error:  # noqa: BLE001 - Faust would swallow it, and go on without the derived rows
             self._decider.end(error)
 
-    def _take(self) -> None:
+    async def _take(self) -> None:
+        if (joined := self._joined) is None:
+            return
         mine = {tp.partition for tp in self._app.consumer.assignment() if tp.topic in self._decider.names}
         taken = sorted(mine - self._mine)
         for partition in taken:
             self._cursors[partition] = Cursors(self._decider.stage.derived)
-            if self._decider.stage.restore is not None:
-                self._decider.stage.restore(RestoredRows(self._decider.table, partition, self._cursors[partition]))
-        self._mine = frozenset(mine)
+            await self._restore(partition)
+            if self._joined is not joined:
+                return
+            self._mine |= {partition}
         self._decider.following.anew()
         self._generation = self._app.consumer_generation_id
-        # That many rows take their time, in which nothing else is done.
-        self._beat = time.monotonic()
         if self._decider.ticker is not None:
             self._decider.ticker.begin(taken)
+
+    async def _restore(self, partition: int) -> None:
+        """Make the derived rows of a partition, unless it is given up meanwhile: then they are made by who has it next."""
+        restore = self._decider.stage.restore
+        if restore is None:
+            return
+        rows = RestoredRows(self._decider.table, partition, self._cursors[partition])
+        running = asyncio.ensure_future(asyncio.to_thread(restore, rows))
+        self._restoring = rows, running
+        try:
+            await asyncio.shield(running)
+        except StoppedError:
+            pass
+        finally:
+            self._restoring = None
+            self._restored += rows.count

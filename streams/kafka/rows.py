@@ -9,22 +9,28 @@ Laws:
 - What is put is sent, whether the store had it or not: on redelivery the changelog gets what it may have missed.
 - Derived rows are not sent: they are made from the others when a partition is taken.
 - A record that failed leaves no row behind: `undo` restores the store, and nothing was sent.
+- A store that fails is told from a record that fails: the process ends, and the next one fills its store from the changelog.
 - RocksDB may be ahead of the changelog by what a killed worker had not sent; `mends.tables` begins without it.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from faust.types import TP
-from rocksdict import ReadOptions
+from rocksdict import DbClosedError, ReadOptions
 
 from streams.kafka.cursors import Cursors, behind
 from streams.kafka.sending import Outgoing, Place
 
 if TYPE_CHECKING:
     from faust.tables.base import Collection
+
+
+class StoreFailedError(Exception):
+    """The store of a partition cannot be read or written: no fault of the record's."""
 
 
 class TableRows:
@@ -43,7 +49,10 @@ class TableRows:
 
     def get(self, key: bytes) -> bytes | None:
         """The value of a key."""
-        value: bytes | None = self._store.get(key)
+        try:
+            value: bytes | None = self._store.get(key)
+        except Exception as error:
+            raise _told(error) from error
         return value
 
     def put(self, key: bytes, value: bytes) -> None:
@@ -54,7 +63,7 @@ class TableRows:
     def delete(self, key: bytes) -> None:
         """Delete a row."""
         self._note(key, None)
-        self._store.delete(key)
+        self._drop(key)
 
     def scan(self, prefix: bytes, after: bytes = b"", limit: int = -1) -> Iterator[tuple[bytes, bytes]]:
         """Rows by prefix, in order; as they were when the scan began."""
@@ -65,7 +74,7 @@ class TableRows:
         seen = False
         # Held by a name: the iterator looks into it to the end.
         within = _within(prefix)
-        for key, value in self._store.items(from_key=start, read_opt=within):
+        for key, value in self._items(start, within):
             if key in (self._own, after):
                 continue
             if queue and not seen:
@@ -82,7 +91,7 @@ class TableRows:
         """Restore the store to what it was before the first write."""
         for key, value in self._before.items():
             if value is None:
-                self._store.delete(key)
+                self._drop(key)
             else:
                 self._set(key, value)
         self._before.clear()
@@ -93,23 +102,68 @@ class TableRows:
         topic, partition = self._changelog, self._partition
         return [Outgoing(topic, key, value, partition) for key, value in self._written.items() if not self._cursors.kept(key)]
 
+    def _items(self, start: bytes, within: ReadOptions) -> Iterator[tuple[bytes, bytes]]:
+        try:
+            yield from self._store.items(from_key=start, read_opt=within)
+        except Exception as error:
+            raise _told(error) from error
+
+    def _drop(self, key: bytes) -> None:
+        try:
+            self._store.delete(key)
+        except Exception as error:
+            raise _told(error) from error
+
     def _set(self, key: bytes, value: bytes) -> None:
-        self._store.put(key, value)
+        try:
+            self._store.put(key, value)
+        except Exception as error:
+            raise _told(error) from error
         if self._cursors.kept(key):
             self._cursors.put(key)
 
     def _note(self, key: bytes, value: bytes | None) -> None:
         if key not in self._before:
-            self._before[key] = self._store.get(key)
+            self._before[key] = self.get(key)
         self._written.pop(key, None)
         self._written[key] = value
 
 
+class StoppedError(Exception):
+    """Derived rows are not wanted any more: the partition is given up."""
+
+
 class RestoredRows(TableRows):
-    """The rows of a partition while its derived rows are made: many, none of them sent or undone."""
+    """The rows of a partition while its derived rows are made: many, none of them sent or undone. For one thread.
+
+    Once `stopped` is set, by another thread, the next look at a row raises StoppedError.
+    """
+
+    def __init__(self, table: Collection, partition: int, cursors: Cursors) -> None:
+        super().__init__(table, partition, cursors)
+        self.count = 0
+        """Rows that were looked at."""
+        self.stopped = threading.Event()
+
+    def scan(self, prefix: bytes, after: bytes = b"", limit: int = -1) -> Iterator[tuple[bytes, bytes]]:
+        """As `TableRows.scan`."""
+        for row in super().scan(prefix, after, limit):
+            self._look()
+            yield row
 
     def _note(self, key: bytes, value: bytes | None) -> None:
         """Nothing is remembered."""
+        self._look()
+
+    def _look(self) -> None:
+        self.count += 1
+        if self.stopped.is_set():
+            raise StoppedError
+
+
+def _told(error: Exception) -> Exception:
+    """What a store raised, told from a mistake of the caller's: RocksDB's own errors have no class of theirs."""
+    return StoreFailedError(str(error)) if type(error) is Exception or isinstance(error, DbClosedError) else error
 
 
 def durable(table: Collection, places: Iterable[Place]) -> None:

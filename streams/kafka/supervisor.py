@@ -25,7 +25,8 @@ from types import FrameType
 from streams.sandbox.seal import die_with
 
 ENDS = 5
-WITHIN = 60.0
+WITHIN = 40.0
+"""Less than five starts take where no broker answers, each of which asks for ten seconds: that passes, and is waited for."""
 BACK_OFF = 0.5
 """Seconds before the first new start; twice as long before each further one within WITHIN."""
 GRACE = 30.0

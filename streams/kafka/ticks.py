@@ -44,9 +44,9 @@ class Ticker:
         self._decider = decider
         ticks = decider.stage.ticks
         self._name = ticks.name if ticks else ""
-        self._topic = prefix + self._name
+        self.topic = prefix + self._name
         self._inputs = {topic.name: prefix + topic.name for topic in decider.stage.inputs}
-        self._sink = decider.app.topic(self._topic, key_serializer="raw", value_serializer="raw")
+        self._sink = decider.app.topic(self.topic, key_serializer="raw", value_serializer="raw")
         self._held: dict[int, deque[EventT[Any]]] = defaultdict(deque)
         self._wanted: set[int] = set()
         """Partitions that were taken, and have had no tick since."""
@@ -73,7 +73,7 @@ class Ticker:
     def held(self, event: EventT[Any]) -> bool:
         """Whether this is a tick; then it is held until `ripe` gives it."""
         message: Any = event.message
-        if message.topic != self._topic:
+        if message.topic != self.topic:
             return False
         message.incref()
         self._held[message.partition].append(event)
@@ -140,5 +140,5 @@ class Ticker:
         sent = await (await self._sink.send(key=b"", value=value, partition=partition))
         self._wanted.discard(partition)
         self._last[partition] = now
-        if self._decider.following.next.get(TP(self._topic, partition), 0) <= sent.offset:
+        if self._decider.following.next.get(TP(self.topic, partition), 0) <= sent.offset:
             self._written[partition] = sent.offset
