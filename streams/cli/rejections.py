@@ -80,7 +80,8 @@ def retry(
         chosen = standing(log) if everything else _chosen(standing(log), urls or [])
         lost = [one for one in chosen if not put_back(log, one)]
     for one in lost:
-        note(f"{printable(_name(one))}: nothing to put back; it is tried again when its object is fetched again")
+        again = "it is tried again when its object is fetched again (harvest roots add, of its root)"
+        note(f"{printable(_name(one))}: nothing to put back; {again}")
     note(f"{counted(len(chosen) - len(lost), 'record')} put back")
     if len(chosen) > len(lost):
         settle(found)

@@ -29,7 +29,10 @@ def add(
     max_urls: MaxUrls = None,
     config: Config = None,
 ) -> None:
-    """Add roots without gathering them: the next run of `gather` or `run` does, or the one that is going on."""
+    """Add roots without gathering them: `gather` or `run` does, and on Kafka the workers do, at once.
+
+    A root that is known already is visited again, with the limits given now.
+    """
     found = settings(config, data=data)
     from streams.cli.rootnames import root_of
     from streams.embedded import runs

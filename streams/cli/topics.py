@@ -75,6 +75,8 @@ def lag(data: Data = None, json: Json = False, config: Config = None) -> None:
     from streams.logs import opened
 
     with opened(found) as log:
+        if not log.topics():
+            raise Failure("none of the topics is there (harvest topics apply)")
         for (group, topic), lags in groupby(log.lags(), key=lambda one: (one.group, one.topic)):
             if json:
                 for one in lags:

@@ -12,8 +12,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+STAGES = "Stages, as `harvest describe` has them; all, if none is named."
+
+
 def worker(
-    stages: Annotated[list[str] | None, typer.Argument(metavar="[STAGE]...", help="Stages of the topology [default: all].")] = None,
+    stages: Annotated[list[str] | None, typer.Argument(metavar="[STAGE]...", help=STAGES)] = None,
     data: Data = None,
     config: Config = None,
 ) -> None:
@@ -28,7 +31,7 @@ def worker(
 
     given = worker_settings(found)
     known = served(declared(given))
-    wanted = [_named(stage, known) for stage in stages or known]
+    wanted = list(dict.fromkeys(_named(stage, known) for stage in stages or known))
     if len(wanted) == 1:
         from streams.cli.serving import served as served_by_http
         from streams.kafka.worker import work

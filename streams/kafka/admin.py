@@ -239,4 +239,5 @@ def _refuse(plan: Sequence[Planned], there: Mapping[str, Found]) -> None:
     if wrong:
         name, now, wanted = wrong[0]
         more = f" (and {counted(len(wrong) - 1, 'other topic')})" if len(wrong) > 1 else ""
-        raise ClusterError(f"{name}{more} has {counted(now)}, not {wanted}: the number is fixed (take new topics, by kafka.prefix)")
+        has = f"{more} have" if more else " has"
+        raise ClusterError(f"{name}{has} {counted(now)}, not {wanted}: the number is fixed (take new topics, by kafka.prefix)")

@@ -60,6 +60,14 @@ def test_partition_counts_are_never_changed(harvest: Run, cluster: Cluster, topi
     admin = Admin(cluster)
     assert [one for one in admin.partitions() if one.startswith(cluster.prefix)] == [name]
     assert admin.found([name])[name].settings["retention.ms"] == "1000"
+    topics.make("crawl", 3)
+    assert f"{cluster.prefix}crawl (and 1 other topic) have 3 partitions" in harvest("topics", "apply", code=1).stderr
+
+
+def test_without_topics_there_is_no_lag(harvest: Run) -> None:
+    """Where nothing was made yet, nothing is told as if all had been read."""
+    result = harvest("topics", "lag", code=1)
+    assert (result.stdout, result.stderr) == ("", "harvest: none of the topics is there (harvest topics apply)\n")
 
 
 def test_replicas_are_told(cluster: Cluster, topics: Topics) -> None:

@@ -44,7 +44,9 @@ def run() -> None:
         with contextlib.suppress(KeyboardInterrupt), ThreadPoolExecutor(len(NAMES)) as pool:
             for name, where in zip(NAMES, pool.map(sharing.address, NAMES), strict=True):
                 print(f"{name:10} {where}", flush=True)
-            print("Ctrl-C stops both", file=sys.stderr, flush=True)
+            at = {name: sharing.address(name) for name in NAMES}
+            print(f"export HARVEST_KAFKA_BROKERS={at['kafka']} HARVEST_INDEX_URL={at['opensearch']}", file=sys.stderr)
+            print("Ctrl-C stops both, and what they hold is gone", file=sys.stderr, flush=True)
             signal.pause()
     finally:
         sharing.end()
