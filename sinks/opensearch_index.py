@@ -22,7 +22,7 @@ from schemas.ports import Page, Refused
 from schemas.query import Query
 from schemas.records import Removed, Summary
 from sinks.documents import REMEMBERED, SWEEP, hit, scores
-from sinks.errors import IndexDamaged, IndexMoved
+from sinks.errors import IndexDamaged, IndexMoved, IndexUnreachable
 from sinks.opensearch_aliases import first, served_by
 from sinks.opensearch_node import Node
 from sinks.opensearch_query import compiled
@@ -71,7 +71,7 @@ class OpenSearchIndex:
                 newest[change.oid] = change
         refused = [one for part in _parts(newest.values()) for one in self._put(part, index)]
         self._forget(newest.values(), index)
-        self._write([offset_item(index, partition, offset) for partition, offset in offsets.items()], index)
+        self._remember([offset_item(index, partition, offset) for partition, offset in offsets.items()], index)
         if self._fresh:
             self.refresh()
         return refused
@@ -87,6 +87,11 @@ class OpenSearchIndex:
             raise IndexMoved(f"{self.alias} is another index now: {', '.join(sorted(done.indexes))}")
         return done.refused
 
+    def _remember(self, items: Sequence[bytes], index: str) -> None:
+        """Apply what the index knows of itself, which is nobody's record: where it is refused the batch was not applied."""
+        for reason in self._write(items, index).values():
+            raise IndexUnreachable(f"the index cannot be written: {self.node.name}: {reason}")
+
     def _forget(self, changes: Iterable[Summary | Removed], index: str) -> None:
         """Drop removals that no replay can reach any more, once a day of their own time."""
         self._clock = max([self._clock, *(change.time for change in changes if isinstance(change, Removed))])
@@ -97,7 +102,7 @@ class OpenSearchIndex:
         old = {"range": {"removed": {"lte": clock - REMEMBERED}}}
         # Of what was written meanwhile the newer version stays.
         self.node.ask("POST", f"/{self.alias}/_delete_by_query", {"query": old}, conflicts="proceed", refresh="true")
-        self._write([swept_item(clock)], index)
+        self._remember([swept_item(clock)], index)
         self._swept = clock
 
     def refresh(self) -> None:

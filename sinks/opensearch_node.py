@@ -3,7 +3,7 @@
 Laws:
 - Nothing of the client's is raised, but what `sinks/errors.py` names. Nobody's password stands in a message.
 - An item of a bulk is applied (2xx, or 409: the index has a newer one), tried again (429, 5xx), refused for what it is (400, 413),
-  or nobody's fault but the index's (401, 403, 404: raised). No item speaks for another.
+  or nobody's fault but the index's (401, 403, 404, and an index that is closed: raised). No item speaks for another.
 - A request is tried again only where it was answered: whoever lost the connection asks `offsets` where to go on.
 """
 
@@ -30,6 +30,8 @@ REASON = 300
 """Characters of a reason that are told."""
 CONFLICT, TOO_LARGE, TOO_MANY = 409, 413, 429
 REFUSED = (400, TOO_LARGE)
+CLOSED = "index_closed_exception"
+"""What an index that somebody has closed answers, with 400: it is opened again as it was."""
 WANTED = "errors,items.*._index,items.*.status,items.*.error.type,items.*.error.reason"
 """What is read of the answer to a bulk."""
 
@@ -75,6 +77,8 @@ class Node:
         if isinstance(error, NoConnection):
             return IndexUnreachable(f"the index cannot be reached: {self.name}")
         reason = _reason(error)
+        if error.error == CLOSED:
+            return IndexUnreachable(f"the index is closed: {self.name}: {reason}")
         if error.status_code == 404:
             return IndexMissing(f"there is no such index at {self.name}: {reason}")
         if "too many nested clauses" in reason or "too_many_clauses" in reason:
@@ -130,7 +134,7 @@ class Node:
                 indexes.add(item["_index"])
             elif status == TOO_MANY or status >= 500:
                 again.append(at)
-            elif status in REFUSED:
+            elif status in REFUSED and item["error"]["type"] != CLOSED:
                 refused[at] = f"{item['error']['type']}: {item['error']['reason']}"[:REASON]
             else:
                 kind = IndexMissing if status == 404 else IndexUnreachable

@@ -15,7 +15,7 @@ import pytest
 from processors.query import parse
 from schemas.query import And, Every, Word
 from schemas.records import Removed, Summary
-from sinks import opensearch_aliases, opensearch_node, opensearch_search
+from sinks import opensearch_aliases, opensearch_node, opensearch_schema, opensearch_search
 from sinks.errors import IndexDamaged, IndexMissing, IndexMoved, IndexUnreachable, QueryRefused
 from sinks.opensearch_index import OpenSearchIndex
 from tests.servers.process import free_port
@@ -144,6 +144,43 @@ def test_what_cannot_be_written(
         block(search_client, index.alias, what, on=False)
         assert index.offsets() == {0: 1}
         assert index.count(Every()) == 1
+
+
+def test_closed(open_index: Callable[..., OpenSearchIndex], search_client: OpenSearch, summary: Make, removed: Remove) -> None:
+    """An index that somebody has closed refuses nothing and passes nothing: all that is asked fails, until it is open again."""
+    with closing(open_index(fresh=False)) as index:
+        index.apply([summary("http://a/")], {0: 1})
+        search_client.indices.close(index=index.alias)
+        tries: list[Callable[[], object]] = [
+            lambda: index.apply([summary("http://b/")], {}),
+            lambda: index.apply([], {0: 2}),
+            lambda: index.apply([removed("http://b/", published=2, time=1_000 * DAY)], {}),
+            index.offsets,
+            index.refresh,
+            lambda: index.search(Every()),
+            lambda: index.record("0"),
+        ]
+        for ask in tries:
+            with pytest.raises(IndexUnreachable, match="closed"):
+                ask()
+        search_client.indices.open(index=index.alias)
+        search_client.cluster.health(index=index.alias, params={"wait_for_status": "yellow"})
+        assert index.offsets() == {0: 1}
+        assert index.count(Every()) == 1
+
+
+@pytest.mark.parametrize("field", ["state", "role"])
+def test_what_it_knows_of_itself_is_refused(
+    open_index: Callable[..., OpenSearchIndex], monkeypatch: pytest.MonkeyPatch, removed: Remove, field: str
+) -> None:
+    """Where the index refuses an offset, or when removals were forgotten, the batch has failed: neither passes for written."""
+    made = opensearch_schema.definition()
+    made["mappings"]["properties"][field] = {"type": "byte"}
+    monkeypatch.setattr(opensearch_aliases, "definition", lambda: made)
+    with closing(open_index()) as index:
+        offsets = {0: 1} if field == "state" else {}
+        with pytest.raises(IndexUnreachable, match=f"cannot be written.*{field}"):
+            index.apply([removed("http://a/", published=1, time=1_000 * DAY)], offsets)
 
 
 def test_no_server(summary: Make) -> None:
