@@ -293,7 +293,12 @@ class IndexSink:
         return ends
 
     def _plain(self, logged: Logged) -> Logged:
-        return logged if logged.value is None else logged._replace(value=self.plain(logged.value))
+        if logged.value is None:
+            return logged
+        # What is no record stays as it is: `changed` makes a dead letter of it.
+        with suppress(DecodeError):
+            return logged._replace(value=self.plain(logged.value))
+        return logged
 
     def _settle(self) -> None:
         """See which requests were answered, and tell the group. Raises IndexDamaged, and what is a bug of ours."""

@@ -1,38 +1,68 @@
-"""Dead letters on their way to `rejected`, awaited, with the headers of what they are about."""
+"""Dead letters on their way to `rejected`, awaited, with the headers of what they are about.
+
+Laws:
+- They are framed as all that the cluster has: `rejected` has one format.
+- One that is too large for the topic goes without the bytes: what fills a record to its brim finds no room in another, and stays
+  where its origin says.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
-from confluent_kafka import KafkaError, Producer
+import msgspec
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from schemas.codec import encode
 from schemas.records import Rejected
 from streams.kafka.cluster import TIMEOUT, Cluster, ClusterError
 from streams.kafka.mends import PARTITIONER
+from streams.kafka.outbox import BATCH, LARGEST, TOO_LARGE
+from streams.kafka.registry import wire
 from streams.topology import REJECTED
+
+Letter = tuple[Rejected, Any]
+"""A dead letter, and its headers."""
 
 
 class Letters:
     """Writes dead letters, from any thread."""
 
     def __init__(self, cluster: Cluster) -> None:
+        """Raises ClusterError for what is no URL of a registry."""
         self._topic = cluster.topic(REJECTED.name)
-        self._producer = Producer(cluster.client(enable__idempotence=True, linger__ms=5) | PARTITIONER)
+        self._wire = wire(cluster)
+        settings = {"enable__idempotence": True, "linger__ms": 5, "message__max__bytes": LARGEST, "batch__size": BATCH}
+        self._producer = Producer(cluster.client(**settings) | PARTITIONER)
 
-    def send(self, letters: Iterable[tuple[Rejected, Any]]) -> None:
-        """Write dead letters, each with headers, acknowledged. Raises ClusterError."""
+    def send(self, letters: Iterable[Letter]) -> None:
+        """Write dead letters, each with headers, acknowledged. Raises ClusterError, KafkaException."""
+        large = self._sent(letters)
+        if large and self._sent((msgspec.structs.replace(letter, value=None), headers) for letter, headers in large):
+            raise ClusterError("dead letters could not be written: their keys and headers alone are too large for the log")
+
+    def _sent(self, letters: Iterable[Letter]) -> list[Letter]:
+        """Write them; gives those that are too large. Raises ClusterError, KafkaException."""
+        large: list[Letter] = []
         failed: list[KafkaError] = []
 
-        def delivered(error: KafkaError | None, _: object) -> None:
-            if error is not None:
+        def delivered(one: Letter, error: KafkaError | None, _: Message) -> None:
+            if error is not None and error.code() in TOO_LARGE:
+                large.append(one)
+            elif error is not None:
                 failed.append(error)
 
-        sent = False
         for letter, headers in letters:
-            key = REJECTED.key(letter).encode()
-            self._producer.produce(self._topic, encode(letter), key, headers=headers, on_delivery=delivered)
-            sent = True
-        if sent and (self._producer.flush(TIMEOUT) or failed):
+            key, value = REJECTED.key(letter).encode(), self._wire.frame(REJECTED.name, encode(letter))
+            told = partial(delivered, (letter, headers))
+            try:
+                self._producer.produce(self._topic, value, key, headers=headers, on_delivery=told)
+            except KafkaException as error:
+                if error.args[0].code() not in TOO_LARGE:
+                    raise
+                large.append((letter, headers))
+        if self._producer.flush(TIMEOUT) or failed:
             raise ClusterError(f"dead letters could not be written: {failed[0].str() if failed else 'no acknowledgement'}")
+        return large

@@ -31,6 +31,7 @@ from streams.kafka import held, placing
 from streams.kafka.cluster import Cluster
 from streams.kafka.index_sink import manner, serve
 from streams.kafka.mends import PARTITIONER
+from streams.kafka.registry import wire
 from tests.distributed.conftest import Broker
 from tests.distributed.threads import beside
 from tests.servers import opensearch as server
@@ -88,12 +89,13 @@ def stream(count: int = 300) -> list[Summary | Removed]:
 class World:
     """A Broker's topic, `rejected`, and an index of the test's own."""
 
-    def __init__(self, broker: Broker, url: str, alias: str) -> None:
+    def __init__(self, broker: Broker, url: str, alias: str, settings: Mapping[str, str] | None = None) -> None:
+        """`settings` are those of the Broker's topic."""
         self.broker = broker
         self.url = url
         self.alias = alias
         self.cluster = Cluster(broker.address, f"{broker.topics.prefix}-")
-        self.topic = broker.topics.make("broker.main", PARTITIONS)
+        self.topic = broker.topics.make("broker.main", PARTITIONS, settings)
         self.rejected = broker.topics.make("rejected", 1)
         self.group = self.cluster.group("index.main")
         self.errors: list[BaseException] = []
@@ -108,6 +110,7 @@ class World:
         """A member of the group, in a thread; whatever ends it early is raised."""
         # Those that are given are in a folder.
         how = manner("" if index else self.url)
+        how |= {"plain": wire(self.cluster).plain}
         more: Mapping[str, Any] = {"session": SESSION, "note": (told if told is not None else []).append, **how}
         return beside(lambda stop: serve(self.cluster, "main", index or self.open(), stop, **more), self.errors)
 
@@ -135,7 +138,8 @@ class World:
                 raise error
 
     def letters(self) -> list[Rejected]:
-        found = [decode(value) for _, value in self.broker.read(self.rejected) if value is not None]
+        plain = wire(self.cluster).plain
+        found = [decode(plain(value)) for _, value in self.broker.read(self.rejected) if value is not None]
         return [letter for letter in found if isinstance(letter, Rejected)]
 
 
