@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from streams.topology import REJECTED, Edge, Stage, Topology
@@ -17,6 +17,29 @@ TIMEOUT = 10.0
 
 PAUSE = 0.2
 Answer = TypeVar("Answer")
+
+_REACH = (
+    *(KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._RESOLVE),  # noqa: SLF001 - codes of the client itself
+    *(KafkaError._TIMED_OUT, KafkaError._TIMED_OUT_QUEUE),  # noqa: SLF001
+    *(KafkaError.NETWORK_EXCEPTION, KafkaError.REQUEST_TIMED_OUT, KafkaError.THROTTLING_QUOTA_EXCEEDED),
+)
+_LEADERS = (
+    *(KafkaError.BROKER_NOT_AVAILABLE, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION),
+    *(KafkaError.REPLICA_NOT_AVAILABLE, KafkaError.KAFKA_STORAGE_ERROR, KafkaError.OFFSET_NOT_AVAILABLE),
+    *(KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_LEADER_EPOCH),
+    *(KafkaError.FETCH_SESSION_ID_NOT_FOUND, KafkaError.INVALID_FETCH_SESSION_EPOCH),
+)
+_GROUPS = (
+    *(KafkaError._WAIT_COORD, KafkaError._MAX_POLL_EXCEEDED),  # noqa: SLF001
+    *(KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.NOT_COORDINATOR),
+    *(KafkaError.REBALANCE_IN_PROGRESS, KafkaError.ILLEGAL_GENERATION, KafkaError.UNKNOWN_MEMBER_ID),
+    KafkaError.UNSTABLE_OFFSET_COMMIT,
+)
+PASSING = frozenset({*_REACH, *_LEADERS, *_GROUPS})
+"""What a consumer of confluent-kafka gets over by itself: it asks on, asks another broker, or joins its group again.
+
+Of what stands among its messages `KafkaError.retriable` says so of none.
+"""
 
 
 class BrokerError(Exception):
@@ -40,6 +63,11 @@ def patient(ask: Callable[[], Answer]) -> Answer:
             if time.monotonic() > until:
                 raise
             time.sleep(PAUSE)
+
+
+def passing(error: KafkaError) -> bool:
+    """Whether a consumer will get over an error that stands among its messages, without anybody's doing anything."""
+    return not error.fatal() and (error.retriable() or error.code() in PASSING)
 
 
 def check(declared: Topology, stages: Iterable[str], brokers: Sequence[str], prefix: str) -> None:

@@ -9,7 +9,8 @@ both one (law 3). A record's outputs go in their order, behind those of earlier 
 Laws:
 - Bodies are durable before the records that name them are sent.
 - What is in flight when its partition goes to another worker is done twice; here it counts for nothing any more.
-- What cannot be processed, or gives what the broker refuses as too large, is a dead letter, sent like any output, with its headers.
+- What cannot be processed, or gives what the broker refuses as too large, is a dead letter, sent like any output, with its headers;
+  without its bytes, where that is too large as well.
 """
 
 from __future__ import annotations
@@ -21,15 +22,20 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+import msgspec
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from schemas.codec import decode, encode
+from schemas.ports import Logged
+from schemas.records import Rejected
 from streams.edges.base import EdgeBase, Finished
 from streams.faults import fault
-from streams.kafka.brokers import TIMEOUT, patient
+from streams.kafka.brokers import TIMEOUT, passing, patient
 from streams.kafka.commits import told, understood
 from streams.kafka.outbox import Outbox
 from streams.kafka.source import Buffer
 from streams.store import Offsets
+from streams.topology import REJECTED
 
 IDLE = 0.02
 """Seconds between two looks at the consumer while nothing comes."""
@@ -50,11 +56,12 @@ class EdgeRunner:
         self._consumer = Consumer({**client, "enable.auto.commit": False, "on_commit": self.committed})
         self._topic = topic
         self._every = commit
-        self._paused = False
+        self._paused: bool | None = None
+        """What all partitions were told last; None: those that have come since were told nothing."""
         self._wake = asyncio.Event()
         self._moved: set[int] = set()
-        self._letters: set[tuple[int, int]] = set()
-        """Records that gave what is too large for the log, and are dead letters now."""
+        self._bare: set[tuple[int, int]] = set()
+        """Records whose dead letters are too large for the log, and go without their bytes now."""
         self._next_commit = 0.0
         self._sending: asyncio.Task[None] | None = None
         self.beat = time.monotonic()
@@ -105,7 +112,7 @@ class EdgeRunner:
 
     def _read(self) -> bool:
         """Take what has come; says whether anything has."""
-        if self._paused != self._buffer.full:
+        if self._paused is not self._buffer.full:
             self._paused = self._buffer.full
             (self._consumer.pause if self._paused else self._consumer.resume)(self._consumer.assignment())
         messages = self._consumer.consume(POLL, 0)
@@ -117,7 +124,7 @@ class EdgeRunner:
         error = message.error()
         if error is None:
             self._buffer.add(message)
-        elif not error.retriable():
+        elif not passing(error):
             raise KafkaException(error)
 
     def _on_assign(self, consumer: Consumer, places: Sequence[TopicPartition]) -> None:
@@ -131,7 +138,7 @@ class EdgeRunner:
             self._edge.open(place.partition, Offsets(start, done))
             self._buffer.open(place.partition, start, done)
             consumer.incremental_assign([TopicPartition(place.topic, place.partition, start)])
-        self._paused = False
+        self._paused = None
         self._edge.taken()
 
     def _on_revoke(self, _: Consumer, places: Sequence[TopicPartition]) -> None:
@@ -145,6 +152,9 @@ class EdgeRunner:
             self._edge.shut(place.partition)
             self._buffer.shut(place.partition)
             self._moved.discard(place.partition)
+            # Whoever has it next, and be it this one, begins anew.
+            for known in (self._bare, self._outbox.refused):
+                known -= {one for one in known if one[0] == place.partition}
 
     # ---- out -----------------------------------------------------------------------------------------------------
 
@@ -181,19 +191,32 @@ class EdgeRunner:
     def _finish(self, one: Finished) -> None:
         place = one.partition, one.offset
         logged = self._buffer.taken(*place)
+        refused = place in self._outbox.refused
+        self._outbox.refused.discard(place)
         if logged is None:
             return
-        if place in self._outbox.refused:
-            self._outbox.refused.discard(place)
-            if place in self._letters:
-                raise ValueError(f"{self._topic}-{one.partition}: the dead letter of {one.offset} is too large for the log")
-            self._letters.add(place)
-            self._edge.refuse(logged, ValueError("it gives a record that is too large for the log"), "too large for the log")
+        if refused:
+            self._refuse(one, logged)
             return
-        self._letters.discard(place)
+        self._bare.discard(place)
         self._buffer.finished(*place)
         self._edge.finish(one)
         self._moved.add(one.partition)
+
+    def _refuse(self, one: Finished, logged: Logged) -> None:
+        """What a record gave is too large for the log: a dead letter takes its place; that of a dead letter, one without bytes."""
+        place = one.partition, one.offset
+        letter = _letter(one)
+        if place in self._bare:
+            raise ValueError(f"{self._topic}-{one.partition}: the dead letter of {one.offset} is too large for the log")
+        if letter is None:
+            self._edge.refuse(logged, ValueError("it gives a record that is too large for the log"), "too large for the log")
+            return
+        # What fills a record to its brim finds no room in another: it stays where its origin says.
+        self._bare.add(place)
+        (frame,) = one.frames
+        bare = msgspec.structs.replace(letter, value=None)
+        self._edge.done(one._replace(frames=[frame._replace(value=encode(bare), record=None)]))
 
     def _commit_if_due(self) -> None:
         if self._moved and time.monotonic() >= self._next_commit:
@@ -212,7 +235,20 @@ class EdgeRunner:
             if partition in self._edge.windows:
                 at = self._edge.windows[partition].offsets()
                 offsets.append(TopicPartition(self._topic, partition, at.next, metadata=told(at)))
-        if offsets and asynchronous:
-            self._consumer.commit(offsets=offsets, asynchronous=True)
-        elif offsets:
-            self._consumer.commit(offsets=offsets, asynchronous=False)
+        try:
+            if offsets and asynchronous:
+                self._consumer.commit(offsets=offsets, asynchronous=True)
+            elif offsets:
+                self.committed(None, self._consumer.commit(offsets=offsets, asynchronous=False))
+        except KafkaException:
+            # What stays here is told with the next.
+            self._moved |= moved
+            raise
+
+
+def _letter(one: Finished) -> Rejected | None:
+    """The dead letter about a record that is all it gave; those about members have no place in the log."""
+    if len(one.frames) != 1 or one.frames[0].topic != REJECTED.name:
+        return None
+    record = decode(one.frames[0].value)
+    return record if isinstance(record, Rejected) and (record.partition, record.offset) == (one.partition, one.offset) else None

@@ -35,6 +35,7 @@ from sinks.errors import IndexDamaged, IndexMoved
 from streams.changes import change, changed
 from streams.faults import fault
 from streams.indexes import opened
+from streams.kafka.brokers import passing
 from streams.kafka.cluster import TIMEOUT, Cluster, ClusterError, sentence
 from streams.kafka.held import GATHERED, HELD_BYTES, LINGER, Part, Read
 from streams.kafka.letters import Letters
@@ -165,10 +166,7 @@ class IndexSink:
 
     def _told(self, error: KafkaError) -> None:
         """Raises ClusterError for what will not pass by itself."""
-        if error.fatal() or not error.retriable():
-            # Unreachable brokers are no such thing: the client goes on asking.
-            if error.code() in (KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._RESOLVE):  # noqa: SLF001
-                return
+        if not passing(error):
             raise ClusterError(sentence(self.cluster, error))
 
     def _logged(self, message: Message) -> Logged:
