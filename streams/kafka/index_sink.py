@@ -34,14 +34,12 @@ from schemas.ports import BrokerIndex, Logged
 from sinks.errors import IndexDamaged, IndexMoved
 from streams.changes import change, changed
 from streams.faults import fault
-from streams.indexes import opened
 from streams.kafka.brokers import passing
 from streams.kafka.cluster import TIMEOUT, Cluster, ClusterError, sentence
 from streams.kafka.held import GATHERED, HELD_BYTES, LINGER, Part, Read
 from streams.kafka.letters import Letters
 from streams.kafka.placing import Placing
 from streams.routing import refused
-from streams.settings import Settings
 from streams.topology import archive
 
 TAKEN = 500
@@ -360,12 +358,6 @@ def serve(cluster: Cluster, broker: str, index: BrokerIndex, stop: threading.Eve
         IndexSink(cluster, broker, index, **more).run(stop.is_set)
     finally:
         index.close()
-
-
-def follow(settings: Settings, broker: str, stop: threading.Event) -> None:
-    """The stage `index.BROKER`: fill the index that the settings name, until `stop` is set. Raises as `run`, or OSError first."""
-    index = opened(settings, broker, writable=True)
-    serve(Cluster.of(settings.kafka), broker, index, stop, **manner(settings.index.url))
 
 
 def manner(url: str) -> dict[str, Any]:
