@@ -31,6 +31,7 @@ from schemas.records import Rejected
 from streams.edges.base import EdgeBase, Finished
 from streams.faults import fault
 from streams.kafka.brokers import TIMEOUT, passing, patient
+from streams.kafka.cluster import ClusterError
 from streams.kafka.commits import told, understood
 from streams.kafka.outbox import Outbox
 from streams.kafka.source import Buffer
@@ -73,7 +74,7 @@ class EdgeRunner:
     # ---- running -------------------------------------------------------------------------------------------------
 
     async def run(self, stop: Callable[[], bool]) -> None:
-        """Until `stop` says so. Raises KafkaException, and what ends the edge."""
+        """Until `stop` says so. Raises KafkaException, ClusterError, and what ends the edge."""
         self._consumer.subscribe([self._topic], on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost)
         while not stop():
             self.beat = time.monotonic()
@@ -208,7 +209,9 @@ class EdgeRunner:
         place = one.partition, one.offset
         letter = _letter(one)
         if place in self._bare:
-            raise ValueError(f"{self._topic}-{one.partition}: the dead letter of {one.offset} is too large for the log")
+            raise ClusterError(
+                f"{self._topic}, partition {one.partition}: the dead letter of {one.offset} is too large for the log"
+            )
         if letter is None:
             self._edge.refuse(logged, ValueError("it gives a record that is too large for the log"), "too large for the log")
             return

@@ -9,6 +9,7 @@ import signal
 from streams.edges.base import EdgeBase
 from streams.edges.fetching import FetchEdge
 from streams.edges.parsing import EssenceEdge
+from streams.kafka.cluster import told
 from streams.kafka.edges import EdgeRunner
 from streams.kafka.outbox import Outbox
 from streams.kafka.source import Buffer
@@ -21,7 +22,7 @@ from streams.topology import REJECTED
 
 
 def fetches(context: Context) -> None:
-    """Run the fetch edge."""
+    """Run the fetch edge. Raises ClusterError."""
     settings = context.settings
 
     async def run() -> None:
@@ -31,7 +32,8 @@ def fetches(context: Context) -> None:
         settings.folder.mkdir(parents=True, exist_ok=True)
         edge = FetchEdge(buffer, settings.folder, blobs, settings.fetch, context.partitions, router)
         try:
-            await _run_edge(context, edge, buffer)
+            with told(context.cluster):
+                await _run_edge(context, edge, buffer)
         finally:
             await edge.close()
 
@@ -39,7 +41,7 @@ def fetches(context: Context) -> None:
 
 
 def parses(context: Context) -> None:
-    """Run the essence edge."""
+    """Run the essence edge. Raises ClusterError."""
     settings = context.settings
 
     async def run() -> None:
@@ -50,7 +52,8 @@ def parses(context: Context) -> None:
         context.telling.needs("sandbox", lambda: "" if edge.ready() else "the children have not started")
         edge.start()
         try:
-            await _run_edge(context, edge, buffer)
+            with told(context.cluster):
+                await _run_edge(context, edge, buffer)
         finally:
             await edge.close()
 
@@ -58,7 +61,7 @@ def parses(context: Context) -> None:
 
 
 async def _run_edge(context: Context, edge: EdgeBase, buffer: Buffer) -> None:
-    """An edge until a signal comes."""
+    """An edge until a signal comes. Raises KafkaException, ClusterError, and what ends the edge."""
     settings = context.settings
     client = {
         "bootstrap.servers": context.brokers,

@@ -243,7 +243,7 @@ def test_a_dead_letter_that_is_too_large(monkeypatch: pytest.MonkeyPatch, value:
 def test_nothing_that_can_be_said_has_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where even that is too large the edge ends: nothing is passed over."""
     world = World(monkeypatch, largest=10)
-    with pytest.raises(ValueError, match="objects-0: the dead letter of 0 is too large"):
+    with pytest.raises(ClusterError, match="objects, partition 0: the dead letter of 0 is too large"):
         world.comes(Message(0, 0, JUNK))
     world.commit()
     assert not world.client.told

@@ -32,6 +32,17 @@ SESSION = 120.0
 """Seconds that a worker may be silent: no pause of the machine ends it, and what it has in flight is its own."""
 SMALL = 3_000
 """Bytes of a record that the topic `made` takes here."""
+REFUSED = """
+import sys, msgspec
+from streams.cli.common import explained
+from streams.kafka.worker import work
+from tests.distributed.station import Station
+try:
+    work(sys.argv[1], msgspec.json.decode(sys.argv[2], type=Station).settings())
+except Exception as error:
+    print(msgspec.json.encode(explained(error)).decode())
+"""
+"""Says in JSON what the user reads of what ends a worker, and the exit code; null for a traceback."""
 
 
 @given(st.integers(0, 1 << 40), st.frozensets(st.integers(1, SPAN)))
@@ -175,3 +186,14 @@ def test_what_an_edge_cannot_work_on_is_a_dead_letter(flow: Flow, tmp_path: Path
     assert (letter.topic, letter.partition, letter.offset, letter.value) == ("objects", 0, 1, encode(large))
     assert flow.headers["rejected"][at] == HEADERS
     assert {key for key, _ in flow.records["made"]} >= {b"file:///small.txt"}
+
+
+@pytest.mark.parametrize("stage", ["fetch", "essence"])
+def test_what_the_cluster_refuses_is_told_in_a_line(flow: Flow, tmp_path: Path, stage: str) -> None:
+    """An edge that the group does not take, its session being too short for it, ends; the user has one line of it, and a 1."""
+    told = Station(flow.broker.address, flow.prefix, str(tmp_path / "data"), session=0.5)
+    assert flow.run("-c", REFUSED, stage, msgspec.json.encode(told).decode()).wait() == 0
+    line, code = msgspec.json.decode((tmp_path / "workers.out").read_bytes(), type=tuple[str, int])
+    assert line.startswith(f"{flow.broker.address}: ")
+    assert "session timeout" in line
+    assert code == 1
