@@ -6,7 +6,7 @@ One producer writes; nothing is said to be written that the brokers have not ack
 Laws:
 - Topics are those of the topology that are there; others on the cluster are no business of ours.
 - Values are given in single-object encoding, whichever way they are in the topic, and written the way of the cluster.
-- Bounded: a read ends at the end of the partition (PARTITION_EOF), and a cluster that says nothing any more is a ClusterError.
+- Bounded: a read ends at the end that the partition has when it begins, and a cluster that says nothing any more is a ClusterError.
 - Whoever writes partitions by murmur2 (law 7), with acknowledgements of all replicas in sync, and once (idempotence).
 """
 
@@ -101,56 +101,62 @@ class KafkaLog:
     # ---- reading -------------------------------------------------------------------------------------------------
 
     def read(self, topic: str, partition: int, offset: int, limit: int, until: int | None = None) -> Sequence[Logged]:
-        """See `schemas.ports.Log`."""
+        """See `schemas.ports.Log`: fewer than `limit` only where no more were there when it was asked."""
         if topic not in self._topics:
             raise KeyError(topic)
         found: list[Logged] = []
+        if until is not None and offset >= until:
+            return found
         with told(self.cluster):
-            if self._at == (topic, partition, offset) or self._seek(topic, partition, offset):
-                for message in self._messages(limit):
-                    if until is not None and message.offset() >= until:
-                        break
-                    found.append(self._logged(topic, message))
-                    self._at = (topic, partition, message.offset() + 1)
-                    if len(found) == limit:
+            going, self._at, at = self._at == (topic, partition, offset), None, offset
+            end = until if going and until is not None else self._end(topic, partition, until, None if going else offset)
+            while len(found) < limit and at < end:
+                for message in self._polled(self._consumer, min(limit - len(found), BATCH)):
+                    if message.error() is not None:
+                        # It may have waited here since an earlier read, and records have come since: what counts is the end of now.
+                        at, end, going = max(at, message.offset()), self._end(topic, partition, until), False
+                    elif message.offset() >= end:
                         return found
-        # At the end, or beyond what was asked for: where the consumer stands is not where the next read begins.
-        self._at = None
+                    else:
+                        found.append(self._logged(topic, message))
+                        at, going = message.offset() + 1, True
+            # One that has met an end is told of none again: the next read begins anew.
+            self._at = (topic, partition, at) if going else None
         return found
 
-    def _seek(self, topic: str, partition: int, offset: int) -> bool:
-        """Point the consumer at an offset; says whether there is anything to read."""
-        name = self.cluster.topic(topic)
-        low, high = self._consumer.get_watermark_offsets(TopicPartition(name, partition), timeout=TIMEOUT)
-        if offset >= high:
-            return False
-        self._consumer.assign([TopicPartition(name, partition, max(low, offset))])
-        return True
-
-    def _messages(self, limit: int) -> Iterator[Any]:
-        """What the consumer is given, up to `limit`, to the end of the partition."""
-        while limit > 0:
-            batch = self._polled(self._consumer, min(limit, BATCH))
-            for message in batch:
-                if message.error() is not None:
-                    return
-                yield message
-            limit -= len(batch)
+    def _end(self, topic: str, partition: int, until: int | None, start: int | None = None) -> int:
+        """Where a read ends, as of now; with `start` the consumer is pointed there, if there is anything to read."""
+        place = TopicPartition(self.cluster.topic(topic), partition)
+        low, high = self._consumer.get_watermark_offsets(place, timeout=TIMEOUT)
+        if start is not None and start < high:
+            place.offset = max(low, start)
+            self._consumer.assign([place])
+        return high if until is None else min(until, high)
 
     def _polled(self, consumer: Consumer, limit: int) -> list[Any]:
         """At least one message or end of a partition. Raises ClusterError."""
         for _ in range(SILENCE):
-            batch = consumer.consume(limit, WAIT)
-            for message in batch:
-                self._check(message.error())
-            if batch:
+            if batch := self._taken(consumer, limit):
                 return batch
         raise ClusterError(f"{self.cluster.brokers}: no broker of Kafka answers")
 
+    def _taken(self, consumer: Consumer, limit: int) -> list[Any]:
+        """What has come; waits for the first only: the client would wait its whole time for as many. Raises ClusterError."""
+        batch = consumer.consume(1, WAIT)
+        if batch and limit > 1:
+            batch += consumer.consume(limit - 1, 0)
+        for message in batch:
+            self._check(message.error())
+        return [message for message in batch if (error := message.error()) is None or self._is_end(error)]
+
     def _check(self, error: KafkaError | None) -> None:
         """The end of a partition is no error; what the client tries again by itself is none yet. Raises ClusterError."""
-        if error is not None and error.code() != KafkaError._PARTITION_EOF and not error.retriable():  # noqa: SLF001
+        if error is not None and not self._is_end(error) and not error.retriable():
             raise ClusterError(sentence(self.cluster, error))
+
+    @staticmethod
+    def _is_end(error: KafkaError) -> bool:
+        return bool(error.code() == KafkaError._PARTITION_EOF)  # noqa: SLF001
 
     def _logged(self, topic: str, message: Any) -> Logged:
         value, time_ms = message.value(), message.timestamp()[1]
@@ -161,17 +167,25 @@ class KafkaLog:
         return Logged(topic, message.partition(), message.offset(), time_ms, message.key() or b"", value)
 
     def find(self, topic: str, text: bytes) -> Iterator[Logged]:
-        """See LogAccess: every record comes over the network."""
-        for partition, end in enumerate(self.ends(topic)):
-            for logged in self._all(topic, partition, end):
-                if logged.key == text or (logged.value is not None and text in logged.value):
-                    yield logged
-
-    def _all(self, topic: str, partition: int, end: int) -> Iterator[Logged]:
-        offset = 0
-        while batch := self.read(topic, partition, offset, BATCH, until=end):
-            yield from batch
-            offset = batch[-1].offset + 1
+        """See LogAccess: every record comes over the network, of all partitions at once, each in its order."""
+        starts, ends = self.starts(topic), self.ends(topic)
+        left = {number: end for number, (start, end) in enumerate(zip(starts, ends, strict=True)) if start < end}
+        found: list[Logged] = []
+        with told(self.cluster):
+            self._at = None
+            name = self.cluster.topic(topic)
+            self._consumer.assign([TopicPartition(name, number, starts[number]) for number in left])
+            while left:
+                for message in self._polled(self._consumer, BATCH):
+                    number, end = message.partition(), left.get(message.partition(), 0)
+                    if message.error() is None and message.offset() < end:
+                        logged = self._logged(topic, message)
+                        if logged.key == text or (logged.value is not None and text in logged.value):
+                            found.append(logged)
+                    if message.error() is not None or message.offset() + 1 >= end:
+                        left.pop(number, None)
+        # Not as they come: whoever takes them may read something else in between.
+        return iter(found)
 
     def follow(self, topic: str, offsets: Mapping[int, int]) -> Iterator[Logged]:
         """See LogAccess: a consumer of its own, over all partitions at once."""
@@ -180,8 +194,7 @@ class KafkaLog:
         try:
             consumer.assign([TopicPartition(name, partition, offset) for partition, offset in offsets.items()])
             while True:
-                for message in consumer.consume(BATCH, WAIT):
-                    self._check(message.error())
+                for message in self._taken(consumer, BATCH):
                     if message.error() is None:
                         yield self._logged(topic, message)
         finally:

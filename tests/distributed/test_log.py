@@ -1,0 +1,114 @@
+"""The log on a real Kafka: where reads end, and what they wait for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from schemas.ports import Logged
+from schemas.records import Removed
+from streams.kafka.cluster import Cluster
+from streams.kafka.log import KafkaLog
+from streams.selecting import batches
+from tests.servers.fixtures import Topics
+
+SUMMARIES = "summaries"
+
+
+def append(log: KafkaLog, numbers: Iterable[int], partition: int | None = None) -> None:
+    """A removal for each number."""
+    made = ((n, Removed(oid=f"{n:064d}", url="u", object_url="u", version=1, time=2, reason="gone")) for n in numbers)
+    log.append(SUMMARIES, [(b"k%d" % n, one) for n, one in made], partition)
+
+
+def offsets(records: Iterable[Logged]) -> list[int]:
+    """Where records stand."""
+    return [logged.offset for logged in records]
+
+
+class Asked:
+    """A consumer, and what it was asked for."""
+
+    def __init__(self, consumer: Any) -> None:
+        self._consumer = consumer
+        self.waited: list[int] = []
+        """For how many messages each poll waited."""
+        self.calls: list[str] = []
+
+    def consume(self, count: int, timeout: float) -> Any:
+        if timeout:
+            self.waited.append(count)
+        return self._consumer.consume(count, timeout)
+
+    def __getattr__(self, name: str) -> Any:
+        self.calls.append(name)
+        return getattr(self._consumer, name)
+
+
+@pytest.fixture
+def log(cluster: Cluster, topics: Topics) -> KafkaLog:
+    """Summaries in one partition."""
+    topics.make(SUMMARIES, 1)
+    return KafkaLog(cluster)
+
+
+def asked(log: KafkaLog) -> Asked:
+    """Watch the consumer of a log."""
+    log.__dict__["_consumer"] = watched = Asked(log._reader())
+    return watched
+
+
+@pytest.mark.parametrize("first", [50, 40])
+def test_an_old_end_is_no_end(log: KafkaLog, first: int) -> None:
+    """What comes behind a read that was full is read, be the end that was there before met at once, or behind some records."""
+    append(log, range(50))
+    with log:
+        assert offsets(log.read(SUMMARIES, 0, 0, first, until=first)) == list(range(first))
+        time.sleep(1.0)  # the client meets the end, and keeps word of it
+        append(log, range(50, 60))
+        (end,) = log.ends(SUMMARIES)
+        assert offsets(logged for batch, _ in batches(log, SUMMARIES, 0, first, end, 50) for logged in batch) == [*range(first, 60)]
+
+
+def test_a_read_ends_where_the_log_ends(log: KafkaLog) -> None:
+    """Reads go on where the last one ended, and give nothing where nothing is, whether they are told of the end or not."""
+    append(log, range(7))
+    with log:
+        for until in (None, 7):
+            assert [offsets(log.read(SUMMARIES, 0, start, 3, until)) for start in (0, 3, 6, 7)] == [[0, 1, 2], [3, 4, 5], [6], []]
+        assert offsets(log.read(SUMMARIES, 0, 2, 9, until=4)) == [2, 3]
+        assert offsets(log.read(SUMMARIES, 0, 4, 9)) == [4, 5, 6]
+        append(log, [7])
+        assert offsets(log.read(SUMMARIES, 0, 7, 9)) == [7]
+        assert offsets(log.read(SUMMARIES, 0, 99, 9)) == []
+
+
+def test_reads_wait_for_no_more_than_there_is(log: KafkaLog) -> None:
+    """A poll waits for one record, and for none once the end is reached: what has come is taken, and not waited with for others."""
+    append(log, range(20))
+    with log:
+        watched = asked(log)
+        assert [offsets(batch) for batch, _ in batches(log, SUMMARIES, 0, 0, 20, 10)] == [[*range(10)], [*range(10, 20)]]
+        assert set(watched.waited) == {1}
+        assert watched.calls.count("get_watermark_offsets") == watched.calls.count("assign") == 1
+        before = len(watched.waited)
+        assert log.read(SUMMARIES, 0, 20, 10, until=20) == []
+        assert len(watched.waited) == before
+
+
+def test_find_reads_all_partitions_at_once(cluster: Cluster, topics: Topics) -> None:
+    """A whole scan is one assignment, whatever there is in each partition; its records are found in their order."""
+    topics.make(SUMMARIES, 12)
+    with KafkaLog(cluster) as log:
+        for partition in range(0, 12, 2):
+            append(log, range(30), partition)
+        watched = asked(log)
+        found = [(logged.partition, logged.offset) for logged in log.find(SUMMARIES, b"k7")]
+        assert sorted(found) == [(partition, 7) for partition in range(0, 12, 2)]
+        assert len(list(log.find(SUMMARIES, b"0" * 60))) == 180
+        assert (watched.calls.count("assign"), watched.calls.count("get_watermark_offsets")) == (2, 0)
+        assert set(watched.waited) == {1}
+        assert offsets(log.read(SUMMARIES, 4, 28, 9)) == [28, 29]
