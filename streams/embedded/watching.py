@@ -43,6 +43,7 @@ class Watch:
         health.alive_when("progress", self._progress.stalled)
         health.ready_when("sandbox", self._sandbox)
         health.ready_when("index", lambda: "" if runner.sink.opened() else "not open")
+        health.started()
 
     def _sandbox(self) -> str:
         return "" if self._runner.essence.ready() else "the children have not started"

@@ -55,6 +55,7 @@ def decides(context: Context) -> None:
         decider.telling = telling
         telling.beats(lambda: telling.since(owned.beat))
         telling.needs("assigned and recovered", lambda: "" if owned.partitions else "not yet")
+        telling.started()
         Watchdog(context.brokers, context.group, settings.stall, owned.places, owned.excused, looked=telling.looked).start()
         try:
             # Where lines are JSON, Faust's are too. Its spinner would have every message of the logs formatted.

@@ -79,6 +79,7 @@ async def _run_edge(context: Context, edge: EdgeBase, buffer: Buffer) -> None:
     telling = context.telling
     telling.beats(lambda: telling.since(runner.beat))
     telling.needs("assigned", lambda: "" if runner.places() else "no partitions")
+    telling.started()
     outbox.wrote = lambda frame, partition, offset: telling.wrote(
         Written(edge.name, frame.topic, partition, offset, frame.value, frame.record)
     )

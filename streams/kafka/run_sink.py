@@ -31,6 +31,7 @@ def indexes(context: Context) -> None:
         )
         telling.needs("assigned", lambda: "" if sink.places() else "no partitions")
         telling.needs("index", lambda: "" if sink.reaches() else "the index cannot be written")
+        telling.started()
         Watchdog(context.brokers, context.group, settings.stall, sink.places, sink.excused, looked=telling.looked).start()
         sink.run(stop.is_set)
     finally:

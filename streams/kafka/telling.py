@@ -52,6 +52,10 @@ class Telling:
         """What the worker is not ready without."""
         self.health.ready_when(name, check)
 
+    def started(self) -> None:
+        """The worker has said what it needs: before, it passes for ready by no means."""
+        self.health.started()
+
     def since(self, beat: float) -> str:
         """What is wrong with a loop that went round last at `beat` (monotonic)."""
         return "" if time.monotonic() - beat <= self._stall else f"the loop has stood still for more than {self._stall:g} s"

@@ -7,6 +7,7 @@ Laws:
 - No check blocks: it says what was seen last. Whoever asks is on another thread than whoever works.
 - A check that raises says that something is wrong.
 - Nothing of the world outside makes a process dead: a restart does not mend a broker. It makes it not ready.
+- Nobody is ready before all who know something have brought their checks: it is asked from the first moment on.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import time
 from collections.abc import Callable, Hashable, Mapping
 from typing import NamedTuple
 
+STARTING = "starting"
+"""The check that fails until all others are there."""
 Check = Callable[[], str]
 """Gives "" where all is well, else what is wrong, in one line."""
 
@@ -35,7 +38,11 @@ class Health:
 
     def __init__(self) -> None:
         self._live: dict[str, Check] = {}
-        self._ready: dict[str, Check] = {}
+        self._ready: dict[str, Check] = {STARTING: lambda: "not all checks are there yet"}
+
+    def started(self) -> None:
+        """All checks are there: from now on they alone decide."""
+        self._ready.pop(STARTING, None)
 
     def alive_when(self, name: str, check: Check) -> None:
         """Have /livez ask this too."""

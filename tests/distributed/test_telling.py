@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from streams.kafka.telling import Standing, Telling
+from streams.kafka.worker import RUNNERS, Context, WorkerSettings, work
 from streams.telemetry import Health, Logs, Metrics
 from streams.telemetry.health import Verdict
 from tests.distributed.conftest import Broker
@@ -32,6 +35,7 @@ def until(port: int, path: str, texts: Sequence[str], process: subprocess.Popen[
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=30) as answer:
                 body = str(answer.read(), "utf-8")
+                assert path != "/readyz" or '"assigned' in body, f"ready before anything is known: {body}"
                 if all(text in body for text in texts):
                     return body
         except urllib.error.HTTPError as error:
@@ -41,6 +45,24 @@ def until(port: int, path: str, texts: Sequence[str], process: subprocess.Popen[
         assert process.poll() is None, log.read_text("utf-8")
         time.sleep(0.1)
     raise AssertionError(f"{path} has not {texts}: {body}\n{log.read_text('utf-8')}")
+
+
+@pytest.mark.parametrize("stage", ["catalog", "fetch", "essence", "index.main"])
+def test_no_worker_is_ready_before_its_runner_is(stage: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Until the runner of a stage, whichever it is, has said what it needs its worker lives, and is not ready."""
+    health, seen = Health(), list[tuple[bool, Verdict]]()
+
+    def begun(_: Context) -> None:
+        seen.append((health.alive().ok, health.ready()))
+
+    runner = f"begun_{len(RUNNERS)}"
+    monkeypatch.setitem(sys.modules, runner, SimpleNamespace(begun=begun))
+    monkeypatch.setattr("streams.kafka.worker.RUNNERS", dict.fromkeys(RUNNERS, f"{runner}:begun"))
+    monkeypatch.setattr("streams.kafka.worker.partitions", lambda *_: 1)
+    work(stage, WorkerSettings(brokers=("127.0.0.1:1",), folder=tmp_path), health)
+    ((alive, ready),) = seen
+    assert alive
+    assert ready.checks["starting"]
 
 
 @pytest.fixture
@@ -53,13 +75,13 @@ def flow(broker: Broker, root: Path, tmp_path: Path) -> Iterator[Flow]:
 
 @pytest.mark.slow
 def test_workers_are_watched(flow: Flow, tmp_path: Path) -> None:
-    """A stage that decides and an edge are each alive and ready at a port of its own, count, and tell in JSON."""
-    port, log = free_port(2), tmp_path / "workers.log"
+    """A stage that decides, an edge and a sink are each alive and ready at a port of its own, count, and tell in JSON."""
+    port, log = free_port(3), tmp_path / "workers.log"
     flow.junk("made")
     flow.junk("objects")
     environ = {"KAFKA_BROKERS": flow.broker.address, "KAFKA_PREFIX": flow.prefix, "GATHERER": "example", "CHILDREN": "1"}
     environ |= {"WORKER_PORT": str(port), "WORKER_STALL": STALL, "LOG_FORMAT": "json", "LOG_TRACE": "true"}
-    command = ["-m", "streams.cli", "worker", "catalog", "essence", "--data", str(tmp_path / "data")]
+    command = ["-m", "streams.cli", "worker", "catalog", "essence", "index", "--data", str(tmp_path / "data")]
     supervisor = flow.run(*command, **{f"HARVEST_{name}": value for name, value in environ.items()})
     try:
         for number, (stage, topic) in enumerate((("catalog", "made"), ("essence", "objects"))):
@@ -73,6 +95,7 @@ def test_workers_are_watched(flow: Flow, tmp_path: Path) -> None:
                 "harvest_alive 1.0",
             ]
             until(port + number, "/metrics", wanted, supervisor, log)
+        until(port + 2, "/readyz", ['"ok": true', '"index": "ok"'], supervisor, log)
     finally:
         supervisor.send_signal(signal.SIGTERM)
         supervisor.wait(PATIENCE)
@@ -86,10 +109,8 @@ def test_workers_are_watched(flow: Flow, tmp_path: Path) -> None:
     assert [line["event"] for line in lines if line["stage"] == "supervisor"][-1] == "stopped"
 
 
-def test_what_the_watchdog_sees_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_the_watchdog_sees_is_told() -> None:
     """Lag is that of the partitions that a worker has; those that went are told of no more; what is excused stands unblamed."""
-    import sys
-
     health, metrics = Health(), Metrics()
     telling = Telling("catalog", "p-", 0.0, health, metrics, Logs(sys.stderr))
     telling.looked({("p-made", 0): Standing((5, ""), 7, excused=True), ("p-made", 1): Standing((5, ""), 0, excused=False)})

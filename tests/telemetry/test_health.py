@@ -97,8 +97,19 @@ def test_a_loop_that_stands_still(clock: Clock) -> None:
     assert pulse.stopped() == ""
 
 
+def test_nobody_is_ready_before_the_checks_are_there(health: Health, ask: Callable[..., tuple[int, str]]) -> None:
+    """Who is asked before its checks are there lives, and is not ready; not with some of them either."""
+    starting = (503, '{"ok": false, "checks": {"starting": "not all checks are there yet"}}\n')
+    assert (ask("/livez"), ask("/readyz")) == ((200, '{"ok": true, "checks": {}}\n'), starting)
+    health.ready_when("sandbox", str)
+    assert ask("/readyz")[0] == 503
+    health.started()
+    assert ask("/readyz") == (200, '{"ok": true, "checks": {"sandbox": "ok"}}\n')
+
+
 def test_answers(health: Health, ask: Callable[..., tuple[int, str]]) -> None:
     """/livez is about progress alone; /readyz about that and what is needed; each check is told by its name."""
+    health.started()
     wrong = {"progress": "", "index": "not open"}
     health.alive_when("progress", lambda: wrong["progress"])
     health.ready_when("index", lambda: wrong["index"])
