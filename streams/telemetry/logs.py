@@ -15,6 +15,11 @@ from typing import Any, NamedTuple, TextIO
 from schemas.codec import decode
 from schemas.records import Record
 
+REPEATING = ("aiokafka",)
+"""Libraries that say the same hundreds of times a second, as long as no broker answers."""
+EVERY = 60.0
+WORDS = 200
+
 
 class Written(NamedTuple):
     """A record that a stage has written, and where it stands."""
@@ -88,7 +93,11 @@ class Logs:
             print(text.rstrip(), file=self._stream, flush=True)
 
     def capture(self) -> None:
-        """Have what libraries say be lines of this log, where lines are JSON."""
+        """Have what libraries say be lines of this log, where lines are JSON; what they repeat is left out in any case."""
+        for library in REPEATING:
+            logger = logging.getLogger(library)
+            logger.handlers = [Sparing()]
+            logger.propagate = False
         if self._json:
             logging.basicConfig(level=logging.WARNING, handlers=[_Bridge(self)], force=True)
 
@@ -102,6 +111,34 @@ class Logs:
         else:
             rest = " ".join(f"{name}={value}" for name, value in fields.items() if name not in ("topic", "partition", "offset"))
             print(f"harvest: {written.topic}/{written.partition}@{written.offset} {rest}", file=self._stream, flush=True)
+
+
+class Sparing(logging.Handler):
+    """Hands the lines of a library on to where all lines go; of those with the same words one in EVERY seconds.
+
+    That one says how many were left out before it. The words are those that the values are put into, so they are few.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._clock = clock
+        self._said: dict[tuple[str, str], tuple[float, int]] = {}
+        """When words were handed on last, and how often they came since."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """A line of the library's."""
+        words, now = (record.name, str(record.msg)), self._clock()
+        last, left = self._said.pop(words, (now - EVERY, 0))
+        if now - last < EVERY:
+            self._said[words] = last, left + 1
+            return
+        # Those that came last stand last; words that are made anew each time fill no memory.
+        self._said[words] = now, 0
+        while len(self._said) > WORDS:
+            del self._said[next(iter(self._said))]
+        if left:
+            record.msg, record.args = f"{record.getMessage()} ({left:,} more of these were left out)", ()
+        logging.getLogger().callHandlers(record)
 
 
 class _Bridge(logging.Handler):

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import io
 import json
+import logging
+from collections.abc import Iterator
 
 import pytest
 
 from schemas.codec import encode
 from schemas.records import Complete, Record, Removed, Role
 from streams.telemetry import Logs, Written
+from streams.telemetry.logs import EVERY, WORDS, Sparing
 
 REMOVED = Removed(oid="o1", url="http://a/x#m", object_url="http://a/x", version=7, time=1, reason="gone")
 
@@ -59,6 +62,46 @@ def test_a_trace_names_the_object(record: Record, about: dict[str, object]) -> N
     line = json.loads(stream.getvalue())
     where = {"stage": "catalog", "topic": "summaries", "partition": 3, "offset": 41, "record": type(record).__name__}
     assert line == {"time": 0, "level": "info", "event": "wrote", **where, **about}
+
+
+@pytest.fixture
+def aiokafka() -> Iterator[logging.Logger]:
+    """One of its loggers; all is put back behind the test."""
+    library, root = logging.getLogger("aiokafka"), logging.getLogger()
+    before = library.handlers, library.propagate, root.handlers
+    root.handlers = []
+    yield logging.getLogger("aiokafka.conn")
+    library.handlers, library.propagate, root.handlers = before
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_what_a_library_repeats_is_left_out(form: str, aiokafka: logging.Logger) -> None:
+    """The same words with other values are told once a minute, with how many there were; other words, and others' words, all."""
+    stream, now = io.StringIO(), [0.0]
+    if form == "text":
+        logging.getLogger().handlers = [logging.StreamHandler(stream)]
+    Logs(stream, form).capture()
+    aiokafka.parent.handlers = [Sparing(lambda: now[0])]  # type: ignore[union-attr]
+    for number in range(400):
+        now[0] = number / 10
+        aiokafka.error("Unable connect to node with id %s", number)
+    aiokafka.error("Failed fetch messages from %s", 1)
+    now[0] = EVERY
+    aiokafka.error("Unable connect to node with id %s", 400)
+    aiokafka.error("Unable connect to node with id %s", 401)
+    logging.getLogger("faust").error("mine")
+    logging.getLogger("faust").error("mine")
+    lines = stream.getvalue().splitlines()
+    assert [json.loads(line)["event"].rpartition(":")[2] if form == "json" else line for line in lines] == [
+        "Unable connect to node with id 0",
+        "Failed fetch messages from 1",
+        "Unable connect to node with id 400 (399 more of these were left out)",
+        "mine",
+        "mine",
+    ]
+    for number in range(1_000):
+        aiokafka.error(f"word {number}")
+    assert len(aiokafka.parent.handlers[0]._said) == WORDS  # type: ignore[union-attr,attr-defined]
 
 
 def test_a_trace_for_a_person() -> None:
