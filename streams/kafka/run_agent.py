@@ -55,6 +55,8 @@ def decides(context: Context) -> None:
         decider.telling = telling
         telling.beats(lambda: telling.since(owned.beat))
         telling.needs("assigned and recovered", lambda: "" if owned.partitions else "not yet")
+        # Faust says nothing of a broker that is gone, and keeps its partitions.
+        telling.needs("broker", telling.broker)
         telling.started()
         Watchdog(context.brokers, context.group, settings.stall, owned.places, owned.excused, looked=telling.looked).start()
         try:

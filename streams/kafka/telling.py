@@ -6,8 +6,9 @@ watchdog of how far each partition is. Nothing asks the broker on behalf of a me
 
 from __future__ import annotations
 
-import time
+import math
 from collections.abc import Hashable, Mapping
+from time import monotonic
 from typing import NamedTuple
 
 from schemas.codec import decode
@@ -42,6 +43,12 @@ class Telling:
         self._stall = stall
         self._progress = Progress(stall)
         self._places: set[Place] = set()
+        self._answered = monotonic()
+        """When a broker answered the watchdog last; a worker that begins has the time that it has later."""
+        self._oldest: dict[str, float] = {}
+        """By topic, when the oldest record of what was finished last was written (ms): what is unfinished is about as old."""
+        self._standing: dict[tuple[str, int], tuple[Hashable, float]] = {}
+        """By partition that has a lag, where it stands and since when (ms)."""
         health.alive_when("progress", self._progress.stalled)
 
     def beats(self, beat: Check) -> None:
@@ -56,9 +63,14 @@ class Telling:
         """The worker has said what it needs: before, it passes for ready by no means."""
         self.health.started()
 
+    def broker(self) -> str:
+        """What is wrong with the broker: the watchdog asks it several times in half of `stall`, and tells only what it was told."""
+        silent = monotonic() - self._answered
+        return "" if silent <= self._stall / 2 else f"no broker has answered for {silent:.0f} s"
+
     def since(self, beat: float) -> str:
         """What is wrong with a loop that went round last at `beat` (monotonic)."""
-        return "" if time.monotonic() - beat <= self._stall else f"the loop has stood still for more than {self._stall:g} s"
+        return "" if monotonic() - beat <= self._stall else f"the loop has stood still for more than {self._stall:g} s"
 
     def looked(self, seen: Mapping[Place, Standing]) -> None:
         """The watchdog has looked at all partitions of this worker."""
@@ -71,14 +83,41 @@ class Telling:
             topic, partition = place[0].removeprefix(self._prefix), str(place[1])
             self.metrics.lag.forget(self.stage, topic, partition)
             self._progress.forget(f"{topic}/{partition}")
+        for topic in {place[0] for place in self._places} - {place[0] for place in seen}:
+            self._oldest.pop(topic.removeprefix(self._prefix), None)
+            self.metrics.event_age.forget(self.stage, topic.removeprefix(self._prefix))
         self._places = set(seen)
-        for topic in {place[0] for place in seen}:
-            if not any(standing.lag for place, standing in seen.items() if place[0] == topic):
-                self.metrics.event_age.set(0, self.stage, topic.removeprefix(self._prefix))
+        # Without a partition nobody was asked; then the worker is not ready for that.
+        self._answered = monotonic()
+        self._age(seen)
+
+    def _age(self, seen: Mapping[Place, Standing]) -> None:
+        """How old what is not finished is: it grows as long as nothing is."""
+        now, before = now_ms(), self._standing
+        standings = {(place[0].removeprefix(self._prefix), place[1]): standing for place, standing in seen.items()}
+        stand = dict[tuple[str, int], tuple[Hashable, float]]()
+        for place, standing in standings.items():
+            position, since = before.get(place, (None, now))
+            if standing.lag:
+                stand[place] = standing.position, since if position == standing.position else now
+        # At once: another thread tells the age too.
+        self._standing = stand
+        behind = {topic for topic, _ in stand}
+        for topic in {topic for topic, _ in standings}:
+            if topic not in behind:
+                # What comes next is new, however old that was.
+                self._oldest.pop(topic, None)
+            self._tell_age(topic)
+
+    def _tell_age(self, topic: str) -> None:
+        times = [since for (name, _), (_, since) in list(self._standing.items()) if name == topic]
+        oldest = min([*times, self._oldest.get(topic, math.inf)])
+        self.metrics.event_age.set(max(0.0, (now_ms() - oldest) / 1000), self.stage, topic)
 
     def worked(self, topic: str, time_ms: float, seconds: float) -> None:
         """A batch of a topic is done, of which the oldest record was written at `time_ms`; it took `seconds`."""
-        self.metrics.event_age.set(max(0.0, (now_ms() - time_ms) / 1000), self.stage, topic)
+        self._oldest[topic] = time_ms
+        self._tell_age(topic)
         self.metrics.batch.observe(seconds, self.stage)
 
     def wrote(self, written: Written) -> None:
@@ -87,6 +126,11 @@ class Telling:
             written = written._replace(record=decode(written.value))
         observe(self.metrics, written.stage, written.topic, written.record)
         self.logs.wrote(written)
+
+    def indexed(self, broker: str, outcome: str, items: int) -> None:
+        """So many changes were handed to the index of a Broker: applied, refused, or to be handed to it again (retried)."""
+        if items:
+            self.metrics.index_items.add(broker, outcome, by=items)
 
     def ended(self, outcome: Outcome) -> None:
         """A child of the sandbox is done with a chunk."""

@@ -166,7 +166,7 @@ class Metrics:
         self.dedup = Counter("harvest_dedup_answers_total", "Answers of dedup: canonical, or copy.", "stage", "role", most=200)
         self.index_items = Counter(
             "harvest_index_items_total",
-            "Changes handed to an index, by outcome: applied, older (the index knew better), retried, refused.",
+            "Changes handed to an index, by outcome: applied (or known better), refused, retried (all of a batch that failed).",
             "broker",
             "outcome",
             most=200,

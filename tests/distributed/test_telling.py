@@ -123,3 +123,59 @@ def test_what_the_watchdog_sees_is_told() -> None:
     assert metrics.lag.values() == {("catalog", "annotations", "1"): 0}
     assert metrics.event_age.values() == {("catalog", "annotations"): 0}
     assert health.alive().ok
+
+
+@pytest.fixture
+def telling() -> Telling:
+    """Of a stage that may stand still for a minute."""
+    return Telling("catalog", "p-", 60.0, Health(), Metrics(), Logs(sys.stderr))
+
+
+def test_a_broker_that_is_gone(telling: Telling, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who has not been answered for half of the time that it may stand still says so, until it is answered again."""
+    begun = time.monotonic()
+    telling.looked({})
+    assert telling.broker() == ""
+    monkeypatch.setattr("streams.kafka.telling.monotonic", lambda: begun + 100)
+    assert telling.broker().startswith("no broker has answered for")
+    telling.looked({})
+    assert telling.broker() == ""
+
+
+def test_age_grows_while_nothing_is_finished(telling: Telling, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The age is that of what is left: it grows while a partition stands, whatever others do, and is 0 where nothing is left."""
+    ages: list[float] = []
+
+    def at(second: int, *lags: tuple[int, int], worked: int | None = None) -> None:
+        monkeypatch.setattr("streams.kafka.telling.now_ms", lambda: second * 1000)
+        if worked is not None:
+            telling.worked("made", worked * 1000, 0.1)
+        if lags:
+            telling.looked({("p-made", n): Standing((at, ""), lag, excused=False) for n, (at, lag) in enumerate(lags)})
+        ages.append(telling.metrics.event_age.values()["catalog", "made"])
+
+    at(1_000, (5, 3), (5, 3))
+    at(1_060, (5, 3), (5, 3))
+    assert ages == [0, 60]
+    # The second partition moves; the first stands.
+    at(1_100, worked=1_090)
+    at(1_120, (5, 3), (7, 1))
+    assert ages[2:] == [100, 120]
+    # The first moves too: what is left is about as old as what was finished last.
+    at(1_130, (6, 2), (7, 1), worked=1_005)
+    at(1_200, (6, 2), (7, 1))
+    assert ages[4:] == [125, 195]
+    at(1_210, (8, 0), (8, 0), worked=1_208)
+    at(9_000, (8, 1), (8, 0))
+    at(9_010, (8, 1), (8, 0))
+    assert ages[6:] == [0, 0, 10]
+    telling.looked({})
+    assert telling.metrics.event_age.values() == {}
+
+
+def test_what_an_index_was_handed(telling: Telling) -> None:
+    """Changes count by what became of them; nothing is no outcome."""
+    telling.indexed("main", "applied", 7)
+    telling.indexed("main", "refused", 0)
+    telling.indexed("main", "applied", 1)
+    assert telling.metrics.index_items.values() == {("main", "applied"): 8}
