@@ -68,7 +68,8 @@ def _found(found: Settings, query: str, limit: int, copies: bool) -> Page:
             if pause is None and isinstance(error, IndexMissing):
                 where = found.index.url and printable(str(error))
                 where = where or f"{found.data}: no index here"
-                raise Failure(f"{where}; gather something first, or rebuild it: harvest index rebuild") from None
+                fill = "harvest worker index.main fills it" if found.kafka.brokers else "gather something first"
+                raise Failure(f"{where}; {fill}, or rebuild it: harvest index rebuild") from None
             if pause is None:
                 raise Failure(f"{error} (make it anew: harvest index rebuild)") from None
             time.sleep(pause)

@@ -101,7 +101,7 @@ def test_what_a_library_repeats_is_left_out(form: str, aiokafka: logging.Logger)
     ]
     for number in range(1_000):
         aiokafka.error(f"word {number}")
-    assert len(aiokafka.parent.handlers[0]._said) == WORDS  # type: ignore[union-attr,attr-defined]
+    assert len(aiokafka.parent.handlers[0]._said) == WORDS  # type: ignore[union-attr]
 
 
 def test_a_trace_for_a_person() -> None:
