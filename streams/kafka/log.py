@@ -174,7 +174,10 @@ class KafkaLog:
         with told(self.cluster):
             self._at = None
             name = self.cluster.topic(topic)
-            self._consumer.assign([TopicPartition(name, number, starts[number]) for number in left])
+            if left:
+                # A client that is told of a topic only now begins a second later where it does not know its leaders.
+                self._consumer.list_topics(name, timeout=TIMEOUT)
+                self._consumer.assign([TopicPartition(name, number, starts[number]) for number in left])
             while left:
                 for message in self._polled(self._consumer, BATCH):
                     number, end = message.partition(), left.get(message.partition(), 0)
