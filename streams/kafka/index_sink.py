@@ -82,6 +82,8 @@ class IndexSink:
         self.index = index
         self.note = note
         self.plain = plain
+        self.saw: Callable[[str, int], None] = lambda *_: None
+        """Is told what became of changes that the index was handed: applied, refused, or to be handed to it again (retried)."""
         self._whole = whole
         self._linger = GATHERED if whole else LINGER
         self.parts: dict[int, Part] = {}
@@ -279,9 +281,16 @@ class IndexSink:
         fault("index.apply")
         ends = {partition: batch[-1].logged.offset + 1 for partition, batch in batches.items()}
         # Without the offsets: what is refused must be in `rejected` before anything passes it.
-        for one in self.index.apply(changes, ends if self._whole else {}):
+        try:
+            failed = self.index.apply(changes, ends if self._whole else {})
+        except OSError:
+            self.saw("retried", len(changes))
+            raise
+        for one in failed:
             read = by_place[_last(records, one.change.oid)]
             self._letters.send([(refused("index", one.reason, read.logged), read.headers)])
+        self.saw("refused", len(failed))
+        self.saw("applied", len(changes) - len(failed))
         fault("index.applied")
         if not self._whole:
             self.index.apply([], ends)

@@ -9,12 +9,21 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from schemas.codec import encode
+from schemas.ports import Logged, Refused
+from schemas.records import Removed
+from schemas.wire import SINGLE
+from streams.kafka.cluster import Cluster
+from streams.kafka.held import Read
+from streams.kafka.index_sink import IndexSink
 from streams.kafka.telling import Standing, Telling
 from streams.kafka.worker import RUNNERS, Context, WorkerSettings, work
 from streams.telemetry import Health, Logs, Metrics
@@ -179,3 +188,33 @@ def test_what_an_index_was_handed(telling: Telling) -> None:
     telling.indexed("main", "refused", 0)
     telling.indexed("main", "applied", 1)
     assert telling.metrics.index_items.values() == {("main", "applied"): 8}
+
+
+class Moody:
+    """An index that refuses one change, and then cannot be reached."""
+
+    def __init__(self) -> None:
+        self.reached = True
+
+    def apply(self, changes: Sequence[Any], offsets: Mapping[int, int]) -> Sequence[Refused]:
+        """As `BrokerIndex.apply`."""
+        if not self.reached:
+            raise OSError("no node")
+        return [Refused(change, "no") for change in changes[:1]]
+
+
+def test_the_sink_tells_what_its_index_did(telling: Telling, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the index took, what it refused, and what it has to be handed again, counts as such: an alert asks for it."""
+    index = Moody()
+    sink = IndexSink(Cluster("127.0.0.1:1"), "main", index, plain=SINGLE.plain)  # type: ignore[arg-type]
+    sink.saw = partial(telling.indexed, "main")
+    written: list[Any] = []
+    monkeypatch.setattr(sink._letters, "send", written.extend)
+    made = [Removed(oid=f"{n}", url="u", object_url="u", version=1, time=1, reason="gone") for n in range(3)]
+    reads = [Read(Logged("broker.main", 0, n, 1, b"%d" % n, encode(change)), None) for n, change in enumerate(made)]
+    assert sink._apply({0: reads}) == {0: 3}
+    index.reached = False
+    with pytest.raises(OSError, match="no node"):
+        sink._apply({0: reads})
+    assert telling.metrics.index_items.values() == {("main", "applied"): 2, ("main", "refused"): 1, ("main", "retried"): 3}
+    assert len(written) == 1
