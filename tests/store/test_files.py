@@ -35,7 +35,7 @@ def entries(name: str) -> st.SearchStrategy[list[Logged]]:
     own = st.one_of(*map(record, TOPICS[name].carries)).map(encode)
     value = st.one_of(own, st.none(), st.binary(max_size=9), st.sampled_from([encode(REMOVED), LONGER]))
     one = st.builds(
-        Logged, st.just(name), st.integers(0, 3), st.integers(0, 2**60), st.integers(-(2**60), 2**60), st.binary(), value
+        Logged, st.just(name), st.integers(0, 3), st.integers(0, 2**60), st.integers(-(2**60), 2**60), st.binary(), value, st.none()
     )
     return st.lists(one, max_size=3)
 
