@@ -18,13 +18,13 @@ def alias(settings: Settings, broker: str = "main") -> str:
     return f"{settings.index.name}-{broker}"
 
 
-def opened(settings: Settings, broker: str = "main", *, writable: bool = False) -> BrokerIndex:
-    """The index of a Broker, to read, or to write as a sink does. Raises OSError, IndexDamaged."""
-    return at(settings.index.url, settings.index.name, settings.data, broker, writable=writable)
+def opened(settings: Settings, broker: str = "main") -> BrokerIndex:
+    """The index of a Broker, to read. Raises OSError, IndexDamaged."""
+    return at(settings.index.url, settings.index.name, settings.data, broker)
 
 
 def at(url: str, name: str, folder: Path, broker: str, *, writable: bool = False) -> BrokerIndex:
-    """As `opened`, for those who have no settings: `url` and `name` as in `index.url` and `index.name`, and the data folder."""
+    """As `opened`, or to write as a sink does, given `index.url`, `index.name` and the data folder."""
     if url:
         from sinks.opensearch_index import OpenSearchIndex  # noqa: PLC0415 - loaded by those who have a server
 

@@ -231,30 +231,27 @@ class Turns:
         """Append what a stage made; gives it with its size in bytes."""
         topic, key, _ = task.router.route(record)
         value = encode(record)
-        partition = partition_of(key, self.partitions)
-        now = now_ms()
-        offset = tx.append(topic, partition, key, value, now)
-        if topic in self._kept:
-            self.tail.add(topic, partition, offset, key, value, record)
-        if topic in self._handing:
-            self._handed.append(Logged(topic, partition, offset, now, key, value, record))
-        if self.wrote is not None:
-            self._written.append(Written(task.stage.name, topic, partition, offset, value, record))
+        self._put(tx, task.stage.name, Frame(topic, partition_of(key, self.partitions), key, value, record))
         return record, len(value)
 
     def _append_frame(self, tx: Transaction, stage: str, frame: Frame) -> None:
+        if frame.topic in DECODED:
+            record = frame.record or decode(frame.value)
+            self.tally.saw(stage, record, len(frame.value))
+            frame = frame._replace(record=record)
+        self._put(tx, stage, frame)
+
+    def _put(self, tx: Transaction, stage: str, frame: Frame) -> None:
+        """Append a record, for all who follow its topic in this process."""
         topic, partition, key, value, record = frame
         now = now_ms()
         offset = tx.append(topic, partition, key, value, now)
-        if topic in DECODED:
-            record = record or decode(value)
-            self.tally.saw(stage, record, len(value))
-        if self.wrote is not None:
-            self._written.append(Written(stage, topic, partition, offset, value, record))
         if topic in self._kept:
             self.tail.add(topic, partition, offset, key, value, record)
         if topic in self._handing:
             self._handed.append(Logged(topic, partition, offset, now, key, value, record))
+        if self.wrote is not None:
+            self._written.append(Written(stage, topic, partition, offset, value, record))
 
     # ---- offsets -------------------------------------------------------------------------------------------------
 

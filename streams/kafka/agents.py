@@ -36,7 +36,7 @@ from streams.kafka.apps import STORE
 from streams.kafka.cluster import ClusterError
 from streams.kafka.following import PATIENCE, Following
 from streams.kafka.owning import Owned
-from streams.kafka.rows import StoreFailedError, TableRows, durable
+from streams.kafka.rows import TableRows, durable, of_store
 from streams.kafka.sending import Outgoing, Place, Sender
 from streams.kafka.telling import Telling
 from streams.kafka.ticks import Ticker
@@ -177,13 +177,14 @@ class Decider:
         try:
             plain = decode(self.wire.plain(message.value))
             given = [self._output(record) for record in self.stage.process(rows, plain, origin)]
-        except StoreFailedError:
-            raise
         except ClusterError:
             # The registry does not answer: no fault of the record's, which comes again when the process is started anew.
             rows.undo()
             raise
-        except Exception as error:  # noqa: BLE001 - rule 6: whatever it is, it must not end the partition
+        except Exception as error:
+            if of_store(error):
+                raise
+            # Rule 6: whatever else it is, it must not end the partition.
             rows.undo()
             stamp = int(message.timestamp * 1000)
             given = [self._letter(poisoned(self.stage.name, error, origin, message.key or b"", message.value, stamp), message)]

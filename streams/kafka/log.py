@@ -24,6 +24,7 @@ from schemas.codec import DecodeError, encode
 from schemas.ports import Logged
 from schemas.records import Record
 from streams.kafka.admin import EARLIEST, LATEST, Admin
+from streams.kafka.brokers import passing
 from streams.kafka.cluster import TIMEOUT, Cluster, ClusterError, sentence, told
 from streams.kafka.mends import PARTITIONER
 from streams.kafka.registry import wire
@@ -151,7 +152,7 @@ class KafkaLog:
 
     def _check(self, error: KafkaError | None) -> None:
         """The end of a partition is no error; what the client tries again by itself is none yet. Raises ClusterError."""
-        if error is not None and not self._is_end(error) and not error.retriable():
+        if error is not None and not self._is_end(error) and not passing(error):
             raise ClusterError(sentence(self.cluster, error))
 
     @staticmethod

@@ -29,10 +29,6 @@ if TYPE_CHECKING:
     from faust.tables.base import Collection
 
 
-class StoreFailedError(Exception):
-    """The store of a partition cannot be read or written: no fault of the record's."""
-
-
 class TableRows:
     """`schemas.ports.Rows`, for the time of one record. `cursors` are the partition's, and say which rows are derived."""
 
@@ -49,10 +45,7 @@ class TableRows:
 
     def get(self, key: bytes) -> bytes | None:
         """The value of a key."""
-        try:
-            value: bytes | None = self._store.get(key)
-        except Exception as error:
-            raise _told(error) from error
+        value: bytes | None = self._store.get(key)
         return value
 
     def put(self, key: bytes, value: bytes) -> None:
@@ -63,7 +56,7 @@ class TableRows:
     def delete(self, key: bytes) -> None:
         """Delete a row."""
         self._note(key, None)
-        self._drop(key)
+        self._store.delete(key)
 
     def scan(self, prefix: bytes, after: bytes = b"", limit: int = -1) -> Iterator[tuple[bytes, bytes]]:
         """Rows by prefix, in order; as they were when the scan began."""
@@ -74,7 +67,7 @@ class TableRows:
         seen = False
         # Held by a name: the iterator looks into it to the end.
         within = _within(prefix)
-        for key, value in self._items(start, within):
+        for key, value in self._store.items(from_key=start, read_opt=within):
             if key in (self._own, after):
                 continue
             if queue and not seen:
@@ -91,7 +84,7 @@ class TableRows:
         """Restore the store to what it was before the first write."""
         for key, value in self._before.items():
             if value is None:
-                self._drop(key)
+                self._store.delete(key)
             else:
                 self._set(key, value)
         self._before.clear()
@@ -102,23 +95,8 @@ class TableRows:
         topic, partition = self._changelog, self._partition
         return [Outgoing(topic, key, value, partition) for key, value in self._written.items() if not self._cursors.kept(key)]
 
-    def _items(self, start: bytes, within: ReadOptions) -> Iterator[tuple[bytes, bytes]]:
-        try:
-            yield from self._store.items(from_key=start, read_opt=within)
-        except Exception as error:
-            raise _told(error) from error
-
-    def _drop(self, key: bytes) -> None:
-        try:
-            self._store.delete(key)
-        except Exception as error:
-            raise _told(error) from error
-
     def _set(self, key: bytes, value: bytes) -> None:
-        try:
-            self._store.put(key, value)
-        except Exception as error:
-            raise _told(error) from error
+        self._store.put(key, value)
         if self._cursors.kept(key):
             self._cursors.put(key)
 
@@ -161,9 +139,9 @@ class RestoredRows(TableRows):
             raise StoppedError
 
 
-def _told(error: Exception) -> Exception:
-    """What a store raised, told from a mistake of the caller's: RocksDB's own errors have no class of theirs."""
-    return StoreFailedError(str(error)) if type(error) is Exception or isinstance(error, DbClosedError) else error
+def of_store(error: Exception) -> bool:
+    """Whether a store cannot be read or written: no fault of the record's. RocksDB's own errors have no class of theirs."""
+    return type(error) is Exception or isinstance(error, DbClosedError)
 
 
 def durable(table: Collection, places: Iterable[Place]) -> None:
