@@ -43,7 +43,7 @@ from sinks.tantivy_search import by_score, by_url, count, step, without_copies
 
 __all__ = ["IndexBusy", "IndexDamaged", "IndexMissing", "TantivyIndex"]
 
-HEAP = 50_000_000
+HEAP = 120_000_000
 """Bytes of memory in which a batch is indexed before it goes to the folder."""
 SCROLL = 2_000
 """Summaries a step of a scroll."""

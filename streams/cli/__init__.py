@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 
 __all__ = ["main"]
 
 INTERRUPTED = 130
+PARSING = {"gather", "run", "summarize"}
+"""Commands that have children parse: what these need takes a second to load, beside what the command itself needs."""
 
 
 def main() -> None:
@@ -15,6 +18,10 @@ def main() -> None:
     asked = signal.getsignal(signal.SIGINT)
     # An exception might be lost in the middle of an import; there is nothing to put in order yet.
     _leave_at_once(asked)
+    if PARSING.intersection(sys.argv[1:2]) and not {"-h", "--help"}.intersection(sys.argv):
+        from streams.sandbox import early
+
+        early.begin(early.WORK, early.PRELOAD)
     from streams.cli.app import main as run
 
     signal.signal(signal.SIGINT, asked)

@@ -28,6 +28,7 @@ from streams.cli.wiring import essence_settings
 from streams.clock import now_ms
 from streams.essence_job import END, Chunk, Job, blamed, pack, unpack
 from streams.fetch import fetch_local
+from streams.sandbox.early import PRELOAD, WORK
 from streams.sandbox.pool import Pool
 from streams.sandbox.values import Done, Failed, Limits, Lost
 from streams.settings import Settings
@@ -85,7 +86,7 @@ class Alone:
     async def _run(self, roots: list[Root]) -> None:
         limits = msgspec.convert(self._settings.sandbox.model_dump(), Limits)
         children = self._settings.children
-        async with Pool("streams.essence_job:work", children, limits, "streams.essence_job:preload") as pool:
+        async with Pool(WORK, children, limits, PRELOAD) as pool:
             waiting: deque[asyncio.Task[list[Record]]] = deque()
             try:
                 for root in roots:

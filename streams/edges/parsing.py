@@ -31,6 +31,7 @@ from streams.edges.believing import Belief
 from streams.edges.work import Work
 from streams.essence_job import END, Chunk, Frame, Job, blamed, pack, unpack
 from streams.faults import fault
+from streams.sandbox.early import PRELOAD, WORK
 from streams.sandbox.pool import Pool
 from streams.sandbox.task import Clock
 from streams.sandbox.values import Crashed, Done, Failed, Flooded, Limits, Lost, Outcome, SandboxError, TimedOut
@@ -85,7 +86,7 @@ class EssenceEdge(EdgeBase):
         """Children that wait for that."""
         self._children = children
         self._log = log
-        self._pool = Pool("streams.essence_job:work", children, limits, "streams.essence_job:preload")
+        self._pool = Pool(WORK, children, limits, PRELOAD)
         self._tasks: set[asyncio.Task[None]] = set()
         self._waiting: list[Work] = []
         self._starting: asyncio.Task[None] | None = None

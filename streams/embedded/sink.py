@@ -1,7 +1,7 @@
 """The index sink of an embedded runner: a thread that follows a Broker's topic into its index.
 
 Strategy: it reads on all the time, while what was written is still remembered decoded, and commits seldom: a commit is a segment,
-and segments are merged. So little is left to do when the last record has come.
+and segments are merged, which takes more time than making them. So little is left to do when the last record has come.
 
 Delivery: the index remembers the offset of each batch in the same commit; after a crash it goes on from there. What is no change
 becomes a dead letter before that, again after a crash. An index that
@@ -24,9 +24,9 @@ from streams.faults import fault
 from streams.store import Store
 from streams.topology import REJECTED
 
-BATCH = 2_000
+BATCH = 10_000
 """Records of one commit, about."""
-LULL = 5.0
+LULL = 15.0
 """Seconds that fewer wait for more of their kind, unless the runner has nothing else to do."""
 POLL = 0.5
 """Seconds between looks at the topic."""

@@ -2,6 +2,7 @@
 
 Strategy: it takes in what the edges finished, then lets every stage read a batch of each of its inputs, in flow order and
 several rounds, so that a record passes them all in one transaction. What a stage writes is kept in memory until it is read.
+A turn that takes long, as where a folder has thousands of children, ends where it is, and the next one goes on.
 
 Laws:
 - Exactly once for log, rows and offsets: they are one transaction.
@@ -12,6 +13,7 @@ Laws:
 
 from __future__ import annotations
 
+import time
 import traceback
 from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
@@ -38,6 +40,8 @@ BATCH = 256
 """Records that a stage reads of one input partition in one turn."""
 HOPS = 8
 """Rounds of all stages in one turn: from made to the Broker and back from dedup are three."""
+SPELL = 0.1
+"""Seconds of deciding after which a turn ends where it is: what it wrote is work that the edges may be waiting for."""
 Log = Callable[[str], None]
 
 
@@ -176,17 +180,19 @@ class Turns:
     def _decide_all(self, tx: Transaction) -> bool:
         """Every stage reads, and reads what the others wrote in this very turn: a record passes them all in one transaction."""
         moved = False
+        until = time.monotonic() + SPELL
         for _ in range(HOPS):
             again = False
             for task in self.tasks:
-                again |= self._decide(tx, task)
+                again |= self._decide(tx, task, until)
                 fault(f"turn.{task.stage.name}")
-            if not again:
+            moved |= again
+            if not again or time.monotonic() >= until:
                 break
-            moved = True
         return moved
 
-    def _decide(self, tx: Transaction, task: Task) -> bool:
+    def _decide(self, tx: Transaction, task: Task, until: float) -> bool:
+        """Let a stage read a batch of each of its inputs; after `until`, one record."""
         moved = False
         rows = tx.rows(task.stage.name, task.partition)
         for topic in task.inputs:
@@ -197,7 +203,9 @@ class Turns:
             for offset, key, value, record in batch:
                 origin = Origin(topic, task.partition, offset, start)
                 self._process(tx, task, rows, origin, key, value, record)
-            self._commit(tx, task, topic, batch[-1][0] + 1)
+                if time.monotonic() >= until:
+                    break
+            self._commit(tx, task, topic, offset + 1)
             moved = True
         return self._apply_ticks(tx, task) or moved
 

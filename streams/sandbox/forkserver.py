@@ -1,28 +1,18 @@
-"""The parent's side of the forkserver: starts it, tells it what to do, hears what became of its children.
-
-Start it from a thread that lives as long as the pool: the kernel sends the death signal when the *thread* that started the process
-ends.
-"""
+"""The parent's side of the forkserver: tells it what to do, hears what became of its children."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import socket
-import subprocess
-import sys
 from typing import Protocol
 
 import msgspec
 
-from streams.sandbox.server import PACKET, Configuration
+from streams.sandbox.early import take
+from streams.sandbox.server import PACKET
+from streams.sandbox.values import Limits
 
-KEPT = ("PATH", "LANG", "LANGUAGE", "TZ", "HOME", "TMPDIR", "MAGIC", "VIRTUAL_ENV", "LD_LIBRARY_PATH")
-KEPT_PREFIXES = ("LC_", "PYTHON", "MALLOC_")
-"""What is kept of the environment: nothing that could hold a secret goes to where hostile input is parsed."""
-SINGLE = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-"""Libraries that numpy brings start threads when loaded, which no fork survives."""
 DIED = "the forkserver died"
 """What is said of one that said nothing itself."""
 PATIENCE = 5.0
@@ -45,37 +35,19 @@ class Listener(Protocol):
         ...
 
 
-def environment() -> dict[str, str]:
-    """The environment of the forkserver."""
-    kept = {k: v for k, v in os.environ.items() if k in KEPT or k.startswith(KEPT_PREFIXES)} | SINGLE
-    # The same modules as here, and nothing from the folder that the user happens to stand in.
-    kept["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
-    return kept
-
-
 class Forkserver:
     """A running forkserver. All methods are called on the loop's thread."""
 
-    def __init__(self, configuration: Configuration, listener: Listener) -> None:
-        """Start it; `on_ready` or `on_gone` follows. Raises OSError."""
+    def __init__(self, target: str, preload: str, limits: Limits, listener: Listener) -> None:
+        """Start it, or take the one that was started early; `on_ready` or `on_gone` follows. Raises OSError."""
         self._listener = listener
+        self._limits = limits
         self._loop = asyncio.get_running_loop()
         self._why = ""
         self._loading = True
-        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
-            command = [sys.executable, "-P", "-m", "streams.sandbox.server", str(theirs.fileno()), str(os.getpid())]
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
-                # The terminal's SIGINT goes to the parent alone, which decides.
-                start_new_session=True,
-                env=environment(),
-            )
+        started = take(target, preload)
+        self._process, self._control = started.process, started.control
         self._control.setblocking(False)
-        self._send(msgspec.json.encode(configuration))
         self._loop.add_reader(self._control.fileno(), self._hear)
 
     @property
@@ -85,11 +57,11 @@ class Forkserver:
 
     def spawn(self, number: int, channel: int, page: int) -> None:
         """Ask for a child; `on_exited` will tell its end. Descriptors are copied."""
-        self._send(msgspec.json.encode(("spawn", number)), channel, page)
+        self._send(msgspec.json.encode((number, self._limits)), channel, page)
 
     def kill(self, number: int) -> None:
         """Have a child killed, if it still lives."""
-        self._send(msgspec.json.encode(("kill", number)))
+        self._send(msgspec.json.encode((number, None)))
 
     def _send(self, packet: bytes, *descriptors: int) -> None:
         # Where it cannot be sent, the forkserver is dead or hangs: either way it is ended, and the reader says so.

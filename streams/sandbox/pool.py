@@ -17,7 +17,6 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-import sys
 from collections import deque
 from types import TracebackType
 from typing import Self
@@ -25,7 +24,6 @@ from typing import Self
 import msgspec
 
 from streams.sandbox.forkserver import DIED, Forkserver
-from streams.sandbox.server import Configuration
 from streams.sandbox.task import Clock, OnFrame, Task
 from streams.sandbox.values import Layer, Limits, Lost, Outcome, SandboxError
 from streams.sandbox.wire import LAYERS, ProgressPage
@@ -52,7 +50,8 @@ class Pool:
         whatever is imported or opened late must be imported or opened by the preload. Neither may leave threads behind.
         """
         self.limits = limits or Limits()
-        self._configuration = Configuration(path=[], target=target, preload=preload, limits=self.limits)
+        self._target = target
+        self._preload = preload
         self._size = size
         self._workers: dict[int, Worker] = {}
         self._free: list[Worker] = []
@@ -81,7 +80,6 @@ class Pool:
 
         Raises SandboxError if the preload or the target fails, OSError if nothing can be started.
         """
-        self._configuration = msgspec.structs.replace(self._configuration, path=sys.path)
         self._loop = asyncio.get_running_loop()
         self._ready = self._loop.create_future()
         self._running = True
@@ -207,7 +205,7 @@ class Pool:
     # -- the forkserver
 
     def _start_server(self) -> None:
-        self._server = Forkserver(self._configuration, self)
+        self._server = Forkserver(self._target, self._preload, self.limits, self)
 
     def on_ready(self, threads: int) -> None:
         """The forkserver has loaded everything: have the children made."""

@@ -12,8 +12,8 @@ Laws:
 - A child is killed by its number, and only while it is not reaped, so that no other process can be hit.
 - Every child that was asked for is answered for: one `exited`.
 
-Control messages (JSON, one a packet): in: the configuration, then ["spawn", number] with the child's socket and page, or
-["kill", number]; out: ["ready", detail] or ["broken", traceback], then ["exited", number, wait status, peak resident bytes].
+Control messages (JSON, one a packet): in: the configuration, then orders: [number, limits] with the child's socket and page, or
+[number, null]; out: ["ready", detail] or ["broken", traceback], then ["exited", number, wait status, peak resident bytes].
 """
 
 from __future__ import annotations
@@ -47,12 +47,18 @@ EXIT_UNSEALED = 78
 
 
 class Configuration(msgspec.Struct, frozen=True, kw_only=True):
-    """What a parent wants: where to import from, what to load, what to run, within which limits."""
+    """What a parent wants: where to import from, what to run, what to load before."""
 
     path: list[str]
     target: str
     preload: str
-    limits: Limits
+
+
+class Order(msgspec.Struct, frozen=True, array_like=True):
+    """What a parent wants done with the child of a number: it is to be made, within these limits, or, without any, killed."""
+
+    number: int
+    limits: Limits | None
 
 
 def resolve(name: str) -> Callable[..., Any]:
@@ -91,9 +97,8 @@ def load(configuration: Configuration) -> Target:
 class Server:
     """The forkserver's loop."""
 
-    def __init__(self, control: socket.socket, configuration: Configuration, target: Target) -> None:
+    def __init__(self, control: socket.socket, target: Target) -> None:
         self._control = control
-        self._configuration = configuration
         self._target = target
         self._base = address_space()
         self._children: dict[int, int] = {}
@@ -128,17 +133,17 @@ class Server:
             return False
         if not data:
             return False
-        what, number = msgspec.json.decode(data, type=tuple[str, int])
-        if what == "kill":
-            for pid in [p for p, n in self._children.items() if n == number]:
+        order = msgspec.json.decode(data, type=Order)
+        if order.limits is None:
+            for pid in [p for p, n in self._children.items() if n == order.number]:
                 _kill(pid)
         else:
-            self._spawn(number, *descriptors)
+            self._spawn(order.number, order.limits, *descriptors)
             for descriptor in descriptors:
                 os.close(descriptor)
         return True
 
-    def _spawn(self, number: int, channel: int, page: int) -> None:
+    def _spawn(self, number: int, limits: Limits, channel: int, page: int) -> None:
         parent = os.getpid()
         try:
             pid = os.fork()
@@ -146,13 +151,13 @@ class Server:
             self._say("exited", number, EXIT_UNSEALED << 8, 0)
             return
         if pid == 0:
-            self._become_child(parent, channel, page)
+            self._become_child(parent, limits, channel, page)
         # Here as well as in the child: whoever comes first, a kill finds the group.
         with contextlib.suppress(OSError):
             os.setpgid(pid, pid)
         self._children[pid] = number
 
-    def _become_child(self, parent: int, channel: int, page: int) -> None:
+    def _become_child(self, parent: int, limits: Limits, channel: int, page: int) -> None:
         status = EXIT_UNSEALED
         try:
             die_with(parent)
@@ -161,7 +166,6 @@ class Server:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             for mine in (self._control, self._wake, self._wake_end):
                 mine.close()
-            limits = self._configuration.limits
             mapped = ProgressPage(page)
             os.close(page)
             memory = Memory(self._base, limits)
@@ -225,7 +229,7 @@ def main(arguments: list[str]) -> int:
     except BaseException as error:  # noqa: BLE001 (a preload that exits has failed too)
         _send(control, "broken", "".join(traceback.format_exception(error))[-MAX_TRACEBACK:])
         return 1
-    server = Server(control, configuration, target)
+    server = Server(control, target)
     _send(control, "ready", len(os.listdir("/proc/self/task")))
     server.serve()
     return 0

@@ -43,6 +43,12 @@ def idle() -> float:
     return sum(map(int, first[4:6])) / TICKS
 
 
+def stolen() -> float:
+    """The seconds so far, as one core sees them, that this machine wanted to run and its host ran others (proc(5): steal)."""
+    first = (PROC / "stat").read_bytes().splitlines()[0].split()
+    return int(first[8]) / TICKS / (os.cpu_count() or 1)
+
+
 def by_stage(supervisors: Sequence[int]) -> Mapping[str, float]:
     """What the stages below some `harvest worker` took so far."""
     found: dict[str, float] = defaultdict(float)

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import uvloop
 
+from streams.sandbox import early
 from streams.sandbox import pool as pool_module
 from streams.sandbox.plain import PlainPool
 from streams.sandbox.pool import TICKS
@@ -347,11 +348,10 @@ def test_the_deadline_holds_while_others_work(sandbox: Any) -> None:
 
 
 ENDED = """
-import os, signal, socket, sys
-from streams.sandbox.server import Configuration, Server
-from streams.sandbox.values import Limits
+import os, signal, socket
+from streams.sandbox.server import Server
 mine, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-server = Server(its, Configuration(path=sys.path, target="", preload="", limits=Limits()), lambda *_: None)
+server = Server(its, lambda *_: None)
 mine.close()
 server.serve()
 del server
@@ -363,3 +363,46 @@ def test_a_child_that_ends_after_its_server() -> None:
     """The end of a child that comes while the forkserver itself is ending is no news, and puts nothing on the terminal."""
     done = subprocess.run([sys.executable, "-c", ENDED], cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_forkserver_begun_early(sandbox: Any, *, killed: bool) -> None:
+    """The pool takes it, whatever its limits are; where it is dead by then, another is started."""
+    early.begin("sandbox_targets:work", "sandbox_targets:load")
+    begun = early._begun[-1]
+    if killed:
+        begun.process.kill()
+        begun.process.wait()
+
+    async def job(pool: Any) -> tuple[int, Any]:
+        return pool.server_pid, await sandbox.ask(pool, b"echo 1")
+
+    server, (_, outcome) = sandbox.use(job, files=50)
+    assert isinstance(outcome, Done)
+    assert (server == begun.process.pid) is not killed
+    assert not early._begun
+
+
+def test_a_forkserver_begun_for_others(sandbox: Any) -> None:
+    """One that loads something else is ended, and not taken."""
+    early.begin("sandbox_targets:work", "sandbox_targets:missing")
+    begun = early._begun[-1]
+    assert [type(outcome) for _, outcome in sandbox.run(b"echo 1")] == [Done]
+    assert begun.process.returncode is not None
+    assert begun.control.fileno() < 0
+
+
+UNTAKEN = """
+from streams.sandbox import early
+early.begin(early.WORK, early.PRELOAD)
+print(early._begun[0].process.pid)
+"""
+
+
+def test_a_forkserver_begun_for_nobody() -> None:
+    """It ends with the process that began it."""
+    done = subprocess.run([sys.executable, "-c", UNTAKEN], cwd=ROOT, capture_output=True, text=True, check=True)
+    until = time.monotonic() + 30
+    while not dead(int(done.stdout)) and time.monotonic() < until:
+        time.sleep(0.01)
+    assert dead(int(done.stdout))

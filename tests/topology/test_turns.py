@@ -74,6 +74,20 @@ def test_rejections_are_counted(turns: Turns, *, staged: bool) -> None:
     assert turns.store.ends("rejected") == [3]
 
 
+def test_a_turn_that_takes_long(turns: Turns, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ends where it is, and the next ones go on: nothing is left out, and nothing decided twice."""
+    monkeypatch.setattr("streams.embedded.turns.SPELL", 0)
+    urls = [f"http://{n}/" for n in range(5)]
+    turns.take(Inbox([finished(n, url) for n, url in enumerate(urls)], [], []))
+    assert turns.store.offsets("catalog")["made", 0] == Offsets(1)
+    count = 0
+    while turns.take(Inbox([], [], [])):
+        count += 1
+    assert count > len(urls)
+    assert published(turns) == urls
+    assert turns.store.offsets("catalog")["made", 0] == Offsets(2 * len(urls))
+
+
 def test_what_is_undone_is_not_counted(turns: Turns, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a record that a stage could not process to its end, the closing table knows the rejection only."""
     (task,) = [task for task in turns.tasks if task.stage.name == "catalog"]

@@ -1,0 +1,90 @@
+"""A forkserver's process, which may be started before all else: it loads what children need while its parent loads the rest.
+
+Imports next to nothing, for the same reason.
+
+    begin(WORK, PRELOAD)            # at the first line of a command
+    ...
+    started = take(WORK, PRELOAD)   # the one begun, or a new one
+
+Start it from a thread that lives as long as the pool: the kernel sends the death signal when the *thread* that started the process
+ends. One that is begun and never taken ends with this process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from contextlib import suppress
+from typing import NamedTuple
+
+WORK, PRELOAD = "streams.essence_job:work", "streams.essence_job:preload"
+"""What children run to work on an object, and what they must have loaded for it."""
+KEPT = ("PATH", "LANG", "LANGUAGE", "TZ", "HOME", "TMPDIR", "MAGIC", "VIRTUAL_ENV", "LD_LIBRARY_PATH")
+KEPT_PREFIXES = ("LC_", "PYTHON", "MALLOC_")
+"""What is kept of the environment: nothing that could hold a secret goes to where hostile input is parsed."""
+SINGLE = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+"""Libraries that numpy brings start threads when loaded, which no fork survives."""
+
+
+class Started(NamedTuple):
+    """A forkserver that has been told what to load."""
+
+    process: subprocess.Popen[bytes]
+    control: socket.socket
+    target: str
+    preload: str
+
+
+def environment() -> dict[str, str]:
+    """The environment of the forkserver."""
+    kept = {k: v for k, v in os.environ.items() if k in KEPT or k.startswith(KEPT_PREFIXES)} | SINGLE
+    # The same modules as here, and nothing from the folder that the user happens to stand in.
+    kept["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
+    return kept
+
+
+def start(target: str, preload: str) -> Started:
+    """Start one. Raises OSError."""
+    control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    try:
+        with theirs:
+            # Told before there is anybody to listen, so that this cannot fail in another way than the start.
+            control.send(json.dumps({"path": sys.path, "target": target, "preload": preload}).encode())
+            command = [sys.executable, "-P", "-m", "streams.sandbox.server", str(theirs.fileno()), str(os.getpid())]
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                # The terminal's SIGINT goes to the parent alone, which decides.
+                start_new_session=True,
+                env=environment(),
+            )
+    except BaseException:
+        control.close()
+        raise
+    return Started(process, control, target, preload)
+
+
+_begun: list[Started] = []
+
+
+def begin(target: str, preload: str) -> None:
+    """Start one for whoever takes it. Where that fails, `take` tries again."""
+    with suppress(OSError):
+        _begun.append(start(target, preload))
+
+
+def take(target: str, preload: str) -> Started:
+    """The one that was begun for this target, if it lives, or a new one. Raises OSError."""
+    while _begun:
+        found = _begun.pop()
+        if (found.target, found.preload) == (target, preload) and found.process.poll() is None:
+            return found
+        found.control.close()
+        found.process.kill()
+        found.process.wait()
+    return start(target, preload)
