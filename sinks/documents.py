@@ -103,10 +103,13 @@ def term(name: str) -> str:
 
 
 def worded(given: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """The (field, words) of a summary whose `texts` are given, several of a field where it has several values."""
+    """The (field, words) of a summary whose `texts` are given, several of a field where it has several values.
+
+    Words have one space between, or several.
+    """
     absent = set(WORDED)
     for (name, _), words in zip(given, all_spaced([text for _, text in given]), strict=True):
-        if not words:
+        if not words or words.isspace():
             continue
         if name in TEXT_FIELDS:
             absent.discard(name)
@@ -117,7 +120,7 @@ def worded(given: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
             absent.discard(REST)
             yield REST, words
         absent.discard(ATTRIBUTES)
-        yield ATTRIBUTES, before + words.replace(" ", f" {before}")
+        yield ATTRIBUTES, before + f" {before}".join(words.split())
     for field in absent:
         yield field, ABSENT
 

@@ -53,8 +53,8 @@ UNSPACED = (
 )
 """Scripts whose words are not set apart by spaces, as ranges of code points."""
 
-SHORT = 8
-"""Characters of a piece of text that is worth remembering."""
+FEW = 40
+"""Different characters that are replaced one by one; where there are more, all of a text is looked up."""
 
 _ZERO_WIDTH_SPACE = 0x200B
 _ASCII_WORD = re.compile("[a-z0-9]+")
@@ -94,7 +94,8 @@ _ASCII = "".join(_SPACING[code] for code in range(128)).lower().encode() + bytes
 _PARTING = "\x01"
 """What stands between texts that are spaced together: it divides, in a text of its own."""
 _ASCII_PARTED = _ASCII[:1] + _PARTING.encode() + _ASCII[2:]
-_BEYOND = re.compile(r"[^\x00-\x7f]+")
+_SPACING[ord(_PARTING)] = _PARTING  # the tables above have it as it is to be
+_ALL_ASCII = bytes(range(128))
 _KINDS = _Kinds()
 
 
@@ -112,21 +113,23 @@ def words(text: str) -> list[str]:
 
 def spaced(text: str) -> str:
     """The words of a text in one string, one space between."""
-    known = text if text.isascii() else "".join(_pieces(text))
-    made = b" ".join(known.encode().translate(_ASCII).split()).decode()
+    made = b" ".join(_known(text).encode().translate(_ASCII).split()).decode()
     return " ".join(word[:MAX_WORD] for word in made.split(" ")) if _long(made) else made
 
 
 def all_spaced(texts: Sequence[str]) -> list[str]:
-    """Each text as `spaced` gives it, all in one go: most of what one of them costs does not depend on its length."""
+    """Each text as `spaced` gives it, but for the number of spaces.
+
+    All in one go, since most of what a short text costs does not depend on its length; and no word is taken up by itself, which is
+    most of what a long one costs.
+    """
     together = f" {_PARTING} ".join(texts)
     if len(texts) < 2 or together.count(_PARTING) >= len(texts):
         return [spaced(text) for text in texts]
-    known = together if together.isascii() else "".join(_pieces(together))
-    made = b" ".join(known.encode().translate(_ASCII_PARTED).split()).decode()
+    made = _known(together).encode().translate(_ASCII_PARTED).decode()
     if _long(made):
         return [spaced(text) for text in texts]
-    return [part.strip(" ") for part in made.split(_PARTING)]
+    return made.split(_PARTING)
 
 
 def _long(made: str) -> bool:
@@ -139,27 +142,21 @@ def _long(made: str) -> bool:
     return False
 
 
-def _pieces(text: str) -> Iterator[str]:
-    """A text with all that is not ASCII spaced already.
+def _known(text: str) -> str:
+    """A text folded, and spaced where it is not ASCII.
 
-    Each run of it goes with the character before, which it may combine with: ASCII itself combines with nothing before it (UAX 15).
+    Most texts have few characters that are not: each of these is looked up once, and replaced where it divides or is not seen.
     """
-    at = 0
-    for run in _BEYOND.finditer(text):
-        start = max(run.start() - 1, at)
-        yield text[at:start]
-        at = run.end()
-        piece = text[start:at]
-        yield _piece_known(piece) if len(piece) <= SHORT else _piece(piece)
-    yield text[at:]
-
-
-def _piece(text: str) -> str:
-    return fold(text).translate(_SPACING)
-
-
-_piece_known = lru_cache(4_096)(_piece)
-"""The same few short pieces come again and again: quotation marks, umlauts."""
+    if text.isascii():
+        return text
+    folded = fold(text)
+    beyond = set(folded.encode("utf-8", "surrogatepass").translate(None, _ALL_ASCII).decode("utf-8", "surrogatepass"))
+    if len(beyond) > FEW:
+        return folded.translate(_SPACING)
+    for char in beyond:
+        if (made := _SPACING[ord(char)]) != char:
+            folded = folded.replace(char, made)
+    return folded
 
 
 def spans(text: str) -> Iterator[tuple[int, int, str]]:

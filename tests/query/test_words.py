@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from processors.query import words as module
 from processors.query.words import MAX_EXACT, MAX_WORD, all_spaced, attribute, exact, fold, kind, spaced, spans, words
 
 
@@ -38,20 +41,21 @@ def test_spaced(text: str) -> None:
 
 @given(st.lists(st.text(st.characters() | st.characters(max_codepoint=0x7F) | st.sampled_from("\x01\u0301\u1161")), max_size=6))
 def test_all_spaced(texts: list[str]) -> None:
-    """Texts that are spaced together come out as one by one, whatever they begin and end with."""
-    assert all_spaced(texts) == [spaced(text) for text in texts]
-    assert all_spaced([*texts, "x" * 200]) == [spaced(text) for text in [*texts, "x" * 200]]
+    """Texts that are spaced together have the words that each has by itself, whatever they begin and end with."""
+    for several in (texts, [*texts, "x" * 200]):
+        assert [" ".join(filter(None, made.split(" "))) for made in all_spaced(several)] == [spaced(text) for text in several]
 
 
 COMBINING = st.sampled_from("e\u0301\u0323\u030a\u1100\u1161\u11a8\u0915\u093c")
 
 
-@given(st.text(st.characters() | st.characters(max_codepoint=0x7F) | COMBINING))
-def test_definition(text: str) -> None:
-    """The words are those of the law, character by character over the whole text, wherever in it ASCII begins and ends."""
+@given(st.text(st.characters() | st.characters(max_codepoint=0x7F) | COMBINING), st.sampled_from([0, 2, 40]))
+def test_definition(text: str, few: int) -> None:
+    """The words are those of the law, character by character over the whole text, few or many of which are not ASCII."""
     marks = {"w": "{}", "c": " {} ", "": "", " ": " "}
     plain = "".join(marks[kind(ord(char))].format(char) for char in fold(text))
-    assert words(text) == [word[:MAX_WORD] for word in plain.split(" ") if word]
+    with patch.object(module, "FEW", few):
+        assert words(text) == [word[:MAX_WORD] for word in plain.split(" ") if word]
 
 
 @given(st.text(), st.text())
