@@ -154,7 +154,8 @@ class Embedded:
             elif not forever and self.finished():
                 return
             else:
-                self.sink.nudge()
+                if not (self.fetch.busy() or self.essence.busy()):
+                    self.sink.nudge()
                 with suppress(asyncio.TimeoutError):
                     await asyncio.wait_for(self._wake.wait(), IDLE)
 

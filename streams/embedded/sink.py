@@ -64,7 +64,7 @@ class IndexSink:
         self._thread.start()
 
     def nudge(self) -> None:
-        """Nothing else moves: apply what there is."""
+        """Nothing else is at work: apply what there is."""
         self._nudged.set()
 
     def caught_up(self, ends: Sequence[int]) -> bool:
