@@ -15,7 +15,7 @@ import re
 from typing import Any
 
 from sinks.documents import FORMAT
-from sinks.errors import IndexDamaged, IndexMissing, QueryRefused
+from sinks.errors import IndexDamaged, IndexMissing, IndexMoved, QueryRefused
 from sinks.opensearch_node import Node
 from sinks.opensearch_schema import definition
 
@@ -89,13 +89,21 @@ def begin_rebuild(node: Node, alias: str, stamp: str) -> str:
     return building
 
 
-def swap(node: Node, alias: str) -> list[str]:
-    """Let the index that was made serve, in one step; gives those that served before, which are still there."""
-    (index,) = behind(node, alias + REBUILD)
+def swap(node: Node, alias: str, stamp: str) -> list[str]:
+    """Let the index of that stamp serve, in one step; gives those that served before, which are still there.
+
+    Raises IndexMoved where it is not the one that is being made any more: then another rebuild has begun, and nothing is changed.
+    """
+    index, building = f"{alias}-{stamp}", alias + REBUILD
     old = behind(node, alias)
-    actions: list[dict[str, Any]] = [{"remove": {"index": other, "alias": alias}} for other in old]
-    actions += [{"remove": {"index": index, "alias": alias + REBUILD}}, {"add": {"index": index, "alias": alias}}]
-    node.ask("POST", "/_aliases", {"actions": actions})
+    actions: list[dict[str, Any]] = [{"remove": {"index": index, "alias": building, "must_exist": True}}]
+    actions += [{"remove": {"index": other, "alias": alias}} for other in old]
+    try:
+        node.ask("POST", "/_aliases", {"actions": [*actions, {"add": {"index": index, "alias": alias}}]})
+    except (IndexMissing, QueryRefused):
+        if index in behind(node, building):
+            raise
+        raise IndexMoved(f"another rebuild of {alias} has begun at {node.name}") from None
     return old
 
 

@@ -125,7 +125,7 @@ def on_server(log: Source, selection: Selection, url: str, alias: str, stamp: st
                 pace(node, building, None)
                 index.refresh()
                 filler.count()
-            old = swap(node, alias)
+            old = swap(node, alias, stamp)
         except BaseException:
             if f"{alias}-{stamp}" not in behind(node, alias):
                 drop(node, f"{alias}-{stamp}")

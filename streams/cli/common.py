@@ -15,7 +15,15 @@ if TYPE_CHECKING:
     from streams.settings import Settings
     from streams.store import Store
 
-Data = Annotated[Path | None, typer.Option("--data", metavar="DIR", help="The data folder (default: harvest-data).")]
+
+def folder(text: str) -> Path:
+    """A folder that is named; an empty name is a variable of a shell that is not set, and not the folder one stands in."""
+    if not text:
+        raise typer.BadParameter("a folder has to be named (.: the working folder)")
+    return Path(text)
+
+
+Data = Annotated[Path | None, typer.Option("--data", metavar="DIR", help="The data folder (default: harvest-data).", parser=folder)]
 Config = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Settings (default: harvest.toml, if it is there).")]
 Depth = Annotated[
     int | None,

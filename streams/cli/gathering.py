@@ -89,6 +89,8 @@ class Gathering:
 
     def gather(self, names: Sequence[str], depth: int | None, urls: int | None) -> int:
         """Gather the roots named, or all that the data folder knows; gives the exit code."""
+        if self.settings.kafka.brokers:
+            note(f"gather works in {self.settings.data} alone; the workers are given roots by harvest roots add")
         wanted, wrong = self._roots(names, depth, urls)
         code = asyncio.run(self._gather(wanted)) if wanted else 1
         return code or int(wrong)

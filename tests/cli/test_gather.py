@@ -134,6 +134,19 @@ def test_a_target_that_is_not_allowed(harvest: Any, site: Site) -> None:
     assert not site.asked
 
 
+def test_a_data_folder_without_a_name(harvest: Any, tree: Path) -> None:
+    """A variable of a shell that is not set does not make the working folder the data folder."""
+    said = harvest("gather", tree, "--data", "", code=2).stderr
+    assert "a folder has to be named" in said
+    assert not (harvest.folder / "store.sqlite").exists()
+
+
+def test_gather_where_workers_are(harvest: Any, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where brokers are set, gather says that these learn nothing of it."""
+    monkeypatch.setenv("HARVEST_KAFKA_BROKERS", "127.0.0.1:1")
+    assert "harvest roots add" in harvest("gather", tree).stderr
+
+
 def test_the_data_folder_is_not_gathered(harvest: Any, tree: Path) -> None:
     """A root that holds the data folder is gathered without it."""
     (table,) = harvest.lines("gather", tree.parent)

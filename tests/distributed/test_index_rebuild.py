@@ -129,7 +129,7 @@ def test_swapped_before_it_had_all(world: World, search_client: OpenSearch, tmp_
             building = opensearch_aliases.begin_rebuild(index.node, world.alias, "20260101t000000")
             with closing(OpenSearchIndex(world.url, building)) as new:
                 new.apply([], {})
-            opensearch_aliases.swap(index.node, world.alias)
+            opensearch_aliases.swap(index.node, world.alias, "20260101t000000")
             world.send([summary(1, 50)])
             world.until(lambda: sum(index.offsets().values()) == len(stream()) + 1)
             index.refresh()

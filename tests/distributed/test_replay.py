@@ -199,7 +199,7 @@ def test_swapped_meanwhile(world: World, monkeypatch: pytest.MonkeyPatch) -> Non
                 building = opensearch_aliases.begin_rebuild(index.node, world.alias, "20260101t000000")
                 with closing(OpenSearchIndex(world.url, building)) as new:
                     new.apply([], before[1])
-                opensearch_aliases.swap(index.node, world.alias)
+                opensearch_aliases.swap(index.node, world.alias, "20260101t000000")
 
     monkeypatch.setattr(replaying, "fault", swapped)
     said = harvest("replay", "--since", "1").stderr

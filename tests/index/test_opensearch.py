@@ -261,7 +261,7 @@ def test_moved(open_index: Callable[..., OpenSearchIndex], name: str, summary: M
         building = opensearch_aliases.begin_rebuild(index.node, name, "1")
         with closing(OpenSearchIndex(index.node.name, building)) as new:
             new.apply([summary("http://a/")], {0: 1})
-        assert opensearch_aliases.swap(index.node, name) == [f"{name}-0"]
+        assert opensearch_aliases.swap(index.node, name, "1") == [f"{name}-0"]
         for writer in (index, other):
             with pytest.raises(IndexMoved):
                 writer.apply([summary("http://c/")], {0: 3})
@@ -281,7 +281,11 @@ def test_a_second_rebuild(open_index: Callable[..., OpenSearchIndex], name: str,
             opensearch_aliases.begin_rebuild(index.node, name, "2")
             with pytest.raises(IndexMoved):
                 first.apply([summary("http://a/")], {0: 1})
+        with pytest.raises(IndexMoved, match="another rebuild"):
+            opensearch_aliases.swap(index.node, name, "1")
         assert sorted(search_client.indices.get(index=f"{name}*")) == [f"{name}-0", f"{name}-2"]
+        assert list(search_client.indices.get_alias(name=name)) == [f"{name}-0"]
+        assert opensearch_aliases.swap(index.node, name, "2") == [f"{name}-0"]
 
 
 def test_deep_pages(open_index: Callable[..., OpenSearchIndex], monkeypatch: pytest.MonkeyPatch, summary: Make) -> None:
