@@ -46,6 +46,8 @@ PREFIX = "HARVEST_"
 NOT_SETTINGS = frozenset({"HARVEST_FAULT", "HARVEST_CONFIG"})
 """Variables of the environment that begin as settings do, and are none."""
 
+UNNAMED = "a folder has to be named (.: the working folder)"
+"""What is said of an empty one: a variable of a shell that is not set, most likely."""
 MAX_FILE = 65_536
 MAX_PARTS = 50
 """Of a key: no setting has more than three, and the time that it takes to read a key grows with their square."""
@@ -104,7 +106,7 @@ class Settings(BaseSettings):
     @classmethod
     def _named(cls, value: object) -> object:
         if value == "":
-            raise ValueError("a folder has to be named (.: the working folder)")
+            raise ValueError(UNNAMED)
         return value
 
 

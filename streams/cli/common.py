@@ -17,9 +17,11 @@ if TYPE_CHECKING:
 
 
 def folder(text: str) -> Path:
-    """A folder that is named; an empty name is a variable of a shell that is not set, and not the folder one stands in."""
+    """A folder that is named: of an empty name a Path would make the folder one stands in."""
     if not text:
-        raise typer.BadParameter("a folder has to be named (.: the working folder)")
+        from streams.settings import UNNAMED
+
+        raise typer.BadParameter(UNNAMED)
     return Path(text)
 
 

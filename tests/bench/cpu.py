@@ -37,16 +37,20 @@ def spent(pid: int) -> float:
     return found
 
 
+def _all_cores(first: int, last: int) -> float:
+    """Seconds so far of all cores together: these columns of the first line of /proc/stat."""
+    columns = (PROC / "stat").read_bytes().splitlines()[0].split()
+    return sum(map(int, columns[first : last + 1])) / TICKS
+
+
 def idle() -> float:
     """The seconds that the cores of this machine had nothing to do so far, all together; waiting for a disk is such."""
-    first = (PROC / "stat").read_bytes().splitlines()[0].split()
-    return sum(map(int, first[4:6])) / TICKS
+    return _all_cores(4, 5)
 
 
 def stolen() -> float:
     """The seconds so far, as one core sees them, that this machine wanted to run and its host ran others (proc(5): steal)."""
-    first = (PROC / "stat").read_bytes().splitlines()[0].split()
-    return int(first[8]) / TICKS / (os.cpu_count() or 1)
+    return _all_cores(8, 8) / (os.cpu_count() or 1)
 
 
 def by_stage(supervisors: Sequence[int]) -> Mapping[str, float]:

@@ -1,8 +1,8 @@
 """Objects/s of `harvest gather`, end to end, against the plain program with the same processors on the same cores.
 
 Both are whole processes on the same files, start-up included (what one file takes is shown beside), in rounds of
-one right after the other; the round whose ratio is the middle one counts, so that a busy machine is unjust to neither. What the
-host of a virtual machine gave to others is taken off: of a round it may be nothing or the half. CPU time is shown too.
+one right after the other; the round whose ratio is the middle one counts, so that a busy machine is unjust to neither. CPU time
+is shown too, and what the host of a virtual machine gave to others meanwhile: of a round that may be nothing or the half.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ what an index and a log take grows with these; of cheap ones the plain program h
 class Timed(NamedTuple):
     """A command: the JSON that it says, if any; the seconds that it took, and those of CPU in all its processes.
 
-    `seconds` are without `stolen`: those that the host of this machine gave to others.
+    `stolen`: those of `seconds` that the host of this machine gave to others.
     """
 
     said: dict[str, Any]
@@ -75,8 +75,7 @@ def timed(command: Sequence[str | Path], folder: Path) -> Timed:
     others = children(os.getpid())
     before, lost, began = _children(), stolen(), time.perf_counter()
     done = subprocess.run(command, cwd=folder, env=environment(), check=False, capture_output=True)
-    lost = stolen() - lost
-    seconds = time.perf_counter() - began - lost
+    seconds, lost = time.perf_counter() - began, stolen() - lost
     _buried(others)
     if done.returncode:
         raise BenchError(f"{command[0]} ended with {done.returncode}: {done.stderr.decode(errors='replace')[-2_000:]}")
@@ -128,10 +127,9 @@ def objects(name: str, root: Path, work: Path, rounds: int) -> Iterator[Figure]:
     yield Figure(name, "overhead an object", overhead, "ms", how, None if heavy else Goal("<=", 1.2))
     cpu = (ours.cpu - plain.cpu) / count * 1_000
     yield Figure(name, "overhead in CPU", cpu, "ms", "(CPU - plain CPU) / objects")
-    taken = sum(one.stolen for pair in measured for one in pair) / sum(
-        one.seconds + one.stolen for pair in measured for one in pair
-    )
-    yield Figure(name, "given to others", taken * 100, "%", "of the time of both, by the host of this machine; it is taken off")
+    left = (plain.seconds - plain.stolen) / (ours.seconds - ours.stolen)
+    how = f"as above, without what the host gave to others: {plain.stolen:.1f} s of the plain program, {ours.stolen:.1f} of ours"
+    yield Figure(name, "gather to plain, of what was left", left, "ratio", how)
     yield Figure(name, "summaries to data", table["bytes_summaries"] / max(1, table["bytes_in"]), "bytes/byte", "bytes fetched")
 
 

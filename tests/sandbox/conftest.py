@@ -47,6 +47,13 @@ class Sandbox:
         done: list[Job] = self.use(job, **options)
         return done
 
+    def dead(self, pid: int) -> bool:
+        """Whether a process is gone, or only waits for somebody to reap it."""
+        try:
+            return Path(f"/proc/{pid}/stat").read_text("latin-1").rpartition(")")[2].split()[0] in "ZX"
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+
     # A deadline so short that a test can wait for it would meet children that a busy machine does not let work: where some must
     # meet it and others must not, the test itself gives the time, and looks before who is at what.
 

@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 import uvloop
 
-from streams.sandbox import early
 from streams.sandbox import pool as pool_module
 from streams.sandbox.plain import PlainPool
 from streams.sandbox.pool import TICKS
@@ -49,14 +48,6 @@ asyncio.run(main())
 def children(pid: int) -> list[int]:
     """The children of a process with one thread."""
     return [int(p) for p in Path(f"/proc/{pid}/task/{pid}/children").read_text("ascii").split()]
-
-
-def dead(pid: int) -> bool:
-    """Whether a process is gone, or only waits for somebody to reap it."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text("latin-1").rpartition(")")[2].split()[0] in "ZX"
-    except (FileNotFoundError, ProcessLookupError):
-        return True
 
 
 def eventually(holds: Callable[[], bool]) -> bool:
@@ -181,7 +172,7 @@ def test_cancelling_kills_the_child(sandbox: Any) -> None:
         waiting[1].cancel()
         looping.cancel()
         ended = await asyncio.gather(looping, *waiting, return_exceptions=True)
-        return dead(pid), [type(e) if isinstance(e, BaseException) else e for e in ended]
+        return sandbox.dead(pid), [type(e) if isinstance(e, BaseException) else e for e in ended]
 
     cancelled = asyncio.CancelledError
     assert sandbox.use(job) == (True, [cancelled, ([b"0"], Done()), cancelled, ([b"2"], Done())])
@@ -204,7 +195,7 @@ def test_closing_ends_everything(sandbox: Any) -> None:
 
     pids, outcomes = sandbox.use(job)
     assert outcomes == [Lost("the pool was closed")] * 3
-    assert eventually(lambda: all(map(dead, pids)))
+    assert eventually(lambda: all(map(sandbox.dead, pids)))
 
 
 def test_a_consumer_can_hold_a_child_back(sandbox: Any) -> None:
@@ -307,14 +298,14 @@ def parent(request: bytes, here: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True, cwd=ROOT)
 
 
-def test_sigkill_of_the_parent_leaves_no_child() -> None:
+def test_sigkill_of_the_parent_leaves_no_child(sandbox: Any) -> None:
     """A parent that is killed at once takes forkserver and children with it, busy ones too."""
     with parent(b"loop", str(Path(__file__).parent)) as program:
         assert program.stdout
         pids = [int(p) for p in program.stdout.readline().split()]
         program.kill()
     assert len(pids) == 3
-    assert eventually(lambda: all(map(dead, pids)))
+    assert eventually(lambda: all(map(sandbox.dead, pids)))
 
 
 def test_the_terminals_interrupt_is_the_parents_to_decide() -> None:
@@ -363,46 +354,3 @@ def test_a_child_that_ends_after_its_server() -> None:
     """The end of a child that comes while the forkserver itself is ending is no news, and puts nothing on the terminal."""
     done = subprocess.run([sys.executable, "-c", ENDED], cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-
-
-@pytest.mark.parametrize("killed", [False, True])
-def test_a_forkserver_begun_early(sandbox: Any, *, killed: bool) -> None:
-    """The pool takes it, whatever its limits are; where it is dead by then, another is started."""
-    early.begin("sandbox_targets:work", "sandbox_targets:load")
-    begun = early._begun[-1]
-    if killed:
-        begun.process.kill()
-        begun.process.wait()
-
-    async def job(pool: Any) -> tuple[int, Any]:
-        return pool.server_pid, await sandbox.ask(pool, b"echo 1")
-
-    server, (_, outcome) = sandbox.use(job, files=50)
-    assert isinstance(outcome, Done)
-    assert (server == begun.process.pid) is not killed
-    assert not early._begun
-
-
-def test_a_forkserver_begun_for_others(sandbox: Any) -> None:
-    """One that loads something else is ended, and not taken."""
-    early.begin("sandbox_targets:work", "sandbox_targets:missing")
-    begun = early._begun[-1]
-    assert [type(outcome) for _, outcome in sandbox.run(b"echo 1")] == [Done]
-    assert begun.process.returncode is not None
-    assert begun.control.fileno() < 0
-
-
-UNTAKEN = """
-from streams.sandbox import early
-early.begin(early.WORK, early.PRELOAD)
-print(early._begun[0].process.pid)
-"""
-
-
-def test_a_forkserver_begun_for_nobody() -> None:
-    """It ends with the process that began it."""
-    done = subprocess.run([sys.executable, "-c", UNTAKEN], cwd=ROOT, capture_output=True, text=True, check=True)
-    until = time.monotonic() + 30
-    while not dead(int(done.stdout)) and time.monotonic() < until:
-        time.sleep(0.01)
-    assert dead(int(done.stdout))
