@@ -32,6 +32,8 @@ def worker(
     given = worker_settings(found)
     known = served(declared(given))
     wanted = list(dict.fromkeys(_named(stage, known) for stage in stages or known))
+    if not found.kafka.brokers:
+        raise Failure("kafka.brokers is not set (HARVEST_KAFKA_BROKERS=HOST:PORT): harvest run needs none, nor a worker", 2)
     if len(wanted) == 1:
         from streams.cli.serving import served as served_by_http
         from streams.kafka.worker import work

@@ -44,6 +44,8 @@ GATHER = 0.1
 """Seconds between turns at the most while every child has work: what is finished meanwhile shares a transaction."""
 IDLE = 0.05
 """Seconds that the runner sleeps at most when nothing moved: a second process may have appended."""
+NEARLY = 1_000
+"""Records that the index lacks when the last object has been fetched: it begins with as many before all is done."""
 RETRY_HORIZON = 60_000
 """ms: what waits for a retry no longer than this belongs to the run."""
 
@@ -88,6 +90,8 @@ class Embedded:
         self.chores: Iterator[None] | None = None
         """What is to be done between turns, a step each time, on their thread: nobody else may use the store meanwhile."""
         self._wake = asyncio.Event()
+        self._fetching = False
+        """Whether anything was left to fetch when that was last asked."""
         self.took: Callable[[float], None] = lambda _: None
         """Is told how many seconds a turn took."""
         self.fetch.wake = self.essence.wake = self._wake.set
@@ -147,6 +151,7 @@ class Embedded:
             self.essence.launch()
             self.fetch.launch(self.essence.waiting())
             self._check_edges()
+            self._hasten()
             seen()
             await self._chore()
             if moved:
@@ -189,6 +194,14 @@ class Embedded:
             self._wake.clear()
             with suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), rest)
+
+    def _hasten(self) -> None:
+        """Once the last object is fetched, let the index commit what it has: else all would wait for that at the end."""
+        fetching, self._fetching = self._fetching, self.fetch.busy()
+        if fetching and not self._fetching:
+            lacking = sum(end - self.sink.applied(p) for p, end in enumerate(self.store.ends("broker.main")))
+            if lacking >= NEARLY:
+                self.sink.nudge()
 
     def _check_edges(self) -> None:
         """Raises what ended an edge or a sink, in its thread or task."""

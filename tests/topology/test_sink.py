@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,6 +16,7 @@ from schemas.codec import decode, encode
 from schemas.query import Every
 from schemas.records import Rejected, Summary
 from sinks.tantivy_index import TantivyIndex
+from streams.embedded import runner as running
 from streams.embedded import sink as module
 from streams.embedded.sink import IndexSink, index_folder
 from streams.store import Store
@@ -53,6 +56,21 @@ def test_batches_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert max(commits) <= 14
     index = TantivyIndex(index_folder(tmp_path, "main"), writable=False)
     assert index.count(Every()) == 100
+
+
+@pytest.mark.parametrize(("lacking", "busy", "nudges"), [(3, "yynn", 1), (2, "yn", 0), (3, "n", 0)])
+def test_the_index_is_hastened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lacking: int, busy: str, nudges: int) -> None:
+    """When the last object has been fetched the index commits, once, if there is much to commit."""
+    monkeypatch.setattr(running, "NEARLY", 3)
+    runner = running.Embedded(tmp_path, running.EmbeddedSettings(children=1), pytest.fail)
+    with closing(runner.store), closing(runner._reading):
+        runner.store.append("broker.main", [(b"%d" % number, summary(number)) for number in range(lacking)])
+        nudged: list[None] = []
+        monkeypatch.setattr(runner.sink, "nudge", lambda: nudged.append(None))
+        for answer in busy:
+            monkeypatch.setattr(runner.fetch, "busy", partial(answer.__eq__, "y"))
+            runner._hasten()
+    assert len(nudged) == nudges
 
 
 def test_an_index_that_is_not_there_yet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
