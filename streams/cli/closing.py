@@ -12,7 +12,7 @@ from schemas.query import Every
 from schemas.records import Root
 from sinks.tantivy_index import TantivyIndex
 from streams.embedded import Embedded
-from streams.embedded.runs import Run
+from streams.embedded.runs import Begun
 from streams.folder import index_folder
 
 REASONS = 12
@@ -96,10 +96,12 @@ def _plain(text: str) -> str:
     return "".join(c if c.isprintable() else " " for c in text).replace("[", "\\[")
 
 
-def closing(runner: Embedded, run: Run, roots: Sequence[Root], seconds: float) -> Closing:
+def closing(runner: Embedded, begun: Begun, roots: Sequence[Root], seconds: float) -> Closing:
     """The table of a run that has just ended."""
-    tally = runner.tally
-    unchanged = tally.unchanged + _untouched(runner, int(run.id), {root.url for root in roots})
+    tally, run = runner.tally, begun.run
+    unchanged = tally.unchanged
+    if not begun.first:
+        unchanged += _untouched(runner, int(run.id), {root.url for root in roots})
     made = tally.summaries or tally.removed_summaries or tally.rejected
     return Closing(
         run=run.id,

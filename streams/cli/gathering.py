@@ -138,7 +138,7 @@ class Gathering:
                 note("stopped; run again to go on")
                 return INTERRUPTED
             runs.finish(runner, begun.run)
-            self._report(closing(runner, begun.run, wanted, shown.seconds))
+            self._report(closing(runner, begun, wanted, shown.seconds))
             failed = failures(runner.store, wanted)
             for root, reason in failed:
                 note(f"{root}: {reason}")

@@ -34,10 +34,11 @@ class Run(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Begun(NamedTuple):
-    """A run that goes on from here; `continued`: it was begun by another process, and not finished."""
+    """A run that goes on from here; `continued`: it was begun by another process, and not finished; `first`: none was before it."""
 
     run: Run
     continued: bool
+    first: bool
 
 
 _run = msgspec.msgpack.Decoder(Run).decode
@@ -54,7 +55,7 @@ def begin(runner: Embedded, roots: Sequence[Root]) -> Begun:
     """Begin a run over these roots, or go on with the last one, if that was over them and is unfinished."""
     before = last(runner.store)
     if before is not None and not before.finished and _same(before, roots):
-        return Begun(before, True)
+        return Begun(before, continued=True, first=False)
     now = now_ms()
     with runner.store.transaction() as tx:
         run_id = _next_id(tx, now)
@@ -64,7 +65,7 @@ def begin(runner: Embedded, roots: Sequence[Root]) -> Begun:
         _note(tx, run)
         tx.rows(SPACE, 0).put(b"gatherer", runner.settings.essence.gatherer.encode())
     fault("run.seeded")
-    return Begun(run, False)
+    return Begun(run, continued=False, first=before is None)
 
 
 def _next_id(tx: Transaction, now: int) -> str:

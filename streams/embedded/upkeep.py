@@ -4,7 +4,7 @@ Laws:
 - Nothing is trimmed or compacted that a stage has not read, nor trimmed that is younger than the retention. What is rejected
   stays: an object that is not fetched again keeps its rejection; and so does what people wrote by hand.
 - Compacted topics keep the latest record of each key, and removals for the removal retention (law 2). Compaction reads a
-  topic whole, so it waits until the topic has grown by half.
+  topic whole, so it waits until the topic has grown by half since it was first looked at: what a first run wrote is nearly all new.
 - It goes step by step, between turns, on their thread: a partition compacted, a topic trimmed.
 - A body goes once it is older than the retention and its records are gone or read: the record that names a body is never older
   than the body.
@@ -72,12 +72,13 @@ def _compact(store: Store, topology: Topology, topic: Topic[Record]) -> Iterator
     below = _read_up_to(store, topology, topic)
     end = sum(below.values())
     rows, key = store.rows(SPACE, 0), b"c|" + topic.name.encode()
-    seen = int((rows.get(key) if rows is not None else None) or 0)
-    if end - seen < max(GROWN, seen // 2):
-        return
-    for partition, offset in below.items():
-        store.compact(topic.name, now_ms() - REMOVALS, below={partition: offset})
-        yield
+    noted = rows.get(key) if rows is not None else None
+    if noted is not None:
+        if end - int(noted) < max(GROWN, int(noted) // 2):
+            return
+        for partition, offset in below.items():
+            store.compact(topic.name, now_ms() - REMOVALS, below={partition: offset})
+            yield
     with store.transaction() as tx:
         tx.rows(SPACE, 0).put(key, str(end).encode())
 

@@ -47,6 +47,7 @@ def test_annotations_stay(runner: Any) -> None:
 @pytest.mark.parametrize(("topic", "reader"), [("summaries", "register.main"), ("made", "catalog")])
 def test_what_is_not_read_stays(runner: Any, topic: str, reader: str) -> None:
     """Nothing that a stage has still to read is compacted or trimmed, however old; once it is read, it is."""
+    upkeep.upkeep(runner, 0)
     with runner.store.transaction() as tx:
         for number in range(4):
             tx.append(topic, 0, b"k", b"%d" % number, 1)
