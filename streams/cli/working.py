@@ -27,13 +27,14 @@ def worker(
     found = settings(config, data=data)
     from streams.cli.serving import logs_of
     from streams.cli.wiring import worker_settings
-    from streams.kafka.worker import declared, served
+    from streams.kafka.worker import declared, prepare, served
 
     given = worker_settings(found)
     known = served(declared(given))
     wanted = list(dict.fromkeys(_named(stage, known) for stage in stages or known))
     if not found.kafka.brokers:
         raise Failure("kafka.brokers is not set (HARVEST_KAFKA_BROKERS=HOST:PORT): harvest run needs none, nor a worker", 2)
+    prepare(given, wanted)
     if len(wanted) == 1:
         from streams.cli.serving import served as served_by_http
         from streams.kafka.worker import work
@@ -41,13 +42,12 @@ def worker(
 
         health, metrics, logs = Health(), Metrics(), logs_of(found, stage=wanted[0])
         logs.capture()
+        logs.say(f"{wanted[0]}; stop with Ctrl-C")
         with served_by_http(found, health, metrics):
             work(wanted[0], given, health, metrics, logs)
         return
-    from streams.kafka.brokers import check
     from streams.kafka.supervisor import again, supervise
 
-    check(declared(given), wanted, given.brokers, given.prefix)
     options = [*(["--data", str(data)] if data else []), *(["--config", str(config)] if config else [])]
     logs = logs_of(found, stage="supervisor")
     logs.say(f"{', '.join(wanted)}; stop with Ctrl-C")

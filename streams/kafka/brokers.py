@@ -46,21 +46,28 @@ class BrokerError(Exception):
     """No broker answers, or the topics are not as they must be: told in one line."""
 
 
+def written(stage: Stage[Any, Any] | Edge[Any, Any]) -> list[str]:
+    """The topics that a stage writes."""
+    ticks = stage.ticks if isinstance(stage, Stage) else None
+    return [topic.name for topic in (*((ticks,) if ticks else ()), *stage.outputs, REJECTED)]
+
+
 def names(stage: Stage[Any, Any] | Edge[Any, Any]) -> list[str]:
     """The topics of a stage, inputs first."""
-    ticks = stage.ticks if isinstance(stage, Stage) else None
-    found = [*stage.inputs, *((ticks,) if ticks else ()), *stage.outputs, REJECTED]
-    return list(dict.fromkeys(topic.name for topic in found))
+    return list(dict.fromkeys([*(topic.name for topic in stage.inputs), *written(stage)]))
 
 
-def patient(ask: Callable[[], Answer]) -> Answer:
-    """What a broker answers, in the end: a coordinator that moves, or loads, does not know for a while. Raises KafkaException."""
+def patient(ask: Callable[[], Answer], stop: Callable[[], bool] = lambda: False) -> Answer:
+    """What a broker answers, in the end: a coordinator that moves, or loads, does not know for a while. Raises KafkaException.
+
+    Once `stop` says so, nobody waits any more.
+    """
     until = time.monotonic() + 3 * TIMEOUT
     while True:
         try:
             return ask()
         except KafkaException:
-            if time.monotonic() > until:
+            if stop() or time.monotonic() > until:
                 raise
             time.sleep(PAUSE)
 

@@ -49,7 +49,7 @@ class Cluster(NamedTuple):
 
     def group(self, stage: str) -> str:
         """The consumer group of a stage."""
-        return self.prefix + stage.replace("index.", "index-")
+        return self.prefix + stage
 
     def changelog(self, stage: str) -> str:
         """The topic on the cluster that holds the rows of a stage, as Faust names it."""

@@ -60,6 +60,7 @@ class EdgeRunner:
         self._paused: bool | None = None
         """What all partitions were told last; None: those that have come since were told nothing."""
         self._wake = asyncio.Event()
+        self._stop: Callable[[], bool] = lambda: False
         self._moved: set[int] = set()
         self._bare: set[tuple[int, int]] = set()
         """Records whose dead letters are too large for the log, and go without their bytes now."""
@@ -75,11 +76,18 @@ class EdgeRunner:
 
     async def run(self, stop: Callable[[], bool]) -> None:
         """Until `stop` says so. Raises KafkaException, ClusterError, and what ends the edge."""
+        self._stop = stop
         self._consumer.subscribe([self._topic], on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost)
         while not stop():
             self.beat = time.monotonic()
             self._wake.clear()
-            came = self._read()
+            try:
+                came = self._read()
+            except KafkaException:
+                # Whoever leaves need not know what the broker would have said.
+                if stop():
+                    return
+                raise
             self._edge.launch()
             self._edge.check()
             self._send()
@@ -131,8 +139,8 @@ class EdgeRunner:
     def _on_assign(self, consumer: Consumer, places: Sequence[TopicPartition]) -> None:
         if not places:
             return
-        for place in patient(lambda: consumer.committed(list(places), timeout=TIMEOUT)):
-            low, _ = patient(partial(consumer.get_watermark_offsets, place, timeout=TIMEOUT))
+        for place in patient(lambda: consumer.committed(list(places), timeout=TIMEOUT), self._stop):
+            low, _ = patient(partial(consumer.get_watermark_offsets, place, timeout=TIMEOUT), self._stop)
             committed = understood(max(place.offset, 0), place.metadata if place.offset >= 0 else None)
             start = max(committed.next, low)
             done = frozenset(offset for offset in committed.done if offset > start)

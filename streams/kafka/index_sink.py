@@ -57,7 +57,7 @@ REQUESTS = 4
 
 
 class IndexSink:
-    """A member of the group `index-BROKER`. `run` until it is told to stop.
+    """A member of the group `index.BROKER`. `run` until it is told to stop.
 
     `requests`: for how many partitions the index is written at once; 1 for an engine that is no matter for several threads.
     `whole`: the engine refuses nothing; a batch, of all partitions, and the offsets behind it are one commit, which costs it most.

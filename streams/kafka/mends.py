@@ -5,11 +5,13 @@ the rest is called by whoever uses Faust. Each mend has a test on a real Kafka t
 that is needed no more is found when the library is raised.
 
 Sources, read in the released code: faust/transport/consumer.py (`_drain_messages`, `_add_gap`, `_new_offset`), faust/streams.py
-(`take_events`), faust/tables/table.py (`on_key_set`), faust/stores/rocksdb.py; librdkafka, CONFIGURATION.md (`partitioner`).
+(`take_events`), faust/tables/table.py (`on_key_set`), faust/stores/rocksdb.py, mode/threads.py (`_serve`); aiokafka,
+consumer/fetcher.py (`close`); librdkafka, CONFIGURATION.md (`partitioner`).
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import weakref
@@ -38,6 +40,22 @@ LATELY = 12 * 3600.0
 """Seconds that a store may have been away: half of what Kafka keeps tombstones for (delete.retention.ms), as it comes."""
 
 
+class ConsumerThread(aiokafka.AIOKafkaConsumerThread):
+    """The thread of Faust's consumer, which ends where no broker answers too.
+
+    Cause: aiokafka waits for the fetches that it has cancelled, and lets their cancellation pass for one of its own. The thread is
+    gone by that before it has said so, and Faust waits for its word, for a minute or until it is killed.
+    """
+
+    async def on_thread_stop(self) -> None:
+        """Close the client, whatever became of its fetches."""
+        try:
+            await super().on_thread_stop()
+        except asyncio.CancelledError:
+            if self._consumer is not None:
+                await self._consumer._client.close()  # noqa: SLF001 - the one thing that is left to be closed
+
+
 class Consumer(aiokafka.Consumer):
     """Faust's consumer, which commits all that is done.
 
@@ -56,6 +74,9 @@ class Consumer(aiokafka.Consumer):
     And one that knows what the broker has. Cause: a commit that failed in a rebalance counts as one that was made, and what is read
     again below it is never acknowledged: the lag stands until more comes.
     """
+
+    def _new_consumer_thread(self) -> ConsumerThread:
+        return ConsumerThread(self, loop=self.loop, beacon=self.beacon)
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)

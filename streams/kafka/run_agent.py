@@ -14,6 +14,7 @@ import faust
 
 from streams.kafka.agents import Decider
 from streams.kafka.apps import application
+from streams.kafka.cluster import ClusterError
 from streams.kafka.mends import tables
 from streams.kafka.watchdog import Watchdog
 from streams.kafka.worker import Context
@@ -36,7 +37,7 @@ def own(folder: Path) -> Iterator[Path]:
 
 
 def decides(context: Context) -> None:
-    """Run it. Its tables are believed by the next worker where this one left in order."""
+    """Run it. Its tables are believed by the next worker where this one left in order. Raises ClusterError."""
     settings, stage = context.settings, context.stage
     if not isinstance(stage, Stage):
         raise TypeError(stage.name)
@@ -72,3 +73,6 @@ def decides(context: Context) -> None:
                 raise
         if app.crash_reason is not None:
             raise app.crash_reason
+        if left := decider.sender.left:
+            # The tables may hold rows that the changelog has not got: they are not to be believed.
+            raise ClusterError(f"{context.brokers}: left before the broker had {left:,} records; they will be made again")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
+import threading
+from contextlib import suppress
 
 from streams.edges.base import EdgeBase
 from streams.edges.fetching import FetchEdge
@@ -86,9 +88,16 @@ async def _run_edge(context: Context, edge: EdgeBase, buffer: Buffer) -> None:
     runner.worked = lambda oldest, seconds: telling.worked(edge.topic, oldest, seconds)
     excused = lambda: runner.excused(settings.stall)  # noqa: E731 - named for the line below
     Watchdog(context.brokers, context.group, settings.stall, runner.places, excused, looked=telling.looked).start()
-    stopped = asyncio.Event()
+    stopped, loop = threading.Event(), asyncio.get_running_loop()
+
+    def leave(*_: object) -> None:
+        stopped.set()
+        with suppress(RuntimeError):  # it is closed: this process has all but left
+            loop.call_soon_threadsafe(edge.wake)
+
     for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+        # Not the loop's own: it may stand and wait for an answer of the broker's.
+        signal.signal(number, leave)
     try:
         await runner.run(stopped.is_set)
     finally:

@@ -54,6 +54,11 @@ class Sender:
         self._left = 0
         self._failed: KafkaError | None = None
 
+    @property
+    def left(self) -> int:
+        """Records that the broker has not acknowledged yet: where the sending was given up, it may never have them."""
+        return self._left
+
     async def send(self, records: Sequence[Outgoing]) -> list[Place]:
         """Send records, and wait until the broker has them; gives where each stands. Raises KafkaException."""
         if not records:

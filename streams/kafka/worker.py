@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,9 +21,9 @@ from processors.essence import EssenceSettings
 from processors.frontier import FrontierSettings
 from schemas.wire import Wire
 from streams.fetch import FetchSettings
-from streams.kafka.brokers import partitions
+from streams.kafka.brokers import check, partitions, written
 from streams.kafka.cluster import Cluster
-from streams.kafka.registry import wire
+from streams.kafka.registry import Registry, wire
 from streams.kafka.telling import Telling
 from streams.sandbox.values import Limits
 from streams.telemetry import Health, Logs, Metrics
@@ -109,6 +109,21 @@ def kind(stage: Stage[Any, Any] | Edge[Any, Any]) -> str:
 def served(declared: Topology) -> tuple[str, ...]:
     """The names of all stages that there is a runner for, in flow order."""
     return tuple(stage.name for stage in declared.stages if kind(stage) in RUNNERS)
+
+
+def prepare(settings: WorkerSettings, stages: Sequence[str]) -> None:
+    """See that all is there that these stages need, before one begins: topics, their schemas, and the data folder, which is made.
+
+    Raises BrokerError, ClusterError, OSError.
+    """
+    drawn = declared(settings)
+    check(drawn, stages, settings.brokers, settings.prefix)
+    cluster = Cluster(",".join(settings.brokers), settings.prefix, registry=settings.registry, register=settings.register)
+    if cluster.registry:
+        registry = Registry(cluster)
+        for topic in dict.fromkeys(name for stage in stages for name in written(drawn.stage(stage))):
+            registry.number(topic)
+    settings.folder.mkdir(parents=True, exist_ok=True)
 
 
 def work(

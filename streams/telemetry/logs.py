@@ -8,6 +8,7 @@ URL or a version over the logs of all workers gives what `harvest why` gives fro
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TextIO
@@ -15,10 +16,12 @@ from typing import Any, NamedTuple, TextIO
 from schemas.codec import decode
 from schemas.records import Record
 
-REPEATING = ("aiokafka",)
-"""Libraries that say the same hundreds of times a second, as long as no broker answers."""
+REPEATING = ("aiokafka", "harvest.kafka")
+"""Libraries that say the same several times a second, as long as no broker answers; the second is librdkafka, as edges log it."""
 EVERY = 60.0
 WORDS = 200
+
+_VALUE = re.compile(r"%[a-z]")
 
 
 class Written(NamedTuple):
@@ -116,7 +119,8 @@ class Logs:
 class Sparing(logging.Handler):
     """Hands the lines of a library on to where all lines go; of those with the same words one in EVERY seconds.
 
-    That one says how many were left out before it. The words are those that the values are put into, so they are few.
+    That one says how many were left out before it. The words are those that the values are put into, so they are few; where there
+    are none, as librdkafka logs ("%s [%s] %s"), the first value is the word.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -127,7 +131,7 @@ class Sparing(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """A line of the library's."""
-        words, now = (record.name, str(record.msg)), self._clock()
+        words, now = (record.name, _words(record)), self._clock()
         last, left = self._said.pop(words, (now - EVERY, 0))
         if now - last < EVERY:
             self._said[words] = last, left + 1
@@ -139,6 +143,14 @@ class Sparing(logging.Handler):
         if left:
             record.msg, record.args = f"{record.getMessage()} ({left:,} more of these were left out)", ()
         logging.getLogger().callHandlers(record)
+
+
+def _words(record: logging.LogRecord) -> str:
+    """What a line says, whatever its values are."""
+    words = str(record.msg)
+    if isinstance(record.args, tuple) and record.args and not any(map(str.isalpha, _VALUE.sub("", words))):
+        return f"{words} {record.args[0]}"
+    return words
 
 
 class _Bridge(logging.Handler):

@@ -245,7 +245,7 @@ class Flow:
 
     def _done(self, stage: Stage[Any, Any] | Edge[Any, Any], ends: Mapping[Place, int]) -> bool:
         places = [(topic.name, partition) for topic in inputs(stage) for partition in range(self.partitions)]
-        group = self.prefix + stage.name.replace("index.", "index-")
+        group = self.prefix + stage.name
         if group not in self.askers:
             self.askers[group] = self.broker.client(group)
         asked = [TopicPartition(self.prefix + topic, partition) for topic, partition in places]

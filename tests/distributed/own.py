@@ -31,6 +31,15 @@ class Own:
 
 
 @contextmanager
+def broker_of_its_own() -> Iterator[Own]:
+    """A broker, with its files in a folder that goes with it."""
+    with TemporaryDirectory(prefix="harvest-own-") as name, ExitStack() as running:
+        broker = Own(partial(kafka.from_jars, Path(name)))
+        running.callback(broker.close)
+        yield broker
+
+
+@contextmanager
 def servers() -> Iterator[tuple[Own, Own]]:
     """A broker and a node, with their files in a folder that goes with them."""
     # Not below pytest's own folder, which is closed to the user that the node runs as.

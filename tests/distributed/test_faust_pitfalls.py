@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped]
+from aiokafka.consumer.fetcher import Fetcher  # type: ignore[import-untyped]
 from confluent_kafka import Producer
 
 from streams.kafka.mends import CLEAN, LATELY, PARTITIONER, tables
@@ -176,6 +177,23 @@ def test_a_batch_is_written_event_by_event(broker: Broker, start: Start) -> None
     worker.until("commit", ROUNDS)
     assert broker.committed(worker.task.id, topic) == len(RECORDS)
     assert dict(broker.read(f"{worker.task.id}-rows-changelog")) == RECORDS
+
+
+def test_a_cancelled_fetch_ends_who_closes_it() -> None:
+    """Aiokafka's fetcher raises the cancellation of its own fetches: the thread that closes it is gone by that (`ConsumerThread`).
+
+    That the mend mends is shown by `test_a_broker_that_is_gone`.
+    """
+
+    async def close() -> None:
+        fetcher = Fetcher.__new__(Fetcher)
+        fetcher._fetch_task = asyncio.create_task(asyncio.sleep(0))
+        fetcher._fetch_waiters, fetcher._pending_tasks = set(), {asyncio.create_task(asyncio.sleep(TIMEOUT))}
+        await asyncio.sleep(0)
+        await fetcher.close()
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(close())
 
 
 async def by_faust(kafka: str, topic: str, keys: list[bytes]) -> dict[bytes, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Any
 
@@ -95,3 +96,15 @@ def test_a_broker_that_does_not_answer_is_told(monkeypatch: pytest.MonkeyPatch) 
 def test_nothing_is_sent_at_once() -> None:
     """Where there is nothing to send, no broker is asked."""
     assert asyncio.run(Sender("127.0.0.1:1", lambda: 1.0).send([])) == []
+
+
+def test_what_is_given_up_is_left() -> None:
+    """Whoever gives up waiting for a broker is told how many records it may never have."""
+    sender = Sender("127.0.0.1:1", lambda: TIMEOUT)
+
+    async def give_up() -> None:
+        with suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(sender.send([Outgoing("out", b"k", b"v")] * 3), 0.1)
+
+    asyncio.run(give_up())
+    assert sender.left == 3

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
+import subprocess
 import sys
+import time
+import urllib.request
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +34,9 @@ from streams.store import Store
 from streams.topology import topology
 from tests.distributed.conftest import Broker
 from tests.distributed.flows import Flow, final
+from tests.distributed.own import Own, broker_of_its_own
 from tests.samples import make_corpus
+from tests.servers.process import free_port
 from tests.servers.sharing import SESSION
 
 GATHERER = "example"
@@ -163,6 +170,67 @@ def test_mistakes(words: Sequence[str], environ: dict[str, str], code: int, line
     assert result.exit_code == code
     assert line in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+def environment(broker: Broker | Own, prefix: str = "", **more: str) -> dict[str, str]:
+    """What a worker is told of a broker."""
+    return {"HARVEST_GATHERER": "x", "HARVEST_KAFKA_BROKERS": broker.address, "HARVEST_KAFKA_PREFIX": prefix, **more}
+
+
+@pytest.mark.parametrize("stages", [[], ["catalog"]], ids=["all", "one"])
+@pytest.mark.parametrize(
+    ("more", "line"),
+    [
+        ({"HARVEST_KAFKA_REGISTRY": "http://127.0.0.1:1"}, "http://127.0.0.1:1: the Schema Registry: "),
+        ({"HARVEST_DATA": "/proc/none"}, "/proc/none: "),
+    ],
+    ids=["registry", "folder"],
+)
+def test_what_is_missing_is_told_at_once(broker: Broker, stages: Sequence[str], more: dict[str, str], line: str) -> None:
+    """A registry that does not answer, and a data folder that cannot be made, are told in one line before a stage begins."""
+    environ = environment(broker, f"{broker.topics.prefix}-", **more)
+    applied = CliRunner().invoke(app, ["topics", "apply"], env={SESSION: None, **environ})
+    assert applied.exit_code == 0, applied.stderr
+    result = CliRunner().invoke(app, ["worker", *stages], env={SESSION: None, **environ})
+    assert result.exit_code == 1
+    assert result.stderr.startswith(f"harvest: {line}")
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stage", ["catalog", "fetch"])
+def test_a_broker_that_is_gone(stage: str, tmp_path: Path) -> None:
+    """A stage leaves in order where no broker answers any more, without waiting for it, and says what went wrong a few times."""
+    with broker_of_its_own() as broker:
+        plain = {name: value for name, value in os.environ.items() if not name.startswith("HARVEST_")}
+        environ = plain | environment(broker, HARVEST_KAFKA_PARTITIONS="2", HARVEST_WORKER_PORT=str(port := free_port()))
+        command = [sys.executable, "-m", "streams.cli"]
+        subprocess.run([*command, "topics", "apply"], env=environ, check=True, capture_output=True)
+        with (tmp_path / "log").open("w") as log:
+            worker = subprocess.Popen([*command, "worker", stage, "--data", str(tmp_path / "data")], env=environ, stderr=log)
+        try:
+            ready(worker, port)
+            broker.close()
+            worker.send_signal(signal.SIGTERM)
+            # Less than Faust waits for a thread that is gone.
+            assert worker.wait(timeout=50) == 0
+        finally:
+            worker.kill()
+            worker.wait()
+    said = (tmp_path / "log").read_text()
+    assert said.startswith(f"harvest: {stage}; stop with Ctrl-C\n")
+    assert "Traceback" not in said
+    assert len(said.splitlines()) < 25
+
+
+def ready(worker: subprocess.Popen[bytes], port: int) -> None:
+    """Wait until a worker says that it is."""
+    while worker.poll() is None:
+        with suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz") as answer:
+            if answer.status == 200:
+                return
+        time.sleep(0.1)
+    pytest.fail("the worker has ended")
 
 
 def test_missing_topics(broker: Broker) -> None:

@@ -104,6 +104,18 @@ def test_what_a_library_repeats_is_left_out(form: str, aiokafka: logging.Logger)
     assert len(aiokafka.parent.handlers[0]._said) == WORDS  # type: ignore[union-attr]
 
 
+def test_lines_without_words_of_their_own(aiokafka: logging.Logger) -> None:
+    """Where a library's words are a value, as librdkafka's are, that value tells its lines apart."""
+    stream = io.StringIO()
+    logging.getLogger().handlers = [logging.StreamHandler(stream)]
+    aiokafka.parent.handlers = [Sparing(lambda: 0.0)]  # type: ignore[union-attr]
+    aiokafka.parent.propagate = False  # type: ignore[union-attr]
+    for number in range(3):
+        aiokafka.error("%s [%s] %s", "FAIL", "consumer", f"try {number}")
+    aiokafka.error("%s [%s] %s", "MAXPOLL", "consumer", "left")
+    assert stream.getvalue().splitlines() == ["FAIL [consumer] try 0", "MAXPOLL [consumer] left"]
+
+
 def test_a_trace_for_a_person() -> None:
     """As text, a traced record is one line too."""
     stream = io.StringIO()
