@@ -13,6 +13,8 @@ from processors.unnest._streams import exact
 
 SAMPLES = Path(__file__).resolve().parents[1] / "samples" / "unnest"
 FILES = sorted(f for f in SAMPLES.glob("*/*") if f.suffix != ".json" and f.stat().st_size < 10_000)
+MARKED = ("gzip", "bzip2", "xz", "zstandard", "lz4")
+"""Encodings with a mark of their end."""
 LIMITS = Limits(bytes=1 << 20, entries=1_000, member=1 << 20)
 
 Read = Callable[..., tuple[list[dict[str, Any]], str]]
@@ -38,7 +40,9 @@ def test_nonsense_is_damage(name: str, read: Read) -> None:
         assert problem or not any("text" in f and f["text"] for f in found)
 
 
-@pytest.mark.parametrize("file", [f for f in FILES if f.parent.name in ("gzip", "bzip2", "xz")], ids=lambda f: f.name)
+@pytest.mark.parametrize(
+    "file", [f for f in FILES if f.parent.name in ("gzip", "bzip2", "xz", "zstandard", "lz4")], ids=lambda f: f.name
+)
 def test_truncated_encoding_gives_what_can_be_read_and_then_fails_for_good(file: Path) -> None:
     """A stream that was cut off fails, and fails again when read again."""
     data = file.read_bytes()
