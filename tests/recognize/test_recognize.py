@@ -64,7 +64,7 @@ CASES = [
     ("x.zip", _zip("a"), "", "Zip", "application/zip", "name"),
     ("x.jar", _zip("a"), "", "Zip", "application/java-archive", "name"),
     ("x", _zip("[Content_Types].xml"), "", "OfficeDocument", table().rules["OfficeDocument"].media, "content"),
-    ("x.deb", b"!<arch>\ndebian-binary   ", "", "Archive", "application/vnd.debian.binary-package", "name"),
+    ("x.deb", b"!<arch>\ndebian-binary   ", "", "DebianPackage", "application/vnd.debian.binary-package", "name"),
     ("libx.a", b"!<arch>\nx.o/", "", "Archive", "application/x-archive", "name"),
     ("README", b"Read me", "", "README", "text/plain", "name"),
     ("README.md", b"# Read me", "", "README", "text/plain", "name"),
