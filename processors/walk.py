@@ -124,6 +124,8 @@ class Walk:
             depth += 1
             self.budget.descend(depth)
             if isinstance(unnester, Container):
+                for key, value in unnester.about(head) if unnester.about else ():
+                    state.found.add(key, value)
                 yield from self._members(thing._replace(depth=depth), unnester, reader, state)
                 # What stands behind the end of a container may show that an encoding around it is damaged.
                 while not sought(reader) and reader.read(CHUNK):

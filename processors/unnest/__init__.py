@@ -14,7 +14,7 @@ found by listing the package. Its golden sample lies in tests/samples/unnest.
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from typing import Literal, NamedTuple, Protocol
@@ -135,6 +135,8 @@ class Container(NamedTuple):
     types: tuple[str, ...]
     """Essence's names of the types that it opens."""
     open: Callable[[Reader, Budget], Iterator[Member]]
+    about: Callable[[bytes], Iterable[tuple[str, str]]] | None = None
+    """Attributes that the first bytes of a file (64 kB) tell of the file itself. Raises nothing, whatever they are."""
 
 
 class Encoding(NamedTuple):
