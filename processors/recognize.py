@@ -13,6 +13,7 @@ Laws:
 
 from __future__ import annotations
 
+import binascii
 import re
 import tomllib
 from collections.abc import Callable, Mapping
@@ -187,7 +188,22 @@ def _tar(head: bytes) -> bool:
     return stated == sum(head[:148]) + 8 * 32 + sum(head[156:512])
 
 
-PROGRAMS: Mapping[str, Callable[[bytes], bool]] = {"manpage": _manpage, "troff": _troff, "tar": _tar}
+def _macbinary(head: bytes) -> bool:
+    """A header of MacBinary: the checksum of II and III holds; I has the two codes of the Finder, and nothing behind the dates."""
+    if len(head) < 128 or head[0] or not 0 < head[1] <= 63 or head[74] or head[82] or 0 in head[2 : 2 + head[1]]:
+        return False
+    stated = int.from_bytes(head[124:126], "big")
+    if stated and stated == binascii.crc_hqx(head[:124], 0):
+        return True
+    sizes = int.from_bytes(head[83:87], "big"), int.from_bytes(head[87:91], "big")
+    return (
+        not any(head[101:128]) and head[65:73].isascii() and head[65:73].decode("ascii").isprintable() and 0 < max(sizes) < 1 << 23
+    )
+
+
+PROGRAMS: Mapping[str, Callable[[bytes], bool]] = {"manpage": _manpage, "troff": _troff, "tar": _tar, "macbinary": _macbinary}
+BINARY_PROGRAMS = ("Tar", "MacBinary")
+"""Types that are no text, and that a program tells without a name."""
 
 
 def _agrees(rules: Table, name: str, head: bytes, text: bool) -> bool:
@@ -220,8 +236,9 @@ def _by_content(rules: Table, head: bytes, text: bool) -> Recognized:
         return Recognized(*signed, "content")
     if text:
         return _by_patterns(rules, head[:PEEK])
-    if _tar(head):
-        return Recognized("Tar", rules.rules["Tar"].media, "program")
+    for name in BINARY_PROGRAMS:
+        if PROGRAMS[rules.rules[name].program](head):
+            return Recognized(name, rules.rules[name].media, "program")
     return _by_libmagic(rules, head)
 
 

@@ -35,6 +35,7 @@ def _zip(*names: str) -> bytes:
 
 GZIP = gzip.compress(b"x" * 100, mtime=0)
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
+MACBINARY = b"\0\1a" + bytes(99) + b"mBIN" + bytes(100)
 MAN = b'.\\" by hand\n.TH LS 1\n.SH NAME\nls \\- list\n'
 PAGE = b"<!DOCTYPE html><title>x</title>"
 
@@ -85,6 +86,16 @@ CASES = [
     ("version.1", b"It is a text.", "", "RawText", "text/plain", "content"),
     ("libc.so.6", b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x03\x00", "", "Binary", "application/x-executable", "content"),
     ("x.o", b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x01\x00", "", "Object", "application/x-object", "name"),
+    ("x.bin", MACBINARY, "", "MacBinary", "application/x-macbinary", "program"),
+    ("x", MACBINARY, "", "MacBinary", "application/x-macbinary", "content"),
+    ("x.bin", b"\0\1a" + bytes(500), "", UNRECOGNIZED, "application/octet-stream", "content"),
+    ("x", b"(This file must be converted with BinHex 4.0)\n:", "", "BinHex", "application/mac-binhex40", "content"),
+    ("x", b"begin 644 a\n#0V%T\n`\nend\n", "", "Uuencoded", "text/x-uuencode", "content"),
+    ("x", b"begin 644 a\n1Eq3i\n+\nend\n", "", "Uuencoded", "text/x-uuencode", "content"),
+    ("x", b"Here it is.\n\nbegin 644 a\nM" + b"X" * 60 + b"\n", "", "Uuencoded", "text/x-uuencode", "content"),
+    ("x", b"We begin 644 words\nbegin 644 a\nM like this\n", "", "RawText", "text/plain", "content"),
+    ("x.zst", b"\x52*M\x18", "", "Zstandard", "application/zstd", "name"),
+    ("x", b"\x02!L\x18", "", "LZ4", "application/x-lz4", "content"),
     ("x.c", b"int x;", "", "C", "text/x-c", "name"),
     ("x.h", b"int x;", "", "CHeader", "text/x-c", "name"),
     ("x.hpp", b"int x;", "", "CHeader", "text/x-c++", "name"),
