@@ -32,7 +32,7 @@ RAW, ISO9660, CAB, LHA, RAR, RAR5, SEVENZIP = 0x90000, 0x40000, 0xC0000, 0xB0000
 MAX_BAD = 100
 """Headers of one archive that may be unreadable before it is given up."""
 ENCRYPTED = "ncrypt"
-UNSUPPORTED = ("upport", "unavailable", "an't decompress", "nrecognized", "Unknown")
+UNSUPPORTED = ("upport", "unavailable", "an't decompress", "Unknown")
 """What libarchive says of what it does not know; all else is damage."""
 
 Archive = c_void_p
@@ -65,6 +65,7 @@ _hardlink = _function("archive_entry_hardlink", c_char_p, c_void_p)
 _mode = _function("archive_entry_mode", c_int, c_void_p)
 _sized = _function("archive_entry_size_is_set", c_int, c_void_p)
 _size = _function("archive_entry_size", c_int64, c_void_p)
+_encrypted = _function("archive_entry_is_data_encrypted", c_int, c_void_p)
 _timed = _function("archive_entry_mtime_is_set", c_int, c_void_p)
 _mtime = _function("archive_entry_mtime", c_int64, c_void_p)
 _mtime_ns = _function("archive_entry_mtime_nsec", c_long, c_void_p)
@@ -100,10 +101,12 @@ class Opened:
         # Kept: the library holds their addresses only.
         self._callbacks = (Callback(self._read), Seek(self._seek))
         self._archive = Archive(_new())
-        if filtered:
-            self.checked(_add_filter(self._archive, filtered))
+        # A warning: libarchive was built without it, and would start a program.
+        if filtered and _add_filter(self._archive, filtered) != OK:
+            raise Refused("libarchive was built without this compression")
         for code in codes:
-            self.checked(_add_format(self._archive, code) if len(codes) > 1 else _set_format(self._archive, code))
+            # What the others need of their stream they find out when they are asked whether they know it.
+            self.checked((_set_format if code == RAW else _add_format)(self._archive, code))
         if self._file:
             _set_seek(self._archive, self._callbacks[1])
         self.checked(_open(self._archive, None, None, self._callbacks[0], None))
@@ -160,13 +163,17 @@ class Opened:
 
 
 class Data:
-    """The body of an entry; holes are zeros. Raises UnnestError, and then does so again."""
+    """The body of an entry; holes are zeros. Raises UnnestError, and then does so again.
 
-    def __init__(self, opened: Opened) -> None:
+    `size`: what the entry says; -1: nothing. `encrypted`: it is refused before it is read.
+    """
+
+    def __init__(self, opened: Opened, size: int = -1, *, encrypted: bool = False) -> None:
         self._opened = opened
+        self._size = size
         self._at = self._left = self._hole = self._given = 0
-        self._end = False
-        self._error: UnnestError | None = None
+        self._end = encrypted
+        self._error: UnnestError | None = Refused("encrypted") if encrypted else None
 
     def read(self, size: int, /) -> bytes:
         """At most CHUNK bytes: what libarchive holds stays there until it is asked for."""
@@ -196,6 +203,9 @@ class Data:
             self._error = self._opened.problem()
         else:
             self._at, self._left, self._hole = at, size, max(offset - self._given, 0) if size else 0
+        if result == EOF and self._given < self._size:
+            # What goes on in another volume ends so.
+            self._error = Damaged("truncated: the body ends early")
         self._end = result == EOF or self._error is not None
         if self._end:
             self._left = self._hole = 0
@@ -230,16 +240,18 @@ class Filtered:
 KINDS: dict[int, MemberKind] = {stat.S_IFREG: "file", 0: "file", stat.S_IFDIR: "folder", stat.S_IFLNK: "symlink"}
 
 
-def _member(entry: c_void_p, body: Data) -> Member:
+def _member(entry: c_void_p, opened: Opened) -> tuple[Member, Data]:
     with _utf8():
         name = _name(entry) or (_name_w(entry) or "").encode("utf-8", "replace")
         hard, soft = _hardlink(entry), _symlink(entry)
     mode = _mode(entry)
     kind: MemberKind = "hardlink" if hard else KINDS.get(stat.S_IFMT(mode), "device")
-    return Member(
+    size = _size(entry) if _sized(entry) else -1
+    body = Data(opened, size if kind == "file" else -1, encrypted=_encrypted(entry) == 1)
+    member = Member(
         name=name,
         kind=kind,
-        size=_size(entry) if _sized(entry) else -1,
+        size=size,
         mtime=_mtime(entry) * 1_000_000_000 + _mtime_ns(entry) if _timed(entry) else 0,
         owner=(_owner(entry) or b"").decode("utf-8", "replace"),
         group=(_group(entry) or b"").decode("utf-8", "replace"),
@@ -247,6 +259,7 @@ def _member(entry: c_void_p, body: Data) -> Member:
         target=hard or (soft or b"" if kind == "symlink" else b"device" if kind == "device" else b""),
         body=body if kind == "file" else None,
     )
+    return member, body
 
 
 def members(body: Reader, budget: Budget, *codes: int) -> Iterator[Member]:
@@ -265,8 +278,8 @@ def members(body: Reader, budget: Budget, *codes: int) -> Iterator[Member]:
             problem = problem or opened.problem()
             bad = MAX_BAD if result == FATAL else bad + 1
             continue
-        data = Data(opened)
-        yield _member(entry, data)
+        member, data = _member(entry, opened)
+        yield member
         _drain(data, budget)
     if problem:
         raise problem

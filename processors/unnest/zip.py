@@ -1,4 +1,4 @@
-"""zip (PKWARE APPNOTE 6.3.10): stored, deflated, bzip2, LZMA and xz, with 64-bit sizes; read by its directory.
+"""zip (PKWARE APPNOTE 6.3.10): stored, deflated, bzip2, LZMA, Zstandard and xz, with 64-bit sizes; read by its directory.
 
 - Entries that share bytes make a bomb that no nesting is needed for (D. Fifield, "A better zip bomb", 2019): such an
   archive is refused as a whole, before anything is read of it.
@@ -22,8 +22,9 @@ from processors.unnest import _zip_directory as directory
 from processors.unnest._streams import CHUNK, Decoded, Decoder, Slice, exact, need, seekable
 from processors.unnest._zip_directory import Entry
 from processors.unnest.gzip import Inflate
+from processors.unnest.zstandard import Frame
 
-STORED, DEFLATED, BZIP2, LZMA, XZ = 0, 8, 12, 14, 95
+STORED, DEFLATED, BZIP2, LZMA, ZSTANDARD, XZ = 0, 8, 12, 14, 93, 95
 MEMORY = 96 << 20
 """Bytes that an LZMA dictionary may take."""
 MAX_TARGET = 4096
@@ -67,6 +68,8 @@ def _decoder(entry: Entry, reader: Reader) -> Decoder:
         return bz2.BZ2Decompressor()
     if entry.method == LZMA:
         return _lzma(reader)
+    if entry.method == ZSTANDARD:
+        return Frame()
     if entry.method == XZ:
         return lzma.LZMADecompressor(lzma.FORMAT_XZ, MEMORY)
     raise Refused(f"compression method {entry.method} is not known")
@@ -93,7 +96,9 @@ class _Body:
 
     def read(self, size: int, /) -> bytes:
         self._reader = self._reader or self._open()
-        data = self._reader.read(min(size, CHUNK))
+        # LZMA need not have a mark of its end (5.8.9): its length is what the directory says.
+        ended = self._entry.method == LZMA and self._size == self._entry.size
+        data = b"" if ended else self._reader.read(min(size, CHUNK))
         self._crc = zlib.crc32(data, self._crc)
         self._size += len(data)
         if self._size > self._entry.size or (not data and self._size < self._entry.size):

@@ -28,10 +28,11 @@ ENCODE: Mapping[str, Callable[[bytes], bytes]] = {
     "compress": lambda data: encoded("compress", data),
     "gzip": gzip.compress,
     "lz4": lambda data: encoded("lz4", data),
+    "lzip": lambda data: encoded("lzip", data),
     "xz": lzma.compress,
     "zstandard": zstd.compress,
 }
-SUFFIX = {"bzip2": ".bz2", "compress": ".Z", "gzip": ".gz", "lz4": ".lz4", "xz": ".xz", "zstandard": ".zst"}
+SUFFIX = {"bzip2": ".bz2", "compress": ".Z", "gzip": ".gz", "lz4": ".lz4", "lzip": ".lz", "xz": ".xz", "zstandard": ".zst"}
 NAMES = [
     ("a.tar.zst", "zstandard", "a.tar"),
     ("a.tzst", "zstandard", "a.tar"),
@@ -43,6 +44,8 @@ NAMES = [
     ("a.cpio.gz", "gzip", "a.cpio"),
     ("a.cpio.xz", "xz", "a.cpio"),
     ("a.tlz", "xz", "a.tar"),
+    ("a.tlz", "lzip", "a.tar"),
+    ("a.tar.lz", "lzip", "a.tar"),
     ("a.lzma", "xz", "a"),
     ("A.TAR.BZ2", "bzip2", "A.TAR"),
     (".zst", "zstandard", ".zst"),

@@ -1,0 +1,16 @@
+"""Microsoft's cabinets (stored, MSZIP, LZX), by libarchive."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from processors.unnest import Budget, Container, Member, Reader
+from processors.unnest import _libarchive as libarchive
+
+
+def open_cabinet(body: Reader, budget: Budget) -> Iterator[Member]:
+    """The members of a cabinet. Raises UnnestError."""
+    return libarchive.members(body, budget, libarchive.CAB)
+
+
+UNNESTER = Container(("Cabinet",), open_cabinet)

@@ -1,0 +1,14 @@
+"""lzip, as many members one after the other as there are, by libarchive; their checksums are held against the data."""
+
+from __future__ import annotations
+
+from processors.unnest import Budget, Encoding, Reader
+from processors.unnest import _libarchive as libarchive
+
+
+def open_lzip(body: Reader, budget: Budget) -> Reader:
+    """What an lz file holds, as a stream."""
+    return libarchive.Filtered(body, libarchive.LZIP)
+
+
+UNNESTER = Encoding(("Lzip",), "lzip", {b".tlz": b".tar", b".lz": b""}, open_lzip)
