@@ -1,13 +1,10 @@
-"""libarchive by its C interface, as streams: what one of its filters gives, and the members of one of its formats.
+"""libarchive as streams: what one of its filters gives, and the members of one of its formats.
 
 Laws:
 - One filter or one format is named, and what libarchive would undo beside it is refused: it would not be paid for.
 - The body is read by a callback, CHUNK bytes at a time. What it raises is kept, and is what the reader of the archive gets.
 - What libarchive says of an entry is the fault of that entry; what it says of the archive ends it, after the members before.
 - Names are turned into UTF-8 whatever the locale of the process is.
-
-libarchive-c finds and loads the library; its own reading is not used: it takes names as UTF-8 only, logs, and loses the bytes
-that stood before an error.
 """
 
 from __future__ import annotations
@@ -15,79 +12,26 @@ from __future__ import annotations
 import ctypes
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
-from ctypes import POINTER, byref, c_char_p, c_int, c_int64, c_long, c_size_t, c_ssize_t, c_void_p, c_wchar_p
+from ctypes import byref, c_int64, c_size_t, c_void_p
+from itertools import count
 from typing import Any, BinaryIO
-
-from libarchive import ffi
+from weakref import WeakValueDictionary
 
 from processors.unnest import Budget, Damaged, Member, MemberKind, Reader, Refused, UnnestError
+from processors.unnest import _libarchive_c as c
 from processors.unnest._streams import CHUNK, sought
 
-EOF, OK, WARN, FATAL = 1, 0, -20, -30
-LZIP, COMPRESS, LZ4 = 9, 3, 13
-"""Filters (archive.h)."""
-RAW, ISO9660, CAB, LHA, RAR, RAR5, SEVENZIP = 0x90000, 0x40000, 0xC0000, 0xB0000, 0xD0000, 0x100000, 0xE0000
-"""Formats (archive.h)."""
 MAX_BAD = 100
 """Headers of one archive that may be unreadable before it is given up."""
 ENCRYPTED = "ncrypt"
 UNSUPPORTED = ("upport", "unavailable", "an't decompress", "Unknown")
 """What libarchive says of what it does not know; all else is damage."""
 
-Archive = c_void_p
-Callback = ctypes.CFUNCTYPE(c_ssize_t, c_void_p, c_void_p, POINTER(c_void_p))
-Seek = ctypes.CFUNCTYPE(c_int64, c_void_p, c_void_p, c_int64, c_int)
-
-
-def _function(name: str, result: Any, *arguments: Any) -> Any:
-    # By index: a function of our own, without the error checks (and the log) of libarchive-c.
-    found = ffi.libarchive[name]
-    found.argtypes, found.restype = arguments, result
-    return found
-
-
-_new = _function("archive_read_new", Archive)
-_free = _function("archive_read_free", c_int, Archive)
-_error = _function("archive_error_string", c_char_p, Archive)
-_set_format = _function("archive_read_set_format", c_int, Archive, c_int)
-_add_format = _function("archive_read_support_format_by_code", c_int, Archive, c_int)
-_add_filter = _function("archive_read_support_filter_by_code", c_int, Archive, c_int)
-_filters = _function("archive_filter_count", c_int, Archive)
-_set_seek = _function("archive_read_set_seek_callback", c_int, Archive, Seek)
-_open = _function("archive_read_open", c_int, Archive, c_void_p, c_void_p, Callback, c_void_p)
-_header = _function("archive_read_next_header", c_int, Archive, POINTER(c_void_p))
-_block = _function("archive_read_data_block", c_int, Archive, POINTER(c_void_p), POINTER(c_size_t), POINTER(c_int64))
-_name = _function("archive_entry_pathname", c_char_p, c_void_p)
-_name_w = _function("archive_entry_pathname_w", c_wchar_p, c_void_p)
-_symlink = _function("archive_entry_symlink", c_char_p, c_void_p)
-_hardlink = _function("archive_entry_hardlink", c_char_p, c_void_p)
-_mode = _function("archive_entry_mode", c_int, c_void_p)
-_sized = _function("archive_entry_size_is_set", c_int, c_void_p)
-_size = _function("archive_entry_size", c_int64, c_void_p)
-_encrypted = _function("archive_entry_is_data_encrypted", c_int, c_void_p)
-_timed = _function("archive_entry_mtime_is_set", c_int, c_void_p)
-_mtime = _function("archive_entry_mtime", c_int64, c_void_p)
-_mtime_ns = _function("archive_entry_mtime_nsec", c_long, c_void_p)
-_owner = _function("archive_entry_uname", c_char_p, c_void_p)
-_group = _function("archive_entry_gname", c_char_p, c_void_p)
-
-_libc = ctypes.CDLL(None)
-_libc.newlocale.restype = _libc.uselocale.restype = c_void_p
-_libc.newlocale.argtypes, _libc.uselocale.argtypes = (c_int, c_char_p, c_void_p), (c_void_p,)
-_UTF8 = _libc.newlocale(1, b"C.UTF-8", None)
-"""LC_CTYPE_MASK; None where the system lacks this locale: then names are in that of the process."""
-
-
-@contextmanager
-def _utf8() -> Iterator[None]:
-    """For libarchive, which takes the charset of names from the locale of the thread."""
-    before = _libc.uselocale(_UTF8) if _UTF8 else None
-    try:
-        yield
-    finally:
-        if before:
-            _libc.uselocale(before)
+_OPENED: WeakValueDictionary[int, Opened] = WeakValueDictionary()
+_KEYS = count(1)
+# Made once: to make a callback, a system may need the files that a sandbox denies.
+_READ = c.Callback(lambda _archive, key, where: _OPENED[key].fill(where))
+_SEEK = c.Seek(lambda _archive, key, offset, whence: _OPENED[key].seek(offset, whence))
 
 
 class Opened:
@@ -98,26 +42,27 @@ class Opened:
         self._file: BinaryIO | None = sought(body)
         self._raised: UnnestError | None = None
         self._buffer = ctypes.create_string_buffer(CHUNK)
-        # Kept: the library holds their addresses only.
-        self._callbacks = (Callback(self._read), Seek(self._seek))
-        self._archive = Archive(_new())
+        self._archive = c.Archive(c.new())
+        key = next(_KEYS)
+        _OPENED[key] = self
         # A warning: libarchive was built without it, and would start a program.
-        if filtered and _add_filter(self._archive, filtered) != OK:
+        if filtered and c.add_filter(self._archive, filtered) != c.OK:
             raise Refused("libarchive was built without this compression")
         for code in codes:
             # What the others need of their stream they find out when they are asked whether they know it.
-            self.checked((_set_format if code == RAW else _add_format)(self._archive, code))
+            self.checked((c.set_format if code == c.RAW else c.add_format)(self._archive, code))
         if self._file:
-            _set_seek(self._archive, self._callbacks[1])
-        self.checked(_open(self._archive, None, None, self._callbacks[0], None))
+            c.set_seek(self._archive, _SEEK)
+        self.checked(c.open_with(self._archive, key, None, _READ, None))
         # libarchive asks whether its filter fits until it does not; the last one is the stream itself.
-        if filtered and (count := _filters(self._archive)) != 2:
-            raise Refused("compressed more than once") if count > 2 else Damaged("no such compressed data")
+        if filtered and (chain := c.filters(self._archive)) != 2:
+            raise Refused("compressed more than once") if chain > 2 else Damaged("no such compressed data")
 
     def __del__(self) -> None:
-        _free(self._archive)
+        c.free(self._archive)
 
-    def _read(self, _archive: int, _data: int, where: Any) -> int:
+    def fill(self, where: Any) -> int:
+        """Read on for libarchive: the bytes that came, and where they lie."""
         try:
             data = self._body.read(CHUNK)
             ctypes.memmove(self._buffer, data, len(data))
@@ -127,38 +72,39 @@ class Opened:
             self._raised = error
         except Exception as error:  # noqa: BLE001 - nothing may pass through C code
             self._raised = Damaged(f"{type(error).__name__}: {error}")
-        return FATAL
+        return c.FATAL
 
-    def _seek(self, _archive: int, _data: int, offset: int, whence: int) -> int:
+    def seek(self, offset: int, whence: int) -> int:
+        """Go on at another place for libarchive: the place."""
         try:
-            return self._file.seek(offset, whence) if self._file else FATAL
+            return self._file.seek(offset, whence) if self._file else c.FATAL
         except (OSError, ValueError, OverflowError):
-            return FATAL
+            return c.FATAL
 
     def problem(self) -> UnnestError:
         """What went wrong, as an error of ours."""
         if self._raised:
             return self._raised
-        said = (_error(self._archive) or b"damaged").decode("utf-8", "replace")
+        said = (c.error(self._archive) or b"damaged").decode("utf-8", "replace")
         if ENCRYPTED in said:
             return Refused("encrypted")
         return Refused(said) if any(word in said for word in UNSUPPORTED) else Damaged(said)
 
     def checked(self, result: int) -> int:
         """The result of a call. Raises UnnestError unless it is OK, EOF or a warning."""
-        if result >= OK or (result == WARN and not self._raised):
+        if result >= c.OK or (result == c.WARN and not self._raised):
             return result
         raise self.problem()
 
     def header(self) -> tuple[int, c_void_p]:
         """What reading the next header gave, and the entry."""
         entry = c_void_p()
-        return _header(self._archive, byref(entry)), entry
+        return c.next_header(self._archive, byref(entry)), entry
 
     def block(self) -> tuple[int, int, int, int]:
         """What reading the next block gave: the result, its address, its length and its offset in the file."""
         at, size, offset = c_void_p(), c_size_t(), c_int64()
-        result = _block(self._archive, byref(at), byref(size), byref(offset))
+        result = c.data_block(self._archive, byref(at), byref(size), byref(offset))
         return result, at.value or 0, size.value, offset.value
 
 
@@ -196,17 +142,17 @@ class Data:
 
     def _next(self) -> None:
         result, at, size, offset = self._opened.block()
-        if result == OK and offset < self._given:
+        if result == c.OK and offset < self._given:
             self._error = Damaged("a body whose pieces overlap")
-        elif result not in {OK, EOF}:
+        elif result not in {c.OK, c.EOF}:
             # A warning on data is a checksum that fails.
             self._error = self._opened.problem()
         else:
             self._at, self._left, self._hole = at, size, max(offset - self._given, 0) if size else 0
-        if result == EOF and self._given < self._size:
+        if result == c.EOF and self._given < self._size:
             # What goes on in another volume ends so.
             self._error = Damaged("truncated: the body ends early")
-        self._end = result == EOF or self._error is not None
+        self._end = result == c.EOF or self._error is not None
         if self._end:
             self._left = self._hole = 0
 
@@ -232,7 +178,7 @@ class Filtered:
         return self._data.read(size)
 
     def _open(self) -> Data:
-        opened = Opened(self._body, (RAW,), self._code)
+        opened = Opened(self._body, (c.RAW,), self._code)
         opened.checked(opened.header()[0])
         return Data(opened)
 
@@ -241,20 +187,20 @@ KINDS: dict[int, MemberKind] = {stat.S_IFREG: "file", 0: "file", stat.S_IFDIR: "
 
 
 def _member(entry: c_void_p, opened: Opened) -> tuple[Member, Data]:
-    with _utf8():
-        name = _name(entry) or (_name_w(entry) or "").encode("utf-8", "replace")
-        hard, soft = _hardlink(entry), _symlink(entry)
-    mode = _mode(entry)
+    with c.utf8():
+        name = c.name(entry) or (c.name_w(entry) or "").encode("utf-8", "replace")
+        hard, soft = c.hardlink(entry), c.symlink(entry)
+    mode = c.mode(entry)
     kind: MemberKind = "hardlink" if hard else KINDS.get(stat.S_IFMT(mode), "device")
-    size = _size(entry) if _sized(entry) else -1
-    body = Data(opened, size if kind == "file" else -1, encrypted=_encrypted(entry) == 1)
+    size = c.size(entry) if c.sized(entry) else -1
+    body = Data(opened, size if kind == "file" else -1, encrypted=c.encrypted(entry) == 1)
     member = Member(
         name=name,
         kind=kind,
         size=size,
-        mtime=_mtime(entry) * 1_000_000_000 + _mtime_ns(entry) if _timed(entry) else 0,
-        owner=(_owner(entry) or b"").decode("utf-8", "replace"),
-        group=(_group(entry) or b"").decode("utf-8", "replace"),
+        mtime=c.mtime(entry) * 1_000_000_000 + c.mtime_ns(entry) if c.timed(entry) else 0,
+        owner=(c.owner(entry) or b"").decode("utf-8", "replace"),
+        group=(c.group(entry) or b"").decode("utf-8", "replace"),
         mode=stat.S_IMODE(mode),
         target=hard or (soft or b"" if kind == "symlink" else b"device" if kind == "device" else b""),
         body=body if kind == "file" else None,
@@ -270,13 +216,13 @@ def members(body: Reader, budget: Budget, *codes: int) -> Iterator[Member]:
     opened, bad = Opened(body, codes), 0
     problem: UnnestError | None = None
     while bad < MAX_BAD:
-        with _utf8():
+        with c.utf8():
             result, entry = opened.header()
-        if result == EOF:
+        if result == c.EOF:
             break
-        if result not in {OK, WARN}:
+        if result not in {c.OK, c.WARN}:
             problem = problem or opened.problem()
-            bad = MAX_BAD if result == FATAL else bad + 1
+            bad = MAX_BAD if result == c.FATAL else bad + 1
             continue
         member, data = _member(entry, opened)
         yield member

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 from processors.unnest import Budget, Container, Member, Reader
 from processors.unnest import _libarchive as libarchive
+from processors.unnest import _libarchive_c as c
 
 
 def open_cabinet(body: Reader, budget: Budget) -> Iterator[Member]:
     """The members of a cabinet. Raises UnnestError."""
-    return libarchive.members(body, budget, libarchive.CAB)
+    return libarchive.members(body, budget, c.CAB)
 
 
 UNNESTER = Container(("Cabinet",), open_cabinet)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from processors.unnest import Budget, Encoding, Reader, Refused
 from processors.unnest import _libarchive as libarchive
+from processors.unnest import _libarchive_c as c
 from processors.unnest._streams import peek
 
 MAGIC = b"\x1f\x9d"
@@ -18,7 +19,7 @@ def open_compress(body: Reader, budget: Budget) -> Reader:
     head, body = peek(body, 3)
     if head.startswith(MAGIC) and head[2:] and head[2] & 0x1F < 10:
         raise Refused("codes of 9 bits")
-    return libarchive.Filtered(body, libarchive.COMPRESS)
+    return libarchive.Filtered(body, c.COMPRESS)
 
 
 UNNESTER = Encoding(("Compressed",), "compress", {b".taz": b".tar", b".z": b""}, open_compress)

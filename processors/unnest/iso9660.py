@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 from processors.unnest import Budget, Container, Member, Reader
 from processors.unnest import _libarchive as libarchive
+from processors.unnest import _libarchive_c as c
 
 
 def open_iso9660(body: Reader, budget: Budget) -> Iterator[Member]:
     """The members of an image. Raises UnnestError."""
-    return libarchive.members(body, budget, libarchive.ISO9660)
+    return libarchive.members(body, budget, c.ISO9660)
 
 
 UNNESTER = Container(("ISO9660",), open_iso9660)

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 from processors.unnest import Budget, Container, Member, Reader
 from processors.unnest import _libarchive as libarchive
+from processors.unnest import _libarchive_c as c
 
 
 def open_lha(body: Reader, budget: Budget) -> Iterator[Member]:
     """The members of an archive. Raises UnnestError."""
-    return libarchive.members(body, budget, libarchive.LHA)
+    return libarchive.members(body, budget, c.LHA)
 
 
 UNNESTER = Container(("Lha",), open_lha)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from processors.unnest import Budget, Encoding, Reader
 from processors.unnest import _libarchive as libarchive
+from processors.unnest import _libarchive_c as c
 
 
 def open_lz4(body: Reader, budget: Budget) -> Reader:
     """What an lz4 file holds, as a stream."""
-    return libarchive.Filtered(body, libarchive.LZ4)
+    return libarchive.Filtered(body, c.LZ4)
 
 
 UNNESTER = Encoding(("LZ4",), "lz4", {b".tlz4": b".tar", b".lz4": b""}, open_lz4)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from processors.unnest import Budget, Encoding, Reader
 from processors.unnest import _libarchive as libarchive
+from processors.unnest import _libarchive_c as c
 
 
 def open_lzip(body: Reader, budget: Budget) -> Reader:
     """What an lz file holds, as a stream."""
-    return libarchive.Filtered(body, libarchive.LZIP)
+    return libarchive.Filtered(body, c.LZIP)
 
 
 UNNESTER = Encoding(("Lzip",), "lzip", {b".tlz": b".tar", b".lz": b""}, open_lzip)

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 from processors.unnest import Budget, Container, Member, Reader
 from processors.unnest import _libarchive as libarchive
+from processors.unnest import _libarchive_c as c
 
 
 def open_rar(body: Reader, budget: Budget) -> Iterator[Member]:
     """The members of an archive. Raises UnnestError."""
-    return libarchive.members(body, budget, libarchive.RAR, libarchive.RAR5)
+    return libarchive.members(body, budget, c.RAR, c.RAR5)
 
 
 UNNESTER = Container(("Rar",), open_rar)

@@ -9,13 +9,14 @@ from collections.abc import Iterator
 
 from processors.unnest import Budget, Container, Member, Reader
 from processors.unnest import _libarchive as libarchive
+from processors.unnest import _libarchive_c as c
 from processors.unnest._streams import seekable
 
 
 def open_sevenzip(body: Reader, budget: Budget) -> Iterator[Member]:
     """The members of an archive. Raises UnnestError."""
     with seekable(body, budget.limits, damaged=True) as file:
-        yield from libarchive.members(file, budget, libarchive.SEVENZIP)
+        yield from libarchive.members(file, budget, c.SEVENZIP)
 
 
 UNNESTER = Container(("SevenZip",), open_sevenzip)
