@@ -6,6 +6,7 @@ they are links to. A header that does not hold is damage, and what follows is lo
 
 from __future__ import annotations
 
+import io
 import stat
 import struct
 from collections.abc import Iterator, Mapping
@@ -129,11 +130,13 @@ class _Waiting:
         self._members.append((head.inode, member))
         return True
 
-    def given(self) -> Iterator[Member]:
-        """What was kept, in order: links, and files of several names that are empty."""
+    def given(self, *, damaged: bool) -> Iterator[Member]:
+        """What was kept, in order: links, and files of several names that are empty, or whose content was lost."""
         for inode, member in self._members:
-            target = self._named.get(inode, b"")
-            yield member._replace(kind="hardlink", target=target, body=None) if target else member
+            if target := self._named.get(inode, b""):
+                yield member._replace(kind="hardlink", target=target, body=None)
+            else:
+                yield member._replace(size=-1, body=Slice(io.BytesIO(), 1)) if damaged else member
 
 
 def _member(name: bytes, head: Header, body: Slice) -> Member:
@@ -183,7 +186,7 @@ def open_cpio(body: Reader, budget: Budget) -> Iterator[Member]:
         yield from _members(body, waiting)
     except Damaged as error:
         damage = error
-    yield from waiting.given()
+    yield from waiting.given(damaged=damage is not None)
     if damage:
         raise damage
 
