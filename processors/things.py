@@ -58,6 +58,8 @@ class Thing(NamedTuple):
     """Content-Type of the source."""
     depth: int = 0
     """Containers and encodings that it lies in."""
+    url: str = ""
+    """Where a member was once fetched from; "" if its container does not tell."""
 
 
 class Stored(Reader, Protocol):
@@ -108,7 +110,8 @@ class Listed:
         self.names: set[bytes] = set()
         self.dropped: Counter[str] = Counter()
         """Members that were not selected, by rule."""
-        self._size = 0
+        self._size: int | None = 0
+        """None: a member does not state its size."""
 
     def enter(self, member: Member) -> str:
         """Note a member that is not a folder, and give its path: a second one of the same name gets ";2"."""
@@ -121,7 +124,7 @@ class Listed:
         if times:
             self._again[base] = times
         self.names.add(name)
-        self._size += max(member.size, 0)
+        self._size = None if self._size is None or member.size < 0 else self._size + member.size
         path = self._step(name)
         if len(path) < self._room:
             self._room -= len(path) + 1
@@ -135,10 +138,12 @@ class Listed:
             return "~" + hashlib.sha256(name).hexdigest()[:32]
         return path
 
-    def tell(self, found: Found) -> None:
-        """Add what the summary of the container says of its members."""
+    def tell(self, found: Found, *, document: bool = False) -> None:
+        """Add what the summary of the container says of its members; of a document that has none, nothing."""
+        if document and not self.names:
+            return
         found.add("member-count", str(len(self.names)))
-        found.add("total-size", str(self._size))
+        found.add("total-size", str(self._size) if self._size is not None else "")
         found.add("contents", "\n".join(self._contents))
         for rule, count in sorted(self.dropped.items()):
             found.add("not-selected", f"{rule} {count}")

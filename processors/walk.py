@@ -13,7 +13,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from typing import cast
+from typing import BinaryIO, cast
 
 import msgspec
 
@@ -36,6 +36,8 @@ from processors.unnest import (
 from processors.unnest._streams import CHUNK, Counted, Digest, Hashed, peek, seekable, sought
 from schemas.records import DEFAULT_REFRESH, DEFAULT_TTL, MAX_DETAIL, MAX_REASON, FetchedObject, File, Link, Rejected, Summary
 
+MAX_URL = 2_000
+"""Characters of the URL that a member was once fetched from."""
 MAX_LONG = (1 << 63) - 1
 """The largest number that a record holds."""
 
@@ -126,7 +128,11 @@ class Walk:
             if isinstance(unnester, Container):
                 for key, value in unnester.about(head) if unnester.about else ():
                     state.found.add(key, value)
-                yield from self._members(thing._replace(depth=depth), unnester, reader, state)
+                inner = thing._replace(name=name, depth=depth)
+                if unnester.summarized:
+                    yield from self._document(inner, unnester, reader, state, stated)
+                else:
+                    yield from self._members(inner, unnester, reader, state)
                 # What stands behind the end of a container may show that an encoding around it is damaged.
                 while not sought(reader) and reader.read(CHUNK):
                     pass
@@ -140,14 +146,30 @@ class Walk:
         return Counted(encoding.open(reader, self.budget), self.budget)
 
     def _summarize(self, thing: Thing, reader: Reader, state: State, stated: str) -> None:
-        url, kind = identity.member_url(self.obj.url, thing.path), state.recognized
         with seekable(reader, self.settings.limits) as body:
-            size = body.seek(0, 2)
-            body.seek(0)
-            facts = Facts(thing.name, url, kind.type, kind.content_type, size, thing.mtime, charset(stated))
-            summarize(facts, body, state.found)
+            self._summarized(thing, body, state, stated)
+
+    def _summarized(self, thing: Thing, body: BinaryIO, state: State, stated: str) -> None:
+        url, kind = thing.url or identity.member_url(self.obj.url, thing.path), state.recognized
+        size = body.seek(0, 2)
+        body.seek(0)
+        facts = Facts(thing.name, url, kind.type, kind.content_type, size, thing.mtime, charset(stated))
+        summarize(facts, body, state.found)
         if not thing.path:
             self.links = state.found.links
+
+    def _document(self, thing: Thing, unnester: Container, reader: Reader, state: State, stated: str) -> Iterator[Made]:
+        """A container that is a document too: it is summarized, then its members. Damage of the one spares the other."""
+        with seekable(reader, self.settings.limits, damaged=True) as body:
+            problem: SummaryError | None = None
+            try:
+                self._summarized(thing, body, state, stated)
+            except SummaryError as error:
+                problem = error
+            body.seek(0)
+            yield from self._members(thing, unnester, body, state)
+            if problem:
+                raise problem
 
     # ---- a container ---------------------------------------------------------------------------------------------
 
@@ -168,7 +190,7 @@ class Walk:
             yield from self._released(listing, held)
         except Exception as error:  # noqa: BLE001 - the memory that held it may be full
             problem = problem or error
-        listing.tell(state.found)
+        listing.tell(state.found, document=unnester.summarized)
         if problem:
             self.damage = self.damage or reason(problem)
             raise problem
@@ -214,6 +236,8 @@ class Walk:
             group=bounded(member.group, MAX_REASON),
             mode=member.mode,
             depth=container.depth,
+            stated=bounded(member.stated, MAX_REASON),
+            url=bounded(member.url, MAX_URL),
         )
 
     def _member(self, container: Thing, path: str, member: Member) -> Iterator[Made]:
@@ -255,6 +279,7 @@ class Walk:
     def _describe(self, thing: Thing, found: Found) -> None:
         """Attributes that every type has (Essence, seed 003: type-independent)."""
         found.add("file-name", text(thing.name))
+        found.add("target-uri", thing.url)
         found.add("owner", thing.owner)
         found.add("group", thing.group)
         found.add("mode", f"{thing.mode:04o}" if thing.mode else "")

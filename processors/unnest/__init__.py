@@ -127,6 +127,10 @@ class Member(NamedTuple):
     """Of a link: where it points to; of a device: its class and numbers."""
     body: Reader | None = None
     """Of a file: to be read before the next member is asked for, or not at all."""
+    stated: str = ""
+    """Its Content-Type, where the container states one."""
+    url: str = ""
+    """Where it was fetched from, if the container tells: its references are relative to that."""
 
 
 class Container(NamedTuple):
@@ -137,6 +141,8 @@ class Container(NamedTuple):
     open: Callable[[Reader, Budget], Iterator[Member]]
     about: Callable[[bytes], Iterable[tuple[str, str]]] | None = None
     """Attributes that the first bytes of a file (64 kB) tell of the file itself. Raises nothing, whatever they are."""
+    summarized: bool = False
+    """It is a document too, and is summarized by its type before its members are: a message, with its attachments."""
 
 
 class Encoding(NamedTuple):

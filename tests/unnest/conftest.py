@@ -36,6 +36,8 @@ def _described(member: Member) -> dict[str, Any]:
     plain = member._asdict()
     body = plain.pop("body")
     plain |= {"name": member_path(member.name), "target": member.target.decode("utf-8", "replace")}
+    # What most formats do not tell is left out, so that their samples do not say so each time.
+    plain = {name: value for name, value in plain.items() if value or name not in ("stated", "url")}
     return {**plain, **(_content(body) if body else {})}
 
 

@@ -1,0 +1,93 @@
+"""Messages of mail and news (RFC 5322, RFC 5536): who wrote what to whom and when, in answer to what, and the text.
+
+The text is that of the parts that are no attachments; where they come as plain text and as a page, the plain text is taken.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+from typing import BinaryIO
+
+from processors.summarize._base import Facts, Found, Summarizer
+from processors.summarize._markup import page_text
+from processors.summarize._text import add_references, decode
+from processors.summarize.rawtext import raw_text
+from processors.unnest._mime import FIELD, Header, Part, field, message, words
+from processors.unnest._streams import exact
+from processors.unnest.mail import is_text
+
+MAX_TEXT = 262_144
+"""Bytes of a part that are read."""
+PARTS = 1_000
+"""Parts that are looked at."""
+
+FIELDS = {
+    "from": "author", "to": "to", "cc": "cc", "organization": "organization", "newsgroups": "newsgroups", "summary": "description",
+    "list-id": "list-id", "reply-to": "reply-to", "content-language": "language",
+}  # fmt: skip
+"""Fields that are kept as they stand, and the attribute that each becomes."""
+LISTS = {"keywords": "keywords", "newsgroups": "newsgroups"}
+IDS = {"message-id": "message-id", "in-reply-to": "in-reply-to", "references": "references", "supersedes": "supersedes"}
+
+_ID = re.compile(r"<\s*+([^<>\s]{1,250}+)\s*+>")
+_QUOTE = re.compile(r"^[ \t]?[>|].*\n?", re.MULTILINE)
+
+
+def run(facts: Facts, body: BinaryIO, found: Found) -> None:
+    """Add title (the subject), author, to, cc, date, the ids of the message and of those before it, and partial-text."""
+    head, parts = message(body)
+    charset = facts.charset
+    _fields(head, charset, found)
+    plain, marked = "", ""
+    for part in parts:
+        if part.number > PARTS or len(plain) > MAX_TEXT:
+            break
+        if not is_text(part):
+            continue
+        if part.type == "text/plain":
+            plain += _plain(part, charset) + "\n"
+        elif not marked:
+            marked = page_text(exact(part.body, MAX_TEXT), part.charset)
+    text = (plain if plain.strip() else marked)[:MAX_TEXT]
+    # What is quoted is the text of others; a message of nothing else keeps it.
+    own = _QUOTE.sub("", text)
+    raw_text(own if own.strip() else text, found)
+    add_references(found, text)
+
+
+def _plain(part: Part, charset: str) -> str:
+    return decode(exact(part.body, MAX_TEXT), part.charset or charset).replace("\r\n", "\n")
+
+
+def _fields(head: Header, charset: str, found: Found) -> None:
+    found.add("title", _value(head, "subject", charset), 500)
+    for name, attribute in FIELDS.items():
+        value = _value(head, name, charset)
+        for each in value.split(",") if name in LISTS else (value,):
+            found.add(attribute, each, 1_000)
+    for each in _value(head, "keywords", charset).split(","):
+        found.add("keywords", each, 200)
+    for name, attribute in IDS.items():
+        for match in _ID.finditer(field(head, name)):
+            found.add(attribute, match[1], 250)
+    found.add("date", _date(field(head, "date")))
+
+
+def _value(head: Header, name: str, charset: str) -> str:
+    """A field on one line; one that is not ASCII, though it should be, in the charset that can be told."""
+    raw = head.raw(name)[:FIELD]
+    return " ".join(words(decode(raw, charset)).split())
+
+
+def _date(value: str) -> str:
+    """A date of a header in ISO 8601, UTC; as it stands where nobody can tell."""
+    try:
+        when = parsedate_to_datetime(value[:100])
+        return when.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if when.tzinfo else when.strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (ValueError, TypeError, OverflowError, IndexError):
+        return value[:100]
+
+
+SUMMARIZER = Summarizer(types=("Mail", "News"), run=run, modules=("encodings.raw_unicode_escape",))
