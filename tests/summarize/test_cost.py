@@ -10,6 +10,7 @@ import pytest
 
 from processors.recognize import recognize
 from processors.summarize import Facts, Found, SummaryError, _nesting, summarize, summarizers
+from tests.summarize.packages import document
 
 SIZE = 1 << 18
 HEAD = 4_096
@@ -50,6 +51,9 @@ OWN = {
     "Makefile": ("a: ", "a ", "include\t", "\\\n"),
     "ManPage": (".SH \\[", "\\[", "\\h'", "\\*[", ".so", '.\\"\n', ".\t", '"', ".SH a\n", '.B "\n'),
     "Markdown": ("```\n", "```x\n", "~~~\n", "[a](", "![", "# a\n", "`", "a\n===\n"),
+    "EPUB": ("<text>", "<a href=x>", "<item>", "<nav>", "<p>a</p>", "<title>"),
+    "OfficeDocument": ("<p>", "<t>a</t>", "<pStyle val='title'/>", "<p><pStyle val='heading'/><t>a</t></p>", "<tab/>", "<a><t>"),
+    "OpenDocument": ("<p>a", "<h>a</h>", "<span>a</span>", "<s/>", "<table><table-row><table-cell>", "<p/>"),
     "Patch": ("Subject: [", "#\n", "From: a@", "\n \t", "--- a\n+++ a\n", "Index: "),
     "Perl": ("=a\n", "=head1 NAME\n", "=head1 DESCRIPTION\n\n", "=head1\t", "A<", "=cut\n", "package "),
     "PostScript": ("(a)1 ", "(a", "%%Title:\t", "(\\a"),
@@ -75,6 +79,9 @@ BEGINS = {
     "C": "typedef",
     "PDF": "%PDF-1.4\n",
     "Makefile": "a",
+    "EPUB": "<html><nav>",
+    "OfficeDocument": "<document>",
+    "OpenDocument": "<document-content>",
 }
 """What stands before the fragments, in half of all cases."""
 KINDS = sorted({*summarizers(), "CHeader"})
@@ -90,7 +97,7 @@ def run(kind: str) -> None:
     """Summarize a file of each fragment."""
     for fragment in (*COMMON, *OWN.get(kind, OWN["C"] if kind == "CHeader" else ())):
         for begin, end in (("", ""), (BEGINS.get(kind, "x y\n"), "!")):
-            body = (begin + fill(fragment, SIZE) + end).encode()
+            body = document(kind, begin + fill(fragment, SIZE) + end)
             try:
                 summarize(Facts(b"x", "http://example.org/x", kind, "x/y", len(body), 0, ""), io.BytesIO(body), Found())
             except SummaryError:

@@ -1,0 +1,101 @@
+"""EPUB (3.3): what its package document says, its table of contents, the text of its first chapters."""
+
+from __future__ import annotations
+
+from typing import BinaryIO, NamedTuple
+from urllib.parse import unquote
+
+from processors.summarize._base import Facts, Found, Summarizer, SummaryError
+from processors.summarize._markup import attribute, elements, page, page_text, tree
+from processors.summarize._package import Package, add_properties, joined
+from processors.summarize._text import squeeze
+
+MAX_TEXT = 8_192
+CHAPTERS = 12
+"""Chapters that are looked into for text: the first ones are often covers."""
+HEADINGS = 100
+LARGE, SMALL = 1 << 20, 262_144
+CONTAINER = "META-INF/container.xml"
+NCX = "application/x-dtbncx+xml"
+
+
+class Book(NamedTuple):
+    """What the package document lists, as names of parts."""
+
+    nav: str
+    ncx: str
+    spine: list[str]
+
+
+def run(facts: Facts, body: BinaryIO, found: Found) -> None:
+    """Add title, author, description, keywords, language, publisher, date, headings (the table of contents) and partial-text."""
+    package = Package(body, facts.size)
+    parts = package.read(lambda name: SMALL if name == CONTAINER else LARGE if name.endswith(".opf") else 0)
+    opf = next((name for name in _roots(parts.pop(CONTAINER, b"")) if name in parts), next(iter(parts), ""))
+    if not opf:
+        raise SummaryError(f"EPUB: no package document: {package.damage or 'the part is missing'}")
+    add_properties(parts[opf], found, subject="keywords")
+    book = _book(parts[opf], opf.rpartition("/")[0], found)
+    chapters = book.spine[:CHAPTERS]
+    parts = package.read(lambda name: LARGE if name in (book.nav, book.ncx) else SMALL if name in chapters else 0)
+    _contents(parts, book, found)
+    _text(parts, chapters, found)
+    package.close()
+
+
+def _roots(raw: bytes) -> list[str]:
+    """The package documents that the container names."""
+    return [attribute(e, "full-path") for n, e, begins in elements(tree(raw) if raw else None) if begins and n == "rootfile"]
+
+
+def _book(raw: bytes, base: str, found: Found) -> Book:
+    items: dict[str, str] = {}
+    spine: list[str] = []
+    nav = ncx = ""
+    for name, element, begins in elements(tree(raw)):
+        if not begins:
+            continue
+        if name == "item":
+            part = joined(base, unquote(attribute(element, "href").partition("#")[0]))
+            items[attribute(element, "id")] = part
+            nav = part if "nav" in attribute(element, "properties").split() else nav
+            ncx = part if attribute(element, "media-type") == NCX else ncx
+        elif name == "itemref" and attribute(element, "linear") != "no":
+            spine.append(items.get(attribute(element, "idref"), ""))
+        elif name == "date":
+            found.set("date", squeeze((element.text or "")[:100]))
+        elif name == "identifier":
+            found.add("identifier", squeeze((element.text or "")[:500]), 200)
+    return Book(nav, ncx, [part for part in spine if part])
+
+
+def _contents(parts: dict[str, bytes], book: Book, found: Found) -> None:
+    """Add the table of contents: that of EPUB 3, else that of EPUB 2."""
+    if book.nav in parts:
+        for node in page(parts[book.nav], "utf-8").css("nav a")[:HEADINGS]:
+            found.add("headings", squeeze(node.text()[:500]), 200)
+    count = 0
+    for name, element, begins in elements(
+        tree(parts[book.ncx]) if book.ncx in parts and "headings" not in found.attributes else None
+    ):
+        if name == "text" and begins:
+            # The first is the title of the book, and stands outside of its table of contents.
+            found.add("headings", squeeze((element.text or "")[:500]), 200)
+            count += 1
+            if count > HEADINGS:
+                break
+
+
+def _text(parts: dict[str, bytes], chapters: list[str], found: Found) -> None:
+    texts: list[str] = []
+    room = MAX_TEXT
+    for chapter in dict.fromkeys(chapters):
+        text = page_text(parts.get(chapter, b"")).strip()
+        texts.append(text)
+        room -= len(text)
+        if room <= 0:
+            break
+    found.add("partial-text", "\n".join(t for t in texts if t), MAX_TEXT)
+
+
+SUMMARIZER = Summarizer(types=("EPUB",), run=run)

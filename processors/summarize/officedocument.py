@@ -1,0 +1,174 @@
+"""Office Open XML (ECMA-376): documents, workbooks and presentations, with their properties, headings and the text they begin with.
+
+Which of them a file is, its parts tell. What is embedded in it is a member (`processors/unnest/office.py`).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import BinaryIO
+
+from processors.summarize._base import Facts, Found, Summarizer, SummaryError
+from processors.summarize._markup import MAX_PART, attribute, elements, tree
+from processors.summarize._package import Package, Text, add_properties, number, relations
+
+MAX_TEXT = 8_192
+HEADINGS = 100
+SHEETS, ROWS, CELLS = 20, 20, 50
+"""Sheets of a workbook, rows of a sheet and cells of a row that are looked at."""
+SLIDES = 200
+STRINGS = 50_000
+"""Shared strings of a workbook that are kept, of STRING characters each."""
+STRING = 500
+SMALL = 262_144
+
+_BIG = re.compile(r"word/(?:document\d*|styles)\.xml|xl/sharedStrings\.xml")
+_SMALL = re.compile(
+    r"docProps/(?:core|app)\w*\.xml|(?:word|xl|ppt)/(?:workbook|_rels/workbook)\.xml(?:\.rels)?|ppt/slides/slide\d+\.xml"
+)
+_SHEET = re.compile(r"xl/worksheets/\w{1,40}\.xml")
+_SKIP = frozenset(("Fallback", "delText", "instrText"))
+"""What repeats what stands before it for old programs, and what is not shown."""
+_TITLES = ("title", "ctrTitle")
+
+
+def run(facts: Facts, body: BinaryIO, found: Found) -> None:
+    """Add what its properties say, headings (of sheets: their names; of slides: their titles), columns and partial-text."""
+    package = Package(body, facts.size)
+    sheets = 0
+
+    def wanted(name: str) -> int:
+        nonlocal sheets
+        if _SHEET.fullmatch(name):
+            sheets += 1
+            return SMALL if sheets <= SHEETS else 0
+        return MAX_PART if _BIG.fullmatch(name) else SMALL if _SMALL.fullmatch(name) else 0
+
+    parts = package.read(wanted)
+    for name in sorted(n for n in parts if n.startswith("docProps/")):
+        add_properties(parts[name], found)
+    text = Text(MAX_TEXT)
+    for name in [n for n in parts if n.startswith("word/document")]:
+        _document(parts[name], _styles(parts.get("word/styles.xml", b"")), text, found)
+    if "xl/workbook.xml" in parts:
+        _workbook(parts, text, found)
+    slides = sorted((n for n in parts if n.startswith("ppt/slides/")), key=number)
+    for name in slides[:SLIDES]:
+        _slide(parts[name], text, found)
+    found.add("partial-text", "\n".join(text.lines), MAX_TEXT)
+    if not parts and not package.damage:
+        raise SummaryError("OfficeDocument: none of its parts is known")
+    package.close()
+
+
+def _styles(raw: bytes) -> dict[str, str]:
+    """The names of styles by their ids: what is a heading has an id of the author's language."""
+    found: dict[str, str] = {}
+    style = ""
+    for name, element, begins in elements(tree(raw)) if raw else ():
+        if name == "style":
+            style = attribute(element, "styleId") if begins else ""
+        elif name == "name" and begins and style:
+            found[style] = attribute(element, "val").lower()
+    return found
+
+
+def _document(raw: bytes, styles: dict[str, str], text: Text, found: Found) -> None:
+    style = ""
+    headings = Text(HEADINGS * 200)
+    for name, element, begins in elements(tree(raw), _SKIP):
+        if name == "p":
+            text.end()
+            line = headings.end()
+            if line and styles.get(style, style.lower()).startswith(("heading", "title")):
+                if styles.get(style, style.lower()) == "title":
+                    found.set("title", line, 500)
+                found.add("headings", line, 200)
+            style = ""
+        elif begins and name == "pStyle":
+            style = attribute(element, "val")
+        elif begins and name in ("t", "tab", "br", "cr"):
+            piece = (element.text or "") if name == "t" else " "
+            text.add(piece)
+            # Headings are looked for behind the text that is kept, too.
+            if styles.get(style, style.lower()).startswith(("heading", "title")):
+                headings.add(piece)
+        if text.full and headings.full:
+            break
+
+
+def _workbook(parts: dict[str, bytes], text: Text, found: Found) -> None:
+    related = relations(parts.get("xl/_rels/workbook.xml.rels", b""), "xl")
+    sheets: list[tuple[str, str]] = []
+    for name, element, begins in elements(tree(parts["xl/workbook.xml"])):
+        if begins and name == "sheet" and len(sheets) < HEADINGS:
+            sheets.append((attribute(element, "name"), related.get(attribute(element, "id"), ("", ""))[1]))
+            found.add("headings", attribute(element, "name"), 200)
+    strings = _strings(parts.get("xl/sharedStrings.xml", b""))
+    for _, part in sheets[:SHEETS]:
+        for at, row in enumerate(_rows(parts.get(part, b""), strings)):
+            for cell in row if at == 0 else ():
+                found.add("columns", cell, 100)
+            text.add(" ".join(row))
+            text.end()
+
+
+def _strings(raw: bytes) -> list[str]:
+    """The strings that cells name by number; the readings of Japanese words (rPh) are none."""
+    found: list[str] = []
+    pieces: list[str] = []
+    for name, element, begins in elements(tree(raw), frozenset(("rPh",))) if raw else ():
+        if name == "t" and begins:
+            pieces.append((element.text or "")[:STRING])
+        elif name == "si" and not begins:
+            found.append("".join(pieces[:STRING])[:STRING])
+            pieces.clear()
+            if len(found) >= STRINGS:
+                break
+    return found
+
+
+def _rows(raw: bytes, strings: list[str]) -> list[list[str]]:
+    """The first rows of a sheet that have something in them."""
+    rows: list[list[str]] = []
+    row: list[str] = []
+    kind, value = "", ""
+    for name, element, begins in elements(tree(raw)) if raw else ():
+        if name == "c" and begins:
+            kind, value = attribute(element, "t"), ""
+        elif name in ("v", "t") and begins:
+            value += (element.text or "")[:STRING]
+        elif name == "c" and len(row) < CELLS:
+            if kind == "s":
+                value = strings[int(value)] if value.isdecimal() and int(value[:9]) < len(strings) else ""
+            row += [value[:STRING]] if value.strip() else []
+        elif name == "row" and not begins and row:
+            rows.append(row)
+            row = []
+            if len(rows) >= ROWS:
+                break
+    return rows
+
+
+def _slide(raw: bytes, text: Text, found: Found) -> None:
+    """The title of a slide, and its text."""
+    title: list[str] = []
+    kind = ""
+    for name, element, begins in elements(tree(raw), _SKIP):
+        if name == "sp":
+            kind = ""
+        elif name == "ph" and begins:
+            kind = attribute(element, "type")
+        elif name in ("t", "br") and begins:
+            piece = (element.text or "")[:MAX_TEXT] if name == "t" else " "
+            text.add(piece)
+            title += [piece] if kind in _TITLES else []
+        elif name == "p" and not begins:
+            text.end()
+            title += [" "]
+    line = " ".join("".join(title).split())
+    found.add("headings", line, 200)
+    found.set("title", line, 500)
+
+
+SUMMARIZER = Summarizer(types=("OfficeDocument",), run=run)

@@ -1,0 +1,30 @@
+"""Office documents (ECMA-376, OpenDocument): the files that are embedded in them. Their own parts are no members."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from processors.unnest import Budget, Container, Member, Reader
+from processors.unnest._streams import CHUNK, Counted
+from processors.unnest.zip import open_zip
+
+_EMBEDDED = re.compile(rb"(?:word|xl|ppt)/embeddings/[^/]+|Object[^/]*")
+"""Of OpenDocument, the objects that are one file (OLE): others are parts like those of the document itself."""
+
+
+def open_office(body: Reader, budget: Budget) -> Iterator[Member]:
+    """The embedded files. Raises Damaged, Refused, Exhausted."""
+    for member in open_zip(body, budget):
+        if _EMBEDDED.fullmatch(member.name) and member.kind == "file":
+            yield member
+        elif member.size < 0 and member.body is not None:
+            # Without a directory, a part must be unpacked to find the next.
+            passed = Counted(member.body, budget)
+            while passed.read(CHUNK):
+                pass
+        else:
+            budget.enter(member.name)
+
+
+UNNESTER = Container(("OfficeDocument", "OpenDocument"), open_office, summarized=True)

@@ -1,0 +1,37 @@
+"""Documents that are zips, built on the spot."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Mapping
+
+CONTAINER = '<container><rootfiles><rootfile full-path="OEBPS/book.opf"/></rootfiles></container>'
+OPF = (
+    '<package><manifest><item id="n" href="nav.xhtml" properties="nav"/><item id="x" href="toc.ncx" '
+    'media-type="application/x-dtbncx+xml"/><item id="c" href="one.xhtml"/></manifest><spine><itemref idref="c"/></spine></package>'
+)
+MAIN = {"OfficeDocument": "word/document.xml", "OpenDocument": "content.xml", "EPUB": "OEBPS/one.xhtml"}
+"""The part that holds the text."""
+AROUND: Mapping[str, Mapping[str, str]] = {
+    "EPUB": {"META-INF/container.xml": CONTAINER, "OEBPS/book.opf": OPF, "OEBPS/nav.xhtml": "", "OEBPS/toc.ncx": ""}
+}
+"""What must be there besides."""
+
+
+def packed(parts: Mapping[str, str | bytes]) -> bytes:
+    """A zip of parts, the same each time."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in parts.items():
+            how = zipfile.ZIP_STORED if name == "mimetype" else zipfile.ZIP_DEFLATED
+            archive.writestr(zipfile.ZipInfo(name), text, how)
+    return out.getvalue()
+
+
+def document(kind: str, text: str) -> bytes:
+    """A document of a type whose main part is as told; as it stands, for a type that is no zip."""
+    if kind not in MAIN:
+        return text.encode()
+    parts = dict(AROUND.get(kind, {}))
+    return packed({name: part or text for name, part in parts.items()} | {MAIN[kind]: text})

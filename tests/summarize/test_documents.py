@@ -1,0 +1,157 @@
+import io
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from processors.summarize import Facts, Found, SummaryError, summarize
+from tests.summarize.packages import AROUND, MAIN, document, packed
+
+Make = Callable[..., Found]
+
+WORKBOOK = {
+    "xl/workbook.xml": '<workbook><sheets><sheet name="Boats" id="b"/><sheet name="Crews" id="a"/></sheets></workbook>',
+    "xl/_rels/workbook.xml.rels": (
+        '<Relationships><Relationship Id="a" Type="x/worksheet" Target="worksheets/sheet1.xml"/>'
+        '<Relationship Id="b" Type="x/worksheet" Target="/xl/worksheets/sheet2.xml"/></Relationships>'
+    ),
+    "xl/sharedStrings.xml": "<sst><si><t>name</t></si><si><r><t>len</t></r><t>gth</t><rPh><t>x</t></rPh></si><si><t>barge</t></si></sst>",
+    "xl/worksheets/sheet2.xml": (
+        '<worksheet><sheetData><row/><row><c t="s"><v>0</v></c><c t="s"><v>1</v></c><c t="s"><v>9</v></c></row>'
+        '<row><c t="s"><v>2</v></c><c><f>1+1</f><v>38</v></c></row></sheetData></worksheet>'
+    ),
+    "xl/worksheets/sheet1.xml": '<worksheet><row><c t="inlineStr"><is><t>crew</t></is></c></row></worksheet>',
+    "docProps/app.xml": "<Properties><Application>a pencil</Application></Properties>",
+}
+SLIDE = (
+    "<sld><sp><nvSpPr><nvPr><ph type='{}'/></nvPr></nvSpPr><txBody><p><r><t>{}</t></r></p></txBody></sp>"
+    "<sp><txBody><p><r><t>some</t></r><r><t> words</t></r></p></txBody></sp></sld>"
+)
+
+
+def test_workbook(summary: Make) -> None:
+    """A workbook gives the names of its sheets, and the first rows of each in their order."""
+    found = summary(b"x.xlsx", packed(WORKBOOK))
+    assert found.attributes["headings"] == ["Boats", "Crews"]
+    assert found.attributes["columns"] == ["name", "length", "crew"]
+    assert found.text("partial-text") == "name length\nbarge 38\ncrew"
+    assert found.text("generator") == "a pencil"
+
+
+def test_presentation(summary: Make) -> None:
+    """A presentation gives the titles of its slides, in order, and their text; the first title is its own."""
+    slides = {f"ppt/slides/slide{n}.xml": SLIDE.format("ctrTitle" if n == 1 else "title", f"Title {n}") for n in (10, 1, 2)}
+    found = summary(b"x.pptx", packed(slides))
+    assert found.attributes["headings"] == ["Title 1", "Title 2", "Title 10"]
+    assert found.text("title") == "Title 1"
+    assert found.text("partial-text").split("\n")[:3] == ["Title 1", "some words", "Title 2"]
+
+
+def test_book_of_the_second_edition(summary: Make, samples: Path) -> None:
+    """A book without a navigation document is read by the table of contents of EPUB 2."""
+    ncx = "<ncx><docTitle><text>Boats</text></docTitle><navMap><navLabel><text>Rowing</text></navLabel></navMap></ncx>"
+    opf = '<package><manifest><item id="t" href="../toc.ncx" media-type="application/x-dtbncx+xml"/></manifest><spine/></package>'
+    book = {"META-INF/container.xml": '<container><rootfile full-path="a/b.opf"/></container>', "a/b.opf": opf, "toc.ncx": ncx}
+    assert summary(b"x.epub", packed(book)).attributes["headings"] == ["Boats", "Rowing"]
+    assert (
+        summary(b"x.epub", packed({"META-INF/container.xml": "<container/>"})).text("error").startswith("EPUB: no package document")
+    )
+
+
+def test_encrypted_text_says_so(summary: Make) -> None:
+    """An OpenDocument that wants a password gives what is not locked, and says so."""
+    parts = {
+        "mimetype": "application/vnd.oasis.opendocument.text",
+        "content.xml": b"\0\1\2",
+        "meta.xml": "<meta><title>Boats</title></meta>",
+    }
+    found = summary(b"x.odt", packed(parts | {"META-INF/manifest.xml": "<manifest><encryption-data/></manifest>"}))
+    assert (found.text("title"), found.text("encrypted"), found.text("error")) == ("Boats", "a password is needed", "")
+
+
+@pytest.mark.parametrize("kind", sorted(MAIN))
+def test_parts_are_bounded(kind: str) -> None:
+    """A part that packs a hundred megabytes is read no further than a part may be; its beginning is summarized."""
+    text = "<html><p><t>The beginning.</t></p>" + " " * 100_000_000 + "</html>"
+    body = packed(dict(AROUND.get(kind, {})) | {MAIN[kind]: text})
+    assert len(body) < 200_000
+    found = Found()
+    summarize(Facts(b"x", "http://example.org/x", kind, "x/y", len(body), 0, ""), io.BytesIO(body), found)
+    assert "partial-text" in found.attributes or kind == "OpenDocument"
+
+
+@pytest.mark.parametrize("kind", sorted(MAIN))
+def test_lost_directory(kind: str, samples: Path) -> None:
+    """A document that was cut off gives what stands before the cut, and is damaged; a bomb is given up."""
+    sample = next(p for p in samples.glob(f"{kind.lower()}.*") if p.suffix != ".json").read_bytes()
+    cut = sample[: sample.index(b"PK\x01\x02")]
+    found = Found()
+    with pytest.raises(SummaryError, match="damaged: truncated"):
+        summarize(Facts(b"x", "http://example.org/x", kind, "x/y", len(cut), 0, ""), io.BytesIO(cut), found)
+    assert found.text("title").startswith(("Boats", "A book"))
+    # Sizes that follow the data: to find the next entry, this one must be unpacked.
+    out = io.BytesIO()
+    with zipfile.ZipFile(_Forward(out), "w", zipfile.ZIP_DEFLATED) as archive, archive.open("x", "w", force_zip64=False) as member:
+        for _ in range(100):
+            member.write(bytes(1 << 20))
+    bomb = out.getvalue()
+    bomb = bomb[: bomb.index(b"PK\x01\x02")]
+    with pytest.raises(SummaryError, match="its own size"):
+        summarize(Facts(b"x", "http://example.org/x", kind, "x/y", len(bomb), 0, ""), io.BytesIO(bomb), Found())
+
+
+class _Forward(io.RawIOBase):
+    """A file that cannot be sought in, so that zipfile writes sizes behind the data."""
+
+    def __init__(self, out: io.BytesIO) -> None:
+        self.out = out
+
+    def write(self, data: object) -> int:
+        return self.out.write(bytes(data))  # type: ignore[call-overload]
+
+    def writable(self) -> bool:
+        return True
+
+
+@given(
+    st.sampled_from(sorted(MAIN)),
+    st.lists(
+        st.sampled_from(
+            [
+                "<p>",
+                "</p>",
+                "<t>",
+                "</t>",
+                "a",
+                "<h>",
+                "</h>",
+                "<pStyle val='title'/>",
+                "<table name='x'>",
+                "</table>",
+                "<table-row>",
+                "&x;",
+                "<!DOCTYPE a [<!ENTITY x 'y'>]>",
+                "<?xml version='1.0'?>",
+                "<itemref idref='c'/>",
+                "<a:b>",
+                "<nav><a>",
+                "\0",
+                "<![CDATA[",
+                "\ufffe",
+            ]
+        ),
+        max_size=30,
+    ),
+)
+def test_any_markup(kind: str, pieces: list[str]) -> None:
+    """Whatever the parts of a document hold, nothing but SummaryError is raised, and there is a title."""
+    body, found, problem = document(kind, "".join(pieces)), Found(), ""
+    try:
+        summarize(Facts(b"x", "http://example.org/x", kind, "x/y", len(body), 0, ""), io.BytesIO(body), found)
+    except SummaryError as error:
+        problem = str(error)
+    assert "Error:" not in problem
+    assert found.text("title")
