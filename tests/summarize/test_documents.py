@@ -18,7 +18,7 @@ WORKBOOK = {
         '<Relationships><Relationship Id="a" Type="x/worksheet" Target="worksheets/sheet1.xml"/>'
         '<Relationship Id="b" Type="x/worksheet" Target="/xl/worksheets/sheet2.xml"/></Relationships>'
     ),
-    "xl/sharedStrings.xml": "<sst><si><t>name</t></si><si><r><t>len</t></r><t>gth</t><rPh><t>x</t></rPh></si><si><t>barge</t></si></sst>",
+    "xl/sharedStrings.xml": "<sst><si><t>name</t></si><si><t>len</t><t>gth</t><rPh><t>x</t></rPh></si><si><t>barge</t></si></sst>",
     "xl/worksheets/sheet2.xml": (
         '<worksheet><sheetData><row/><row><c t="s"><v>0</v></c><c t="s"><v>1</v></c><c t="s"><v>9</v></c></row>'
         '<row><c t="s"><v>2</v></c><c><f>1+1</f><v>38</v></c></row></sheetData></worksheet>'
@@ -65,10 +65,11 @@ def test_encrypted_text_says_so(summary: Make) -> None:
     """An OpenDocument that wants a password gives what is not locked, and says so."""
     parts = {
         "mimetype": "application/vnd.oasis.opendocument.text",
-        "content.xml": b"\0\1\2",
+        "content.xml": "\0\1\2",
         "meta.xml": "<meta><title>Boats</title></meta>",
+        "META-INF/manifest.xml": "<manifest><encryption-data/></manifest>",
     }
-    found = summary(b"x.odt", packed(parts | {"META-INF/manifest.xml": "<manifest><encryption-data/></manifest>"}))
+    found = summary(b"x.odt", packed(parts))
     assert (found.text("title"), found.text("encrypted"), found.text("error")) == ("Boats", "a password is needed", "")
 
 

@@ -1,0 +1,75 @@
+"""Documents of Office until 2007 (Word, Excel, PowerPoint, Outlook) and what else is a compound file: properties, names, text.
+
+Which of them a file is, its streams tell; of all others the properties are given.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import BinaryIO
+
+from processors.summarize._base import Facts, Found, Summarizer
+from processors.summarize._compound import Compound, add_properties
+from processors.summarize._office97 import MAX_STREAM, Encrypted, excel, powerpoint, word
+from processors.summarize._package import Text
+from processors.summarize._text import squeeze
+
+MAX_TEXT = 8_192
+HEADINGS = 100
+LOCKED = ("EncryptedPackage", "EncryptedSummary")
+MESSAGE = {
+    "0037": "title",
+    "0C1A": "author",
+    "0E04": "to",
+    "0E03": "cc",
+    "1035": "message-id",
+    "1042": "in-reply-to",
+    "1000": "partial-text",
+}
+"""Properties of a message of Outlook ([MS-OXPROPS]) by their numbers, and the attribute that each becomes."""
+STRINGS = {"001F": "utf-16-le", "001E": "cp1252"}
+
+
+def run(facts: Facts, body: BinaryIO, found: Found) -> None:
+    """Add what the properties say, headings (of sheets: their names; of slides: their titles) and partial-text."""
+    compound = Compound(body)
+    add_properties(compound, found)
+    try:
+        _text(compound, found)
+    except Encrypted:
+        found.add("encrypted", "a password is needed")
+    # The properties are whole; text that its own tables lead nowhere is none.
+    except struct.error:
+        return
+
+
+def _text(compound: Compound, found: Found) -> None:
+    streams = compound.streams
+    if any(name in streams for name in LOCKED):
+        raise Encrypted
+    if "WordDocument" in streams:
+        lines = (squeeze(line) for line in word(compound, MAX_TEXT).split("\n"))
+        found.add("partial-text", "\n".join(line for line in lines if line), MAX_TEXT)
+    elif book := next((n for n in ("Workbook", "Book") if n in streams), ""):
+        names, strings = excel(compound.read(book, MAX_STREAM))
+        for name in names[:HEADINGS]:
+            found.add("headings", name, 200)
+        found.add("partial-text", "\n".join(dict.fromkeys(squeeze(s[:MAX_TEXT]) for s in strings)), MAX_TEXT)
+    elif "PowerPoint Document" in streams:
+        text = Text(MAX_TEXT)
+        titles = powerpoint(compound.read("PowerPoint Document", MAX_STREAM), text)
+        for title in titles[:HEADINGS]:
+            found.add("headings", title, 200)
+        found.add("partial-text", "\n".join(text.lines), MAX_TEXT)
+    else:
+        _message(compound, found)
+
+
+def _message(compound: Compound, found: Found) -> None:
+    for number, attribute in MESSAGE.items():
+        for kind, charset in STRINGS.items():
+            value = compound.read(f"__substg1.0_{number}{kind}", 2 * MAX_TEXT).decode(charset, "replace").replace("\r\n", "\n")
+            found.set(attribute, value if number == "1000" else squeeze(value), MAX_TEXT)
+
+
+SUMMARIZER = Summarizer(types=("OLE",), run=run)

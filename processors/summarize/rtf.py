@@ -1,0 +1,268 @@
+r"""RTF (1.9.1): its information group, and the text it begins with, read control word by control word.
+
+Laws:
+- One pass over at most MAX_RTF bytes, in pieces that no pattern looks at twice; groups are counted, at most DEPTH deep.
+- Groups that are no text (fonts, styles, pictures, what \* marks) are passed over; hexadecimal characters are in the code page
+  that \ansicpg or \mac, \pc, \pca name, and \u stands for what follows it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import BinaryIO
+
+from processors.summarize._base import Facts, Found, Summarizer, SummaryError
+from processors.summarize._package import Text
+
+MAX_RTF = 4_000_000
+MAX_TEXT = 8_192
+INFO_TEXT = 2_000
+HEADINGS, LEVELS = 100, 3
+"""Headings that are kept, of the levels above."""
+DEPTH = 1_000
+
+INFO = {
+    "title": "title", "subject": "description", "author": "author", "keywords": "keywords", "doccomm": "description",
+    "company": "organization", "category": "keywords",
+}  # fmt: skip
+"""Groups of the information group, and the attribute that each becomes."""
+CREATED, TIME = "creatim", ("yr", "mo", "dy", "hr", "min")
+SKIPPED = frozenset(
+    [
+        "fonttbl",
+        "colortbl",
+        "stylesheet",
+        "pict",
+        "object",
+        "header",
+        "headerl",
+        "headerr",
+        "headerf",
+        "footer",
+        "footerl",
+        "footerr",
+        "footerf",
+        "listtable",
+        "listoverridetable",
+        "rsidtbl",
+        "generator",
+        "themedata",
+        "colorschememapping",
+        "datastore",
+        "latentstyles",
+        "xmlnstbl",
+        "filetbl",
+        "revtbl",
+        "footnote",
+        "annotation",
+        "fldinst",
+        "operator",
+        "vern",
+        "revtim",
+        "printim",
+        "buptim",
+        "bkmkstart",
+        "bkmkend",
+        "private1",
+        "nonesttables",
+        "objdata",
+        "shppict",
+        "nonshppict",
+        "datafield",
+        "formfield",
+        "mmathPr",
+        "tc",
+        "xe",
+        "template",
+        "atnid",
+        "atnauthor",
+    ]
+)
+"""Destinations that hold no text of the document's own."""
+SIGNS = {
+    "par": "\n", "line": "\n", "sect": "\n", "page": "\n", "row": "\n", "cell": "\t", "tab": "\t", "emdash": "\u2014", "endash": "\u2013",
+    "lquote": "\u2018", "rquote": "\u2019", "ldblquote": "\u201c", "rdblquote": "\u201d", "bullet": "\u2022", "~": " ", "_": "-", "-": "",
+}  # fmt: skip
+PAGES = {"mac": "mac_roman", "pc": "cp437", "pca": "cp850", "ansi": "cp1252"}
+
+_TOKEN = re.compile(
+    rb"\\([A-Za-z]{1,32})(-?[0-9]{1,10})? ?|\\'([0-9A-Fa-f]{2})|\\([^A-Za-z'])|([{}])|([^\\{}\r\n]{1,4096})|[\r\n]+|.", re.DOTALL
+)
+
+
+class _State:
+    """What a group inherits from the one around it."""
+
+    __slots__ = ("skip", "target", "unicode")
+
+    def __init__(self, target: str = "", *, skip: bool = False, unicode: int = 1) -> None:
+        self.target = target
+        """The group of information that text belongs to; "" for the text itself."""
+        self.skip = skip
+        self.unicode = unicode
+        """How many characters stand behind a \\u for those who do not know it."""
+
+
+class _Reader:
+    """A document as its tokens come by."""
+
+    def __init__(self) -> None:
+        self.state = _State()
+        self.stack: list[_State] = []
+        self.codepage = "cp1252"
+        self.text = Text(MAX_TEXT)
+        self.info: dict[str, list[str]] = {}
+        self.waiting = 0
+        """Characters to be passed over: they stand for one that \\u gave."""
+        self.bytes = b""
+        """Characters that were given as bytes, and may be halves of one."""
+        self.headings: list[str] = []
+        self.outlined = False
+        """The paragraph is a heading of the outline."""
+
+    def read(self, raw: bytes) -> bool:
+        """Read tokens until there is text enough; False where the document ends too early."""
+        at = 0
+        while token := _TOKEN.match(raw, at):
+            at = token.end()
+            word, number, code, sign, brace, text = token.groups()
+            if code is not None:
+                self._byte(bytes((int(code, 16),)))
+                continue
+            if text is not None:
+                self._plain(text)
+                continue
+            self._flush()
+            if brace == b"{":
+                self._open()
+            elif brace:
+                if self._close():
+                    return True
+            elif word is not None:
+                # Data of a picture that stand as they are have their length before them.
+                at += max(int(number or 0), 0) if word == b"bin" else 0
+                self._word(word.decode("ascii"), number)
+            elif sign is not None:
+                self._sign(sign)
+            if self.text.full:
+                return True
+        return False
+
+    def _open(self) -> None:
+        if len(self.stack) > DEPTH:
+            raise SummaryError(f"RTF: groups nested more than {DEPTH} deep")
+        self.stack.append(self.state)
+        self.state = _State(self.state.target, skip=self.state.skip, unicode=self.state.unicode)
+        self.waiting = 0
+
+    def _close(self) -> bool:
+        """True where the document ends."""
+        self.waiting = 0
+        if not self.stack:
+            return True
+        self.state = self.stack.pop()
+        return not self.stack
+
+    def _byte(self, data: bytes) -> None:
+        if self.waiting:
+            self.waiting -= 1
+        elif not self.state.skip and len(self.bytes) < MAX_TEXT:
+            self.bytes += data
+
+    def _plain(self, data: bytes) -> None:
+        passed = min(self.waiting, len(data))
+        self.waiting -= passed
+        if not self.state.skip:
+            self.bytes += data[passed:]
+            self._flush()
+
+    def _flush(self) -> None:
+        if self.bytes:
+            data, self.bytes = self.bytes, b""
+            try:
+                self._put(data.decode(self.codepage, "replace"))
+            except (LookupError, ValueError):
+                self._put(data.decode("cp1252", "replace"))
+
+    def _put(self, text: str) -> None:
+        if self.state.skip:
+            return
+        if self.state.target:
+            self.info.setdefault(self.state.target, []).append(text[:INFO_TEXT])
+        elif text == "\n":
+            line = self.text.end()
+            if self.outlined and len(self.headings) < HEADINGS:
+                self.headings.append(line)
+        else:
+            self.text.add(text)
+
+    def _sign(self, sign: bytes) -> None:
+        if sign == b"*":
+            self.state.skip = True
+        elif self.waiting:
+            self.waiting -= 1
+        else:
+            # A control character is an end of a line; all others stand for themselves, or for a kind of space.
+            text = sign.decode("latin-1")
+            self._put("\n" if text in "\r\n" else SIGNS.get(text, text if text in "\\{}" else ""))
+
+    def _word(self, word: str, number: bytes | None) -> None:
+        value = int(number) if number else 0
+        if word == "u" and number:
+            # Two halves of one character (a surrogate pair) are put together by whoever reads the text.
+            self._put(chr(value & 0xFFFF))
+            self.waiting = self.state.unicode
+        elif word == "uc":
+            self.state.unicode = max(0, min(value, 100))
+        elif word == "ansicpg" and number:
+            self.codepage = f"cp{value}" if value != 65001 else "utf-8"
+        elif word in PAGES:
+            self.codepage = PAGES[word]
+        elif word in SIGNS:
+            self._put(SIGNS[word])
+        elif word in ("pard", "outlinelevel"):
+            self.outlined = word == "outlinelevel" and value < LEVELS
+        else:
+            self._destination(word, value)
+
+    def _destination(self, word: str, value: int) -> None:
+        if word in SKIPPED:
+            self.state.skip = True
+        elif word == "info" or (self.state.target == "info" and (word in INFO or word == CREATED)):
+            self.state.target = word
+        elif word in TIME and self.state.target == CREATED:
+            self.info.setdefault(CREATED, []).append(f"{abs(value):02d}")
+
+
+def run(facts: Facts, body: BinaryIO, found: Found) -> None:
+    """Add title, author, description, keywords, creation-date and partial-text. Raises SummaryError for what is cut off."""
+    reader = _Reader()
+    try:
+        whole = reader.read(body.read(MAX_RTF))
+    finally:
+        _add(reader, found)
+    if not whole and body.tell() < MAX_RTF:
+        raise SummaryError("RTF: truncated: a group is not closed")
+
+
+def _joined(pieces: list[str]) -> str:
+    """Text of pieces; two halves of a character are one, half a character alone is none."""
+    return "".join(pieces).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _add(reader: _Reader, found: Found) -> None:
+    reader.text.end()
+    for heading in reader.headings:
+        found.add("headings", _joined([heading]), 200)
+    created = reader.info.pop(CREATED, [])
+    if len(created) >= len(TIME) and len(created[0]) == len("1994"):
+        found.add("creation-date", "{}-{}-{}T{}:{}:00".format(*created))
+    for word, pieces in reader.info.items():
+        value = _joined(pieces)
+        for each in value.replace(";", ",").split(",") if INFO.get(word) == "keywords" else (value,):
+            if word in INFO:
+                found.add(INFO[word], " ".join(each.split()), 1_000)
+    found.add("partial-text", _joined(["\n".join(reader.text.lines)]), MAX_TEXT)
+
+
+SUMMARIZER = Summarizer(types=("RTF",), run=run)

@@ -1,0 +1,171 @@
+"""Documents of Office until 2007, and RTF: what their tables tell, and tables that tell nonsense."""
+
+import io
+import random
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from processors.summarize import Facts, Found, SummaryError, summarize
+from processors.summarize._compound import Compound
+from tests.summarize.compound import atom, compound, properties, record, word
+
+Make = Callable[..., Found]
+
+
+def made(body: bytes, kind: str = "OLE") -> tuple[Found, str]:
+    """What a body gives, and the reason of its damage."""
+    found = Found()
+    try:
+        summarize(Facts(b"x", "http://example.org/x", kind, "x/y", len(body), 0, ""), io.BytesIO(body), found)
+    except SummaryError as error:
+        return found, str(error)
+    return found, ""
+
+
+@given(
+    st.dictionaries(st.text(st.characters(codec="ascii", exclude_categories=["C"]), min_size=1, max_size=20), st.integers(1, 9_000))
+)
+def test_streams_come_back(sizes: dict[str, int]) -> None:
+    """Every stream of a compound file, small or large, is read as it was written, whole and in part."""
+    streams = {name: random.Random(name).randbytes(size) for name, size in list(sizes.items())[:10]}
+    read = Compound(io.BytesIO(compound(streams)))
+    for name, data in streams.items():
+        assert read.read(name, 1 << 20) == data
+        assert read.read(name, 100, 70) == data[70:170]
+    assert read.read("no such stream", 10) == b""
+
+
+def test_workbooks() -> None:
+    """A workbook gives the names of its sheets and its strings, in the records of Excel 97 as in those before."""
+    sheet = b"\0" * 6
+    strings = (
+        struct.pack("<II", 2, 2) + b"\x05\0\0barge" + b"\x02\0\x09" + struct.pack("<H", 1) + "Mö".encode("utf-16-le") + b"abcd"
+    )
+    new = record(0x809, b"\0\x06") + record(0x85, sheet + b"\x05\0Boats") + record(0xFC, strings)
+    old = (
+        record(0x809, b"\0\x05")
+        + record(0x42, b"\xe3\x04")
+        + record(0x85, sheet + b"\x01\xcb")
+        + record(0x204, b"\0" * 6 + b"\x01\0\xcb")
+    )
+    assert made(compound({"Workbook": new}))[0].attributes["headings"] == ["Boats"]
+    assert made(compound({"Workbook": new}))[0].text("partial-text") == "barge\nMö"
+    found, problem = made(compound({"Book": old}))
+    assert (found.attributes["headings"], found.text("partial-text"), problem) == (["Л"], "Л", "")
+
+
+def test_presentation() -> None:
+    """A presentation gives the titles of its slides, each once, and its text."""
+    title = atom(3999, struct.pack("<I", 6)) + atom(4000, "Möwen".encode("utf-16-le"))
+    text = atom(3999, struct.pack("<I", 1)) + atom(4008, b"one\rtwo")
+    found, problem = made(compound({"PowerPoint Document": atom(1000, title + text + title, 0xF)}))
+    assert (found.attributes["headings"], found.text("partial-text"), problem) == (["Möwen"], "Möwen\none\ntwo\nMöwen", "")
+
+
+def test_message() -> None:
+    """A message of Outlook gives subject, author, addresses and text, in UTF-16 or not."""
+    streams = {
+        "__substg1.0_0037001F": "Über Boote".encode("utf-16-le"),
+        "__substg1.0_0C1A001E": b"Ann",
+        "__substg1.0_1000001F": "Text.".encode("utf-16-le"),
+    }
+    found, _ = made(compound(streams))
+    assert (found.text("title"), found.text("author"), found.text("partial-text")) == ("Über Boote", "Ann", "Text.")
+
+
+@pytest.mark.parametrize(
+    "streams",
+    [word("Secret.", flags=0x300), {"EncryptedPackage": b"x"}, {"Workbook": record(0x809, b"\0\x06") + record(0x2F, b"")}],
+)
+def test_encrypted(streams: dict[str, bytes]) -> None:
+    """What wants a password says so, and gives what is not locked."""
+    found, problem = made(compound({**streams, "\x05SummaryInformation": properties({4: "Ann"})}))
+    assert (found.text("author"), found.text("encrypted"), problem) == ("Ann", "a password is needed", "")
+
+
+def test_rings_end() -> None:
+    """Chains of sectors, tables and a directory that lead back to themselves are followed for a bounded time."""
+    body = bytearray(compound({**word("Text. " * 2_000), "\x05SummaryInformation": properties({2: "Title"})}))
+    struct.pack_into("<II", body, 68, 0, 0xFFFFFFFF)
+    for sector in range(128):
+        struct.pack_into("<I", body, 512 + 4 * sector, sector)
+    read = Compound(io.BytesIO(bytes(body)))
+    assert len(read.read("WordDocument", 1 << 30)) <= 1 << 30
+    assert made(bytes(body))[0].text("title")
+    ring = bytearray(compound({"a": b"1", "b": b"2"}))
+    at = ring.index("b\0".encode("utf-16-le")[:2] + b"\0\0")
+    struct.pack_into("<III", ring, at + 68, 1, 2, 0)
+    assert set(Compound(io.BytesIO(bytes(ring))).streams) == {"a", "b"}
+
+
+@given(st.data())
+def test_any_change(data: st.DataObject) -> None:
+    """Whatever is changed in a document, nothing but SummaryError is raised, and there is a title."""
+    parts = {
+        **word("Text of a document."),
+        "Workbook": record(0x809, b"\0\x06")
+        + record(0x85, b"\0" * 6 + b"\x05\0Boats")
+        + record(0xFC, bytes(8) + b"\x05\0\x0cbarge"),
+        "PowerPoint Document": atom(3999, b"\0" * 4) + atom(4000, b"a\0") + atom(4008, b"b"),
+        "\x05SummaryInformation": properties({2: "Title", 12: 1 << 56}),
+    }
+    kept = data.draw(st.sets(st.sampled_from(sorted(parts)), min_size=1))
+    body = bytearray(compound({name: parts[name] for name in sorted(kept)}))
+    for _ in range(data.draw(st.integers(0, 6))):
+        at = data.draw(st.integers(0, len(body) - 4))
+        struct.pack_into(
+            "<I",
+            body,
+            at,
+            data.draw(st.sampled_from([0, 1, 2, 0xFF, 0xFFFF, 0x7FFFFFFF, 0xFFFFFFFE, 0x40000000]) | st.integers(0, 2**32 - 1)),
+        )
+    found, problem = made(bytes(body[: data.draw(st.integers(0, len(body)))]) if data.draw(st.booleans()) else bytes(body))
+    assert found.text("title")
+    assert "rror:" not in problem
+
+
+WORDS = [
+    "{",
+    "}",
+    "\\par ",
+    "\\u-10179",
+    "\\u8212?",
+    "\\'e4",
+    "\\'",
+    "\\bin3 ",
+    "\\bin99999999 ",
+    "\\uc2 ",
+    "{\\info{\\title ",
+    "\\*",
+    "\\ansicpg932 ",
+]
+
+
+@given(
+    st.lists(
+        st.sampled_from([*WORDS, "\\ansicpg99999 ", "text", "\\", "\n", "\\~", "\\pict ", "{\\creatim\\yr1994\\mo1", "\\\n"]),
+        max_size=40,
+    )
+)
+def test_any_rtf(pieces: list[str]) -> None:
+    """Whatever stands in an RTF, nothing but SummaryError is raised, and there is a title."""
+    found, problem = made(("{\\rtf1 " + "".join(pieces)).encode("latin-1"), "RTF")
+    assert found.text("title")
+    assert "rror:" not in problem
+
+
+def test_rtf_says_what_is_wrong(samples: Path) -> None:
+    """An RTF that was cut off gives what stands before the cut; one that is nested too deep says so; pictures are passed over."""
+    sample = (samples / "rtf.rtf").read_bytes()
+    found, problem = made(sample[: sample.index(b"Gates")], "RTF")
+    assert (found.text("title"), found.attributes["headings"]) == ("Locks of the canal", ["Chambers"])
+    assert problem == "RTF: truncated: a group is not closed"
+    assert "deep" in made(b"{\\rtf1 " + b"{" * 2_000, "RTF")[1]
+    found, problem = made(b"{\\rtf1 a{\\pict\\bin4 }}{{}\\ansicpg932\\'82\\'a0}", "RTF")
+    assert problem == ""
+    assert found.text("partial-text") == "aあ"
