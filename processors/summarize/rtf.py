@@ -80,9 +80,11 @@ SKIPPED = frozenset(
 )
 """Destinations that hold no text of the document's own."""
 SIGNS = {
-    "par": "\n", "line": "\n", "sect": "\n", "page": "\n", "row": "\n", "cell": "\t", "tab": "\t", "emdash": "\u2014", "endash": "\u2013",
-    "lquote": "\u2018", "rquote": "\u2019", "ldblquote": "\u201c", "rdblquote": "\u201d", "bullet": "\u2022", "~": " ", "_": "-", "-": "",
+    **dict.fromkeys(("par", "line", "sect", "page", "row"), "\n"), **dict.fromkeys(("cell", "tab"), "\t"), "~": " ", "_": "-",
+    "emdash": "\u2014", "endash": "\u2013",
+    "lquote": "\u2018", "rquote": "\u2019", "ldblquote": "\u201c", "rdblquote": "\u201d", "bullet": "\u2022",
 }  # fmt: skip
+"""Control words and symbols that stand for characters."""
 PAGES = {"mac": "mac_roman", "pc": "cp437", "pca": "cp850", "ansi": "cp1252"}
 
 _TOKEN = re.compile(

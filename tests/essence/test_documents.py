@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from processors.essence import Made
-from schemas.records import Complete, Rejected, Summary
+from schemas.records import Complete, Partial, Rejected, Summary
 
 Run = Callable[..., list[Made]]
 Pack = Callable[[Sequence[tuple[str, bytes]]], bytes]
@@ -55,3 +55,29 @@ def test_messages_in_messages_end_somewhere(run: Run) -> None:
     records = run(data, "file:///d/x.eml")
     assert len(summaries(records)) == 17
     assert any(isinstance(r, Rejected) and "nested" in r.reason for r in records)
+
+
+def test_crawl_gives_its_pages(run: Run) -> None:
+    """A page in a WARC is a member named by its URI, of the type that its server stated; its references are relative to the URI."""
+    found = summaries(run((SAMPLES / "unnest" / "warc" / "crawl.warc").read_bytes(), "file:///d/x.warc"))
+    page = found["http://example.org/boats/"]
+    assert page.url == "file:///d/x.warc#http://example.org/boats/"
+    assert (page.type, page.attributes["title"], page.attributes["target-uri"]) == (
+        "HTML",
+        ("Boats",),
+        ("http://example.org/boats/",),
+    )
+    assert page.attributes["url-references"] == ("http://example.org/boats/oars",)
+    assert found["http://example.org/boats/oars?long=1%23x"].attributes["title"] == ("Oars",)
+    assert found[""].attributes["member-count"] == ("4",)
+
+
+def test_damaged_document_gives_what_it_holds(run: Run) -> None:
+    """An office document whose end is lost is rejected as damaged, and keeps what was found; what is embedded is still a member."""
+    data = (SAMPLES / "summarize" / "officedocument.docx").read_bytes()
+    records = run(data[: data.index(b"PK\x01\x02")], "file:///d/x.docx")
+    found = summaries(records)
+    assert list(found) == ["word/embeddings/table.csv", ""]
+    assert found["word/embeddings/table.csv"].type == "CSV"
+    assert (found[""].type, found[""].attributes["title"]) == ("Unrecognized", ("Boats of the lower river",))
+    assert isinstance(records[-1], Partial)

@@ -52,6 +52,7 @@ OWN = {
     "ManPage": (".SH \\[", "\\[", "\\h'", "\\*[", ".so", '.\\"\n', ".\t", '"', ".SH a\n", '.B "\n'),
     "Markdown": ("```\n", "```x\n", "~~~\n", "[a](", "![", "# a\n", "`", "a\n===\n"),
     "EPUB": ("<text>", "<a href=x>", "<item>", "<nav>", "<p>a</p>", "<title>"),
+    "Notebook": ("# a\\n", "<h1", "import a\\n", "[a](", "\\n", "x"),
     "OfficeDocument": ("<p>", "<t>a</t>", "<pStyle val='title'/>", "<p><pStyle val='heading'/><t>a</t></p>", "<tab/>", "<a><t>"),
     "OpenDocument": ("<p>a", "<h>a</h>", "<span>a</span>", "<s/>", "<table><table-row><table-cell>", "<p/>"),
     "Patch": ("Subject: [", "#\n", "From: a@", "\n \t", "--- a\n+++ a\n", "Index: "),
@@ -82,10 +83,13 @@ BEGINS = {
     "PDF": "%PDF-1.4\n",
     "Makefile": "a",
     "EPUB": "<html><nav>",
+    "Notebook": '{"cells":[{"cell_type":"markdown","source":"',
     "OfficeDocument": "<document>",
     "OpenDocument": "<document-content>",
 }
 """What stands before the fragments, in half of all cases."""
+ENDS = {"Notebook": '"}]}'}
+"""What stands behind them then."""
 KINDS = sorted({*summarizers(), "CHeader"})
 
 
@@ -98,7 +102,7 @@ def fill(fragment: str, size: int) -> str:
 def run(kind: str) -> None:
     """Summarize a file of each fragment."""
     for fragment in (*COMMON, *OWN.get(kind, OWN["C"] if kind == "CHeader" else ())):
-        for begin, end in (("", ""), (BEGINS.get(kind, "x y\n"), "!")):
+        for begin, end in (("", ""), (BEGINS.get(kind, "x y\n"), ENDS.get(kind, "!"))):
             body = document(kind, begin + fill(fragment, SIZE) + end)
             try:
                 summarize(Facts(b"x", "http://example.org/x", kind, "x/y", len(body), 0, ""), io.BytesIO(body), Found())

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from processors.recognize import recognize
 from processors.summarize import Facts, Found, SummaryError, summarize
 from tests.summarize.packages import AROUND, MAIN, document, packed
 
@@ -156,3 +157,15 @@ def test_any_markup(kind: str, pieces: list[str]) -> None:
         problem = str(error)
     assert "Error:" not in problem
     assert found.text("title")
+
+
+def test_notebook_of_the_third_version(summary: Make) -> None:
+    """A notebook of version 3 has its cells in worksheets; one that was cut off is summarized as the text that it begins with."""
+    old = b'{"metadata": {"name": "x"}, "worksheets": [{"cells": [{"cell_type": "heading", "level": 1, "source": ["Rivers"]}, \
+{"cell_type": "code", "input": ["import csv"], "outputs": []}]}], "nbformat": 3}'
+    found = summary(b"x.ipynb", old)
+    assert (found.text("title"), found.attributes["imports"]) == ("Rivers", ["csv"])
+    assert "Rivers" in summary(b"x.ipynb", old[:150]).text("partial-text")
+    assert recognize(b"x", old).type == recognize(b"x", b'{"cells": [{"cell_type": "code"}]}').type == "Notebook"
+    for odd in (b"[]", b'{"cells": [{"source": {"a": 1}}], "metadata": {"authors": [1, {"name": 2}], "kernelspec": []}}'):
+        assert summary(b"x.ipynb", odd).text("title") == "x.ipynb"
