@@ -12,6 +12,7 @@ from typing import BinaryIO
 
 from processors.summarize._base import Facts, Found, Summarizer
 from processors.summarize._text import read_text, squeeze
+from processors.summarize._troff import unescape
 
 MAX_TEXT = 4_096
 """Bytes of partial-text."""
@@ -28,23 +29,6 @@ _DEFINES = (".de ", ".de1 ", ".am ", ".ig")
 """Requests that take in what follows, up to a line with two dots."""
 _REFERENCE = re.compile(r"([A-Za-z0-9_][\w.:+-]{0,60})[ \t]?\(([1-9n][a-z]{0,10})\)")
 _XR = re.compile(r"^\.[ \t]*Xr[ \t]+(\S+)[ \t]+([1-9]\w*)", re.MULTILINE)
-_LONG = r"\[[^\]\n]{0,80}+\]"
-_CALLED = r"\[([^\]\n]{0,80}+)\]"
-_ESCAPE = re.compile(
-    rf"\\(?:f(?:\(..|{_LONG}|.)|s(?:[+-]?\d|\([+-]?..|{_LONG})|\*(?:\((..)|{_CALLED}|(.))|\((..)|{_CALLED}|"
-    rf"[mMFYV](?:\(..|{_LONG}|.)|[hvwlLNCuDobZXx]'[^'\n]{{0,300}}+'|[nkg](?:[+-]?\(..|[+-]?{_LONG}|.)|\".*+|#.*+|(.)|$)"
-)
-"""Names within brackets are bounded: a page of brackets that nobody closes would be read once for each of them."""
-_CHARACTERS = {
-    "bu": "\u2022", "em": "\u2014", "en": "\u2013", "hy": "-", "co": "\xa9", "rg": "\xae", "tm": "\u2122",
-    "lq": "\u201c", "rq": "\u201d", "oq": "\u2018", "cq": "\u2019", "aq": "'", "dq": '"', "ga": "`", "ha": "^",
-    "ti": "~", "mu": "\xd7", "->": "\u2192", "<-": "\u2190", ">=": "\u2265", "<=": "\u2264", "+-": "\xb1", "R": "\xae",
-    "Tm": "\u2122", 'L"': '"', 'R"': '"', "C`": "", "C'": "", "--": "-", "PI": "\u03c0", "at": "@", "sh": "#",
-    "Do": "$", "rs": "\\", "sl": "/", "ba": "|", "or": "|", "mi": "-", "pl": "+", "eq": "=", "de": "\xb0",
-    "dg": "\u2020", "sc": "\xa7", "Lq": "\u201c", "Rq": "\u201d", "ss": "\xdf", ":a": "\xe4", ":o": "\xf6",
-    ":u": "\xfc", "'e": "\xe9", "`e": "\xe8", "^e": "\xea", "'a": "\xe1", "~n": "\xf1", ",c": "\xe7",
-}  # fmt: skip
-_SINGLE = {"-": "-", "e": "\\", " ": " ", "~": " ", "0": " ", "t": "\t", "'": "'", "`": "`", ".": ".", "\\": "\\"}
 _FONTS = frozenset(("B", "I", "BR", "RB", "BI", "IB", "IR", "RI", "SM", "SB", "R", "CW"))
 _KEPT = "TP IP HP UR MT OP SY Nm Nd Fl Ar Op Pa Cm Ev Va Fa Fn Em Sy Ql Dq Sq Pq It Xr Bq Aq Li Dv Er In Vt Ft Sx"
 _KEEP = frozenset(_KEPT.split())
@@ -66,20 +50,20 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
         found.add("manual-section", head[2])
         # Definitions of macros precede the title: half of what pod2man writes.
         text = text[head.start() :]
-    _sections(text, found, name=_unescape(head[1]) if head else facts.name.decode("utf-8", "replace"))
+    _sections(text, found, name=unescape(head[1]) if head else facts.name.decode("utf-8", "replace"))
 
 
 def _sections(text: str, found: Found, name: str) -> None:
     marks = [*islice(_SECTION.finditer(text), MAX_SECTIONS)]
     ends = [*(m.start() for m in marks[1:]), len(text)]
-    heads = [squeeze(_unescape(m[1][:MAX_HEADING].strip().strip('"'))) for m in marks]
+    heads = [squeeze(unescape(m[1][:MAX_HEADING].strip().strip('"'))) for m in marks]
     sections = {h.upper(): text[m.end() : end] for h, m, end in zip(heads, marks, ends, strict=True)}
     first = _printed(text[marks[0].end() : ends[0]] if marks else text[:4_000], 500)
     _name_line(squeeze(first), name, found)
     for heading in heads:
         found.add("headings", heading, 200)
     for heading in _SUBSECTION.findall(text)[:50]:
-        found.add("headings", squeeze(_unescape(heading[:MAX_HEADING].strip().strip('"'))), 200)
+        found.add("headings", squeeze(unescape(heading[:MAX_HEADING].strip().strip('"'))), 200)
     see = next((body for heading, body in sections.items() if heading.startswith("SEE ALSO")), "")
     for page, section in (*_REFERENCE.findall(_printed(see[:20_000], 8_000)), *_XR.findall(see)):
         found.add("see-also", f"{page}({section})")
@@ -107,7 +91,7 @@ def _printed(text: str, limit: int) -> str:
         printed = _macro(line) if line[:1] in (".", "'") else line
         if not printed or printed.isspace():
             continue
-        printed = _unescape(printed).strip()
+        printed = unescape(printed).strip()
         lines.append(printed)
         room -= len(printed) + 1
         if room < 0:
@@ -132,19 +116,6 @@ def _macro(line: str) -> str:
         words = [_MDOC.get(b, b) if b else a for a, b in _ARGUMENT.findall(rest)]
         return ("-" if name == "Fl" else "") + " ".join(w for w in words if w).replace("- ", "-")
     return ""
-
-
-def _unescape(text: str) -> str:
-    """Text with the escapes of troff made characters."""
-    return _ESCAPE.sub(_escape, text) if "\\" in text else text
-
-
-def _escape(match: re.Match[str]) -> str:
-    *long, single = match.groups()
-    name = next((g for g in long if g is not None), None)
-    if name is not None:
-        return _CHARACTERS.get(name, "")
-    return _SINGLE.get(single, "") if single else ""
 
 
 SUMMARIZER = Summarizer(types=("ManPage",), run=run)
