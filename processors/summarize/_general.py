@@ -22,7 +22,10 @@ LANGUAGE_LEAST = 200
 KEYWORD_TEXT = 2_048
 KEYWORDS = 10
 
-_CODE = "C CHeader Python Perl ShellScript Makefile Patch JSON XML SourceCode Configuration Binary Object Unrecognized"
+_CODE = (
+    "C CHeader Python Perl ShellScript Makefile Patch JSON XML SourceCode Configuration Binary Object Unrecognized "
+    "Java JavaScript Go Rust CSharp Ruby SQL Lisp Fortran Pascal Tcl Awk"
+)
 CODE = frozenset(_CODE.split())
 """Types whose text is no prose: their language is not asked for."""
 NO_TERMS = frozenset(("ChangeLog", "DebianCopyright", "License"))
