@@ -34,7 +34,7 @@ _TYPE = re.compile(
 _USE = re.compile(
     r"^[ \t]*use(?:[ \t]*,[ \t]*(?:non_)?intrinsic[ \t]*::|[ \t]*::)?[ \t]+([a-z]\w{0,80})", re.MULTILINE | re.IGNORECASE
 )
-_INCLUDE = re.compile(r"^[ \t]*#?[ \t]*include[ \t]+[\"'<]([^\"'>\n]{1,200})", re.MULTILINE | re.IGNORECASE)
+_INCLUDE = re.compile(r"^[ \t]*+(?:#[ \t]*+)?include[ \t]++[\"'<]([^\"'>\n]{1,200})", re.MULTILINE | re.IGNORECASE)
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
