@@ -188,6 +188,14 @@ def _tar(head: bytes) -> bool:
     return stated == sum(head[:148]) + 8 * 32 + sum(head[156:512])
 
 
+def _debian_control(head: bytes) -> bool:
+    """Fields of a package: its name, and who made it or which version it has."""
+    start = head[:PEEK]
+    return all(
+        re.search(rb"^(?:" + name + rb"):[ \t]*+\S", start, re.MULTILINE) for name in (b"Package|Source", b"Version|Maintainer")
+    )
+
+
 def _macbinary(head: bytes) -> bool:
     """A header of MacBinary: the checksum of II and III holds; I has the two codes of the Finder, and nothing behind the dates."""
     if len(head) < 128 or head[0] or not 0 < head[1] <= 63 or head[74] or head[82] or 0 in head[2 : 2 + head[1]]:
@@ -201,7 +209,13 @@ def _macbinary(head: bytes) -> bool:
     )
 
 
-PROGRAMS: Mapping[str, Callable[[bytes], bool]] = {"manpage": _manpage, "troff": _troff, "tar": _tar, "macbinary": _macbinary}
+PROGRAMS: Mapping[str, Callable[[bytes], bool]] = {
+    "manpage": _manpage,
+    "troff": _troff,
+    "tar": _tar,
+    "macbinary": _macbinary,
+    "debiancontrol": _debian_control,
+}
 BINARY_PROGRAMS = ("Tar", "MacBinary")
 """Types that are no text, and that a program tells without a name."""
 

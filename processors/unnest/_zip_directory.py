@@ -26,6 +26,10 @@ ENCRYPTED, DESCRIBED, UTF8 = 1, 1 << 3, 1 << 11
 UNIX = 3
 
 
+MAX_OFFSET = (1 << 62) - 1
+"""What any system can seek to, or more."""
+
+
 class Entry(NamedTuple):
     """One entry, as the directory or a local header states it."""
 
@@ -56,6 +60,8 @@ class Directory(NamedTuple):
 
 
 def _at(file: BinaryIO, at: int, size: int) -> bytes:
+    if at > MAX_OFFSET:
+        raise Damaged("an offset beyond all files")
     file.seek(at)
     data = file.read(size)
     if len(data) < size:

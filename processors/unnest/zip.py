@@ -40,6 +40,8 @@ class _At:
         self.at = at
 
     def read(self, size: int, /) -> bytes:
+        if self.at > directory.MAX_OFFSET:
+            raise Damaged("an offset beyond all files")
         self._file.seek(self.at)
         data = self._file.read(size)
         self.at += len(data)
@@ -57,7 +59,10 @@ def _lzma(reader: Reader) -> Decoder:
         raise Refused(f"an LZMA dictionary of more than {MEMORY} bytes")
     coder = {"id": lzma.FILTER_LZMA1, "dict_size": max(dictionary, 4096)}
     coder |= {"lc": packed % 9, "lp": packed // 9 % 5, "pb": packed // 45}
-    return lzma.LZMADecompressor(lzma.FORMAT_RAW, filters=[coder])
+    try:
+        return lzma.LZMADecompressor(lzma.FORMAT_RAW, filters=[coder])
+    except lzma.LZMAError as error:
+        raise Damaged("damaged LZMA properties") from error
 
 
 def _decoder(entry: Entry, reader: Reader) -> Decoder:

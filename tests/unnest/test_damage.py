@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import random
+import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -101,3 +102,15 @@ def test_members_are_bounded_by_the_size_of_the_object() -> None:
             budget.enter(b"")
         with pytest.raises(Exhausted, match=f"more than {most} members"):
             budget.enter(b"")
+
+
+def test_zip_with_offsets_and_properties_beyond_all_bounds_is_damaged(read: Read) -> None:
+    """A size of 64 bits that leads out of every file, and properties that no LZMA has, are damage like others."""
+    name, extra = b"a", struct.pack("<HHQQ", 1, 16, 1 << 63, 1 << 63)
+    head = struct.pack("<4s5HIIIHH", b"PK\x03\x04", 45, 8, 8, 0, 0, 0, 0xFFFFFFFF, 0xFFFFFFFF, len(name), len(extra))
+    found, problem = read("zip", head + name + extra + b"x" * 50)
+    assert problem or found[0]["error"]
+    packed = b"\x10\x02\x05\0" + bytes([4 + 4 * 9]) + struct.pack("<I", 1 << 16) + bytes(20)
+    head = struct.pack("<4s5HIIIHH", b"PK\x03\x04", 63, 0, 14, 0, 0, 0, len(packed), 9, len(name), 0)
+    found, _ = read("zip", head + name + packed)
+    assert found[0]["error"] == "damaged LZMA properties"
