@@ -40,7 +40,9 @@ class Opened:
     def __init__(self, body: Reader, codes: tuple[int, ...], filtered: int = 0) -> None:
         self._body = body
         self._file: BinaryIO | None = sought(body)
-        self._raised: UnnestError | None = None
+        self.raised: UnnestError | None = None
+        """What the body raised when it was read."""
+        self._fatal = c.OK
         self._buffer = ctypes.create_string_buffer(CHUNK)
         self._archive = c.Archive(c.new())
         key = next(_KEYS)
@@ -69,9 +71,9 @@ class Opened:
             where[0] = ctypes.addressof(self._buffer)
             return len(data)
         except UnnestError as error:
-            self._raised = error
+            self.raised = error
         except Exception as error:  # noqa: BLE001 - nothing may pass through C code
-            self._raised = Damaged(f"{type(error).__name__}: {error}")
+            self.raised = Damaged(f"{type(error).__name__}: {error}")
         return c.FATAL
 
     def seek(self, offset: int, whence: int) -> int:
@@ -83,8 +85,8 @@ class Opened:
 
     def problem(self) -> UnnestError:
         """What went wrong, as an error of ours."""
-        if self._raised:
-            return self._raised
+        if self.raised:
+            return self.raised
         said = (c.error(self._archive) or b"damaged").decode("utf-8", "replace")
         if ENCRYPTED in said:
             return Refused("encrypted")
@@ -92,19 +94,24 @@ class Opened:
 
     def checked(self, result: int) -> int:
         """The result of a call. Raises UnnestError unless it is OK, EOF or a warning."""
-        if result >= c.OK or (result == c.WARN and not self._raised):
+        if result >= c.OK or (result == c.WARN and not self.raised):
             return result
         raise self.problem()
 
     def header(self) -> tuple[int, c_void_p]:
         """What reading the next header gave, and the entry."""
         entry = c_void_p()
-        return c.next_header(self._archive, byref(entry)), entry
+        return self._fatal or self._noted(c.next_header(self._archive, byref(entry))), entry
+
+    def _noted(self, result: int) -> int:
+        # Whoever reads on behind a fatal error has libarchive read what it has freed, or never had.
+        self._fatal = result if result == c.FATAL else c.OK
+        return result
 
     def block(self) -> tuple[int, int, int, int]:
         """What reading the next block gave: the result, its address, its length and its offset in the file."""
         at, size, offset = c_void_p(), c_size_t(), c_int64()
-        result = c.data_block(self._archive, byref(at), byref(size), byref(offset))
+        result = self._fatal or self._noted(c.data_block(self._archive, byref(at), byref(size), byref(offset)))
         return result, at.value or 0, size.value, offset.value
 
 
@@ -149,9 +156,9 @@ class Data:
             self._error = self._opened.problem()
         else:
             self._at, self._left, self._hole = at, size, max(offset - self._given, 0) if size else 0
-        if result == c.EOF and self._given < self._size:
-            # What goes on in another volume ends so.
-            self._error = Damaged("truncated: the body ends early")
+        if result == c.EOF and (self._opened.raised or self._given < self._size):
+            # What goes on in another volume ends early.
+            self._error = self._opened.raised or Damaged("truncated: the body ends early")
         self._end = result == c.EOF or self._error is not None
         if self._end:
             self._left = self._hole = 0
@@ -219,6 +226,7 @@ def members(body: Reader, budget: Budget, *codes: int) -> Iterator[Member]:
         with c.utf8():
             result, entry = opened.header()
         if result == c.EOF:
+            problem = problem or opened.raised
             break
         if result not in {c.OK, c.WARN}:
             problem = problem or opened.problem()

@@ -1,9 +1,10 @@
 from __future__ import annotations
 
+import gzip
 import io
 import random
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -114,3 +115,26 @@ def test_zip_with_offsets_and_properties_beyond_all_bounds_is_damaged(read: Read
     head = struct.pack("<4s5HIIIHH", b"PK\x03\x04", 63, 0, 14, 0, 0, 0, len(packed), 9, len(name), 0)
     found, _ = read("zip", head + name + packed)
     assert found[0]["error"] == "damaged LZMA properties"
+
+
+def test_nothing_is_read_on_behind_a_fatal_error(read: Read) -> None:
+    """A cabinet whose first block of data is impossible ends there: its other members are not asked for."""
+    data = bytearray((SAMPLES / "cabinet" / "stored.cab").read_bytes())
+    at = int.from_bytes(data[36:40], "little")
+    data[at + 4 : at + 8] = b"\xff\xff\0\0"
+    found, problem = read("cabinet", bytes(data))
+    assert [f["name"] for f in found] == ["doc/a.txt"]
+    assert found[0]["error"] == problem == "Invalid CFDATA"
+
+
+def test_failure_of_the_stream_is_what_the_archive_fails_with(read: Read) -> None:
+    """What libarchive is given to read may fail by itself: its reason is told, not the one that libarchive makes of it."""
+    data = gzip.compress((SAMPLES / "lha" / "stored.lzh").read_bytes())
+    for cut in range(30, len(data) - 1, 20):
+        budget = Budget(LIMITS, cut)
+        body = plugins()["gzip"].open(io.BytesIO(data[:cut]), budget)
+        assert not isinstance(body, Iterator)
+        members = plugins()["lha"].open(body, budget)
+        assert isinstance(members, Iterator)
+        with pytest.raises(Damaged, match="the compressed data end early"):
+            list(members)
