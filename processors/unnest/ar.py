@@ -93,4 +93,4 @@ def open_ar(body: Reader, budget: Budget) -> Iterator[Member]:
             exact(body, 1)
 
 
-UNNESTER = Container(("Archive", "DebianPackage"), open_ar)
+UNNESTER = Container(("Archive",), open_ar)

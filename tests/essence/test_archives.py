@@ -107,6 +107,20 @@ def test_damaged_rpm_keeps_what_its_header_says(run: Run) -> None:
     assert reasons(records) == {"": "a payload of a compression that is not known"}
 
 
+@pytest.mark.parametrize("sample", ["xz.deb", "zstd.deb"])
+def test_control_file_of_a_debian_package_becomes_attributes(sample: str, run: Run, samples: Path) -> None:
+    """So do those of a Debian package, whose control file lies in an archive inside it; that file has a summary too."""
+    data = (samples / "unnest" / "deb" / sample).read_bytes()
+    found = summaries(run(data, "file:///d/x.deb"))
+    own = found[""].attributes
+    assert own["title"] == ("gatherer-tools: small programs around a Gatherer",)
+    assert (own["name"], own["version"]) == (("gatherer-tools",), ("2.1-3",))
+    assert "python3" in own["depends"]
+    assert [s.type for path, s in found.items() if path.endswith("#./control")] == ["DebianControl"]
+    for cut in range(1, len(data), 50):
+        run(data[:cut], "file:///d/x.deb")
+
+
 def test_debian_package_is_an_archive_of_archives(run: Run, ar: Pack, tar: Pack) -> None:
     """Its two archives are opened, and it has a type of its own."""
     control = gzip.compress(tar([("./control", b"Package: x\nVersion: 1\n")]))

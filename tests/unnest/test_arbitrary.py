@@ -45,6 +45,15 @@ def test_flipped_bits_raise_nothing_but_errors_of_its_own(name: str, data: st.Da
     assert len(problem) <= 200
 
 
+@settings(max_examples=200, deadline=None)
+@given(st.sampled_from(sorted(FIRST)), st.integers(0, 8_000), st.binary(max_size=300))
+def test_what_a_file_tells_of_itself_raises_nothing(name: str, start: int, rest: bytes) -> None:
+    """The attributes that the first bytes tell are text, or none, whatever the bytes are."""
+    plugin = plugins()[name]
+    about = plugin.about if isinstance(plugin, Container) else None
+    assert about is None or all(key and isinstance(value, str) for key, value in about(FIRST[name][:start] + rest))
+
+
 def _whole(members: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [m for m in members if "error" not in m and m["kind"] == "file"]
 
