@@ -81,7 +81,7 @@ _OBJECTS: Mapping[bytes, tuple[bytes, ...]] = {
 _TROFF = (b".ms", b".me", b".mm", b".mom", b".man", b".mdoc", b".roff", b".troff", b".nr", b".t", b".tr")
 _SOURCES = (b".tex", b".ltx", b".latex", b".texi", b".texinfo", b".txi", *_TROFF, *(b".%d" % n for n in range(1, 9)))
 _PRINTS: Mapping[bytes, tuple[bytes, ...]] = {b".ps": _SOURCES, b".eps": _SOURCES, b".dvi": _SOURCES}
-_PACKED = (b".gz", b".bz2", b".xz", b".Z", b".lzma", b".z")
+_PACKED = (b".gz", b".bz2", b".xz", b".Z", b".lzma", b".z", b".zst", b".lz4", b".lz")
 
 
 @cache
