@@ -24,7 +24,7 @@ KEYWORDS = 10
 
 _CODE = (
     "C CHeader Python Perl ShellScript Makefile Patch JSON XML SourceCode Configuration Binary Object Unrecognized "
-    "Java JavaScript Go Rust CSharp Ruby SQL Lisp Fortran Pascal Tcl Awk"
+    "Java JavaScript Go Rust CSharp Ruby SQL Lisp Fortran Pascal Tcl Awk YAML CSV RCS"
 )
 CODE = frozenset(_CODE.split())
 """Types whose text is no prose: their language is not asked for."""

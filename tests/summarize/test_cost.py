@@ -22,6 +22,7 @@ COMMON = ("\n", " ", "\t", " \n", "a ", "1.", "=", "# ", "*", "(", "[", "{", "<"
 """Fragments that every type is given, repeated."""
 OWN = {
     "AsciiDoc": ("== a\n", "a\n--\n", "----\n", "include::", "link:a[", "<<a,", "*a", ":a: b\n", "= A\nB C <d>\n"),
+    "Binary": ("\1\0\0\0", "\0", "\1", "\x7fELF", "MZ", "abcdef ", "copyright "),
     "Bibliographic": (
         "@a{b,",
         "@a{b, title={",
@@ -35,9 +36,13 @@ OWN = {
     ),
     "C": ("a() \n", "a()A\n", "a(\n", "a()a;", "/*", "//\n", "struct a:", "typedef ", "~:", "a a(a)\n", "a((", "())"),
     "ChangeLog": (" -- a <", "2020-01-01  a <", "a (1) ; urgency", "v1.1", "x\b"),
+    "CSV": (",", '"a', "a;b\n", "\t", '""', "|a", "#\n"),
+    "Configuration": ("[a]\n", "[[", "a=b\n", "a: ", "#\n", "export a", 'name = "', "authors=[{name="),
     "CSharp": ("public ", "a a ", '@"', "<a>", "using a", "class a", "public a a(", "///\n", '<see a="'),
     "DebianCopyright": ("(c)", "copyright \t", "copyright 1999- ", "License:\t"),
+    "Dvi": ("\x8b", "\x7f", "\xf3", "a\x93", "\0", "\xab"),
     "FAQ": ("Q:\t", "Q: A", "1.1.", "\t\n"),
+    "Font": ("COMMENT a\n", 'FONT "', "/Notice (", "/Notice(\\", "Notice a\n", "\0\1", "\0"),
     "Fortran": ("C\n", "!a\n", "real ", "integer(", "type, ", "type a\n", "use a\n", "\\brief", "<a", "module ("),
     "Go": ("//\n", "package a\n", "import (", 'import "a"\n', "func (", "`", "\ta ", "type a["),
     "HTML": (
@@ -93,12 +98,16 @@ OWN = {
     "Python": ("#\n", "x y\n", "'''", "f'{", "lambda:", "def a():\n"),
     "README": ("http://", "http://a.b/", "x\b"),
     "RTF": ("{", "}", "\\'e9", "\\u8212?", "\\par ", "\\a", "{\\title a}", "\\bin9 ", "\\uc99", "\\*"),
+    "RCS": ("@", "@@", "1.1\nlog\n@@\n", "desc\n@", "symbols ", "1.1\ndate 1.1; author a;", "1.", "log\n", "head 1"),
+    "RFC": ("[Page 1]\n", "\n\n[Page 1]\n\f", "RFC", "Abstract\n", "A. ", "1.1 A", "draft-a", "Obsoletes: 1\n", "   a\n", "July 1"),
     "ReStructuredText": (".. a\n", "a\n---\n", ":a: b\n", ":a:`", "`a <", "``", "*a", "|a", ".. a:: b\n", "---\n"),
     "Ruby": ("=begin\n", "#\n", "def ", "class A::", "require '", "a.name = ['", "def self.", "__END__"),
     "Rust": ("//!\n", 'r#"', "r##", "pub(", "use a::", "pub fn a", "/*", "'a", "unsafe "),
+    "SQLite": ("\0", "\x05", "\r", "\1", "CREATE TABLE a(", "a,"),
     "SQL": ("--\n", "CREATE ", "CREATE\n", "create table ", "'a''", "insert into a ", "/*", "alter table only "),
     "ShellScript": ("function ", "usage:", "a()\n", ". "),
     "SourceCode": ("pub ", "export\tdef\t", "/*", "#\n", "  \n#", "fn a"),
+    "Subtitles": ("00:00:00,000 --> 00:00:00,000\n", "NOTE\n", "<v a", "<", "{\\", "1\n", "00:00.000 --> 00:00.000\na\n\n"),
     "TeX": (
         "\\title{",
         "\\title[",
@@ -119,6 +128,7 @@ OWN = {
     ),
     "Texinfo": ("@tex\n", "@copying\n", "@c", "@set a b\n", "@value{a}", "@uref{", "@{", "@chapter a\n", "* a: (", '@"', "@code{"),
     "Troff": (".TL\n", ".AU\n", ".NH\n", ".de a\n", ".TS\n", '.B "', ".H 1 a\n", "\\[", "\\h'", ".so a\n", ".\n", '.\\"\n'),
+    "YAML": ("a:\n", "a: b\n", "- a: >\n", "name: >\n", "name:\n- a\n", "  \n", "#\n", "metadata:\n", "tags: [a,"),
     "XML": ("<a>", "<title>", "<a b='c'>"),
 }
 BEGINS = {
@@ -131,6 +141,10 @@ BEGINS = {
     "Texinfo": "\\input texinfo\n",
     "Troff": ".TL\n",
     "Bibliographic": "@a{b, title =",
+    "Binary": "\x7fELF\2\1\1" + "\0" * 57,
+    "Dvi": "\xf7\2" + "\0" * 12,
+    "Font": "STARTFONT 2.1\n",
+    "SQLite": "SQLite format 3\0\2\0\1\1\0" + "\1" * 79,
     "CHeader": "a()",
     "ChangeLog": "2020-01-01",
     "Patch": "From:",
@@ -141,6 +155,9 @@ BEGINS = {
     "C": "typedef",
     "RTF": "{\\rtf1{\\info",
     "PDF": "%PDF-1.4\n",
+    "RCS": "head 1.1;\n\ndesc\n@",
+    "RFC": "Network Working Group   A. B\n",
+    "Subtitles": "WEBVTT\n\n",
     "Makefile": "a",
     "EPUB": "<html><nav>",
     "Notebook": '{"cells":[{"cell_type":"markdown","source":"',
@@ -151,6 +168,10 @@ BEGINS = {
 ENDS = {"Notebook": '"}]}'}
 """What stands behind them then."""
 KINDS = sorted({*summarizers(), "CHeader"})
+
+
+BINARY = frozenset(("Binary", "Dvi", "Font", "SQLite"))
+"""Types whose fragments are bytes, not text."""
 
 
 def fill(fragment: str, size: int) -> str:
@@ -164,6 +185,8 @@ def run(kind: str) -> None:
     for fragment in (*COMMON, *OWN.get(kind, OWN["C"] if kind == "CHeader" else ())):
         for begin, end in (("", ""), (BEGINS.get(kind, "x y\n"), ENDS.get(kind, "!"))):
             body = document(kind, begin + fill(fragment, SIZE) + end)
+        for begin, end in (("", ""), (BEGINS.get(kind, "x y\n"), "!")):
+            body = (begin + fill(fragment, SIZE) + end).encode("latin-1" if kind in BINARY else "utf-8")
             try:
                 summarize(Facts(b"x", "http://example.org/x", kind, "x/y", len(body), 0, ""), io.BytesIO(body), Found())
             except SummaryError:
@@ -205,6 +228,11 @@ HEADS = (
     ("", "A: b\n"),
     ("A: b\n", " \n"),
     ("A: b\n", "A:"),
+    (".LP", ".\n"),
+    ('.\\"', '\n.\\"'),
+    ("Network Working Group", "\nExpire"),
+    ("unit a", " "),
+    ("1\n", "\n1\n"),
     *(("", fragment) for fragment in COMMON),
 )
 """How files begin, and what is repeated then, that a pattern of `types.toml` could look at again and again."""

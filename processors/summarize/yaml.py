@@ -1,0 +1,54 @@
+"""YAML: the keys at the top, what the usual ones say, comments, the first text. No object is made of it: lines are read as text.
+
+A key is at the top where its line is indented as the first one is (in a list of mappings, behind its dash). Block scalars below a
+key are what it says (YAML 1.2, 8.1).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import BinaryIO
+
+from processors.summarize._base import Facts, Found, Summarizer
+from processors.summarize._source import MAX_SOURCE, add_all, add_comments, hash_comments
+from processors.summarize._text import add_references, read_text, squeeze
+from processors.summarize.json import USUAL
+from processors.summarize.rawtext import raw_text
+
+_KEY = re.compile(r"^(?:- )?[\"']?([A-Za-z_$@/.][^:\n#{}\[\]\"']{0,100})[\"']?[ \t]*:(?:[ \t]+([^\n]{0,1000}))?$", re.MULTILINE)
+_INDENTED = re.compile(r"(?:\n(?:[ \t]+[^\n]{0,500}|- [^\n]{0,500}|[ \t]*(?=\n))){1,50}")
+_KUBERNETES = re.compile(r"^metadata:\n(?:[ \t]+[^\n]*\n){0,8}?[ \t]+name:[ \t]*([\w.-]{1,200})", re.MULTILINE)
+
+
+def run(facts: Facts, body: BinaryIO, found: Found) -> None:
+    """Add keys, the usual attributes, comments, url-references and partial-text."""
+    text = read_text(body, facts.charset, MAX_SOURCE)
+    for match in _KEY.finditer(text):
+        key = match[1].strip()
+        found.add("keys", key, 100)
+        meant = USUAL.get(key.lower(), "")
+        if meant and meant != "schema" and "keys" in found.attributes:
+            for value in _values(match[2] or "", text, match.end()):
+                (found.set if meant in ("title", "version", "language") else found.add)(meant, value, 1_000)
+    if "kind" in found.attributes.get("keys", []):
+        add_all(found, "title", _KUBERNETES.findall(text)[:1])
+    add_comments(found, hash_comments(text))
+    add_references(found, text)
+    raw_text(text, found)
+
+
+def _values(inline: str, text: str, at: int) -> list[str]:
+    """What a key says: on its line, or in the lines indented below it, as a list or as text."""
+    value = re.sub(r"[ \t]#.*", "", inline).strip()
+    if value.startswith("["):
+        return [part.strip(" '\"") for part in value.strip("[]").split(",")]
+    if value and value[0] not in "|>&":
+        return [value.strip("'\"")]
+    block = _INDENTED.match(text, at)
+    lines = [line.strip() for line in block[0].split("\n") if line.strip()] if block else []
+    if lines and lines[0].startswith("- "):
+        return [line[2:].strip(" '\"") for line in lines if line.startswith("- ")]
+    return [squeeze(" ".join(lines))] if value else []
+
+
+SUMMARIZER = Summarizer(types=("YAML",), run=run)
