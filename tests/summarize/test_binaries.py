@@ -13,6 +13,14 @@ from processors.summarize import Facts, Found, SummaryError, summarize, summariz
 from processors.summarize._base import MAX_SUMMARY
 
 KINDS = {
+    "Audio": (
+        b"ID3\3\0\0\0\0",
+        b"fLaC\0\0\0\x22",
+        b"OggS\0\2",
+        b"\0\0\0\x14ftypM4A ",
+        b"RIFF\xff\0\0\0WAVE",
+        b"FORM\0\0\0\xffAIFF",
+    ),
     "Binary": (
         b"\x7fELF\x02\x01\x01",
         b"\x7fELF\x01\x02\x01",
@@ -127,6 +135,16 @@ def test_macintosh_library() -> None:
     assert found.text("soname") == "libboat.dylib"
     assert found.attributes["libraries"] == ["/usr/oars"]
     assert found.attributes["symbols"] == ["_row"]
+
+
+def test_tags_of_what_is_cut_off() -> None:
+    """Tags before sound that is missing are kept, and the file is damaged."""
+    text = b"TPE1" + struct.pack(">IH", 9, 0) + b"\0Ada Row."
+    found = Found()
+    body = io.BytesIO(b"ID3\3\0\0" + struct.pack(">I", len(text)) + text + b"no sound" * 50)
+    with pytest.raises(SummaryError, match="tags: "):
+        summarize(Facts(b"a.mp3", "http://example.org/a.mp3", "Audio", "audio/mpeg", 500, 0, ""), body, found)
+    assert found.attributes["author"] == ["Ada Row."]
 
 
 def test_other_fonts() -> None:

@@ -22,6 +22,7 @@ COMMON = ("\n", " ", "\t", " \n", "a ", "1.", "=", "# ", "*", "(", "[", "{", "<"
 """Fragments that every type is given, repeated."""
 OWN = {
     "AsciiDoc": ("== a\n", "a\n--\n", "----\n", "include::", "link:a[", "<<a,", "*a", ":a: b\n", "= A\nB C <d>\n"),
+    "Audio": ("\xff\xfb", "\xff\xe0", "OggS\0", "\0\0\0\x08free", "\0\0\0\x08moov", "ID3\3", "TXXX\0\0\0\1\0\0a"),
     "Binary": ("\1\0\0\0", "\0", "\1", "\x7fELF", "MZ", "abcdef ", "copyright "),
     "Bibliographic": (
         "@a{b,",
@@ -141,6 +142,7 @@ BEGINS = {
     "Texinfo": "\\input texinfo\n",
     "Troff": ".TL\n",
     "Bibliographic": "@a{b, title =",
+    "Audio": "ID3\3\0\0\0\x0f\x7f\x7f",
     "Binary": "\x7fELF\2\1\1" + "\0" * 57,
     "Dvi": "\xf7\2" + "\0" * 12,
     "Font": "STARTFONT 2.1\n",
@@ -170,7 +172,7 @@ ENDS = {"Notebook": '"}]}'}
 KINDS = sorted({*summarizers(), "CHeader"})
 
 
-BINARY = frozenset(("Binary", "Dvi", "Font", "SQLite"))
+BINARY = frozenset(("Audio", "Binary", "Dvi", "Font", "SQLite"))
 """Types whose fragments are bytes, not text."""
 
 

@@ -1,0 +1,109 @@
+"""Sound and film: title, artist, album and the like from their tags, duration (ID3, Vorbis comments, MP4, RIFF, AIFF, ASF).
+
+By mutagen, which reads tags alone. It is handed a file that counts: a tag may claim to be as large as the file, and a chain of
+pages to go on through all of it. What it does not know gives what Unrecognized gives.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any, BinaryIO
+
+from processors.summarize import unrecognized
+from processors.summarize._base import Facts, Found, Summarizer, SummaryError
+from processors.summarize._text import squeeze
+
+MAX_READ = 32 << 20
+"""Bytes that are read in all."""
+MAX_READS = 50_000
+VALUES = 20
+
+NAMES = {
+    "title": "title", "artist": "author", "albumartist": "author", "author": "author", "performer": "author",
+    "composer": "composer", "album": "album", "date": "date", "genre": "keywords", "comment": "description",
+    "description": "description", "copyright": "copyright", "organization": "organization", "language": "language",
+    "tracknumber": "track", "encodedby": "generator", "encoder": "generator", "website": "url-references",
+    "contact": "url-references", "license": "license", "lyrics": "partial-text",
+}  # fmt: skip
+_LATE = "mp3 trueaudio oggtheora oggspeex oggvorbis oggflac flac aiff apev2 mp4 easyid3 easymp4 id3 wavpack musepack monkeysaudio"
+_MODULES = (*f"{_LATE} optimfrog asf oggopus aac ac3 smf tak dsf dsdiff wave".split(),)
+
+
+class _Counted:
+    """A file that ends the work of its reader when too much of it is read."""
+
+    def __init__(self, body: BinaryIO) -> None:
+        self.body = body
+        self.left = MAX_READ
+        self.reads = 0
+        self.seek = body.seek
+        self.tell = body.tell
+        self.name = ""
+
+    def read(self, size: int = -1) -> bytes:
+        """At most as many bytes as may still be read. Raises SummaryError where there are none."""
+        self.reads += 1
+        if self.left <= 0 or self.reads > MAX_READS:
+            raise SummaryError("tags that go on through more of the file than is read")
+        raw = self.body.read(self.left if size < 0 else min(size, self.left))
+        self.left -= len(raw)
+        return raw
+
+
+def run(facts: Facts, body: BinaryIO, found: Found) -> None:
+    """Add title, author, album, date and others from the tags, duration (seconds), bitrate, sample-rate, file-size."""
+    mutagen = importlib.import_module("mutagen")
+    try:
+        file = mutagen.File(_Counted(body), easy=True)
+    except mutagen.MutagenError as error:
+        _tags(_id3(body), found)
+        raise SummaryError(f"tags: {error}") from error
+    if file is None:
+        body.seek(0)
+        unrecognized.run(facts, body, found)
+        return
+    found.add("format", type(file).__name__.removeprefix("Easy"), 50)
+    found.add("file-size", str(facts.size) if facts.size >= 0 else "")
+    _measures(file.info, found)
+    _tags(file.tags, found)
+    found.set("title", facts.name.decode("utf-8", "replace"), 300)
+
+
+def _id3(body: BinaryIO) -> Any:
+    """The tags at the start of a file that ends within its first frame; None if there are none."""
+    body.seek(0)
+    try:
+        return importlib.import_module("mutagen.easyid3").EasyID3(_Counted(body))
+    except importlib.import_module("mutagen").MutagenError:
+        return None
+
+
+def _tags(tags: Any, found: Found) -> None:
+    """What the tags say; in the order of their names, for some formats have them in none."""
+    # Those of Vorbis are a list of pairs that has keys.
+    names = tags.keys() if hasattr(tags, "keys") else ()
+    for name in sorted(map(str, names))[:200]:
+        meant = NAMES.get(name.lower(), "")
+        for value in _values(tags, name) if meant else ():
+            (found.set if meant in ("title", "language", "track") else found.add)(meant, squeeze(value), 1_000)
+
+
+def _values(tags: Any, name: Any) -> list[str]:
+    """The values of a tag, whatever its format has them be."""
+    value = tags[name]
+    return [str(each) for each in (value if isinstance(value, list) else [value])[:VALUES]]
+
+
+def _measures(info: Any, found: Found) -> None:
+    """Duration, bit rate and sample rate, where they are told."""
+    for name, kind in (("length", "duration"), ("bitrate", "bitrate"), ("sample_rate", "sample-rate"), ("channels", "channels")):
+        value = getattr(info, name, 0)
+        if isinstance(value, int | float) and 0 < value < 1e12:
+            found.add(kind, str(round(value)), 20)
+
+
+SUMMARIZER = Summarizer(
+    types=("Audio", "Video"),
+    run=run,
+    modules=("mutagen", *(f"mutagen.{name}" for name in _MODULES)),
+)
