@@ -40,17 +40,20 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     head, parts = message(body)
     charset = facts.charset
     _fields(head, charset, found)
-    plain, marked = "", ""
+    plain, marked, before = "", "", ""
     for part in parts:
         if part.number > PARTS or len(plain) > MAX_TEXT:
             break
         if not is_text(part):
             continue
-        if part.type == "text/plain":
+        if not part.number:
+            before = before or _plain(part, charset)
+        elif part.type == "text/plain":
             plain += _plain(part, charset) + "\n"
         elif not marked:
             marked = page_text(exact(part.body, MAX_TEXT), part.charset)
-    text = (plain if plain.strip() else marked)[:MAX_TEXT]
+    # Before the parts of a message stands a note for old programs, but all of its text if the parts never come.
+    text = next((t for t in (plain, marked, before) if t.strip()), "")[:MAX_TEXT]
     # What is quoted is the text of others; a message of nothing else keeps it.
     own = _QUOTE.sub("", text)
     raw_text(own if own.strip() else text, found)

@@ -96,10 +96,10 @@ class Header:
 
 
 class Part(NamedTuple):
-    """A part of a message that is no multipart, in the order of the message."""
+    """A part of a message that is no multipart, in the order of the message, or what stands before the parts of one."""
 
     number: int
-    """1 for the first."""
+    """1 for the first; 0: what stands before the parts of a multipart, all of it where its boundary never comes."""
     header: Header
     type: str
     """Its media type, lower case."""
@@ -207,8 +207,12 @@ class _Decoded:
 
 def _uuencoded(line: bytes) -> bytes:
     bare = line.rstrip(b"\r\n")
+    if not bare or bare.startswith(b"begin ") or bare == b"end":
+        return b""
+    # Spaces at the end may be lost on the way, and a checksum may have been added.
+    size = ((bare[0] - 32 & 63) + 2) // 3 * 4
     try:
-        return b"" if bare.startswith((b"begin ", b"end")) else binascii.a2b_uu(bare)
+        return binascii.a2b_uu(bare[:1] + bare[1 : 1 + size].ljust(size))
     except binascii.Error:
         return b""
 
@@ -263,12 +267,14 @@ def _parts(lines: Lines, head: Header, first: bytes) -> Iterator[Part]:
         kind = _told(told.get_content_type)
         boundary = _told(told.get_boundary).rstrip().encode("utf-8", "surrogateescape")
         body = _Body(lines, first, opened.boundaries)
-        if not opened.enter(kind, boundary):
-            number += 1
+        outer = opened.enter(kind, boundary)
+        number += not outer
+        if not outer or number == 0:
             yield Part(
-                number=number,
+                number=0 if outer else number,
                 header=head,
-                type=kind,
+                # A multipart without a boundary has one part.
+                type="text/plain" if kind.startswith(MULTIPART) else kind,
                 charset=_told(told.get_content_charset),
                 filename=words(_told(told.get_filename)),
                 attached=_told(told.get_content_disposition) == "attachment",

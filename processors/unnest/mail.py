@@ -24,7 +24,7 @@ def open_mail(body: Reader, budget: Budget) -> Iterator[Member]:
     if not head.fields:
         raise Damaged("no message: it begins without a header")
     for part in parts:
-        if not is_text(part):
+        if part.number and not is_text(part):
             charset = f"; charset={part.charset}" if part.charset else ""
             name = part.filename.replace("\\", "/").rpartition("/")[2]
             yield Member(

@@ -170,3 +170,17 @@ def test_unclosed_multiparts_end_with_the_message(read: Read) -> None:
     found, problem = read("mail", data)
     assert not problem
     assert [(f["stated"], f["text"]) for f in found] == [("x/y", "1"), ("x/z", "2\n--b\nnot a part")]
+
+
+def test_boundary_that_never_comes() -> None:
+    """A multipart whose boundary is missing, in its header or in its body, is one text."""
+    for boundary in (b"", b"; boundary=a"):
+        _, parts = message(io.BytesIO(HEAD + b"Content-Type: multipart/mixed" + boundary + b"\n\nAll of\nit.\n"))
+        assert [(p.number > 0, p.type, exact(p.body, 100)) for p in parts] == [(not boundary, "text/plain", b"All of\nit.\n")]
+
+
+def test_uuencoded_lines_that_lost_their_spaces() -> None:
+    """Spaces that were cut from the ends of lines are put back, checksums behind them are cut off."""
+    head = HEAD + b"Content-Type: x/y\nContent-Transfer-Encoding: x-uuencode\n\nbegin 644 x\n"
+    ((_, body),) = members("mail", head + b"#86)CX\n#\n\n`\nend\n")
+    assert body == b"abc" + bytes(3)
