@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from email.message import Message
 from typing import NamedTuple
 
-from processors.unnest import Reader
+from processors.unnest import Reader, UnnestError
 from processors.unnest._streams import CHUNK
 
 HEADER = 65_536
@@ -30,6 +30,8 @@ _FIELD = re.compile(rb"^([!-9;-~]+)[ \t]*:[ \t]*")
 _ENCODED = re.compile(r"=\?([^?\s]{1,60})\?([bBqQ])\?([^?\n]{0,1000})\?=([ \t]+(?==\?))?")
 _NO_BASE64 = re.compile(rb"[^A-Za-z0-9+/=]+")
 MULTIPART = "multipart/"
+BATCH = 16_384
+"""Bytes of lines that are decoded at once."""
 
 
 class Lines:
@@ -185,14 +187,29 @@ class _Decoded:
         self._decode = ways.get(encoding.strip().lower(), bytes)
 
     def read(self, size: int, /) -> bytes:
-        while not self._out:
-            line = self._body.line()
-            if not line:
-                self._out = self._rest()
-                break
-            self._out = self._decode(line)
+        if not self._out:
+            self._out = self._batch()
         data, self._out = self._out[:size], self._out[size:]
         return data
+
+    def _batch(self) -> bytes:
+        """The next lines, decoded; b"" at the end. What could be read before damage is given first."""
+        out: list[bytes] = []
+        room = BATCH
+        while room > 0 or not out:
+            try:
+                line = self._body.line()
+            except UnnestError:
+                if not out:
+                    raise
+                break
+            if not line:
+                out.append(self._rest())
+                break
+            if piece := self._decode(line):
+                out.append(piece)
+            room -= len(line)
+        return b"".join(out)
 
     def _rest(self) -> bytes:
         left, self._left = self._left, b""
@@ -210,7 +227,7 @@ def _uuencoded(line: bytes) -> bytes:
     if not bare or bare.startswith(b"begin ") or bare == b"end":
         return b""
     # Spaces at the end may be lost on the way, and a checksum may have been added.
-    size = ((bare[0] - 32 & 63) + 2) // 3 * 4
+    size = ((bare[0] - 32 & 63) * 4 + 2) // 3
     try:
         return binascii.a2b_uu(bare[:1] + bare[1 : 1 + size].ljust(size))
     except binascii.Error:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from processors.unnest import Budget, Container, Damaged, Member, Reader
+from processors.unnest import Budget, Container, Damaged, Member, Reader, UnnestError
 from processors.unnest._mime import HEADER, Header, Lines
 from processors.unnest._streams import CHUNK, Joined, exact
 
@@ -41,9 +41,16 @@ class _Message:
         return data
 
     def _fill(self) -> None:
-        parts, room = [], CHUNK
+        parts: list[bytes] = []
+        room = CHUNK
         while room > 0:
-            line, start = self._lines.next(), self._start
+            try:
+                line, start = self._lines.next(), self._start
+            except UnnestError:
+                # What could be read comes first; the stream fails again.
+                if not any(parts):
+                    raise
+                break
             self._start = not self._lines.more
             if not line or (start and self._empty and _FROM.match(line)):
                 self._ended, self.next = True, line

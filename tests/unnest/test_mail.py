@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import email.policy
+import gzip
 import io
 import mailbox
+import random
 from collections.abc import Callable
 from email.message import EmailMessage
 from typing import Any
@@ -13,7 +15,8 @@ from hypothesis import strategies as st
 
 from processors.unnest import Budget, Container, Damaged, Limits, plugins
 from processors.unnest._mime import Lines, field, message, words
-from processors.unnest._streams import exact
+from processors.unnest._streams import Decoded, exact, partly
+from processors.unnest.gzip import Inflate
 
 Read = Callable[..., tuple[list[dict[str, Any]], str]]
 HEAD = b"From: a@example.org\n"
@@ -184,3 +187,22 @@ def test_uuencoded_lines_that_lost_their_spaces() -> None:
     head = HEAD + b"Content-Type: x/y\nContent-Transfer-Encoding: x-uuencode\n\nbegin 644 x\n"
     ((_, body),) = members("mail", head + b"#86)CX\n#\n\n`\nend\n")
     assert body == b"abc" + bytes(3)
+
+
+def test_damage_below(read: Read) -> None:
+    """Where the stream of a message or a mailbox fails on the way, what could be read of it is given first."""
+    packed = gzip.compress(HEAD + b"Content-Type: x/y\n\n" + b"a line of text\n" * 5_000)[:-30]
+    lines = random.Random(1).randbytes(50_000).hex("\n", 20).encode()
+    box = gzip.compress(b"From a@b Fri Jul  1 10:00:00 1994\n" + HEAD + b"\n" + lines)[:-9_000]
+    for plugin, data in (("mail", packed), ("mbox", box)):
+        unnester = plugins()[plugin]
+        assert isinstance(unnester, Container)
+        stream = Decoded(io.BytesIO(data), Inflate())
+        found = unnester.open(stream, Budget(Limits(), len(data)))
+        body = next(found).body
+        assert body is not None
+        content, damage = partly(body, 1 << 20)
+        assert len(content) > 30_000
+        assert damage is not None
+        with pytest.raises(Damaged):
+            next(found)
