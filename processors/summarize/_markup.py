@@ -51,15 +51,15 @@ def tree(raw: bytes) -> etree._Element | None:
 
 
 def local(element: etree._Element) -> str:
-    """The name of an element without its namespace."""
-    return str(element.tag).rpartition("}")[2]
+    """The name of an element without its namespace, and without a prefix that was never declared."""
+    return str(element.tag).rpartition("}")[2].rpartition(":")[2]
 
 
 def attribute(element: etree._Element, name: str) -> str:
     """The value of an attribute, whatever its namespace; "" without it."""
     if (value := element.get(name)) is not None:
         return str(value)
-    return next((str(v) for k, v in element.items() if str(k).rpartition("}")[2] == name), "")
+    return next((str(v) for k, v in element.items() if str(k).rpartition("}")[2].rpartition(":")[2] == name), "")
 
 
 def elements(root: etree._Element | None, skip: frozenset[str] = frozenset()) -> Iterator[tuple[str, etree._Element, bool]]:

@@ -14,8 +14,9 @@ from processors.summarize._base import Facts, Found, Summarizer
 from processors.summarize._markup import page_text
 from processors.summarize._text import add_references, decode
 from processors.summarize.rawtext import raw_text
-from processors.unnest._mime import FIELD, Header, Part, field, message, words
+from processors.unnest._mime import FIELD, Header, Part, field, message
 from processors.unnest._streams import exact
+from processors.unnest._words import words
 from processors.unnest.mail import is_text
 
 MAX_TEXT = 262_144

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from processors.unnest import Reader, UnnestError
 from processors.unnest._streams import CHUNK
+from processors.unnest._words import NO_BASE64, decoded, unbase64, unuuencode, words
 
 HEADER = 65_536
 """Bytes of one header, with all its fields, that are kept."""
@@ -27,8 +28,6 @@ LINE = CHUNK
 """Bytes of a line, at most; a longer one comes in pieces."""
 
 _FIELD = re.compile(rb"^([!-9;-~]+)[ \t]*:[ \t]*")
-_ENCODED = re.compile(r"=\?([^?\s]{1,60})\?([bBqQ])\?([^?\n]{0,1000})\?=([ \t]+(?==\?))?")
-_NO_BASE64 = re.compile(rb"[^A-Za-z0-9+/=]+")
 MULTIPART = "multipart/"
 BATCH = 16_384
 """Bytes of lines that are decoded at once."""
@@ -183,7 +182,7 @@ class _Decoded:
         self._left = b""
         self._out = b""
         ways: dict[bytes, Callable[[bytes], bytes]] = {b"base64": self._base64, b"quoted-printable": binascii.a2b_qp}
-        ways |= dict.fromkeys((b"x-uuencode", b"uuencode", b"x-uue"), _uuencoded)
+        ways |= dict.fromkeys((b"x-uuencode", b"uuencode", b"x-uue"), unuuencode)
         self._decode = ways.get(encoding.strip().lower(), bytes)
 
     def read(self, size: int, /) -> bytes:
@@ -213,32 +212,13 @@ class _Decoded:
 
     def _rest(self) -> bytes:
         left, self._left = self._left, b""
-        return _base64(left + b"=" * (-len(left) % 4))
+        return unbase64(left + b"=" * (-len(left) % 4))
 
     def _base64(self, line: bytes) -> bytes:
-        left = self._left + _NO_BASE64.sub(b"", line)
+        left = self._left + NO_BASE64.sub(b"", line)
         whole = len(left) // 4 * 4
         self._left = left[whole:]
-        return _base64(left[:whole])
-
-
-def _uuencoded(line: bytes) -> bytes:
-    bare = line.rstrip(b"\r\n")
-    if not bare or bare.startswith(b"begin ") or bare == b"end":
-        return b""
-    # Spaces at the end may be lost on the way, and a checksum may have been added.
-    size = ((bare[0] - 32 & 63) * 4 + 2) // 3
-    try:
-        return binascii.a2b_uu(bare[:1] + bare[1 : 1 + size].ljust(size))
-    except binascii.Error:
-        return b""
-
-
-def _base64(data: bytes) -> bytes:
-    try:
-        return binascii.a2b_base64(data)
-    except binascii.Error:
-        return b""
+        return unbase64(left[:whole])
 
 
 def message(reader: Reader) -> tuple[Header, Iterator[Part]]:
@@ -316,40 +296,7 @@ def _told(ask: Callable[[], object]) -> str:
         return ""
 
 
-def words(value: str) -> str:
-    """A field with its encoded words decoded (RFC 2047); a character may be split between two of them, as many mail programs do."""
-    out: list[str] = []
-    at, held, charset = 0, b"", ""
-    for match in _ENCODED.finditer(value):
-        if match.start() > at or match[1].lower() != charset:
-            out += [_text(held, charset), value[at : match.start()]]
-            held = b""
-        charset = match[1].lower()
-        held += _word(match[2], match[3])
-        at = match.end()
-    return "".join((*out, _text(held, charset), value[at:]))
-
-
-def _word(encoding: str, text: str) -> bytes:
-    raw = text.encode("utf-8", "surrogateescape")
-    if encoding in "qQ":
-        return binascii.a2b_qp(raw, header=True)
-    bare = _NO_BASE64.sub(b"", raw).rstrip(b"=")
-    return _base64(bare + b"=" * (-len(bare) % 4))
-
-
-def _text(raw: bytes, charset: str) -> str:
-    """Bytes of a header in the charset they name, after which RFC 2231 allows a language."""
-    for name in (charset.partition("*")[0], "utf-8"):
-        try:
-            if name and raw:
-                return raw.decode(name)
-        except (LookupError, ValueError):
-            continue
-    return raw.decode("latin-1")
-
-
 def field(head: Header, name: str) -> str:
     """The first field of a name, as text on one line."""
     raw = head.raw(name)[:FIELD]
-    return " ".join(words(_text(raw, "")).split())
+    return " ".join(words(decoded(raw, "")).split())

@@ -14,8 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from processors.unnest import Budget, Container, Damaged, Limits, plugins
-from processors.unnest._mime import Lines, field, message, words
+from processors.unnest._mime import Lines, field, message
 from processors.unnest._streams import Decoded, exact, partly
+from processors.unnest._words import words
 from processors.unnest.gzip import Inflate
 
 Read = Callable[..., tuple[list[dict[str, Any]], str]]
