@@ -42,7 +42,7 @@ class Package:
         self.damage = ""
 
     def read(self, wanted: Callable[[str], int]) -> dict[str, bytes]:
-        """The parts for whose names `wanted` gives a number of bytes, each cut to it, in the order of the zip. Raises Refused."""
+        """The parts for whose names `wanted` gives a number of bytes, each cut to it, in their order. Raises SummaryError."""
         self._body.seek(0)
         budget, parts, room = Budget(LIMITS, max(self._size, 0)), dict[str, bytes](), PARTS
         try:
@@ -54,8 +54,8 @@ class Package:
                     parts[name] = self._part(member, limit)
                     room -= len(parts[name])
                 self._pass(member, budget)
-        except Refused:
-            raise
+        except Refused as error:
+            raise SummaryError(f"refused: {error.reason}") from error
         except UnnestError as error:
             self.damage = self.damage or error.reason
         return parts

@@ -6,14 +6,16 @@ The text is that of the parts that are no attachments; where they come as plain 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import BinaryIO
 
-from processors.summarize._base import Facts, Found, Summarizer
+from processors.summarize._base import Facts, Found, Summarizer, SummaryError
 from processors.summarize._markup import page_text
 from processors.summarize._text import add_references, decode
 from processors.summarize.rawtext import raw_text
+from processors.unnest import UnnestError
 from processors.unnest._mime import FIELD, Header, Part, field, message
 from processors.unnest._streams import exact
 from processors.unnest._words import words
@@ -41,24 +43,34 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     head, parts = message(body)
     charset = facts.charset
     _fields(head, charset, found)
-    plain, marked, before = "", "", ""
-    for part in parts:
-        if part.number > PARTS or len(plain) > MAX_TEXT:
-            break
-        if not is_text(part):
-            continue
-        if not part.number:
-            before = before or _plain(part, charset)
-        elif part.type == "text/plain":
-            plain += _plain(part, charset) + "\n"
-        elif not marked:
-            marked = page_text(exact(part.body, MAX_TEXT), part.charset)
-    # Before the parts of a message stands a note for old programs, but all of its text if the parts never come.
-    text = next((t for t in (plain, marked, before) if t.strip()), "")[:MAX_TEXT]
+    text, problem = _text(parts, charset)
     # What is quoted is the text of others; a message of nothing else keeps it.
     own = _QUOTE.sub("", text)
     raw_text(own if own.strip() else text, found)
     add_references(found, text)
+    if problem:
+        raise SummaryError(f"Mail: {problem}")
+
+
+def _text(parts: Iterator[Part], charset: str) -> tuple[str, str]:
+    """The text of a message, and why that is not all of it."""
+    plain, marked, before, problem = "", "", "", ""
+    try:
+        for part in parts:
+            if part.number > PARTS or len(plain) > MAX_TEXT:
+                break
+            if not is_text(part):
+                continue
+            if not part.number:
+                before = before or _plain(part, charset)
+            elif part.type == "text/plain":
+                plain += _plain(part, charset) + "\n"
+            elif not marked:
+                marked = page_text(exact(part.body, MAX_TEXT), part.charset)
+    except UnnestError as error:
+        problem = error.reason
+    # Before the parts of a message stands a note for old programs, but all of its text if the parts never come.
+    return next((t for t in (plain, marked, before) if t.strip()), "")[:MAX_TEXT], problem
 
 
 def _plain(part: Part, charset: str) -> str:

@@ -3,7 +3,8 @@
 Laws:
 - Of the bytes of a message, one line is held at a time (a longer one comes in pieces), and HEADER bytes of each header.
 - Every line is held against all boundaries that are open by one look-up, so that nesting costs nothing.
-- Nothing is damage: what breaks a rule is taken for text, as mail programs do; the end of the stream ends all parts.
+- Nothing is damage but more than PARTS parts: what breaks a rule is taken for text, as mail programs do, and the end of the stream
+  ends all parts.
 """
 
 from __future__ import annotations
@@ -14,14 +15,18 @@ from collections.abc import Callable, Iterator
 from email.message import Message
 from typing import NamedTuple
 
-from processors.unnest import Reader, UnnestError
+from processors.unnest import Damaged, Reader, UnnestError
 from processors.unnest._streams import CHUNK
 from processors.unnest._words import NO_BASE64, decoded, unbase64, unuuencode, words
 
 HEADER = 65_536
 """Bytes of one header, with all its fields, that are kept."""
 FIELD = 4_096
-"""Bytes of a field that is taken apart: its parameters are found in time that grows faster than it does."""
+"""Bytes of a field that is taken apart ..."""
+PARAMETERS = 50
+"""... and parameters of it."""
+PARTS = 10_000
+"""Parts of a message, multiparts included."""
 DEPTH = 50
 """Multiparts inside each other; what lies deeper is text."""
 LINE = CHUNK
@@ -63,9 +68,9 @@ class Header:
     """The fields of a header, by their names in lower case, as they were written."""
 
     def __init__(self) -> None:
-        self.fields: dict[str, list[bytes]] = {}
+        self.fields: dict[str, list[bytearray]] = {}
         self._room = HEADER
-        self._last: list[bytes] | None = None
+        self._last: list[bytearray] | None = None
 
     def take(self, line: bytes) -> bool:
         """Add a line; False where it cannot belong to a header."""
@@ -80,18 +85,19 @@ class Header:
         if self._room > 0:
             name = match[1].decode("ascii").lower()
             self._last = self.fields.setdefault(name, [])
-            self._last.append(line[match.end() :].rstrip(b"\r\n"))
+            self._last.append(bytearray(line[match.end() :].rstrip(b"\r\n")))
         return True
 
     def raw(self, name: str) -> bytes:
         """The first field of a name; b"" without one."""
-        return self.fields.get(name, [b""])[0]
+        return bytes(self.fields.get(name, [b""])[0])
 
     def message(self) -> Message:
         """The fields that tell what a part is, as the standard library takes them apart."""
         message = Message()
         for name in ("content-type", "content-disposition"):
-            if value := self.raw(name)[:FIELD]:
+            # The standard library takes parameters apart in time that grows with the square of their number.
+            if value := b";".join(self.raw(name)[:FIELD].split(b";")[:PARAMETERS]):
                 message[name] = " ".join(value.decode("utf-8", "surrogateescape").split())
         return message
 
@@ -258,7 +264,7 @@ class _Open:
 
 def _parts(lines: Lines, head: Header, first: bytes) -> Iterator[Part]:
     opened, number = _Open(), 0
-    while True:
+    for _ in range(PARTS):
         told = head.message()
         told.set_default_type(opened.default())
         kind = _told(told.get_content_type)
@@ -286,6 +292,7 @@ def _parts(lines: Lines, head: Header, first: bytes) -> Iterator[Part]:
             return
         opened.leave(body.boundary + 1)
         head, first = header(lines)
+    raise Damaged(f"more than {PARTS} parts")
 
 
 def _told(ask: Callable[[], object]) -> str:

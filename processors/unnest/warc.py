@@ -31,24 +31,26 @@ class _Buffered:
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
         self._data = b""
+        self._at = 0
 
     def line(self) -> bytes:
         """The next line, with its end; b"" at the end of the stream. Raises Damaged for one that is too long."""
-        while (end := self._data.find(b"\n")) < 0 and len(self._data) <= MAX_LINE:
+        while not (end := self._data.find(b"\n", self._at) + 1):
+            if len(self._data) - self._at > MAX_LINE:
+                raise Damaged("damaged: a line that is too long")
             more = self._reader.read(CHUNK)
             if not more:
-                end = len(self._data) - 1
+                end = len(self._data)
                 break
-            self._data += more
-        if end < 0 and self._data:
-            raise Damaged("damaged: a line that is too long")
-        line, self._data = self._data[: end + 1], self._data[end + 1 :]
+            self._data, self._at = self._data[self._at :] + more, 0
+        line, self._at = self._data[self._at : end], end
         return line
 
     def read(self, size: int, /) -> bytes:
-        if not self._data:
+        if self._at >= len(self._data):
             return self._reader.read(size)
-        data, self._data = self._data[:size], self._data[size:]
+        data = self._data[self._at : self._at + size]
+        self._at += len(data)
         return data
 
     def header(self) -> Header:

@@ -39,6 +39,8 @@ MACBINARY = b"\0\1a" + bytes(99) + b"mBIN" + bytes(100)
 MAN = b'.\\" by hand\n.TH LS 1\n.SH NAME\nls \\- list\n'
 PAGE = b"<!DOCTYPE html><title>x</title>"
 
+OFFICE, ODF = "application/vnd.openxmlformats-officedocument.", "application/vnd.oasis.opendocument."
+
 CASES = [
     # name, content, stated content type -> type, media type, evidence
     ("x", PAGE, "text/html; charset=utf-8", "HTML", "text/html", "stated"),
@@ -66,6 +68,34 @@ CASES = [
     ("x.jar", _zip("a"), "", "Zip", "application/java-archive", "name"),
     ("x", _zip("[Content_Types].xml"), "", "OfficeDocument", table().rules["OfficeDocument"].media, "content"),
     ("x.deb", b"!<arch>\ndebian-binary   ", "", "DebianPackage", "application/vnd.debian.binary-package", "name"),
+    ("x", _zip("xl/workbook.xml"), "", "OfficeDocument", OFFICE + "spreadsheetml.sheet", "content"),
+    ("x.pptx", _zip("_rels/.rels"), "", "OfficeDocument", OFFICE + "presentationml.presentation", "name"),
+    ("x.nupkg", _zip("_rels/.rels"), "", "Zip", "application/zip", "name"),
+    ("x", _zip("mimetype" + ODF + "spreadsheet"), "", "OpenDocument", ODF + "spreadsheet", "content"),
+    ("x", _zip("mimetype" + ODF + "text"), "", "OpenDocument", ODF + "text", "content"),
+    ("x.ods", _zip("content.xml"), "", "OpenDocument", ODF + "spreadsheet", "name"),
+    ("x.epub", _zip("META-INF/container.xml"), "", "EPUB", "application/epub+zip", "name"),
+    ("x", _zip("META-INF/container.xml"), "", "EPUB", "application/epub+zip", "content"),
+    ("x.jar", _zip("META-INF/MANIFEST.MF"), "", "Zip", "application/java-archive", "name"),
+    ("x", b"From: a@b\nTo: c@d\nSubject: s\nDate: x\n\ntext", "", "Mail", "message/rfc822", "content"),
+    ("x", b"X-Note: folded\n\tfield\nMIME-Version: 1.0\nFrom: a@b\nSubject: s\n\n", "", "Mail", "message/rfc822", "content"),
+    ("x", b"Package: x\nFrom: nobody\n\ntext", "", "RawText", "text/plain", "content"),
+    ("x.eml", b"anything", "", "Mail", "message/rfc822", "name"),
+    ("x", b"From: a@b\nSubject: s\nNewsgroups: rec.boats\nDate: x\n\n", "", "News", "message/rfc822", "content"),
+    ("x", b"Path: news.example!not-for-mail\nFrom: a@b\n", "", "News", "message/rfc822", "content"),
+    ("x", b"From a@b Fri Jul  1 10:00:00 1994\nFrom: a@b\n", "", "Mailbox", "application/mbox", "content"),
+    (
+        "x",
+        b"From " + b"a" * 40 + b" Mon Sep 17 00:00:00 2001\nFrom: a@b\n---\ndiff --git a/x b/x\n",
+        "",
+        "RawText",
+        "text/plain",
+        "content",
+    ),
+    ("x", b'{"cells": [{"cell_type": "code"}]}', "", "Notebook", "application/x-ipynb+json", "content"),
+    ("x.doc", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "", "OLE", "application/msword", "name"),
+    ("x.doc", b"{\\rtf1 }", "", "RTF", "application/rtf", "content"),
+    ("x", b"WARC/1.1\r\n", "", "WARC", "application/warc", "content"),
     ("libx.a", b"!<arch>\nx.o/", "", "Archive", "application/x-archive", "name"),
     ("README", b"Read me", "", "README", "text/plain", "name"),
     ("README.md", b"# Read me", "", "README", "text/plain", "name"),

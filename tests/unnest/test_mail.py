@@ -207,3 +207,12 @@ def test_damage_below(read: Read) -> None:
         assert damage is not None
         with pytest.raises(Damaged):
             next(found)
+
+
+def test_parts_are_bounded(read: Read) -> None:
+    """A message of endless parts is damaged behind the last that is allowed; one of endless parameters keeps the first."""
+    head = HEAD + b"Content-Type: multipart/mixed; boundary=a\n\n"
+    found, problem = read("mail", head + b"--a\nContent-Type: x/y\n\n1\n" + b"--a\n" * 20_000)
+    assert (len(found), problem) == (1, "more than 10000 parts")
+    ((name, _),) = members("mail", HEAD + b"Content-Type: x/y; name=oar;" + b' ;"' * 1_000 + b"\n\ntext")
+    assert name == "oar"
