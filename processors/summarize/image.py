@@ -1,4 +1,4 @@
-"""Images: width and height from the header, and the comments that PNG and GIF carry as text."""
+"""Images: width and height from the header, the texts of PNG, the comments of JPEG, and what Exif and XMP say."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import struct
 from typing import BinaryIO
 
 from processors.summarize._base import Facts, Found, Summarizer
+from processors.summarize._exif import add_exif, add_xmp
 from processors.summarize._text import decode
 
-MAX_READ = 65_536
+MAX_READ = 262_144
+"""Bytes that are read: what tells of an image stands before it, but in most TIFFs."""
+SEGMENTS = 1_000
 PNG_TEXT = {"Title": "title", "Author": "author", "Description": "description", "Software": "generator", "Copyright": "copyright"}
 
 
@@ -22,6 +25,11 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
         found.add("height", str(size[1]))
     if raw.startswith(b"\x89PNG"):
         _png_texts(raw, found)
+    elif raw.startswith(b"\xff\xd8"):
+        _jpeg_texts(raw, found)
+    elif raw.startswith((b"II*\0", b"MM\0*")):
+        add_exif(raw, found, sizes=True)
+    add_xmp(raw, found)
     found.set("title", facts.name.decode("utf-8", "replace"), 300)
 
 
@@ -51,6 +59,21 @@ def _jpeg_size(raw: bytes) -> tuple[int, int] | None:
     return None
 
 
+def _jpeg_texts(raw: bytes, found: Found) -> None:
+    """The segments of Exif and of comments (ITU T.81, B.2.4.5)."""
+    at = 2
+    for _ in range(SEGMENTS):
+        head = struct.unpack_from(">BBH", raw, at) if at + 4 <= len(raw) else (0, 0, 0)
+        if head[0] != 0xFF or head[1] in (0xD9, 0xDA):
+            return
+        body = raw[at + 4 : at + 2 + head[2]]
+        if head[1] == 0xE1 and body.startswith(b"Exif\0\0"):
+            add_exif(body[6:], found)
+        elif head[1] == 0xFE:
+            found.add("comments", decode(body.rstrip(b"\0")), 1_000)
+        at += 2 + head[2]
+
+
 def _png_texts(raw: bytes, found: Found) -> None:
     """The tEXt chunks (PNG, 11.3.4.3): keyword, NUL, latin-1."""
     at = 8
@@ -59,6 +82,14 @@ def _png_texts(raw: bytes, found: Found) -> None:
         if kind == b"tEXt":
             keyword, _, text = raw[at + 8 : at + 8 + length].partition(b"\0")
             found.add(PNG_TEXT.get(decode(keyword), "comments"), decode(text), 1_000)
+        elif kind == b"iTXt":
+            keyword, _, rest = raw[at + 8 : at + 8 + length].partition(b"\0")
+            # Compressed or not and how (two bytes), the language, the keyword in it (11.3.4.5).
+            text = rest[2:].partition(b"\0")[2].partition(b"\0")[2]
+            if rest[:1] == b"\0" and not keyword.startswith(b"XML:"):
+                found.add(PNG_TEXT.get(decode(keyword), "comments"), decode(text), 1_000)
+        elif kind == b"eXIf":
+            add_exif(raw[at + 8 : at + 8 + length], found)
         at += 12 + length
 
 

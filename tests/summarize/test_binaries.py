@@ -31,6 +31,13 @@ KINDS = {
     ),
     "Dvi": (b"\xf7\x02", b"\xf7\x02" + bytes(13)),
     "Font": (b"\0\1\0\0", b"OTTO\0\1", b"wOFF", b"ttcf", b"\x01fcp\x01\0\0\0", b"STARTFONT ", b"\x80\x01", b"StartFontMetrics 4"),
+    "Image": (
+        b"II*\0\x08\0\0\0",
+        b"MM\0*\0\0\0\x08",
+        b"\xff\xd8\xff\xe1\1\0Exif\0\0II*\0\x08\0\0\0",
+        b"\x89PNG\r\n\x1a\n",
+        b"GIF89a<rdf:RDF<dc:title",
+    ),
     "SQLite": (b"SQLite format 3\0\x02\0", b"SQLite format 3\0\x02\0\1\1\0" + bytes(79) + b"\r"),
 }
 """How the formats begin."""
@@ -135,6 +142,47 @@ def test_macintosh_library() -> None:
     assert found.text("soname") == "libboat.dylib"
     assert found.attributes["libraries"] == ["/usr/oars"]
     assert found.attributes["symbols"] == ["_row"]
+
+
+def exif() -> bytes:
+    """A directory with a description, a camera and an artist, and one behind it with a date."""
+    texts = (b"A long boat\0", b"Oarflex\0", b"Ada Row\0", b"1994:07:01 12:00:00\0")
+    places, at = [], 100
+    for text in texts:
+        places.append(at)
+        at += len(text)
+    entries = [(tag, 2, len(t), p) for tag, t, p in zip((0x10E, 0x110, 0x13B), texts, places, strict=False)]
+    entries.append((0x8769, 4, 1, 70))
+    first = struct.pack("<H", len(entries)) + b"".join(struct.pack("<HHII", *entry) for entry in entries)
+    inner = struct.pack("<HHHII", 1, 0x9003, 2, len(texts[3]), places[3])
+    return ((b"II*\0\x08\0\0\0" + first).ljust(70, b"\0") + inner).ljust(100, b"\0") + b"".join(texts)
+
+
+def test_images_say_what_cameras_and_editors_wrote() -> None:
+    """A photograph tells its Exif, its XMP, its comment and its size."""
+    xmp = b"http://ns.adobe.com/xap/1.0/\0<rdf:RDF><dc:title><rdf:Alt><rdf:li>Oars &amp; boats</rdf:li></rdf:Alt></dc:title>"
+    parts = ((0xE1, b"Exif\0\0" + exif()), (0xE1, xmp), (0xFE, b"by hand"), (0xC0, struct.pack(">BHHB", 8, 30, 40, 3)))
+    body = (
+        b"\xff\xd8"
+        + b"".join(struct.pack(">BBH", 0xFF, mark, len(part) + 2) + part for mark, part in parts)
+        + b"\xff\xd9"
+        + bytes(9)
+    )
+    found, _ = tried("Image", body)
+    said = {
+        name: found.text(name)
+        for name in ("title", "description", "camera", "author", "creation-date", "comments", "width", "height")
+    }
+    assert list(said.values()) == [
+        "Oars & boats",
+        "A long boat",
+        "Oarflex",
+        "Ada Row",
+        "1994-07-01 12:00:00",
+        "by hand",
+        "40",
+        "30",
+    ]
 
 
 def test_tags_of_what_is_cut_off() -> None:

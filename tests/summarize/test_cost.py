@@ -41,6 +41,7 @@ OWN = {
     "Configuration": ("[a]\n", "[[", "a=b\n", "a: ", "#\n", "export a", 'name = "', "authors=[{name="),
     "CSharp": ("public ", "a a ", '@"', "<a>", "using a", "class a", "public a a(", "///\n", '<see a="'),
     "DebianCopyright": ("(c)", "copyright \t", "copyright 1999- ", "License:\t"),
+    "DebianPackages": ("Package: a\n", "Depends: a,\n", "Description: a\n b\n", "A: ", " a\n", "\n\t"),
     "Dvi": ("\x8b", "\x7f", "\xf3", "a\x93", "\0", "\xab"),
     "FAQ": ("Q:\t", "Q: A", "1.1.", "\t\n"),
     "Font": ("COMMENT a\n", 'FONT "', "/Notice (", "/Notice(\\", "Notice a\n", "\0\1", "\0"),
@@ -56,6 +57,7 @@ OWN = {
         "<h1><div>",
         "<!--",
     ),
+    "Image": ("\xff\xfe\0\4ab", "\xff\xe1\0\2", "<rdf:li>a", "<dc:title>", "\0\0\0\0iTXt", "\x69\x87\4\0\1\0\0\0\x08\0\0\0"),
     "Java": (" a ", " a<", " a a(", "class ", "fun <", '"""', "{@a b", "package a\n", "public class A{", "@"),
     "JavaScript": (
         "a=",
@@ -84,6 +86,8 @@ OWN = {
         ">",
         "\tx\n",
     ),
+    "LSM": ("Title: a\n", " a\n", "Keywords: a,", "A-", "Begin3\n"),
+    "Lisp": (";\n", ";;; Commentary:\n", ";; Author: a\n", "(defun a", "(define (", "#|", "(require '", "(a b ", ";;; a --- b"),
     "Makefile": ("a: ", "a ", "include\t", "\\\n"),
     "ManPage": (".SH \\[", "\\[", "\\h'", "\\*[", ".so", '.\\"\n', ".\t", '"', ".SH a\n", '.B "\n'),
     "Markdown": ("```\n", "```x\n", "~~~\n", "[a](", "![", "# a\n", "`", "a\n===\n"),
@@ -146,6 +150,7 @@ BEGINS = {
     "Binary": "\x7fELF\2\1\1" + "\0" * 57,
     "Dvi": "\xf7\2" + "\0" * 12,
     "Font": "STARTFONT 2.1\n",
+    "Image": "\xff\xd8",
     "SQLite": "SQLite format 3\0\2\0\1\1\0" + "\1" * 79,
     "CHeader": "a()",
     "ChangeLog": "2020-01-01",
@@ -172,7 +177,7 @@ ENDS = {"Notebook": '"}]}'}
 KINDS = sorted({*summarizers(), "CHeader"})
 
 
-BINARY = frozenset(("Audio", "Binary", "Dvi", "Font", "SQLite"))
+BINARY = frozenset(("Audio", "Binary", "Dvi", "Font", "Image", "SQLite"))
 """Types whose fragments are bytes, not text."""
 
 
@@ -234,6 +239,8 @@ HEADS = (
     ('.\\"', '\n.\\"'),
     ("Network Working Group", "\nExpire"),
     ("unit a", " "),
+    ("Package: a\n", "A: b\n"),
+    ("Package: a\n", "A:\n b\n"),
     ("1\n", "\n1\n"),
     *(("", fragment) for fragment in COMMON),
 )
