@@ -16,7 +16,7 @@ from __future__ import annotations
 import binascii
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from importlib import resources
 from typing import NamedTuple
@@ -80,6 +80,7 @@ class TypeRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     sure: bool = False
     program: str = ""
     patterns: tuple[str, ...] = ()
+    plain: bool = False
 
 
 def _cut_media(rule: str, default: str) -> tuple[str, str]:
@@ -110,6 +111,7 @@ class Table:
         self.patterns = [
             (n, [re.compile(p.encode("latin-1"), re.MULTILINE) for p in r.patterns]) for n, r in rules.items() if r.patterns
         ]
+        self.plain = [(n, patterns) for n, patterns in self.patterns if rules[n].plain]
         for name, rule in rules.items():
             for media in (rule.media, *rule.stated):
                 self.media.setdefault(media, []).append((name, media))
@@ -258,10 +260,15 @@ def _by_content(rules: Table, head: bytes, text: bool) -> Recognized:
 
 def _by_patterns(rules: Table, start: bytes) -> Recognized:
     """The type of a text; libmagic is not asked, because it takes 1 ms and prose for programs."""
-    for name, patterns in rules.patterns:
-        if any(p.search(start) for p in patterns):
+    found = _matching(rules, rules.patterns, start)
+    return found or Recognized("RawText", rules.rules["RawText"].media, "content")
+
+
+def _matching(rules: Table, patterns: Iterable[tuple[str, Sequence[re.Pattern[bytes]]]], start: bytes) -> Recognized | None:
+    for name, own in patterns:
+        if any(p.search(start) for p in own):
             return Recognized(name, rules.rules[name].media, "content")
-    return Recognized("RawText", rules.rules["RawText"].media, "content")
+    return None
 
 
 def _by_libmagic(rules: Table, head: bytes) -> Recognized:
@@ -286,7 +293,9 @@ def recognize(name: bytes, head: bytes, stated: str = "") -> Recognized:
                 return Recognized(kind, media, "stated")
     for kind, nearer in _by_name(rules, name.decode("latin-1").lower()):
         if _agrees(rules, kind, head, text):
-            return Recognized(kind, nearer, "program" if rules.rules[kind].program else "name")
+            evidence = "program" if rules.rules[kind].program else "name"
+            nearest = _matching(rules, rules.plain, head[:PEEK]) if kind == "RawText" else None
+            return nearest or Recognized(kind, nearer, evidence)
     if not head:
         return Recognized(UNRECOGNIZED, "inode/x-empty", "content")
     return _by_content(rules, head, text)

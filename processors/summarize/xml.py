@@ -10,6 +10,7 @@ from typing import BinaryIO
 from lxml import etree
 
 from processors.summarize._base import Facts, Found, Summarizer, SummaryError
+from processors.summarize._markup import local
 from processors.summarize._text import squeeze
 
 MAX_XML = 4_000_000
@@ -33,7 +34,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     root = etree.fromstring(body.read(MAX_XML), parser)
     if root is None:
         raise SummaryError("XML: no element in it can be read")
-    found.add("root-element", etree.QName(root).localname)
+    found.add("root-element", local(root))
     for uri in (root.nsmap or {}).values():
         found.add("namespaces", uri or "", 300)
     _elements(root, found)
@@ -47,7 +48,7 @@ def _elements(root: etree._Element, found: Found) -> None:
     for number, element in enumerate(root.iter(etree.Element)):
         if number > MAX_ELEMENTS:
             break
-        meaning = MEANING.get(etree.QName(element).localname)
+        meaning = MEANING.get(local(element))
         if meaning:
             found.add(meaning, squeeze("".join(map(str, element.itertext()))[:1_000]), 500)
         for text in (element.text, element.tail) if room > 0 else ():

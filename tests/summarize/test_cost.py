@@ -95,7 +95,6 @@ OWN = {
     "Notebook": ("# a\\n", "<h1", "import a\\n", "[a](", "\\n", "x"),
     "OfficeDocument": ("<p>", "<t>a</t>", "<pStyle val='title'/>", "<p><pStyle val='heading'/><t>a</t></p>", "<tab/>", "<a><t>"),
     "OpenDocument": ("<p>a", "<h>a</h>", "<span>a</span>", "<s/>", "<table><table-row><table-cell>", "<p/>"),
-    "Lisp": (";\n", ";;; Commentary:\n", ";; Author: a\n", "(defun a", "(define (", "#|", "(require '", "(a b ", ";;; a --- b"),
     "Pascal": ("(*", "{", "uses a,", "uses\n", "a = ", "a<", "procedure a", "{$I a", "unit a\n", "//\n"),
     "Patch": ("Subject: [", "#\n", "From: a@", "\n \t", "--- a\n+++ a\n", "Index: "),
     "Perl": ("=a\n", "=head1 NAME\n", "=head1 DESCRIPTION\n\n", "=head1\t", "A<", "=cut\n", "package "),

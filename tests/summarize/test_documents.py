@@ -33,6 +33,13 @@ SLIDE = (
 )
 
 
+def test_a_prefix_that_nobody_declares(summary: Make) -> None:
+    """An element whose prefix has no namespace goes by its name, as those that have one do."""
+    found = summary(b"x.xml", b'<a:book xmlns="u"><b:title>Of boats</b:title></a:book>')
+    assert found.attributes["root-element"] == ["book"]
+    assert found.text("title") == "Of boats"
+
+
 def test_workbook(summary: Make) -> None:
     """A workbook gives the names of its sheets, and the first rows of each in their order."""
     found = summary(b"x.xlsx", packed(WORKBOOK))
