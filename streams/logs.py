@@ -73,13 +73,17 @@ class LogAccess(Log, Protocol):
         ...
 
 
-def opened(settings: Settings, *, writing: bool = False) -> AbstractContextManager[LogAccess]:
-    """The log of the settings. Raises ClusterError or StoreError where there is none."""
+def opened(settings: Settings, *, writing: bool = False, bare: bool = False) -> AbstractContextManager[LogAccess]:
+    """The log of the settings. Raises ClusterError or StoreError where there is none; `bare`: it may have no topics."""
     if settings.kafka.brokers:
-        from streams.kafka.cluster import Cluster  # noqa: PLC0415 - its client is loaded by those who have a cluster
+        from streams.kafka.cluster import Cluster, ClusterError  # noqa: PLC0415 - its client is loaded by who has a cluster
         from streams.kafka.log import KafkaLog  # noqa: PLC0415
 
-        return KafkaLog(Cluster.of(settings.kafka))
+        log = KafkaLog(Cluster.of(settings.kafka))
+        if not (bare or log.topics()):
+            # Who asks would take it for an empty answer: another prefix is the likeliest reason.
+            raise ClusterError("none of the topics is there (harvest topics apply)")
+        return log
     made = {topic.name: settings.partitions for topic in topology().topics} if writing else None
     return StoreLog(Store(settings.data, made, readonly=not writing))
 

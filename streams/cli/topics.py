@@ -52,7 +52,7 @@ def list_topics(data: Data = None, json: Json = False, config: Config = None) ->
     from streams.logs import opened
     from streams.topology import topology
 
-    with opened(found) as log:
+    with opened(found, bare=True) as log:
         for topic in topology().topics:
             partitions = log.topics().get(topic.name)
             if partitions is None:
@@ -75,8 +75,6 @@ def lag(data: Data = None, json: Json = False, config: Config = None) -> None:
     from streams.logs import opened
 
     with opened(found) as log:
-        if not log.topics():
-            raise Failure("none of the topics is there (harvest topics apply)")
         for (group, topic), lags in groupby(log.lags(), key=lambda one: (one.group, one.topic)):
             if json:
                 for one in lags:

@@ -31,9 +31,10 @@ if TYPE_CHECKING:
     from faust.types import TP
 
 PATIENCE = 1.0
-"""Seconds that a record has to come once it was asked for again."""
-TRIES = 30
-"""Times that one record is asked for, before the process ends."""
+"""Seconds that a record has to come once it was asked for again; each time as many more, up to LONGEST times as many."""
+LONGEST = 8
+TRIES = 12
+"""Times that one record is asked for, before the process ends: after a minute."""
 BELIEVED = 2
 """Times that a record of a compacted topic is asked for, before it is believed that there is none."""
 
@@ -145,9 +146,10 @@ class Following:
         self._forget_gap(tp, due)
         before = self._asked.get(tp)
         if before is None or before.due != due:
-            before = Asked(due, 0, -PATIENCE)
+            before = Asked(due, 0, -FAR)
         asked = self._asked[tp] = before._replace(least=min(before.least, came))
-        if time.monotonic() - asked.when < PATIENCE:
+        # Each asking gives up the fetch that is under way: on a slow machine the next would never be the one that brings it.
+        if time.monotonic() - asked.when < PATIENCE * min(max(asked.times, 1), LONGEST):
             return
         if asked.times >= TRIES:
             raise SkippedError(f"{tp.topic}-{tp.partition}: {due} does not come")

@@ -16,14 +16,14 @@ from contextlib import closing
 from itertools import product
 from typing import Any
 
-from opensearchpy import OpenSearch
+from opensearchpy import OpenSearch, TransportError
 
 from schemas.codec import encode
 from schemas.ports import Refused
 from schemas.records import Removed, Summary
 from sinks.opensearch_aliases import drop, make
 from sinks.opensearch_index import OpenSearchIndex
-from sinks.opensearch_node import Node
+from sinks.opensearch_node import TOO_MANY, Node
 from sinks.opensearch_schema import item
 from streams.kafka.cluster import Cluster
 from streams.kafka.index_sink import IndexSink
@@ -61,7 +61,7 @@ class Watched(OpenSearchIndex):
 
 
 def raw(url: str, items: Sequence[bytes], batch: int, connections: int) -> float:
-    """Documents/s of a loop that posts."""
+    """Documents/s of a loop that posts; 0 where that is more at once than the server has memory for (429)."""
     alias = f"bench-{uuid.uuid4().hex[:10]}"
     with closing(Node(url)) as node, OpenSearch(url, timeout=TIMEOUT, pool_maxsize=connections) as client:
         make(node, f"{alias}-0", alias)
@@ -71,10 +71,16 @@ def raw(url: str, items: Sequence[bytes], batch: int, connections: int) -> float
             return client.transport.perform_request("POST", f"/{alias}/_bulk", params={"filter_path": "errors"}, body=body)
 
         begun = time.perf_counter()
-        with ThreadPoolExecutor(connections) as pool:
-            answers = list(pool.map(post, bodies))
-        seconds = time.perf_counter() - begun
-        drop(node, f"{alias}-0")
+        try:
+            with ThreadPoolExecutor(connections) as pool:
+                answers = list(pool.map(post, bodies))
+        except TransportError as error:
+            if error.status_code != TOO_MANY:
+                raise
+            return 0.0
+        finally:
+            seconds = time.perf_counter() - begun
+            drop(node, f"{alias}-0")
     if any(answer["errors"] for answer in answers):
         raise BenchError("a raw bulk was refused")
     return len(items) / seconds

@@ -65,9 +65,10 @@ def test_partition_counts_are_never_changed(harvest: Run, cluster: Cluster, topi
     assert f"{cluster.prefix}crawl (and 1 other topic) have 3 partitions" in harvest("topics", "apply", code=1).stderr
 
 
-def test_without_topics_there_is_no_lag(harvest: Run) -> None:
-    """Where nothing was made yet, nothing is told as if all had been read."""
-    result = harvest("topics", "lag", code=1)
+@pytest.mark.parametrize("words", ["topics lag", "rejected list", "why http://h/", "cat crawl", "roots list", "export crawl x"])
+def test_without_topics_nothing_is_told(words: str, harvest: Run) -> None:
+    """Where nothing was made yet, or all has another prefix, nothing is told as if all had been read."""
+    result = harvest(*words.split(), code=1)
     assert (result.stdout, result.stderr) == ("", "harvest: none of the topics is there (harvest topics apply)\n")
 
 
