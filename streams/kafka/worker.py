@@ -57,6 +57,11 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     frontier: FrontierSettings = FrontierSettings()
     limits: Limits = Limits()
 
+    @property
+    def cluster(self) -> Cluster:
+        """The cluster, as administration and sinks have it."""
+        return Cluster(",".join(self.brokers), self.prefix, registry=self.registry, register=self.register)
+
 
 class Context(msgspec.Struct, frozen=True, dict=True):
     """What a runner gets: its stage, the settings, and how many partitions the broker has for it."""
@@ -74,8 +79,7 @@ class Context(msgspec.Struct, frozen=True, dict=True):
     @property
     def cluster(self) -> Cluster:
         """The cluster, as administration and sinks have it."""
-        given = self.settings
-        return Cluster(self.brokers, given.prefix, registry=given.registry, register=given.register)
+        return self.settings.cluster
 
     @cached_property
     def wire(self) -> Wire:
@@ -118,9 +122,8 @@ def prepare(settings: WorkerSettings, stages: Sequence[str]) -> None:
     """
     drawn = declared(settings)
     check(drawn, stages, settings.brokers, settings.prefix)
-    cluster = Cluster(",".join(settings.brokers), settings.prefix, registry=settings.registry, register=settings.register)
-    if cluster.registry:
-        registry = Registry(cluster)
+    if settings.registry:
+        registry = Registry(settings.cluster)
         for topic in dict.fromkeys(name for stage in stages for name in written(drawn.stage(stage))):
             registry.number(topic)
     settings.folder.mkdir(parents=True, exist_ok=True)

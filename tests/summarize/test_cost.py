@@ -23,6 +23,7 @@ COMMON = ("\n", " ", "\t", " \n", "a ", "1.", "=", "# ", "*", "(", "[", "{", "<"
 """Fragments that every type is given, repeated."""
 OWN = {
     "AsciiDoc": ("== a\n", "a\n--\n", "----\n", "include::", "link:a[", "<<a,", "*a", ":a: b\n", "= A\nB C <d>\n"),
+    # TXXX is a frame of ID3: text of the user's own.
     "Audio": ("\xff\xfb", "\xff\xe0", "OggS\0", "\0\0\0\x08free", "\0\0\0\x08moov", "ID3\3", "TXXX\0\0\0\1\0\0a"),
     "Binary": ("\1\0\0\0", "\0", "\1", "\x7fELF", "MZ", "abcdef ", "copyright "),
     "Bibliographic": (
