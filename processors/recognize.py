@@ -1,12 +1,13 @@
 r"""Recognition: what a file is, in rising cost, stopping at the first sure answer (Essence, seed 003, "Type Recognition").
 
+0. what the operator states for a place (a pattern of URLs);
 1. what the source states (Content-Type), where that is specific;
 2. the name: whole names, then suffixes;
 3. the content: own signatures, own patterns on text, then libmagic (nearly 1 ms: last);
 4. programs: predicates on the content, for what neither a name nor a signature can say (a manual page, a tar of 1979).
 
 Laws:
-- The rules are data (`types.toml`); where several types claim a file, the first in that file wins.
+- The rules are data (`types.toml`, before it what an operator adds: `own.py`); where several types claim a file, the first wins.
 - A name or a stated type never wins over content that contradicts it: every claim is held against the first bytes.
 - Nothing raises: what nobody claims is "Unrecognized".
 """
@@ -53,7 +54,7 @@ class Recognized(NamedTuple):
     content_type: str
     """Its media type."""
     evidence: str
-    """stated, name, content or program."""
+    """operator, stated, name, content or program."""
 
 
 class Signature(NamedTuple):
@@ -89,7 +90,7 @@ def _cut_media(rule: str, default: str) -> tuple[str, str]:
     return (head, media) if equals and _MEDIA.fullmatch(media) else (rule, default)
 
 
-def _signature(rule: str, default: str) -> Signature:
+def signature(rule: str, default: str) -> Signature:
     """A rule like "RIFF; 8:WAVE=audio/x-wav" as a signature."""
     text, media = _cut_media(rule, default)
     parts = []
@@ -100,13 +101,17 @@ def _signature(rule: str, default: str) -> Signature:
 
 
 class Table:
-    """The rules, arranged for look-up. Raises ValueError (msgspec.ValidationError) for rules that make no sense."""
+    """The rules, arranged for look-up; `places`: patterns of whole URLs with the types that an operator states for them.
 
-    def __init__(self, rules: Mapping[str, TypeRule]) -> None:
+    Raises ValueError or re.error for rules that make no sense.
+    """
+
+    def __init__(self, rules: Mapping[str, TypeRule], places: Iterable[tuple[re.Pattern[str], str]] = ()) -> None:
         self.rules = rules
+        self.places = tuple(places)
         self.media: dict[str, list[tuple[str, str]]] = {}
         self.suffixes: dict[str, list[tuple[str, str]]] = {}
-        self.signatures = {name: [_signature(s, r.media) for s in r.starts] for name, r in rules.items()}
+        self.signatures = {name: [signature(s, r.media) for s in r.starts] for name, r in rules.items()}
         self.names = [(n, re.compile("|".join(f"(?:{p})" for p in r.names))) for n, r in rules.items() if r.names]
         self.patterns = [
             (n, [re.compile(p.encode("latin-1"), re.MULTILINE) for p in r.patterns]) for n, r in rules.items() if r.patterns
@@ -143,10 +148,29 @@ class Table:
 
 
 @cache
-def table() -> Table:
+def shipped() -> Table:
     """The rules of `types.toml`."""
     text = resources.files("processors").joinpath("types.toml").read_text("utf-8")
     return Table(msgspec.convert(tomllib.loads(text), dict[str, TypeRule]))
+
+
+_own: list[Table] = []
+"""The rules in force, where an operator has added some."""
+
+
+def table() -> Table:
+    """The rules in force."""
+    return _own[0] if _own else shipped()
+
+
+def use(rules: Table | None) -> None:
+    """Have these rules in force in this process from now on; None: those of `types.toml` alone."""
+    _own[:] = [rules] if rules else []
+
+
+def placed(url: str) -> str:
+    """The type that the operator states for a URL, or ""."""
+    return next((name for pattern, name in table().places if pattern.fullmatch(url)), "")
 
 
 @cache
@@ -283,9 +307,14 @@ def _by_libmagic(rules: Table, head: bytes) -> Recognized:
     return Recognized(name, media if binary else rules.rules[UNRECOGNIZED].media, "content")
 
 
-def recognize(name: bytes, head: bytes, stated: str = "") -> Recognized:
-    """What a file is. `name`: last component of its path; `head`: its first 64 kB at most; `stated`: the source's Content-Type."""
+def recognize(name: bytes, head: bytes, stated: str = "", told: str = "") -> Recognized:
+    """What a file is. `name`: last component of its path; `head`: its first 64 kB at most; `stated`: the source's Content-Type.
+
+    `told`: the type that the operator states for it, as `placed` gives it.
+    """
     rules, text = table(), is_text(head)
+    if told and _agrees(rules, told, head, text):
+        return Recognized(told, rules.rules[told].media, "operator")
     media = stated.partition(";")[0].strip().lower()
     if media and media not in GENERIC:
         for kind, _ in rules.media.get(media, ()):

@@ -40,6 +40,8 @@ class EssenceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     limits: Limits = Limits()
     files: bool = False
     """Give the facts of every file (File records), those that were not selected included."""
+    added: str = ""
+    """The digest of what the operator has added (`own.py`): what was made without it is to be made again."""
 
 
 class Thing(NamedTuple):

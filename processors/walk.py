@@ -18,7 +18,7 @@ from typing import BinaryIO, cast
 import msgspec
 
 from processors import identity, select
-from processors.recognize import HEAD, UNRECOGNIZED, Recognized, recognize
+from processors.recognize import HEAD, UNRECOGNIZED, Recognized, placed, recognize
 from processors.summarize import Facts, Found, SummaryError, summarize
 from processors.things import EssenceSettings, Held, Known, Listed, State, Stored, Thing, bounded, charset, digested, iso, text
 from processors.unnest import (
@@ -116,9 +116,10 @@ class Walk:
         """Unwrap encodings, then unnest a container, or summarize."""
         reader: Reader = stored.file if isinstance(stored, Known) else stored
         name, stated, depth = thing.name, thing.stated, thing.depth
+        told = placed(identity.member_url(self.obj.url, thing.path))
         while True:
             head, reader = peek(reader, HEAD)
-            state.recognized = recognize(name, head, stated)
+            state.recognized = recognize(name, head, stated, told)
             state.rule = select.by_type(state.recognized.type, self.settings.select)
             unnester = None if state.rule else UNNESTERS.get(state.recognized.type)
             if unnester is None:

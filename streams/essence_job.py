@@ -19,10 +19,15 @@ from typing import Any, BinaryIO, NamedTuple, get_type_hints
 import msgspec
 
 from processors import essence, recognize, summarize
+from processors.own import OwnError
+from processors.summarize import Facts, SummaryError
 from schemas import records
 from schemas.codec import encode, record_type
 from schemas.records import Attributes, Complete, FetchedObject, Partial, Record, Summary
+from streams.own import Own, load
 from streams.routing import Router
+from streams.sandbox.programs import Command, ProgramError, Programs
+from streams.sandbox.values import Limits, MistakeError
 from streams.store.murmur2 import partition as partition_of
 from streams.topology import REJECTED, topology
 
@@ -110,12 +115,38 @@ def _router() -> Router:
     return Router(topology().stage("essence"), REJECTED)
 
 
-def preload() -> None:
-    """Import and warm up all that a child needs, before it loses the file system."""
+def preload(added: str = "") -> Callable[[Limits], None] | None:
+    """Import and warm up all that a child needs, before it loses the file system.
+
+    `added`: what an operator adds, as `Own` in JSON, once the rest is loaded. Gives what each child is to do before it is
+    sealed, if anything. Raises MistakeError.
+    """
+    if added:
+        return _add(msgspec.json.decode(added, type=Own))
     recognize.preload()
     summarize.preload()
     essence.rules_fingerprint(essence.EssenceSettings(gatherer=""))
     _router()
+    return None
+
+
+def _add(added: Own) -> Callable[[Limits], None] | None:
+    programs = Programs()
+    try:
+        rules = load(added, partial(_by_program, programs))
+    except OwnError as error:
+        raise MistakeError(str(error)) from error
+    programs.commands = {name: Command(p.command, p.seconds, p.reads) for name, p in rules.programs.items()}
+    return programs.begin if programs.commands else None
+
+
+def _by_program(programs: Programs, facts: Facts, body: BinaryIO) -> bytes:
+    """What the program for a file's type says of it. Raises SummaryError."""
+    about = {"TYPE": facts.type, "NAME": facts.name.decode(errors="replace"), "URL": facts.url}
+    try:
+        return programs.run(facts.type, about, body)
+    except ProgramError as error:
+        raise SummaryError(f"{facts.type}: the program: {error}") from error
 
 
 def work(request: bytes, body: BinaryIO | None, emit: Callable[[bytes], None], progress: Callable[[str], None]) -> None:

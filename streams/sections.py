@@ -121,6 +121,10 @@ class Essence(Section):
     limits: Budgets = Budgets()
     files: bool = False
     """Give the facts of every file unnested (topic `files`)."""
+    own: str = ""
+    """Folder of your own rules (rules.toml) and summarizers (*.py)."""
+    packages: tuple[str, ...] = ()
+    """Installed packages whose summarizers (entry points `harvest.summarizers`) count."""
 
 
 class Frontier(Section):

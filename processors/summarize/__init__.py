@@ -2,7 +2,8 @@
 
 One module of this package is one summarizer; it exposes SUMMARIZER and nothing else is edited to add it. Modules whose
 names begin with an underscore are not summarizers. A type without a summarizer of its own is served by that of the
-nearest type it extends (`processors/types.toml`), in the end by that of Unrecognized, which never fails.
+nearest type it extends (`processors/types.toml`), in the end by that of Unrecognized, which never fails. What an operator adds
+(`processors/own.py`) goes before all.
 
 Laws:
 - Only SummaryError leaves `summarize`, with a reason that is fit for a record.
@@ -23,19 +24,37 @@ from processors.summarize import _general, _text
 from processors.summarize._base import Facts, Found, Summarizer, SummaryError
 from schemas.records import Link
 
-__all__ = ["Facts", "Found", "Link", "Summarizer", "SummaryError", "preload", "summarize", "summarizer_for", "summarizers"]
+__all__ = ["Facts", "Found", "Link", "Summarizer", "SummaryError", "preload", "summarize", "summarizer_for", "summarizers", "use"]
+
+
+_own: dict[str, Summarizer] = {}
+
+
+def summarizers() -> Mapping[str, Summarizer]:
+    """The summarizer of each type that has one of its own, those of an operator first."""
+    return {**_shipped(), **_own} if _own else _shipped()
+
+
+def use(own: Mapping[str, Summarizer]) -> None:
+    """Have an operator's summarizers in force in this process from now on, by type, in place of others."""
+    _own.clear()
+    _own.update(own)
+    summarizer_for.cache_clear()
+    for plugin in own.values():
+        for name in plugin.modules:
+            importlib.import_module(name)
 
 
 @cache
-def summarizers() -> Mapping[str, Summarizer]:
-    """The summarizer of each type that has one of its own. Raises TypeError if two claim a type, or one claims an unknown type."""
+def _shipped() -> Mapping[str, Summarizer]:
+    """The summarizers of this package. Raises TypeError if two claim a type, or one claims an unknown type."""
     found: dict[str, Summarizer] = {}
     for module in pkgutil.iter_modules(__path__):
         if module.name.startswith("_"):
             continue
         plugin: Summarizer = importlib.import_module(f"{__name__}.{module.name}").SUMMARIZER
         for kind in plugin.types:
-            if kind in found or kind not in recognize.table().rules:
+            if kind in found or kind not in recognize.shipped().rules:
                 raise TypeError(f"{module.name}: the type {kind} is unknown, or has a summarizer already")
             found[kind] = plugin
     return found

@@ -24,7 +24,7 @@ from schemas.soif import dumps
 from schemas.soif_summary import to_template
 from streams.cli.common import USAGE, Failure, give, note, printable, put
 from streams.cli.rootnames import root_of
-from streams.cli.wiring import essence_settings
+from streams.cli.wiring import essence_settings, own_additions
 from streams.clock import now_ms
 from streams.essence_job import END, Chunk, Job, blamed, pack, unpack
 from streams.fetch import fetch_local
@@ -86,7 +86,7 @@ class Alone:
     async def _run(self, roots: list[Root]) -> None:
         limits = msgspec.convert(self._settings.sandbox.model_dump(), Limits)
         children = self._settings.children
-        async with Pool(WORK, children, limits, PRELOAD) as pool:
+        async with Pool(WORK, children, limits, PRELOAD, own_additions(self._settings).ordered()) as pool:
             waiting: deque[asyncio.Task[list[Record]]] = deque()
             try:
                 for root in roots:

@@ -45,6 +45,8 @@ def _checks(found: Settings) -> Iterator[Check]:
     for name, look in (("libmagic", _magic), ("sqlite", _sqlite), ("index engine", _tantivy)):
         yield _tried(name, look)
     yield from _layers(found)
+    if found.essence.own or found.essence.packages:
+        yield _tried("own summarizers", lambda: _own(found))
     yield _tried("data folder", lambda: _folder(found.data))
     yield _room(found.data)
 
@@ -90,6 +92,19 @@ def _layers(found: Settings) -> Iterator[Check]:
             yield Check(f"sandbox: {layer.name}", layer.active, layer.detail)
     except Exception as error:  # noqa: BLE001 - whatever does not work is what is asked for
         yield Check("sandbox", False, f"no child can be made: {type(error).__name__}: {error}"[:200])
+
+
+def _own(found: Settings) -> str:
+    """What the operator has added, once a forkserver has loaded it."""
+    from streams.cli.common import counted
+    from streams.cli.wiring import own_additions
+    from streams.own import held
+    from streams.sandbox.early import PRELOAD, WORK
+    from streams.sandbox.plain import PlainPool
+
+    added = own_additions(found)
+    with PlainPool(WORK, None, PRELOAD, added.ordered()):
+        return ", ".join(counted(count, what) for what, count in held(added).items())
 
 
 def _folder(folder: Path) -> str:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from processors.essence import EssenceSettings, rules_fingerprint
 from processors.frontier import FrontierSettings
+from processors.own import OwnError
 from processors.select import Selection
 from processors.unnest import Limits as Budgets
 from streams.cli.common import Failure, counted
 from streams.embedded import EmbeddedSettings, runs
 from streams.fetch import FetchSettings
 from streams.folder import gatherer, known
+from streams.own import Own, read
 from streams.sandbox.values import Limits
 from streams.settings import Settings
 
@@ -27,15 +30,26 @@ TOKEN = re.compile(r"[A-Za-z_-]+")
 def essence_settings(settings: Settings, name: str) -> EssenceSettings:
     """The settings of essence for the Gatherer of that name. Raises Failure."""
     given = settings.essence
+    added = own_additions(settings)
     try:
         return EssenceSettings(
             gatherer=name,
+            added=added.digest,
             select=Selection(**given.select.model_dump()),
             limits=Budgets(**given.limits.model_dump()),
             files=given.files,
         )
     except ValueError as error:
         raise Failure(f"essence.select.off: {error}", 2) from None
+
+
+def own_additions(settings: Settings) -> Own:
+    """What the operator adds to Essence. Raises Failure."""
+    given = settings.essence
+    try:
+        return read(Path(given.own) if given.own else None, given.packages)
+    except OwnError as error:
+        raise Failure(f"essence.{'own' if given.own else 'packages'}: {error}", 2) from None
 
 
 def fetch_settings(settings: Settings) -> FetchSettings:
@@ -59,6 +73,7 @@ def embedded_settings(settings: Settings) -> EmbeddedSettings:
         essence=essence,
         frontier=frontier_settings(settings, essence, _paused(settings)),
         limits=msgspec.convert(settings.sandbox.model_dump(), Limits),
+        own=own_additions(settings),
     )
 
 
@@ -94,6 +109,7 @@ def worker_settings(settings: Settings) -> WorkerSettings:
         essence=essence,
         frontier=frontier_settings(settings, essence),
         limits=msgspec.convert(settings.sandbox.model_dump(), Limits),
+        own=own_additions(settings),
     )
 
 

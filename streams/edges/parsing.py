@@ -31,6 +31,7 @@ from streams.edges.believing import Belief
 from streams.edges.work import Work
 from streams.essence_job import END, Chunk, Frame, Job, blamed, pack, unpack
 from streams.faults import fault
+from streams.own import Own
 from streams.sandbox.early import PRELOAD, WORK
 from streams.sandbox.pool import Pool
 from streams.sandbox.task import Clock
@@ -71,6 +72,7 @@ class EssenceEdge(EdgeBase):
         limits: Limits,
         log: Callable[[str], None],
         *,
+        own: Own = Own(),  # noqa: B008 - a frozen value
         carry: bool = False,
     ) -> None:
         """With `carry`, the frames of what is not staged have their records: whoever takes them acts on them at once."""
@@ -86,7 +88,7 @@ class EssenceEdge(EdgeBase):
         """Children that wait for that."""
         self._children = children
         self._log = log
-        self._pool = Pool(WORK, children, limits, PRELOAD)
+        self._pool = Pool(WORK, children, limits, PRELOAD, own.ordered())
         self._tasks: set[asyncio.Task[None]] = set()
         self._waiting: list[Work] = []
         self._starting: asyncio.Task[None] | None = None

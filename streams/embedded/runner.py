@@ -34,6 +34,7 @@ from streams.embedded.sink import IndexSink
 from streams.embedded.turns import Inbox, Log, Turns
 from streams.faults import fault
 from streams.fetch import FetchSettings
+from streams.own import Own
 from streams.routing import Router
 from streams.sandbox.values import Limits
 from streams.store import FolderBlobs, Offsets, Store, StoreError
@@ -57,6 +58,8 @@ class EmbeddedSettings(msgspec.Struct, frozen=True, kw_only=True):
     children: int = 2
     fetch: FetchSettings = FetchSettings()
     essence: EssenceSettings = EssenceSettings(gatherer="localhost")
+    own: Own = Own()
+    """What the operator adds to essence."""
     frontier: FrontierSettings = FrontierSettings()
     limits: Limits = Limits()
 
@@ -79,7 +82,15 @@ class Embedded:
         edges = {s.name: s for s in self.topology.stages if isinstance(s, Edge)}
         self.fetch = FetchEdge(self.handing, folder, self.blobs, settings.fetch, self.partitions, Router(edges["fetch"], REJECTED))
         self.essence = EssenceEdge(
-            self.handing, self.blobs, settings.essence, self.partitions, settings.children, settings.limits, log, carry=True
+            self.handing,
+            self.blobs,
+            settings.essence,
+            self.partitions,
+            settings.children,
+            settings.limits,
+            log,
+            own=settings.own,
+            carry=True,
         )
         for edge in (self.fetch, self.essence):
             committed = self._reading.offsets(edge.name)

@@ -49,7 +49,9 @@ def parses(context: Context) -> None:
     async def run() -> None:
         buffer, blobs = Buffer("objects", context.partitions, context.wire), FolderBlobs(settings.folder / "blobs")
         log = logging.getLogger("harvest").error
-        edge = EssenceEdge(buffer, blobs, settings.essence, context.partitions, settings.children, settings.limits, log)
+        edge = EssenceEdge(
+            buffer, blobs, settings.essence, context.partitions, settings.children, settings.limits, log, own=settings.own
+        )
         edge.saw = context.telling.ended
         context.telling.needs("sandbox", lambda: "" if edge.ready() else "the children have not started")
         edge.start()

@@ -25,6 +25,7 @@ from streams.kafka.brokers import check, partitions, written
 from streams.kafka.cluster import Cluster
 from streams.kafka.registry import Registry, wire
 from streams.kafka.telling import Telling
+from streams.own import Own
 from streams.sandbox.values import Limits
 from streams.telemetry import Health, Logs, Metrics
 from streams.topology import Edge, Stage, Topology, TopologySettings, topology
@@ -54,6 +55,8 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     session: float = SESSION
     fetch: FetchSettings = FetchSettings()
     essence: EssenceSettings = EssenceSettings(gatherer="localhost")
+    own: Own = Own()
+    """What the operator adds to essence."""
     frontier: FrontierSettings = FrontierSettings()
     limits: Limits = Limits()
 

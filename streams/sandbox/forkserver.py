@@ -38,11 +38,15 @@ class Listener(Protocol):
 class Forkserver:
     """A running forkserver. All methods are called on the loop's thread."""
 
-    def __init__(self, target: str, preload: str, limits: Limits, listener: Listener) -> None:
-        """Start it, or take the one that was started early; `on_ready` or `on_gone` follows. Raises OSError."""
+    def __init__(self, target: str, preload: str, limits: Limits, listener: Listener, load: str = "") -> None:
+        """Start it, or take the one that was started early; `on_ready` or `on_gone` follows. Raises OSError.
+
+        `load`: what the preload is called with once more.
+        """
         self._listener = listener
         self._limits = limits
         self._loop = asyncio.get_running_loop()
+        self._load = load
         self._why = ""
         self._loading = True
         started = take(target, preload)
@@ -85,6 +89,10 @@ class Forkserver:
         if what == "exited":
             self._listener.on_exited(*rest)
         elif what == "ready":
+            if self._load:
+                load, self._load = self._load, ""
+                self._send(msgspec.json.encode((0, None, load)))
+                return
             self._loading = False
             self._listener.on_ready(*rest)
         else:

@@ -1,16 +1,24 @@
 """Landlock by raw system calls (`man 7 landlock`): no path, no TCP, no signal or abstract socket out of the child.
 
 A rule set that handles a right and grants none denies it. Each kernel is asked for the rights that it knows, by its ABI number.
+What is run for a type may read below the paths that it is granted, and write to nothing but /dev/null.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import os
+import stat
 import struct
+from collections.abc import Iterable
 
-CREATE, RESTRICT = 444, 446
-"""landlock_create_ruleset and landlock_restrict_self: the same numbers on all architectures."""
+CREATE, ADD, RESTRICT = 444, 445, 446
+"""landlock_create_ruleset, landlock_add_rule and landlock_restrict_self: the same numbers on all architectures."""
 VERSION = 1
+BENEATH = 1
+"""The type of a rule about a path and what is below it."""
+EXECUTE, WRITE, READ, LIST = 0b0001, 0b0010, 0b0100, 0b1000
 
 FS_RIGHTS = {1: 13, 2: 14, 3: 15, 5: 16}
 """How many rights on files there are, from that ABI on: a mask of that many bits."""
@@ -29,8 +37,11 @@ def handled(abi: int) -> bytes:
     return attributes
 
 
-def install(libc: ctypes.CDLL) -> str:
-    """Deny from now on; PR_SET_NO_NEW_PRIVS must be set. Gives a detail; raises OSError where the kernel refuses."""
+def install(libc: ctypes.CDLL, reads: Iterable[str] = ()) -> str:
+    """Deny from now on; PR_SET_NO_NEW_PRIVS must be set. Gives a detail; raises OSError where the kernel refuses.
+
+    `reads`: paths below which files may be read and run; one that is not there grants nothing.
+    """
     abi = libc.syscall(CREATE, None, ctypes.c_size_t(0), VERSION)
     if abi < 1:
         raise OSError(ctypes.get_errno(), "landlock_create_ruleset")
@@ -39,8 +50,25 @@ def install(libc: ctypes.CDLL) -> str:
     if rules < 0:
         raise OSError(ctypes.get_errno(), "landlock_create_ruleset")
     try:
+        for path in reads:
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                _grant(libc, rules, path)
         if libc.syscall(RESTRICT, rules, 0):
             raise OSError(ctypes.get_errno(), "landlock_restrict_self")
     finally:
         libc.close(rules)
     return f"ABI {abi}: files{', TCP' if abi >= NET_SINCE else ''}{', signals' if abi >= SCOPE_SINCE else ''}"
+
+
+def _grant(libc: ctypes.CDLL, rules: int, path: str) -> None:
+    """Let a path be read; /dev/null be written to. Raises OSError."""
+    at = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    try:
+        rights = READ | EXECUTE | (LIST if stat.S_ISDIR(os.fstat(at).st_mode) else 0)
+        if path == os.devnull:
+            rights |= WRITE
+        rule = struct.pack("=Qi", rights, at)
+        if libc.syscall(ADD, rules, BENEATH, rule, 0):
+            raise OSError(ctypes.get_errno(), "landlock_add_rule")
+    finally:
+        os.close(at)

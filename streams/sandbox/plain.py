@@ -14,9 +14,9 @@ from streams.sandbox.values import Layer, Limits, Outcome
 class PlainPool:
     """A pool behind blocking calls, one task at a time. A KeyboardInterrupt kills the child and is raised."""
 
-    def __init__(self, target: str, limits: Limits | None = None, preload: str = "") -> None:
+    def __init__(self, target: str, limits: Limits | None = None, preload: str = "", load: str = "") -> None:
         """See `Pool`."""
-        self._pool = Pool(target, 1, limits, preload)
+        self._pool = Pool(target, 1, limits, preload, load)
         self._runner = asyncio.Runner()
 
     def __enter__(self) -> Self:

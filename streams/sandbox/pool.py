@@ -42,16 +42,20 @@ TICKS = 8
 class Pool:
     """A pool of sandboxed children on one event loop. Not for several threads."""
 
-    def __init__(self, target: str, size: int, limits: Limits | None = None, preload: str = "") -> None:
+    def __init__(self, target: str, size: int, limits: Limits | None = None, preload: str = "", load: str = "") -> None:
         """`target` and `preload` are "module:function"; in the forkserver, `preload` is called once, then `target` is imported.
 
         The target is called as target(request: bytes, body: BinaryIO | None, emit: Callable[[bytes], None],
         progress: Callable[[str], None]) -> None, with the body at its start; it finds no file system and no network, so that
         whatever is imported or opened late must be imported or opened by the preload. Neither may leave threads behind.
+
+        `load`: with this text the preload is called once more; it raises `values.MistakeError` for one that makes no sense, and may
+        give a function that each child calls with its limits before it is sealed.
         """
         self.limits = limits or Limits()
         self._target = target
         self._preload = preload
+        self._load = load
         self._size = size
         self._workers: dict[int, Worker] = {}
         self._free: list[Worker] = []
@@ -205,7 +209,7 @@ class Pool:
     # -- the forkserver
 
     def _start_server(self) -> None:
-        self._server = Forkserver(self._target, self._preload, self.limits, self)
+        self._server = Forkserver(self._target, self._preload, self.limits, self, self._load)
 
     def on_ready(self, threads: int) -> None:
         """The forkserver has loaded everything: have the children made."""

@@ -72,12 +72,14 @@ def _mib(size: int) -> str:
     return f"{size / (1 << 20):,.0f} MiB"
 
 
-def _no_new_privileges() -> str:
+def no_new_privileges() -> str:
+    """Raises OSError."""
     prctl(seccomp.PR_SET_NO_NEW_PRIVS, 1)
     return "no set-user-ID program can raise rights"
 
 
-def _no_capabilities() -> str:
+def no_capabilities() -> str:
+    """Raises OSError."""
     header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION_3, 0)
     if LIBC.syscall(CAPSET[os.uname().machine], header, (ctypes.c_uint32 * 6)()):
         raise OSError(ctypes.get_errno(), "capset")
@@ -95,8 +97,8 @@ def seal(limits: Limits, base: int) -> list[Layer]:
     steps: list[tuple[str, Callable[[], str]]] = [
         ("oom score", _first_to_go),
         ("limits", lambda: _limit(limits, base)),
-        ("capabilities", _no_capabilities),
-        ("no new privileges", _no_new_privileges),
+        ("capabilities", no_capabilities),
+        ("no new privileges", no_new_privileges),
         ("landlock", lambda: landlock.install(LIBC)),
         ("seccomp", lambda: seccomp.install(LIBC)),
     ]

@@ -4,6 +4,8 @@ Strategy: a list of what is refused, with EPERM, so that a library which tries i
 what is allowed would be tighter, but breaks with each new libc. Numbers are those of the kernel's asm/unistd.h.
 
 Laws:
+- What a child runs for a type that an operator has a program for (`spawning`) may open files and make processes, and nothing else
+  that a child may not: Landlock says which files.
 - A call by another architecture's numbers (32 bits, x32) is refused whole: the numbers would mean something else.
 - Threads are allowed, processes are not; signals go to oneself only; limits and the death signal are not changed any more.
 - io_uring is refused, because its operations pass by the filter.
@@ -66,10 +68,18 @@ def _numbers() -> dict[str, tuple[int, int]]:
 
 
 REFUSED = _numbers()
+_SPAWNING = """
+fork vfork execve execveat tkill rt_sigqueueinfo rt_tgsigqueueinfo pidfd_open pidfd_send_signal setsid setpgid setpriority setrlimit
+open openat openat2 chdir fchdir readlink readlinkat inotify_add_watch
+"""
+SPAWNING = frozenset(_SPAWNING.split())
+"""Of these, what a program that is run may call."""
 CLONE, CLONE3 = (56, 220), (435, 435)
 KILL, TGKILL, PRCTL, PRLIMIT = (62, 129), (234, 131), (157, 167), (302, 261)
 
 CLONE_THREAD = 0x10000
+CLONE_SPACES = 0x7E020080
+"""Flags that ask for a namespace."""
 PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 1, 38, 22, 2
 
 ALLOW, REFUSE = 0x7FFF0000, 0x00050000
@@ -95,7 +105,7 @@ def _high(argument: int) -> bytes:
     return _step(LOAD, ARGUMENTS + 8 * argument + 4)
 
 
-def program(machine: Machine, pid: int) -> bytes:
+def program(machine: Machine, pid: int, *, spawning: bool = False) -> bytes:
     """The filter of the process `pid` as an array of instructions, all of 8 bytes."""
     allow, refuse, nowhere = (_step(RETURN, v) for v in (ALLOW, REFUSE | errno.EPERM, REFUSE | errno.ENOSYS))
     only_me = _low(0) + _step(JUMP_EQUAL, pid, 0, 1) + allow + refuse
@@ -106,30 +116,46 @@ def program(machine: Machine, pid: int) -> bytes:
         _step(JUMP_GREATER_EQUAL, X32, 0, 1) + refuse if machine.column == 0 else b"",
         # glibc falls back to clone, whose flags are in a register; those of clone3 are in memory, where a filter cannot look.
         _if_number(CLONE3[at], nowhere),
+        *(_spawning(at, allow, refuse) if spawning else _alone(at, only_me, allow, refuse)),
+        _if_number(PRCTL[at], _low(0) + _step(JUMP_EQUAL, PR_SET_PDEATHSIG, 0, 1) + refuse + allow),
+        *(
+            _if_number(numbers[at], refuse)
+            for name, numbers in REFUSED.items()
+            if numbers[at] >= 0 and not (spawning and name in SPAWNING)
+        ),
+        allow,
+    ]
+    return b"".join(parts)
+
+
+def _alone(at: int, only_me: bytes, allow: bytes, refuse: bytes) -> list[bytes]:
+    """Of a process that makes no other, signals none, and keeps its limits."""
+    return [
         _if_number(CLONE[at], _low(0) + _step(JUMP_SET, CLONE_THREAD, 0, 1) + allow + refuse),
         _if_number(KILL[at], only_me),
         _if_number(TGKILL[at], only_me),
-        _if_number(PRCTL[at], _low(0) + _step(JUMP_EQUAL, PR_SET_PDEATHSIG, 0, 1) + refuse + allow),
         # prlimit64 reads limits when its third argument, the new limit, is NULL.
         _if_number(
             PRLIMIT[at], _low(2) + _step(JUMP_EQUAL, 0, 1, 0) + refuse + _high(2) + _step(JUMP_EQUAL, 0, 1, 0) + refuse + allow
         ),
-        *(_if_number(numbers[at], refuse) for numbers in REFUSED.values() if numbers[at] >= 0),
-        allow,
     ]
-    return b"".join(parts)
+
+
+def _spawning(at: int, allow: bytes, refuse: bytes) -> list[bytes]:
+    """Of one that may: but none in a namespace of its own, where it would have rights that it lacks here."""
+    return [_if_number(CLONE[at], _low(0) + _step(JUMP_SET, CLONE_SPACES, 0, 1) + refuse + allow)]
 
 
 class _Program(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_void_p))
 
 
-def install(libc: ctypes.CDLL) -> str:
+def install(libc: ctypes.CDLL, *, spawning: bool = False) -> str:
     """Filter this process from now on; PR_SET_NO_NEW_PRIVS must be set. Gives a detail; raises OSError where the kernel refuses."""
     name = os.uname().machine
     if name not in MACHINES:
         raise OSError(errno.ENOSYS, f"no table of system calls for {name}")
-    code = program(MACHINES[name], os.getpid())
+    code = program(MACHINES[name], os.getpid(), spawning=spawning)
     held = ctypes.create_string_buffer(code, len(code))
     filter_ = _Program(len(code) // 8, ctypes.cast(held, ctypes.c_void_p).value)
     if libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(filter_), 0, 0):

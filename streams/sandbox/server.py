@@ -12,8 +12,9 @@ Laws:
 - A child is killed by its number, and only while it is not reaped, so that no other process can be hit.
 - Every child that was asked for is answered for: one `exited`.
 
-Control messages (JSON, one a packet): in: the configuration, then orders: [number, limits] with the child's socket and page, or
-[number, null]; out: ["ready", detail] or ["broken", traceback], then ["exited", number, wait status, peak resident bytes].
+Control messages (JSON, one a packet): in: the configuration, then orders: [number, limits] with the child's socket and page,
+[number, null], or, before any child, [0, null, what is to be loaded besides]; out: ["ready", detail] or ["broken", traceback] for
+each load, then ["exited", number, wait status, peak resident bytes].
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ import msgspec
 
 from streams.sandbox.child import Child, Memory, Target
 from streams.sandbox.seal import address_space, die_with, seal
-from streams.sandbox.values import MAX_TRACEBACK, Limits
+from streams.sandbox.values import MAX_TRACEBACK, Limits, MistakeError
 from streams.sandbox.wire import ProgressPage
 
 PACKET = 65_536
@@ -59,6 +60,8 @@ class Order(msgspec.Struct, frozen=True, array_like=True):
 
     number: int
     limits: Limits | None
+    load: str = ""
+    """With this, the preload is called once more. What it gives, if anything, is called in each child before that is sealed."""
 
 
 def resolve(name: str) -> Callable[..., Any]:
@@ -97,9 +100,12 @@ def load(configuration: Configuration) -> Target:
 class Server:
     """The forkserver's loop."""
 
-    def __init__(self, control: socket.socket, target: Target) -> None:
+    def __init__(self, control: socket.socket, target: Target, preload: str = "") -> None:
         self._control = control
         self._target = target
+        self._preload = preload
+        self._before: Callable[[Limits], None] | None = None
+        """What each child does before it is sealed."""
         self._base = address_space()
         self._children: dict[int, int] = {}
         """Number by process id."""
@@ -134,6 +140,8 @@ class Server:
         if not data:
             return False
         order = msgspec.json.decode(data, type=Order)
+        if order.load:
+            return self._load(order.load)
         if order.limits is None:
             for pid in [p for p, n in self._children.items() if n == order.number]:
                 _kill(pid)
@@ -141,6 +149,19 @@ class Server:
             self._spawn(order.number, order.limits, *descriptors)
             for descriptor in descriptors:
                 os.close(descriptor)
+        return True
+
+    def _load(self, more: str) -> bool:
+        """Load more, and say what became of it; False where it failed."""
+        try:
+            self._before = resolve(self._preload)(more)
+        except BaseException as error:  # noqa: BLE001 (a preload that exits has failed too)
+            self._say("broken", _told(error))
+            return False
+        gc.collect()
+        gc.freeze()
+        self._base = address_space()
+        self._say("ready", _threads())
         return True
 
     def _spawn(self, number: int, limits: Limits, channel: int, page: int) -> None:
@@ -170,6 +191,8 @@ class Server:
             os.close(page)
             memory = Memory(self._base, limits)
             _silence()
+            if self._before:
+                self._before(limits)
             layers = seal(limits, self._base)
             gc.enable()
             Child(socket.socket(fileno=channel), mapped, limits, memory, layers).serve(self._target)
@@ -203,6 +226,15 @@ def _kill(pid: int) -> None:
             kill(pid, signal.SIGKILL)
 
 
+def _told(error: BaseException) -> str:
+    """What a parent is told of a failure: a mistake as it is, all else with its traceback."""
+    return str(error) if isinstance(error, MistakeError) else "".join(traceback.format_exception(error))[-MAX_TRACEBACK:]
+
+
+def _threads() -> int:
+    return len(os.listdir("/proc/self/task"))
+
+
 def _silence() -> None:
     """Libraries write warnings that quote their input: no terminal of ours shows them."""
     null = os.open(os.devnull, os.O_RDWR)
@@ -227,10 +259,10 @@ def main(arguments: list[str]) -> int:
         configuration = msgspec.json.decode(control.recv(PACKET), type=Configuration)
         target = load(configuration)
     except BaseException as error:  # noqa: BLE001 (a preload that exits has failed too)
-        _send(control, "broken", "".join(traceback.format_exception(error))[-MAX_TRACEBACK:])
+        _send(control, "broken", _told(error))
         return 1
-    server = Server(control, target)
-    _send(control, "ready", len(os.listdir("/proc/self/task")))
+    server = Server(control, target, configuration.preload)
+    _send(control, "ready", _threads())
     server.serve()
     return 0
 

@@ -140,3 +140,7 @@ class Layer(NamedTuple):
 
 class SandboxError(RuntimeError):
     """The pool cannot work: the preload or the target failed. The text is the forkserver's traceback: a bug of ours."""
+
+
+class MistakeError(ValueError):
+    """What a preload was handed makes no sense: told as it is, in one line, and no bug of ours."""

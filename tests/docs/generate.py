@@ -2,7 +2,7 @@
 
 Between `<!-- NAME: ... -->` and `<!-- end of NAME -->` stands what a function of `PARTS` gives. A block of `console` in
 README.md is a session: each line that begins with `$ ` is run, in order, in one folder that holds the sample corpus; what it
-prints follows it.
+prints follows it. A block behind `<!-- file: PATH -->` is a file of that folder.
 
 Run as a program (`python -m tests.docs.generate`), it writes all of it anew. The folder is shown as `/srv/demo`; while the session
 is made it has a name of the same length, so that byte counts are those of a reader who uses that name.
@@ -40,6 +40,7 @@ GATHERER = "example"
 
 FAULT = re.compile(r'\bfault\(f?"([^"]+)"\)')
 SESSION = re.compile(r"(?ms)^```console\n(.*?)^```$")
+FILE = re.compile(r"(?ms)^<!-- file: (\S+) -->\n```\w+\n(.*?)^```$")
 
 PROGRESS = re.compile(r"harvest: [\d,]+ (?:done|read), ")
 """What a run says every few seconds: on a busy machine, the shortest one too."""
@@ -168,6 +169,9 @@ def played(text: str, folder: Path) -> str:
     Raises ValueError for a command that fails.
     """
     make_corpus.write(folder / "corpus")
+    for path, content in FILE.findall(text):
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(content)
 
     def play(match: re.Match[str]) -> str:
         ran = [f"$ {command}\n{run(command, folder)}" for command in sessions(match[0])]

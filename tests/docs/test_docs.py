@@ -96,7 +96,7 @@ def test_topics_that_are_named(page: str) -> None:
 
 def test_settings_file(page: str, tmp_path: Path) -> None:
     """The settings file in README.md is one that is read, and says what it seems to say."""
-    (example,) = re.findall(r"(?ms)^```toml\n(.*?)^```$", page)
+    (example,) = re.findall(r"(?ms)^```toml\n(# harvest\.toml.*?)^```$", page)
     (tmp_path / "harvest.toml").write_text(example)
     found = load({}, tmp_path / "harvest.toml", {})
     assert tomllib.loads(example) == {"retention": found.retention, "fetch": {"pause": found.fetch.pause}}
