@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from processors.own import parse_rules
 from streams.cli.app import app
 from streams.settings import load
 from streams.topology import topology
 from tests.bench.__main__ import GROUPS
-from tests.docs.generate import PARTS, SESSION, commands, filled, masked, played, sessions
+from tests.docs.generate import FILE, PARTS, SESSION, commands, filled, masked, played, sessions
 
 ANEW = "run `python -m tests.docs.generate`, read what it changed, and commit it"
 
@@ -100,6 +101,15 @@ def test_settings_file(page: str, tmp_path: Path) -> None:
     (tmp_path / "harvest.toml").write_text(example)
     found = load({}, tmp_path / "harvest.toml", {})
     assert tomllib.loads(example) == {"retention": found.retention, "fetch": {"pause": found.fetch.pause}}
+
+
+def test_rules_of_ones_own(page: str) -> None:
+    """The rules for a program in README.md fit the rules before them, and say what they seem to say."""
+    (program,) = re.findall(r"(?ms)^```toml\n(\[programs\..*?)^```$", page)
+    rules = parse_rules(dict(FILE.findall(page))["own/rules.toml"] + program)
+    assert {name: (one.command, one.seconds) for name, one in rules.programs.items()} == {
+        "Recipe": (("/usr/local/bin/recipe2soif",), 10.0)
+    }
 
 
 def test_links(pages: dict[str, str], root: Path) -> None:
