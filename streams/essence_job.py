@@ -43,6 +43,9 @@ MAX_DIGITS = 6
 CARRIED = 1 << 18
 """Bytes of records in msgpack that go with the frames of one object: what is longer is staged, and read much later."""
 
+MAX_TOLD = 8_000
+"""Characters of a URL that a program is told."""
+
 END = b"\xff"
 """In place of a frame: the records of one object are whole."""
 
@@ -142,7 +145,7 @@ def _add(added: Own) -> Callable[[Limits], None] | None:
 
 def _by_program(programs: Programs, facts: Facts, body: BinaryIO) -> bytes:
     """What the program for a file's type says of it. Raises SummaryError."""
-    about = {"TYPE": facts.type, "NAME": facts.name.decode(errors="replace"), "URL": facts.url}
+    about = {"TYPE": facts.type, "NAME": facts.name.decode(errors="replace"), "URL": facts.url[:MAX_TOLD]}
     try:
         return programs.run(facts.type, about, body)
     except ProgramError as error:

@@ -11,6 +11,7 @@ mistakes at once; `load` runs them, in the forkserver alone, whose children then
 Laws:
 - A mistake is one line that names the file or package (OwnError).
 - What is loaded is what was read: where it has changed meanwhile, that is a mistake.
+- Workers of one cluster are given the same: each object is made anew for those that have something else.
 - No bytecode is written beside anybody's files.
 """
 

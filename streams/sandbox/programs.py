@@ -139,7 +139,7 @@ def _run(command: Command, about: Mapping[str, str], body: int, printed: int, li
         if (pid := os.fork()) == 0:
             _become(command, about, (body, printed, said), runner, limits)
         status = _wait(pid, began + command.seconds)
-        # Nobody of its session outlives it.
+        # What it has started cannot have left its process group.
         with suppress(OSError):
             os.killpg(pid, signal.SIGKILL)
         if status is None:

@@ -69,11 +69,11 @@ def _numbers() -> dict[str, tuple[int, int]]:
 
 REFUSED = _numbers()
 _SPAWNING = """
-fork vfork execve execveat tkill rt_sigqueueinfo rt_tgsigqueueinfo pidfd_open pidfd_send_signal setsid setpgid setpriority setrlimit
+fork vfork execve execveat tkill rt_sigqueueinfo rt_tgsigqueueinfo pidfd_open pidfd_send_signal setpriority setrlimit
 open openat openat2 chdir fchdir readlink readlinkat inotify_add_watch
 """
 SPAWNING = frozenset(_SPAWNING.split())
-"""Of these, what a program that is run may call."""
+"""Of these, what a program that is run may call. Not what leaves its process group: all of that ends with the program."""
 CLONE, CLONE3 = (56, 220), (435, 435)
 KILL, TGKILL, PRCTL, PRLIMIT = (62, 129), (234, 131), (157, 167), (302, 261)
 

@@ -119,6 +119,8 @@ def test_what_a_program_must_not(play: Play, tmp_path: Path) -> None:
         "signal": "kill -0 $PPID 2>/dev/null",
         "socket": f"{sys.executable} -c 'import socket; socket.socket()' 2>/dev/null",
         "space": "unshare --user true 2>/dev/null",
+        "session": "setsid true 2>/dev/null",
+        "group": f"{sys.executable} -c 'import os; os.setpgid(0, 0)' 2>/dev/null",
     }
     allowed = {"null": "echo x > /dev/null", "own": f"cat {tmp_path}/a.sh > /dev/null", "fork": "(true; true) | cat"}
     script = "\n".join(f"if {what}; then echo {name}; fi" for name, what in (tries | allowed).items())
