@@ -19,13 +19,14 @@ from processors.identity import file_path, file_url, frontier_key
 from processors.select import select
 from schemas.codec import decode
 from schemas.jsonform import line
-from schemas.records import MAX_REASON, FetchedObject, FetchRequest, Record, Rejected, Root, Summary
+from schemas.records import FetchedObject, FetchRequest, Record, Rejected, Root, Summary
 from schemas.soif import dumps
 from schemas.soif_summary import to_template
 from streams.cli.common import USAGE, Failure, give, note, printable, put
 from streams.cli.rootnames import root_of
 from streams.cli.wiring import essence_settings, own_additions
 from streams.clock import now_ms
+from streams.edges.tries import MEMBERS, Tries
 from streams.essence_job import END, Chunk, Job, blamed, pack, unpack
 from streams.fetch import fetch_local
 from streams.sandbox.early import PRELOAD, WORK
@@ -34,8 +35,6 @@ from streams.sandbox.values import Done, Failed, Limits, Lost
 from streams.settings import Settings
 
 PIECE = 1 << 20
-TRIES = 64
-"""Members of one object that are skipped one by one; then the whole object is."""
 
 
 class Passing:
@@ -62,6 +61,7 @@ class Alone:
         self._settings = settings
         self._essence = essence_settings(settings, settings.gatherer)
         self._packed = msgspec.msgpack.encode(self._essence)
+        self._limits = msgspec.convert(settings.sandbox.model_dump(), Limits)
         self._json = json
         self._whole = True
 
@@ -84,9 +84,8 @@ class Alone:
         self._whole = False
 
     async def _run(self, roots: list[Root]) -> None:
-        limits = msgspec.convert(self._settings.sandbox.model_dump(), Limits)
         children = self._settings.children
-        async with Pool(WORK, children, limits, PRELOAD, own_additions(self._settings).ordered()) as pool:
+        async with Pool(WORK, children, self._limits, PRELOAD, own_additions(self._settings).ordered()) as pool:
             waiting: deque[asyncio.Task[list[Record]]] = deque()
             try:
                 for root in roots:
@@ -124,15 +123,14 @@ class Alone:
         obj = await asyncio.to_thread(self._read, root, url)
         if obj is None:
             return []
-        skip: dict[str, str] = {}
-        reason = ""
-        # One more for the object itself, and one for a child that was lost.
-        for _ in range(TRIES + 2):
+        tries, outcome = Tries(), None
+        # One more for the object itself, and some for children that were lost or killed.
+        for _ in range(MEMBERS + 5):
             frames: list[bytes] = []
-            request = pack(Chunk(self._packed, 1, (Job(obj, skip),)))
+            request = pack(Chunk(self._packed, 1, (Job(obj, tries.skip, stop=tries.stop),)))
             body = open(file_path(url), "rb") if obj.blob else None  # noqa: ASYNC230, SIM115 - local, and closed below
             try:
-                outcome = await pool.run(request, body.fileno() if body else None, frames.append)
+                outcome = await pool.run(request, body.fileno() if body else None, frames.append, tries.clock)
             finally:
                 if body:
                     body.close()
@@ -140,10 +138,11 @@ class Alone:
                 return [decode(unpack(frame).value) for frame in frames if frame != END]
             if isinstance(outcome, Failed):
                 note(f"{url}: {outcome.traceback}")
-            culprit = "" if isinstance(outcome, Lost) or len(skip) >= TRIES else blamed(outcome.culprit)[1]
-            reason = outcome.reason[:MAX_REASON]
-            skip[culprit if culprit not in skip else ""] = reason
-        self._missed(f"{url}: {reason}")
+            if not isinstance(outcome, Lost) and not tries.spared(outcome):
+                if "" in tries.skip:
+                    break
+                tries.failed_at(blamed(outcome.culprit)[1], outcome, self._limits)
+        self._missed(f"{url}: {outcome.reason if outcome else ''}")
         return []
 
     def _read(self, root: Root, url: str) -> FetchedObject | None:

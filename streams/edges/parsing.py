@@ -17,7 +17,6 @@ Laws:
 from __future__ import annotations
 
 import asyncio
-import signal
 from collections.abc import Callable
 
 import msgspec
@@ -25,7 +24,7 @@ import msgspec
 from processors.essence import EssenceSettings
 from schemas.codec import adopt, decode
 from schemas.ports import Logged
-from schemas.records import MAX_REASON, FetchedObject, Summary
+from schemas.records import FetchedObject, Summary
 from streams.edges.base import DECODED, EdgeBase, Finished, Source, Staging
 from streams.edges.believing import Belief
 from streams.edges.work import Work
@@ -35,7 +34,7 @@ from streams.own import Own
 from streams.sandbox.early import PRELOAD, WORK
 from streams.sandbox.pool import Pool
 from streams.sandbox.task import Clock
-from streams.sandbox.values import Crashed, Done, Failed, Flooded, Limits, Lost, Outcome, SandboxError, TimedOut
+from streams.sandbox.values import Done, Failed, Flooded, Limits, Lost, Outcome, SandboxError
 from streams.store import FolderBlobs
 
 CHUNK_COUNT = 32
@@ -43,14 +42,8 @@ CHUNK_BYTES = 1 << 20
 """How many objects travel together, and how many bytes of them: what keeps a child busy while the runner turns."""
 STAGED_BYTES = 4 << 20
 """Frames of one object that are kept in memory."""
-TRIES = 64
-"""Members of one object that are skipped one by one; then the whole object is."""
-PATIENCE = 3
-"""Members of one object that may hold a child until the deadline; behind the last of them, the object is given up."""
 HELD_BYTES = 64 << 20
 """Bytes that may wait for the runner to take them; children wait then."""
-SPARED = 2
-"""Times that an object is not blamed for a SIGKILL: it comes from outside, from a person, or from a kernel short of memory."""
 LOSSES = 10
 """Times that an object is lost through no fault of its own, before there is no hope for any."""
 
@@ -297,31 +290,13 @@ class EssenceEdge(EdgeBase):
                 self.refuse(failed.logged, RuntimeError(outcome.reason), outcome.reason)
                 return []
             failed.clock = clock
-            self._skip(failed, culprit, outcome)
+            failed.failed_at(culprit, outcome, self._limits)
         return [failed]
 
     def _spared(self, failed: Work, outcome: Outcome, *, alone: bool) -> bool:
         """Whether an object is tried again as it is."""
-        if isinstance(outcome, Crashed) and outcome.signal == signal.SIGKILL and failed.killed < SPARED:
-            failed.killed += 1
-            return True
         # All of a chunk together gave too much: whether this one does is seen when it goes alone.
-        return isinstance(outcome, Flooded) and outcome.which == "total" and not alone
-
-    def _skip(self, failed: Work, culprit: str, outcome: Outcome) -> None:
-        """What is not to be opened when an object is tried again."""
-        failed.timeouts += isinstance(outcome, TimedOut)
-        whole, deadline = self._limits.whole, self._limits.deadline
-        spent = failed.clock.spent >= whole or (isinstance(outcome, TimedOut) and outcome.which != "deadline")
-        # A member that is skipped and fails all the same, or a second end: the whole object is skipped.
-        known = culprit in failed.skip or len(failed.skip) >= TRIES or bool(failed.stop)
-        if spent or known:
-            culprit = ""
-            # To say so takes next to no time, but some.
-            failed.clock.spent = min(failed.clock.spent, max(whole - deadline, 0.0))
-        elif failed.timeouts >= PATIENCE:
-            failed.stop = culprit
-        failed.skip[culprit] = outcome.reason[:MAX_REASON]
+        return failed.spared(outcome) or (isinstance(outcome, Flooded) and outcome.which == "total" and not alone)
 
     async def close(self) -> None:
         """Cut off what is being parsed: it is parsed again by the next run."""

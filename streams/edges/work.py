@@ -5,17 +5,18 @@ from __future__ import annotations
 from schemas.ports import Logged
 from schemas.records import FetchedObject
 from streams.edges.believing import Belief
+from streams.edges.tries import Tries
 from streams.essence_job import Frame
-from streams.sandbox.task import Clock
 
 ALONE = 1 << 19
 """Bytes of a body above which it travels alone, as an open file."""
 
 
-class Work:
+class Work(Tries):
     """An object on its way through a child."""
 
     def __init__(self, logged: Logged, obj: FetchedObject, belief: Belief) -> None:
+        super().__init__()
         self.logged = logged
         self.obj = obj
         self.belief = belief
@@ -26,13 +27,8 @@ class Work:
         self.frames: list[Frame] = []
         self.size = 0
         self.staged = False
-        self.skip: dict[str, str] = {}
-        self.stop = ""
-        """The member of `skip` behind which it is given up."""
-        self.clock = Clock()
-        self.timeouts = 0
         self.ended = False
-        self.lost = self.killed = 0
+        self.lost = 0
 
     @property
     def alone(self) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -130,6 +132,29 @@ def test_hostile_or_broken_summarizers(harvest: Any, put: Put, kitchen: Path) ->
     found = {line["url"].rpartition("/")[2]: line for line in harvest.lines("summarize", kitchen)}
     assert found["cake.recipe"]["attributes"]["reason"] == ["crashed: the parser left with status 5"]
     assert found["plain.txt"]["type"] == "RawText"
+
+
+@pytest.mark.slow
+def test_an_object_has_one_time(harvest: Any, put: Put, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Members that hold their child: `summarize` gives an archive up where `gather` does, and says the same of each of them."""
+    put(
+        rules__toml=RULES, recipe__py=SUMMARIZER.replace("    for line", "    while facts.name < b'6':\n        pass\n    for line")
+    )
+    monkeypatch.setenv("HARVEST_SANDBOX_DEADLINE", "1")
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    with tarfile.open(tree / "all.tar", "w") as archive:
+        for number in range(9):
+            info = tarfile.TarInfo(f"{number}.recipe")
+            info.size = 4
+            archive.addfile(info, io.BytesIO(b"salt"))
+    given = {line["url"]: line["attributes"].get("reason") for line in harvest.lines("summarize", tree)}
+    harvest("gather", tree, "--quiet")
+    kept = {line["value"]["url"]: line["value"]["attributes"].get("reason") for line in harvest.lines("cat", "summaries")}
+    assert given == kept
+    reasons = sorted((url.rpartition("#")[2][:1], reason) for url, reason in given.items() if reason and "#" in url)
+    assert reasons[:2] == [(str(number), ["timed out (deadline)"]) for number in range(2)]
+    assert len(given) == 4
 
 
 MISTAKES = [
