@@ -3,8 +3,9 @@
 Groups: `objects` (the pipeline end to end), `log`, `index` (each against the bare library), `stage` (an agent on Kafka, against
 bare clients), `workers` (the pipeline on Kafka, against the embedded runner), `recovery` (a table, from its changelog), `sink` (the
 index sink on Kafka, against raw bulk loops into OpenSearch), `tree` (the whole documentation of the machine and two large
-packages: outcomes, memory, second run, sizes, search). `--quick` measures some hundred files
-that it makes; it shows that the benchmark works, and its figures say little.
+packages: outcomes, memory, second run, sizes, search), `recognition` (corpora that other projects label: the right type, and
+everything in them summarized or rejected). `--quick` measures some hundred files that it makes; it shows that the benchmark
+works, and its figures say little.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from typing import NamedTuple
 from streams.kafka.cluster import ClusterError
 from tests.bench import bench_index, bench_log, corpora, recovery, sink, stage
 from tests.bench.figures import BenchError, Figure, heading
+from tests.bench.labelled import by_suffix
 from tests.bench.objects import adopt, objects, start_up
+from tests.bench.recognition import recognition, recognized, summarized
 from tests.bench.tree import tree
 from tests.bench.workers import workers
 from tests.servers.process import ServerError
@@ -115,6 +118,16 @@ def measure_recovery(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
     yield from recovery.measured(size.rows, work)
 
 
+def measure_recognition(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
+    """The types of what other projects label, and the outcomes of everything in their corpora."""
+    if size.quick:
+        made = corpora.synthetic(work / "labelled", size.light)
+        yield from recognized(by_suffix(made))
+        yield from summarized([made], work)
+        return
+    yield from recognition(cache, work)
+
+
 GROUPS: Mapping[str, Callable[[Size, Path, Path], Iterator[Figure]]] = {
     "objects": measure_objects,
     "log": measure_log,
@@ -124,6 +137,7 @@ GROUPS: Mapping[str, Callable[[Size, Path, Path], Iterator[Figure]]] = {
     "recovery": measure_recovery,
     "sink": measure_sink,
     "tree": measure_tree,
+    "recognition": measure_recognition,
 }
 
 

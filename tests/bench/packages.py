@@ -1,0 +1,133 @@
+"""Packages that hold files of other projects, fetched by their names with the machine's own clients, and kept between runs.
+
+No address stands here: apt tells where Debian's sources are, pip and Maven know for themselves. The code of a package is not run,
+but for what pip needs to know of a source distribution that it downloads.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.bench.figures import BenchError
+
+TIME = 600
+"""Seconds for one package."""
+TARGETS = ("indextargets", "--format", "deb-src $(REPO_URI) $(RELEASE) $(COMPONENT)", "Created-By: Packages")
+MAVEN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy"
+MARK = ".complete"
+
+
+def _run(command: Sequence[str | Path], folder: Path) -> str:
+    """What a client says. Raises BenchError."""
+    try:
+        done = subprocess.run(
+            command, cwd=folder, check=True, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=TIME
+        )
+    except subprocess.CalledProcessError as error:
+        raise BenchError(f"{' '.join(map(str, command))}: {(error.stdout + error.stderr).strip()[-1_000:]}") from error
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise BenchError(f"{command[0]}: {error}") from error
+    return done.stdout
+
+
+def _apt(folder: Path) -> list[str]:
+    """apt-get with a list of sources of its own: those that the machine has, as sources."""
+    state = folder / "apt"
+    made = state / "sources.list"
+    common = {
+        "Dir::Etc::sourcelist": made,
+        "Dir::Etc::sourceparts": "-",
+        "Dir::State::lists": state / "lists",
+        "Dir::Cache": state / "cache",
+    }
+    command = ["apt-get", "--quiet", *(word for key, value in common.items() for word in ("-o", f"{key}={value}"))]
+    if not made.is_file():
+        for name in ("lists/partial", "cache/archives/partial"):
+            (state / name).mkdir(parents=True, exist_ok=True)
+        lines = sorted(set(_run(["apt-get", *TARGETS], folder).splitlines()))
+        if not lines:
+            raise BenchError("apt knows no packages: run apt-get update first")
+        made.write_text("\n".join(lines) + "\n")
+        try:
+            _run([*command, "update"], state)
+        except BenchError:
+            made.unlink()
+            raise
+    return command
+
+
+def debian_source(folder: Path, name: str) -> Path:
+    """The upstream archive of a Debian source package. Raises BenchError."""
+    found = list(folder.glob(f"{name}_*.tar.*"))
+    if not found:
+        _run([*_apt(folder), "source", "--download-only", "--tar-only", name], folder)
+        found = list(folder.glob(f"{name}_*.tar.*"))
+    if not found:
+        raise BenchError(f"apt-get source {name} brought no archive")
+    return max(found)
+
+
+def sdist(folder: Path, requirement: str) -> Path:
+    """A source distribution ("name==version") from the index that pip knows. Raises BenchError."""
+    name, _, version = requirement.partition("==")
+    pattern = f"{name.replace('-', '[-_]')}-{version}.tar.gz"
+    if not list(folder.glob(pattern)):
+        pip = [sys.executable, "-m", "pip", "--quiet", "download", "--no-deps", "--no-binary", ":all:"]
+        _run([*pip, requirement], folder)
+    found = list(folder.glob(pattern))
+    if not found:
+        raise BenchError(f"pip download {requirement} brought no {pattern}")
+    return found[0]
+
+
+def jar(folder: Path, artefact: str) -> Path:
+    """A jar by its coordinates (group:name:version[:jar:classifier]) from the repositories that Maven knows. Raises BenchError."""
+    _, name, version, *rest = artefact.split(":")
+    path = folder / f"{'-'.join([name, version, *rest[1:]])}.jar"
+    if not path.is_file():
+        if shutil.which("mvn") is None:
+            raise BenchError("Maven (mvn) is wanted for jars, and is not there: install the package maven")
+        _run(["mvn", "-B", "-q", MAVEN, f"-Dartifact={artefact}", f"-DoutputDirectory={folder}"], folder)
+    if not path.is_file():
+        raise BenchError(f"Maven brought no {path.name}")
+    return path
+
+
+def opened(archive: Path, folder: Path, parts: Sequence[str] = ("",)) -> Path:
+    """The files of an archive whose names begin with one of some parts, behind the one folder that tarballs have.
+
+    What is there from a run before stays. Nothing is written elsewhere (PEP 706), and no links are made.
+    """
+    target = folder / archive.name
+    if (target / MARK).is_file():
+        return target
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir(parents=True)
+    if zipfile.is_zipfile(archive):
+        with zipfile.ZipFile(archive) as packed:
+            packed.extractall(target, [name for name in packed.namelist() if name.startswith(tuple(parts))])
+    else:
+        _untar(archive, target, tuple(parts))
+    (target / MARK).touch()
+    return target
+
+
+def _untar(archive: Path, target: Path, parts: tuple[str, ...]) -> None:
+    with tarfile.open(archive) as packed:
+        for member in packed:
+            name = member.name.removeprefix("./").partition("/")[2]
+            if member.isfile() and name.startswith(parts):
+                packed.extract(member.replace(name=name, mode=0o644, deep=False), target, filter="data")
+
+
+def files(folder: Path) -> list[Path]:
+    """All files below a folder, in the order of their names."""
+    found = (Path(above) / name for above, _, names in os.walk(folder) for name in names if name != MARK)
+    return sorted(path for path in found if path.is_file() and not path.is_symlink())
