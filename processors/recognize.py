@@ -7,8 +7,10 @@ r"""Recognition: what a file is, in rising cost, stopping at the first sure answ
 4. programs: predicates on the content, for what neither a name nor a signature can say (a manual page, a tar of 1979).
 
 Laws:
-- The rules are data (`types.toml`, before it what an operator adds: `own.py`); where several types claim a file, the first wins.
+- The rules are data (`types.toml`, before it what an operator adds: `own.py`); where several types claim a file, the one with the
+  longest signature wins, else the first.
 - A name or a stated type never wins over content that contradicts it: every claim is held against the first bytes.
+- A name that ends as copies and templates do (`x.c.orig`, `x.rs.in`) says what the name before that says.
 - Nothing raises: what nobody claims is "Unrecognized".
 """
 
@@ -39,10 +41,18 @@ GENERIC = frozenset(_GENERIC.split())
 """Content types that servers state when they know nothing."""
 PLAIN = frozenset({"RawText", "Markdown", "ReStructuredText", "AsciiDoc", "Configuration"})
 """Types whose suffix says less than a whole name does: README.md is a README."""
+LANGUAGES = frozenset({"C", "CHeader", "Python", "Perl", "ShellScript", "Makefile"})
+"""Types for the source of one language that do not extend SourceCode."""
+SENTENCE = 6
+"""From so many letters on, a signature is no accident."""
+LAYERS = 2
+"""Endings of copies that a name may have: `x.in.orig`."""
 FAMILIES = {"image": "Image", "audio": "Audio", "video": "Video", "font": "Font"}
 
 _CONTROLS = bytes(sorted({*range(32)} - {7, 8, 9, 10, 12, 13, 27}))
 _BOMS = (b"\xff\xfe", b"\xfe\xff")
+_PROSE = re.compile(rb"[A-Za-z0-9 !+.-]*")
+_COPY = re.compile(r"(?:~|\.(?:in|tmpl|template|orig|bak|old|new|save|dist|sample|example|dpkg-[a-z]+|rpm[a-z]+|ucf-[a-z]+))$")
 _MEDIA = re.compile(r"[a-z]+/[a-z0-9.+-]+")
 
 
@@ -63,6 +73,16 @@ class Signature(NamedTuple):
     parts: tuple[tuple[int, bytes], ...]
     media: str
 
+    @property
+    def word(self) -> bool:
+        """Whether it might be the beginning of a sentence: in a text it tells nothing ("MAC ", "GRIB")."""
+        return self.length < SENTENCE and all(_PROSE.fullmatch(part) for _, part in self.parts)
+
+    @property
+    def length(self) -> int:
+        """How many bytes it tells."""
+        return sum(len(part) for _, part in self.parts)
+
     def matches(self, head: bytes) -> bool:
         """Whether a content has all of them."""
         return all(head.startswith(part, at) for at, part in self.parts)
@@ -78,6 +98,7 @@ class TypeRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     suffixes: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
     starts: tuple[str, ...] = ()
+    inside: str = ""
     sure: bool = False
     program: str = ""
     patterns: tuple[str, ...] = ()
@@ -116,7 +137,10 @@ class Table:
         self.patterns = [
             (n, [re.compile(p.encode("latin-1"), re.MULTILINE) for p in r.patterns]) for n, r in rules.items() if r.patterns
         ]
-        self.plain = [(n, patterns) for n, patterns in self.patterns if rules[n].plain]
+        plain = [(n, patterns) for n, patterns in self.patterns if rules[n].plain]
+        # What a name leaves open: a text may be a message, XML may be a feed.
+        self.finer = {kind: [(n, found) for n, found in self.patterns if rules[n].extends == kind] for kind in ("XML", "JSON")}
+        self.finer |= {"RawText": plain, "Mail": [(n, found) for n, found in plain if n == "Mailbox"]}
         for name, rule in rules.items():
             for media in (rule.media, *rule.stated):
                 self.media.setdefault(media, []).append((name, media))
@@ -138,13 +162,19 @@ class Table:
                     first.setdefault(part[0], []).append((name, signature))
         return first, elsewhere
 
-    def sign(self, head: bytes) -> tuple[str, str] | None:
-        """The first type whose signature the content has, with its media type."""
+    def signed(self, name: str, head: bytes, text: bool) -> bool:
+        """Whether a content has one of a type's signatures."""
+        return any(s.matches(head) for s in self.signatures.get(name, ()) if not (text and s.word))
+
+    def sign(self, head: bytes, text: bool) -> tuple[str, str] | None:
+        """The type whose signature the content has, with its media type: the longest one, and of these the first."""
         first, elsewhere = self.by_first
-        for name, signature in (*first.get(head[0], ()), *elsewhere) if head else ():
-            if signature.matches(head):
-                return name, signature.media
-        return None
+        near = (*first.get(head[0], ()), *elsewhere) if head else ()
+        found = [(n, s) for n, s in near if s.matches(head) and not (text and s.word)]
+        if not found:
+            return None
+        name, signature = max(found, key=lambda each: each[1].length)
+        return name, signature.media
 
 
 @cache
@@ -235,32 +265,62 @@ def _macbinary(head: bytes) -> bool:
     )
 
 
+def _pdf(head: bytes) -> bool:
+    """A PDF behind something else: readers look for its mark in the first 1,024 bytes (PDF Reference 1.7, appendix H.3.4.1)."""
+    return b"%PDF-" in head[:1024]
+
+
+def _armor(head: bytes) -> bool:
+    """A line that begins a key, a certificate or a signature in letters (RFC 7468, RFC 9580)."""
+    return re.search(rb"^-----BEGIN [A-Z]", head, re.MULTILINE) is not None
+
+
 PROGRAMS: Mapping[str, Callable[[bytes], bool]] = {
     "manpage": _manpage,
     "troff": _troff,
     "tar": _tar,
     "macbinary": _macbinary,
     "debiancontrol": _debian_control,
+    "pdf": _pdf,
+    "armor": _armor,
 }
-BINARY_PROGRAMS = ("Tar", "MacBinary")
+BINARY_PROGRAMS = ("Tar", "MacBinary", "PDF")
 """Types that are no text, and that a program tells without a name."""
 
 
 def _agrees(rules: Table, name: str, head: bytes, text: bool) -> bool:
     """Whether the content may be of the type that a name or a source claims."""
     rule = rules.rules[name]
-    if any(s.matches(head) for s in rules.signatures[name]):
+    if rules.signed(name, head, text) or rules.signed(rule.inside, head, text):
         return True
+    if _is_code(rules, name) and head[:PEEK].lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<?xml "):
+        return False
     if rule.program:
         return PROGRAMS[rule.program](head)
     if rule.sure or (text != rule.text and bool(head)):
         return False
-    signed = rules.sign(head)
+    signed = rules.sign(head, text)
     return signed is None or rules.rules[signed[0]].text
+
+
+def _is_code(rules: Table, name: str) -> bool:
+    """Whether a type is the source of one language, which no XML is: `x.ts` may be a translation of Qt."""
+    return name in LANGUAGES or rules.rules[name].extends == "SourceCode"
 
 
 def _by_name(rules: Table, name: str) -> list[tuple[str, str]]:
     """The types that a name may stand for, the likeliest first, with their media types."""
+    found = _by_whole_name(rules, name)
+    for _ in range(LAYERS):
+        shorter = _COPY.sub("", name)
+        if found or shorter in ("", name):
+            break
+        name = shorter
+        found = _by_whole_name(rules, name)
+    return found
+
+
+def _by_whole_name(rules: Table, name: str) -> list[tuple[str, str]]:
     suffix = name.rpartition(".")[2] if "." in name[1:] else ""
     of_suffix = rules.suffixes.get(suffix, [])
     whole = [(n, rules.rules[n].media) for n, pattern in rules.names if pattern.fullmatch(name)]
@@ -271,7 +331,7 @@ def _by_name(rules: Table, name: str) -> list[tuple[str, str]]:
 
 def _by_content(rules: Table, head: bytes, text: bool) -> Recognized:
     """What the content alone says."""
-    signed = rules.sign(head)
+    signed = rules.sign(head, text)
     if signed:
         return Recognized(*signed, "content")
     if text:
@@ -322,9 +382,9 @@ def recognize(name: bytes, head: bytes, stated: str = "", told: str = "") -> Rec
                 return Recognized(kind, media, "stated")
     for kind, nearer in _by_name(rules, name.decode("latin-1").lower()):
         if _agrees(rules, kind, head, text):
-            evidence = "program" if rules.rules[kind].program else "name"
-            nearest = _matching(rules, rules.plain, head[:PEEK]) if kind == "RawText" else None
-            return nearest or Recognized(kind, nearer, evidence)
+            rule = rules.rules[kind]
+            evidence = "program" if rule.program and not rule.sure else "name"
+            return _matching(rules, rules.finer.get(kind, ()), head[:PEEK]) or Recognized(kind, nearer, evidence)
     if not head:
         return Recognized(UNRECOGNIZED, "inode/x-empty", "content")
     return _by_content(rules, head, text)

@@ -23,6 +23,17 @@ from tests.bench.packages import debian_source, files, jar, opened, sdist
 
 REGISTRY = "org.apache.tika:tika-core:1.28.5"
 LIST = "tests/mime-detection/list"
+UNKNOWN = "application/octet-stream"
+"""What a registry says of patterns that it knows no better media type for."""
+SAMPLES = {
+    "patool==4.0.7": "tests/data/",
+    "hachoir==3.4.0": "tests/files/",
+    "filetype==1.2.0": "tests/fixtures/",
+    "puremagic==1.30": "test/resources/",
+}
+"""Source distributions whose tests have samples, and where."""
+DISGUISE = ".foo"
+"""What patool puts behind names, so that nothing but the content tells."""
 
 
 class Labelled(NamedTuple):
@@ -77,7 +88,7 @@ class Registry:
             glob.attrib["pattern"]: media.attrib["type"]
             for media in root.iter("mime-type")
             for glob in media.iter("glob")
-            if "isregex" not in glob.attrib
+            if "isregex" not in glob.attrib and media.attrib["type"] != UNKNOWN
         }
 
     def media(self, name: str) -> str:
@@ -112,8 +123,9 @@ def _by_registry(corpus: str, root: Path, registry: Registry) -> Iterator[Labell
     """Samples whose names say what they are."""
     special = labels().names
     for path in files(root):
-        media = next((media for glob, media in special.items() if fnmatch.fnmatchcase(path.name, glob)), "")
-        yield Labelled(corpus, path, media or registry.media(path.name))
+        name = path.name.removesuffix(DISGUISE)
+        media = next((media for glob, media in special.items() if fnmatch.fnmatchcase(name, glob)), "")
+        yield Labelled(corpus, path, media or registry.media(name))
 
 
 def tika(folder: Path) -> Iterator[Labelled]:
@@ -130,12 +142,21 @@ def media_samples(folder: Path) -> Iterator[Labelled]:
     yield from _by_registry("mutagen", opened(sdist(folder, "mutagen==1.48.1"), folder / "opened", ("tests/data/",)), registry)
 
 
+def samples(folder: Path) -> Iterator[Labelled]:
+    """Archives, disk images, programs, documents and media of the tests of programs that tell or open them."""
+    registry = Registry(folder)
+    for requirement, part in SAMPLES.items():
+        root = opened(sdist(folder, requirement), folder / "opened", (part,))
+        yield from _by_registry(requirement.partition("=")[0], root, registry)
+
+
 def _by_folder(corpus: str, root: Path) -> Iterator[Labelled]:
     """Samples of languages: the folder is the language."""
     for path in files(root):
         parts = path.relative_to(root).parts
         if len(parts) > 1 and path.suffix != ".output":
-            yield Labelled(corpus, path, f"lexer {parts[0].lower()}")
+            named = not path.name.startswith(("LICENSE", "NOTICE"))
+            yield Labelled(corpus, path, f"lexer {parts[0].lower()}" if named else "")
 
 
 def languages(folder: Path) -> Iterator[Labelled]:
@@ -146,7 +167,7 @@ def languages(folder: Path) -> Iterator[Labelled]:
     yield from _by_folder("bat", opened(debian_source(folder, "rust-bat"), folder / "opened", (part,)) / part)
 
 
-CORPORA: Sequence[Callable[[Path], Iterator[Labelled]]] = (shared_mime_info, libmagic, tika, media_samples, languages)
+CORPORA: Sequence[Callable[[Path], Iterator[Labelled]]] = (shared_mime_info, libmagic, tika, media_samples, samples, languages)
 
 
 def all_labelled(folder: Path) -> list[Labelled]:

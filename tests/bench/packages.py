@@ -7,6 +7,7 @@ but for what pip needs to know of a source distribution that it downloads.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -77,7 +78,8 @@ def debian_source(folder: Path, name: str) -> Path:
 def sdist(folder: Path, requirement: str) -> Path:
     """A source distribution ("name==version") from the index that pip knows. Raises BenchError."""
     name, _, version = requirement.partition("==")
-    pattern = f"{name.replace('-', '[-_]')}-{version}.tar.gz"
+    # The archive is named as the project likes, or as PEP 625 wants.
+    pattern = f"{re.sub('[-_.]+', '[-_.]', name)}-{version}.tar.gz"
     if not list(folder.glob(pattern)):
         pip = [sys.executable, "-m", "pip", "--quiet", "download", "--no-deps", "--no-binary", ":all:"]
         _run([*pip, requirement], folder)
@@ -112,7 +114,9 @@ def opened(archive: Path, folder: Path, parts: Sequence[str] = ("",)) -> Path:
     target.mkdir(parents=True)
     if zipfile.is_zipfile(archive):
         with zipfile.ZipFile(archive) as packed:
-            packed.extractall(target, [name for name in packed.namelist() if name.startswith(tuple(parts))])
+            for name in packed.namelist():
+                if name.startswith(tuple(parts)):
+                    packed.extract(name, target)
     else:
         _untar(archive, target, tuple(parts))
     (target / MARK).touch()
