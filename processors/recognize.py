@@ -43,6 +43,8 @@ PLAIN = frozenset({"RawText", "Markdown", "ReStructuredText", "AsciiDoc", "Confi
 """Types whose suffix says less than a whole name does: README.md is a README."""
 LANGUAGES = frozenset({"C", "CHeader", "Python", "Perl", "ShellScript", "Makefile"})
 """Types for the source of one language that do not extend SourceCode."""
+STRAY = 128
+"""Bytes of ASCII among which one control is no sign of anything else."""
 SENTENCE = 6
 """From so many letters on, a signature is no accident."""
 LAYERS = 2
@@ -216,9 +218,13 @@ def preload() -> None:
 
 
 def is_text(head: bytes) -> bool:
-    """Whether bytes look like text in some charset: no NUL or other controls that no text has (UTF-16 by its mark)."""
+    """Whether bytes look like text in some charset: no NUL or other controls that no text has (UTF-16 by its mark).
+
+    ASCII may have some that strayed there, as the marks between the nodes of an Info file.
+    """
     start = head[:PEEK]
-    return start.startswith(_BOMS) or len(start.translate(None, _CONTROLS)) == len(start)
+    stray = len(start) - len(start.translate(None, _CONTROLS))
+    return not stray or start.startswith(_BOMS) or (stray * STRAY <= len(start) and b"\0" not in start and start.isascii())
 
 
 def _manpage(head: bytes) -> bool:
@@ -313,10 +319,10 @@ def _by_name(rules: Table, name: str) -> list[tuple[str, str]]:
     found = _by_whole_name(rules, name)
     for _ in range(LAYERS):
         shorter = _COPY.sub("", name)
-        if found or shorter in ("", name):
+        if shorter in ("", name):
             break
         name = shorter
-        found = _by_whole_name(rules, name)
+        found += _by_whole_name(rules, name)
     return found
 
 

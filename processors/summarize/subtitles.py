@@ -1,4 +1,4 @@
-"""Subtitles, SubRip and WebVTT: what is said, how many cues, until when."""
+"""Subtitles: what is said; of SubRip and WebVTT also how many cues, until when."""
 
 from __future__ import annotations
 
@@ -17,8 +17,14 @@ _TIME = re.compile(
 )
 _TITLE = re.compile(r"\AWEBVTT[ \t]+(?:-+[ \t]*)?([^\n]{1,300})")
 _FIELD = re.compile(r"^(Kind|Language|Title|Author)[ \t]*:[ \t]*([^\n]{1,200})", re.MULTILINE)
-_TAG = re.compile(r"<[^<>\n]{0,200}>|\{\\[^{}\n]{0,200}\}")
+_TAG = re.compile(r"<[^<>\n]{0,200}>|\{(?:\\|[a-zA-Z]:)[^{}\n]{0,200}\}")
 _SPEAKER = re.compile(r"<v(?:\.[\w.]{1,40})? ([^<>\n]{1,100})>")
+_STAMP = re.compile(
+    r"^[ \t]*(?:(?:\{\d{1,9}\}){2}|(?:\[\d{1,9}\]){2}|\[[A-Z ]{3,40}\][^\n]*|[\d:.,; \t-]{1,60}$|\w{1,20}=[^\n]{0,60}$)",
+    re.MULTILINE,
+)
+"""What is not said, in lines of MicroDVD, MPL2, MPSub and SubViewer: frames, times, fields."""
+_DIALOGUE = re.compile(r"^Dialogue:(?:[^,\n]{0,100},){9}([^\n]{1,2000})", re.MULTILINE)
 _NOTE = re.compile(r"^(?:NOTE|STYLE|REGION)\b[^\n]*(?:\n[^\n]+)*", re.MULTILINE)
 
 
@@ -33,6 +39,10 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     found.add("cues", str(len(times)) if times else "")
     found.add("duration", times[-1][1] if times else "")
     add_all(found, "speakers", _SPEAKER.findall(text))
+    found.set("title", facts.name.decode("utf-8", "replace"), 300)
+    if not times:
+        found.add("partial-text", _said(text), MAX_TEXT)
+        return
     said: list[str] = []
     room = MAX_TEXT
     ends = [*(m.start() for m in times[1:]), len(text)]
@@ -46,8 +56,20 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
             room -= len(cue) + 1
         if room < 0:
             break
-    found.set("title", facts.name.decode("utf-8", "replace"), 300)
     found.add("partial-text", "\n".join(said), MAX_TEXT)
+
+
+def _said(text: str) -> str:
+    """What is said, in the formats that have no times of SubRip: SubStation Alpha, SAMI, MicroDVD, MPL2, MPSub, SubViewer."""
+    lines = _DIALOGUE.findall(text) or _STAMP.sub("", _body(text)).splitlines()
+    plain = (squeeze(_TAG.sub("", line).replace("|", " ").replace("\\N", " ").replace("&nbsp;", " ")) for line in lines)
+    return "\n".join(line for line in plain if line)
+
+
+def _body(text: str) -> str:
+    """What stands behind the head of SAMI."""
+    end = text.lower().find("</head>")
+    return text if end < 0 else text[end + len("</head>") :]
 
 
 SUMMARIZER = Summarizer(types=("Subtitles",), run=run)

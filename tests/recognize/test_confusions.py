@@ -33,7 +33,7 @@ CONFUSIONS = [
     ("x.c.orig", b"int x;\n", "C"),
     ("x.rs.in~", b"fn main() {}\n", "Rust"),
     ("x.conf.dpkg-old", b"a = b\n", "Configuration"),
-    ("x.md.tmpl", b"# Notes\n", "Markdown"),
+    ("x.md.new", b"# Notes\n", "Markdown"),
     ("x.bak", b"words\n", "RawText"),
     ("Makefile.in", b"all:\n", "Makefile"),
     # a name that leaves it open
@@ -83,6 +83,10 @@ CONFUSIONS = [
     ("x", b"MZ is what a program of DOS begins with.\n", "RawText"),
     ("x.txt", b"FLIF, an image format.\n", "RawText"),
     ("x", b"P3\n1 1\n255\n0 0 0\n", "Netpbm"),
+    # a control that strayed into a text
+    ("x.info", b"This is x.info, produced by makeinfo version 7.\n\n\x1f\n" + b"File: x.info\n" * 20, "Info"),
+    ("x.c", b"int x; /* \x01 */\n" + b"int y;\n" * 40, "C"),
+    ("x.c", b"int x; /* \x00 */\n" + b"int y;\n" * 40, "Unrecognized"),
     # content without a telling name
     ("x", b"#!/usr/bin/unheard-of\nanything\n", "SourceCode"),
     ("x", b"[1, 2.5, -3e4]\n", "JSON"),
