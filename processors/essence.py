@@ -46,7 +46,22 @@ from schemas.records import (
 
 __all__ = ["EssenceSettings", "essence", "rules_fingerprint"]
 
-CODE = ("essence", "listing", "own", "recognize", "select", "summarize", "things", "types.toml", "unnest", "urls", "walk")
+CODE = (
+    "declared",
+    "distribution",
+    "essence",
+    "gate",
+    "listing",
+    "own",
+    "recognize",
+    "select",
+    "summarize",
+    "things",
+    "types.toml",
+    "unnest",
+    "urls",
+    "walk",
+)
 """Modules, packages and rules in this package that decide what an object gives."""
 FOLDER, SYMLINK = "inode/directory", "inode/symlink"
 MAX_TARGET = 65_536

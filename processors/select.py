@@ -22,6 +22,7 @@ RULES: Mapping[str, str] = {
     "print-beside-source": "PostScript or DVI, where the TeX or troff that it was made from is beside it",
     "special-file": "a device, fifo or socket of a folder",
     "stop-type": "its type is on the stop list",
+    "source-distribution": "what is in an archive that is a software package: that is one unit, with one summary",
 }
 """Every rule by its name, with what it drops."""
 
@@ -35,6 +36,10 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Essence's names of types."""
     off: tuple[str, ...] = ()
     """Rules that do not apply."""
+
+    def applies(self, rule: str) -> bool:
+        """Whether a rule is not turned off."""
+        return rule not in self.off
 
     def __post_init__(self) -> None:
         if unknown := sorted(set(self.off) - set(RULES)):

@@ -158,6 +158,8 @@ class Held:
         self._groups: list[tuple[bytes, int]] = []
         self._first: list[Record] = []
         self._file: BinaryIO | None = None
+        self.size = 0
+        """Bytes of what lies in the file."""
 
     def append(self, name: bytes, records: Iterable[Record]) -> None:
         """Hold back what a member gives."""
@@ -176,14 +178,16 @@ class Held:
         self._file = self._file or anonymous()
         data = encode(record)
         self._file.write(struct.pack(">I", len(data)) + data)
+        self.size += len(data)
 
     def groups(self) -> Iterator[tuple[bytes, list[Record]]]:
         """What was held back, by member, in order. To be asked once."""
-        records = self._records()
+        records = self.records()
         for name, count in self._groups:
             yield name, list(islice(records, count))
 
-    def _records(self) -> Iterator[Record]:
+    def records(self) -> Iterator[Record]:
+        """The same, without their members."""
         yield from self._first
         if self._file:
             with self._file as file:

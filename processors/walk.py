@@ -18,6 +18,7 @@ from typing import BinaryIO, cast
 import msgspec
 
 from processors import identity, select
+from processors.gate import Gate, Made
 from processors.recognize import HEAD, UNRECOGNIZED, Recognized, placed, recognize
 from processors.summarize import Facts, Found, SummaryError, summarize
 from processors.things import EssenceSettings, Held, Known, Listed, State, Stored, Thing, bounded, charset, digested, iso, text
@@ -41,8 +42,6 @@ MAX_URL = 2_000
 MAX_LONG = (1 << 63) - 1
 """The largest number that a record holds."""
 
-
-Made = File | Summary | Rejected
 
 UNNESTERS = unnesters()
 """Looked up when this module is imported: later, a sandbox may have no file system to import from."""
@@ -177,20 +176,25 @@ class Walk:
     def _members(self, container: Thing, unnester: Container, reader: Reader, state: State) -> Iterator[Made]:
         """The members of a container; those that a rule could drop wait until all names are known."""
         listing, held = Listed(container.path), Held()
+        gate = Gate(container, state.recognized.type, self.settings, self.damage)
         problem: Exception | None = None
         try:
             for member in unnester.open(reader, self.budget):
                 self.budget.enter(member.name)
                 if member.kind != "folder":
-                    yield from self._entry(container, member, listing, held)
+                    yield from gate.passed(member, self._entry(container, gate.watched(member), listing, held))
                 if self.exhausted:
                     raise Exhausted(self.exhausted)
         except Exception as error:  # noqa: BLE001 - what was held back comes out first
             problem = error
         try:
-            yield from self._released(listing, held)
+            yield from gate.opened(whole=problem is None)
+            yield from gate.left(self._released(listing, held))
         except Exception as error:  # noqa: BLE001 - the memory that held it may be full
             problem = problem or error
+        if gate.unit:
+            self.damage = gate.damage
+            gate.tell(state, listing)
         listing.tell(state.found, document=unnester.summarized)
         if problem:
             self.damage = self.damage or reason(problem)

@@ -13,7 +13,7 @@ MAX_SOURCE = 262_144
 COMMENTS = 4_096
 """Bytes of comments that are kept."""
 
-_LEGAL = re.compile(
+LEGAL = re.compile(
     r"(?i)copyright|\(c\)|©|licen[cs]e|SPDX|warrant|all rights reserved|permission is|redistribut|without modification|"
     r"-\*-|^\s*\$(?:Id|Header|RCS)|vim?:|eslint|pragma|noqa"
 )
@@ -36,7 +36,7 @@ def add_comments(found: Found, comments: Iterable[str]) -> None:
         if not _LETTERS.search(text):
             continue
         for paragraph in text.split("\n\n") if "description" not in found.attributes else ():
-            if len(paragraph) > 12 and not _LEGAL.search(paragraph):
+            if len(paragraph) > 12 and not LEGAL.search(paragraph):
                 found.set("description", first_sentence(paragraph))
                 break
         kept.append(text)

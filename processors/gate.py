@@ -1,0 +1,103 @@
+"""The gate at the end of an archive that may be a package: its members' records wait there until it is known (`distribution.py`).
+
+Laws:
+- Of what is no package, and of what could not be read to its end, every record comes out, in the order in which it came.
+- Of a package, the facts of its files come out (File), not selected by the rule; its members' summaries and rejections do not,
+  and what is damaged in it damages nothing: its one summary says all that it would.
+- What waits is bounded. Where it is more than WAITING, the archive is judged by what was seen so far; what then comes from
+  outside the folder of a package is a member like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import cast
+
+import msgspec
+
+from processors.distribution import CONTAINERS, RULE, TYPE, WAITING, Kept, Unit
+from processors.things import EssenceSettings, Held, Listed, State, Thing
+from processors.unnest import Member
+from schemas.records import File, Rejected, Summary
+
+Made = File | Summary | Rejected
+
+
+class Gate:
+    """What becomes of the records of one container's members."""
+
+    def __init__(self, container: Thing, kind: str, settings: EssenceSettings, damage: str) -> None:
+        self.damage = damage
+        """That of the object, before the container."""
+        self.unit = False
+        """It is a package."""
+        self._archive = container.name
+        self._above = len(container.path) + 1 if container.path else 0
+        self._watch = Unit() if kind in CONTAINERS and settings.select.applies(RULE) else None
+        self._kept: Kept | None = None
+        self._held = Held()
+        self._dropped = 0
+
+    def watched(self, member: Member) -> Member:
+        """A member that comes, its first bytes to be kept if it may declare a package."""
+        if self._watch is None:
+            return member
+        self._watch.enter(member.name)
+        self._kept = Kept(member.body) if member.body is not None and self._watch.wants(member.name) else None
+        return member._replace(body=self._kept) if self._kept else member
+
+    def passed(self, member: Member, records: Iterable[Made]) -> Iterator[Made]:
+        """What comes out of the records of a member."""
+        watch = self._watch
+        if watch is None:
+            yield from records
+            return
+        if self.unit:
+            yield from self.left(self._seen(watch, member, records))
+        else:
+            self._held.append(member.name, self._seen(watch, member, records))
+        if self._kept:
+            watch.declare(member.name, self._kept.data)
+        if self._held.size > WAITING and not self.unit:
+            yield from self.opened(whole=True)
+
+    def _seen(self, watch: Unit, member: Member, records: Iterable[Made]) -> Iterator[Made]:
+        for record in records:
+            if isinstance(record, Summary) and self._direct(record.path):
+                watch.take(member.name, record)
+            yield record
+
+    def _direct(self, path: str) -> bool:
+        return "#" not in path[self._above :]
+
+    def opened(self, *, whole: bool) -> Iterator[Made]:
+        """What comes out once it is known what the archive is. `whole`: nothing is missing of it so far."""
+        watch = self._watch
+        if watch is None or self.unit:
+            return
+        self.unit = whole and watch.shown
+        if self.unit:
+            watch.settle()
+        else:
+            self._watch = None
+        yield from self.left(cast("Iterator[Made]", self._held.records()))
+
+    def left(self, records: Iterable[Made]) -> Iterator[Made]:
+        """What comes out of further records."""
+        if self._watch is None or not self.unit:
+            yield from records
+            return
+        for record in records:
+            if not self._watch.holds(record.path[self._above :]):
+                yield record
+            elif isinstance(record, File):
+                yield msgspec.structs.replace(record, selected=False, reason=record.reason or RULE)
+            else:
+                self._dropped += isinstance(record, Summary) and self._direct(record.path)
+
+    def tell(self, state: State, listing: Listed) -> None:
+        """Say of the package what its members told."""
+        if self._watch is not None:
+            listing.dropped[RULE] += self._dropped
+            self._watch.tell(state.found, self._archive)
+            state.recognized = state.recognized._replace(type=TYPE)
