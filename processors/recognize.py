@@ -58,6 +58,19 @@ _COPY = re.compile(r"(?:~|\.(?:in|tmpl|template|orig|bak|old|new|save|dist|sampl
 _MEDIA = re.compile(r"[a-z]+/[a-z0-9.+-]+")
 
 
+INDEX_LINE = re.compile(
+    # A file, with or without its suffix where the description stands below; 4DOS quotes names that have spaces.
+    rb"(?P<name>\"[^\"\r\n]{1,120}\"|[\w!$%&'()+,=@^~{}#./-]{1,120}?(?:\.[A-Za-z0-9]{1,10}|/)(?=[ \t:])|"
+    rb"[\w.+/-]{2,60}(?=[ \t]*\r?$))"
+    # Its folder, type, size and date.
+    rb"(?P<columns>(?:[ \t]+(?:[AB](?=[ \t]+\d)|[a-z]{2,8}/[\w+-]{1,16}|\d[\d,.]{0,12}[kKmM]?[bB]?|\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}|"
+    rb"\d{1,2}-[A-Z][a-z]{2}-\d{2,4}|\d{1,2}:\d{2}|\[\d{1,5}\])(?=[ \t\r]|$)){0,6})"
+    rb"(?:(?P<said>[ \t:-]+[^ \t\r\n:-][^\r\n]*)|[ \t\r]*$)",
+    re.MULTILINE,
+)
+"""A line of an index that describes a file, from its first column on."""
+
+
 class Recognized(NamedTuple):
     """What a file is, and how that was found out."""
 
@@ -258,6 +271,22 @@ def _debian_control(head: bytes) -> bool:
     )
 
 
+def _index(head: bytes) -> bool:
+    """An index of files by hand: of the lines that are not indented, most name one, and each says what it is, there or below."""
+    lines = head[:PEEK].splitlines()[: -1 if len(head) > PEEK else None]
+    named = told = others = 0
+    for line, below in zip(lines, [*lines[1:], b""], strict=True):
+        if not line.strip() or line[:1] in (b" ", b"\t"):
+            continue
+        found = INDEX_LINE.match(line)
+        alone = bool(found and not found["said"])
+        told += bool(found) and (not alone or below[:1] in (b" ", b"\t"))
+        named += bool(found)
+        # Rules and ornament are neither.
+        others += not found and line.strip(b"=-*#_+| \t\r") != b""
+    return told > 0 and told * 10 >= 6 * (named + others)
+
+
 def _macbinary(head: bytes) -> bool:
     """A header of MacBinary: the checksum of II and III holds; I has the two codes of the Finder, and nothing behind the dates."""
     if len(head) < 128 or head[0] or not 0 < head[1] <= 63 or head[74] or head[82] or 0 in head[2 : 2 + head[1]]:
@@ -289,6 +318,7 @@ PROGRAMS: Mapping[str, Callable[[bytes], bool]] = {
     "debiancontrol": _debian_control,
     "pdf": _pdf,
     "armor": _armor,
+    "fileindex": _index,
 }
 BINARY_PROGRAMS = ("Tar", "MacBinary", "PDF")
 """Types that are no text, and that a program tells without a name."""

@@ -17,7 +17,7 @@ from processors import identity
 from processors.recognize import UNRECOGNIZED, Recognized
 from processors.select import Selection
 from processors.summarize import Found
-from processors.unnest import Limits, Member, Reader
+from processors.unnest import Budget, Container, Limits, Member, Reader
 from processors.unnest._streams import CHUNK, Digest, anonymous
 from schemas.codec import decode, encode
 from schemas.records import Record
@@ -38,6 +38,8 @@ class EssenceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """The name that its OIDs are made of (DESIGN "Identity")."""
     select: Selection = Selection()
     limits: Limits = Limits()
+    entries: bool = True
+    """Give each entry of a list (packages, bibliographies, indexes) a summary of its own."""
     files: bool = False
     """Give the facts of every file (File records), those that were not selected included."""
     added: str = ""
@@ -62,6 +64,8 @@ class Thing(NamedTuple):
     """Containers and encodings that it lies in."""
     url: str = ""
     """Where a member was once fetched from; "" if its container does not tell."""
+    source: str = ""
+    """Of an entry of a list: the URL of the list."""
 
 
 class Stored(Reader, Protocol):
@@ -149,6 +153,28 @@ class Listed:
         found.add("contents", "\n".join(self._contents))
         for rule, count in sorted(self.dropped.items()):
             found.add("not-selected", f"{rule} {count}")
+
+
+class Room:
+    """How many members a container may give: of the entries of a list in an archive, half of what the object has left.
+
+    So that a list of packages does not take the place of the files that come behind it; what is left out is told, and nothing else
+    of the object suffers.
+    """
+
+    def __init__(self, budget: Budget, container: Thing, unnester: Container) -> None:
+        self._left = -1 if not unnester.entries else budget.entries // 2 if container.path else budget.entries
+        self._out = 0
+
+    def full(self) -> bool:
+        """Whether the next member is left out."""
+        self._out += self._left == 0
+        self._left -= self._left > 0
+        return self._out > 0
+
+    def tell(self, found: Found) -> None:
+        """Say how many were left out."""
+        found.add("entries-left-out", str(self._out) if self._out else "")
 
 
 class Held:

@@ -21,7 +21,21 @@ from processors import identity, select
 from processors.gate import Gate, Made
 from processors.recognize import HEAD, UNRECOGNIZED, Recognized, placed, recognize
 from processors.summarize import Facts, Found, SummaryError, summarize
-from processors.things import EssenceSettings, Held, Known, Listed, State, Stored, Thing, bounded, charset, digested, iso, text
+from processors.things import (
+    EssenceSettings,
+    Held,
+    Known,
+    Listed,
+    Room,
+    State,
+    Stored,
+    Thing,
+    bounded,
+    charset,
+    digested,
+    iso,
+    text,
+)
 from processors.unnest import (
     Budget,
     Container,
@@ -120,7 +134,7 @@ class Walk:
             head, reader = peek(reader, HEAD)
             state.recognized = recognize(name, head, stated, told)
             state.rule = select.by_type(state.recognized.type, self.settings.select)
-            unnester = None if state.rule else UNNESTERS.get(state.recognized.type)
+            unnester = None if state.rule else self._unnester(state.recognized.type, thing)
             if unnester is None:
                 break
             depth += 1
@@ -140,6 +154,12 @@ class Walk:
             reader, name, stated = self._decode(unnester, reader, state), stripped(name, unnester), ""
         if not state.rule:
             self._summarize(thing._replace(name=name), reader, state, thing.stated if stated else "")
+
+    def _unnester(self, kind: str, thing: Thing) -> Container | Encoding | None:
+        """What opens a type. An entry is opened no more: a list of one is an entry."""
+        found = UNNESTERS.get(kind)
+        entries = isinstance(found, Container) and found.entries
+        return None if entries and (thing.source or not self.settings.entries) else found
 
     def _decode(self, encoding: Encoding, reader: Reader, state: State) -> Reader:
         state.found.attributes.setdefault("encoding", []).append(encoding.name)
@@ -176,10 +196,15 @@ class Walk:
     def _members(self, container: Thing, unnester: Container, reader: Reader, state: State) -> Iterator[Made]:
         """The members of a container; those that a rule could drop wait until all names are known."""
         listing, held = Listed(container.path), Held()
+        if unnester.entries:
+            container = container._replace(source=identity.member_url(self.obj.url, container.path))
         gate = Gate(container, state.recognized.type, self.settings, self.damage)
+        room = Room(self.budget, container, unnester)
         problem: Exception | None = None
         try:
             for member in unnester.open(reader, self.budget):
+                if room.full():
+                    continue
                 self.budget.enter(member.name)
                 if member.kind != "folder":
                     yield from gate.passed(member, self._entry(container, gate.watched(member), listing, held))
@@ -196,6 +221,7 @@ class Walk:
             self.damage = gate.damage
             gate.tell(state, listing)
         listing.tell(state.found, document=unnester.summarized)
+        room.tell(state.found)
         if problem:
             self.damage = self.damage or reason(problem)
             raise problem
@@ -243,6 +269,7 @@ class Walk:
             depth=container.depth,
             stated=bounded(member.stated, MAX_REASON),
             url=bounded(member.url, MAX_URL),
+            source=container.source,
         )
 
     def _member(self, container: Thing, path: str, member: Member) -> Iterator[Made]:
@@ -285,6 +312,7 @@ class Walk:
         """Attributes that every type has (Essence, seed 003: type-independent)."""
         found.add("file-name", text(thing.name))
         found.add("target-uri", thing.url)
+        found.add("source", thing.source)
         found.add("owner", thing.owner)
         found.add("group", thing.group)
         found.add("mode", f"{thing.mode:04o}" if thing.mode else "")
@@ -292,6 +320,9 @@ class Walk:
 
     def _outcome(self, thing: Thing, digest: Digest, state: State) -> Iterator[Made]:
         self.rule = state.rule
+        if thing.source:
+            # Parts of a list are no copies of each other (DESIGN "essence").
+            digest = digest._replace(sha256="")
         if self.settings.files:
             yield self._file(thing, digest, state)
         if state.rule and not state.reason:

@@ -119,6 +119,8 @@ class Essence(Section):
 
     select: Select = Select()
     limits: Budgets = Budgets()
+    entries: bool = True
+    """Give each entry of a list (packages, bibliographies, indexes by hand) a summary of its own."""
     files: bool = False
     """Give the facts of every file unnested (topic `files`)."""
     own: str = ""

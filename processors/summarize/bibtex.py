@@ -1,7 +1,7 @@
 r"""BibTeX and RIS: how many entries of which kind, their titles and authors (Essence, seed 003, table 3, Bibliographic).
 
-One summary a file: the walk makes one of each thing, and an entry is none. Values are read brace by brace: a value that
-nobody closes ends where the next entry begins.
+One summary of the file; each of its entries gets one of its own, by the same code (`unnest/bibtex.py` parts them). Values are
+read brace by brace: a value that nobody closes ends where the next entry begins.
 """
 
 from __future__ import annotations

@@ -143,6 +143,8 @@ class Container(NamedTuple):
     """Attributes that the first bytes of a file (64 kB) tell of the file itself. Raises nothing, whatever they are."""
     summarized: bool = False
     """It is a document too, and is summarized by its type before its members are: a message, with its attachments."""
+    entries: bool = False
+    """Its members are entries of a list, parts of its text: nothing is opened in them, and they are no copies of anything."""
 
 
 class Encoding(NamedTuple):

@@ -37,6 +37,7 @@ def essence_settings(settings: Settings, name: str) -> EssenceSettings:
             added=added.digest,
             select=Selection(**given.select.model_dump()),
             limits=Budgets(**given.limits.model_dump()),
+            entries=given.entries,
             files=given.files,
         )
     except ValueError as error:

@@ -88,6 +88,8 @@ OWN = {
         ">",
         "\tx\n",
     ),
+    "FileIndex": ("a.b  c\n", "a.b\n\ta\n", "a.b 1 1 1 1 1 1 ", "a.", '"a', "\t- a\n", " 1-1-1", "a/b "),
+    "IAFA": ("Title: a\n", " a\n", "Keywords: a,", "A-", "Template-Type: A\n", "A-A-A-v1"),
     "LSM": ("Title: a\n", " a\n", "Keywords: a,", "A-", "Begin3\n"),
     "Lisp": (";\n", ";;; Commentary:\n", ";; Author: a\n", "(defun a", "(define (", "#|", "(require '", "(a b ", ";;; a --- b"),
     "Makefile": ("a: ", "a ", "include\t", "\\\n"),
