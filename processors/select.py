@@ -2,15 +2,17 @@
 
 Pure functions over names: the listing of a folder before anything is fetched, that of an archive at its end. Three kinds
 of rules, in rising cost: by a name alone (before typing), by the names beside it, by the type (after typing). Each rule has
-a name, which is the reason given for what it drops; `Selection.off` turns it off.
+a name, which is the reason given for what it drops; `Selection.off` turns it off. What is redundant depends on where things lie
+(seed 003: "customizing the choices based on the environment"), so a profile says which rules there are at first.
 """
 
 from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
+from typing import Literal
 
 import msgspec
 
@@ -20,28 +22,46 @@ RULES: Mapping[str, str] = {
     "version-control": "the insides of a version control system",
     "object-beside-source": "compiled code, where its source is beside it",
     "print-beside-source": "PostScript or DVI, where the TeX or troff that it was made from is beside it",
+    "pdf-beside-source": "PDF, where the document that it was made from is beside it: TeX, troff, Markdown, a word processor's",
+    "compressed-twin": "PostScript, DVI or PDF, where the same is beside it compressed",
+    "archive-twin": "a tar, where a folder has the same in another compression: of `.gz` `.zst` `.xz` `.bz2` ... the first is kept",
+    "signature": "a signature or checksum, where the file that it is of is beside it",
     "special-file": "a device, fifo or socket of a folder",
     "stop-type": "its type is on the stop list",
     "source-distribution": "what is in an archive that is a software package: that is one unit, with one summary",
 }
 """Every rule by its name, with what it drops."""
 
+Profile = Literal["file-server", "software-archive", "web"]
+PROFILES: Mapping[Profile, frozenset[str]] = {
+    # Where nobody keeps order, a signature may be looked for by itself, and two archives of one name differ.
+    "file-server": frozenset({"archive-twin", "signature"}),
+    "software-archive": frozenset(),
+    # What a site offers in several forms it offers on purpose, and its pages lead to the one that is printed.
+    "web": frozenset({"print-beside-source", "pdf-beside-source", "compressed-twin", "archive-twin", "signature"}),
+}
+"""Environments, with the rules that do not apply there."""
+
 
 class Selection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The settings of selection. Raises ValueError for a rule that is not known."""
+    """The settings of selection. Raises ValueError for a rule or a profile that is not known."""
 
+    profile: Profile = "file-server"
+    """The environment: which rules there are at first."""
     stop_names: tuple[str, ...] = (".DS_Store", "Thumbs.db", "desktop.ini", ".nfs*", "*.part", "*.crdownload")
     """Shell patterns for the last component of a name."""
     stop_types: tuple[str, ...] = ("Core",)
     """Essence's names of types."""
     off: tuple[str, ...] = ()
-    """Rules that do not apply."""
+    """Rules that do not apply, besides those that the profile leaves out."""
 
     def applies(self, rule: str) -> bool:
-        """Whether a rule is not turned off."""
-        return rule not in self.off
+        """Whether there is a rule."""
+        return rule not in self.off and rule not in PROFILES[self.profile]
 
     def __post_init__(self) -> None:
+        if self.profile not in PROFILES:
+            raise ValueError(f"no such selection profile: {self.profile} (known: {', '.join(PROFILES)})")
         if unknown := sorted(set(self.off) - set(RULES)):
             raise ValueError(f"no such selection rule: {', '.join(unknown)} (known: {', '.join(RULES)})")
 
@@ -85,8 +105,22 @@ _OBJECTS: Mapping[bytes, tuple[bytes, ...]] = {
 }
 _TROFF = (b".ms", b".me", b".mm", b".mom", b".man", b".mdoc", b".roff", b".troff", b".nr", b".t", b".tr")
 _SOURCES = (b".tex", b".ltx", b".latex", b".texi", b".texinfo", b".txi", *_TROFF, *(b".%d" % n for n in range(1, 9)))
-_PRINTS: Mapping[bytes, tuple[bytes, ...]] = {b".ps": _SOURCES, b".eps": _SOURCES, b".dvi": _SOURCES}
-_PACKED = (b".gz", b".bz2", b".xz", b".Z", b".lzma", b".z", b".zst", b".lz4", b".lz")
+_WRITTEN = (
+    *(b".md", b".markdown", b".rst", b".adoc", b".asciidoc", b".org", b".lyx", b".typ", b".Rmd", b".qmd", b".ipynb"),
+    *(b".odt", b".fodt", b".odp", b".sxw", b".doc", b".docx", b".ppt", b".pptx", b".rtf", b".svg", b".fig", b".dot"),
+)
+_PRINTS = (b".ps", b".eps", b".dvi")
+_PACKED = (b".gz", b".zst", b".xz", b".bz2", b".lz", b".lzma", b".Z", b".z", b".lz4")
+"""Compressions, those first that are kept first."""
+_SHORT: Mapping[bytes, bytes] = {
+    b".tgz": b".tar.gz",
+    b".tzst": b".tar.zst",
+    b".txz": b".tar.xz",
+    b".tbz2": b".tar.bz2",
+    b".tbz": b".tar.bz2",
+    b".taz": b".tar.Z",
+}
+_SIGNATURES = (b".asc", b".sig", b".sign", b".md5", b".sha1", b".sha256", b".sha512", b".md5sum", b".sha256sum")
 
 
 @cache
@@ -102,62 +136,81 @@ def by_name(name: bytes, settings: Selection, *, folder: bool = False) -> str:
     *above, last = name.rstrip(b"/").split(b"/")
     stop = _stop_names(settings.stop_names)
     inside = not VERSION_CONTROL.isdisjoint(above) or (folder and last in VERSION_CONTROL)
-    if inside and "version-control" not in settings.off:
+    if inside and settings.applies("version-control"):
         return "version-control"
     if folder:
         return ""
-    if stop and stop.fullmatch(last) and "stop-name" not in settings.off:
+    if stop and stop.fullmatch(last) and settings.applies("stop-name"):
         return "stop-name"
-    if _BACKUP.fullmatch(last) and "editor-backup" not in settings.off:
+    if _BACKUP.fullmatch(last) and settings.applies("editor-backup"):
         return "editor-backup"
     return ""
 
 
 def by_type(kind: str, settings: Selection) -> str:
     """The rule that drops a type, or ""."""
-    return "stop-type" if kind in settings.stop_types and "stop-type" not in settings.off else ""
+    return "stop-type" if kind in settings.stop_types and settings.applies("stop-type") else ""
 
 
-def _unpacked(name: bytes) -> bytes:
+def _unpacked(name: bytes) -> tuple[bytes, bytes]:
+    """A name without its compression, and that."""
     for suffix in _PACKED:
         if name.endswith(suffix):
-            return name[: -len(suffix)]
-    return name
+            return name[: -len(suffix)], suffix
+    return name, b""
 
 
-def _rule(name: bytes, settings: Selection) -> tuple[str, list[bytes]]:
-    """The rule that could drop a name because of another one beside it, and the other ones that would do; ("", []) if none."""
+def _rules(name: bytes) -> Iterator[tuple[str, list[bytes]]]:
+    """The rules that could drop a name because of another one beside it, each with the other ones that would do."""
     folder, slash, last = name.rpartition(b"/")
     base = folder + slash
     if last.endswith(_BESIDE_BACKUP):
-        return "editor-backup", [base + last[: last.rindex(b".")]]
-    plain = _unpacked(last)
+        yield "editor-backup", [base + last[: last.rindex(b".")]]
+    if last.endswith(_SIGNATURES):
+        yield "signature", [base + last[: last.rindex(b".")]]
+    plain, packed = _unpacked(last)
     stem, dot, suffix = plain.rpartition(b".")
     if not (dot and stem):
-        return "", []
+        return
     suffix = b"." + suffix
-    if plain == last and suffix in _OBJECTS:
+    if not packed and suffix in _OBJECTS:
         # Python keeps compiled modules in a folder of their own, named NAME.cpython-311.pyc.
         if suffix == b".pyc" and (folder == b"__pycache__" or folder.endswith(b"/__pycache__")):
             base, stem = folder[: -len(b"__pycache__")], stem.partition(b".")[0]
-        return "object-beside-source", [base + stem + s for s in _OBJECTS[suffix]]
-    if suffix in _PRINTS:
-        return "print-beside-source", [base + stem + s + p for s in _PRINTS[suffix] for p in (b"", *_PACKED)]
-    return "", []
+        yield "object-beside-source", [base + stem + s for s in _OBJECTS[suffix]]
+    if suffix in _PRINTS or suffix == b".pdf":
+        rule, sources = ("pdf-beside-source", (*_SOURCES, *_WRITTEN)) if suffix == b".pdf" else ("print-beside-source", _SOURCES)
+        yield rule, [base + stem + s + p for s in sources for p in (b"", *_PACKED)]
+        yield "compressed-twin", [base + plain + better for better in _better(packed)]
+
+
+def _better(packed: bytes) -> tuple[bytes, ...]:
+    return _PACKED[: _PACKED.index(packed)] if packed else _PACKED
+
+
+def _twin(name: bytes, names: Collection[bytes]) -> bool:
+    """Whether an archive of a folder is beside itself in a compression that is kept first."""
+    short = next((s for s in _SHORT if name.endswith(s)), b"")
+    plain, packed = _unpacked(name[: -len(short)] + _SHORT[short] if short else name)
+    if not plain.endswith(b".tar") or plain == b".tar":
+        return False
+    better = [plain + b for b in _better(packed)]
+    return any(b in names or any(b.endswith(full) and b[: -len(full)] + s in names for s, full in _SHORT.items()) for b in better)
 
 
 def candidate(name: bytes, settings: Selection) -> bool:
     """Whether a rule could drop a name once the whole listing is known."""
-    rule = _rule(name, settings)[0]
-    return bool(rule) and rule not in settings.off
+    return any(settings.applies(rule) for rule, _ in _rules(name))
 
 
 def beside(name: bytes, names: Collection[bytes], settings: Selection) -> str:
     """The rule that drops a name because of another one in the same listing, or ""."""
-    rule, others = _rule(name, settings)
-    if not rule or rule in settings.off:
-        return ""
-    return rule if any(o in names for o in others) else ""
+    return next((r for r, others in _rules(name) if settings.applies(r) and any(o in names for o in others)), "")
+
+
+def _in_folder(name: bytes, names: Collection[bytes], settings: Selection) -> str:
+    # In an archive, all that is in another one would have to wait for the end of the listing: too much for a twin that is rare.
+    return beside(name, names, settings) or ("archive-twin" if settings.applies("archive-twin") and _twin(name, names) else "")
 
 
 def select(listing: Iterable[tuple[bytes, bool]], settings: Selection) -> Mapping[bytes, str]:
@@ -165,7 +218,7 @@ def select(listing: Iterable[tuple[bytes, bool]], settings: Selection) -> Mappin
     entries = list(listing)
     names = {name for name, folder in entries if not folder}
     rules = {
-        name: by_name(name, settings, folder=folder) or ("" if folder else beside(name, names, settings))
+        name: by_name(name, settings, folder=folder) or ("" if folder else _in_folder(name, names, settings))
         for name, folder in entries
     }
     return {name: rule for name, rule in rules.items() if rule}

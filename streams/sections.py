@@ -85,12 +85,14 @@ class Fetch(Section):
 class Select(Section):
     """What is worth a summary."""
 
+    profile: Literal["file-server", "software-archive", "web"] = "file-server"
+    """The environment: which selection rules there are at first."""
     stop_names: tuple[str, ...] = (".DS_Store", "Thumbs.db", "desktop.ini", ".nfs*", "*.part", "*.crdownload")
     """Stop list by name: shell patterns for the last component."""
     stop_types: tuple[str, ...] = ("Core",)
     """Stop list by type: Essence's names."""
     off: tuple[str, ...] = ()
-    """Selection rules that do not apply."""
+    """Selection rules that do not apply, besides those that the profile leaves out."""
 
 
 class Budgets(Section):

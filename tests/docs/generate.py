@@ -23,7 +23,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from processors.identity import oid
-from processors.select import RULES
+from processors.select import PROFILES, RULES
 from streams import settings
 from streams.cli.app import app
 from streams.describe import mermaid
@@ -96,8 +96,10 @@ def commands() -> str:
 
 
 def rules() -> str:
-    """The selection rules."""
-    return "| rule | not selected |\n| --- | --- |\n" + "".join(f"| `{name}` | {says} |\n" for name, says in RULES.items())
+    """The selection rules, and in which profiles they are."""
+    head = f"| rule | not selected | {' | '.join(f'`{name}`' for name in PROFILES)} |\n| --- | --- |{' --- |' * len(PROFILES)}\n"
+    applied = {rule: " | ".join("" if rule in off else "yes" for off in PROFILES.values()) for rule in RULES}
+    return head + "".join(f"| `{name}` | {says} | {applied[name]} |\n" for name, says in RULES.items())
 
 
 def options() -> str:

@@ -1,10 +1,18 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from processors.select import RULES, Selection, beside, by_name, by_type, candidate, select
+from processors.select import PROFILES, RULES, Selection, beside, by_name, by_type, candidate, select
 
 PLAIN = Selection()
+
+WORDS = {
+    b"t" + s + p
+    for s in (b".tex", b".ps", b".pdf", b".dvi", b".md", b".tar", b".c", b".o", b".bak")
+    for p in (b"", b".gz", b".xz", b".asc")
+}
 
 NAMES = [
     (b"a.c", False, ""),
@@ -40,7 +48,16 @@ BESIDE = [
     (b"t.dvi", b"t.texi.gz", "print-beside-source"),
     (b"t.ps", b"t.1", "print-beside-source"),
     (b"t.ps", b"t.txt", ""),
-    (b"t.pdf", b"t.tex", ""),
+    (b"t.pdf", b"t.tex", "pdf-beside-source"),
+    (b"d/t.pdf.gz", b"d/t.docx", "pdf-beside-source"),
+    (b"t.pdf", b"t.md.gz", "pdf-beside-source"),
+    (b"t.pdf", b"t.csv", ""),
+    (b"t.ps", b"t.ps.gz", "compressed-twin"),
+    (b"t.ps.bz2", b"t.ps.gz", "compressed-twin"),
+    (b"t.ps.gz", b"t.ps", ""),
+    (b"t.pdf", b"t.pdf.xz", "compressed-twin"),
+    (b"t.txt", b"t.txt.gz", ""),
+    (b"t.tar", b"t.tar.gz", ""),
     (b"a.bak", b"a", "editor-backup"),
     (b"a.txt.orig", b"a.txt", "editor-backup"),
     (b"a.bak", b"b", ""),
@@ -63,8 +80,55 @@ def test_names_beside_each_other(name: bytes, other: bytes, rule: str) -> None:
     assert beside(name, {name}, PLAIN) == ""
     if rule:
         assert candidate(name, PLAIN)
-        assert not candidate(name, Selection(off=(rule,)))
+        assert candidate(name, Selection(off=tuple(set(RULES) - {rule})))
+        assert not candidate(name, Selection(off=tuple(RULES)))
         assert beside(name, {name, other}, Selection(off=(rule,))) == ""
+
+
+def test_profiles() -> None:
+    """A profile leaves rules out; those that it has can be turned off still."""
+    names = {b"t.pdf", b"t.tex", b"t.tar.gz", b"t.tar.gz.asc"}
+    dropped = {profile: select([(n, False) for n in names], Selection(profile=profile)) for profile in PROFILES}
+    assert dropped == {
+        "file-server": {b"t.pdf": "pdf-beside-source"},
+        "software-archive": {b"t.pdf": "pdf-beside-source", b"t.tar.gz.asc": "signature"},
+        "web": {},
+    }
+    off = Selection(profile="software-archive", off=("signature",))
+    assert beside(b"t.tar.gz.asc", names, off) == ""
+    assert not candidate(b"t.tar.gz.asc", off)
+    assert all(Selection(profile=profile).applies("source-distribution") for profile in PROFILES)
+    with pytest.raises(ValueError, match="no such selection profile: moon"):
+        Selection(profile="moon")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("names", "kept"),
+    [
+        ("a.tar a.tar.gz a.tar.bz2 a.tar.xz", "a.tar.gz"),
+        ("a.tgz a.tar.bz2 a.tar.xz", "a.tgz"),
+        ("a.txz a.tbz2 a.tar", "a.txz"),
+        ("a.tar b.tar.gz c.zip c.tar.gz", "a.tar b.tar.gz c.tar.gz c.zip"),
+        ("a.tgz a.tar.gz", "a.tar.gz a.tgz"),
+        (".tar .tar.gz tar.gz", ".tar .tar.gz tar.gz"),
+    ],
+)
+def test_archives_in_several_compressions(names: str, kept: str) -> None:
+    """Of an archive that a folder has in several compressions one is selected, whatever the order of names."""
+    listing = [(name.encode(), False) for name in names.split()]
+    for some in (listing, listing[::-1]):
+        dropped = select(some, Selection(profile="software-archive"))
+        assert " ".join(sorted(name.decode() for name, _ in some if name not in dropped)) == kept
+        assert set(dropped.values()) <= {"archive-twin"}
+    assert select(listing, PLAIN) == {}
+
+
+@given(st.lists(st.sampled_from(sorted(WORDS)), unique=True))
+def test_something_of_everything_is_left(names: list[bytes]) -> None:
+    """Of all that has one stem, something is always selected: no two names drop each other, in no profile."""
+    for profile in PROFILES:
+        dropped = select([(n, False) for n in names], Selection(profile=profile))
+        assert len(dropped) < len(names) or not names
 
 
 def test_types() -> None:
