@@ -61,6 +61,7 @@ class OwnType(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     suffixes: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
     starts: tuple[str, ...] = ()
+    inside: str = ""
     sure: bool | None = None
     patterns: tuple[str, ...] = ()
     plain: bool | None = None
@@ -68,7 +69,7 @@ class OwnType(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 _NAME = re.compile("[A-Za-z][A-Za-z0-9]{0,63}")
 _LISTS = ("stated", "suffixes", "names", "starts", "patterns")
-_FIXED = ("media", "extends", "text", "sure", "plain")
+_FIXED = ("media", "extends", "text", "inside", "sure", "plain")
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -123,7 +124,7 @@ def table(rules: Rules) -> Table:
     """The rules of recognition, those of an operator among them. Raises OwnError."""
     merged = _merged(rules)
     for what, name in [
-        *((f"types.{n}", t.extends) for n, t in merged.items()),
+        *((f"types.{n}", name) for n, t in merged.items() for name in (t.extends, t.inside) if name),
         *((f"places: {p.url}", p.type) for p in rules.places),
         *((f"programs.{n}", n) for n in rules.programs),
     ]:
