@@ -6,7 +6,7 @@
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: install test servers demo bench lock lint clean help
+.PHONY: install test fuzz servers demo bench lock lint clean help
 
 BIN := .venv/bin
 STAMP := .venv/installed
@@ -22,6 +22,9 @@ install: $(STAMP)  ## install the program into .venv (.venv/bin/harvest), and wh
 
 test: lint $(JARS) $(TOOLS)  ## check style and types, then run every test (ARGS="..." is handed to pytest)
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
+
+fuzz: $(STAMP)  ## hunt for input that breaks a parser (ARGS="seconds=600 target=zip")
+	@$(BIN)/python -m tests.fuzz $(ARGS)
 
 servers: $(JARS)  ## start a real Kafka and a real OpenSearch, say where they are; Ctrl-C stops them
 	@$(BIN)/python -m tests.servers

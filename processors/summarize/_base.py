@@ -18,6 +18,8 @@ MAX_VALUE = 4_096
 """Bytes of one value, unless its summarizer asks for another bound."""
 MAX_VALUES = 200
 """Values of one attribute."""
+MAX_TITLE = 300
+"""Bytes that are kept for the title while there is none."""
 MAX_LINKS = 10_000
 """Links of one document."""
 MAX_URL = 2_000
@@ -65,7 +67,8 @@ class Found:
         values = self.attributes.get(name, [])
         if not value or value in values or len(values) >= MAX_VALUES:
             return
-        value, size = cut(value, min(limit, self.room))
+        kept = 0 if name == "title" or "title" in self.attributes else MAX_TITLE
+        value, size = cut(value, max(0, min(limit, self.room - kept)))
         if size:
             self.room -= size
             self.attributes.setdefault(name, values).append(value)

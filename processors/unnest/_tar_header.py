@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -206,7 +207,7 @@ class Sparse:
 
     def __init__(self, body: Slice, segments: Segments, size: int) -> None:
         self._body = body
-        self._segments = iter((*segments, (size, 0)))
+        self._segments: Iterator[tuple[int, int]] = iter((*segments, (size, 0)))
         self._at = 0
         self._hole = 0
         self._left = 0
@@ -219,6 +220,8 @@ class Sparse:
                 return b""
             offset, length = piece
             if offset < self._at or length < 0 or offset + length > self._size:
+                # The piece stays the next one: a stream that failed fails again.
+                self._segments = itertools.chain((piece,), self._segments)
                 raise Damaged("damaged map of a sparse file")
             self._hole, self._left, self._at = offset - self._at, length, offset + length
         size = min(size, CHUNK, self._hole or self._left)

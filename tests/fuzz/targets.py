@@ -1,0 +1,177 @@
+"""The targets: each unnester and each summarizer as the packages list them, and the other parsers of ours.
+
+A target has a corpus: the golden samples of its part, what is saved for it in tests/samples/fuzz, and the tokens that its source
+code holds.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib.util
+import json
+import pkgutil
+import re
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from functools import cache, partial
+from pathlib import Path
+from typing import NamedTuple
+
+import processors.summarize
+import processors.unnest
+from processors.essence import EssenceSettings, essence
+from processors.recognize import HEAD, recognize
+from processors.summarize import preload, summarizer_for
+from processors.unnest import plugins
+from schemas.codec import encode
+from schemas.records import FetchedObject
+from schemas.soif import Attribute, Template, dumps
+from schemas.soif_summary import to_template
+from tests.fuzz import laws
+
+SAMPLES = Path(__file__).resolve().parents[1] / "samples"
+SAVED = SAMPLES / "fuzz"
+MAX_WORDS = 600
+
+URLS = (
+    *(
+        b"http://example.org/a/../b?c#d\n",
+        b"../x%2e%zz?\nhttp://a.example/b/c",
+        b"file:///d/%ff\nfile:///d/",
+        b"http://[::1]:80/\n",
+    ),
+    *(b"HTTPS://user:pw@EXAMPLE.org.:443/%7e\n", b"http://1.2.3.4../\n", "http://ä.example/ß\n".encode(), b"::ffff:127.0.0.1\n"),
+)
+QUERIES = (
+    *(b'whale OR "sea of" -title:shark (type:PDF NOT author:*)', b"((a b) OR NOT c*) AND d:e", b'x:"a\\"b" --c -(d)'),
+    "Straße ÄÖ 鯨 の 海 naïve".encode(),
+)
+ROBOTS = (
+    b"User-agent: *\nDisallow: /a/*$\nAllow: /a/b\nCrawl-delay: 1.5\nSitemap: /s.xml\n\nUser-agent: harvest\nDisallow: /%7E\n",
+    b"\xef\xbb\xbfuser agent harvest\r\ncrawl-delay: 1e400\r\nrequest-rate: 1/5\nvisit-time: 0100-0200\n",
+)
+WORDS = tuple(
+    b'OR AND NOT - ( ) " * : type: % %2e .. / ? # @ :80 http:// file:/// User-agent: Disallow: Crawl-delay: { } \t \0'.split(b" ")
+)
+
+
+class Target(NamedTuple):
+    """Something that takes any bytes."""
+
+    name: str
+    run: Callable[[bytes], Hashable]
+    """Gives the outcome, the same for the same input. Raises laws.Broken where a law does not hold; all else is a fault too."""
+    corpus: tuple[bytes, ...]
+    words: tuple[bytes, ...]
+
+
+def _saved(name: str) -> list[bytes]:
+    return [p.read_bytes() for p in sorted((SAVED / name).glob("*"))]
+
+
+@cache
+def tokens(module: str) -> tuple[bytes, ...]:
+    """The texts in the source of a module, and of those of processors that it imports: what its format is made of."""
+    spec = importlib.util.find_spec(module)
+    tree = ast.parse(Path(str(spec and spec.origin)).read_text("utf-8"))
+    found: dict[bytes, None] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str | bytes):
+            found |= dict.fromkeys(_cut(node.value))
+    near = [n.module for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n.module]
+    for other in near:
+        if re.fullmatch(r"processors\.(?:summarize|unnest)\._\w+", other) and not other.endswith(("_base", "_streams")):
+            found |= dict.fromkeys(tokens(other))
+    return tuple(found)[:MAX_WORDS]
+
+
+def _cut(value: str | bytes) -> Iterator[bytes]:
+    """A constant, if it is short, and the words of it, since it may be a pattern."""
+    raw = value if isinstance(value, bytes) else value.encode("utf-8", "replace")
+    if 0 < len(raw) <= 12:
+        yield raw
+    if len(raw) <= 400 and b". " not in raw:
+        yield from (w for w in re.findall(rb"[@<.%\\]?[\w-]{2,16}[:=>{(]?", raw) if len(w) <= 16)
+
+
+def _unnesting() -> Iterator[Target]:
+    for name, plugin in plugins().items():
+        samples = [p.read_bytes() for p in sorted((SAMPLES / "unnest" / name).iterdir()) if p.suffix != ".json"]
+        corpus = (*samples, *_saved(f"unnest-{name}"))
+        yield Target(f"unnest-{name}", partial(laws.unnest, plugin), corpus, tokens(f"processors.unnest.{name}"))
+
+
+def _summarizing() -> Iterator[Target]:
+    for sample in sorted((SAMPLES / "summarize").iterdir()):
+        expected = sample.with_suffix(".json")
+        if sample == expected:
+            continue
+        name, body = json.loads(expected.read_text("utf-8"))["name"].encode(), sample.read_bytes()
+        kind = recognize(name, body[:HEAD])
+        module = summarizer_for(kind.type).run.__module__
+        run = partial(laws.summarized, kind.type, kind.content_type, name)
+        target = f"summarize-{module.rpartition('.')[2]}"
+        yield Target(target, run, (body, *_saved(target)), tokens(module))
+
+
+@cache
+def _archives() -> Mapping[str, bytes]:
+    """The first sample of each unnester, by the name of the sample."""
+    folders = [[p for p in sorted((SAMPLES / "unnest" / name).iterdir()) if p.suffix != ".json"] for name in plugins()]
+    return {found[0].name: found[0].read_bytes() for found in folders}
+
+
+def _records() -> tuple[bytes, ...]:
+    """Records in Avro: what some objects give, and the objects."""
+    made: list[bytes] = []
+    settings = EssenceSettings(gatherer="g", limits=laws.LIMITS, files=True)
+    for sample in ("gnu.tar", "parts.eml", "embedded.docx"):
+        data = _archives()[sample]
+        md5 = hashlib.md5(data, usedforsecurity=False).hexdigest()
+        obj = FetchedObject(url=laws.URL, version=1, time=1, outcome="fetched", size=len(data), md5=md5, sha256="", body=data)
+        made += [encode(r) for r in (obj, *essence(obj, None, settings))]
+    return tuple(made)
+
+
+def _soif() -> tuple[bytes, ...]:
+    nothing = Template("FILE", laws.URL, (Attribute("title", b"Whale"), Attribute("a", b""), Attribute("Refresh-Rate", b"60")))
+    update = Template("FILE", laws.URL, (), ("UPDATE",))
+    return dumps([to_template(laws.SUMMARY)]), dumps([nothing, update, nothing]), b"@DELETE { }\n@FILE {\nb{2}: ab\n}\n"
+
+
+OTHERS = ("recognize", "soif", "query", "robots", "urls", "avro", "listing", "walk")
+
+
+def names() -> Sequence[str]:
+    """The names of all targets, without what it takes to make them."""
+    parts = {"unnest": processors.unnest, "summarize": processors.summarize}
+    found = [f"{p}-{m.name}" for p, package in parts.items() for m in pkgutil.iter_modules(package.__path__)]
+    return [*(name for name in found if "-_" not in name), *OTHERS]
+
+
+def _others() -> Iterator[Target]:
+    given = {
+        "recognize": (laws.recognized, tuple(name.encode() + b"\n" + data for name, data in _archives().items())),
+        "soif": (laws.soif, _soif()),
+        "query": (laws.queried, QUERIES),
+        "robots": (laws.robotic, ROBOTS),
+        "urls": (laws.located, URLS),
+        "avro": (laws.avro, _records()),
+        "listing": (laws.listed, (b"a\0b.gz\0c d\0.DS_Store\0\xff\xfe\0%2f\0a.tex\0a.dvi\0",)),
+        "walk": (laws.walked, tuple(_archives().values())),
+    }
+    for name, (run, corpus) in given.items():
+        words = WORDS if name in ("query", "robots", "urls", "soif") else tokens("processors.recognize")
+        yield Target(name, run, (*corpus, *_saved(name)), words)
+
+
+@cache
+def targets() -> Mapping[str, Target]:
+    """All targets by their names."""
+    preload()
+    return {t.name: t for t in (*_unnesting(), *_summarizing(), *_others())}
+
+
+def wanted(part: str) -> Sequence[Target]:
+    """The target of that name, or those in whose names it is."""
+    return [targets()[name] for name in names() if name == part or (part not in targets() and part in name)]
