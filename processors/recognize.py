@@ -52,7 +52,8 @@ LAYERS = 2
 FAMILIES = {"image": "Image", "audio": "Audio", "video": "Video", "font": "Font"}
 
 _CONTROLS = bytes(sorted({*range(32)} - {7, 8, 9, 10, 12, 13, 27}))
-_BOMS = (b"\xff\xfe", b"\xfe\xff")
+_BOMS = (b"\xff\xfe", b"\xfe\xff", b"\x1b$)C")
+"""How UTF-16 begins, and ISO-2022-KR (RFC 1557), whose shifts are controls."""
 _PROSE = re.compile(rb"[A-Za-z0-9 !+.-]*")
 _COPY = re.compile(r"(?:~|\.(?:in|tmpl|template|orig|bak|old|new|save|dist|sample|example|dpkg-[a-z]+|rpm[a-z]+|ucf-[a-z]+))$")
 _MEDIA = re.compile(r"[a-z]+/[a-z0-9.+-]+")
@@ -231,7 +232,7 @@ def preload() -> None:
 
 
 def is_text(head: bytes) -> bool:
-    """Whether bytes look like text in some charset: no NUL or other controls that no text has (UTF-16 by its mark).
+    """Whether bytes look like text in some charset: no NUL or other controls that no text has (of some charsets by their marks).
 
     ASCII may have some that strayed there, as the marks between the nodes of an Info file.
     """

@@ -94,7 +94,7 @@ def _bibtex(text: str) -> list[tuple[str, Fields]]:
     marks = list(_ENTRY.finditer(text))
     short: dict[str, str] = {}
     entries: list[tuple[str, Fields]] = []
-    for mark, end in zip(marks, [*(m.start() for m in marks[1:]), len(text)], strict=True):
+    for mark, end in zip(marks, [*(m.start() for m in marks[1:]), *([len(text)] if marks else [])], strict=True):
         kind = mark[1].lower()
         entry = text[mark.end() : min(end, mark.end() + 20_000)]
         if kind == "string":

@@ -2,8 +2,8 @@
 
 Laws:
 - No label is ours: a project's own list (shared-mime-info), its expected answers (file), the folder of a language (Pygments, bat),
-  the patterns of names that Apache Tika's registry gives to its own and to others' samples. What a label means among
-  Harvest's types stands in `labels.toml`, and nowhere else.
+  the patterns of names that Apache Tika's registry gives to its own and to others' samples, the places of Debian's files. What a
+  label means among Harvest's types stands in `labels.toml`, and nowhere else; so do the few names that no registry knows.
 - A file whose project says nothing is no labelled file; it is summarized all the same.
 """
 
@@ -20,6 +20,7 @@ from typing import NamedTuple
 import msgspec
 
 from tests.bench.packages import debian_source, files, jar, opened, sdist
+from tests.bench.placed import placed
 
 REGISTRY = "org.apache.tika:tika-core:1.28.5"
 LIST = "tests/mime-detection/list"
@@ -52,6 +53,7 @@ class Labels(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     finer: dict[str, list[str]]
     descriptions: dict[str, str]
     names: dict[str, str]
+    places: dict[str, str]
     wrong: dict[str, str]
 
     def wanted(self, label: str) -> str:
@@ -167,7 +169,21 @@ def languages(folder: Path) -> Iterator[Labelled]:
     yield from _by_folder("bat", opened(debian_source(folder, "rust-bat"), folder / "opened", (part,)) / part)
 
 
-CORPORA: Sequence[Callable[[Path], Iterator[Labelled]]] = (shared_mime_info, libmagic, tika, media_samples, samples, languages)
+def debian(folder: Path) -> Iterator[Labelled]:
+    """Files of Debian packages: the place tells."""
+    for path, label in placed(folder, labels().places):
+        yield Labelled("debian", path, label)
+
+
+CORPORA: Sequence[Callable[[Path], Iterator[Labelled]]] = (
+    shared_mime_info,
+    libmagic,
+    tika,
+    media_samples,
+    samples,
+    languages,
+    debian,
+)
 
 
 def all_labelled(folder: Path) -> list[Labelled]:

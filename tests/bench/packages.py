@@ -107,8 +107,8 @@ def opened(archive: Path, folder: Path, parts: Sequence[str] = ("",)) -> Path:
 
     What is there from a run before stays. Nothing is written elsewhere (PEP 706), and no links are made.
     """
-    target = folder / archive.name
-    if (target / MARK).is_file():
+    target, mark = folder / archive.name, complete(folder, archive.name)
+    if mark.is_file():
         return target
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
@@ -119,8 +119,13 @@ def opened(archive: Path, folder: Path, parts: Sequence[str] = ("",)) -> Path:
                     packed.extract(name, target)
     else:
         _untar(archive, target, tuple(parts))
-    (target / MARK).touch()
+    mark.touch()
     return target
+
+
+def complete(folder: Path, name: str) -> Path:
+    """The mark that says that something was opened to its end: beside the folder, so that it is none of the files."""
+    return folder.parent / f"{name}{MARK}"
 
 
 def _untar(archive: Path, target: Path, parts: tuple[str, ...]) -> None:
@@ -133,5 +138,5 @@ def _untar(archive: Path, target: Path, parts: tuple[str, ...]) -> None:
 
 def files(folder: Path) -> list[Path]:
     """All files below a folder, in the order of their names."""
-    found = (Path(above) / name for above, _, names in os.walk(folder) for name in names if name != MARK)
+    found = (Path(above) / name for above, _, names in os.walk(folder) for name in names)
     return sorted(path for path in found if path.is_file() and not path.is_symlink())

@@ -76,6 +76,14 @@ def by_type(found: Sequence[Answer], table: Labels, *, named: bool = True) -> di
     return {kind: 100 * fmean(each) for kind, each in right.items()}
 
 
+def by_label(files: Sequence[Labelled], found: Sequence[Answer], table: Labels) -> dict[str, float]:
+    """The share of right answers for each label, in per cent; labels that mean no type have none."""
+    right: dict[str, list[bool]] = {file.label: [False] for file in files if judged(file, table) and not table.wanted(file.label)}
+    for one in found:
+        right.setdefault(one.file.label, []).append(table.right(one.wanted, one.found))
+    return {label: 100 * fmean(each) for label, each in right.items()}
+
+
 def recognized(files: Sequence[Labelled]) -> Iterator[Figure]:
     """How often the right type was found, and where it was not."""
     table = labels()
@@ -90,6 +98,9 @@ def recognized(files: Sequence[Labelled]) -> Iterator[Figure]:
         "recognition", "right, average of types", fmean(shares.values()), "per cent", f"{len(shares)} types", Goal(">=", 97)
     )
     yield Figure("recognition", "right, of files", 100 - 100 * len(wrong) / len(found), "per cent", f"{len(wrong)} are wrong")
+    strict = by_label(files, found, table)
+    how = f"{len(strict)} labels; those that mean no type count as wrong"
+    yield Figure("recognition", "right, average of labels", fmean(strict.values()), "per cent", how)
     yield Figure("recognition", "without names, types", fmean(bare.values()), "per cent", "the same files by content alone")
     for kind in sorted((kind for kind in shares if shares[kind] < 100), key=lambda kind: (shares[kind], kind)):
         named = [f"{one.file.corpus}/{one.file.path.name}: {one.found}" for one in wrong if one.wanted == kind]
@@ -141,11 +152,15 @@ def _trouble(letters: Sequence[Rejected]) -> Iterator[Figure]:
 def _attributes(latest: Mapping[str, Summary]) -> Iterator[Figure]:
     """The share of files, members included, that have what only their type has."""
     specific = [one for one in latest.values() if _specific(one)]
-    count, size = len(latest), sum(one.size for one in latest.values())
+    count = len(latest)
     share = 100 * len(specific) / max(1, count)
     yield Figure("essence", "attributes of the type", share, "per cent", f"of {count:,} files, members included; {PAPER}")
-    by_size = 100 * sum(one.size for one in specific) / max(1, size)
-    yield Figure("essence", "attributes, by size", by_size, "per cent", f"of {size:,} bytes; {PAPER}")
+    told = {one.object_url for one in specific}
+    objects = [one for one in latest.values() if not one.path]
+    size = sum(one.size for one in objects)
+    by_size = 100 * sum(one.size for one in objects if one.object_url in told) / max(1, size)
+    how = f"of {size:,} bytes, objects that have them or hold what has; {PAPER}"
+    yield Figure("essence", "attributes, by size", by_size, "per cent", how)
     without = Counter(one.type for one in latest.values() if not _specific(one))
     yield Figure(
         "essence", "without", count - len(specific), "files", "; ".join(f"{n} {kind}" for kind, n in without.most_common(TOLD))

@@ -83,8 +83,16 @@ CONFUSIONS = [
     ("x", b"MZ is what a program of DOS begins with.\n", "RawText"),
     ("x.txt", b"FLIF, an image format.\n", "RawText"),
     ("x", b"P3\n1 1\n255\n0 0 0\n", "Netpbm"),
+    # messages with few fields
+    ("x.txt", b"From: a@b\nTo: c@d\nSubject: s\n\ntext", "Mail"),
+    ("x.txt", b"MIME-Version: 1.0\nContent-Type: text/plain\n\ntext", "Mail"),
+    ("x.txt", b"From: the editors\nSubject: to change\n", "RawText"),
+    # names
+    ("NEWS.Debian", b"x (1) unstable; urgency=low\n", "ChangeLog"),
+    ("t1lmr.fd", b"\\ProvidesFile{t1lmr.fd}\n", "TeX"),
     # a control that strayed into a text
     ("x.info", b"This is x.info, produced by makeinfo version 7.\n\n\x1f\n" + b"File: x.info\n" * 20, "Info"),
+    ("x.txt", b"\x1b$)C\x0e!]\x0f\n", "RawText"),
     ("x.c", b"int x; /* \x01 */\n" + b"int y;\n" * 40, "C"),
     ("x.c", b"int x; /* \x00 */\n" + b"int y;\n" * 40, "Unrecognized"),
     # content without a telling name
