@@ -163,20 +163,17 @@ class Table:
             for suffix, media in (_cut_media(s, rule.media) for s in rule.suffixes):
                 self.suffixes.setdefault(suffix, []).append((name, media))
                 self.media.setdefault(media, []).append((name, media))
-        self.by_first = self._by_first()
+        self.by_part = self._by_part()
+        self.order = {name: at for at, name in enumerate(rules)}
 
-    def _by_first(self) -> tuple[dict[int, list[tuple[str, Signature]]], list[tuple[str, Signature]]]:
-        """Signatures by their first byte, and those that start elsewhere."""
-        first: dict[int, list[tuple[str, Signature]]] = {}
-        elsewhere = []
+    def _by_part(self) -> dict[tuple[int, int], dict[bytes, list[tuple[str, Signature]]]]:
+        """Signatures by the place of their first part, offset and length, and by its bytes: there are far fewer places."""
+        found: dict[tuple[int, int], dict[bytes, list[tuple[str, Signature]]]] = {}
         for name, signatures in self.signatures.items():
             for signature in signatures:
                 at, part = signature.parts[0]
-                if at:
-                    elsewhere.append((name, signature))
-                else:
-                    first.setdefault(part[0], []).append((name, signature))
-        return first, elsewhere
+                found.setdefault((at, len(part)), {}).setdefault(part, []).append((name, signature))
+        return found
 
     def signed(self, name: str, head: bytes, text: bool) -> bool:
         """Whether a content has one of a type's signatures."""
@@ -184,12 +181,15 @@ class Table:
 
     def sign(self, head: bytes, text: bool) -> tuple[str, str] | None:
         """The type whose signature the content has, with its media type: the longest one, and of these the first."""
-        first, elsewhere = self.by_first
-        near = (*first.get(head[0], ()), *elsewhere) if head else ()
-        found = [(n, s) for n, s in near if s.matches(head) and not (text and s.word)]
+        found = [
+            (name, signature)
+            for (at, length), parts in self.by_part.items()
+            for name, signature in parts.get(head[at : at + length], ())
+            if signature.matches(head) and not (text and signature.word)
+        ]
         if not found:
             return None
-        name, signature = max(found, key=lambda each: each[1].length)
+        name, signature = max(found, key=lambda each: (each[1].length, -self.order[each[0]]))
         return name, signature.media
 
 

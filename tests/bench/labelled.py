@@ -54,7 +54,6 @@ class Labels(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     descriptions: dict[str, str]
     names: dict[str, str]
     places: dict[str, str]
-    wrong: dict[str, str]
 
     def wanted(self, label: str) -> str:
         """The type that a label means; "" where there is none."""

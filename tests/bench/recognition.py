@@ -54,7 +54,7 @@ def answers(files: Sequence[Labelled], table: Labels) -> list[Answer]:
     """The answers to all files that are judged."""
     asked = []
     for file in files:
-        wanted = table.wanted(file.label) if judged(file, table) else ""
+        wanted = table.wanted(file.label) if judged(file) else ""
         if wanted:
             with file.path.open("rb") as body:
                 head = body.read(HEAD)
@@ -63,9 +63,9 @@ def answers(files: Sequence[Labelled], table: Labels) -> list[Answer]:
     return asked
 
 
-def judged(file: Labelled, table: Labels) -> bool:
-    """Whether a file has a label that can be right: none does of an empty file, or of one that is not what its name says."""
-    return bool(file.label) and file.path.name not in table.wrong and file.path.stat().st_size > 0
+def judged(file: Labelled) -> bool:
+    """Whether a file has a label that can be right: none is of an empty file."""
+    return bool(file.label) and file.path.stat().st_size > 0
 
 
 def by_type(found: Sequence[Answer], table: Labels, *, named: bool = True) -> dict[str, float]:
@@ -78,7 +78,7 @@ def by_type(found: Sequence[Answer], table: Labels, *, named: bool = True) -> di
 
 def by_label(files: Sequence[Labelled], found: Sequence[Answer], table: Labels) -> dict[str, float]:
     """The share of right answers for each label, in per cent; labels that mean no type have none."""
-    right: dict[str, list[bool]] = {file.label: [False] for file in files if judged(file, table) and not table.wanted(file.label)}
+    right: dict[str, list[bool]] = {file.label: [False] for file in files if judged(file) and not table.wanted(file.label)}
     for one in found:
         right.setdefault(one.file.label, []).append(table.right(one.wanted, one.found))
     return {label: 100 * fmean(each) for label, each in right.items()}
@@ -111,13 +111,11 @@ def recognized(files: Sequence[Labelled]) -> Iterator[Figure]:
 def _left_out(files: Sequence[Labelled], table: Labels) -> Iterator[Figure]:
     """What is not judged, and why."""
     unlabelled = [file for file in files if not file.label]
-    typeless = Counter(file.label for file in files if judged(file, table) and not table.wanted(file.label))
+    typeless = Counter(file.label for file in files if judged(file) and not table.wanted(file.label))
     empty = [file.path.name for file in files if file.label and not file.path.stat().st_size]
-    wrong = [f"{file.path.name}: {table.wrong[file.path.name]}" for file in files if file.path.name in table.wrong]
     yield _listed("not judged: no label", len(unlabelled), Counter(file.corpus for file in unlabelled))
     yield _listed("not judged: no type", typeless.total(), typeless)
     yield _listed("not judged: empty", len(empty), empty)
-    yield _listed("not judged: label is wrong", len(wrong), wrong)
 
 
 def _listed(name: str, count: int, what: Collection[str]) -> Figure:

@@ -38,8 +38,12 @@ def quick(root: Path, cache: Path, groups: Sequence[str]) -> dict[tuple[str, str
 def test_the_benchmark_runs(root: Path, tmp_path: Path) -> None:
     """The groups of the embedded runner end well, with figures, and counts that are as they should be."""
     figures = quick(root, tmp_path, EMBEDDED)
-    assert {group for group, _ in figures} >= {"objects", "log", "index", "outcomes", "second run", "sizes", "search"}
+    assert {group for group, _ in figures} >= {
+        *("objects", "log", "index", "outcomes", "second run", "sizes", "search", "recognition", "essence"),
+    }
     assert [figures["second run", f"objects {kind}"]["figure"] for kind in Expected._fields] == [40, 20, 40]
+    assert figures["recognition", "right, average of types"]["figure"] == 100
+    assert figures["essence", "no summary, no rejection"]["figure"] == 0
     wrong = {name: found["figure"] for (_, name), found in figures.items() if name.startswith("wrong") or "without one" in name}
     assert len(wrong) == 5
     assert not any(wrong.values())
