@@ -105,27 +105,34 @@ def jar(folder: Path, artefact: str) -> Path:
 def opened(archive: Path, folder: Path, parts: Sequence[str] = ("",)) -> Path:
     """The files of an archive whose names begin with one of some parts, behind the one folder that tarballs have.
 
-    What is there from a run before stays. Nothing is written elsewhere (PEP 706), and no links are made.
+    What is there from a run before stays. Nothing is written elsewhere (PEP 706), and no links are made. Raises BenchError.
     """
     target, mark = folder / archive.name, complete(folder, archive.name)
     if mark.is_file():
         return target
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
-    if zipfile.is_zipfile(archive):
-        with zipfile.ZipFile(archive) as packed:
-            for name in packed.namelist():
-                if name.startswith(tuple(parts)):
-                    packed.extract(name, target)
-    else:
-        _untar(archive, target, tuple(parts))
+    try:
+        (_unzip if zipfile.is_zipfile(archive) else _untar)(archive, target, tuple(parts))
+    except (OSError, tarfile.TarError, zipfile.BadZipFile) as error:
+        raise BenchError(f"{archive}: {error}") from error
     mark.touch()
     return target
 
 
 def complete(folder: Path, name: str) -> Path:
-    """The mark that says that something was opened to its end: beside the folder, so that it is none of the files."""
-    return folder.parent / f"{name}{MARK}"
+    """The mark that says that something was opened to its end. It stands beside the folder: it is none of the files.
+
+    It begins otherwise than the archive, so that it is not taken for one.
+    """
+    return folder.parent / f"{MARK}-{name}"
+
+
+def _unzip(archive: Path, target: Path, parts: tuple[str, ...]) -> None:
+    with zipfile.ZipFile(archive) as packed:
+        for name in packed.namelist():
+            if name.startswith(parts):
+                packed.extract(name, target)
 
 
 def _untar(archive: Path, target: Path, parts: tuple[str, ...]) -> None:

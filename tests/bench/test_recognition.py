@@ -13,8 +13,9 @@ import pytest
 
 from processors.recognize import table
 from schemas.records import Summary
+from tests.bench.figures import BenchError
 from tests.bench.labelled import Labelled, labels
-from tests.bench.packages import complete, files, opened
+from tests.bench.packages import complete, debian_source, files, opened, sdist
 from tests.bench.placed import _copied, _label
 from tests.bench.recognition import _specific, answers, by_label, by_type, recognized
 
@@ -118,6 +119,26 @@ def test_archives_are_opened_once(tmp_path: Path) -> None:
         assert complete(target, path.name).is_file()
         (folder / "tests" / name).write_bytes(b"other")
         assert (opened(path, target, ("tests/",)) / "tests" / name).read_bytes() == b"other"
+
+
+def test_what_was_fetched_is_not_fetched_again(tmp_path: Path) -> None:
+    """An archive that is there is taken, whatever was opened of it; no client is asked."""
+    for name in ("x_1.orig.tar.gz", "some_name-1.tar.gz"):
+        with tarfile.open(tmp_path / name, "w:gz") as archive:
+            archive.addfile(tarfile.TarInfo("x-1/a.txt"), io.BytesIO())
+    for _ in range(2):
+        assert debian_source(tmp_path, "x") == tmp_path / "x_1.orig.tar.gz"
+        assert sdist(tmp_path, "some.name==1") == tmp_path / "some_name-1.tar.gz"
+        assert len(files(opened(debian_source(tmp_path, "x"), tmp_path / "opened"))) == 1
+        assert len(files(opened(sdist(tmp_path, "some.name==1"), tmp_path / "opened"))) == 1
+
+
+def test_a_broken_archive_is_told(tmp_path: Path) -> None:
+    """An archive that cannot be opened is named, and is tried again the next time."""
+    (tmp_path / "x.tar.gz").write_bytes(b"no archive")
+    for _ in range(2):
+        with pytest.raises(BenchError, match=r"x\.tar\.gz"):
+            opened(tmp_path / "x.tar.gz", tmp_path / "opened")
 
 
 def test_places_are_those_of_what_is_compressed(tmp_path: Path) -> None:
