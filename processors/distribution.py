@@ -228,24 +228,27 @@ class Unit:
 
     def holds(self, path: str) -> bool:
         """Whether a path, as the records of members have it, is in the package."""
-        return not self._one or path.removeprefix("./").startswith(member_path(self._top or b"") + "/")
+        tops = (member_path(self._top or b"") + "/", "__MACOSX/")
+        return not self._one or path.lstrip("/").removeprefix("./").startswith(tops)
 
     def enter(self, name: bytes) -> None:
         """A member that is no folder is there."""
         path = _plain(name)
         top, slash, rest = path.partition(b"/")
-        if not self._settled:
+        if not self._settled and top != b"__MACOSX":
+            # What a Mac packs beside a folder is none.
             self._one = self._one and bool(slash) and self._top in (None, top)
             self._top = top
         self._flat.enter(path)
-        if self._one:
+        if self._one and top == self._top:
             self._beneath.enter(rest)
 
     def _places(self, name: bytes) -> Iterator[tuple[Gathered, bytes]]:
         path = _plain(name)
         yield self._flat, path
-        if self._one:
-            yield self._beneath, path.partition(b"/")[2]
+        top, slash, rest = path.partition(b"/")
+        if self._one and slash and top == self._top:
+            yield self._beneath, rest
 
     def wants(self, name: bytes) -> bool:
         """Whether a member may declare a package."""

@@ -4,13 +4,14 @@ Laws:
 - Of what is no package, and of what could not be read to its end, every record comes out, in the order in which it came.
 - Of a package, the facts of its files come out (File), not selected by the rule; its members' summaries and rejections do not,
   and what is damaged in it damages nothing: its one summary says all that it would.
-- What waits is bounded. Where it is more than WAITING, the archive is judged by what was seen so far; what then comes from
-  outside the folder of a package is a member like any other.
+- What waits is bounded, in the deepest nesting too. Where it is more than WAITING, the archive is judged by what was seen so far;
+  what then comes from outside the folder of a package is a member like any other.
+- What is not opened because it brought down a process before is told in a package too: a replay must show why (law 8).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import cast
 
 import msgspec
@@ -20,13 +21,16 @@ from processors.things import EssenceSettings, Held, Listed, State, Thing
 from processors.unnest import Member
 from schemas.records import File, Rejected, Summary
 
+FIRST = 100
+"""Records that wait in memory, before the anonymous file."""
+
 Made = File | Summary | Rejected
 
 
 class Gate:
     """What becomes of the records of one container's members."""
 
-    def __init__(self, container: Thing, kind: str, settings: EssenceSettings, damage: str) -> None:
+    def __init__(self, container: Thing, kind: str, settings: EssenceSettings, damage: str, skip: Container[str] = ()) -> None:
         self.damage = damage
         """That of the object, before the container."""
         self.unit = False
@@ -34,8 +38,11 @@ class Gate:
         self._archive = container.name
         self._above = len(container.path) + 1 if container.path else 0
         self._watch = Unit() if kind in CONTAINERS and settings.select.applies(RULE) else None
+        self._skip = skip
         self._kept: Kept | None = None
-        self._held = Held()
+        self._held = Held(FIRST)
+        # The gates that an archive lies in hold their own.
+        self._room = WAITING // max(container.depth, 1)
         self._dropped = 0
 
     def watched(self, member: Member) -> Member:
@@ -52,14 +59,15 @@ class Gate:
         if watch is None:
             yield from records
             return
-        if self.unit:
-            yield from self.left(self._seen(watch, member, records))
-        else:
-            self._held.append(member.name, self._seen(watch, member, records))
+        for record in self._seen(watch, member, records):
+            if self.unit or self._watch is None:
+                yield from self.left([record])
+                continue
+            self._held.keep(record)
+            if self._held.size > self._room:
+                yield from self.opened(whole=True)
         if self._kept:
             watch.declare(member.name, self._kept.data)
-        if self._held.size > WAITING and not self.unit:
-            yield from self.opened(whole=True)
 
     def _seen(self, watch: Unit, member: Member, records: Iterable[Made]) -> Iterator[Made]:
         for record in records:
@@ -88,7 +96,7 @@ class Gate:
             yield from records
             return
         for record in records:
-            if not self._watch.holds(record.path[self._above :]):
+            if record.path in self._skip or not self._watch.holds(record.path[self._above :]):
                 yield record
             elif isinstance(record, File):
                 yield msgspec.structs.replace(record, selected=False, reason=record.reason or RULE)

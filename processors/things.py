@@ -180,7 +180,8 @@ class Room:
 class Held:
     """Records that wait for a decision, in groups; their memory is bounded."""
 
-    def __init__(self) -> None:
+    def __init__(self, first: int = MAX_HELD) -> None:
+        self._most = first
         self._groups: list[tuple[bytes, int]] = []
         self._first: list[Record] = []
         self._file: BinaryIO | None = None
@@ -192,13 +193,14 @@ class Held:
         count = 0
         try:
             for record in records:
-                self._keep(record)
+                self.keep(record)
                 count += 1
         finally:
             self._groups.append((name, count))
 
-    def _keep(self, record: Record) -> None:
-        if len(self._first) < MAX_HELD:
+    def keep(self, record: Record) -> None:
+        """Hold back one that is asked for without its member."""
+        if len(self._first) < self._most:
             self._first.append(record)
             return
         self._file = self._file or anonymous()
@@ -213,7 +215,7 @@ class Held:
             yield name, list(islice(records, count))
 
     def records(self) -> Iterator[Record]:
-        """The same, without their members."""
+        """The same without its members, and what belongs to none. To be asked once."""
         yield from self._first
         if self._file:
             with self._file as file:

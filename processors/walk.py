@@ -198,7 +198,7 @@ class Walk:
         listing, held = Listed(container.path), Held()
         if unnester.entries:
             container = container._replace(source=identity.member_url(self.obj.url, container.path))
-        gate = Gate(container, state.recognized.type, self.settings, self.damage)
+        gate = Gate(container, state.recognized.type, self.settings, self.damage, self.skip)
         room = Room(self.budget, container, unnester)
         problem: Exception | None = None
         try:

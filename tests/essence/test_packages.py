@@ -158,14 +158,16 @@ def test_budget_that_is_spent_loses_nothing(run: Run, tar: Pack) -> None:
 
 
 def test_member_to_be_skipped_is_skipped(run: Run, tar: Pack) -> None:
-    """What brought a process down is not opened in a package either, and the package is one still."""
-    records = run(tar(PACKAGE), "file:///d/oar-1.tar", skip={"oar-1/oar.c": "crashed"})
-    assert paths(records) == [""]
+    """What brought a process down is not opened in a package either, and told; the package is one still."""
+    records = run(tar(PACKAGE), "file:///d/oar-1.tar", skip={"oar-1/doc/words.txt": "crashed"})
+    assert paths(records) == ["oar-1/doc/words.txt", ""]
+    assert [(r.path, r.reason) for r in records if isinstance(r, Rejected)] == [("oar-1/doc/words.txt", "crashed")]
+    assert summaries(records)[""].type == TYPE
 
 
 def test_what_waits_is_bounded(run: Run, tar: Pack, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where too much waits, it is judged by what was seen: no package if it did not show yet, and if it did, all of its folder."""
-    monkeypatch.setattr(gate, "WAITING", 200_000)
+    monkeypatch.setattr(gate, "WAITING", 400_000)
     texts = [(f"oar-1/{n:04}.txt", b"Words of %d.\n" % n * 20) for n in range(1_500)]
     found = paths(run(tar([*texts, *PACKAGE]), "file:///d/oar-1.tar"))
     assert found == [*(name for name, _ in [*texts, *PACKAGE]), ""]
@@ -174,6 +176,21 @@ def test_what_waits_is_bounded(run: Run, tar: Pack, monkeypatch: pytest.MonkeyPa
     assert paths(records) == ["oar-2/words.txt", ""]
     assert [r.path for r in records if isinstance(r, File) and r.selected] == ["oar-2/words.txt", ""]
     assert summaries(records)[""].attributes["not-selected"] == (f"{RULE} 1504",)
+
+
+def test_what_waits_is_bounded_in_the_middle_of_a_member(run: Run, tar: Pack, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An archive in an archive does not wait whole where it is large; all of it comes out, in order."""
+    monkeypatch.setattr(gate, "WAITING", 100_000)
+    inner = [(f"{n:04}.txt", b"Words of %d.\n" % n * 20) for n in range(1_000)]
+    data = tar([("a.tar", tar(inner)), ("words.txt", b"Others.\n")])
+    records = run(data, "file:///d/x.tar")
+    assert paths(records) == [*(f"a.tar#{name}" for name, _ in inner), "a.tar", "words.txt", ""]
+
+
+def test_folder_of_a_mac_is_no_second_one(run: Run, zipped: Pack) -> None:
+    """What a Mac packs beside the one folder of a package does not hide it, and belongs to it."""
+    (summary,) = summaries(run(zipped([*PACKAGE, ("__MACOSX/oar-1/._README", b"\0\5\x16\7")]), "file:///d/oar.zip")).values()
+    assert (summary.type, summary.attributes["title"]) == (TYPE, ("oar 1",))
 
 
 def test_summary_of_a_large_package_is_bounded(run: Run, tar: Pack) -> None:
