@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import codecs
 import struct
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import BinaryIO, NamedTuple
 
@@ -44,7 +45,9 @@ MAX_SET = 65_536
 MAX_PROPERTIES = 256
 
 
-class _Entry(NamedTuple):
+class Entry(NamedTuple):
+    """An entry of the directory: a stream or a storage."""
+
     name: str
     kind: int
     left: int
@@ -72,8 +75,9 @@ class Compound:
         self._more_tables(difat, min(count, DIFAT))
         self._cache: tuple[int, bytes] = (-1, b"")
         self._smalls: tuple[bytes, bytes] | None = None
-        self.streams: dict[str, _Entry] = {}
-        self._root = _Entry("", 0, LAST, LAST, LAST, LAST, 0)
+        self.streams: dict[str, Entry] = {}
+        self._all: list[Entry] = []
+        self._root = Entry("", 0, LAST, LAST, LAST, LAST, 0)
         self._entries()
 
     def _at(self, at: int, size: int) -> bytes:
@@ -130,20 +134,29 @@ class Compound:
         entries = [_entry(raw[at : at + 128]) for at in range(0, len(raw) - 127, 128)]
         if not entries or entries[0].kind != ROOT:
             raise SummaryError("OLE: no directory")
-        self._root = entries[0]
+        self._root, self._all = entries[0], entries
+        self.streams = self.inside(self._root)
+
+    def inside(self, storage: Entry) -> dict[str, Entry]:
+        """The streams and storages in a storage, by their names."""
+        found: dict[str, Entry] = {}
         seen: set[int] = set()
-        waiting = [self._root.child]
+        waiting = [storage.child]
         while waiting:
             number = waiting.pop()
-            if number < len(entries) and number not in seen:
+            if number < len(self._all) and number not in seen:
                 seen.add(number)
-                entry = entries[number]
+                entry = self._all[number]
                 waiting += (entry.right, entry.left)
-                self.streams[entry.name] = entry
+                found[entry.name] = entry
+        return found
 
     def read(self, name: str, limit: int, offset: int = 0) -> bytes:
         """At most `limit` bytes of a stream of the root; b"" where there is no such stream."""
-        entry = self.streams.get(name)
+        return self.part(self.streams.get(name), limit, offset)
+
+    def part(self, entry: Entry | None, limit: int, offset: int = 0) -> bytes:
+        """At most `limit` bytes of a stream; b"" where it is none."""
         if entry is None or entry.kind != STREAM or offset >= entry.size:
             return b""
         size = min(limit, entry.size - offset)
@@ -151,12 +164,26 @@ class Compound:
             return self._small(entry.start, min(entry.size, offset + size))[offset:]
         return self._chain(entry.start, offset, size)
 
+    def pieces(self, entry: Entry) -> Iterator[bytes]:
+        """A stream from its start, sector by sector; fewer bytes than it states where the chain ends."""
+        if entry.size < self._cutoff:
+            yield self._small(entry.start, entry.size)
+            return
+        sector, left = entry.start, entry.size
+        for _ in range(STEPS):
+            data = self._at((sector + 1) * self._sector, min(self._sector, left)) if sector < LAST else b""
+            if not data:
+                return
+            yield data
+            left -= len(data)
+            sector = self._next(sector)
 
-def _entry(raw: bytes) -> _Entry:
+
+def _entry(raw: bytes) -> Entry:
     length, kind, left, right, child, start, size = struct.unpack_from("<64xHBxIII36xIQ", raw)
     name = raw[: max(min(length, 64) - 2, 0)].decode("utf-16-le", "replace")
     # Files of sectors of 512 bytes may leave rubbish in the upper half of a size.
-    return _Entry(name, kind, left, right, child, start, size & 0xFFFF_FFFF)
+    return Entry(name, kind, left, right, child, start, size & 0xFFFF_FFFF)
 
 
 def add_properties(compound: Compound, found: Found) -> None:

@@ -1,7 +1,7 @@
-"""Fonts: names, version, designer, copyright and licence, of BDF, PCF, Type 1, AFM, TrueType, OpenType and WOFF (seed 003).
+"""Fonts: names, version, designer, copyright and licence, of BDF, PCF, Type 1, AFM, TrueType, OpenType, WOFF and WOFF 2 (seed 003).
 
 Text formats by their keywords; PCF by its table of properties; TrueType and what is built like it by its table of names
-(OpenType 1.9, `name`). WOFF 2 compresses all tables as one, and gives what Unrecognized gives.
+(OpenType 1.9, `name`).
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 import zlib
 from typing import BinaryIO
+
+import brotli  # type: ignore[import-untyped]
 
 from processors.summarize import unrecognized
 from processors.summarize._base import Facts, Found, Summarizer
@@ -18,6 +20,10 @@ MAX_READ = 65_536
 MAX_NAMES = 262_144
 TABLES = 100
 RECORDS = 1_000
+MAX_PACKED, MAX_UNPACKED = 65_536, 16 << 20
+"""Bytes of WOFF 2 that are read at a time, and that are unpacked."""
+KNOWN = {4: b"maxp", 5: b"name"}
+"""The tables that are wanted, by their numbers in WOFF 2."""
 
 NAMES = {
     0: "copyright", 1: "family", 2: "style", 4: "title", 5: "version", 7: "trademark", 8: "organization", 9: "author",
@@ -49,6 +55,8 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
         _pcf(body, head, found)
     elif head.startswith((b"\0\1\0\0", b"OTTO", b"true", b"ttcf", b"wOFF")):
         _sfnt(body, head, found)
+    elif head.startswith(b"wOF2"):
+        _woff2(body, head, found)
     else:
         body.seek(0)
         unrecognized.run(facts, body, found)
@@ -103,6 +111,56 @@ def _sfnt(body: BinaryIO, head: bytes, found: Found) -> None:
             _names(raw, found)
         else:
             found.add("glyphs", str((unpack(">H", raw, 4) or ("",))[0]))
+
+
+def _woff2(body: BinaryIO, head: bytes, found: Found) -> None:
+    """The table of names of WOFF 2 (W3C, 4 and 5): tables are one packed stream, of which the start is unpacked."""
+    at, place = 48, 0
+    wanted: dict[bytes, tuple[int, int]] = {}
+    for _ in range(min((unpack(">H", head, 12) or (0,))[0], TABLES)):
+        flags = head[at] if at < len(head) else 0
+        at += 1
+        tag = KNOWN.get(flags & 63, b"")
+        if flags & 63 == 63:
+            tag, at = head[at : at + 4], at + 4
+        size, at = _base128(head, at)
+        # The tables of outlines are changed unless the version is 3, all others unless it is 0.
+        if (flags >> 6 != 3) if flags & 63 in (10, 11) else flags >> 6:
+            size, at = _base128(head, at)
+        wanted[tag] = (place, size)
+        place += size
+    end = max((start + size for tag, (start, size) in wanted.items() if tag in (b"name", b"maxp")), default=0)
+    packed = (unpack(">I", head, 20) or (0,))[0]
+    raw = _unpacked(body, at, packed, min(end, MAX_UNPACKED))
+    start, size = wanted.get(b"maxp", (0, 0))
+    found.add("glyphs", str((unpack(">H", raw, start + 4) or ("",))[0]) if size else "")
+    start, size = wanted.get(b"name", (0, 0))
+    _names(raw[start : start + min(size, MAX_NAMES)], found)
+
+
+def _unpacked(body: BinaryIO, at: int, packed: int, size: int) -> bytes:
+    """The first `size` bytes of a stream of Brotli that has `packed` bytes."""
+    body.seek(at)
+    decompressor, parts, left = brotli.Decompressor(), list[bytes](), size
+    while left > 0 and not decompressor.is_finished():
+        more = body.read(min(MAX_PACKED, packed)) if decompressor.can_accept_more_data() else b""
+        packed -= len(more)
+        parts.append(decompressor.process(more, output_buffer_limit=left))
+        left -= len(parts[-1])
+        if not more and not parts[-1]:
+            break
+    return b"".join(parts)[:size]
+
+
+def _base128(raw: bytes, at: int) -> tuple[int, int]:
+    """A number of seven bits a byte (WOFF 2, 4.1), of at most five bytes, and the place behind it."""
+    value = 0
+    for byte in raw[at : at + 5]:
+        at += 1
+        value = value << 7 | byte & 0x7F
+        if not byte & 0x80:
+            break
+    return value, at
 
 
 def _names(raw: bytes, found: Found) -> None:

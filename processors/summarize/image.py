@@ -29,12 +29,14 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
         _jpeg_texts(raw, found)
     elif raw.startswith((b"II*\0", b"MM\0*")):
         add_exif(raw, found, sizes=True)
+    elif raw[8:12] == b"WEBP":
+        _webp_texts(raw, body, found)
     add_xmp(raw, found)
     found.set("title", facts.name.decode("utf-8", "replace"), 300)
 
 
 def _size(raw: bytes) -> tuple[int, int] | None:
-    """Width and height of PNG (11.2.2), GIF (18), BMP and JPEG; None for others, or where the header is cut."""
+    """Width and height of PNG (11.2.2), GIF (18), BMP, WebP and JPEG; None for others, or where the header is cut."""
     try:
         if raw.startswith(b"\x89PNG"):
             return struct.unpack_from(">II", raw, 16)
@@ -42,6 +44,8 @@ def _size(raw: bytes) -> tuple[int, int] | None:
             return struct.unpack_from("<HH", raw, 6)
         if raw.startswith(b"BM"):
             return struct.unpack_from("<II", raw, 18)
+        if raw[8:12] == b"WEBP":
+            return _webp_size(raw)
         return _jpeg_size(raw) if raw.startswith(b"\xff\xd8") else None
     except struct.error:
         return None
@@ -57,6 +61,36 @@ def _jpeg_size(raw: bytes) -> tuple[int, int] | None:
             return width, height
         at += 2 + length
     return None
+
+
+def _webp_size(raw: bytes) -> tuple[int, int] | None:
+    """The size in the first chunk (RFC 9649, 2.5 to 2.7): of the canvas, of a lossless image, or of a key frame of VP8."""
+    kind = raw[12:16]
+    if kind == b"VP8X" and len(raw) >= 30:
+        return int.from_bytes(raw[24:27], "little") + 1, int.from_bytes(raw[27:30], "little") + 1
+    if kind == b"VP8L" and len(raw) >= 25:
+        bits = int.from_bytes(raw[21:25], "little")
+        return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
+    if kind == b"VP8 " and raw[23:26] == b"\x9d\x01\x2a":
+        width, height = struct.unpack_from("<HH", raw, 26)
+        return width & 0x3FFF, height & 0x3FFF
+    return None
+
+
+def _webp_texts(raw: bytes, body: BinaryIO, found: Found) -> None:
+    """The chunks of Exif and XMP (RFC 9649, 2.7.1.4), which stand behind the image."""
+    at = 12
+    for _ in range(SEGMENTS):
+        body.seek(at)
+        head = body.read(8)
+        if len(head) < 8:
+            return
+        size = int.from_bytes(head[4:], "little")
+        if head[:4] == b"EXIF":
+            add_exif(body.read(min(size, MAX_READ)).removeprefix(b"Exif\0\0"), found)
+        elif head[:4] == b"XMP " and at + 8 + size > len(raw):
+            add_xmp(body.read(min(size, MAX_READ)), found)
+        at += 8 + size + size % 2
 
 
 def _jpeg_texts(raw: bytes, found: Found) -> None:

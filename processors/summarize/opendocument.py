@@ -37,13 +37,13 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
         found.add("encrypted", "a password is needed")
         return
     # A template of styles alone has no content.
-    _Content(found).take(parts.get("content.xml", b""))
+    Content(found).take(parts.get("content.xml", b""))
     package.close()
     if not parts:
         raise SummaryError("OpenDocument: none of its parts is known")
 
 
-class _Content:
+class Content:
     """The content as its elements come by, in order."""
 
     def __init__(self, found: Found) -> None:

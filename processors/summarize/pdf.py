@@ -1,19 +1,22 @@
-"""PDF: what its information dictionary says, the number of pages, the text of the first ones.
+"""PDF: what its information dictionary says (or XMP, where it is silent), outline, number of pages, text of the first ones.
 
 By pdfium, and by pdfminer where pdfium refuses the file. An encrypted document says so and gives no more.
 """
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import io
 import re
+from collections.abc import Iterator
 from typing import BinaryIO
 
 import pypdfium2 as pdfium  # type: ignore[import-untyped]
 from pypdfium2 import raw
 
 from processors.summarize._base import Facts, Found, Summarizer, SummaryError
+from processors.summarize._exif import add_xmp
 from processors.summarize._text import squeeze
 
 MAX_PDF = 64_000_000
@@ -21,6 +24,11 @@ MAX_PDF = 64_000_000
 PAGES = 5
 """Pages whose text is read, at most."""
 MAX_TEXT = 8_192
+OUTLINE, OUTLINE_DEPTH = 200, 3
+"""Entries of the outline that are looked at, and levels of it."""
+MAX_TITLE = 1_000
+"""Characters of an entry; longer ones are no titles."""
+XMP, MAX_XMP = b"<x:xmpmeta", 65_536
 INFO = {"Title": "title", "Author": "author", "Subject": "description", "Keywords": "keywords", "Creator": "generator"}
 FALLBACK = "pdfminer.high_level"
 
@@ -30,7 +38,7 @@ _UNTITLED = re.compile(
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
-    """Add title, author, description, keywords, pages and partial-text. Raises SummaryError for what is no readable PDF."""
+    """Add title, author, description, keywords, pages, headings and partial-text. Raises SummaryError for no readable PDF."""
     data = body.read(MAX_PDF + 1)
     if len(data) > MAX_PDF:
         raise SummaryError(f"PDF: more than {MAX_PDF // 1_000_000} MB")
@@ -46,11 +54,16 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
         _by_pdfium(document, found)
     finally:
         document.close()
+    if "title" not in found.attributes and "author" not in found.attributes:
+        at = data.find(XMP)
+        add_xmp(data[at : at + MAX_XMP] if at >= 0 else b"", found)
 
 
 def _by_pdfium(document: pdfium.PdfDocument, found: Found) -> None:
     _add_info(document.get_metadata_dict(skip_empty=True), found)
     found.add("pages", str(len(document)))
+    for title in _outline(document):
+        found.add("headings", squeeze(title), 200)
     texts: list[str] = []
     for number in range(min(len(document), PAGES)):
         try:
@@ -62,6 +75,23 @@ def _by_pdfium(document: pdfium.PdfDocument, found: Found) -> None:
         if sum(map(len, texts)) > MAX_TEXT:
             break
     _add_text("\n".join(texts), found)
+
+
+def _outline(document: pdfium.PdfDocument) -> Iterator[str]:
+    """The titles of the outline in order. It may be a ring: its entries are counted."""
+    waiting = [(raw.FPDFBookmark_GetFirstChild(document, None), 1)]
+    for _ in range(OUTLINE):
+        if not waiting:
+            return
+        entry, level = waiting.pop()
+        if not entry:
+            continue
+        title = (ctypes.c_ushort * MAX_TITLE)()
+        size = raw.FPDFBookmark_GetTitle(entry, title, 2 * MAX_TITLE)
+        yield bytes(title)[: size - 2].decode("utf-16-le", "replace") if 2 <= size <= 2 * MAX_TITLE else ""
+        waiting.append((raw.FPDFBookmark_GetNextSibling(document, entry), level))
+        if level < OUTLINE_DEPTH:
+            waiting.append((raw.FPDFBookmark_GetFirstChild(document, entry), level + 1))
 
 
 def _by_pdfminer(data: bytes, found: Found) -> None:

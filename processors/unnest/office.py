@@ -9,8 +9,9 @@ from processors.unnest import Budget, Container, Member, Reader
 from processors.unnest._streams import CHUNK, Counted
 from processors.unnest.zip import open_zip
 
-_EMBEDDED = re.compile(rb"(?:word|xl|ppt)/embeddings/[^/]+|Object[^/]*")
-"""Of OpenDocument, the objects that are one file (OLE): others are parts like those of the document itself."""
+_EMBEDDED = re.compile(rb"(?:word|xl|ppt)/embeddings/[^/]+|Object[^/]*(?:/content\.xml)?")
+"""Of OpenDocument, the objects that are one file (OLE), and of those that are documents themselves (charts, formulas, tables) what
+they show: their other parts are styles and settings."""
 
 
 def open_office(body: Reader, budget: Budget) -> Iterator[Member]:

@@ -16,6 +16,8 @@ from processors.unnest._mime import Header, field
 from processors.unnest._streams import CHUNK, Decoded, Joined, Slice, partly
 from processors.unnest.gzip import MAGIC, Inflate
 
+__all__ = ["UNNESTER", "Buffered", "Failed", "Header", "field", "modified", "open_warc", "served"]
+
 MEMBERS = frozenset(("response", "resource", "conversion"))
 MAX_LINE = 16_384
 MAX_FIELDS = 1_000
@@ -25,7 +27,7 @@ _STATUS = re.compile(rb"HTTP/\d(?:\.\d)?[ \t]")
 _SIZE = re.compile(rb"\s*([0-9A-Fa-f]{1,15})\s*(?:;.*)?", re.DOTALL)
 
 
-class _Buffered:
+class Buffered:
     """A stream that is read by lines and by bytes in turn."""
 
     def __init__(self, reader: Reader) -> None:
@@ -47,6 +49,7 @@ class _Buffered:
         return line
 
     def read(self, size: int, /) -> bytes:
+        """The next bytes, behind the lines that were taken."""
         if self._at >= len(self._data):
             return self._reader.read(size)
         data = self._data[self._at : self._at + size]
@@ -67,7 +70,7 @@ class _Buffered:
 class _Chunked:
     """A body in chunks, put together. What is no chunk is given as it stands: some crawlers keep the header alone."""
 
-    def __init__(self, stream: _Buffered) -> None:
+    def __init__(self, stream: Buffered) -> None:
         self._stream = stream
         self._left = 0
         self._ended = False
@@ -89,7 +92,7 @@ class _Chunked:
         if self._first:
             self._first = False
             head = self._stream.read(MAX_LINE)
-            self._stream = _Buffered(Joined(head, self._stream))
+            self._stream = Buffered(Joined(head, self._stream))
             if not _SIZE.fullmatch(head.partition(b"\n")[0]):
                 # -1: all that follows is plain.
                 self._ended, self._left = True, -1
@@ -99,20 +102,21 @@ class _Chunked:
             line = self._stream.line()
         match = _SIZE.fullmatch(line)
         if line and not match:
-            self._stream = _Buffered(_Failed(Damaged("damaged: no chunk where one belongs")))
+            self._stream = Buffered(Failed(Damaged("damaged: no chunk where one belongs")))
             self._left = 1
             return
         self._left = int(match[1], 16) if match else 0
         self._ended = self._left == 0
 
 
-class _Failed:
+class Failed:
     """A body that cannot be read."""
 
     def __init__(self, damage: Damaged) -> None:
         self._damage = damage
 
     def read(self, size: int, /) -> bytes:
+        """Raises Damaged."""
         raise self._damage
 
 
@@ -120,7 +124,7 @@ def _uri(head: Header) -> str:
     return field(head, "warc-target-uri").removeprefix("<").removesuffix(">")
 
 
-def _mtime(head: Header) -> int:
+def modified(head: Header) -> int:
     """When a page was last changed, in ns since the epoch, as its server said; 0: unknown."""
     try:
         return int(parsedate_to_datetime(field(head, "last-modified")[:100]).timestamp()) * 1_000_000_000
@@ -128,10 +132,10 @@ def _mtime(head: Header) -> int:
         return 0
 
 
-def _served(block: Slice) -> tuple[Reader, Header]:
+def served(block: Slice) -> tuple[Reader, Header]:
     """The body of a response of HTTP and its header; all of the block where it is none. Raises Damaged."""
     head, _ = partly(block, MAX_LINE)
-    stream = _Buffered(Joined(head, block))
+    stream = Buffered(Joined(head, block))
     if not _STATUS.match(head):
         return stream, Header()
     stream.line()
@@ -152,18 +156,18 @@ def _member(head: Header, block: Slice) -> Member:
     if not stated.lower().startswith("application/http"):
         return Member(name=uri.encode("utf-8", "replace"), body=block, stated=stated, url=uri)
     try:
-        body, fields = _served(block)
+        body, fields = served(block)
     except Damaged as damage:
         # The next record may be sound.
-        body, fields = _Failed(damage), Header()
+        body, fields = Failed(damage), Header()
     return Member(
-        name=uri.encode("utf-8", "replace"), body=body, mtime=_mtime(fields), stated=field(fields, "content-type"), url=uri
+        name=uri.encode("utf-8", "replace"), body=body, mtime=modified(fields), stated=field(fields, "content-type"), url=uri
     )
 
 
 def open_warc(body: Reader, budget: Budget) -> Iterator[Member]:
     """What the records hold. Raises Damaged."""
-    stream = _Buffered(body)
+    stream = Buffered(body)
     first = True
     while line := stream.line():
         if not line.strip() and not first:

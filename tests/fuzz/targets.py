@@ -115,18 +115,18 @@ def _summarizing() -> Iterator[Target]:
 
 
 @cache
-def _archives() -> Mapping[str, bytes]:
-    """The first sample of each unnester, by the name of the sample."""
-    folders = [[p for p in sorted((SAMPLES / "unnest" / name).iterdir()) if p.suffix != ".json"] for name in plugins()]
-    return {found[0].name: found[0].read_bytes() for found in folders}
+def _archives() -> Mapping[str, Path]:
+    """The first sample of each unnester."""
+    folders = {name: sorted((SAMPLES / "unnest" / name).iterdir()) for name in plugins()}
+    return {name: next(p for p in found if p.suffix != ".json") for name, found in folders.items()}
 
 
 def _records() -> tuple[bytes, ...]:
     """Records in Avro: what some objects give, and the objects."""
     made: list[bytes] = []
     settings = EssenceSettings(gatherer="g", limits=laws.LIMITS, files=True)
-    for sample in ("gnu.tar", "parts.eml", "embedded.docx"):
-        data = _archives()[sample]
+    for name in ("tar", "mail", "office"):
+        data = _archives()[name].read_bytes()
         md5 = hashlib.md5(data, usedforsecurity=False).hexdigest()
         obj = FetchedObject(url=laws.URL, version=1, time=1, outcome="fetched", size=len(data), md5=md5, sha256="", body=data)
         made += [encode(r) for r in (obj, *essence(obj, None, settings))]
@@ -151,14 +151,14 @@ def names() -> Sequence[str]:
 
 def _others() -> Iterator[Target]:
     given = {
-        "recognize": (laws.recognized, tuple(name.encode() + b"\n" + data for name, data in _archives().items())),
+        "recognize": (laws.recognized, tuple(p.name.encode() + b"\n" + p.read_bytes() for p in _archives().values())),
         "soif": (laws.soif, _soif()),
         "query": (laws.queried, QUERIES),
         "robots": (laws.robotic, ROBOTS),
         "urls": (laws.located, URLS),
         "avro": (laws.avro, _records()),
         "listing": (laws.listed, (b"a\0b.gz\0c d\0.DS_Store\0\xff\xfe\0%2f\0a.tex\0a.dvi\0",)),
-        "walk": (laws.walked, tuple(_archives().values())),
+        "walk": (laws.walked, tuple(p.read_bytes() for p in _archives().values())),
     }
     for name, (run, corpus) in given.items():
         words = WORDS if name in ("query", "robots", "urls", "soif") else tokens("processors.recognize")

@@ -24,7 +24,10 @@ def _entry(name: str, kind: int, start: int, size: int, child: int = FREE, right
 
 
 def compound(streams: Mapping[str, bytes]) -> bytes:
-    """A compound file of some streams, small ones in the stream of the root, as the rules want it."""
+    """A compound file of some streams, small ones in the stream of the root, as the rules want it.
+
+    A name with a tab is that of a stream in a storage, or deeper.
+    """
     small, large = bytearray(), bytearray()
     small_table: list[int] = []
     large_table: list[int] = []
@@ -35,7 +38,7 @@ def compound(streams: Mapping[str, bytes]) -> bytes:
         count = (len(data) + size - 1) // size
         table += _numbers(count, len(table))
         store += _padded(data, size)
-    directory = _directory(places, len(small), 1 + (len(places) + 4) // 4)
+    directory = _directory(places, len(small), 0)
     parts = (directory, _padded(struct.pack(f"<{len(small_table)}I", *small_table), 512), _padded(bytes(small), 512))
     table, body, starts = [TABLE], b"", []
     for part in parts:
@@ -71,11 +74,23 @@ def compound(streams: Mapping[str, bytes]) -> bytes:
 
 
 def _directory(places: list[tuple[str, int, int]], small: int, root: int, first: int = 0) -> bytes:
-    """The directory: the root, and the streams as one long branch of the tree below it."""
-    entries = [_entry("Root Entry", 5, root if small else END, small, 1 if places else FREE)]
-    for number, (name, start, size) in enumerate(places, start=1):
-        right = number + 1 if number < len(places) else FREE
-        entries.append(_entry(name, 2, start + (first if size >= CUTOFF else 0), size, right=right))
+    """The directory: the root and the storages; what is in one of them is one long branch of the tree below it."""
+    names = [name for name, _, _ in places]
+    storages = sorted({name[:at] for name in names for at, c in enumerate(name) if c == "\t"})
+    numbers = {name: number for number, name in enumerate([*names, *storages], start=1)}
+
+    def inside(storage: str) -> list[str]:
+        return [name for name in numbers if name.rpartition("\t")[0] == storage]
+
+    def after(name: str) -> int:
+        beside = inside(name.rpartition("\t")[0])
+        return next((numbers[n] for n in beside[beside.index(name) + 1 :]), FREE)
+
+    child = numbers[inside("")[0]] if places else FREE
+    entries = [_entry("Root Entry", 5, root if small else END, small, child)]
+    for name, start, size in places:
+        entries.append(_entry(name.rpartition("\t")[2], 2, start + (first if size >= CUTOFF else 0), size, right=after(name)))
+    entries += [_entry(n.rpartition("\t")[2], 1, END, 0, numbers[inside(n)[0]], after(n)) for n in storages]
     return _padded(b"".join(entries), 512)
 
 

@@ -48,6 +48,15 @@ OWN = {
     "FAQ": ("Q:\t", "Q: A", "1.1.", "\t\n"),
     "Font": ("COMMENT a\n", 'FONT "', "/Notice (", "/Notice(\\", "Notice a\n", "\0\1", "\0"),
     "Fortran": ("C\n", "!a\n", "real ", "integer(", "type, ", "type a\n", "use a\n", "\\brief", "<a", "module ("),
+    "FlatOpenDocument": ("<office:document ", "<text:p>a", "<text:h>a</text:h>", "<office:meta>", "</office:meta>", "<text:s/>"),
+    "FrameMaker": (
+        "<Para ",
+        "<String `",
+        "<String `\\x",
+        "<TextFlow\n <PgfTag `Title'><String `a'><Para ",
+        "<Key `Title'><Value `a'>",
+    ),
+    "GitBundle": ("\0", "\x90", "\x9fx\x9c\x03\0\0\0\0\1", "PACK", "a" * 40 + " a\n"),
     "Go": ("//\n", "package a\n", "import (", 'import "a"\n', "func (", "`", "\ta ", "type a["),
     "HTML": (
         "<div>",
@@ -110,6 +119,7 @@ OWN = {
     "RFC": ("[Page 1]\n", "\n\n[Page 1]\n\f", "RFC", "Abstract\n", "A. ", "1.1 A", "draft-a", "Obsoletes: 1\n", "   a\n", "July 1"),
     "ReStructuredText": (".. a\n", "a\n---\n", ":a: b\n", ":a:`", "`a <", "``", "*a", "|a", ".. a:: b\n", "---\n"),
     "Ruby": ("=begin\n", "#\n", "def ", "class A::", "require '", "a.name = ['", "def self.", "__END__"),
+    "SCCS": ("\x01d D 1.1 94/05/03 10:11:12 a 1 0\n", "\x01c a\n", "\x01t\na", "\x01I 1\na\n", "\x01c date and time created "),
     "Rust": ("//!\n", 'r#"', "r##", "pub(", "use a::", "pub fn a", "/*", "'a", "unsafe "),
     "SQLite": ("\0", "\x05", "\r", "\1", "CREATE TABLE a(", "a,"),
     "SQL": ("--\n", "CREATE ", "CREATE\n", "create table ", "'a''", "insert into a ", "/*", "alter table only "),
@@ -154,6 +164,10 @@ BEGINS = {
     "Dvi": "\xf7\2" + "\0" * 12,
     "Font": "STARTFONT 2.1\n",
     "Image": "\xff\xd8",
+    "FlatOpenDocument": "<office:document>",
+    "FrameMaker": "<MIFFile 7.00>\n<TextFlow\n",
+    "GitBundle": "# v2 git bundle\n\nPACK\0\0\0\2\0\1\0\0",
+    "SCCS": "\x01h1\n",
     "SQLite": "SQLite format 3\0\2\0\1\1\0" + "\1" * 79,
     "CHeader": "a()",
     "ChangeLog": "2020-01-01",
@@ -180,7 +194,7 @@ ENDS = {"Notebook": '"}]}'}
 KINDS = sorted({*summarizers(), "CHeader"})
 
 
-BINARY = frozenset(("Audio", "Binary", "Dvi", "Font", "Image", "SQLite"))
+BINARY = frozenset(("Audio", "Binary", "Dvi", "Font", "GitBundle", "Image", "SQLite"))
 """Types whose fragments are bytes, not text."""
 
 

@@ -1,0 +1,95 @@
+"""Outlook's messages ([MS-OXMSG]): the files that are attached to them. Other compound files have no members.
+
+Attachments are storages of the root; their data is a stream, and a message that is attached is a storage again: of that a short
+message is made, of its subject, sender and text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from processors.summarize._base import SummaryError
+from processors.summarize._compound import Compound, Entry
+from processors.unnest import Budget, Container, Damaged, Member, Reader
+from processors.unnest._streams import Joined, seekable
+
+ATTACHMENT = "__attach_version1.0_#"
+DATA, MESSAGE = "__substg1.0_37010102", "__substg1.0_3701000D"
+NAMES = ("3707", "3704", "3001")
+"""Properties that name an attachment ([MS-OXPROPS]): its long name, its short one, what is shown."""
+STRINGS = {"001F": "utf-16-le", "001E": "cp1252"}
+FIELDS = {"0037": "Subject", "0C1A": "From", "0E04": "To", "1035": "Message-ID"}
+MAX_NAME = 2_048
+MAX_TEXT = 1 << 20
+
+
+class _Pieces:
+    """A stream of a compound file. Raises Damaged where it is shorter than it states."""
+
+    def __init__(self, pieces: Iterator[bytes], size: int) -> None:
+        self._pieces = pieces
+        self._data = b""
+        self._left = size
+
+    def read(self, size: int, /) -> bytes:
+        if not self._left:
+            return b""
+        self._data = self._data or next(self._pieces, b"")
+        if not self._data:
+            raise Damaged("truncated: a stream of a compound file ends early")
+        data, self._data = self._data[:size], self._data[size:]
+        self._left -= len(data)
+        return data
+
+
+class _Nothing:
+    def read(self, size: int, /) -> bytes:
+        return b""
+
+
+def _text(compound: Compound, parts: Mapping[str, Entry], number: str, limit: int = MAX_NAME) -> str:
+    """A property of text; "" where there is none."""
+    for kind, charset in STRINGS.items():
+        if raw := compound.part(parts.get(f"__substg1.0_{number}{kind}"), limit):
+            return raw.decode(charset, "replace").rstrip("\0")
+    return ""
+
+
+def _message(compound: Compound, storage: Entry) -> bytes:
+    """A message that is attached, as RFC 5322 has it."""
+    parts = compound.inside(storage)
+    head = [f"{name}: {' '.join(_text(compound, parts, number).split())}" for number, name in FIELDS.items()]
+    text = _text(compound, parts, "1000", MAX_TEXT)
+    kind = "MIME-Version: 1.0\nContent-Type: text/plain; charset=utf-8"
+    return "\n".join([*(line for line in head if not line.endswith(": ")), kind, "", text]).encode("utf-8", "replace")
+
+
+def _member(compound: Compound, storage: Entry) -> Member | None:
+    parts = compound.inside(storage)
+    name = next(filter(None, (_text(compound, parts, number) for number in NAMES)), "attachment")
+    stated = _text(compound, parts, "370E")
+    if MESSAGE in parts:
+        made = _message(compound, parts[MESSAGE])
+        return Member(name=name.encode("utf-8", "replace"), body=Joined(made, _Nothing()), stated="message/rfc822")
+    if DATA not in parts:
+        return None
+    data = parts[DATA]
+    body = _Pieces(compound.pieces(data), data.size)
+    return Member(name=name.encode("utf-8", "replace"), size=data.size, body=body, stated=stated)
+
+
+def open_outlook(body: Reader, budget: Budget) -> Iterator[Member]:
+    """The attachments. Raises Damaged, Refused."""
+    with seekable(body, budget.limits) as file:
+        try:
+            compound = Compound(file)
+        except SummaryError:
+            # Its summary says so.
+            return
+        for name, entry in sorted(compound.streams.items()):
+            member = _member(compound, entry) if name.startswith(ATTACHMENT) else None
+            if member:
+                yield member
+
+
+UNNESTER = Container(("OLE",), open_outlook, summarized=True)
