@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import BinaryIO
 
+from processors.summarize import _xlsb
 from processors.summarize._base import Facts, Found, Summarizer, SummaryError
 from processors.summarize._markup import MAX_PART, attribute, elements, tree
 from processors.summarize._package import Package, Text, add_properties, number, relations
@@ -22,11 +23,11 @@ STRINGS = 50_000
 STRING = 500
 SMALL = 262_144
 
-_BIG = re.compile(r"word/(?:document\d*|styles)\.xml|xl/sharedStrings\.xml")
+_BIG = re.compile(r"word/(?:document\d*|styles)\.xml|xl/sharedStrings\.(?:xml|bin)")
 _SMALL = re.compile(
-    r"docProps/(?:core|app)\w*\.xml|(?:word|xl|ppt)/(?:workbook|_rels/workbook)\.xml(?:\.rels)?|ppt/slides/slide\d+\.xml"
+    r"docProps/(?:core|app)\w*\.xml|(?:word|xl|ppt)/(?:workbook|_rels/workbook)\.(?:xml|bin)(?:\.rels)?|ppt/slides/slide\d+\.xml"
 )
-_SHEET = re.compile(r"xl/worksheets/\w{1,40}\.xml")
+_SHEET = re.compile(r"xl/worksheets/\w{1,40}\.(?:xml|bin)")
 _SKIP = frozenset(("Fallback", "delText", "instrText"))
 """What repeats what stands before it for old programs, and what is not shown."""
 _TITLES = ("title", "ctrTitle")
@@ -52,6 +53,8 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
         _document(parts[name], _styles(parts.get("word/styles.xml", b"")), text, found)
     if "xl/workbook.xml" in parts:
         _workbook(parts, text, found)
+    if "xl/workbook.bin" in parts:
+        _binary(parts, text, found)
     slides = sorted((n for n in parts if n.startswith("ppt/slides/")), key=number)
     for name in slides[:SLIDES]:
         _slide(parts[name], text, found)
@@ -106,11 +109,24 @@ def _workbook(parts: dict[str, bytes], text: Text, found: Found) -> None:
             found.add("headings", attribute(element, "name"), 200)
     strings = _strings(parts.get("xl/sharedStrings.xml", b""))
     for _, part in sheets[:SHEETS]:
-        for at, row in enumerate(_rows(parts.get(part, b""), strings)):
-            for cell in row if at == 0 else ():
-                found.add("columns", cell, 100)
-            text.add(" ".join(row))
-            text.end()
+        _sheet(_rows(parts.get(part, b""), strings), text, found)
+
+
+def _binary(parts: dict[str, bytes], text: Text, found: Found) -> None:
+    """A workbook whose parts are binary."""
+    related = relations(parts.get("xl/_rels/workbook.bin.rels", b""), "xl")
+    strings = _xlsb.strings(parts.get("xl/sharedStrings.bin", b""))
+    for name, part in _xlsb.sheets(parts["xl/workbook.bin"]):
+        found.add("headings", name, 200)
+        _sheet(_xlsb.rows(parts.get(related.get(part, ("", ""))[1], b""), strings, ROWS, CELLS), text, found)
+
+
+def _sheet(rows: list[list[str]], text: Text, found: Found) -> None:
+    for at, row in enumerate(rows):
+        for cell in row if at == 0 else ():
+            found.add("columns", cell, 100)
+        text.add(" ".join(row))
+        text.end()
 
 
 def _strings(raw: bytes) -> list[str]:
