@@ -27,7 +27,9 @@ MAX_TEXT = 8_192
 OUTLINE, OUTLINE_DEPTH = 200, 3
 """Entries of the outline that are looked at, and levels of it."""
 MAX_TITLE = 1_000
-"""Characters of an entry; longer ones are no titles."""
+"""Characters of an entry, or of a URL; longer ones are none."""
+LINKS = 50
+"""Links of a page that are looked at."""
 XMP, MAX_XMP = b"<x:xmpmeta", 65_536
 INFO = {"Title": "title", "Author": "author", "Subject": "description", "Keywords": "keywords", "Creator": "generator"}
 FALLBACK = "pdfminer.high_level"
@@ -38,7 +40,7 @@ _UNTITLED = re.compile(
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
-    """Add title, author, description, keywords, pages, headings and partial-text. Raises SummaryError for no readable PDF."""
+    """Add title, author, description, keywords, pages, headings, url-references and partial-text. Raises SummaryError."""
     data = body.read(MAX_PDF + 1)
     if len(data) > MAX_PDF:
         raise SummaryError(f"PDF: more than {MAX_PDF // 1_000_000} MB")
@@ -67,14 +69,29 @@ def _by_pdfium(document: pdfium.PdfDocument, found: Found) -> None:
     texts: list[str] = []
     for number in range(min(len(document), PAGES)):
         try:
-            page = document[number].get_textpage()
-            texts.append(page.get_text_range(0, min(page.count_chars(), 2 * MAX_TEXT)))
+            page = document[number]
+            text = page.get_textpage()
+            texts.append(text.get_text_range(0, min(text.count_chars(), 2 * MAX_TEXT)))
+            for url in _references(document, page):
+                found.add("url-references", url, 500)
         # A page that is broken does not spoil the others.
         except pdfium.PdfiumError:
             continue
         if sum(map(len, texts)) > MAX_TEXT:
             break
     _add_text("\n".join(texts), found)
+
+
+def _references(document: pdfium.PdfDocument, page: pdfium.PdfPage) -> Iterator[str]:
+    """The URLs that the links of a page lead to (ISO 32000-1, 12.6.4.7)."""
+    at, link = ctypes.c_int(), raw.FPDF_LINK()
+    for _ in range(LINKS):
+        if not raw.FPDFLink_Enumerate(page, at, link):
+            return
+        url = ctypes.create_string_buffer(MAX_TITLE)
+        size = raw.FPDFAction_GetURIPath(document, raw.FPDFLink_GetAction(link), url, MAX_TITLE)
+        if 0 < size <= MAX_TITLE and url.value.startswith((b"http://", b"https://", b"ftp://", b"mailto:")):
+            yield url.value.decode("utf-8", "replace")
 
 
 def _outline(document: pdfium.PdfDocument) -> Iterator[str]:
