@@ -257,11 +257,14 @@ READERS = (
     _reader(rb"go\.mod", _go, sure=False),
 )
 """Those that say most come first."""
+_ANY = re.compile(b"|".join(b"(?:" + reader.path.pattern + b")" for reader in READERS))
 
 
 def reader_of(path: bytes) -> int:
     """The place in READERS of what reads a file of this path in its package; -1: it declares nothing."""
-    return next((n for n, reader in enumerate(READERS) if reader.path.fullmatch(path)), -1)
+    if not _ANY.fullmatch(path):
+        return -1
+    return next(n for n, reader in enumerate(READERS) if reader.path.fullmatch(path))
 
 
 def declared(number: int, raw: bytes) -> list[tuple[str, str]]:

@@ -3,7 +3,7 @@
 Strategy: members come one after the other, and what shows a package may come last. So the walk makes their records and holds
 them back; a `Unit` looks on. At the end of the archive it is known: a package gives one summary, of what the Unit has gathered;
 of anything else, the records that were held back come out as if nothing had been. Where more is held back than WAITING, it is
-decided there and then.
+decided there and then; and where PATIENCE members are no sign of one, it is none.
 
 An archive is a package if, right beneath its one top folder, or at its top, there is
 - a file that declares one (`declared.py`: PKG-INFO, package.json, Cargo.toml, debian/control, a Linux Software Map entry ...), or
@@ -37,6 +37,9 @@ CONTAINERS = frozenset(("Tar", "Zip", "Cpio", "SevenZip", "Rar", "Lha", "Cabinet
 WAITING = 32 << 20
 """Bytes of records that are held back until it is known whether an archive is a package."""
 
+PATIENCE = 1_000
+"""Members of an archive, of which one must be a sign of a package: at its top, a file that packages have."""
+
 README, INSTALL, SOURCES, COMMENT, PAGES, TEXT = 32_768, 2_048, 20, 400, 100, 65_536
 _BUILD = re.compile(
     rb"(?i)(?:gnu)?makefile(?:[._-][\w.-]+)?|imakefile|configure(?:\.(?:ac|in))?|cmakelists\.txt|meson\.build|sconstruct|wscript|"
@@ -44,6 +47,9 @@ _BUILD = re.compile(
     rb"jamroot|autogen\.sh|mix\.exs|rebar\.config|project\.clj|dune-project|stack\.yaml|descrip\.mms|make\.com|module\.bazel|justfile"
 )
 _ABOUT = re.compile(rb"(?i)read[._-]?me(?:[._-][^/]*)?|[^/]+[._-]readme|install(?:ation|ing)?(?:[._-][^/]*)?")
+_SIGN = re.compile(
+    rb"(?i)(?:copying|licen[cs]e|unlicense|authors|news|change(?:s|log)|manifest|todo|contributing|\.git\w+)(?:[._-].*)?"
+)
 _INSTALL = re.compile(rb"(?i)install(?:ation|ing)?(?:[._-][^/]*)?")
 _BOILERPLATE = re.compile(r"(?i)basic installation|`?\./configure[,;' ]++make|these are generic installation instructions")
 _SOURCE = re.compile(
@@ -103,6 +109,8 @@ class Gathered:
     def __init__(self) -> None:
         self._declared: list[tuple[int, list[tuple[str, str]]]] = []
         self._sure = self._about = self._build = self._source = False
+        self.sign = False
+        """There is a file at its top that packages have, whatever else has one."""
         self._texts: dict[bool, list[tuple[bytes, str]]] = {False: [], True: []}
         """Of READMEs, and of what tells how to install."""
         self._sources: list[tuple[int, int, str]] = []
@@ -119,6 +127,7 @@ class Gathered:
         if b"/" not in path:
             self._about = self._about or bool(_ABOUT.fullmatch(path))
             self._build = self._build or bool(_BUILD.fullmatch(path))
+            self.sign = self.sign or self._about or self._build or bool(_SIGN.fullmatch(path))
         if not self._source:
             dot = path.rfind(b".")
             self._source = dot > path.rfind(b"/") and bool(_SOURCE.fullmatch(path[dot:]))
@@ -215,6 +224,12 @@ class Unit:
         """All files so far are beneath one folder."""
         self._flat, self._beneath = Gathered(), Gathered()
         self._settled = False
+        self._seen = 0
+
+    @property
+    def hopeful(self) -> bool:
+        """Whether it may be a package still: most archives are none, and need not wait to their end to be told."""
+        return self._seen < PATIENCE or self._flat.sign or self._flat.shown or (self._one and self._beneath.sign) or self.shown
 
     @property
     def shown(self) -> bool:
@@ -234,6 +249,7 @@ class Unit:
     def enter(self, name: bytes) -> None:
         """A member that is no folder is there."""
         path = _plain(name)
+        self._seen += 1
         top, slash, rest = path.partition(b"/")
         if not self._settled and top != b"__MACOSX":
             # What a Mac packs beside a folder is none.

@@ -12,19 +12,16 @@ Laws:
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator
-from typing import cast
 
 import msgspec
 
 from processors.distribution import CONTAINERS, RULE, TYPE, WAITING, Kept, Unit
-from processors.things import EssenceSettings, Held, Listed, State, Thing
+from processors.things import EssenceSettings, Held, Listed, Made, State, Thing
 from processors.unnest import Member
-from schemas.records import File, Rejected, Summary
+from schemas.records import File, Summary
 
 FIRST = 100
 """Records that wait in memory, before the anonymous file."""
-
-Made = File | Summary | Rejected
 
 
 class Gate:
@@ -68,6 +65,8 @@ class Gate:
                 yield from self.opened(whole=True)
         if self._kept:
             watch.declare(member.name, self._kept.data)
+        if not watch.hopeful:
+            yield from self.opened(whole=False)
 
     def _seen(self, watch: Unit, member: Member, records: Iterable[Made]) -> Iterator[Made]:
         for record in records:
@@ -88,7 +87,7 @@ class Gate:
             watch.settle()
         else:
             self._watch = None
-        yield from self.left(cast("Iterator[Made]", self._held.records()))
+        yield from self.left(self._held.records())
 
     def left(self, records: Iterable[Made]) -> Iterator[Made]:
         """What comes out of further records."""

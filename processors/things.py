@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from email.message import Message
 from itertools import islice
-from typing import BinaryIO, NamedTuple, Protocol
+from typing import Any, BinaryIO, NamedTuple, Protocol
 
 import msgspec
 
@@ -19,8 +19,7 @@ from processors.select import Selection
 from processors.summarize import Found
 from processors.unnest import Budget, Container, Limits, Member, Reader
 from processors.unnest._streams import CHUNK, Digest, anonymous
-from schemas.codec import decode, encode
-from schemas.records import Record
+from schemas.records import File, Rejected, Summary
 
 MAX_CONTENTS = 4_096
 """Bytes of the names of members that the summary of an archive keeps."""
@@ -29,6 +28,9 @@ MAX_STEP, MAX_PATH = 4_096, 12_000
 keys and URLs, and a sandbox tells its parent which one it works on."""
 MAX_HELD = 500
 """Records that are held back in memory; further ones lie in an anonymous file."""
+
+Made = File | Summary | Rejected
+KINDS = (File, Summary, Rejected)
 
 
 class EssenceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -183,12 +185,12 @@ class Held:
     def __init__(self, first: int = MAX_HELD) -> None:
         self._most = first
         self._groups: list[tuple[bytes, int]] = []
-        self._first: list[Record] = []
+        self._first: list[Made] = []
         self._file: BinaryIO | None = None
         self.size = 0
         """Bytes of what lies in the file."""
 
-    def append(self, name: bytes, records: Iterable[Record]) -> None:
+    def append(self, name: bytes, records: Iterable[Made]) -> None:
         """Hold back what a member gives."""
         count = 0
         try:
@@ -198,30 +200,41 @@ class Held:
         finally:
             self._groups.append((name, count))
 
-    def keep(self, record: Record) -> None:
+    def keep(self, record: Made) -> None:
         """Hold back one that is asked for without its member."""
         if len(self._first) < self._most:
             self._first.append(record)
             return
         self._file = self._file or anonymous()
-        data = encode(record)
-        self._file.write(struct.pack(">I", len(data)) + data)
+        # Not Avro: what nobody else reads need not be coded as a contract, which takes ten times as long.
+        data = msgspec.msgpack.encode(record)
+        self._file.write(struct.pack(">IB", len(data), KINDS.index(type(record))) + data)
         self.size += len(data)
 
-    def groups(self) -> Iterator[tuple[bytes, list[Record]]]:
+    def groups(self) -> Iterator[tuple[bytes, list[Made]]]:
         """What was held back, by member, in order. To be asked once."""
         records = self.records()
         for name, count in self._groups:
             yield name, list(islice(records, count))
 
-    def records(self) -> Iterator[Record]:
+    def records(self) -> Iterator[Made]:
         """The same without its members, and what belongs to none. To be asked once."""
         yield from self._first
         if self._file:
             with self._file as file:
                 file.seek(0)
-                while head := file.read(4):
-                    yield decode(file.read(struct.unpack(">I", head)[0]))
+                while head := file.read(5):
+                    size, kind = struct.unpack(">IB", head)
+                    yield _unpacked(KINDS[kind], msgspec.msgpack.decode(file.read(size)))
+
+
+def _unpacked(kind: type[Made], fields: dict[str, Any]) -> Made:
+    """A record of its fields, in which tuples have become lists."""
+    for name in ("attributes", "annotations"):
+        if name in fields:
+            fields[name] = {key: tuple(values) for key, values in fields[name].items()}
+    made: Callable[..., Made] = kind
+    return made(**{name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()})
 
 
 def digested(data: bytes) -> Digest:

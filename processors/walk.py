@@ -13,12 +13,12 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
 import msgspec
 
 from processors import identity, select
-from processors.gate import Gate, Made
+from processors.gate import Gate
 from processors.recognize import HEAD, UNRECOGNIZED, Recognized, placed, recognize
 from processors.summarize import Facts, Found, SummaryError, summarize
 from processors.things import (
@@ -26,6 +26,7 @@ from processors.things import (
     Held,
     Known,
     Listed,
+    Made,
     Room,
     State,
     Stored,
@@ -248,7 +249,7 @@ class Walk:
                 listing.dropped[rule] += 1
                 yield from (msgspec.structs.replace(r, selected=False, reason=rule) for r in records if isinstance(r, File))
             else:
-                yield from cast("list[Made]", records)
+                yield from records
 
     def _unselected(self, name: bytes, listing: Listed) -> str:
         return select.by_name(name, self.settings.select) or select.beside(name, listing.names, self.settings.select)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
+import tarfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -169,13 +172,20 @@ def test_what_waits_is_bounded(run: Run, tar: Pack, monkeypatch: pytest.MonkeyPa
     """Where too much waits, it is judged by what was seen: no package if it did not show yet, and if it did, all of its folder."""
     monkeypatch.setattr(gate, "WAITING", 400_000)
     texts = [(f"oar-1/{n:04}.txt", b"Words of %d.\n" % n * 20) for n in range(1_500)]
-    found = paths(run(tar([*texts, *PACKAGE]), "file:///d/oar-1.tar"))
+    found = paths(run(tar([("oar-1/COPYING", b"Do."), *texts, *PACKAGE]), "file:///d/oar-1.tar"))[1:]
     assert found == [*(name for name, _ in [*texts, *PACKAGE]), ""]
     stray = [("oar-2/words.txt", b"Others.\n")]
     records = run(tar([*PACKAGE, *texts, *stray]), "file:///d/oar-1.tar", settings={"files": True})
     assert paths(records) == ["oar-2/words.txt", ""]
     assert [r.path for r in records if isinstance(r, File) and r.selected] == ["oar-2/words.txt", ""]
     assert summaries(records)[""].attributes["not-selected"] == (f"{RULE} 1504",)
+
+
+def test_archive_without_a_sign_does_not_wait(run: Run, tar: Pack) -> None:
+    """What shows nothing of a package in its first thousand members is none, though a README came later."""
+    texts = [(f"oar-1/texts/{n:04}.txt", b"") for n in range(1_000)]
+    assert len(paths(run(tar([*texts, *PACKAGE]), "file:///d/oar-1.tar"))) == 1_005
+    assert paths(run(tar([*texts[1:], *PACKAGE]), "file:///d/oar-1.tar")) == [""]
 
 
 def test_what_waits_is_bounded_in_the_middle_of_a_member(run: Run, tar: Pack, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,6 +195,30 @@ def test_what_waits_is_bounded_in_the_middle_of_a_member(run: Run, tar: Pack, mo
     data = tar([("a.tar", tar(inner)), ("words.txt", b"Others.\n")])
     records = run(data, "file:///d/x.tar")
     assert paths(records) == [*(f"a.tar#{name}" for name, _ in inner), "a.tar", "words.txt", ""]
+
+
+def test_what_waits_comes_out_as_it_went_in(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records that waited in a file are the same: text, bytes that are not UTF-8, rejections, facts."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.GNU_FORMAT, encoding="latin-1") as archive:
+        for number, (kind, data) in enumerate(
+            [(tarfile.REGTYPE, b"W\xf6rter.\n"), (tarfile.SYMTYPE, b""), (tarfile.REGTYPE, b"PK\3\4x")]
+        ):
+            info = tarfile.TarInfo(f"d/{number}\xff.zip")
+            info.type, info.linkname, info.size = kind, "../\xff", len(data)
+            archive.addfile(info, io.BytesIO(data))
+    monkeypatch.setattr(gate, "FIRST", 0)
+    plain = {"files": True}
+    records = run(out.getvalue(), "file:///d/x.tar", settings=plain)[:-1]
+    off = run(out.getvalue(), "file:///d/x.tar", settings={**plain, **OFF})[:-1]
+    assert [unlike_attempt(r) for r in records] == [unlike_attempt(r) for r in off]
+    assert {type(r) for r in records} == {File, Summary, Rejected}
+    assert any(isinstance(v, bytes) for r in records if isinstance(r, Summary) for vs in r.attributes.values() for v in vs)
+
+
+def unlike_attempt(record: Made) -> Made:
+    """A record without the name of its attempt, which depends on the settings."""
+    return msgspec.structs.replace(record, attempt="") if isinstance(record, Summary) else record
 
 
 def test_folder_of_a_mac_is_no_second_one(run: Run, zipped: Pack) -> None:
