@@ -108,7 +108,7 @@ class Gathered:
 
     def __init__(self) -> None:
         self._declared: list[tuple[int, list[tuple[str, str]]]] = []
-        self._sure = self._about = self._build = self._source = False
+        self._sure = self._about = self._read = self._build = self._source = False
         self.sign = False
         """There is a file at its top that packages have, whatever else has one."""
         self._texts: dict[bool, list[tuple[bytes, str]]] = {False: [], True: []}
@@ -120,7 +120,7 @@ class Gathered:
     @property
     def shown(self) -> bool:
         """Whether it is a package, by what was seen so far."""
-        return self._sure or (self._about and self._build and self._source)
+        return self._sure or (self._read and self._build and self._source)
 
     def enter(self, path: bytes) -> None:
         """A file is there."""
@@ -143,6 +143,8 @@ class Gathered:
         """The summary of a file."""
         kind, attributes, depth = summary.type, summary.attributes, path.count(b"/")
         text = _text(attributes.get("partial-text", ()))
+        # Of an archive whose members are encrypted, names alone are known: that is no package to speak of.
+        self._read = self._read or (depth == 0 and "reason" not in attributes and bool(_ABOUT.fullmatch(path)))
         if kind in _CODE:
             self._take_source(path, summary)
         elif kind == "ManPage":

@@ -181,6 +181,13 @@ def test_what_waits_is_bounded(run: Run, tar: Pack, monkeypatch: pytest.MonkeyPa
     assert summaries(records)[""].attributes["not-selected"] == (f"{RULE} 1504",)
 
 
+def test_package_that_cannot_be_read_is_none(run: Run, tar: Pack) -> None:
+    """Where the README could not be opened, names alone make no package: each member says why."""
+    records = run(tar(PACKAGE), "file:///d/oar-1.tar", skip={name: "encrypted" for name, _ in PACKAGE})
+    assert len([r for r in records if isinstance(r, Rejected)]) == len(PACKAGE)
+    assert summaries(records)[""].type == "Tar"
+
+
 def test_archive_without_a_sign_does_not_wait(run: Run, tar: Pack) -> None:
     """What shows nothing of a package in its first thousand members is none, though a README came later."""
     texts = [(f"oar-1/texts/{n:04}.txt", b"") for n in range(1_000)]
