@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 
 __all__ = ["main"]
 
 INTERRUPTED = 130
+AGAIN = 0.05
+"""Seconds after which a Ctrl-C that was lost comes again."""
 PARSING = {"gather", "run", "summarize"}
 """Commands that have children parse: what these need takes a second to load, beside what the command itself needs."""
 
@@ -24,6 +27,7 @@ def main() -> None:
         early.begin(early.WORK, early.PRELOAD)
     from streams.cli.app import main as run
 
+    hear_again()
     signal.signal(signal.SIGINT, asked)
     try:
         run()
@@ -32,6 +36,20 @@ def main() -> None:
     finally:
         # Nor is there anything to put in order any more, and Python would tell of an exception that nobody takes.
         _leave_at_once(asked)
+
+
+def hear_again() -> None:
+    """Have a Ctrl-C come again whose exception met Python where it takes none (a weak reference's callback, in an import)."""
+    told = sys.unraisablehook
+
+    def hook(lost: sys.UnraisableHookArgs, /) -> None:
+        if lost.exc_type is not KeyboardInterrupt:
+            told(lost)
+            return
+        # Not here and now: it would be lost again.
+        threading.Timer(AGAIN, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+    sys.unraisablehook = hook
 
 
 def _leave_at_once(asked: object) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -274,3 +275,34 @@ def test_the_service_ends_an_interrupted_run(harvest: Any, site: Site) -> None:
     until(lambda: run_is_finished(harvest.folder / "harvest-data"), process)
     assert stopped(process, signal.SIGTERM)[0] == 0
     assert "going on" not in harvest("gather", site.url, *FAST).stderr
+
+
+LOST = """
+import sys, time, weakref
+from streams.cli import hear_again
+
+hear_again()
+
+
+class Thing:
+    pass
+
+
+def swallowed(_):
+    raise KeyboardInterrupt
+
+
+thing = Thing()
+kept = weakref.ref(thing, swallowed)
+try:
+    del thing
+    time.sleep(60)
+except KeyboardInterrupt:
+    print("heard")
+"""
+
+
+def test_an_interruption_that_python_swallows(root: Path) -> None:
+    """Ctrl-C in the callback of a weak reference, as imports have them, is an exception that nobody gets: it comes again."""
+    done = subprocess.run([sys.executable, "-c", LOST], cwd=root, capture_output=True, text=True, check=False, timeout=PATIENCE)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "heard\n", "")
