@@ -53,6 +53,7 @@ CODE = (
     "gate",
     "listing",
     "own",
+    "predicates",
     "recognize",
     "select",
     "summarize",

@@ -1,7 +1,6 @@
 r"""Recognition: what a file is, in rising cost, stopping at the first sure answer (Essence, seed 003, "Type Recognition").
 
-0. what the operator states for a place (a pattern of URLs);
-1. what the source states (Content-Type), where that is specific;
+1. what the operator states for a place (a pattern of URLs), then what the source states (Content-Type), where that is specific;
 2. the name: whole names, then suffixes;
 3. the content: own signatures, own patterns on text, then libmagic (nearly 1 ms: last);
 4. programs: predicates on the content, for what neither a name nor a signature can say (a manual page, a tar of 1979).
@@ -16,10 +15,9 @@ Laws:
 
 from __future__ import annotations
 
-import binascii
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib import resources
 from typing import NamedTuple
@@ -27,11 +25,11 @@ from typing import NamedTuple
 import magic
 import msgspec
 
+from processors.predicates import BINARY_PROGRAMS, PEEK, PROGRAMS, is_text
+
 UNRECOGNIZED = "Unrecognized"
 HEAD = 65_536
 """How many bytes of a file are looked at, at most."""
-PEEK = 4_096
-"""How many bytes of a text the patterns are searched in."""
 _GENERIC = (
     "application/octet-stream binary/octet-stream application/unknown application/x-unknown application/download "
     "application/x-download application/force-download application/x-forcedownload unknown/unknown text/plain "
@@ -43,33 +41,15 @@ PLAIN = frozenset({"RawText", "Markdown", "ReStructuredText", "AsciiDoc", "Confi
 """Types whose suffix says less than a whole name does: README.md is a README."""
 LANGUAGES = frozenset({"C", "CHeader", "Python", "Perl", "ShellScript", "Makefile"})
 """Types for the source of one language that do not extend SourceCode."""
-STRAY = 128
-"""Bytes of ASCII among which one control is no sign of anything else."""
 SENTENCE = 6
 """From so many letters on, a signature is no accident."""
 LAYERS = 2
 """Endings of copies that a name may have: `x.in.orig`."""
 FAMILIES = {"image": "Image", "audio": "Audio", "video": "Video", "font": "Font"}
 
-_CONTROLS = bytes(sorted({*range(32)} - {7, 8, 9, 10, 12, 13, 27}))
-_BOMS = (b"\xff\xfe", b"\xfe\xff", b"\x1b$)C")
-"""How UTF-16 begins, and ISO-2022-KR (RFC 1557), whose shifts are controls."""
 _PROSE = re.compile(rb"[A-Za-z0-9 !+.-]*")
 _COPY = re.compile(r"(?:~|\.(?:in|tmpl|template|orig|bak|old|new|save|dist|sample|example|dpkg-[a-z]+|rpm[a-z]+|ucf-[a-z]+))$")
 _MEDIA = re.compile(r"[a-z]+/[a-z0-9.+-]+")
-
-
-INDEX_LINE = re.compile(
-    # A file, with or without its suffix where the description stands below; 4DOS quotes names that have spaces.
-    rb"(?P<name>\"[^\"\r\n]{1,120}\"|[\w!$%&'()+,=@^~{}#./-]{1,120}?(?:\.[A-Za-z0-9]{1,10}|/)(?=[ \t:])|"
-    rb"[\w.+/-]{2,60}(?=[ \t]*\r?$))"
-    # Its folder, type, size and date.
-    rb"(?P<columns>(?:[ \t]+(?:[AB](?=[ \t]+\d)|[a-z]{2,8}/[\w+-]{1,16}|\d[\d,.]{0,12}[kKmM]?[bB]?|\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}|"
-    rb"\d{1,2}-[A-Z][a-z]{2}-\d{2,4}|\d{1,2}:\d{2}|\[\d{1,5}\])(?=[ \t\r]|$)){0,6})"
-    rb"(?:(?P<said>[ \t:-]+[^ \t\r\n:-][^\r\n]*)|[ \t\r]*$)",
-    re.MULTILINE,
-)
-"""A line of an index that describes a file, from its first column on."""
 
 
 class Recognized(NamedTuple):
@@ -229,100 +209,6 @@ def preload() -> None:
     """Load the rules and the database of libmagic now, so that no file needs to be opened later."""
     table()
     _libmagic().from_buffer(b"\x00\x01")
-
-
-def is_text(head: bytes) -> bool:
-    """Whether bytes look like text in some charset: no NUL or other controls that no text has (of some charsets by their marks).
-
-    ASCII may have some that strayed there, as the marks between the nodes of an Info file.
-    """
-    start = head[:PEEK]
-    stray = len(start) - len(start.translate(None, _CONTROLS))
-    return not stray or start.startswith(_BOMS) or (stray * STRAY <= len(start) and b"\0" not in start and start.isascii())
-
-
-def _manpage(head: bytes) -> bool:
-    """A -man or -mdoc page: its title macro, or nothing but a reference to another page."""
-    if head.startswith((b".TH", b".Dd", b".so ")) or b"\n.TH" in head or b"\n.Dd" in head:
-        return True
-    return re.match(rb"(?:[.'][ \t]*\\\".*\n|\s)*\.so[ \t]+\S", head[:PEEK]) is not None
-
-
-def _troff(head: bytes) -> bool:
-    """Lines that begin with requests or macros of troff."""
-    return re.search(rb"^\.(?:\\\"|so |de |ds |nr |TL|NH|SH|PP|LP|pp|sh |ft )", head[:PEEK], re.MULTILINE) is not None
-
-
-def _tar(head: bytes) -> bool:
-    """A tar without magic (V7): the checksum of the first header holds (POSIX.1-1988, 10.1.1)."""
-    if len(head) < 512 or not head[0]:
-        return False
-    try:
-        stated = int(head[148:156].strip(b" \x00") or b"x", 8)
-    except ValueError:
-        return False
-    return stated == sum(head[:148]) + 8 * 32 + sum(head[156:512])
-
-
-def _debian_control(head: bytes) -> bool:
-    """Fields of a package: its name, and who made it or which version it has."""
-    start = head[:PEEK]
-    return all(
-        re.search(rb"^(?:" + name + rb"):[ \t]*+\S", start, re.MULTILINE) for name in (b"Package|Source", b"Version|Maintainer")
-    )
-
-
-def _index(head: bytes) -> bool:
-    """An index of files by hand: of the lines that are not indented, most name one, and each says what it is, there or below."""
-    lines = head[:PEEK].splitlines()[: -1 if len(head) > PEEK else None]
-    named = told = others = 0
-    for line, below in zip(lines, [*lines[1:], b""], strict=True):
-        if not line.strip() or line[:1] in (b" ", b"\t"):
-            continue
-        found = INDEX_LINE.match(line)
-        alone = bool(found and not found["said"])
-        told += bool(found) and (not alone or below[:1] in (b" ", b"\t"))
-        named += bool(found)
-        # Rules and ornament are neither.
-        others += not found and line.strip(b"=-*#_+| \t\r") != b""
-    return told > 0 and told * 10 >= 6 * (named + others)
-
-
-def _macbinary(head: bytes) -> bool:
-    """A header of MacBinary: the checksum of II and III holds; I has the two codes of the Finder, and nothing behind the dates."""
-    if len(head) < 128 or head[0] or not 0 < head[1] <= 63 or head[74] or head[82] or 0 in head[2 : 2 + head[1]]:
-        return False
-    stated = int.from_bytes(head[124:126], "big")
-    if stated and stated == binascii.crc_hqx(head[:124], 0):
-        return True
-    sizes = int.from_bytes(head[83:87], "big"), int.from_bytes(head[87:91], "big")
-    return (
-        not any(head[101:128]) and head[65:73].isascii() and head[65:73].decode("ascii").isprintable() and 0 < max(sizes) < 1 << 23
-    )
-
-
-def _pdf(head: bytes) -> bool:
-    """A PDF behind something else: readers look for its mark in the first 1,024 bytes (PDF Reference 1.7, appendix H.3.4.1)."""
-    return b"%PDF-" in head[:1024]
-
-
-def _armor(head: bytes) -> bool:
-    """A line that begins a key, a certificate or a signature in letters (RFC 7468, RFC 9580)."""
-    return re.search(rb"^-----BEGIN [A-Z]", head, re.MULTILINE) is not None
-
-
-PROGRAMS: Mapping[str, Callable[[bytes], bool]] = {
-    "manpage": _manpage,
-    "troff": _troff,
-    "tar": _tar,
-    "macbinary": _macbinary,
-    "debiancontrol": _debian_control,
-    "pdf": _pdf,
-    "armor": _armor,
-    "fileindex": _index,
-}
-BINARY_PROGRAMS = ("Tar", "MacBinary", "PDF")
-"""Types that are no text, and that a program tells without a name."""
 
 
 def _agrees(rules: Table, name: str, head: bytes, text: bool) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import BinaryIO
 
-from processors.recognize import INDEX_LINE
+from processors.predicates import INDEX_LINE
 from processors.summarize._base import Facts, Found, Summarizer
 from processors.summarize._text import decode, squeeze
 

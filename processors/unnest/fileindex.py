@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from processors.recognize import INDEX_LINE
+from processors.predicates import INDEX_LINE
 from processors.unnest import Budget, Container, Member, Reader
 from processors.unnest._entries import Entry, lines, members, named
 

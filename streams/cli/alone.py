@@ -59,7 +59,8 @@ class Alone:
 
     def __init__(self, settings: Settings, *, json: bool) -> None:
         self._settings = settings
-        self._essence = essence_settings(settings, settings.gatherer)
+        self._added = own_additions(settings)
+        self._essence = essence_settings(settings, settings.gatherer, self._added)
         self._packed = msgspec.msgpack.encode(self._essence)
         self._limits = msgspec.convert(settings.sandbox.model_dump(), Limits)
         self._json = json
@@ -85,7 +86,7 @@ class Alone:
 
     async def _run(self, roots: list[Root]) -> None:
         children = self._settings.children
-        async with Pool(WORK, children, self._limits, PRELOAD, own_additions(self._settings).ordered()) as pool:
+        async with Pool(WORK, children, self._limits, PRELOAD, self._added.ordered()) as pool:
             waiting: deque[asyncio.Task[list[Record]]] = deque()
             try:
                 for root in roots:

@@ -27,10 +27,9 @@ if TYPE_CHECKING:
 TOKEN = re.compile(r"[A-Za-z_-]+")
 
 
-def essence_settings(settings: Settings, name: str) -> EssenceSettings:
-    """The settings of essence for the Gatherer of that name. Raises Failure."""
+def essence_settings(settings: Settings, name: str, added: Own) -> EssenceSettings:
+    """The settings of essence for the Gatherer of that name, with what the operator adds. Raises Failure."""
     given = settings.essence
-    added = own_additions(settings)
     try:
         return EssenceSettings(
             gatherer=name,
@@ -66,7 +65,8 @@ def fetch_settings(settings: Settings) -> FetchSettings:
 
 def embedded_settings(settings: Settings) -> EmbeddedSettings:
     """All that the embedded runner is told. Raises Failure where the data folder was made with other fixed settings."""
-    essence = essence_settings(settings, _gatherer(settings))
+    added = own_additions(settings)
+    essence = essence_settings(settings, _gatherer(settings), added)
     return EmbeddedSettings(
         partitions=settings.partitions,
         children=settings.children,
@@ -74,7 +74,7 @@ def embedded_settings(settings: Settings) -> EmbeddedSettings:
         essence=essence,
         frontier=frontier_settings(settings, essence, _paused(settings)),
         limits=msgspec.convert(settings.sandbox.model_dump(), Limits),
-        own=own_additions(settings),
+        own=added,
     )
 
 
@@ -95,7 +95,8 @@ def worker_settings(settings: Settings) -> WorkerSettings:
 
     if "gatherer" not in settings.model_fields_set:
         raise Failure("gatherer: every OID is made of it, so workers must be told one name (HARVEST_GATHERER=name)", 2)
-    essence = essence_settings(settings, settings.gatherer)
+    added = own_additions(settings)
+    essence = essence_settings(settings, settings.gatherer, added)
     return WorkerSettings(
         brokers=settings.kafka.brokers,
         prefix=settings.kafka.prefix,
@@ -110,7 +111,7 @@ def worker_settings(settings: Settings) -> WorkerSettings:
         essence=essence,
         frontier=frontier_settings(settings, essence),
         limits=msgspec.convert(settings.sandbox.model_dump(), Limits),
-        own=own_additions(settings),
+        own=added,
     )
 
 

@@ -29,8 +29,8 @@ from typing import BinaryIO, NamedTuple, NoReturn
 import msgspec
 
 from streams.sandbox import landlock, seccomp
-from streams.sandbox.seal import LIBC, die_with, no_capabilities, no_new_privileges
-from streams.sandbox.values import Limits
+from streams.sandbox.seal import LIBC, die_with, lower, no_capabilities, no_new_privileges
+from streams.sandbox.values import Limits, signal_name
 
 READABLE = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc", "/opt", "/nix", "/gnu", "/proc/self", "/proc/filesystems"),
@@ -160,7 +160,7 @@ def _run(command: Command, about: Mapping[str, str], body: int, printed: int, li
 def _ended(code: int) -> str:
     if code > 0:
         return f"it ended with {code}"
-    return f"it was ended by {signal.Signals(-code).name if -code in set(signal.Signals) else f'signal {-code}'}"
+    return f"it was ended by {signal_name(-code)}"
 
 
 def _wait(pid: int, end: float) -> int | None:
@@ -206,9 +206,7 @@ def _seal(command: Command, limits: Limits) -> None:
         (resource.RLIMIT_NOFILE, limits.files),
         (resource.RLIMIT_CORE, 0),
     ):
-        hard = resource.getrlimit(which)[1]
-        lowest = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        resource.setrlimit(which, (lowest, lowest))
+        lower(which, most, most)
     no_capabilities()
     no_new_privileges()
     landlock.install(LIBC, (*READABLE, os.path.dirname(os.path.realpath(command.arguments[0])), *command.reads))

@@ -46,6 +46,12 @@ def address_space() -> int:
         return int(file.read().split()[0]) * resource.getpagesize()
 
 
+def lower(which: int, soft: int, hard: int) -> None:
+    """Set a limit of this process, only downwards: nobody but root can raise one that somebody else has set."""
+    most = resource.getrlimit(which)[1]
+    resource.setrlimit(which, (soft, hard) if most == resource.RLIM_INFINITY else (min(soft, most), min(hard, most)))
+
+
 def _limit(limits: Limits, base: int) -> str:
     cpu = limits.cpu * 2
     wanted = {
@@ -56,9 +62,7 @@ def _limit(limits: Limits, base: int) -> str:
         resource.RLIMIT_CORE: (0, 0),
     }
     for which, (soft, hard) in wanted.items():
-        most = resource.getrlimit(which)[1]
-        # Only downwards: nobody but root can raise a limit that somebody else has set.
-        resource.setrlimit(which, (soft, hard) if most == resource.RLIM_INFINITY else (min(soft, most), min(hard, most)))
+        lower(which, soft, hard)
     held = {which: resource.getrlimit(which)[0] for which in wanted}
     memory = f"memory {_mib(held[resource.RLIMIT_AS] - base)} beyond the {_mib(base)} that a process starts with"
     files = f"{held[resource.RLIMIT_NOFILE]} open files, {_mib(held[resource.RLIMIT_FSIZE])} each"

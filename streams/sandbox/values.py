@@ -110,12 +110,17 @@ class Lost(Ended, frozen=True):
 Outcome = Done | Crashed | TimedOut | OutOfMemory | Flooded | Failed | Lost
 
 
+def signal_name(number: int) -> str:
+    """What a signal is called."""
+    return signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
+
+
 def _sentence(ended: Ended) -> str:
     match ended:
         case Crashed(signal=0, exit=status):
             return f"crashed: the parser left with status {status}"
         case Crashed(signal=number):
-            return f"crashed: {signal.Signals(number).name if number in set(signal.Signals) else f'signal {number}'}"
+            return f"crashed: {signal_name(number)}"
         case TimedOut(which=which):
             return f"timed out ({which})"
         case OutOfMemory():

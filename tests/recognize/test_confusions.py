@@ -7,7 +7,8 @@ import zipfile
 
 import pytest
 
-from processors.recognize import PEEK, Table, TypeRule, recognize, table
+from processors.predicates import PEEK
+from processors.recognize import Table, TypeRule, recognize, table
 
 FEED = b'<?xml version="1.0"?>\n<rss version="2.0"><channel><title>x</title></channel></rss>\n'
 TRANSLATION = b'<?xml version="1.0"?>\n<!DOCTYPE TS>\n<TS version="2.1"/>\n'

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processors.recognize import PROGRAMS, UNRECOGNIZED, Recognized, recognize, table
+from processors.predicates import PROGRAMS
+from processors.recognize import UNRECOGNIZED, Recognized, recognize, table
 
 
 def _tar(dialect: int) -> bytes:
