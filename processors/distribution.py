@@ -142,7 +142,7 @@ class Gathered:
     def take(self, path: bytes, summary: Summary) -> None:
         """The summary of a file."""
         kind, attributes, depth = summary.type, summary.attributes, path.count(b"/")
-        text = _text(attributes.get("partial-text", ()))
+        text = _text(attributes.get("full-text") or attributes.get("partial-text", ()))
         # Of an archive whose members are encrypted, names alone are known: that is no package to speak of.
         self._read = self._read or (depth == 0 and "reason" not in attributes and bool(_ABOUT.fullmatch(path)))
         if kind in _CODE:

@@ -42,6 +42,8 @@ class EssenceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     limits: Limits = Limits()
     entries: bool = True
     """Give each entry of a list (packages, bibliographies, indexes) a summary of its own."""
+    full_text: int = 0
+    """Bytes of full text that a summary may have, in place of its partial text; 0: none."""
     files: bool = False
     """Give the facts of every file (File records), those that were not selected included."""
     added: str = ""
@@ -97,8 +99,8 @@ class Known:
 class State:
     """What is known of a thing so far; at the end, what its summary is made of."""
 
-    def __init__(self, rule: str = "") -> None:
-        self.found = Found()
+    def __init__(self, rule: str = "", full: int = 0) -> None:
+        self.found = Found(full)
         self.recognized = Recognized(UNRECOGNIZED, "application/octet-stream", "content")
         self.rule = rule
         """The selection rule that drops it."""

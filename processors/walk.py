@@ -100,7 +100,7 @@ class Walk:
     def thing(self, thing: Thing, stored: Stored) -> Iterator[Made]:
         """All records of an object or a file that is a member."""
         self.progress(thing.path)
-        state = State()
+        state = State(full=self.settings.full_text)
         self._describe(thing, state.found)
         try:
             yield from self._open(thing, stored, state)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-TEXT_FIELDS = ("title", "description", "abstract", "keywords", "author", "partial-text")
+TEXT_FIELDS = ("title", "description", "abstract", "keywords", "author", "partial-text", "full-text")
 """Attributes with an index field of their own; a word without an attribute is looked for in all text but BY_NAME."""
 
 EXACT_FIELDS = ("type", "url", "md5", "gatherer", "oid", "object-url", "content-type")

@@ -27,7 +27,7 @@ from schemas.ports import Hit
 from schemas.query import BY_NAME, EXACT_FIELDS, TEXT_FIELDS, And, Or, Phrase, Query, Word
 from schemas.records import Summary
 
-FORMAT = f"3.{ANALYSIS}"
+FORMAT = f"4.{ANALYSIS}"
 """Version of the fields and of the analysis; an index of another one is rebuilt by replay."""
 
 REST, ATTRIBUTES = "rest", "attributes"
@@ -44,6 +44,7 @@ WEIGHTS: Mapping[str, float] = {
     "description": 2.5,
     "author": 1.5,
     "partial-text": 1.0,
+    "full-text": 1.0,
     REST: 1.0,
 }
 """How much a hit in each field counts, where a query names none."""
@@ -51,7 +52,7 @@ OTHER_FIELDS_SHARE = 0.1
 
 SHOWN_TEXT = 2_000
 """Characters of text kept for snippets, of all its attributes together."""
-SNIPPET_FIELDS = ("description", "abstract", "partial-text")
+SNIPPET_FIELDS = ("description", "abstract", "partial-text", "full-text")
 MAX_TITLE = 500
 """Characters of a title that are kept to be shown."""
 

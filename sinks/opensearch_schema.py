@@ -7,7 +7,7 @@ a field.
 | field | holds |
 | --- | --- |
 | oid | the OID as a column, for scrolls in order of OID |
-| title, description, abstract, keywords, author, partial-text, rest, attributes | words, see `sinks/documents.py` |
+| title, description, abstract, keywords, author, partial-text, full-text, rest, attributes | words, see `sinks/documents.py` |
 | has | the names of the attributes that are there at all |
 | exact | `name=value` for each of EXACT_FIELDS |
 | url | the URL as a column, for order among equal scores |

@@ -6,7 +6,7 @@ Strategy: text comes as words between spaces (`sinks/documents.py`), which tanti
 | --- | --- |
 | key | the OID: as bytes where it is hex, else as text |
 | order | the first 8 bytes of the OID's text, so that a scroll can go in order of OID |
-| title, description, abstract, keywords, author, partial-text | the attributes of these names |
+| title, description, abstract, keywords, author, partial-text, full-text | the attributes of these names |
 | rest | the text of all other attributes but those that are found BY_NAME alone, one value after the other |
 | attributes | the text of all other attributes, each word behind the `mark` of its name: so any one is a field of its own |
 | has | the names of the attributes that are there at all |

@@ -123,6 +123,8 @@ class Essence(Section):
     limits: Budgets = Budgets()
     entries: bool = True
     """Give each entry of a list (packages, bibliographies, indexes by hand) a summary of its own."""
+    full_text: int = Field(default=0, ge=0, le=MIB)
+    """Bytes of full text that a summary may have (attribute `full-text`) in place of its partial text; 0: none."""
     files: bool = False
     """Give the facts of every file unnested (topic `files`)."""
     own: str = ""

@@ -94,4 +94,7 @@ def summarize(facts: Facts, body: BinaryIO, found: Found) -> None:
     except Exception as error:
         raise SummaryError(f"{facts.type}: {type(error).__name__}: {error}") from error
     finally:
+        if found.full and not found.said and _general.is_text(facts):
+            body.seek(0)
+            found.body(_text.read_text(body, facts.charset))
         _general.complete(facts, found)

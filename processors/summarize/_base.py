@@ -54,9 +54,13 @@ class Facts(NamedTuple):
 
 
 class Found:
-    """The attributes and links that a summarizer has found; it keeps to the bounds above."""
+    """The attributes and links that a summarizer has found; it keeps to the bounds above.
 
-    def __init__(self) -> None:
+    `full`: bytes of full text that are asked for; 0: none, but the partial text that is usual.
+    """
+
+    def __init__(self, full: int = 0) -> None:
+        self.full = full
         self.attributes: dict[str, list[str | bytes]] = {}
         self.links: list[Link] = []
         self.room = MAX_SUMMARY
@@ -77,6 +81,27 @@ class Found:
         """Add a value unless the attribute has one already."""
         if name not in self.attributes:
             self.add(name, value, limit)
+
+    def most(self, usual: int) -> int:
+        """Bytes of text that are worth making: those that are usual, or those of a full text."""
+        return self.full or usual
+
+    def body(self, text: str, usual: int = MAX_VALUE, whole: str = "") -> None:
+        """Add the text of a document, once: its first `usual` bytes as partial-text, or, where it is asked for, as full-text.
+
+        `whole`: what is the full text, where `text` is an excerpt. A full text takes no room from the other attributes.
+        """
+        if not self.full:
+            self.set("partial-text", text, usual)
+        elif "full-text" not in self.attributes:
+            kept, size = cut(_clean(whole or text), self.full)
+            if size:
+                self.attributes["full-text"] = [kept]
+
+    @property
+    def said(self) -> str:
+        """The text that was added, full or partial; "" before."""
+        return self.text("full-text" if self.full else "partial-text")
 
     def text(self, name: str) -> str:
         """The first value of an attribute if it is text, else ""."""

@@ -28,6 +28,10 @@ _CODE = (
 )
 CODE = frozenset(_CODE.split())
 """Types whose text is no prose: their language is not asked for."""
+BINARY = frozenset(("Binary", "Object", "Unrecognized"))
+"""Those of them that are no text."""
+TEXTUAL = CODE - BINARY | {"Bibliographic", "JSON", "Notebook"}
+"""Types whose files read as text, whatever media type they have."""
 NO_TERMS = frozenset(("ChangeLog", "DebianCopyright", "License"))
 """Types whose frequent terms are the same in all of them."""
 _STOP = (
@@ -72,6 +76,11 @@ def preload() -> None:
     _classifier()
 
 
+def is_text(facts: Facts) -> bool:
+    """Whether a file reads as text as it stands, so that it is its own full text."""
+    return facts.content_type.startswith("text/") or facts.type in TEXTUAL
+
+
 def complete(facts: Facts, found: Found) -> None:
     """Add what is missing: title, language, keywords."""
     text = _prose(found)
@@ -95,8 +104,8 @@ def _title(facts: Facts, found: Found, text: str, name: str) -> str:
 
 
 def _prose(found: Found) -> str:
-    values = (found.text(name) for name in ("title", "description", "abstract", "partial-text"))
-    return "\n".join(v for v in values if v)
+    values = (found.text(name) for name in ("title", "description", "abstract"))
+    return "\n".join(v for v in (*values, found.said) if v)
 
 
 def _middle(text: str) -> str:

@@ -12,7 +12,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from processors.summarize._nesting import too_deep
 from processors.summarize._text import decode
-from processors.summarize.html import main_text
+from processors.summarize.html import MAX_TEXT, main_text
 
 MAX_PAGE = 1 << 20
 """Bytes of one page that are parsed."""
@@ -27,10 +27,10 @@ def page(raw: bytes, charset: str = "") -> LexborHTMLParser:
     return LexborHTMLParser(decode(raw[:deep] if deep >= 0 else raw, charset))
 
 
-def page_text(raw: bytes, charset: str = "") -> str:
-    """The main text of a page, a block a line."""
+def page_text(raw: bytes, charset: str = "", limit: int = MAX_TEXT, *, whole: bool = False) -> str:
+    """The main text of a page, a block a line; see `main_text`."""
     tree = page(raw, charset)
-    return main_text(tree) if tree.body is not None else ""
+    return main_text(tree, limit, whole=whole) if tree.body is not None else ""
 
 
 def tree(raw: bytes) -> etree._Element | None:

@@ -85,6 +85,9 @@ def _tags(tags: Any, found: Found) -> None:
     for name in sorted(map(str, names))[:200]:
         meant = NAMES.get(name.lower(), "")
         for value in _values(tags, name) if meant else ():
+            if meant == "partial-text":
+                found.body(squeeze(value))
+                continue
             (found.set if meant in ("title", "language", "track") else found.add)(meant, squeeze(value), 1_000)
 
 

@@ -38,7 +38,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     add_all(found, "version", versions[:VERSIONS])
     authors = Counter(_SIGNED.findall(text) or _GNU.findall(text))
     add_all(found, "author", (name for name, _ in authors.most_common(AUTHORS)))
-    found.add("partial-text", text[: 2 * MAX_TEXT], MAX_TEXT)
+    found.body(text[: 2 * MAX_TEXT], MAX_TEXT, whole=text)
 
 
 SUMMARIZER = Summarizer(types=("ChangeLog",), run=run)

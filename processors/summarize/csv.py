@@ -47,7 +47,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     rows = str(count - named) if count else ""
     found.add("rows", f"more than {rows}" if facts.size > MAX_READ else rows)
     found.set("title", facts.name.decode("utf-8", "replace"), 300)
-    found.add("partial-text", "\n".join(" ".join(field.strip()[:200] for field in row if field) for row in first))
+    found.body("\n".join(" ".join(field.strip()[:200] for field in row if field) for row in first), whole=text)
 
 
 def _delimiter(lines: list[str], facts: Facts) -> str:

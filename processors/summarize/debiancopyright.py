@@ -33,7 +33,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     add_all(found, "author", list(dict.fromkeys(h for h in holders if len(h) > 2))[:HOLDERS])
     add_all(found, "license", (*_LICENSE.findall(text), *_FAMILY.findall(text)))
     add_references(found, text[:8_192])
-    found.add("partial-text", text[: 2 * MAX_TEXT], MAX_TEXT)
+    found.body(text[: 2 * MAX_TEXT], MAX_TEXT, whole=text)
 
 
 SUMMARIZER = Summarizer(types=("DebianCopyright",), run=run)

@@ -26,7 +26,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     add_all(found, "packages", values["Package"])
     found.add("package-count", str(len(values["Package"])))
     add_all(found, "author", values["Maintainer"])
-    found.add("partial-text", "\n".join(values["Description"]))
+    found.body("\n".join(values["Description"]))
 
 
 SUMMARIZER = Summarizer(types=("DebianPackages",), run=run)

@@ -37,12 +37,12 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     size = raw[14] if len(raw) > 14 else 0
     found.add("generator", decode(raw[15 : 15 + size]).strip(), 300)
     reader = _Reader(raw, 15 + size)
-    text = reader.text()
+    text = reader.text(found.most(MAX_TEXT))
     pages = _pages(facts, body)
     found.add("pages", str(pages) if pages else "")
     for name in reader.fonts.values():
         found.add("fonts", name, 100)
-    found.add("partial-text", text, MAX_TEXT)
+    found.body(text, MAX_TEXT)
 
 
 def _pages(facts: Facts, body: BinaryIO) -> int:
@@ -76,9 +76,8 @@ class _Reader:
         self.at += size
         return int.from_bytes(self.raw[self.at - size : self.at], "big", signed=signed)
 
-    def text(self) -> str:
-        """What the pages say, as far as there are commands."""
-        room = MAX_TEXT
+    def text(self, room: int) -> str:
+        """What the pages say, `room` characters or so of it, as far as there are commands."""
         for _ in range(COMMANDS):
             if self.at >= len(self.raw) or room < 0:
                 break

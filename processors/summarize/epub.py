@@ -36,7 +36,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
         raise SummaryError(f"EPUB: no package document: {package.damage or 'the part is missing'}")
     add_properties(parts[opf], found, subject="keywords")
     book = _book(parts[opf], opf.rpartition("/")[0], found)
-    chapters = book.spine[:CHAPTERS]
+    chapters = book.spine if found.full else book.spine[:CHAPTERS]
     parts = package.read(lambda name: LARGE if name in (book.nav, book.ncx) else SMALL if name in chapters else 0)
     _contents(parts, book, found)
     _text(parts, chapters, found)
@@ -88,14 +88,14 @@ def _contents(parts: dict[str, bytes], book: Book, found: Found) -> None:
 
 def _text(parts: dict[str, bytes], chapters: list[str], found: Found) -> None:
     texts: list[str] = []
-    room = MAX_TEXT
+    room = found.most(MAX_TEXT)
     for chapter in dict.fromkeys(chapters):
-        text = page_text(parts.get(chapter, b"")).strip()
+        text = page_text(parts.get(chapter, b""), limit=room).strip()
         texts.append(text)
         room -= len(text)
         if room <= 0:
             break
-    found.add("partial-text", "\n".join(t for t in texts if t), MAX_TEXT)
+    found.body("\n".join(t for t in texts if t), MAX_TEXT)
 
 
 SUMMARIZER = Summarizer(types=("EPUB",), run=run)

@@ -44,7 +44,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     found.add("title", f"Index of {listed[0][0]} and {len(listed) - 1} others" if listed else "", 300)
     for name, _, _ in listed:
         found.add("files", name, 200)
-    found.add("partial-text", "\n".join(f"{name}: {said}" for name, _, said in listed), TEXT)
+    found.body("\n".join(f"{name}: {said}" for name, _, said in listed), TEXT)
 
 
 SUMMARIZER = Summarizer(types=("FileIndex",), run=run)

@@ -66,7 +66,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     if text.startswith("<MakerFile"):
         return
     lines: list[str] = []
-    room = MAX_TEXT
+    room = found.most(MAX_TEXT)
     for tag, line in _paragraphs(text, found):
         if not line:
             continue
@@ -77,7 +77,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
         if room > 0:
             lines.append(line)
             room -= len(line) + 1
-    found.add("partial-text", "\n".join(lines), MAX_TEXT)
+    found.body("\n".join(lines), MAX_TEXT)
     found.set("title", found.text("headings"), 300)
 
 

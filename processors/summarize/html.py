@@ -73,6 +73,8 @@ _NOISE = frozenset(
     )
 )
 """Elements that hold no text of the page's own."""
+_HIDDEN = frozenset(("script", "style", "noscript", "template", "head", "-comment"))
+"""Elements whose text nobody sees."""
 _BLOCKS = frozenset(
     ("p", "div", "br", "li", "ul", "ol", "dl", "dt", "dd", "h1", "h2", "h3", "h4", "h5", "h6", "pre", "table", "tr", "td", "th",
      "blockquote", "section", "article", "main", "header", "hr", "center", "address", "caption", "figure", "figcaption", "details",
@@ -92,7 +94,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     for node in tree.css(_WANTED):
         page.take(node)
     if page.close() and tree.body is not None:
-        found.add("partial-text", main_text(tree), MAX_TEXT)
+        found.body(main_text(tree, found.most(MAX_TEXT), whole=bool(found.full)), MAX_TEXT)
     if deep >= 0:
         raise SummaryError(f"HTML: elements nested too deep (more than {DEPTH}, or {STYLES} fonts and the like)")
 
@@ -194,16 +196,19 @@ def resolve(href: str, base: str) -> str:
         return ""
 
 
-def main_text(tree: LexborHTMLParser) -> str:
-    """The first text of a page, a block a line, without navigation, forms and scripts; no more is visited than that takes."""
-    mains = tree.css("main,article")
+def main_text(tree: LexborHTMLParser, limit: int = MAX_TEXT, *, whole: bool = False) -> str:
+    """The first text of a page, a block a line, without navigation, forms and scripts; no more is visited than `limit` bytes take.
+
+    `whole`: with navigation and forms, since who asks for the full text leaves nothing out.
+    """
+    mains = [] if whole else tree.css("main,article")
     node = mains[0] if len(mains) == 1 else tree.body
-    parts = _parts(node, MAX_TEXT + MAX_TEXT // 4) if node else []
+    parts = _parts(node, limit + limit // 4, _HIDDEN if whole else _NOISE) if node else []
     lines = (squeeze(line) for line in "".join(parts).replace("\u00ad", "").split("\n"))
     return "\n".join(line for line in lines if line)
 
 
-def _parts(node: LexborNode, room: int) -> list[str]:
+def _parts(node: LexborNode, room: int, noise: frozenset[str]) -> list[str]:
     """Pieces of text in order, and a newline where a block begins or ends."""
     parts: list[str] = []
     # An own stack: depth is the page's to choose. Iterators, because a node may have a million children.
@@ -216,9 +221,9 @@ def _parts(node: LexborNode, room: int) -> list[str]:
             stack.pop()
         elif child.is_text_node:
             # White space in the source parts words, but ends no line.
-            parts.append((child.text_content or "")[: 2 * MAX_TEXT].replace("\n", " "))
+            parts.append((child.text_content or "")[:room].replace("\n", " "))
             room -= len(parts[-1])
-        elif (tag := child.tag) not in _NOISE:
+        elif (tag := child.tag) not in noise:
             mark = "\n" if tag in _BLOCKS else ""
             parts.append(mark)
             room -= 1

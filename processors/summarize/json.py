@@ -48,7 +48,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
         room -= len(each) + 1
         if room < 0:
             break
-    found.add("partial-text", "\n".join(dict.fromkeys(sample)), SAMPLE)
+    found.body("\n".join(dict.fromkeys(sample)), SAMPLE, whole=text)
 
 
 def _first_line(text: str) -> Any:

@@ -45,7 +45,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     _fields(head, charset, found)
     text, problem = _text(parts, charset)
     # What is quoted is the text of others; a message of nothing else keeps it.
-    own = _QUOTE.sub("", text)
+    own = text if found.full else _QUOTE.sub("", text)
     raw_text(own if own.strip() else text, found)
     add_references(found, text)
     if problem:

@@ -69,7 +69,7 @@ def _sections(text: str, found: Found, name: str) -> None:
         found.add("see-also", f"{page}({section})")
     authors = next((body for heading, body in sections.items() if heading.startswith("AUTHOR")), "")
     found.add("author", squeeze(_printed(authors[:4_000], 300)), 300)
-    found.add("partial-text", _printed(text[ends[0] :] if marks else text, MAX_TEXT), MAX_TEXT)
+    found.body(_printed(text[ends[0] :] if marks else text, found.most(MAX_TEXT)), MAX_TEXT)
 
 
 def _name_line(line: str, name: str, found: Found) -> None:
@@ -84,7 +84,7 @@ def _printed(text: str, limit: int) -> str:
     lines: list[str] = []
     room = limit
     defining = False
-    for line in text[: 20 * limit].split("\n")[:MAX_LINES]:
+    for line in text[: 20 * limit].split("\n")[: max(MAX_LINES, limit // 2)]:
         if defining or line.startswith(_DEFINES):
             defining = not line.startswith("..")
             continue

@@ -48,7 +48,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     parts = package.read(wanted)
     for name in sorted(n for n in parts if n.startswith("docProps/")):
         add_properties(parts[name], found)
-    text = Text(MAX_TEXT)
+    text = Text(found.most(MAX_TEXT))
     for name in [n for n in parts if n.startswith("word/document")]:
         _document(parts[name], _styles(parts.get("word/styles.xml", b"")), text, found)
     if "xl/workbook.xml" in parts:
@@ -58,7 +58,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     slides = sorted((n for n in parts if n.startswith("ppt/slides/")), key=number)
     for name in slides[:SLIDES]:
         _slide(parts[name], text, found)
-    found.add("partial-text", "\n".join(text.lines), MAX_TEXT)
+    found.body("\n".join(text.lines), MAX_TEXT)
     if not parts and not package.damage:
         raise SummaryError("OfficeDocument: none of its parts is known")
     package.close()
@@ -176,7 +176,7 @@ def _slide(raw: bytes, text: Text, found: Found) -> None:
         elif name == "ph" and begins:
             kind = attribute(element, "type")
         elif name in ("t", "br") and begins:
-            piece = (element.text or "")[:MAX_TEXT] if name == "t" else " "
+            piece = (element.text or "") if name == "t" else " "
             text.add(piece)
             title += [piece] if kind in _TITLES else []
         elif name == "p" and not begins:

@@ -24,9 +24,10 @@ MESSAGE = {
     "0E03": "cc",
     "1035": "message-id",
     "1042": "in-reply-to",
-    "1000": "partial-text",
 }
 """Properties of a message of Outlook ([MS-OXPROPS]) by their numbers, and the attribute that each becomes."""
+TEXT = "1000"
+"""The property that is its text."""
 STRINGS = {"001F": "utf-16-le", "001E": "cp1252"}
 
 
@@ -48,19 +49,19 @@ def _text(compound: Compound, found: Found) -> None:
     if any(name in streams for name in LOCKED):
         raise Encrypted
     if "WordDocument" in streams:
-        lines = (squeeze(line) for line in word(compound, MAX_TEXT).split("\n"))
-        found.add("partial-text", "\n".join(line for line in lines if line), MAX_TEXT)
+        lines = (squeeze(line) for line in word(compound, found.most(MAX_TEXT)).split("\n"))
+        found.body("\n".join(line for line in lines if line), MAX_TEXT)
     elif book := next((n for n in ("Workbook", "Book") if n in streams), ""):
         names, strings = excel(compound.read(book, MAX_STREAM))
         for name in names[:HEADINGS]:
             found.add("headings", name, 200)
-        found.add("partial-text", "\n".join(dict.fromkeys(squeeze(s[:MAX_TEXT]) for s in strings)), MAX_TEXT)
+        found.body("\n".join(dict.fromkeys(squeeze(s[:MAX_TEXT]) for s in strings)), MAX_TEXT)
     elif "PowerPoint Document" in streams:
-        text = Text(MAX_TEXT)
+        text = Text(found.most(MAX_TEXT))
         titles = powerpoint(compound.read("PowerPoint Document", MAX_STREAM), text)
         for title in titles[:HEADINGS]:
             found.add("headings", title, 200)
-        found.add("partial-text", "\n".join(text.lines), MAX_TEXT)
+        found.body("\n".join(text.lines), MAX_TEXT)
     else:
         _message(compound, found)
 
@@ -68,8 +69,11 @@ def _text(compound: Compound, found: Found) -> None:
 def _message(compound: Compound, found: Found) -> None:
     for number, attribute in MESSAGE.items():
         for kind, charset in STRINGS.items():
-            value = compound.read(f"__substg1.0_{number}{kind}", 2 * MAX_TEXT).decode(charset, "replace").replace("\r\n", "\n")
-            found.set(attribute, value if number == "1000" else squeeze(value), MAX_TEXT)
+            value = compound.read(f"__substg1.0_{number}{kind}", 2 * MAX_TEXT).decode(charset, "replace")
+            found.set(attribute, squeeze(value), MAX_TEXT)
+    for kind, charset in STRINGS.items():
+        text = compound.read(f"__substg1.0_{TEXT}{kind}", 2 * found.most(MAX_TEXT)).decode(charset, "replace")
+        found.body(text.replace("\r\n", "\n"), MAX_TEXT)
 
 
 SUMMARIZER = Summarizer(types=("OLE",), run=run)

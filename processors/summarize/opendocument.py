@@ -48,7 +48,7 @@ class Content:
 
     def __init__(self, found: Found) -> None:
         self.found = found
-        self.text = Text(MAX_TEXT)
+        self.text = Text(found.most(MAX_TEXT))
         self.rows = 0
         self.cells = 0
         self.kind = ""
@@ -70,7 +70,7 @@ class Content:
                 self.text.end()
             elif name == "table" and not begins:
                 self.rows = 0
-        self.found.add("partial-text", "\n".join(self.text.lines), MAX_TEXT)
+        self.found.body("\n".join(self.text.lines), MAX_TEXT)
 
     def _begin(self, name: str, element: etree._Element) -> None:
         """See where tables, rows and frames begin."""

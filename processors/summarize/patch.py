@@ -29,7 +29,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
         found.add("title", squeeze(subject[1]), 300)
     for author in _AUTHOR.findall(head):
         found.add("author", squeeze(author), 300)
-    found.add("partial-text", head)
+    found.body(head, whole=text)
     names = [n for n in (*_FILE.findall(text), *_OLD.findall(text)) if n not in ("/dev/null", "----", "****")]
     add_all(found, "files", (n for n in names if not re.fullmatch(r"[\d,]+", n)), 300)
     found.add("hunks", str(len(_HUNK.findall(text))))

@@ -67,17 +67,17 @@ def _by_pdfium(document: pdfium.PdfDocument, found: Found) -> None:
     for title in _outline(document):
         found.add("headings", squeeze(title), 200)
     texts: list[str] = []
-    for number in range(min(len(document), PAGES)):
+    for number in range(len(document) if found.full else min(len(document), PAGES)):
         try:
             page = document[number]
             text = page.get_textpage()
-            texts.append(text.get_text_range(0, min(text.count_chars(), 2 * MAX_TEXT)))
+            texts.append(text.get_text_range(0, min(text.count_chars(), 2 * found.most(MAX_TEXT))))
             for url in _references(document, page):
                 found.add("url-references", url, 500)
         # A page that is broken does not spoil the others.
         except pdfium.PdfiumError:
             continue
-        if sum(map(len, texts)) > MAX_TEXT:
+        if sum(map(len, texts)) > found.most(MAX_TEXT):
             break
     _add_text("\n".join(texts), found)
 
@@ -117,8 +117,8 @@ def _by_pdfminer(data: bytes, found: Found) -> None:
     if b"%PDF-" not in data[:1_024]:
         raise SummaryError("PDF: no header")
     miner = importlib.import_module(FALLBACK)
-    _add_text(miner.extract_text(io.BytesIO(data), maxpages=PAGES), found)
-    if "partial-text" not in found.attributes:
+    _add_text(miner.extract_text(io.BytesIO(data), maxpages=0 if found.full else PAGES), found)
+    if not found.said:
         raise SummaryError("PDF: damaged: neither pdfium nor pdfminer reads it")
 
 
@@ -134,7 +134,7 @@ def _add_info(info: dict[str, str], found: Found) -> None:
 def _add_text(text: str, found: Found) -> None:
     # pdfium marks the hyphens that end lines with U+FFFE or U+0002; the words that they part are one.
     whole = re.sub(r"[\ufffe\x02]\s*", "", text.replace("\r\n", "\n"))
-    found.add("partial-text", "\n".join(line.strip() for line in whole.split("\n") if line.strip()), MAX_TEXT)
+    found.body("\n".join(line.strip() for line in whole.split("\n") if line.strip()), MAX_TEXT)
 
 
 SUMMARIZER = Summarizer(types=("PDF",), run=run, modules=(FALLBACK,))

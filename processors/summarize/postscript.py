@@ -31,8 +31,8 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
         if plain and not plain.startswith("atend") and (COMMENTS[name] != "title" or "title" not in found.attributes):
             found.set(COMMENTS[name], plain, 300)
     body_text = text[text.find("%%EndProlog") if "%%EndProlog" in text else 0 :]
-    words = (_ESCAPE.sub("", shown[1]) for _, shown in zip(range(2_000), _SHOWN.finditer(body_text), strict=False))
-    found.add("partial-text", squeeze(" ".join(w for w in words if any(map(str.isalpha, w)))), MAX_TEXT)
+    words = (_ESCAPE.sub("", shown[1]) for _, shown in zip(range(found.most(2_000)), _SHOWN.finditer(body_text), strict=False))
+    found.body(squeeze(" ".join(w for w in words if any(map(str.isalpha, w)))), MAX_TEXT)
 
 
 SUMMARIZER = Summarizer(types=("PostScript",), run=run)

@@ -53,8 +53,8 @@ def _strings(text: str, found: Found) -> None:
         elif revision and logs < MESSAGES and value.strip() not in _EMPTY:
             found.add("log", f"{revision[1]}: {value.strip()}", 500)
             logs += 1
-        elif before.endswith("text") and "partial-text" not in found.attributes:
-            found.add("partial-text", value, MAX_TEXT)
+        elif before.endswith("text") and not found.said:
+            found.body(value, MAX_TEXT)
 
 
 def _tokens(text: str) -> Iterator[tuple[str, str]]:

@@ -16,12 +16,12 @@ _QUESTION = re.compile(r"^[ \t]*+(?:Q[:.)]|\d++(?:\.\d++)*+[.)]|#++)?[ \t]*+([A-
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     """Add title, partial-text (all of it, up to 32 kB), url-references and, for a FAQ, its questions as headings."""
-    text = plain(read_text(body, facts.charset, 2 * FULL))
+    text = plain(read_text(body, facts.charset, 2 * found.most(FULL)))
     found.add("title", title_line(text))
     if facts.type == "FAQ":
         for question in _QUESTION.findall(text)[:100]:
             found.add("headings", question)
-    found.add("partial-text", text, FULL)
+    found.body(text, FULL)
     add_references(found, text[:FULL])
 
 

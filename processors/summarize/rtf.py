@@ -106,13 +106,13 @@ class _State:
 
 
 class _Reader:
-    """A document as its tokens come by."""
+    """A document as its tokens come by; of its text, `room` characters."""
 
-    def __init__(self) -> None:
+    def __init__(self, room: int) -> None:
         self.state = _State()
         self.stack: list[_State] = []
         self.codepage = "cp1252"
-        self.text = Text(MAX_TEXT)
+        self.text = Text(room)
         self.info: dict[str, list[str]] = {}
         self.waiting = 0
         """Characters to be passed over: they stand for one that \\u gave."""
@@ -238,7 +238,7 @@ class _Reader:
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     """Add title, author, description, keywords, creation-date and partial-text. Raises SummaryError for what is cut off."""
-    reader = _Reader()
+    reader = _Reader(found.most(MAX_TEXT))
     try:
         whole = reader.read(body.read(MAX_RTF))
     finally:
@@ -264,7 +264,7 @@ def _add(reader: _Reader, found: Found) -> None:
         for each in value.replace(";", ",").split(",") if INFO.get(word) == "keywords" else (value,):
             if word in INFO:
                 found.add(INFO[word], " ".join(each.split()), 1_000)
-    found.add("partial-text", _joined(["\n".join(reader.text.lines)]), MAX_TEXT)
+    found.body(_joined(["\n".join(reader.text.lines)]), MAX_TEXT)
 
 
 SUMMARIZER = Summarizer(types=("RTF",), run=run)

@@ -40,7 +40,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
             text.append(line)
     found.add("revisions", str(revisions) if revisions else "")
     found.add("description", "\n".join(told), 1_000)
-    found.add("partial-text", "\n".join(text), MAX_TEXT)
+    found.body("\n".join(text), MAX_TEXT)
     name = facts.name.decode("utf-8", "replace").removeprefix("s.")
     description = first_sentence(found.text("description") or found.text("log").partition(": ")[2])
     found.set("title", f"{name}: {description}" if description else name, 300)

@@ -41,10 +41,10 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     add_all(found, "speakers", _SPEAKER.findall(text))
     found.set("title", facts.name.decode("utf-8", "replace"), 300)
     if not times:
-        found.add("partial-text", _said(text), MAX_TEXT)
+        found.body(_said(text), MAX_TEXT)
         return
     said: list[str] = []
-    room = MAX_TEXT
+    room = found.most(MAX_TEXT)
     ends = [*(m.start() for m in times[1:]), len(text)]
     for mark, end in zip(times, ends, strict=True):
         # An empty line ends a cue; what follows is the number of the next.
@@ -56,7 +56,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
             room -= len(cue) + 1
         if room < 0:
             break
-    found.add("partial-text", "\n".join(said), MAX_TEXT)
+    found.body("\n".join(said), MAX_TEXT)
 
 
 def _said(text: str) -> str:

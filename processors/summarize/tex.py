@@ -132,7 +132,7 @@ def _headings(text: str) -> list[str]:
 def _text(text: str, found: Found) -> None:
     """The text of the body: without displayed formulas, tables and programs."""
     start = max(text.find("\\begin{document}"), 0)
-    prose = text[start : start + 10 * MAX_TEXT]
+    prose = text[start : start + 10 * found.most(MAX_TEXT)]
     kept, at = [], 0
     for layout in _LAYOUT.finditer(prose):
         end = prose.find(f"\\end{{{layout[1]}{layout[2]}}}", layout.end(), layout.end() + 8_000)
@@ -141,7 +141,7 @@ def _text(text: str, found: Found) -> None:
             at = end if end >= 0 else layout.end()
     kept.append(prose[at:])
     lines = (_flat(p) for p in paragraphs(plain_tex("".join(kept))))
-    found.add("partial-text", "\n".join(line for line in lines if sum(map(str.isalpha, line)) > 12), MAX_TEXT)
+    found.body("\n".join(line for line in lines if sum(map(str.isalpha, line)) > 12), MAX_TEXT)
 
 
 def _flat(text: str) -> str:

@@ -74,8 +74,8 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     add_all(found, "functions", (_flat(m[1])[:80] for m in islice(_DEFINES.finditer(text), 100)))
     add_all(found, "includes", _INCLUDES.findall(text))
     add_references(found, text)
-    prose = _flat_lines(_LINE.sub("", _without(text)[: 8 * MAX_TEXT]))
-    found.add("partial-text", prose, MAX_TEXT)
+    prose = _flat_lines(_LINE.sub("", _without(text)[: 8 * found.most(MAX_TEXT)]))
+    found.body(prose, MAX_TEXT)
 
 
 def _without(text: str) -> str:

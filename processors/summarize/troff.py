@@ -106,7 +106,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
         found.add("description", first_sentence(found.text("abstract")))
     printed = "\n".join(reader.printed)
     add_references(found, printed)
-    found.add("partial-text", printed, MAX_TEXT)
+    found.body(printed, MAX_TEXT)
 
 
 def _package(lines: list[str], suffix: str) -> str:
@@ -129,7 +129,7 @@ class _Reader:
         self.until = ""
         """The macro before which nothing is text."""
         self.printed: list[str] = []
-        self.room = MAX_TEXT
+        self.room = found.most(MAX_TEXT)
         self.spare = 0
         """Lines that may still be collected."""
 

@@ -44,7 +44,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
 
 def _elements(root: etree._Element, found: Found) -> None:
     texts: list[str] = []
-    room = MAX_TEXT
+    room = found.most(MAX_TEXT)
     for number, element in enumerate(root.iter(etree.Element)):
         if number > MAX_ELEMENTS:
             break
@@ -53,9 +53,9 @@ def _elements(root: etree._Element, found: Found) -> None:
             found.add(meaning, squeeze("".join(map(str, element.itertext()))[:1_000]), 500)
         for text in (element.text, element.tail) if room > 0 else ():
             if text and not text.isspace():
-                texts.append(squeeze(text[:MAX_TEXT]))
+                texts.append(squeeze(text[:room]))
                 room -= len(texts[-1]) + 1
-    found.add("partial-text", "\n".join(texts), MAX_TEXT)
+    found.body("\n".join(texts), MAX_TEXT)
 
 
 SUMMARIZER = Summarizer(types=("XML",), run=run)

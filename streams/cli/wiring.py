@@ -37,6 +37,7 @@ def essence_settings(settings: Settings, name: str, added: Own) -> EssenceSettin
             select=Selection(**given.select.model_dump()),
             limits=Budgets(**given.limits.model_dump()),
             entries=given.entries,
+            full_text=given.full_text,
             files=given.files,
         )
     except ValueError as error:

@@ -1,0 +1,57 @@
+"""Full text, where it is asked for: all of the text in place of a part of it, and nothing else of a summary changes."""
+
+import io
+from pathlib import Path
+
+import pytest
+
+from processors.query.words import words
+from processors.recognize import recognize
+from processors.summarize import Facts, Found, SummaryError, summarize
+from tests.summarize.conftest import SAMPLES as FOLDER
+
+FULL = 1 << 20
+SAMPLES = sorted(path for path in FOLDER.iterdir() if path.suffix != ".json")
+TEXTLESS = {"Audio", "Font", "GitBundle", "Image", "SQLite", "Binary", "Unrecognized"}
+"""Types of samples that have no text to be read."""
+
+
+def made(path: Path, full: int) -> tuple[str, Found]:
+    """The type of a sample, and what is found in it."""
+    body, name = path.read_bytes(), path.name.encode()
+    kind, found = recognize(name, body[:65_536]), Found(full)
+    try:
+        summarize(Facts(name, "http://example.org/x", kind.type, kind.content_type, len(body), 0, ""), io.BytesIO(body), found)
+    except SummaryError as error:
+        found.add("error", str(error))
+    return kind.type, found
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
+def test_full(path: Path) -> None:
+    """It has every word of the partial text, which it stands for; all other attributes are those of a summary without it."""
+    kind, part = made(path, 0)
+    _, whole = made(path, FULL)
+    full = whole.attributes.pop("full-text", [])
+    partial = part.attributes.pop("partial-text", [])
+    assert not {"partial-text", "full-text"} & (whole.attributes.keys() | part.attributes.keys())
+    assert len(full) == (kind not in TEXTLESS)
+    assert set(words("".join(map(str, partial)))) <= set(words("".join(map(str, full))))
+    assert {**whole.attributes, "language": ()} == {**part.attributes, "language": ()}
+
+
+@pytest.mark.parametrize(("name", "kind"), [("x.txt", "RawText"), ("x.html", "HTML"), ("x.py", "Python"), ("x.json", "JSON")])
+def test_end(name: str, kind: str) -> None:
+    """A word far behind what a partial text holds is in the full text, up to its bound; no summary is longer than asked for."""
+    middle = "".join(f"some words of paragraph {number}.\n\n" for number in range(3_000))
+    body = {
+        "RawText": f"{middle} serendipity\n",
+        "HTML": f"<html><body><nav>menu of it</nav><main>{middle} serendipity</main></body></html>",
+        "Python": "".join(f"number_{number} = {number}\n" for number in range(8_000)) + "serendipity = 1\n",
+        "JSON": '{"a": [' + ", ".join(map(str, range(20_000))) + ', "serendipity"]}',
+    }[kind].encode()
+    for full in (0, 1_000, FULL):
+        found = Found(full)
+        summarize(Facts(name.encode(), "http://example.org/x", kind, "", len(body), 0, ""), io.BytesIO(body), found)
+        assert ("serendipity" in found.said) == (full == FULL)
+        assert len(found.said.encode()) <= (full or 65_536)
