@@ -8,11 +8,22 @@ from __future__ import annotations
 
 import msgspec
 
-TEXT_FIELDS = ("title", "description", "abstract", "keywords", "author", "partial-text", "full-text")
+TEXT_FIELDS = ("title", "description", "abstract", "keywords", "author", "partial-text", "full-text", "terms")
 """Attributes with an index field of their own; a word without an attribute is looked for in all text but BY_NAME."""
 
 EXACT_FIELDS = ("type", "url", "md5", "gatherer", "oid", "object-url", "content-type")
 """Properties of a summary that are compared whole: `type:HTML` (case folded, as all are), `url:http://…`."""
+
+LINKS = frozenset(("url-references",))
+"""Attributes of URLs: a link is an identifier, no text. It is found by the whole of it or by its host, as it is compared:
+`url-references:http://example.org/a.html`, `url-references:example.org`. The words of a page's links are most of what a page of an
+index or a table of contents holds, and nobody looks for them."""
+
+SETS = frozenset(("terms",))
+"""Attributes that are sets of words: a word is found in them, words in a row are not."""
+
+WHOLE = frozenset(EXACT_FIELDS) | LINKS
+"""What is compared whole, and not word by word."""
 
 BY_NAME = frozenset(("url-references", "owner", "group", "mode", "last-modification-time"))
 """Attributes that are searched only where a query names them: who looks for `root` does not mean every file that root owns, nor
@@ -28,7 +39,7 @@ class Every(Node, frozen=True, tag=True):
 
 
 class Word(Node, frozen=True, tag=True):
-    """A word; with an attribute (`title:whale`) only there. In an exact field: the whole value."""
+    """A word; with an attribute (`title:whale`) only there. Of what is WHOLE: the whole value."""
 
     text: str
     attribute: str = ""

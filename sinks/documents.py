@@ -21,10 +21,10 @@ from urllib.parse import quote
 import msgspec
 
 from processors.query.snippet import Terms, plain, snippet
-from processors.query.words import ANALYSIS, MAX_EXACT, all_spaced
+from processors.query.words import ANALYSIS, MAX_EXACT, all_spaced, links
 from processors.query.words import attribute as known
 from schemas.ports import Hit
-from schemas.query import BY_NAME, EXACT_FIELDS, TEXT_FIELDS, And, Or, Phrase, Query, Word
+from schemas.query import BY_NAME, EXACT_FIELDS, LINKS, SETS, TEXT_FIELDS, WHOLE, And, Or, Phrase, Query, Word
 from schemas.records import Summary
 
 FORMAT = f"4.{ANALYSIS}"
@@ -45,13 +45,16 @@ WEIGHTS: Mapping[str, float] = {
     "author": 1.5,
     "partial-text": 1.0,
     "full-text": 1.0,
+    "terms": 1.0,
     REST: 1.0,
 }
 """How much a hit in each field counts, where a query names none."""
 OTHER_FIELDS_SHARE = 0.1
 
-SHOWN_TEXT = 2_000
+SHOWN_TEXT = 1_000
 """Characters of text kept for snippets, of all its attributes together."""
+SHOWN_FULL = 65_536
+"""Characters kept of a full text: who has it indexed wants to see where in it the words are."""
 SNIPPET_FIELDS = ("description", "abstract", "partial-text", "full-text")
 MAX_TITLE = 500
 """Characters of a title that are kept to be shown."""
@@ -109,8 +112,13 @@ def worded(given: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     Words have one space between, or several.
     """
     absent = set(WORDED)
+    sets: dict[str, dict[str, None]] = {}
+    given = [(name, text) for name, text in given if name not in LINKS]
     for (name, _), words in zip(given, all_spaced([text for _, text in given]), strict=True):
         if not words or words.isspace():
+            continue
+        if name in SETS:
+            sets.setdefault(name, {}).update(dict.fromkeys(words.split()))
             continue
         if name in TEXT_FIELDS:
             absent.discard(name)
@@ -122,8 +130,21 @@ def worded(given: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
             yield REST, words
         absent.discard(ATTRIBUTES)
         yield ATTRIBUTES, before + f" {before}".join(words.split())
+    for name, found in sets.items():
+        absent.discard(name)
+        yield name, " ".join(found)
     for field in absent:
         yield field, ABSENT
+
+
+def link(name: str, target: str) -> str:
+    """What a link is found by, as it stands in an index: behind the `mark` of its attribute, without a space in it."""
+    return mark(name) + (_UNSAFE.sub(lambda found: quote(found.group()), target))
+
+
+def linked(given: Iterable[tuple[str, str]]) -> set[str]:
+    """What the links of a summary are found by, whose `texts` are given."""
+    return {link(name, target) for name, target in links(given)}
 
 
 def present(given: Iterable[tuple[str, str]], properties: Iterable[str]) -> Iterator[str]:
@@ -142,7 +163,7 @@ def shown(summary: Summary, given: Iterable[tuple[str, str]]) -> Shown:
     for name, text in given:
         if name in kept:
             kept[name].append(text)
-    room, text_kept = SHOWN_TEXT, list[str]()
+    room, text_kept = SHOWN_FULL if kept["full-text"] else SHOWN_TEXT, list[str]()
     for text in (text for name in SNIPPET_FIELDS for text in kept[name]):
         if room > 0 and text:
             text_kept.append(text[:room])
@@ -163,7 +184,7 @@ def scores(query: Query) -> bool:
         case And(parts) | Or(parts):
             return any(map(scores, parts))
         case Word(_, attribute) | Phrase(_, attribute):
-            return known(attribute) not in EXACT_FIELDS
+            return known(attribute) not in WHOLE
     return False
 
 

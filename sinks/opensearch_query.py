@@ -11,8 +11,8 @@ from typing import Any
 
 from processors.query.words import attribute as known
 from processors.query.words import exact, words
-from schemas.query import EXACT_FIELDS, TEXT_FIELDS, And, Every, Exists, Not, Or, Phrase, Query, Word
-from sinks.documents import ATTRIBUTES, COPY, HIDDEN, OTHER_FIELDS_SHARE, WEIGHTS, mark, term
+from schemas.query import EXACT_FIELDS, LINKS, SETS, TEXT_FIELDS, And, Every, Exists, Not, Or, Phrase, Query, Word
+from sinks.documents import ATTRIBUTES, COPY, HIDDEN, OTHER_FIELDS_SHARE, WEIGHTS, link, mark, term
 
 Engine = dict[str, Any]
 
@@ -64,13 +64,17 @@ def _text(text: str, name: str) -> Engine:
     if name in EXACT_FIELDS:
         value = exact(text)
         return _condition("exact", f"{name}={value}") if value else _NOTHING
+    if name in LINKS:
+        return _condition("links", link(name, exact(text)))
     found = words(text)
     if not found:
         return _NOTHING
     if not name:
         return {
             "dis_max": {
-                "queries": [_run(field, found, weight) for field, weight in WEIGHTS.items()],
+                "queries": [
+                    _run(field, found, weight) for field, weight in WEIGHTS.items() if len(found) == 1 or field not in SETS
+                ],
                 "tie_breaker": OTHER_FIELDS_SHARE,
             }
         }
@@ -82,4 +86,6 @@ def _text(text: str, name: str) -> Engine:
 def _run(field: str, found: list[str], weight: float = 1.0) -> Engine:
     if len(found) == 1:
         return {"term": {field: {"value": found[0], "boost": FACTOR * weight}}}
+    if field in SETS:
+        return _NOTHING
     return {"match_phrase": {field: {"query": " ".join(found), "boost": FACTOR * weight}}}

@@ -7,10 +7,11 @@ a field.
 | field | holds |
 | --- | --- |
 | oid | the OID as a column, for scrolls in order of OID |
-| title, description, abstract, keywords, author, partial-text, full-text, rest, attributes | words, see `sinks/documents.py` |
+| title, description, abstract, keywords, author, partial-text, full-text, terms, rest, attributes | words (`sinks/documents.py`) |
 | has | the names of the attributes that are there at all |
 | exact | `name=value` for each of EXACT_FIELDS |
 | url | the URL as a column, for order among equal scores |
+| links | what links are found by: each URL of LINKS, and its host |
 | role | `copy` for a copy; `hidden` for what is no summary: remembered removals, and the state |
 | published, removed | the counter of the change; when a remembered removal took place (ms) |
 | shown | JSON of Shown: what a hit needs |
@@ -32,8 +33,9 @@ import msgspec
 
 from processors.query.words import properties, texts
 from schemas.codec import encode
+from schemas.query import SETS
 from schemas.records import Removed, Summary
-from sinks.documents import ABSENT, COPY, FORMAT, HIDDEN, WORDED, present, shown, sortable, worded
+from sinks.documents import ABSENT, COPY, FORMAT, HIDDEN, WORDED, linked, present, shown, sortable, worded
 
 LONGEST = 1_024
 """UTF-16 units of a word that the tokenizer leaves whole: more than any that `processors.query.words` gives."""
@@ -49,8 +51,16 @@ _STORED: Mapping[str, Any] = {"type": "keyword", "index": False, "doc_values": F
 def definition() -> dict[str, Any]:
     """Settings and mappings of a new index. The number of shards and of replicas is left to the cluster and its templates."""
     words = {"type": "text", "analyzer": "spaced"}
-    fields: dict[str, Any] = dict.fromkeys(WORDED, words)
-    fields |= {"oid": _COLUMN, "url": _COLUMN, "has": _KEYWORD, "exact": _KEYWORD, "role": _KEYWORD, "state": _KEYWORD}
+    fields: dict[str, Any] = {name: words | ({"index_options": "docs"} if name in SETS else {}) for name in WORDED}
+    fields |= {
+        "oid": _COLUMN,
+        "url": _COLUMN,
+        "has": _KEYWORD,
+        "exact": _KEYWORD,
+        "links": _KEYWORD,
+        "role": _KEYWORD,
+        "state": _KEYWORD,
+    }
     fields |= {"published": {"type": "long", "index": False}, "removed": {"type": "long"}}
     fields |= {"shown": _STORED, "record": {"type": "binary", "store": True}}
     mappings = {"dynamic": "strict", "_source": {"enabled": False}, "_meta": {"format": FORMAT}, "properties": fields}
@@ -78,6 +88,8 @@ def summary_document(summary: Summary) -> dict[str, Any]:
         document.setdefault(field, []).append(words)
     document["has"] = list(present(given, known))
     document["exact"] = [f"{name}={value}" for name, value in known.items()]
+    if links := linked(given):
+        document["links"] = list(links)
     document["url"] = sortable(summary.url)
     if summary.copy_of:
         document["role"] = COPY

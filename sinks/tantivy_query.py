@@ -6,13 +6,15 @@ Laws:
 
 from __future__ import annotations
 
+from typing import Literal
+
 from tantivy import Occur, Schema
 from tantivy import Query as Engine
 
 from processors.query.words import attribute as known
 from processors.query.words import exact, words
-from schemas.query import EXACT_FIELDS, TEXT_FIELDS, And, Every, Exists, Not, Or, Phrase, Query, Word
-from sinks.documents import ATTRIBUTES, HIDDEN, OTHER_FIELDS_SHARE, WEIGHTS, mark, term
+from schemas.query import EXACT_FIELDS, LINKS, SETS, TEXT_FIELDS, And, Every, Exists, Not, Or, Phrase, Query, Word
+from sinks.documents import ATTRIBUTES, HIDDEN, OTHER_FIELDS_SHARE, WEIGHTS, link, mark, term
 
 
 class Compiler:
@@ -54,11 +56,14 @@ class Compiler:
         if name in EXACT_FIELDS:
             value = exact(text)
             return self._condition("exact", f"{name}={value}") if value else Engine.empty_query()
+        if name in LINKS:
+            return self._condition("links", link(name, exact(text)))
         found = words(text)
         if not found:
             return Engine.empty_query()
         if not name:
-            fields = [Engine.boost_query(self._run(field, found), weight) for field, weight in WEIGHTS.items()]
+            asked = {field: weight for field, weight in WEIGHTS.items() if len(found) == 1 or field not in SETS}
+            fields = [Engine.boost_query(self._run(field, found), weight) for field, weight in asked.items()]
             return Engine.disjunction_max_query(fields, OTHER_FIELDS_SHARE)
         if name in TEXT_FIELDS:
             return self._run(name, found)
@@ -66,5 +71,8 @@ class Compiler:
 
     def _run(self, field: str, found: list[str]) -> Engine:
         if len(found) == 1:
-            return Engine.term_query(self.schema, field, found[0], index_option="freq")
+            option: Literal["basic", "freq"] = "basic" if field in SETS else "freq"
+            return Engine.term_query(self.schema, field, found[0], index_option=option)
+        if field in SETS:
+            return Engine.empty_query()
         return Engine.phrase_query(self.schema, field, list(found))

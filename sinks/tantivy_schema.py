@@ -6,12 +6,13 @@ Strategy: text comes as words between spaces (`sinks/documents.py`), which tanti
 | --- | --- |
 | key | the OID: as bytes where it is hex, else as text |
 | order | the first 8 bytes of the OID's text, so that a scroll can go in order of OID |
-| title, description, abstract, keywords, author, partial-text, full-text | the attributes of these names |
+| title, description, abstract, keywords, author, partial-text, full-text, terms | the attributes of these names |
 | rest | the text of all other attributes but those that are found BY_NAME alone, one value after the other |
 | attributes | the text of all other attributes, each word behind the `mark` of its name: so any one is a field of its own |
 | has | the names of the attributes that are there at all |
 | exact | `name=value` for each of EXACT_FIELDS |
 | url | the URL as a column, for order among equal scores |
+| links | what LINKS are found by, which are no text: each URL, and its host |
 | role | `copy` for a copy; `hidden` for what is no summary: remembered removals, and the state |
 | published, removed | the counter of the last change applied; when a remembered removal took place (ms) |
 | shown | msgpack of Shown: what a hit needs, its text cut to SHOWN_TEXT characters |
@@ -21,13 +22,15 @@ Strategy: text comes as words between spaces (`sinks/documents.py`), which tanti
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 import msgspec
 from tantivy import Document, Schema, SchemaBuilder
 
 from processors.query.words import properties, texts
+from schemas.query import SETS
 from schemas.records import Removed, Summary
-from sinks.documents import ABSENT, COPY, HIDDEN, WORDED, key, present, shown, sortable, worded
+from sinks.documents import ABSENT, COPY, HIDDEN, WORDED, key, linked, present, shown, sortable, worded
 
 STATE_KEY, NO_KEY = b"state", b"none"
 """Keys of the state, and of nothing: shorter than any that stands for an OID."""
@@ -50,8 +53,10 @@ def schema() -> Schema:
     builder.add_bytes_field("key", indexed=True)
     builder.add_unsigned_field("order", fast=True)
     for name in WORDED:
-        builder.add_text_field(name, tokenizer_name="whitespace", index_option="position")
-    builder.add_text_field("has", tokenizer_name="whitespace", index_option="basic")
+        option: Literal["basic", "position"] = "basic" if name in SETS else "position"
+        builder.add_text_field(name, tokenizer_name="whitespace", index_option=option)
+    for name in ("has", "links"):
+        builder.add_text_field(name, tokenizer_name="whitespace", index_option="basic")
     for name in ("exact", "role"):
         builder.add_text_field(name, tokenizer_name="raw", index_option="basic")
     builder.add_text_field("url", tokenizer_name="raw", index_option="basic", fast=True)
@@ -79,6 +84,8 @@ def summary_document(summary: Summary) -> Document:
         add("exact", f"{name}={value}")
     # One text for all the names: each call into the engine costs a microsecond.
     add("has", " ".join(present(given, known)))
+    if links := linked(given):
+        add("links", " ".join(links))
     if summary.copy_of:
         add("role", COPY)
     add("url", sortable(summary.url))

@@ -19,7 +19,7 @@ import re
 from typing import NoReturn
 
 from processors.query.words import attribute, words
-from schemas.query import EXACT_FIELDS, And, Every, Exists, Not, Or, Phrase, Query, Word
+from schemas.query import WHOLE, And, Every, Exists, Not, Or, Phrase, Query, Word
 
 MAX_LENGTH = 4_000
 """Characters of a query."""
@@ -175,12 +175,12 @@ class _Parser:
     def word(self, name: str) -> Query:
         run, start = self.peek(), self.at
         self.take(len(run))
-        if "*" in run and attribute(name) not in EXACT_FIELDS:
+        if "*" in run and attribute(name) not in WHOLE:
             self.fail("* stands alone or right after a name and its colon", start + run.index("*"))
         return self.checked(Word(run, name), start)
 
     def checked(self, term: Word | Phrase, start: int) -> Query:
-        if not (term.text.strip() if attribute(term.attribute) in EXACT_FIELDS else words(term.text)):
+        if not (term.text.strip() if attribute(term.attribute) in WHOLE else words(term.text)):
             self.fail("there is no letter or digit here to look for", start)
         return term
 

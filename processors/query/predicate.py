@@ -12,8 +12,8 @@ from collections.abc import Callable
 from functools import cached_property
 
 from processors.query.words import attribute as known
-from processors.query.words import exact, names, property_of, spaced, texts
-from schemas.query import BY_NAME, EXACT_FIELDS, And, Every, Exists, Not, Or, Phrase, Query, Word
+from processors.query.words import exact, links, names, property_of, spaced, texts
+from schemas.query import BY_NAME, EXACT_FIELDS, LINKS, SETS, And, Every, Exists, Not, Or, Phrase, Query, Word
 from schemas.records import Summary
 
 
@@ -27,6 +27,10 @@ class _View:
     def values(self) -> list[tuple[str, str]]:
         """(name, words with a space before, between and behind) of each value."""
         return [(name, f" {spaced(text)} ") for name, text in texts(self.summary)]
+
+    @cached_property
+    def links(self) -> set[tuple[str, str]]:
+        return set(links(texts(self.summary)))
 
     @cached_property
     def names(self) -> set[str]:
@@ -72,9 +76,14 @@ def _text_test(text: str, name: str) -> _Test:
     if name in EXACT_FIELDS:
         value = exact(text)
         return lambda view: bool(value) and property_of(view.summary, name) == value
+    if name in LINKS:
+        link = name, exact(text)
+        return lambda view: link in view.links
     needle = f" {spaced(text)} "
     if not needle.strip():
         return lambda _: False
+    passed = SETS if len(needle.split()) > 1 else frozenset[str]()
     if name:
-        return lambda view: any(needle in spread for owner, spread in view.values if owner == name)
-    return lambda view: any(needle in spread for owner, spread in view.values if owner not in BY_NAME)
+        return lambda view: name not in passed and any(needle in spread for owner, spread in view.values if owner == name)
+    passed |= BY_NAME
+    return lambda view: any(needle in spread for owner, spread in view.values if owner not in passed)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from processors.query.words import attribute as known
 from processors.query.words import spaced, spans, words
-from schemas.query import EXACT_FIELDS, And, Not, Or, Phrase, Query, Word
+from schemas.query import WHOLE, And, Not, Or, Phrase, Query, Word
 
 OPEN, CLOSE = "\x02", "\x03"
 MAX_SNIPPET = 300
@@ -39,7 +39,7 @@ def terms(query: Query) -> Terms:
     match query:
         case And(parts) | Or(parts):
             return frozenset().union(*map(terms, parts))
-        case Word(text, attribute) | Phrase(text, attribute) if known(attribute) not in EXACT_FIELDS:
+        case Word(text, attribute) | Phrase(text, attribute) if known(attribute) not in WHOLE:
             return frozenset([tuple(words(text))]) - {()}
         case Not():
             return frozenset()

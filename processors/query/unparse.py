@@ -12,7 +12,7 @@ import re
 
 from processors.query.parser import NAME, OPERATORS, RUN
 from processors.query.words import attribute as known
-from schemas.query import EXACT_FIELDS, And, Every, Exists, Not, Or, Phrase, Query, Word
+from schemas.query import WHOLE, And, Every, Exists, Not, Or, Phrase, Query, Word
 
 _PLAIN_NAME = re.compile(r'[^\s"():*\-][^\s"():*]*')
 
@@ -62,5 +62,5 @@ def _word(text: str) -> str:
 
 
 def _value(text: str, attribute: str) -> str:
-    starred = text == "*" or ("*" in text and known(attribute) not in EXACT_FIELDS)
+    starred = text == "*" or ("*" in text and known(attribute) not in WHOLE)
     return text if RUN.fullmatch(text) and not starred and not text.startswith(("//", ":")) else _quoted(text)

@@ -18,11 +18,11 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from operator import attrgetter
 
-from schemas.query import EXACT_FIELDS
+from schemas.query import EXACT_FIELDS, LINKS
 from schemas.records import Summary
 
 ANALYSIS = 1
@@ -198,6 +198,13 @@ def property_of(summary: Summary, field: str) -> str:
     return exact(_GETTERS[field](summary))
 
 
+def targets(url: str) -> tuple[str, ...]:
+    """What a link of LINKS is found by, each as it is compared: the URL, and its host (with its port) where it has one."""
+    whole = exact(url)
+    host = whole.partition("://")[2].partition("/")[0].partition("?")[0].partition("#")[0]
+    return (whole, host) if host else (whole,)
+
+
 def texts(summary: Summary) -> Iterator[tuple[str, str]]:
     """Every value of a summary's attributes, then of its annotations, as (name as it is compared, text).
 
@@ -214,6 +221,11 @@ def texts(summary: Summary) -> Iterator[tuple[str, str]]:
 def properties(summary: Summary) -> dict[str, str]:
     """Those of EXACT_FIELDS that a summary has, as they are compared."""
     return {field: value for field in EXACT_FIELDS if (value := property_of(summary, field))}
+
+
+def links(given: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """(name, what it is found by) of each link among the `texts` of a summary."""
+    return ((name, target) for name, text in given if name in LINKS for target in targets(text) if target)
 
 
 def names(summary: Summary) -> set[str]:

@@ -61,6 +61,8 @@ class Found:
 
     def __init__(self, full: int = 0) -> None:
         self.full = full
+        self.whole = ""
+        """The text that the partial text is a part of, as far as it was read."""
         self.attributes: dict[str, list[str | bytes]] = {}
         self.links: list[Link] = []
         self.room = MAX_SUMMARY
@@ -92,6 +94,7 @@ class Found:
         `whole`: what is the full text, where `text` is an excerpt. A full text takes no room from the other attributes.
         """
         if not self.full:
+            self.whole = self.whole or whole or text
             self.set("partial-text", text, usual)
         elif "full-text" not in self.attributes:
             kept, size = cut(_clean(whole or text), self.full)

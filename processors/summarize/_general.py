@@ -5,6 +5,7 @@ Costs a page of prose: 0.3 ms for the language (600 characters of it, no more), 
 
 from __future__ import annotations
 
+import heapq
 import importlib
 import re
 from collections import Counter
@@ -21,6 +22,10 @@ LANGUAGE_LEAST = 200
 """Characters below which no language is given."""
 KEYWORD_TEXT = 2_048
 KEYWORDS = 10
+TERMS = 2_048
+"""Bytes of terms: some 300 words, of which every other query for what is in a long document finds one."""
+TERMS_TEXT = 262_144
+"""Characters of a text whose terms are counted."""
 
 _CODE = (
     "C CHeader Python Perl ShellScript Makefile Patch JSON XML SourceCode Configuration Binary Object Unrecognized "
@@ -49,6 +54,7 @@ STOP = frozenset(_STOP.split())
 
 ENGLISH = frozenset(("the", "The", "of", "and", "to", "that", "for", "with", "this", "This", "are", "by", "be", "or", "is"))
 _LETTERS = re.compile(r"[^\W\d_]+")
+_TERM = re.compile(r"[^\W\d_]\w{2,29}")
 _WORD = re.compile(r"[^\W\d_][\w'+-]{2,29}")
 
 
@@ -88,6 +94,8 @@ def complete(facts: Facts, found: Found) -> None:
     found.set("title", _title(facts, found, text, name) or facts.url or facts.type, 300)
     if facts.type in CODE or not text:
         return
+    if found.whole and "terms" not in found.attributes:
+        found.add("terms", terms(found.whole, text), TERMS)
     if "language" not in found.attributes and len(text) >= LANGUAGE_LEAST:
         found.add("language", language(_middle(text)))
     if "keywords" not in found.attributes and facts.type not in NO_TERMS:
@@ -112,6 +120,18 @@ def _middle(text: str) -> str:
     """A slice of a text that is prose rather than its heading."""
     start = min(max(len(text) - LANGUAGE_TEXT, 0), 100)
     return text[start : start + LANGUAGE_TEXT]
+
+
+def terms(whole: str, known: str) -> str:
+    """The words that come most often in a text, among those that are not `known` from the part of it that is kept."""
+    if len(whole) <= len(known):
+        return ""
+    counts = Counter(_TERM.findall(whole[:TERMS_TEXT].lower()))
+    for word in (*_TERM.findall(known.lower()), *STOP):
+        counts.pop(word, None)
+    # Room is for TERMS bytes: words of two letters and more, and a space each.
+    ranked = heapq.nsmallest(TERMS // 3, counts.items(), key=lambda t: (-t[1], t[0]))
+    return " ".join(word for word, _ in ranked)
 
 
 def keywords(text: str) -> list[str]:

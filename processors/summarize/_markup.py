@@ -12,12 +12,16 @@ from selectolax.lexbor import LexborHTMLParser
 
 from processors.summarize._nesting import too_deep
 from processors.summarize._text import decode
-from processors.summarize.html import MAX_TEXT, main_text
+from processors.summarize.html import main_text
 
 MAX_PAGE = 1 << 20
 """Bytes of one page that are parsed."""
 MAX_PART = 2_000_000
 """Bytes of one XML part that are parsed: a tree takes a hundred times as much where its elements are tiny."""
+
+
+PAGE = 4_096
+"""Bytes of the text of a page that are taken, unless its caller says otherwise."""
 
 
 def page(raw: bytes, charset: str = "") -> LexborHTMLParser:
@@ -27,7 +31,7 @@ def page(raw: bytes, charset: str = "") -> LexborHTMLParser:
     return LexborHTMLParser(decode(raw[:deep] if deep >= 0 else raw, charset))
 
 
-def page_text(raw: bytes, charset: str = "", limit: int = MAX_TEXT, *, whole: bool = False) -> str:
+def page_text(raw: bytes, charset: str = "", limit: int = PAGE, *, whole: bool = False) -> str:
     """The main text of a page, a block a line; see `main_text`."""
     tree = page(raw, charset)
     return main_text(tree, limit, whole=whole) if tree.body is not None else ""

@@ -24,7 +24,7 @@ MAX_HTML = 8_000_000
 REFERENCES = 100
 HEADINGS = 50
 NOWHERE = ("javascript:", "mailto:", "data:", "about:", "tel:")
-MAX_TEXT = 4_096
+MAX_TEXT = 2_048
 """Bytes of the main text that are kept."""
 TEXTS = 2 * MAX_HTML
 """Characters of headings and of links that are looked at, all together."""
@@ -73,7 +73,8 @@ _NOISE = frozenset(
     )
 )
 """Elements that hold no text of the page's own."""
-_HIDDEN = frozenset(("script", "style", "noscript", "template", "head", "-comment"))
+_UNSEEN = ("script", "style", "noscript", "template")
+_HIDDEN = frozenset((*_UNSEEN, "head", "-comment"))
 """Elements whose text nobody sees."""
 _BLOCKS = frozenset(
     ("p", "div", "br", "li", "ul", "ol", "dl", "dt", "dd", "h1", "h2", "h3", "h4", "h5", "h6", "pre", "table", "tr", "td", "th",
@@ -94,7 +95,8 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     for node in tree.css(_WANTED):
         page.take(node)
     if page.close() and tree.body is not None:
-        found.body(main_text(tree, found.most(MAX_TEXT), whole=bool(found.full)), MAX_TEXT)
+        text = main_text(tree, found.most(MAX_TEXT), whole=bool(found.full))
+        found.body(text, MAX_TEXT, whole=_whole(tree) if len(text) > MAX_TEXT and not found.full else "")
     if deep >= 0:
         raise SummaryError(f"HTML: elements nested too deep (more than {DEPTH}, or {STYLES} fonts and the like)")
 
@@ -206,6 +208,12 @@ def main_text(tree: LexborHTMLParser, limit: int = MAX_TEXT, *, whole: bool = Fa
     parts = _parts(node, limit + limit // 4, _HIDDEN if whole else _NOISE) if node else []
     lines = (squeeze(line) for line in "".join(parts).replace("\u00ad", "").split("\n"))
     return "\n".join(line for line in lines if line)
+
+
+def _whole(tree: LexborHTMLParser) -> str:
+    """All text that is seen of a page, for its words: as the parser gives it, ten times as fast as `main_text`."""
+    tree.strip_tags([*_UNSEEN], recursive=True)
+    return tree.body.text(separator=" ") if tree.body is not None else ""
 
 
 def _parts(node: LexborNode, room: int, noise: frozenset[str]) -> list[str]:

@@ -14,7 +14,7 @@ from processors.summarize._base import Facts, Found, Summarizer
 from processors.summarize._text import read_text, squeeze
 from processors.summarize._troff import unescape
 
-MAX_TEXT = 4_096
+MAX_TEXT = 2_048
 """Bytes of partial-text."""
 MAX_LINES = 2_000
 MAX_SECTIONS = 200
@@ -25,6 +25,8 @@ _SECTION = re.compile(r"^\.[ \t]*S[hH][ \t]+(.*)\n?", re.MULTILINE)
 _SUBSECTION = re.compile(r"^\.[ \t]*S[sS][ \t]+(.*)", re.MULTILINE)
 _TITLE = re.compile(r"^\.[ \t]*(?:TH|Dt)[ \t]+\"?([^\s\"]+)\"?[ \t]+\"?([^\s\"]*)", re.MULTILINE)
 _SOURCE = re.compile(r"\A(?:[.'][ \t]*+\\\".*+\n|\s++)*+\.so[ \t]++(\S+)")
+_FONT = re.compile(r"\\(?:f(?:\(..|\[[^\]\n]{0,20}\]|.)|[-&|^%])|^[.'][ \t]*+(?:\\\"[^\n]*+|\S{0,20}+)", re.MULTILINE)
+"""Changes of font, the signs that stand for nothing or a hyphen, the names of macros."""
 _DEFINES = (".de ", ".de1 ", ".am ", ".ig")
 """Requests that take in what follows, up to a line with two dots."""
 _REFERENCE = re.compile(r"([A-Za-z0-9_][\w.:+-]{0,60})[ \t]?\(([1-9n][a-z]{0,10})\)")
@@ -69,7 +71,8 @@ def _sections(text: str, found: Found, name: str) -> None:
         found.add("see-also", f"{page}({section})")
     authors = next((body for heading, body in sections.items() if heading.startswith("AUTHOR")), "")
     found.add("author", squeeze(_printed(authors[:4_000], 300)), 300)
-    found.body(_printed(text[ends[0] :] if marks else text, found.most(MAX_TEXT)), MAX_TEXT)
+    printed = _printed(text[ends[0] :] if marks else text, found.most(MAX_TEXT))
+    found.body(printed, MAX_TEXT, whole="" if found.full else _FONT.sub("", text))
 
 
 def _name_line(line: str, name: str, found: Found) -> None:

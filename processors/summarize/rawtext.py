@@ -21,11 +21,8 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
 
 def raw_text(text: str, found: Found) -> None:
     """Add partial-text for a text that is read already: what other summarizers fall back on."""
-    if found.full:
-        found.body(text)
-        return
     end = _nth_line(text, LINES)
-    found.body(text[:end] + "\n" + sentences(text[end:]), FIRST + LATER)
+    found.body(text[:end] + "\n" + sentences(text[end:]), FIRST + LATER, whole=text)
 
 
 def _nth_line(text: str, lines: int) -> int:

@@ -59,6 +59,7 @@ NAMES = (
     "oid",
     "owner",
     "Url-References",
+    "Terms",
 )
 """Few words and names, so that they meet; each differs from another in one way only."""
 
@@ -161,7 +162,7 @@ def test_every_leaf(request: pytest.FixtureRequest, engine: Open) -> None:
 def collection() -> list[Summary]:
     """Summaries whose scores differ: words as frequent as chance has it, in some fields or others, one in ten a copy."""
     chance = random.Random(1994)
-    names = ("title", "description", "abstract", "keywords", "author", "partial-text", "remark", "file-size")
+    names = ("title", "description", "abstract", "keywords", "author", "partial-text", "terms", "remark", "file-size")
 
     def words() -> str:
         return " ".join(f"w{int(chance.paretovariate(0.6))}" for _ in range(chance.choice((2, 7, 60))))

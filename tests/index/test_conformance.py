@@ -46,7 +46,24 @@ class TestApplying:
         about = summary("http://a/", title="whale", owner="root", mode="644", url_references="http://b/whaling")
         index.apply([about], {0: 1})
         assert [index.count(parse(query)) for query in ("root", "644", "whaling")] == [0, 0, 0]
-        assert urls(index, "owner:root mode:644 url-references:whaling whale") == ["http://a/"]
+        assert urls(index, "owner:root mode:644 url-references:http://b/whaling whale") == ["http://a/"]
+
+    def test_links(self, index: BrokerIndex, summary: Make) -> None:
+        """Links are found by the whole of them or by their host, case folded, not by their words."""
+        index.apply([summary("http://a/", url_references="http://B.example:80/Whaling a?x=1%20=2"), summary("http://b/")], {0: 1})
+        found = ['"http://b.example:80/whaling a?x=1%20=2"', "b.example:80", "B.Example:80"]
+        assert [urls(index, f"url-references:{link}") for link in found] == [["http://a/"]] * 3
+        lost = ["whaling", "b.example", "http://b.example:80/", '"http://b.example:80/whaling"']
+        assert [urls(index, f"url-references:{link}") for link in lost] == [[]] * 4
+        assert urls(index, "url-references:*") == ["http://a/"]
+
+    def test_terms(self, index: BrokerIndex, summary: Make) -> None:
+        """Terms are a set: each is found, by its name and without, and none of them are words in a row."""
+        index.apply([summary("http://a/", terms="krill plankton krill"), summary("http://b/", title="krill plankton")], {0: 1})
+        assert sorted(urls(index, "plankton")) == ["http://a/", "http://b/"]
+        assert urls(index, "terms:krill") == ["http://a/"]
+        assert urls(index, '"krill plankton"') == ["http://b/"]
+        assert urls(index, 'terms:"krill plankton"') == urls(index, "terms:krill-plankton") == []
 
     def test_offsets_alone(self, index: BrokerIndex) -> None:
         """A batch without changes moves the offsets, of its partitions only."""

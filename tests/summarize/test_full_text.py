@@ -14,6 +14,8 @@ FULL = 1 << 20
 SAMPLES = sorted(path for path in FOLDER.iterdir() if path.suffix != ".json")
 TEXTLESS = {"Audio", "Font", "GitBundle", "Image", "SQLite", "Binary", "Unrecognized"}
 """Types of samples that have no text to be read."""
+OTHER: dict[str, list[str | bytes]] = {"language": [], "terms": []}
+"""Attributes that are made of the text that is kept, or of what is not."""
 
 
 def made(path: Path, full: int) -> tuple[str, Found]:
@@ -29,7 +31,7 @@ def made(path: Path, full: int) -> tuple[str, Found]:
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
 def test_full(path: Path) -> None:
-    """It has every word of the partial text, which it stands for; all other attributes are those of a summary without it."""
+    """It has every word of the partial text, which it stands for; other attributes are those of a summary without it."""
     kind, part = made(path, 0)
     _, whole = made(path, FULL)
     full = whole.attributes.pop("full-text", [])
@@ -37,7 +39,7 @@ def test_full(path: Path) -> None:
     assert not {"partial-text", "full-text"} & (whole.attributes.keys() | part.attributes.keys())
     assert len(full) == (kind not in TEXTLESS)
     assert set(words("".join(map(str, partial)))) <= set(words("".join(map(str, full))))
-    assert {**whole.attributes, "language": ()} == {**part.attributes, "language": ()}
+    assert {**whole.attributes, **OTHER} == {**part.attributes, **OTHER}
 
 
 @pytest.mark.parametrize(("name", "kind"), [("x.txt", "RawText"), ("x.html", "HTML"), ("x.py", "Python"), ("x.json", "JSON")])
@@ -55,3 +57,31 @@ def test_end(name: str, kind: str) -> None:
         summarize(Facts(name.encode(), "http://example.org/x", kind, "", len(body), 0, ""), io.BytesIO(body), found)
         assert ("serendipity" in found.said) == (full == FULL)
         assert len(found.said.encode()) <= (full or 65_536)
+
+
+def test_terms() -> None:
+    """The words of a long document that its partial text does not hold are its terms, the most frequent first, in bounds."""
+    rare = "".join(f"term{number} " for number in range(1_000))
+    body = f"{'The whale swims. ' * 1_000}\n\n{rare * 2} krill krill krill plankton plankton plankton plankton".encode()
+    found = Found()
+    summarize(Facts(b"x.txt", "http://example.org/x", "RawText", "text/plain", len(body), 0, ""), io.BytesIO(body), found)
+    terms = found.text("terms").split()
+    assert terms[:2] == ["plankton", "krill"]
+    assert len(set(terms)) == len(terms) > 200
+    assert not {"the", "whale", "swims"} & set(terms)
+    assert len(found.text("terms").encode()) <= 2_048
+
+
+@pytest.mark.parametrize("kind", ["HTML", "ManPage"])
+def test_terms_of_marks(kind: str) -> None:
+    """Neither tags and scripts nor requests and fonts of troff are terms; what they hold is."""
+    prose = "".join(f"Some words of paragraph number {number}.\n" for number in range(500))
+    body = {
+        "HTML": f"<html><style>hidden</style><p>{prose}</p><script>unseen()</script>sea<b>anemone</b></html>",
+        "ManPage": f'.TH X 1\n.SH NAME\nx \\- y\n.SH DESCRIPTION\n{prose}.\\" unseen\n.B anemone\n\\fBcoral\\fP\n',
+    }[kind].encode()
+    found = Found()
+    summarize(Facts(b"x", "http://example.org/x", kind, "", len(body), 0, ""), io.BytesIO(body), found)
+    terms = set(found.text("terms").split())
+    assert "anemone" in terms
+    assert not {"hidden", "unseen", "script", "fbcoral"} & terms
