@@ -4,7 +4,8 @@ Laws:
 - Plain text of at most 300 characters, marks included; runs of white space are one space, and other controls are gone, so
   that a hostile file can neither forge a mark nor steer a terminal.
 - A matched word stands between U+0002 and U+0003; the words of a phrase are marked only where they stand in a row.
-- Of all windows the one with the most different terms of the query is shown, the first of these.
+- Of all windows the one with the most different terms of the query is shown, the first of these; of a text of more than LONG
+  characters, in the part that has the most of them.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ MAX_SNIPPET = 300
 """Characters, marks included."""
 WINDOW = 240
 """Characters of text: leaves room for the marks of 29 words and for both ellipses."""
+
+LONG = 4_000
+"""Characters that are looked at word by word."""
 
 Terms = frozenset[tuple[str, ...]]
 
@@ -54,7 +58,7 @@ def plain(text: str) -> str:
 def snippet(candidates: Sequence[str], wanted: Terms) -> str:
     """The best piece of the best of some texts; the beginning of the first one that is not empty where none has a term."""
     best, shown = -1, ""
-    for text in map(plain, candidates):
+    for text in (_part(plain(candidate), wanted) for candidate in candidates):
         if not text:
             continue
         marks = list(_marks(text, wanted))
@@ -62,6 +66,20 @@ def snippet(candidates: Sequence[str], wanted: Terms) -> str:
         if value > best:
             best, shown = value, _cut(text, start, marks)
     return shown
+
+
+def _part(text: str, wanted: Terms) -> str:
+    """The part of a long text that has most of the terms, the first of such: all of it would be looked at word by word."""
+    if len(text) <= LONG:
+        return text
+    best, start = -1, 0
+    for at in range(0, len(text), LONG // 2):
+        whole = f" {spaced(text[at : at + LONG])} "
+        if (value := sum(f" {' '.join(term)} " in whole for term in wanted)) > best:
+            best, start = value, at
+        if best == len(wanted):
+            break
+    return f"…{text[start : start + LONG]}" if start else text[:LONG]
 
 
 def _marks(text: str, wanted: Terms) -> Iterator[_Mark]:

@@ -4,13 +4,14 @@ Groups: `objects` (the pipeline end to end), `log`, `index` (each against the ba
 bare clients), `workers` (the pipeline on Kafka, against the embedded runner), `recovery` (a table, from its changelog), `sink` (the
 index sink on Kafka, against raw bulk loops into OpenSearch), `tree` (the whole documentation of the machine and two large
 packages: outcomes, memory, second run, sizes, search), `recognition` (corpora that other projects label: the right type, and
-everything in them summarized or rejected). `--quick` measures some hundred files that it makes; it shows that the benchmark
-works, and its figures say little.
+everything in them summarized or rejected), `retrieval` (an index of summaries against one of the full text). `--quick` measures
+some hundred files that it makes; it shows that the benchmark works, and its figures say little.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from streams.kafka.cluster import ClusterError
-from tests.bench import bench_index, bench_log, corpora, recovery, sink, stage
+from tests.bench import bench_index, bench_log, corpora, recovery, retrieval, sink, stage
 from tests.bench.figures import BenchError, Figure, heading
 from tests.bench.labelled import by_suffix
 from tests.bench.objects import adopt, objects, start_up
@@ -128,6 +129,17 @@ def measure_recognition(size: Size, cache: Path, work: Path) -> Iterator[Figure]
     yield from recognition(cache, work)
 
 
+def measure_retrieval(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
+    """What an index of summaries finds, and how small it is, against one of the full text."""
+    if size.quick:
+        yield from retrieval.retrieval([*corpora.synthetic(work / "long", 90).rglob("*.html")], work, 5_000)
+        return
+    pages = corpora.found(corpora.unpacked(corpora.packages(cache), work / "packages"))
+    long = [path for path in corpora.heavy(pages) if os.path.getsize(path) >= retrieval.FILE]
+    files = [Path(os.fsdecode(path)) for path in corpora.chosen(long, 2 * retrieval.DOCUMENTS)]
+    yield from retrieval.retrieval(files, work)
+
+
 GROUPS: Mapping[str, Callable[[Size, Path, Path], Iterator[Figure]]] = {
     "objects": measure_objects,
     "log": measure_log,
@@ -138,6 +150,7 @@ GROUPS: Mapping[str, Callable[[Size, Path, Path], Iterator[Figure]]] = {
     "sink": measure_sink,
     "tree": measure_tree,
     "recognition": measure_recognition,
+    "retrieval": measure_retrieval,
 }
 
 

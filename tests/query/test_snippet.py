@@ -43,6 +43,16 @@ def test_best_window() -> None:
     assert found.endswith("…")
 
 
+def test_long_text() -> None:
+    """Of a long text, whatever it is written in, the part with most of the terms is shown."""
+    for filler in ("some words of it, ", "einige Wörter, "):
+        text = f"{filler * 2_000} the whale {filler * 2_000} the white whale {filler * 2_000}"
+        found = snippet([text], terms(parse("white whale")))
+        assert "the \x02white\x03 \x02whale\x03 " in found
+        assert found.startswith("…")
+        assert found.endswith("…")
+
+
 def test_best_text() -> None:
     """Of several texts the one with the most terms is shown, else the first that is not empty."""
     assert shown("whale squid", "a whale", "a whale, a squid") == "a [whale], a [squid]"
