@@ -5,7 +5,7 @@ Laws:
   that a hostile file can neither forge a mark nor steer a terminal.
 - A matched word stands between U+0002 and U+0003; the words of a phrase are marked only where they stand in a row.
 - Of all windows the one with the most different terms of the query is shown, the first of these; of a text of more than LONG
-  characters, in the part that has the most of them.
+  characters, in that part, of a few around them, that has the most.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ WINDOW = 240
 
 LONG = 4_000
 """Characters that are looked at word by word."""
+PLACES = 5
+"""Places of each term that a long text is looked at."""
 
 Terms = frozenset[tuple[str, ...]]
 
@@ -58,7 +60,7 @@ def plain(text: str) -> str:
 def snippet(candidates: Sequence[str], wanted: Terms) -> str:
     """The best piece of the best of some texts; the beginning of the first one that is not empty where none has a term."""
     best, shown = -1, ""
-    for text in (_part(plain(candidate), wanted) for candidate in candidates):
+    for text in (_part(candidate, wanted) for candidate in candidates):
         if not text:
             continue
         marks = list(_marks(text, wanted))
@@ -69,17 +71,25 @@ def snippet(candidates: Sequence[str], wanted: Terms) -> str:
 
 
 def _part(text: str, wanted: Terms) -> str:
-    """The part of a long text that has most of the terms, the first of such: all of it would be looked at word by word."""
+    """A text to be shown; of a long one the part, of some where terms stand, that has most of them: the first of such."""
     if len(text) <= LONG:
-        return text
+        return plain(text)
+    folded = text.lower()
+    starts = {0}
+    for term in wanted if len(folded) == len(text) else ():
+        at = folded.find(term[0])
+        for _ in range(PLACES):
+            if at < 0:
+                break
+            starts.add(max(at - WINDOW // 2, 0))
+            at = folded.find(term[0], at + LONG // 2)
     best, start = -1, 0
-    for at in range(0, len(text), LONG // 2):
-        whole = f" {spaced(text[at : at + LONG])} "
-        if (value := sum(f" {' '.join(term)} " in whole for term in wanted)) > best:
-            best, start = value, at
-        if best == len(wanted):
-            break
-    return f"…{text[start : start + LONG]}" if start else text[:LONG]
+    for begin in sorted(starts):
+        part = f" {spaced(text[begin : begin + LONG])} "
+        value = sum(f" {' '.join(term)} " in part for term in wanted)
+        if value > best:
+            best, start = value, begin
+    return ("…" if start else "") + plain(text[start : start + LONG])
 
 
 def _marks(text: str, wanted: Terms) -> Iterator[_Mark]:

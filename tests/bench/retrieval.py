@@ -126,12 +126,12 @@ def _asked(pairs: Sequence[Pair], ours: TantivyIndex, full: TantivyIndex) -> Ite
     asked = [(pair.part.oid, said) for pair in chance.sample(pairs, len(pairs)) if (said := _said(pair.text, chance))][:QUERIES]
     for name, ways in (("any word", any_of), ("two words", two_of)):
         queries = [(oid, ways(said)) for oid, said in asked]
-        sums = {index: [_sums(index, queries, size) for size in SETS] for index in (ours, full)}
-        for size, mine, whole in zip(SETS, sums[ours], sums[full], strict=True):
+        mine, whole = (_sums(index, queries) for index in (ours, full))
+        for size in SETS:
             goals = (Goal(">=", 0.7), Goal(">=", 0.95)) if size == JUDGED else (None, None)
-            against = f"{len(queries)} queries; full text: {whole.found / len(queries):.2f}"
-            recall = mine.found / max(whole.found, 1)
-            precision = (mine.found / max(mine.hits, 1)) / (whole.found / max(whole.hits, 1)) if whole.found else 0.0
+            against = f"{len(queries)} queries; full text: {whole[size].found / len(queries):.2f}"
+            recall = mine[size].found / max(whole[size].found, 1)
+            precision = recall * whole[size].hits / max(mine[size].hits, 1)
             yield Figure("retrieval", f"{name}, {size} hits: recall", recall, "ratio", against, goals[0])
             yield Figure("retrieval", f"{name}, {size} hits: precision", precision, "ratio", "relative, as recall is", goals[1])
 
@@ -158,10 +158,7 @@ def two_of(said: Sequence[str]) -> Query:
     return And(tuple(map(Word, sorted(said, key=len, reverse=True)[:2])))
 
 
-def _sums(index: TantivyIndex, queries: Sequence[tuple[str, Query]], size: int) -> Sums:
-    found = hits = 0
-    for oid, query in queries:
-        oids = [hit.oid for hit in index.search(query, size, copies=True).hits]
-        found += oid in oids
-        hits += len(oids)
-    return Sums(found, hits)
+def _sums(index: TantivyIndex, queries: Sequence[tuple[str, Query]]) -> dict[int, Sums]:
+    """By the size of the set of hits."""
+    hits = [(oid, [hit.oid for hit in index.search(query, max(SETS), copies=True).hits]) for oid, query in queries]
+    return {size: Sums(sum(oid in oids[:size] for oid, oids in hits), sum(len(oids[:size]) for _, oids in hits)) for size in SETS}

@@ -43,6 +43,11 @@ def test_the_benchmark_runs(root: Path, tmp_path: Path) -> None:
     }
     assert [figures["second run", f"objects {kind}"]["figure"] for kind in Expected._fields] == [40, 20, 40]
     assert figures["recognition", "right, average of types"]["figure"] == 100
+    assert figures["retrieval", "documents"]["figure"] == 30
+    assert {name for group, name in figures if group == "retrieval"} > {
+        "any word, 40 hits: recall",
+        "two words, 40 hits: precision",
+    }
     assert figures["essence", "no summary, no rejection"]["figure"] == 0
     wrong = {name: found["figure"] for (_, name), found in figures.items() if name.startswith("wrong") or "without one" in name}
     assert len(wrong) == 5
