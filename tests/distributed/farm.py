@@ -37,14 +37,15 @@ from streams.seeding import seeded
 from tests.distributed import verdict
 from tests.distributed.compaction import compact
 from tests.distributed.conftest import Broker
-from tests.distributed.flows import TOPOLOGY, Flow, inputs
+from tests.distributed.flows import Flow
 from tests.distributed.own import Own, servers
 from tests.distributed.repeats import Repeats, repeats
+from tests.distributed.standing import TOPOLOGY, inputs
 from tests.distributed.station import Station
 from tests.faults.corpus import Corpus
 from tests.faults.harness import GATHERER, MAX_FILE
 from tests.faults.oracle import Oracle
-from tests.servers.fixtures import TIMEOUT, Topics
+from tests.servers.fixtures import Topics
 
 RUN = [stage.name for stage in TOPOLOGY.stages]
 ARCHIVES = ("summaries", "broker.main")
@@ -149,9 +150,11 @@ class Farm(Flow):
 
     def end(self, names: Sequence[str]) -> None:
         """Have workers leave in order, once all have come so far that they can."""
+        self.moved = self.said = time.monotonic()
         while not all(self.gathered(stage) for stage in RUN):
             self.revive()
             self.read()
+            self.tell()
         for name in names:
             self.workers[name].send_signal(signal.SIGTERM)
         codes = {name: self.workers.pop(name).wait(GRACE) for name in names}
@@ -163,14 +166,12 @@ class Farm(Flow):
 
     def gathered(self, stage: str) -> bool:
         """Whether the group of a stage has all its workers, nobody else, and partitions for each."""
-        group = self.cluster.group(stage)
         try:
-            found = self.broker.topics.client.describe_consumer_groups([group], request_timeout=TIMEOUT)[group].result(TIMEOUT)
+            state, shares = self.standing.shares(stage)
         except KafkaException:
             return False
-        shares = [member.assignment.topic_partitions for member in found.members]
         workers = sum(name.partition("/")[0] == stage for name in self.workers)
-        return found.state == ConsumerGroupState.STABLE and len(shares) == workers and all(shares)
+        return state == ConsumerGroupState.STABLE and len(shares) == workers and all(shares)
 
     # ---- faults --------------------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -16,7 +16,6 @@ from typing import Any
 
 import msgspec
 from confluent_kafka import Consumer, KafkaException, TopicPartition
-from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined] # exported without saying so
 
 from schemas.codec import DecodeError, decode, encode
 from schemas.records import FetchedObject, FetchRequest, Record, Rejected, Removed, Summary
@@ -25,26 +24,25 @@ from streams.kafka.brokers import patient
 from streams.routing import Router
 from streams.sandbox.seal import die_with
 from streams.store.murmur2 import partition as partition_of
-from streams.topology import REJECTED, Edge, Stage, Topic, topology
+from streams.topology import REJECTED, Edge, Stage
 from tests.distributed.conftest import Broker
+from tests.distributed.standing import TOPOLOGY, Place, Standing, written
 from tests.servers.fixtures import TIMEOUT
 
 Answer = Callable[[Any], Sequence[Record]]
-Place = tuple[str, int]
-"""A topic, by its own name, and a partition."""
-
-TOPOLOGY = topology()
 STAGES = tuple(stage.name for stage in TOPOLOGY.stages if isinstance(stage, Stage))
 JUNK = b"\xff no record"
 HEADERS: list[tuple[str, str | bytes | None]] = [("from", b"a stranger")]
 QUIET = 2.0
 """Seconds without a new record after which nothing is said to be going on: longer than a stage waits for more."""
-
-
-def inputs(stage: Stage[Any, Any] | Edge[Any, Any]) -> list[Topic[Any]]:
-    """All that a stage reads, ticks included."""
-    ticks = stage.ticks if isinstance(stage, Stage) else None
-    return [*stage.inputs, *([ticks] if ticks else [])]
+SAYS = 60.0
+"""Seconds of waiting after which it is told what is waited for, and again after each further such time."""
+STANDS = 300.0
+"""Seconds without a record after which nobody waits any more: longer than a watchdog, and what comes after it, may take."""
+TOLD = 8
+"""How much of it, at most."""
+LOG = 20_000
+"""Characters of the workers' log that a failure holds."""
 
 
 def said(record: Record) -> Any:
@@ -95,8 +93,7 @@ class Flow:
         self.cuts: dict[str, str] = {}
         self.coming: dict[str, tuple[str, int]] = {}
         """Workers that were started, each with the topic that it writes its first tick to, and how many there were before."""
-        self.askers: dict[str, Consumer] = {}
-        """Who asks what a group has committed."""
+        self.standing = Standing(broker, self.prefix, partitions)
         self.reader = self._reader()
         self.records: dict[str, list[tuple[bytes, Record]]] = {topic.name: [] for topic in TOPOLOGY.topics}
         self.headers: dict[str, list[Any]] = {topic.name: [] for topic in TOPOLOGY.topics}
@@ -104,7 +101,8 @@ class Flow:
         """When they were written, ms."""
         self.junked: set[tuple[str, int, int]] = set()
         """Where what is no record stands: topic, partition, offset."""
-        self.moved = time.monotonic()
+        self.moved = self.said = time.monotonic()
+        """When a record was read last, and when it was last told what is waited for."""
 
     def _reader(self) -> Consumer:
         reader = self.broker.client(f"{self.prefix}reader")
@@ -163,56 +161,79 @@ class Flow:
                 self.start(stage, self.cuts[stage] if code == 1 else ":0")
 
     def rest(self) -> None:
-        """Answer for the edges until nothing moves any more."""
-        self.moved = time.monotonic()
+        """Answer for the edges until nothing moves any more; say now and then what is waited for.
+
+        Raises AssertionError where it stands still for long; what the workers are at is in their log then.
+        """
+        self.moved = self.said = time.monotonic()
         while time.monotonic() - self.moved < QUIET or not self.still():
             self.watch()
             self.read()
+            self.tell()
+
+    def tell(self) -> None:
+        """Say what is waited for, if it is time. Raises AssertionError where nothing has moved for long."""
+        if time.monotonic() - self.said > SAYS:
+            # What a test prints stands in its failure, its time being over among them.
+            print(self.waits(), flush=True)
+            self.said = time.monotonic()
+            assert self.said - self.moved < STANDS, f"{self.waits()}\n{self.stacks()}"
 
     def still(self) -> bool:
-        """Whether all workers are there, all has been committed by whoever reads it, and was read here, while nothing was added.
+        """Whether nothing is missing."""
+        return next(self.missing(), None) is None
+
+    def waits(self) -> str:
+        """What is waited for, in one line."""
+        missing = [*self.missing()]
+        more = [f"and {len(missing) - TOLD} more"] if len(missing) > TOLD else []
+        since = f"{time.strftime('%H:%M:%S')}: no record for {time.monotonic() - self.moved:.0f} s"
+        groups = f"groups and partitions of their members: {', '.join(self.standing.groups(self.stages))}"
+        return "; ".join([since, *(missing[:TOLD] or ["nothing is missing"]), *more, groups])
+
+    def stacks(self) -> str:
+        """Have the workers tell what they are at; gives the end of their log."""
+        log = self.folder / "workers.log"
+        for worker in self.workers.values():
+            if worker.poll() is None:
+                worker.send_signal(signal.SIGUSR1)
+        time.sleep(QUIET)
+        return log.read_text("utf-8", "replace")[-LOG:] if log.exists() else ""
+
+    def missing(self) -> Iterator[str]:
+        """What keeps all from being at rest: workers that are not there, what was not committed by whoever reads it, or read here.
 
         A stage commits what it has done behind what it gave: where nothing was added while all were looked at, nobody is at work.
         """
         try:
-            ends = self.ends()
-            return self.begun(ends) and self.seen(ends) and self.committed(ends) and self.ends() == ends
-        except KafkaException:
+            ends = self.standing.ends()
+            yield from self.begun(ends)
+            yield from self.standing.unread(self.reader, ends)
+            for name in self.stages:
+                yield from self.standing.uncommitted(TOPOLOGY.stage(name), ends)
+            after = self.standing.ends()
+        except KafkaException as error:
             # The coordinator of a group is not there yet.
-            return False
+            yield f"the broker says {error.args[0]}"
+            return
+        yield from (f"{written(place)} grew from {end} to {after[place]}" for place, end in ends.items() if after[place] != end)
 
-    def ends(self) -> dict[Place, int]:
-        """The end of each partition. Raises KafkaException; then it asks who leads them, for the next time."""
-        places = [TopicPartition(self.prefix + topic.name, p) for topic in TOPOLOGY.topics for p in range(self.partitions)]
-        latest: Any = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-        client = self.broker.topics.client
-        asked = client.list_offsets(dict.fromkeys(places, latest), request_timeout=TIMEOUT)
-        try:
-            return {(at.topic.removeprefix(self.prefix), at.partition): told.result(TIMEOUT).offset for at, told in asked.items()}
-        except KafkaException:
-            # A broker that was away leads by a new epoch, which this client would never hear of.
-            client.list_topics(timeout=TIMEOUT)
-            raise
-
-    def begun(self, ends: Mapping[Place, int]) -> bool:
-        """Whether each worker that was started has told of it, by a tick: one that comes back may have something to say yet."""
+    def begun(self, ends: Mapping[Place, int]) -> Iterator[str]:
+        """Workers that were started and have not told of it, by a tick: one that comes back may have something to say yet."""
         self.coming = {
             name: (topic, before) for name, (topic, before) in self.coming.items() if self._written(topic, ends) <= before
         }
-        return not self.coming
+        for name, (topic, before) in self.coming.items():
+            worker = self.workers.get(name)
+            yield f"{name} (process {worker.pid if worker else 'unknown'}) wrote nothing behind {before} in {topic}"
 
     def expect(self, name: str, stage: Stage[Any, Any] | Edge[Any, Any]) -> None:
         """A worker is about to be started."""
         if isinstance(stage, Stage) and stage.ticks is not None:
-            self.coming[name] = stage.ticks.name, self._written(stage.ticks.name, patient(self.ends))
+            self.coming[name] = stage.ticks.name, self._written(stage.ticks.name, patient(self.standing.ends))
 
     def _written(self, topic: str, ends: Mapping[Place, int]) -> int:
         return sum(ends[topic, partition] for partition in range(self.partitions))
-
-    def seen(self, ends: Mapping[Place, int]) -> bool:
-        """Whether all has been read here."""
-        read = self.reader.position([TopicPartition(self.prefix + topic, partition) for topic, partition in ends])
-        return all(at.offset >= ends[self._place(at)] for at in read if ends[self._place(at)])
 
     def read(self) -> None:
         """Read what is new, and answer it."""
@@ -239,29 +260,13 @@ class Flow:
         for routed in map(router.route, records):
             self.broker.append(self.prefix + routed.topic, [(routed.key, encode(routed.record))])
 
-    def committed(self, ends: Mapping[Place, int]) -> bool:
-        """Whether the stages have committed all. Raises KafkaException."""
-        return all(self._done(TOPOLOGY.stage(name), ends) for name in self.stages)
-
-    def _done(self, stage: Stage[Any, Any] | Edge[Any, Any], ends: Mapping[Place, int]) -> bool:
-        places = [(topic.name, partition) for topic in inputs(stage) for partition in range(self.partitions)]
-        group = self.prefix + stage.name
-        if group not in self.askers:
-            self.askers[group] = self.broker.client(group)
-        asked = [TopicPartition(self.prefix + topic, partition) for topic, partition in places]
-        found = self.askers[group].committed(asked, timeout=TIMEOUT)
-        return all(max(0, at.offset) >= ends[self._place(at)] for at in found)
-
-    def _place(self, at: TopicPartition) -> Place:
-        return at.topic.removeprefix(self.prefix), at.partition
-
     def close(self) -> None:
         """End all."""
         for worker in self.workers.values():
             worker.kill()
             worker.wait()
-        for client in (self.reader, *self.askers.values()):
-            client.close()
+        self.reader.close()
+        self.standing.close()
 
 
 def edges(fetch: Callable[[FetchRequest, int], Sequence[Record]], essence: Callable[[FetchedObject], Sequence[Record]]) -> Any:

@@ -21,6 +21,7 @@ from streams.kafka.apps import application
 from streams.kafka.mends import tables
 from streams.kafka.sending import Outgoing, Place
 from streams.topology import Stage, topology
+from tests.distributed import stacks
 
 
 class Dying(Decider):
@@ -70,4 +71,5 @@ def main(name: str, broker: str, prefix: str, partitions: str, folder: str, cut:
 
 
 if __name__ == "__main__":
+    stacks.told()
     main(*sys.argv[1:])

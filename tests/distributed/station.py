@@ -13,6 +13,7 @@ import msgspec
 from processors.essence import EssenceSettings
 from streams.fetch import FetchSettings
 from streams.kafka.worker import WorkerSettings, work
+from tests.distributed import stacks
 
 
 class Station(msgspec.Struct, frozen=True):
@@ -45,4 +46,5 @@ class Station(msgspec.Struct, frozen=True):
 
 
 if __name__ == "__main__":
+    stacks.told()
     work(sys.argv[1], msgspec.json.decode(sys.argv[2], type=Station).settings())

@@ -14,7 +14,8 @@ from streams.simulator import Simulator
 from streams.store.murmur2 import partition as partition_of
 from streams.topology import topology
 from tests.distributed.conftest import Broker
-from tests.distributed.flows import HEADERS, JUNK, STAGES, TOPOLOGY, Flow, edges, final, inputs
+from tests.distributed.flows import HEADERS, JUNK, STAGES, Flow, edges, final
+from tests.distributed.standing import TOPOLOGY, inputs
 from tests.topology.conftest import World, fetcher, plain_essence
 from tests.topology.worlds import SITE, TOP, disturb, furnish
 

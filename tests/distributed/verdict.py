@@ -14,7 +14,8 @@ from sinks.opensearch_index import OpenSearchIndex
 from streams.kafka.cluster import Cluster
 from streams.kafka.log import KafkaLog
 from streams.rejections import standing
-from tests.distributed.flows import HEADERS, JUNK, TOPOLOGY, inputs
+from tests.distributed.flows import HEADERS, JUNK
+from tests.distributed.standing import TOPOLOGY, inputs
 from tests.faults.check import ALONE, same
 from tests.faults.harness import GATHERER
 from tests.faults.oracle import Oracle
