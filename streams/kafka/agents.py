@@ -40,6 +40,7 @@ from streams.kafka.rows import TableRows, durable, of_store
 from streams.kafka.sending import Outgoing, Place, Sender
 from streams.kafka.telling import Telling
 from streams.kafka.ticks import Ticker
+from streams.kafka.witness import witness
 from streams.routing import Router, poisoned
 from streams.telemetry import Written
 from streams.topology import REJECTED, Stage
@@ -83,11 +84,12 @@ class Decider:
         self._prefix = prefix
         inputs = (*stage.inputs, *((stage.ticks,) if stage.ticks else ()))
         self.names = {prefix + topic.name: topic.name for topic in inputs}
-        self.following = Following(app, {prefix + topic.name for topic in inputs if topic.keep == "delete"})
         self.router = Router(stage, REJECTED)
         partitions = app.conf.topic_partitions
         self.table: Any = app.Table("rows", partitions=partitions, key_type=bytes, value_type=bytes, options=dict(STORE))
         brokers = ",".join(f"{url.host}:{url.port}" for url in app.conf.broker)
+        seen = witness({"bootstrap.servers": brokers, "client.id": "harvest", "log_level": 0})
+        self.following = Following(app, {prefix + topic.name for topic in inputs if topic.keep == "delete"}, seen)
         self.sender = Sender(brokers, lambda: self.owned.session)
         self.owned = Owned(self)
         self.ticker = Ticker(self, prefix) if stage.ticks else None

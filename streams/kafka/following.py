@@ -8,23 +8,27 @@ then what is due is told "the first". A record of long ago that is decided once 
 where the partition goes to somebody else before all of that has come again.
 
 Strategy: who reads knows which record is due. What comes too early is let go, unacknowledged, its gap is taken out, and the
-consumer is sent back to what is due; and so it is where nothing comes any more, though it has read beyond.
+consumer is sent back to what is due; and so it is where nothing comes any more, though it has read beyond. Before, somebody else is
+asked whether there is a record at all (`witness.py`).
 
 Laws:
 - Nothing is decided, and nothing is committed, beyond a record that was left out.
 - Nothing is decided below what the broker had committed when partitions were taken, nor below what was committed since.
-- In a compacted topic a hole is a hole, but for the first record after partitions were taken, the one that Faust may skip to: that
-  one is believed when what is due was asked for again, and it came first again.
-- What retention took away before it was read is not waited for.
+- What is not there is not waited for, and is committed: holes of compaction, markers of transactions, what retention took away
+  before it was read. Nor is what nobody has written yet.
+- In a compacted topic a hole is a hole without asking, but for the one before the first record after partitions were taken: that
+  record is the one that Faust may skip to.
 """
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from streams.kafka.mends import FAR
+from streams.kafka.witness import Found, Witness
 
 if TYPE_CHECKING:
     import faust
@@ -35,8 +39,10 @@ PATIENCE = 1.0
 LONGEST = 8
 TRIES = 12
 """Times that one record is asked for, before the process ends: after a minute."""
-BELIEVED = 2
-"""Times that a record of a compacted topic is asked for, before it is believed that there is none."""
+
+
+LONG = 20.0
+"""Seconds without a record of a partition, after which none is taken to wait in a queue of Faust's."""
 
 
 class SkippedError(Exception):
@@ -44,20 +50,20 @@ class SkippedError(Exception):
 
 
 class Asked(NamedTuple):
-    """What was asked for again: how often, when last, and the least offset that came instead."""
+    """What was asked for again: how often, and when last."""
 
     due: int
     times: int
     when: float
-    least: int = FAR
 
 
 class Following:
-    """The offsets that are due next. `whole` are the topics, as the broker has them, in which none may be left out."""
+    """The offsets that are due next. `whole` are the topics, as the broker has them, that are not compacted."""
 
-    def __init__(self, app: faust.App, whole: Collection[str]) -> None:
+    def __init__(self, app: faust.App, whole: Collection[str], witness: Witness) -> None:
         self._app: Any = app
         self._whole = whole
+        self._witness = witness
         self.next: dict[TP, int] = {}
         self._settled: dict[TP, int] = {}
         """What the broker had committed when it was asked."""
@@ -65,6 +71,8 @@ class Following:
         """How often partitions were taken."""
         self._begun: set[TP] = set()
         self._asked: dict[TP, Asked] = {}
+        self._came: dict[TP, float] = {}
+        """When a record came last, or was first waited for."""
 
     def anew(self) -> None:
         """Partitions were taken: what is due is what is committed."""
@@ -73,40 +81,41 @@ class Following:
         self._settled.clear()
         self._begun.clear()
         self._asked.clear()
+        self._came.clear()
 
     async def takes(self, message: Any) -> bool:
         """Whether a record may be decided now; if not, it comes again behind what is due. Raises SkippedError."""
         tp, offset = message.tp, message.offset
+        self._came[tp] = time.monotonic()
         due = await self.position(tp)
-        ahead = offset > due and not self._is_hole(message, due)
+        ahead = offset > due and (message.topic in self._whole or tp not in self._begun)
+        if ahead:
+            await self._ask(tp, due, offset)
+            ahead = offset > await self.position(tp)
+        elif offset < self.committed(tp):
+            await self._ask(tp, due)
         if ahead or offset < self.committed(tp):
             message.acked = True
-            await self._ask(tp, due, offset if ahead else FAR)
             return False
         self._asked.pop(tp, None)
         self._begun.add(tp)
         self.next[tp] = offset + 1
         return True
 
-    def _is_hole(self, message: Any, due: int) -> bool:
-        """Whether there is nothing between what is due and a record."""
-        if message.topic in self._whole:
-            return False
-        asked = self._asked.get(message.tp)
-        return message.tp in self._begun or (
-            asked is not None and asked.due == due and asked.times >= BELIEVED and message.offset <= asked.least
-        )
+    async def look(self, tps: Collection[TP], *, idle: bool = True) -> None:
+        """Ask again for what was skipped, and for what is due where more than that was read.
 
-    async def look(self, tps: Collection[TP]) -> None:
-        """Nothing has come for a while: ask again for what was skipped, and for what is due where more than that was read.
-
+        Where the stage is not idle, what is due may wait behind other records: it is asked for where nothing has come for long.
         Raises SkippedError.
         """
+        now = time.monotonic()
         for tp in tps:
+            if not idle and now - self._came.setdefault(tp, now) < LONG:
+                continue
             asked = self._asked.get(tp)
             due = asked.due if asked is not None else await self.position(tp)
             if asked is not None or self.reached(tp) > due:
-                await self._ask(tp, due, FAR)
+                await self._ask(tp, due)
 
     async def position(self, tp: TP) -> int:
         """The offset that is due next in a partition."""
@@ -141,24 +150,53 @@ class Following:
         known: int = self._app.consumer._committed_offset.get(tp) or 0  # noqa: SLF001 - told nowhere else
         return max(self._settled.get(tp, 0), known)
 
-    async def _ask(self, tp: TP, due: int, came: int) -> None:
-        """Have the consumer go back to a record, where `came` came instead; not too often. Raises SkippedError."""
+    async def _ask(self, tp: TP, due: int, came: int = FAR) -> None:
+        """Have the consumer go back to a record, where `came` came instead; not too often. Raises SkippedError.
+
+        Where there is none the next one is due, which may be the one that came.
+        """
         self._forget_gap(tp, due)
         before = self._asked.get(tp)
-        if before is None or before.due != due:
-            before = Asked(due, 0, -FAR)
-        asked = self._asked[tp] = before._replace(least=min(before.least, came))
+        asked = self._asked[tp] = before if before is not None and before.due == due else Asked(due, 0, -FAR)
         # Each asking gives up the fetch that is under way: on a slow machine the next would never be the one that brings it.
         if time.monotonic() - asked.when < PATIENCE * min(max(asked.times, 1), LONGEST):
+            return
+        taken = self._taken
+        found = await self.found(tp, due)
+        if taken != self._taken or due != await self.position(tp):
+            # It is another's, or it has come meanwhile.
+            return
+        if found.offset > due:
+            if not self._passed(tp, due, found) or not found.there or found.offset == came:
+                return
+            # That one was left out too.
+            asked = Asked(found.offset, 0, -FAR)
+        elif not found.there and asked.times:
+            # Nobody has written it yet; those that were too old come no more.
+            self._asked.pop(tp)
             return
         if asked.times >= TRIES:
             raise SkippedError(f"{tp.topic}-{tp.partition}: {due} does not come")
         self._asked[tp] = asked._replace(times=asked.times + 1, when=time.monotonic())
-        first = (await self.earliest(tp)).get(tp, 0)
-        if first > due:
-            self._asked.pop(tp)
-            self.next[tp] = first
-        await self.seek(tp, max(first, due))
+        await self.seek(tp, asked.due)
+
+    def _passed(self, tp: TP, due: int, found: Found) -> bool:
+        """Go on to the next record, or to the end, where nothing is in between; not before all that is below is committed."""
+        consumer = self._app.consumer
+        if found.there:
+            # It is committed with the record behind it.
+            consumer._gap[tp].addi(due, found.offset)  # noqa: SLF001 - told nowhere else
+        elif self.committed(tp) < due:
+            return False
+        else:
+            consumer._acked[tp].extend(range(due, found.offset))  # noqa: SLF001 - the same
+        self._asked.pop(tp, None)
+        self.next[tp] = found.offset
+        return True
+
+    async def found(self, tp: TP, due: int) -> Found:
+        """The first record at what is due or behind it, as somebody else sees it; the one that is due, where nobody answers."""
+        return await asyncio.to_thread(self._witness, tp, due) or Found(due, there=True)
 
     async def seek(self, tp: TP, offset: int) -> None:
         """Have the consumer read on from an offset."""

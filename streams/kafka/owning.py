@@ -143,11 +143,11 @@ class Owned:
         # Apart from the beats: a broker that is slow to answer is no sleep of ours.
         while True:
             await asyncio.sleep(BEAT)
-            if self._generation != NOBODY and self._decider.idle():
+            if self._generation != NOBODY:
                 tps = [TP(topic, partition) for topic, partition in self.places()]
                 try:
                     with suppress(KafkaError):
-                        await self._decider.following.look(tps)
+                        await self._decider.following.look(tps, idle=self._decider.idle())
                 except SkippedError as error:
                     self._decider.end(error)
 

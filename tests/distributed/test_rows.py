@@ -20,7 +20,9 @@ from streams.kafka.agents import LARGEST, Decider
 from streams.kafka.apps import application
 from streams.kafka.cursors import Cursors, behind
 from streams.kafka.following import TRIES, Following, SkippedError
+from streams.kafka.mends import FAR
 from streams.kafka.rows import TableRows
+from streams.kafka.witness import Found
 from streams.topology import Stage, topology
 
 
@@ -139,12 +141,22 @@ class Told(Following):
         """`committed`: as Faust knows it; `broker`: as the broker has it."""
         self.sought: list[int] = []
         self.read = 0
+        self.there: list[int] | None = None
+        """The offsets that have a record; None: all of them."""
+        self.end = FAR
         self.broker = broker
-        consumer = SimpleNamespace(_committed_offset={TP("made", 0): committed}, _gap=defaultdict(IntervalTree))
-        super().__init__(SimpleNamespace(consumer=consumer), {"made"} if whole else ())  # type: ignore[arg-type]
+        consumer = SimpleNamespace(
+            _committed_offset={TP("made", 0): committed}, _gap=defaultdict(IntervalTree), _acked=defaultdict(list)
+        )
+        super().__init__(SimpleNamespace(consumer=consumer), {"made"} if whole else (), self._found)  # type: ignore[arg-type]
 
     async def earliest(self, tp: TP) -> dict[TP, int]:
         return {tp: 5}
+
+    def _found(self, tp: TP, offset: int) -> Found:
+        offset = max(offset, 5)
+        there = range(offset, self.end) if self.there is None else [one for one in self.there if one >= offset]
+        return Found(there[0], there=True) if there else Found(self.end, there=False)
 
     async def settled(self, tp: TP) -> int:
         return self.broker
@@ -218,18 +230,70 @@ def test_nobody_is_sent_back_to_the_first_record() -> None:
     assert asyncio.run(following.position(tp)) == 20
 
 
-def test_holes_of_a_compacted_topic_are_believed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first record after partitions were taken is believed when it came first again and again; those behind it at once."""
-    monkeypatch.setattr("streams.kafka.following.PATIENCE", 0.0)
+def test_holes_of_a_compacted_topic_are_believed() -> None:
+    """The first record after partitions were taken is believed when nothing stands before it; those behind it at once."""
     following = Told(7, whole=False)
+    following.there = [9, 11, 20, 30]
 
     async def follow(offsets: list[int]) -> list[int]:
         return [offset for offset in offsets if await following.takes(Message(offset))]
 
-    assert asyncio.run(follow([12, 9, 12, 9, 11, 20])) == [9, 11, 20]
-    assert following.sought == [7, 7, 7]
+    assert asyncio.run(follow([12, 9, 11, 20])) == [9, 11, 20]
+    assert following.sought == [9]
     following.anew()
     assert asyncio.run(follow([7, 30])) == [7, 30]
+
+
+@pytest.mark.parametrize(("offsets", "taken", "sought"), [([5, 8, 9], [5, 8, 9], []), ([5, 9, 8, 9], [5, 8, 9], [8])])
+def test_what_is_not_there_is_not_waited_for(offsets: list[int], taken: list[int], sought: list[int]) -> None:
+    """Markers of transactions are passed over, and committed with the record behind them; what was left out behind them is not."""
+    following, tp = Told(0), TP("made", 0)
+    following.there = [5, 8, 9]
+
+    async def follow() -> list[int]:
+        return [offset for offset in offsets if await following.takes(Message(offset))]
+
+    assert asyncio.run(follow()) == taken
+    assert following.sought == sought
+    assert [(gap.begin, gap.end) for gap in following._app.consumer._gap[tp]] == [(6, 8)]
+
+
+def test_what_is_not_there_at_the_end_is_committed() -> None:
+    """Where markers, or holes, end the log, they are done once all before them is committed, and not asked for again."""
+    following, tp = Told(5), TP("made", 0)
+    following.there, following.end = [5, 6], 9
+    consumer = following._app.consumer
+
+    async def look() -> tuple[int, list[int]]:
+        await following.look([tp])
+        return await following.position(tp), consumer._acked[tp]
+
+    async def follow() -> None:
+        for offset in (5, 6):
+            assert await following.takes(Message(offset))
+        following.read = 9
+        assert await look() == (7, [])
+        consumer._committed_offset[tp] = 7
+        assert await look() == (9, [7, 8])
+        consumer._acked[tp].clear()
+        assert await look() == (9, [])
+
+    asyncio.run(follow())
+    assert following.sought == []
+
+
+def test_a_quiet_partition_is_looked_at_while_others_are_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is due may wait behind other records for a while; it is asked for where nothing of its partition comes for long."""
+    following, tp = Told(0), TP("made", 0)
+    following.read = 8
+
+    async def look() -> list[int]:
+        await following.look([tp], idle=False)
+        return following.sought
+
+    assert asyncio.run(look()) == []
+    monkeypatch.setattr("streams.kafka.following.LONG", 0.0)
+    assert asyncio.run(look()) == [5]
 
 
 def test_what_was_left_out_is_no_gap() -> None:
@@ -261,6 +325,26 @@ def test_a_record_that_never_comes_ends_the_process(monkeypatch: pytest.MonkeyPa
     assert following.sought == [5] * TRIES
 
 
+@pytest.mark.parametrize("late", [9, None], ids=["it comes in the end", "nothing comes"])
+def test_a_record_that_nobody_has_written_is_waited_for(monkeypatch: pytest.MonkeyPatch, late: int | None) -> None:
+    """Where the log ends at what is due, nothing was left out, though older records came: that one may take its time."""
+    monkeypatch.setattr("streams.kafka.following.PATIENCE", 0.0)
+    following, tp = Told(9), TP("made", 0)
+    following.end = following.read = 9
+
+    async def wait() -> list[int]:
+        taken = [offset for offset in (6, 7) if await following.takes(Message(offset))]
+        for _ in range(2 * TRIES):
+            await following.look([tp])
+        if late is not None:
+            following.end = late + 1
+            taken += [late] if await following.takes(Message(late)) else []
+        return taken
+
+    assert asyncio.run(wait()) == ([] if late is None else [late])
+    assert following.sought == [9]
+
+
 def test_a_broker_that_is_slow_is_no_sleep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While it is asked again for what is due, and does not answer, the signs of life go on."""
     monkeypatch.setattr("streams.kafka.owning.BEAT", 0.01)
@@ -268,7 +352,7 @@ def test_a_broker_that_is_slow_is_no_sleep(tmp_path: Path, monkeypatch: pytest.M
     decided = decider(tmp_path, "catalog", ends)
     owned, asked = decided.owned, asyncio.Event()
 
-    async def look(_: Any) -> None:
+    async def look(_: Any, **__: Any) -> None:
         asked.set()
         await asyncio.sleep(3600)
 
