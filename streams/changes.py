@@ -21,22 +21,34 @@ def change(value: bytes) -> Change:
 
 
 def changed(records: Sequence[Logged], time: int) -> tuple[list[Change], list[Rejected]]:
-    """What is to be applied: of each key the last record; and of what is no change a dead letter, of the time given (ms)."""
-    # The others need not even be decoded.
-    latest = {r.key: r.value for r in records if r.value is not None}
+    """What is to be applied: of each key the newest record; and of what is no change a dead letter, of the time given (ms).
+
+    The newest is the one of the highest publish counter, of several the last, as an index has it: what ends in it does not hang
+    on where one batch ends and the next begins. Whoever was the owner of a partition may write an older one behind a newer one.
+    """
+    values: dict[bytes, list[bytes]] = {}
+    for logged in records:
+        if logged.value is not None:
+            values.setdefault(logged.key, []).append(logged.value)
     try:
-        return [change(value) for value in latest.values()], []
+        return [_newest([change(value) for value in found]) for found in values.values()], []
     except DecodeError:
         return _told_apart(records, time)
 
 
+def _newest(changes: Sequence[Change]) -> Change:
+    return max(reversed(changes), key=lambda change: change.published)
+
+
 def _told_apart(records: Sequence[Logged], time: int) -> tuple[list[Change], list[Rejected]]:
-    found: dict[bytes, Change] = {}
+    found: dict[bytes, list[Change]] = {}
     letters: list[Rejected] = []
     for logged in records:
         try:
-            found |= {logged.key: change(logged.value)} if logged.value is not None else {}
+            if logged.value is not None:
+                made = change(logged.value)
+                found.setdefault(logged.key, []).append(made)
         except DecodeError as error:
             origin = Origin(logged.topic, logged.partition, logged.offset)
             letters.append(poisoned("index", error, origin, logged.key, logged.value, time))
-    return list(found.values()), letters
+    return [_newest(changes) for changes in found.values()], letters
