@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 import msgspec
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from schemas.codec import DecodeError, decode, encode
 from schemas.records import FetchedObject, FetchRequest, Record, Rejected, Removed, Summary
@@ -37,6 +37,8 @@ QUIET = 2.0
 """Seconds without a new record after which nothing is said to be going on: longer than a stage waits for more."""
 SAYS = 60.0
 """Seconds of waiting after which it is told what is waited for, and again after each further such time."""
+STUCK = 20.0
+"""Seconds without a record after which a reader that is behind gives way to a new one."""
 STANDS = 300.0
 """Seconds without a record after which nobody waits any more: longer than a watchdog, and what comes after it, may take."""
 TOLD = 8
@@ -94,7 +96,10 @@ class Flow:
         self.coming: dict[str, tuple[str, int]] = {}
         """Workers that were started, each with the topic that it writes its first tick to, and how many there were before."""
         self.standing = Standing(broker, self.prefix, partitions)
+        self.read_to: Counter[Place] = Counter()
+        """The offset that comes next, by place."""
         self.reader = self._reader()
+        self.renewed = time.monotonic()
         self.records: dict[str, list[tuple[bytes, Record]]] = {topic.name: [] for topic in TOPOLOGY.topics}
         self.headers: dict[str, list[Any]] = {topic.name: [] for topic in TOPOLOGY.topics}
         self.times: dict[str, list[int]] = {topic.name: [] for topic in TOPOLOGY.topics}
@@ -106,9 +111,21 @@ class Flow:
 
     def _reader(self) -> Consumer:
         reader = self.broker.client(f"{self.prefix}reader")
-        names = [topic.name for topic in TOPOLOGY.topics]
-        reader.assign([TopicPartition(self.prefix + name, p, 0) for name in names for p in range(self.partitions)])
+        places = [(topic.name, partition) for topic in TOPOLOGY.topics for partition in range(self.partitions)]
+        reader.assign([TopicPartition(self.prefix + place[0], place[1], self.read_to[place]) for place in places])
         return reader
+
+    def renew(self) -> None:
+        """Have a new reader go on where the old one stands, if that one has stopped reading.
+
+        One of confluent-kafka 2.16 that lived through restarts of its broker may stand for ever, everywhere, and say nothing.
+        """
+        ends = patient(self.standing.ends)
+        if behind := next(self.standing.unread(self.read_to, ends), None):
+            print(f"{time.strftime('%H:%M:%S')}: the reader stopped, and gives way to a new one: {behind}", flush=True)
+            self.reader.close()
+            self.reader = self._reader()
+        self.renewed = time.monotonic()
 
     def send(self, topic: str, record: Record, partition: int | None = None) -> None:
         """Append a record."""
@@ -208,7 +225,7 @@ class Flow:
         try:
             ends = self.standing.ends()
             yield from self.begun(ends)
-            yield from self.standing.unread(self.reader, ends)
+            yield from self.standing.unread(self.read_to, ends)
             for name in self.stages:
                 yield from self.standing.uncommitted(TOPOLOGY.stage(name), ends)
             after = self.standing.ends()
@@ -237,16 +254,22 @@ class Flow:
 
     def read(self) -> None:
         """Read what is new, and answer it."""
+        if time.monotonic() - max(self.moved, self.renewed) > STUCK:
+            self.renew()
         for message in self.reader.consume(500, 0.2):
-            if message.error() is not None:
+            name, partition = str(message.topic()).removeprefix(self.prefix), message.partition() or 0
+            error, offset = message.error(), message.offset() or 0
+            if error is not None:
+                if error.code() == KafkaError._PARTITION_EOF:
+                    self.read_to[name, partition] = offset
                 continue
             self.moved = time.monotonic()
-            name = str(message.topic()).removeprefix(self.prefix)
+            self.read_to[name, partition] = offset + 1
             try:
                 record = decode(message.value() or b"")
             except DecodeError:
                 assert message.value() == JUNK
-                self.junked.add((name, message.partition() or 0, message.offset() or 0))
+                self.junked.add((name, partition, offset))
                 continue
             self.records[name].append((message.key() or b"", record))
             self.headers[name].append(message.headers() or [])

@@ -59,12 +59,13 @@ class Standing:
             client.list_topics(timeout=TIMEOUT)
             raise
 
-    def unread(self, reader: Consumer, ends: Mapping[Place, int]) -> Iterator[str]:
-        """What a reader of all has not read."""
-        for read in reader.position([self._at(place) for place in ends]):
-            place = self._place(read)
-            if max(0, read.offset) < ends[place]:
-                yield f"{written(place)} was read here to {max(0, read.offset)} of {ends[place]}"
+    def unread(self, read_to: Mapping[Place, int], ends: Mapping[Place, int]) -> Iterator[str]:
+        """What a reader of all has not read, in one sentence; `read_to` has what comes next, if anything was read."""
+        behind = [place for place, end in ends.items() if read_to.get(place, 0) < end]
+        if behind:
+            least = min(behind)
+            more = f", and {len(behind) - 1} more are behind" if behind[1:] else ""
+            yield f"{written(least)} was read here to {read_to.get(least, 0)} of {ends[least]}{more}"
 
     def uncommitted(self, stage: Stage[Any, Any] | Edge[Any, Any], ends: Mapping[Place, int]) -> Iterator[str]:
         """What a stage has not committed. Raises KafkaException."""

@@ -72,6 +72,21 @@ def test_what_is_waited_for_is_told_again_and_again(
     assert all("catalog has committed 0 of 1 in annotations-0" in line for line in lines)
 
 
+def test_a_reader_that_stopped_gives_way_to_a_new_one(
+    flow: Flow, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A reader that gets nothing any more, though it is behind, is told of; the new one goes on where it stood."""
+    flow.stages = []
+    flow.send("made", MADE)
+    flow.rest()
+    flow.reader.unassign()
+    flow.send("made", MADE)
+    monkeypatch.setattr("tests.distributed.flows.STUCK", 0.0)
+    flow.rest()
+    assert len(flow.records["made"]) == 2
+    assert "the reader stopped, and gives way to a new one: made-0 was read here to 1 of 2" in capsys.readouterr().out
+
+
 def test_who_stands_still_is_given_up(flow: Flow, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where nothing moves for long the wait fails, with what was waited for and what the workers are at."""
     for limit in ("SAYS", "STANDS"):
