@@ -11,6 +11,7 @@ from urllib.parse import quote, unquote_to_bytes
 
 UNSAFE = {*range(0x21), 0x7F, ord("#"), ord("%")}
 """Bytes of a member path that are percent-encoded: controls and space, `#` and `%`."""
+_ESCAPES = {byte: f"%{byte:02X}" for byte in UNSAFE}
 
 
 def oid(gatherer: str, url: str) -> str:
@@ -24,7 +25,7 @@ def member_path(name: bytes) -> str:
         text = name.decode("utf-8")
     except UnicodeDecodeError:
         return "".join(chr(b) if b < 0x80 and b not in UNSAFE else f"%{b:02X}" for b in name)
-    return "".join(f"%{ord(c):02X}" if ord(c) in UNSAFE else c for c in text)
+    return text.translate(_ESCAPES)
 
 
 def member_name(path: str) -> bytes:

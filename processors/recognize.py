@@ -84,6 +84,10 @@ class Signature(NamedTuple):
         return all(head.startswith(part, at) for at, part in self.parts)
 
 
+Signed = list[tuple[str, Signature]]
+"""Signatures with the names of their types."""
+
+
 class TypeRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One type as `types.toml` declares it; the fields are explained there."""
 
@@ -143,17 +147,21 @@ class Table:
             for suffix, media in (_cut_media(s, rule.media) for s in rule.suffixes):
                 self.suffixes.setdefault(suffix, []).append((name, media))
                 self.media.setdefault(media, []).append((name, media))
-        self.by_part = self._by_part()
+        self.by_start, self.by_part = self._by_part()
         self.order = {name: at for at, name in enumerate(rules)}
 
-    def _by_part(self) -> dict[tuple[int, int], dict[bytes, list[tuple[str, Signature]]]]:
-        """Signatures by the place of their first part, offset and length, and by its bytes: there are far fewer places."""
-        found: dict[tuple[int, int], dict[bytes, list[tuple[str, Signature]]]] = {}
+    def _by_part(self) -> tuple[Mapping[int, Signed], Mapping[tuple[int, int], Mapping[bytes, Signed]]]:
+        """Signatures at the start by their first byte; others by offset and length, then bytes, of their first part."""
+        starts: dict[int, Signed] = {}
+        found: dict[tuple[int, int], dict[bytes, Signed]] = {}
         for name, signatures in self.signatures.items():
             for signature in signatures:
                 at, part = signature.parts[0]
-                found.setdefault((at, len(part)), {}).setdefault(part, []).append((name, signature))
-        return found
+                if at:
+                    found.setdefault((at, len(part)), {}).setdefault(part, []).append((name, signature))
+                else:
+                    starts.setdefault(part[0], []).append((name, signature))
+        return starts, found
 
     def signed(self, name: str, head: bytes, text: bool) -> bool:
         """Whether a content has one of a type's signatures."""
@@ -161,12 +169,10 @@ class Table:
 
     def sign(self, head: bytes, text: bool) -> tuple[str, str] | None:
         """The type whose signature the content has, with its media type: the longest one, and of these the first."""
-        found = [
-            (name, signature)
-            for (at, length), parts in self.by_part.items()
-            for name, signature in parts.get(head[at : at + length], ())
-            if signature.matches(head) and not (text and signature.word)
-        ]
+        claims = [*self.by_start.get(head[0], ())] if head else []
+        for (at, length), parts in self.by_part.items():
+            claims += parts.get(head[at : at + length], ())
+        found = [each for each in claims if each[1].matches(head) and not (text and each[1].word)]
         if not found:
             return None
         name, signature = max(found, key=lambda each: (each[1].length, -self.order[each[0]]))

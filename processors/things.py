@@ -266,13 +266,15 @@ def text(value: bytes) -> str | bytes:
 
 def bounded(value: str, limit: int) -> str:
     """Text that any record can carry: printable, valid, at most `limit` characters."""
+    if len(value) <= limit and value.isascii() and value.isprintable():
+        return value
     return "".join(c if c.isprintable() else " " for c in value[:limit]).encode("utf-8", "replace").decode()
 
 
 def iso(mtime: int) -> str:
     """A time in ns since the epoch in ISO 8601, UTC, to the second; "" beyond the years that have four digits."""
     try:
-        return datetime.fromtimestamp(mtime // 1_000_000_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return datetime.fromtimestamp(mtime // 1_000_000_000, UTC).isoformat()[:19] + "Z"
     except (ValueError, OverflowError, OSError):
         return ""
 
