@@ -39,6 +39,14 @@ class Header(NamedTuple):
 
 def number(field: bytes) -> int:
     """A numeric field: octal digits, or base 256 with the first bit set (GNU). Raises Damaged."""
+    try:
+        # Nearly all: digits, then NULs.
+        return int(field.rstrip(b"\0"), 8)
+    except ValueError:
+        return _unusual(field)
+
+
+def _unusual(field: bytes) -> int:
     if field[0] & 0x80:
         bits = int.from_bytes(field, "big", signed=False) - (0x80 << 8 * (len(field) - 1))
         return bits - (1 << (8 * len(field) - 1)) if field[0] & 0x40 else bits

@@ -5,20 +5,27 @@ What follows the last member (zeros of a tape, garbage) is passed over, as gzip 
 
 from __future__ import annotations
 
-import zlib
+from zlib_ng import zlib_ng
 
 from processors.unnest import Budget, Encoding, Reader
 from processors.unnest._streams import Decoded
 
 MAGIC = b"\x1f\x8b"
-GZIP = zlib.MAX_WBITS | 16
+GZIP = zlib_ng.MAX_WBITS | 16
+PIECE = 1 << 13
+"""Bytes of input that a decoder is given at once."""
 
 
 class Inflate:
-    """zlib's decoder with the manners of bz2's and lzma's. `wbits`: see zlib; -15 is raw deflate."""
+    """A decoder like zlib's, with the manners of bz2's and lzma's. `wbits`: see zlib; -15 is raw deflate.
+
+    It copies what it could not use of its input at each call, and 512 bytes of a tar's header are a call: it is fed by PIECEs.
+    """
 
     def __init__(self, wbits: int = GZIP) -> None:
-        self._decoder = zlib.decompressobj(wbits)
+        self._decoder = zlib_ng.decompressobj(wbits)
+        self._input = memoryview(b"")
+        """What it was not fed yet."""
         self._full = False
 
     @property
@@ -29,17 +36,22 @@ class Inflate:
     @property
     def needs_input(self) -> bool:
         """There is nothing more to give before more data come."""
-        return not (self._full or self._decoder.unconsumed_tail)
+        return not (self._full or self._decoder.unconsumed_tail or self._input)
 
     @property
     def unused_data(self) -> bytes:
         """What came behind the end."""
-        return self._decoder.unused_data
+        return self._decoder.unused_data + self._input
 
     def decompress(self, data: bytes, max_length: int = -1) -> bytes:
-        """At most `max_length` bytes. Raises zlib.error."""
-        out = self._decoder.decompress(self._decoder.unconsumed_tail + data, max_length)
-        # zlib may hold back output although it has taken all input.
+        """At most `max_length` bytes; none may be there although more can be had without input. Raises zlib_ng.error."""
+        if data:
+            self._input = memoryview(bytes(self._input) + data if self._input else data)
+        piece: bytes | memoryview = self._decoder.unconsumed_tail
+        if not piece:
+            piece, self._input = self._input[:PIECE], self._input[PIECE:]
+        out = self._decoder.decompress(piece, max_length)
+        # It may hold back output although it has taken all input.
         self._full = len(out) == max_length
         return out
 

@@ -44,6 +44,8 @@ class _Tar:
         self._name: bytes | None = None
         self._target: bytes | None = None
         self._problem = ""
+        self._padding = 0
+        """Bytes between a body and the next header."""
 
     def members(self) -> Iterator[Member]:
         """Every member in order. Raises Damaged at the end."""
@@ -69,7 +71,11 @@ class _Tar:
     def _header(self) -> bytes | None:
         """The next block that is a header, None at the end. Raises Damaged where the stream ends without a mark."""
         while True:
-            block = exact(self._body, BLOCK)
+            padding, self._padding = self._padding, 0
+            block = exact(self._body, padding + BLOCK)
+            if len(block) < padding:
+                raise Damaged("truncated: a body ends early")
+            block = block[padding:]
             if block == ZERO:
                 return None
             if len(block) < BLOCK:
@@ -116,7 +122,8 @@ class _Tar:
         body = Slice(self._body, size)
         yield self._described(head, said, body, segments)
         body.drain()
-        skip(self._body, -size % BLOCK, "a body ends early")
+        # Read with the next header: that costs as much as a small body.
+        self._padding = -size % BLOCK
 
     def _size(self, head: Header, said: Mapping[bytes, bytes]) -> int:
         """The bytes that follow; an extended header's word counts where it is one."""
