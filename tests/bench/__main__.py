@@ -4,8 +4,9 @@ Groups: `objects` (the pipeline end to end), `log`, `index` (each against the ba
 bare clients), `workers` (the pipeline on Kafka, against the embedded runner), `recovery` (a table, from its changelog), `sink` (the
 index sink on Kafka, against raw bulk loops into OpenSearch), `tree` (the whole documentation of the machine and two large
 packages: outcomes, memory, second run, sizes, search), `recognition` (corpora that other projects label: the right type, and
-everything in them summarized or rejected), `retrieval` (an index of summaries against one of the full text). `--quick` measures
-some hundred files that it makes; it shows that the benchmark works, and its figures say little.
+everything in them summarized or rejected), `retrieval` (an index of summaries against one of the full text), `unnest` (a nested
+tar.gz, against plain libarchive; memory with one of 10 GB), `essence` (source bytes to summary bytes by type, the split of time, KB a minute). `--quick` measures some hundred files that it
+makes; it shows that the benchmark works, and its figures say little.
 """
 
 from __future__ import annotations
@@ -21,9 +22,12 @@ from typing import NamedTuple
 from streams.kafka.cluster import ClusterError
 from tests.bench import bench_index, bench_log, corpora, recovery, retrieval, sink, stage
 from tests.bench.figures import BenchError, Figure, heading
+from tests.bench.huge import huge
 from tests.bench.labelled import by_suffix
+from tests.bench.nested import pack, unnesting
 from tests.bench.objects import adopt, objects, start_up
 from tests.bench.recognition import recognition, recognized, summarized
+from tests.bench.summaries import essence
 from tests.bench.tree import tree
 from tests.bench.workers import workers
 from tests.servers.process import ServerError
@@ -46,10 +50,12 @@ class Size(NamedTuple):
     messages: int
     rows: int
     """Of an agent, and of a table."""
+    unpacked: int
+    """Bytes of the large archive."""
 
 
-FULL = Size(False, 3, 16_000, 4_000, 40_000, 6_000, 4_000, 1_000, 40_000, 1_000_000)
-QUICK = Size(True, 1, 300, 60, 4_000, 300, 60, 0, 500, 500)
+FULL = Size(False, 3, 16_000, 4_000, 40_000, 6_000, 4_000, 1_000, 40_000, 1_000_000, 10_000_000_000)
+QUICK = Size(True, 1, 300, 60, 4_000, 300, 60, 0, 500, 500, 100_000_000)
 
 
 def measure_objects(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
@@ -140,6 +146,26 @@ def measure_retrieval(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
     yield from retrieval.retrieval(files, work)
 
 
+def measure_unnest(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
+    """MB/s of unnesting against plain libarchive; memory with an archive of 10 GB."""
+    if size.quick:
+        roots = [corpora.synthetic(work / "files", size.light)]
+    else:
+        roots = [corpora.DOCUMENTATION[0], *corpora.unpacked(corpora.packages(cache), work / "packages")]
+    paths = [path for path in sorted(corpora.found(roots)) if os.path.isfile(path) and not os.path.islink(path)]
+    yield from unnesting(pack(paths, work / "nested.tar.gz"), size.rounds)
+    yield from huge(size.unpacked, work)
+
+
+def measure_essence(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
+    """Source bytes to summary bytes, the split of time, KB a minute."""
+    if size.quick:
+        yield from essence([corpora.synthetic(work / "tree", size.light)], work)
+        return
+    ours = corpora.unpacked(corpora.packages(cache), work / "packages")
+    yield from essence([*filter(Path.is_dir, corpora.DOCUMENTATION), *ours], work)
+
+
 GROUPS: Mapping[str, Callable[[Size, Path, Path], Iterator[Figure]]] = {
     "objects": measure_objects,
     "log": measure_log,
@@ -151,6 +177,8 @@ GROUPS: Mapping[str, Callable[[Size, Path, Path], Iterator[Figure]]] = {
     "tree": measure_tree,
     "recognition": measure_recognition,
     "retrieval": measure_retrieval,
+    "unnest": measure_unnest,
+    "essence": measure_essence,
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -51,13 +51,14 @@ def pss(pid: int) -> int:
 
 
 class Sampled:
-    """The most that a process and all below it held at once, for a `with` statement."""
+    """The most that a process and all below it held at once, for a `with` statement. `more(pid)`: bytes that PSS does not tell."""
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, pid: int, more: Callable[[int], int] = lambda _: 0) -> None:
         self.peak = 0
         """Bytes."""
         self.processes = 0
         self._pid = pid
+        self._more = more
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -72,6 +73,6 @@ class Sampled:
     def _run(self) -> None:
         while True:
             held = [size for size in map(pss, family(self._pid)) if size]
-            self.peak, self.processes = max(self.peak, sum(held)), max(self.processes, len(held))
+            self.peak, self.processes = max(self.peak, sum(held) + self._more(self._pid)), max(self.processes, len(held))
             if self._end.wait(INTERVAL):
                 return

@@ -16,6 +16,7 @@ from tests.bench.changes import Expected, change
 from tests.bench.cpu import by_stage, spent
 from tests.bench.figures import Figure, Goal, shown
 from tests.bench.memory import Sampled, family, pss
+from tests.bench.summaries import PAPER_STEPS
 from tests.bench.workers import STAGES
 
 DISTRIBUTED = ("stage", "workers", "recovery", "sink")
@@ -40,6 +41,7 @@ def test_the_benchmark_runs(root: Path, tmp_path: Path) -> None:
     figures = quick(root, tmp_path, EMBEDDED)
     assert {group for group, _ in figures} >= {
         *("objects", "log", "index", "outcomes", "second run", "sizes", "search", "recognition", "essence"),
+        *("unnest", "10 GB", "ratio", "steps", "speed"),
     }
     assert [figures["second run", f"objects {kind}"]["figure"] for kind in Expected._fields] == [40, 20, 40]
     assert figures["recognition", "right, average of types"]["figure"] == 100
@@ -49,6 +51,7 @@ def test_the_benchmark_runs(root: Path, tmp_path: Path) -> None:
         "two words, 40 hits: precision",
     }
     assert figures["essence", "no summary, no rejection"]["figure"] == 0
+    assert sum(found["figure"] for (group, name), found in figures.items() if group == "steps" and name in PAPER_STEPS) > 99.9
     wrong = {name: found["figure"] for (_, name), found in figures.items() if name.startswith("wrong") or "without one" in name}
     assert len(wrong) == 5
     assert not any(wrong.values())

@@ -1,0 +1,244 @@
+"""Unnesting: MB/s of Harvest's readers and of its walk through a tar.gz of tar.gz, against plain libarchive on the same bytes.
+
+The content is real: documentation, much of it compressed once more. All read every member to its end, and open what is nested in
+it by the same means. `readers` is what unnesting is: `processors/unnest` with its budget. `walk` is `processors/walk.py` as it is
+in a sandboxed child, but for the summarizers: recognition, selection, paths, MD5 and SHA-256 of every member and a record for each
+are in it; the digests of the archive itself are not (they are made when it is fetched), nor is what carries records to a parent.
+Plain libarchive is told which format comes, reads into one large buffer, and does nothing with what stands there.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import hashlib
+import io
+import os
+import tarfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Any, BinaryIO, NamedTuple
+
+import libarchive
+from libarchive import ffi
+
+from processors import recognize
+from processors.essence import EssenceSettings
+from processors.select import RULES, Selection
+from processors.things import Known, State, Thing, digest_of
+from processors.unnest import Budget, Limits, Reader, gzip
+from processors.unnest._streams import CHUNK, Counted, Hashed
+from processors.unnest.tar import open_tar
+from processors.walk import Walk
+from schemas.records import FetchedObject, Rejected, Summary
+from tests.bench.figures import BenchError, Figure, Goal
+
+MB = 1_000_000
+INNER = 200
+"""Files of one of the archives inside."""
+BLOCK = 1 << 17
+"""Bytes that libarchive is asked for at once, where that is fastest for it (64 kB to 1 MB make no difference)."""
+
+
+class Packed(NamedTuple):
+    """A tar.gz of tar.gz: where it is, the files in the inner ones, their bytes, and those of them that are compressed."""
+
+    path: Path
+    files: int
+    size: int
+    compressed: int
+
+
+class Read(NamedTuple):
+    """What a reader met: members that are files, at all levels, and the bytes of those that hold nothing further."""
+
+    members: int
+    size: int
+
+
+def pack(paths: Sequence[bytes], target: Path) -> Packed:
+    """Pack files, some hundred to an archive, and these archives into one."""
+    files = size = compressed = 0
+    with tarfile.open(target, "w:gz", compresslevel=6, format=tarfile.GNU_FORMAT) as outer:
+        for start in range(0, len(paths), INNER):
+            body = io.BytesIO()
+            with tarfile.open(fileobj=body, mode="w:gz", compresslevel=6, format=tarfile.GNU_FORMAT) as inner:
+                for path in paths[start : start + INNER]:
+                    inner.add(os.fsdecode(path), recursive=False)
+                    files += 1
+                    size += os.path.getsize(path)
+                    compressed += path.endswith(b".gz")
+            head = tarfile.TarInfo(f"part-{start // INNER:04}.tar.gz")
+            head.size = body.tell()
+            body.seek(0)
+            outer.addfile(head, body)
+    return Packed(target, files, size, compressed)
+
+
+class Opening(Walk):
+    """The walk without the summarizers: a leaf is read to its end for its digest, and that is all."""
+
+    leaves = 0
+
+    def _summarize(self, thing: Thing, reader: Reader, state: State, stated: str) -> None:
+        while data := reader.read(CHUNK):
+            self.leaves += len(data)
+
+    def _summarized(self, thing: Thing, body: BinaryIO, state: State, stated: str) -> None:
+        """A document that holds files: only these are wanted of it."""
+
+
+class Unnested:
+    """The readers of `processors/unnest` alone, driven as libarchive is: names tell what is nested, bytes are paid for and read."""
+
+    def __init__(self, budget: Budget, *, digested: bool = False) -> None:
+        self._budget = budget
+        self._stream = Hashed if digested else Counted
+        self.members = self.size = 0
+
+    def archive(self, reader: Reader) -> None:
+        """All members of a tar.gz."""
+        tar = Counted(gzip.open_gzip(reader, self._budget), self._budget)
+        for member in open_tar(tar, self._budget):
+            if member.body is None:
+                continue
+            self._budget.enter(member.name)
+            self.members += 1
+            stored = self._stream(member.body, self._budget)
+            if member.name.endswith((b".tar.gz", b".tgz")):
+                self.archive(stored)
+            else:
+                self._drain(Counted(gzip.open_gzip(stored, self._budget), self._budget) if member.name.endswith(b".gz") else stored)
+            if isinstance(stored, Hashed):
+                stored.digest()
+
+    def _drain(self, reader: Reader) -> None:
+        while data := reader.read(CHUNK):
+            self.size += len(data)
+
+
+def readers(path: Path, *, digested: bool = False) -> Read:
+    """Harvest's readers of tar and gzip."""
+    with path.open("rb") as body:
+        read = Unnested(Budget(Limits(), os.fstat(body.fileno()).st_size), digested=digested)
+        read.archive(body)
+    return Read(read.members, read.size)
+
+
+def walked(path: Path) -> Read:
+    """Harvest's walk. Raises BenchError where it rejects something."""
+    off = Selection(off=tuple(RULES), stop_names=(), stop_types=())
+    settings = EssenceSettings(gatherer="bench", select=off, entries=False)
+    members = 0
+    with path.open("rb") as body:
+        size = os.fstat(body.fileno()).st_size
+        obj = FetchedObject(url="file:///nested.tar.gz", version=1, time=1, outcome="fetched", size=size)
+        walk = Opening(obj, settings, "attempt", {}, lambda _: None)
+        for record in walk.thing(Thing(path="", name=b"nested.tar.gz", size=size), Known(body, digest_of(body))):
+            members += isinstance(record, Summary) and bool(record.path)
+            if isinstance(record, Rejected):
+                raise BenchError(f"{record.path}: {record.reason}")
+    return Read(members, walk.leaves)
+
+
+class Plain:
+    """A program that reads with libarchive: each member into one buffer, nested archives from memory."""
+
+    def __init__(self, digests: Sequence[str] = ()) -> None:
+        self._digests = digests
+        self._buffer = ctypes.create_string_buffer(BLOCK)
+        self._view = memoryview(self._buffer)
+        self.members = self.size = 0
+
+    def archive(self, read: Any, *, counted: bool = True) -> None:
+        """All members of an archive."""
+        for entry in read:
+            self.members += counted
+            name = entry.pathname
+            nested = name.endswith((".tgz", ".gz"))
+            parts = self._read(entry, kept=nested)
+            if nested:
+                tar = name.endswith((".tar.gz", ".tgz"))
+                with libarchive.memory_reader(b"".join(parts), "tar" if tar else "raw", "gzip") as inner:
+                    self.archive(inner, counted=tar)
+
+    def _read(self, entry: Any, *, kept: bool) -> list[bytes]:
+        """The bytes of a member, if they are kept."""
+        digests = [hashlib.new(name, usedforsecurity=False) for name in self._digests]
+        parts = []
+        while got := ffi.read_data(entry._archive_p, self._buffer, BLOCK):
+            data = self._view[:got]
+            for digest in digests:
+                digest.update(data)
+            if kept:
+                parts.append(bytes(data))
+            else:
+                self.size += got
+        for digest in digests:
+            digest.hexdigest()
+        return parts
+
+
+def theirs(path: Path, digests: Sequence[str] = ()) -> Read:
+    """libarchive, told the formats."""
+    plain = Plain(digests)
+    with libarchive.file_reader(str(path), "tar", "gzip") as read:
+        plain.archive(read)
+    return Read(plain.members, plain.size)
+
+
+class Contender(NamedTuple):
+    """What is measured: its name, how it reads a file, what its line says."""
+
+    name: str
+    read: Callable[[Path], Read]
+    how: str
+
+
+CONTENDERS = (
+    Contender("plain libarchive", theirs, "every member into one buffer, nothing done with it"),
+    Contender("readers", readers, "processors/unnest alone: budget, every byte handed over; names tell what is nested"),
+    Contender("libarchive, digests", partial(theirs, digests=("md5", "sha256")), "the same, and MD5 and SHA-256 of every member"),
+    Contender("readers, digests", partial(readers, digested=True), "the same"),
+    Contender("walk", walked, "and recognition, selection, paths, a record each: all of Essence but summarizing"),
+)
+RATIOS = (
+    ("readers to libarchive", "readers", "plain libarchive", Goal(">=", 0.8)),
+    ("with digests to the same", "readers, digests", "libarchive, digests", Goal(">=", 0.8)),
+    ("walk to libarchive", "walk", "plain libarchive", Goal(">=", 0.8)),
+)
+
+
+def unnesting(packed: Packed, rounds: int) -> Iterator[Figure]:
+    """MB/s of all contenders, and their ratios. Raises BenchError where one of them did not read everything."""
+    recognize.preload()
+    held = f"{packed.files:,} files of {packed.size / MB:,.0f} MB in {-(-packed.files // INNER)} tar.gz in one of"
+    yield Figure("unnest", "archive", packed.path.stat().st_size / MB, "MB", f"{held}; {packed.compressed:,} of them .gz")
+    spent: dict[str, list[float]] = {one.name: [] for one in CONTENDERS}
+    unpacked: dict[str, Read] = {}
+    for _ in range(rounds):
+        for one in CONTENDERS:
+            seconds, unpacked[one.name] = clocked(one.read, packed.path)
+            spent[one.name].append(seconds)
+    bytes_out = unpacked["plain libarchive"].size
+    if short := [name for name, read in unpacked.items() if read.members < packed.files or read.size < 0.9 * bytes_out]:
+        raise BenchError(f"not everything was read: {', '.join(f'{name}: {unpacked[name]}' for name in short)}")
+    for one in CONTENDERS:
+        yield Figure("unnest", one.name, bytes_out / min(spent[one.name]) / MB, "MB/s", one.how)
+    for name, ours, against, goal in RATIOS:
+        found = median(b / a for a, b in zip(spent[ours], spent[against], strict=True))
+        yield Figure("unnest", name, found, "ratio", f"of CPU time in one process; the middle one of {rounds} rounds", goal)
+    members = unpacked["walk"].members
+    more = (min(spent["walk"]) - min(spent["readers, digests"])) / members * 1_000_000
+    yield Figure("unnest", "walk, a member besides", more, "us", f"{members:,} members; (walk - readers with digests) / members")
+
+
+def clocked(read: Callable[[Path], Read], path: Path) -> tuple[float, Read]:
+    """The CPU seconds of a reading: on a busy machine the others' work counts for none of us."""
+    gc.collect()
+    began = time.process_time()
+    found = read(path)
+    return time.process_time() - began, found

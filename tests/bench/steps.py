@@ -1,0 +1,203 @@
+"""How the time of Essence is split: recognize, unnest, select, summarize, and what none of them is (records, paths).
+
+One process walks a tree as `plain.py` does, and calls `essence` on each file. Around the functions that the walk calls for a step
+stand clocks of the process's CPU time, put there from outside: nothing in processors/ knows of them. Times are exclusive: while a
+step has another one done (unnesting that reads a stream from further up), only the inner clock runs. What the clocks cost is told:
+the same tree is walked without them, in turn. Reading and hashing of files before essence is in no step.
+
+- recognize: `recognize`, `placed`.
+- unnest: opening and reading of containers and encodings, the first bytes of a file for recognition, digests of members, and the
+  spooling of a body that is to be summarized.
+- select: the rules by name, by neighbours and by type, in folders and in archives, and whether an archive is a package.
+- summarize: `summarize`.
+
+The paper (seed 003, table 6) gives shares of the whole time on an FTP server's 92.58 MB on a DECstation, indexing not included,
+processes that were started for each step included.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from processors import distribution, recognize, select, summarize, walk
+from processors.essence import essence
+from processors.select import Selection
+from processors.unnest import Container, Encoding, _streams
+from tests.bench import plain
+from tests.bench.objects import timed
+
+STEPS = ("recognize", "unnest", "select", "summarize")
+REST, OUTSIDE = "rest", "outside"
+
+
+class Split(msgspec.Struct, frozen=True):
+    """Files and bytes that were summarized, seconds of CPU by step; `switches`: how often another clock ran."""
+
+    files: int
+    size: int
+    summaries: int
+    steps: dict[str, float]
+    switches: int
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of CPU in essence and in selecting."""
+        return sum(seconds for step, seconds in self.steps.items() if step != OUTSIDE)
+
+
+class Clocks:
+    """CPU time by step; the innermost step is the one that counts."""
+
+    def __init__(self) -> None:
+        self.spent = dict.fromkeys((*STEPS, REST, OUTSIDE), 0)
+        self.switches = 0
+        self._stack = [OUTSIDE]
+        self._since = time.process_time_ns()
+
+    def enter(self, step: str) -> None:
+        """From now on the time is this step's."""
+        self._note()
+        self._stack.append(step)
+
+    def leave(self) -> None:
+        """From now on it is that of the step before."""
+        self._note()
+        self._stack.pop()
+
+    def _note(self) -> None:
+        now = time.process_time_ns()
+        self.spent[self._stack[-1]] += now - self._since
+        self._since = now
+        self.switches += 1
+
+    def function(self, step: str, called: Callable[..., Any]) -> Callable[..., Any]:
+        """A function whose time is a step's."""
+
+        def timed(*given: Any, **named: Any) -> Any:
+            self.enter(step)
+            try:
+                return called(*given, **named)
+            finally:
+                self.leave()
+
+        return timed
+
+    def iterator(self, step: str, called: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
+        """A generator whose time is a step's, but not that of whoever takes what it gives."""
+
+        def timed(*given: Any, **named: Any) -> Iterator[Any]:
+            following = self.function(step, called(*given, **named).__next__)
+            while True:
+                try:
+                    found = following()
+                except StopIteration:
+                    return
+                yield found
+
+        return timed
+
+    def context(self, step: str, called: Callable[..., Any]) -> Callable[..., Any]:
+        """A context manager whose beginning and end are a step's."""
+
+        @contextlib.contextmanager
+        def timed(*given: Any, **named: Any) -> Iterator[Any]:
+            with contextlib.ExitStack() as stack:
+                yield self.function(step, stack.enter_context)(called(*given, **named))
+
+        return timed
+
+
+class _Reading:
+    """A stream whose reading is unnesting."""
+
+    def __init__(self, stream: Any, clocks: Clocks) -> None:
+        self._stream = stream
+        self.read = clocks.function("unnest", stream.read)
+        if hasattr(stream, "digest"):
+            self.digest = clocks.function("unnest", stream.digest)
+
+
+def _unnester(found: Container | Encoding, clocks: Clocks) -> Container | Encoding:
+    if isinstance(found, Container):
+        return found._replace(open=clocks.iterator("unnest", found.open))
+    return found._replace(open=clocks.function("unnest", found.open))
+
+
+FUNCTIONS: Sequence[tuple[str, Any, Sequence[str]]] = (
+    ("recognize", walk, ("recognize", "placed")),
+    ("unnest", walk, ("peek",)),
+    ("select", plain, ("select",)),
+    ("select", select, ("by_name", "by_type", "beside", "candidate")),
+    ("select", distribution.Unit, ("enter", "wants", "declare", "take", "tell")),
+    ("summarize", walk, ("summarize",)),
+)
+"""What a step is, and where the callers find it."""
+
+
+def _mended(clocks: Clocks) -> Iterator[tuple[Any, str, Any]]:
+    """What stands in place of each, with clocks."""
+    for step, where, names in FUNCTIONS:
+        for name in names:
+            yield where, name, clocks.function(step, getattr(where, name))
+    for name in ("Hashed", "Counted"):
+        yield walk, name, partial(_reading, getattr(walk, name), clocks)
+    yield walk, "seekable", clocks.context("unnest", _streams.seekable)
+    yield walk, "UNNESTERS", {kind: _unnester(found, clocks) for kind, found in walk.UNNESTERS.items()}
+
+
+def _reading(made: Callable[..., Any], clocks: Clocks, *given: Any) -> _Reading:
+    return _Reading(made(*given), clocks)
+
+
+@contextlib.contextmanager
+def _replaced(mended: Sequence[tuple[Any, str, Any]]) -> Iterator[None]:
+    before = [(where, name, getattr(where, name)) for where, name, _ in mended]
+    for where, name, found in mended:
+        setattr(where, name, found)
+    try:
+        yield
+    finally:
+        for where, name, found in before:
+            setattr(where, name, found)
+
+
+def split(roots: Sequence[bytes], *, plainly: bool = False) -> Split:
+    """Summarize everything below some folders in this process. `plainly`: without the clocks of the steps."""
+    recognize.preload()
+    summarize.preload()
+    files = size = summaries = 0
+    with tempfile.TemporaryDirectory() as out, contextlib.ExitStack() as stack:
+        clocks = Clocks()
+        inner = () if plainly else tuple(_mended(clocks))
+        stack.enter_context(_replaced([*inner, (plain, "essence", clocks.iterator(REST, essence))]))
+        for root in roots:
+            process = plain.Process(root, Path(out))
+            for path in plain.walk(root, Selection()):
+                worked = process.work(path)
+                files, size, summaries = files + 1, size + worked.size, summaries + worked.summaries
+            process.out.close()
+        clocks.enter(OUTSIDE)
+    return Split(files, size, summaries, {step: spent / 1e9 for step, spent in clocks.spent.items()}, clocks.switches)
+
+
+def measured(roots: Sequence[Path], work: Path, *, plainly: bool = False) -> Split:
+    """The same in a process of its own. Raises BenchError."""
+    command = [sys.executable, "-m", "tests.bench.steps", "plainly" if plainly else "clocked", *roots]
+    return msgspec.convert(timed(command, work).said, Split)
+
+
+if __name__ == "__main__":
+    gc.freeze()
+    found = split([os.fsencode(root) for root in sys.argv[2:]], plainly=sys.argv[1] == "plainly")
+    print(msgspec.json.encode(found).decode())
