@@ -5,8 +5,8 @@ bare clients), `workers` (the pipeline on Kafka, against the embedded runner), `
 index sink on Kafka, against raw bulk loops into OpenSearch), `tree` (the whole documentation of the machine and two large
 packages: outcomes, memory, second run, sizes, search), `recognition` (corpora that other projects label: the right type, and
 everything in them summarized or rejected), `retrieval` (an index of summaries against one of the full text), `unnest` (a nested
-tar.gz, against plain libarchive; memory with one of 10 GB), `essence` (source bytes to summary bytes by type, the split of time, KB a minute). `--quick` measures some hundred files that it
-makes; it shows that the benchmark works, and its figures say little.
+tar.gz, against plain libarchive; memory with one of 10 GB), `essence` (source bytes to summary bytes by type, the split of time,
+KB a minute). `--quick` measures some hundred files that it makes; it shows that the benchmark works, and its figures say little.
 """
 
 from __future__ import annotations
