@@ -133,7 +133,7 @@ touch $(JARS)
 endef
 export servers
 
-$(JARS): $(STAMP) tests/servers/kafka.jars tests/servers/opensearch.jars
+$(JARS): $(STAMP) tests/servers/kafka.jars tests/servers/opensearch.jars tests/servers/tika.jars
 	@eval "$$servers"
 
 $(TOOLS): $(STAMP) tests/deploy/tools.lock tests/deploy/tools.py

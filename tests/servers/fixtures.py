@@ -68,6 +68,12 @@ def opensearch() -> str:
     return sharing.address("opensearch")
 
 
+@pytest.fixture(scope="session")
+def tika() -> str:
+    """The URL of a real tika-server, one for the whole test session."""
+    return sharing.address("tika")
+
+
 @pytest.fixture
 def topics(kafka: str) -> Iterator[Topics]:
     """Topics of the test's own."""

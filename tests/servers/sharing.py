@@ -31,14 +31,14 @@ from functools import partial
 from pathlib import Path
 from types import FrameType, ModuleType
 
-from tests.servers import containers, kafka, opensearch
+from tests.servers import containers, kafka, opensearch, tika
 from tests.servers.artefacts import ArtefactError
 from tests.servers.process import GRACE, ServerError, tried
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SESSION = "HARVEST_TEST_SESSION"
 """The variable that names the controlling process and the folder, as PID:FOLDER."""
-KINDS: dict[str, ModuleType] = {"kafka": kafka, "opensearch": opensearch}
+KINDS: dict[str, ModuleType] = {"kafka": kafka, "opensearch": opensearch, "tika": tika}
 STEP = 0.05
 
 
@@ -125,7 +125,8 @@ def keep(name: str, folder: Path, controller: int) -> None:
 
 def _server(name: str) -> Callable[[Path], AbstractContextManager[str]]:
     kind = KINDS[name]
-    start: Callable[[Path], AbstractContextManager[str]] = kind.from_container if containers.taken() else kind.from_jars
+    how = "from_container" if containers.taken() and hasattr(kind, "from_container") else "from_jars"
+    start: Callable[[Path], AbstractContextManager[str]] = getattr(kind, how)
     return start
 
 

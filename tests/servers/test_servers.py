@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import select
 import signal
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -94,6 +96,16 @@ def test_opensearch_has_its_languages(search_client: OpenSearch, analyzer: str, 
     """Thai is parted into words by a dictionary, which the Java here lacks and ICU brings; without it no index can be made."""
     answer = search_client.indices.analyze(body={"analyzer": analyzer, "text": "ภาษาไทย"})
     assert [token["token"] for token in answer["tokens"]] == tokens
+
+
+def test_tika_reads_a_document(tika: str) -> None:
+    """A page is read as text, with its title."""
+    page = b"<html><title>Ferns</title><p>The quillwort, a fern of the lake bed."
+    request = urllib.request.Request(f"{tika}/rmeta/text", page, {"Content-Type": "text/html"}, method="PUT")
+    with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:
+        (found,) = json.load(answer)
+    assert found["dc:title"] == "Ferns"
+    assert "The quillwort, a fern of the lake bed." in found["X-TIKA:content"]
 
 
 def test_one_start_for_a_session(kafka: str) -> None:
