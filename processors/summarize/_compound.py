@@ -35,6 +35,7 @@ PROPERTIES = {
         5: "keywords",
         6: "description",
         12: "creation-date",
+        13: "modification-date",
         14: "pages",
         18: "generator",
     },
@@ -42,6 +43,8 @@ PROPERTIES = {
 }
 """Properties by their numbers, and the attribute that each becomes."""
 MAX_SET = 65_536
+TIME = 64
+"""The type of properties that are moments (FILETIME)."""
 MAX_PROPERTIES = 256
 
 
@@ -235,7 +238,13 @@ def _value(raw: bytes, at: int, charset: str) -> str:
         return raw[at + 8 : at + 8 + min(number, MAX_SET)].decode(charset, "replace").partition("\0")[0]
     if kind == 3:
         return str(number) if number else ""
-    if kind == 64 and (ticks := struct.unpack_from("<Q", raw, at + 4)[0]):
+    return moment(struct.unpack_from("<Q", raw, at + 4)[0]) if kind == TIME else ""
+
+
+def moment(ticks: int) -> str:
+    """A FILETIME in ISO 8601; "" for none. Times are spans too: those of less than a year are no moments."""
+    try:
         when = datetime(1601, 1, 1, tzinfo=UTC) + timedelta(microseconds=ticks // 10)
-        return when.strftime("%Y-%m-%dT%H:%M:%SZ") if when.year > 1601 else ""
-    return ""
+    except OverflowError:
+        return ""
+    return when.strftime("%Y-%m-%dT%H:%M:%SZ") if when.year > 1601 else ""

@@ -24,9 +24,9 @@ PAGE = 4_096
 """Bytes of the text of a page that are taken, unless its caller says otherwise."""
 
 
-def page(raw: bytes, charset: str = "") -> LexborHTMLParser:
-    """A page as a tree, as far as its elements are not nested too deep."""
-    raw = raw[:MAX_PAGE]
+def page(raw: bytes, charset: str = "", limit: int = MAX_PAGE) -> LexborHTMLParser:
+    """The first `limit` bytes of a page as a tree, as far as its elements are not nested too deep."""
+    raw = raw[:limit]
     deep = too_deep(raw)
     return LexborHTMLParser(decode(raw[:deep] if deep >= 0 else raw, charset))
 

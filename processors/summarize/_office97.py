@@ -21,8 +21,13 @@ BOUNDSHEET, FILEPASS, CODEPAGE, SST, LABEL = 0x85, 0x2F, 0x42, 0xFC, 0x204
 BIFF8 = 0x600
 TEXT_HEADER, TEXT_CHARS, TEXT_BYTES = 3999, 4000, 4008
 TITLES = (0, 6)
+MASTERS = (1016, 4041)
+"""The master of slides, and that of handouts."""
 STRINGS = 2_000
+STORIES = 8
+"""Stories of a document whose lengths are stated: the text, footnotes, headers ... ([MS-DOC] 2.5.4)."""
 
+_LINK = re.compile(r'\x13[^\x13\x14\x15]{0,20}HYPERLINK[^\x13\x14\x15"]{0,20}"([^"\x13\x14\x15]{1,1000})"')
 _FIELD = re.compile(r"\x13[^\x13\x14\x15]*\x14?")
 _ENDS = str.maketrans(
     {"\r": "\n", "\x07": "\t", "\x0b": "\n", "\x0c": "\n", "\x1e": "-", "\x1f": "", "\xa0": " "}
@@ -34,25 +39,28 @@ class Encrypted(Exception):  # noqa: N818 - it says what the document is
     """A password is needed."""
 
 
-def word(compound: Compound, limit: int) -> str:
-    """The beginning of the text of a Word document. Raises Encrypted, struct.error."""
+def word(compound: Compound, limit: int, *, whole: bool = False) -> tuple[str, list[str]]:
+    """The beginning of the text of a Word document, and where its links lead. Raises Encrypted, struct.error.
+
+    `whole`: with footnotes, headers, comments and text boxes, which stand behind it in this order.
+    """
     fib = compound.read("WordDocument", 0x400)
     ident, version = struct.unpack_from("<HH", fib)
     flags = struct.unpack_from("<H", fib, 10)[0]
     if ident != WORD and version >= WORD97:
-        return ""
+        return "", []
     if flags & 0x100:
         raise Encrypted
     if version < WORD97:
         start, end = struct.unpack_from("<II", fib, 0x18)
         text = compound.read("WordDocument", min(max(end - start, 0), 2 * limit), start).decode("cp1252", "replace")
     else:
-        text = "".join(_pieces(compound, fib, "1Table" if flags & 0x200 else "0Table", 2 * limit))
-    return _FIELD.sub("", text).translate(_ENDS)[:limit]
+        text = "".join(_pieces(compound, fib, "1Table" if flags & 0x200 else "0Table", 2 * limit, STORIES if whole else 1))
+    return _FIELD.sub("", text).translate(_ENDS)[:limit], _LINK.findall(text)
 
 
-def _pieces(compound: Compound, fib: bytes, table: str, limit: int) -> Iterator[str]:
-    """The text piece by piece ([MS-DOC] 2.4.1)."""
+def _pieces(compound: Compound, fib: bytes, table: str, limit: int, stories: int) -> Iterator[str]:
+    """The text piece by piece ([MS-DOC] 2.4.1), of so many of its stories."""
     place, size = struct.unpack_from("<II", fib, 0x1A2)
     clx = compound.read(table, min(size, MAX_STREAM), place)
     at = 0
@@ -63,7 +71,7 @@ def _pieces(compound: Compound, fib: bytes, table: str, limit: int) -> Iterator[
     count = min((struct.unpack_from("<I", clx, at + 1)[0] - 4) // 12, (len(clx) - at - 9) // 12, MAX_PIECES)
     whole = (struct.unpack_from("<I", clx, at + 1)[0] - 4) // 12
     ends = struct.unpack_from(f"<{count + 1}I", clx, at + 5) if count > 0 else ()
-    main = struct.unpack_from("<I", fib, 0x4C)[0]
+    main = sum(struct.unpack_from(f"<{stories}I", fib, 0x4C))
     for number in range(max(count, 0)):
         where = struct.unpack_from("<I", clx, at + 5 + 4 * (whole + 1) + 8 * number + 2)[0]
         length = min(ends[number + 1], main) - ends[number]
@@ -141,6 +149,8 @@ def powerpoint(raw: bytes, text: Text) -> list[str]:
         version, kind, size = struct.unpack_from("<HHI", raw, at)
         at += 8
         if version & 0xF == 0xF:
+            # What masters show is how to fill them in.
+            at += size if kind in MASTERS else 0
             continue
         data = raw[at : at + size]
         if kind == TEXT_HEADER and len(data) >= 4:

@@ -26,10 +26,13 @@ LIMITS = Limits(entries=20_000, bytes=1 << 30)
 PROPERTIES = {
     "title": "title", "creator": "author", "initial-creator": "author", "author": "author",
     "description": "description", "keywords": "keywords", "keyword": "keywords", "language": "language", "created": "creation-date",
+    "modified": "modification-date",
     "creation-date": "creation-date", "publisher": "publisher", "Company": "organization", "Application": "generator",
     "generator": "generator", "category": "keywords", "rights": "copyright", "Pages": "pages", "Slides": "pages",
 }  # fmt: skip
 """Elements of Dublin Core and its like in which a document says what it is, and the attribute that each becomes."""
+SCHEMES = ("http://", "https://", "ftp://", "mailto:")
+"""What links of documents begin with that are kept."""
 PARTED = frozenset(("keywords",))
 
 
@@ -82,18 +85,32 @@ class Package:
             raise SummaryError(f"damaged: {self.damage}")
 
 
-def add_properties(raw: bytes, found: Found, subject: str = "description") -> None:
-    """Add what a part of properties says: title, author, description, keywords, creation-date ... `subject`: what that is here."""
+def add_properties(raw: bytes, found: Found, subject: str = "description", date: str = "") -> None:
+    """Add what a part of properties says: title, author, description, keywords ... `subject`, `date`: what these are here."""
+    own = PROPERTIES | {"subject": subject, "date": date}
     for name, element, begins in elements(tree(raw)):
-        meant = subject if name == "subject" else PROPERTIES.get(name, "")
+        meant = own.get(name, "")
         if begins or not meant:
             continue
         text = squeeze((element.text or "")[:4_000])
         if meant == "title":
             found.set("title", text, 500)
-        elif meant not in ("pages", "creation-date", "language") or meant not in found.attributes:
+        elif meant not in ("pages", "creation-date", "modification-date", "language") or meant not in found.attributes:
             for each in text.replace(";", ",").split(",") if meant in PARTED else (text,):
                 found.add(meant, each, 1_000)
+
+
+def hyperlinks(raw: bytes, found: Found) -> None:
+    """Add where the hyperlinks of a part lead, each once (ECMA-376-2, 9.3: relationships whose targets are outside)."""
+    for name, element, begins in elements(tree(raw)):
+        if begins and name == "Relationship" and attribute(element, "Type").endswith("/hyperlink"):
+            reference(attribute(element, "Target"), found)
+
+
+def reference(url: str, found: Found) -> None:
+    """Add a link of a document, if it leads out of it to a place that has an address."""
+    if url.lower().startswith(SCHEMES):
+        found.add("url-references", url, 500)
 
 
 def relations(raw: bytes, base: str) -> dict[str, tuple[str, str]]:

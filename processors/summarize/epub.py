@@ -6,9 +6,10 @@ from typing import BinaryIO, NamedTuple
 from urllib.parse import unquote
 
 from processors.summarize._base import Facts, Found, Summarizer, SummaryError
-from processors.summarize._markup import attribute, elements, page, page_text, tree
-from processors.summarize._package import Package, add_properties, joined
+from processors.summarize._markup import MAX_PAGE, attribute, elements, page, tree
+from processors.summarize._package import Package, add_properties, joined, reference
 from processors.summarize._text import squeeze
+from processors.summarize.html import main_text
 
 MAX_TEXT = 8_192
 CHAPTERS = 12
@@ -17,6 +18,7 @@ HEADINGS = 100
 LARGE, SMALL = 1 << 20, 262_144
 CONTAINER = "META-INF/container.xml"
 NCX = "application/x-dtbncx+xml"
+XHTML = "application/xhtml+xml"
 
 
 class Book(NamedTuple):
@@ -25,6 +27,8 @@ class Book(NamedTuple):
     nav: str
     ncx: str
     spine: list[str]
+    pages: list[str]
+    """The chapters in order, then the pages that stand beside the text: the table of contents, notes."""
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
@@ -36,8 +40,8 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
         raise SummaryError(f"EPUB: no package document: {package.damage or 'the part is missing'}")
     add_properties(parts[opf], found, subject="keywords")
     book = _book(parts[opf], opf.rpartition("/")[0], found)
-    chapters = book.spine if found.full else book.spine[:CHAPTERS]
-    parts = package.read(lambda name: LARGE if name in (book.nav, book.ncx) else SMALL if name in chapters else 0)
+    chapters = book.pages if found.full else book.spine[:CHAPTERS]
+    parts = package.read(lambda name: LARGE if name in (book.nav, book.ncx) else found.most(SMALL) if name in chapters else 0)
     _contents(parts, book, found)
     _text(parts, chapters, found)
     package.close()
@@ -51,6 +55,7 @@ def _roots(raw: bytes) -> list[str]:
 def _book(raw: bytes, base: str, found: Found) -> Book:
     items: dict[str, str] = {}
     spine: list[str] = []
+    pages: list[str] = []
     nav = ncx = ""
     for name, element, begins in elements(tree(raw)):
         if not begins:
@@ -58,6 +63,7 @@ def _book(raw: bytes, base: str, found: Found) -> Book:
         if name == "item":
             part = joined(base, unquote(attribute(element, "href").partition("#")[0]))
             items[attribute(element, "id")] = part
+            pages += [part] if attribute(element, "media-type") == XHTML else []
             nav = part if "nav" in attribute(element, "properties").split() else nav
             ncx = part if attribute(element, "media-type") == NCX else ncx
         elif name == "itemref" and attribute(element, "linear") != "no":
@@ -66,7 +72,8 @@ def _book(raw: bytes, base: str, found: Found) -> Book:
             found.set("date", squeeze((element.text or "")[:100]))
         elif name == "identifier":
             found.add("identifier", squeeze((element.text or "")[:500]), 200)
-    return Book(nav, ncx, [part for part in spine if part])
+    chapters = [part for part in spine if part]
+    return Book(nav, ncx, chapters, list(dict.fromkeys([*chapters, *pages])))
 
 
 def _contents(parts: dict[str, bytes], book: Book, found: Found) -> None:
@@ -90,7 +97,10 @@ def _text(parts: dict[str, bytes], chapters: list[str], found: Found) -> None:
     texts: list[str] = []
     room = found.most(MAX_TEXT)
     for chapter in dict.fromkeys(chapters):
-        text = page_text(parts.get(chapter, b""), limit=room).strip()
+        read = page(parts.get(chapter, b""), limit=found.most(MAX_PAGE))
+        for node in read.css("a[href]"):
+            reference(node.attrs.get("href") or "", found)
+        text = main_text(read, room, whole=bool(found.full)).strip() if read.body is not None else ""
         texts.append(text)
         room -= len(text)
         if room <= 0:

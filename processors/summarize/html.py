@@ -50,7 +50,9 @@ META = {
     "copyright": "copyright",
     "dc.rights": "copyright",
 }
-"""Names of meta elements, lower case, and the attribute each becomes; the first found of those for one attribute is kept."""
+"""Names of meta elements, lower case, and the attribute each becomes."""
+SEVERAL = frozenset(("keywords", "author"))
+"""Attributes of which all are kept; of the others the first that is found."""
 
 _CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*+=\s*+[\"']?\s*+([A-Za-z0-9_:.-]{2,40})", re.IGNORECASE)
 _WANTED = "title,base[href],meta[content],h1,h2,h3,a[href],area[href],frame[src],iframe[src],html[lang]"
@@ -111,7 +113,7 @@ class _Page:
         self.title = ""
         self.headings: list[str] = []
         self.links: list[tuple[str, LexborNode]] = []
-        self.meta: dict[str, str] = {}
+        self.meta: dict[str, list[str]] = {}
         self.room = TEXTS
 
     def _text(self, node: LexborNode) -> str:
@@ -147,7 +149,10 @@ class _Page:
         if name in ("robots", "harvest"):
             self.robots.update(word.strip().lower() for word in content.split(","))
         elif name in META:
-            self.meta.setdefault(META[name], content)
+            self.meta.setdefault(META[name], []).append(content)
+
+    def _said(self, name: str) -> str:
+        return self.meta.get(name, [""])[0]
 
     def close(self) -> bool:
         """Add what was seen; False for a page that is not to be indexed."""
@@ -161,9 +166,9 @@ class _Page:
             return False
         meta, found = self.meta, self.found
         heading = next((h for h in self.headings if h), "")
-        found.add("title", self.title or meta.pop("og-title", "") or meta.pop("dc-title", "") or heading, 500)
-        for name, value in meta.items():
-            if name not in ("og-title", "dc-title"):
+        found.add("title", self.title or self._said("og-title") or self._said("dc-title") or heading, 500)
+        for name, values in meta.items():
+            for value in values if name in SEVERAL else values[:1] if name not in ("og-title", "dc-title") else ():
                 for part in re.split(r"[,;]", value) if name == "keywords" else (value,):
                     found.add(name, squeeze(part), 1_000)
         for text in self.headings:

@@ -23,6 +23,8 @@ from processors.unnest.mail import is_text
 
 MAX_TEXT = 262_144
 """Bytes of a part that are read."""
+MAX_PAGE_TEXT = 4_096
+"""Bytes of the text of a page that are usual."""
 PARTS = 1_000
 """Parts that are looked at."""
 
@@ -43,7 +45,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     head, parts = message(body)
     charset = facts.charset
     _fields(head, charset, found)
-    text, problem = _text(parts, charset)
+    text, problem = _text(parts, charset, found)
     # What is quoted is the text of others; a message of nothing else keeps it.
     own = text if found.full else _QUOTE.sub("", text)
     raw_text(own if own.strip() else text, found)
@@ -52,7 +54,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
         raise SummaryError(f"Mail: {problem}")
 
 
-def _text(parts: Iterator[Part], charset: str) -> tuple[str, str]:
+def _text(parts: Iterator[Part], charset: str, found: Found) -> tuple[str, str]:
     """The text of a message, and why that is not all of it."""
     plain, marked, before, problem = "", "", "", ""
     try:
@@ -66,7 +68,7 @@ def _text(parts: Iterator[Part], charset: str) -> tuple[str, str]:
             elif part.type == "text/plain":
                 plain += _plain(part, charset) + "\n"
             elif not marked:
-                marked = page_text(exact(part.body, MAX_TEXT), part.charset)
+                marked = page_text(exact(part.body, MAX_TEXT), part.charset, found.most(MAX_PAGE_TEXT), whole=bool(found.full))
     except UnnestError as error:
         problem = error.reason
     # Before the parts of a message stands a note for old programs, but all of its text if the parts never come.

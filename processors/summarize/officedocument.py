@@ -6,12 +6,14 @@ Which of them a file is, its parts tell. What is embedded in it is a member (`pr
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import BinaryIO
 
 from processors.summarize import _xlsb
 from processors.summarize._base import Facts, Found, Summarizer, SummaryError
 from processors.summarize._markup import MAX_PART, attribute, elements, tree
-from processors.summarize._package import Package, Text, add_properties, number, relations
+from processors.summarize._numbers import BUILT_IN, shown
+from processors.summarize._package import Package, Text, add_properties, hyperlinks, number, relations
 
 MAX_TEXT = 8_192
 HEADINGS = 100
@@ -23,10 +25,18 @@ STRINGS = 50_000
 STRING = 500
 SMALL = 262_144
 
-_BIG = re.compile(r"word/(?:document\d*|styles)\.xml|xl/sharedStrings\.(?:xml|bin)")
+_BIG = re.compile(r"word/(?:document\d*|styles)\.xml|xl/styles\.xml|xl/sharedStrings\.(?:xml|bin)")
 _SMALL = re.compile(
     r"docProps/(?:core|app)\w*\.xml|(?:word|xl|ppt)/(?:workbook|_rels/workbook)\.(?:xml|bin)(?:\.rels)?|ppt/slides/slide\d+\.xml"
 )
+_LINKS = re.compile(
+    r"(?:word|ppt/slides|xl/worksheets)/_rels/(?:document|footnotes|endnotes|comments|header|footer|slide|sheet)\d*\.xml\.rels"
+)
+_BESIDE = re.compile(
+    r"word/(?:header|footer|footnotes|endnotes|comments)\d*\.xml|ppt/(?:notesSlides/notesSlide|comments/comment)\d+\.xml"
+    r"|(?:word|ppt|xl)/(?:charts/chart|diagrams/data|drawings/drawing)\d+\.xml|xl/comments\d+\.xml|xl/comments/comment\d+\.xml"
+)
+"""Parts that stand beside the text: they are part of a full one."""
 _SHEET = re.compile(r"xl/worksheets/\w{1,40}\.(?:xml|bin)")
 _SKIP = frozenset(("Fallback", "delText", "instrText"))
 """What repeats what stands before it for old programs, and what is not shown."""
@@ -34,34 +44,51 @@ _TITLES = ("title", "ctrTitle")
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
-    """Add what its properties say, headings (of sheets: their names; of slides: their titles), columns and partial-text."""
+    """Add what its properties say, headings (of sheets: their names; of slides: their titles), columns, links and partial-text."""
     package = Package(body, facts.size)
+    parts = package.read(_wanted(found))
+    for name in sorted(n for n in parts if n.startswith("docProps/")):
+        add_properties(parts[name], found)
+    text = Text(found.most(MAX_TEXT))
+    _read(parts, text, found)
+    for name in parts:
+        if _LINKS.fullmatch(name):
+            hyperlinks(parts[name], found)
+        elif _BESIDE.fullmatch(name):
+            _beside(parts[name], text)
+    found.body("\n".join(text.lines), MAX_TEXT)
+    if not parts and not package.damage:
+        raise SummaryError("OfficeDocument: none of its parts is known")
+    package.close()
+
+
+def _wanted(found: Found) -> Callable[[str], int]:
+    """How many bytes of a part are read, by its name."""
     sheets = 0
 
     def wanted(name: str) -> int:
         nonlocal sheets
         if _SHEET.fullmatch(name):
             sheets += 1
-            return SMALL if sheets <= SHEETS else 0
-        return MAX_PART if _BIG.fullmatch(name) else SMALL if _SMALL.fullmatch(name) else 0
+            return (MAX_PART if found.full else SMALL) if sheets <= found.most(SHEETS) else 0
+        if _BIG.fullmatch(name) or (found.full and _BESIDE.fullmatch(name)):
+            return MAX_PART
+        return SMALL if _SMALL.fullmatch(name) or _LINKS.fullmatch(name) else 0
 
-    parts = package.read(wanted)
-    for name in sorted(n for n in parts if n.startswith("docProps/")):
-        add_properties(parts[name], found)
-    text = Text(found.most(MAX_TEXT))
+    return wanted
+
+
+def _read(parts: dict[str, bytes], text: Text, found: Found) -> None:
+    """Add the text itself: of a document, of a workbook, of slides."""
     for name in [n for n in parts if n.startswith("word/document")]:
         _document(parts[name], _styles(parts.get("word/styles.xml", b"")), text, found)
     if "xl/workbook.xml" in parts:
         _workbook(parts, text, found)
     if "xl/workbook.bin" in parts:
         _binary(parts, text, found)
-    slides = sorted((n for n in parts if n.startswith("ppt/slides/")), key=number)
+    slides = sorted((n for n in parts if n.startswith("ppt/slides/slide")), key=number)
     for name in slides[:SLIDES]:
         _slide(parts[name], text, found)
-    found.body("\n".join(text.lines), MAX_TEXT)
-    if not parts and not package.damage:
-        raise SummaryError("OfficeDocument: none of its parts is known")
-    package.close()
 
 
 def _styles(raw: bytes) -> dict[str, str]:
@@ -100,6 +127,15 @@ def _document(raw: bytes, styles: dict[str, str], text: Text, found: Found) -> N
             break
 
 
+def _beside(raw: bytes, text: Text) -> None:
+    """The text of headers, notes, comments, charts: a paragraph, or a value, a line."""
+    for name, element, begins in elements(tree(raw), _SKIP):
+        if begins and name in ("t", "v", "tab", "br", "text"):
+            text.add((element.text or "") if name in ("t", "v", "text") else " ")
+        elif name in ("p", "v", "si", "comment") and not begins:
+            text.end()
+
+
 def _workbook(parts: dict[str, bytes], text: Text, found: Found) -> None:
     related = relations(parts.get("xl/_rels/workbook.xml.rels", b""), "xl")
     sheets: list[tuple[str, str]] = []
@@ -108,8 +144,11 @@ def _workbook(parts: dict[str, bytes], text: Text, found: Found) -> None:
             sheets.append((attribute(element, "name"), related.get(attribute(element, "id"), ("", ""))[1]))
             found.add("headings", attribute(element, "name"), 200)
     strings = _strings(parts.get("xl/sharedStrings.xml", b""))
-    for _, part in sheets[:SHEETS]:
-        _sheet(_rows(parts.get(part, b""), strings), text, found)
+    formats = _formats(parts.get("xl/styles.xml", b""))
+    for sheet, part in sheets[: found.most(SHEETS)]:
+        text.add(sheet if found.full else "")
+        text.end()
+        _sheet(_rows(parts.get(part, b""), strings, formats, found.most(ROWS), found.most(CELLS)), text, found)
 
 
 def _binary(parts: dict[str, bytes], text: Text, found: Found) -> None:
@@ -118,7 +157,10 @@ def _binary(parts: dict[str, bytes], text: Text, found: Found) -> None:
     strings = _xlsb.strings(parts.get("xl/sharedStrings.bin", b""))
     for name, part in _xlsb.sheets(parts["xl/workbook.bin"]):
         found.add("headings", name, 200)
-        _sheet(_xlsb.rows(parts.get(related.get(part, ("", ""))[1], b""), strings, ROWS, CELLS), text, found)
+        text.add(name if found.full else "")
+        text.end()
+        rows = _xlsb.rows(parts.get(related.get(part, ("", ""))[1], b""), strings, found.most(ROWS), found.most(CELLS))
+        _sheet(rows, text, found)
 
 
 def _sheet(rows: list[list[str]], text: Text, found: Found) -> None:
@@ -144,26 +186,50 @@ def _strings(raw: bytes) -> list[str]:
     return found
 
 
-def _rows(raw: bytes, strings: list[str]) -> list[list[str]]:
-    """The first rows of a sheet that have something in them."""
+def _rows(raw: bytes, strings: list[str], formats: list[str], most: int, cells: int) -> list[list[str]]:
+    """The first rows of a sheet that have something in them, their first cells."""
     rows: list[list[str]] = []
     row: list[str] = []
-    kind, value = "", ""
+    kind, value, style = "", "", ""
     for name, element, begins in elements(tree(raw)) if raw else ():
         if name == "c" and begins:
-            kind, value = attribute(element, "t"), ""
+            kind, value, style = attribute(element, "t"), "", attribute(element, "s")
         elif name in ("v", "t") and begins:
             value += (element.text or "")[:STRING]
-        elif name == "c" and len(row) < CELLS:
+        elif name == "c" and len(row) < cells:
             if kind == "s":
                 value = strings[int(value)] if value.isdecimal() and int(value[:9]) < len(strings) else ""
+            elif kind in ("", "n"):
+                value = _shown(value, formats[int(style)] if style.isdecimal() and int(style[:6]) < len(formats) else "")
             row += [value[:STRING]] if value.strip() else []
         elif name == "row" and not begins and row:
             rows.append(row)
             row = []
-            if len(rows) >= ROWS:
+            if len(rows) >= most:
                 break
     return rows
+
+
+def _formats(raw: bytes) -> list[str]:
+    """The codes of the formats of numbers, by the styles of cells (ECMA-376-1, 18.8.10)."""
+    codes, found = dict(BUILT_IN), list[str]()
+    cells = False
+    for name, element, begins in elements(tree(raw)) if raw else ():
+        number = attribute(element, "numFmtId")
+        if name == "cellXfs":
+            cells = begins
+        elif begins and name == "numFmt" and number.isdecimal():
+            codes[int(number[:6])] = attribute(element, "formatCode")
+        elif begins and name == "xf" and cells:
+            found.append(codes.get(int(number[:6]), "") if number.isdecimal() else "")
+    return found
+
+
+def _shown(value: str, code: str) -> str:
+    try:
+        return shown(float(value), code)
+    except (ValueError, OverflowError):
+        return value
 
 
 def _slide(raw: bytes, text: Text, found: Found) -> None:

@@ -9,9 +9,10 @@ import struct
 from typing import BinaryIO
 
 from processors.summarize._base import Facts, Found, Summarizer
-from processors.summarize._compound import Compound, add_properties
+from processors.summarize._biff import Sheets
+from processors.summarize._compound import TIME, Compound, add_properties, moment
 from processors.summarize._office97 import MAX_STREAM, Encrypted, excel, powerpoint, word
-from processors.summarize._package import Text
+from processors.summarize._package import Text, reference
 from processors.summarize._text import squeeze
 
 MAX_TEXT = 8_192
@@ -28,6 +29,10 @@ MESSAGE = {
 """Properties of a message of Outlook ([MS-OXPROPS]) by their numbers, and the attribute that each becomes."""
 TEXT = "1000"
 """The property that is its text."""
+FIXED = "__properties_version1.0"
+TIMES = {0x0039: "date", 0x0E06: "date", 0x3007: "date", 0x3008: "modification-date"}
+"""Properties that are times: when it was sent, came, was made, was changed; the first found is the date."""
+MOST_FIXED = 8_192
 STRINGS = {"001F": "utf-16-le", "001E": "cp1252"}
 
 
@@ -49,24 +54,42 @@ def _text(compound: Compound, found: Found) -> None:
     if any(name in streams for name in LOCKED):
         raise Encrypted
     if "WordDocument" in streams:
-        lines = (squeeze(line) for line in word(compound, found.most(MAX_TEXT)).split("\n"))
+        text, links = word(compound, found.most(MAX_TEXT), whole=bool(found.full))
+        for url in links:
+            reference(url, found)
+        lines = (squeeze(line) for line in text.split("\n"))
         found.body("\n".join(line for line in lines if line), MAX_TEXT)
     elif book := next((n for n in ("Workbook", "Book") if n in streams), ""):
-        names, strings = excel(compound.read(book, MAX_STREAM))
+        raw = compound.read(book, MAX_STREAM)
+        names, strings = excel(raw)
         for name in names[:HEADINGS]:
             found.add("headings", name, 200)
-        found.body("\n".join(dict.fromkeys(squeeze(s[:MAX_TEXT]) for s in strings)), MAX_TEXT)
+        cells = Text(found.full)
+        Sheets(cells).read(raw if found.full else b"")
+        found.body("\n".join(cells.lines or dict.fromkeys(squeeze(s[:MAX_TEXT]) for s in strings)), MAX_TEXT)
     elif "PowerPoint Document" in streams:
-        text = Text(found.most(MAX_TEXT))
-        titles = powerpoint(compound.read("PowerPoint Document", MAX_STREAM), text)
+        told = Text(found.most(MAX_TEXT))
+        titles = powerpoint(compound.read("PowerPoint Document", MAX_STREAM), told)
         for title in titles[:HEADINGS]:
             found.add("headings", title, 200)
-        found.body("\n".join(text.lines), MAX_TEXT)
+        found.body("\n".join(told.lines), MAX_TEXT)
     else:
         _message(compound, found)
 
 
+def _times(raw: bytes, found: Found) -> None:
+    """The times among the properties of a fixed size ([MS-OXMSG] 2.4.2), which stand behind a head of 32 bytes."""
+    given = {}
+    for at in range(32, len(raw) - 15, 16):
+        kind, number = struct.unpack_from("<HH", raw, at)
+        if kind == TIME:
+            given[number] = moment(struct.unpack_from("<Q", raw, at + 8)[0])
+    for number, attribute in TIMES.items():
+        found.set(attribute, given.get(number, ""))
+
+
 def _message(compound: Compound, found: Found) -> None:
+    _times(compound.read(FIXED, MOST_FIXED), found)
     for number, attribute in MESSAGE.items():
         for kind, charset in STRINGS.items():
             value = compound.read(f"__substg1.0_{number}{kind}", 2 * MAX_TEXT).decode(charset, "replace")

@@ -8,7 +8,7 @@ from lxml import etree
 
 from processors.summarize._base import Facts, Found, Summarizer, SummaryError
 from processors.summarize._markup import MAX_PART, attribute, elements, tree
-from processors.summarize._package import Package, Text, add_properties
+from processors.summarize._package import Package, Text, add_properties, reference
 
 MAX_TEXT = 8_192
 ROWS = 20
@@ -16,11 +16,14 @@ ROWS = 20
 CELLS = 50
 SMALL = 262_144
 WANTED = {"meta.xml": SMALL, "content.xml": MAX_PART, "META-INF/manifest.xml": SMALL}
+STYLES = "styles.xml"
+"""Where headers and footers are; they are part of a full text."""
 
 _SKIP = frozenset(
     ("annotation", "tracked-changes", "styles", "automatic-styles", "font-face-decls", "scripts", "notes", "note-citation")
 )
 """What is not the text itself."""
+_SKIP_FULL = _SKIP - {"notes", "note-citation", "annotation"}
 _LINES = frozenset(("p", "h"))
 _SPACES = frozenset(("s", "tab", "line-break"))
 _PIECES = frozenset(("span", "a", "s", "tab", "line-break", "bookmark", "ruby-base", "soft-page-break", "p", "h"))
@@ -30,14 +33,14 @@ _PIECES = frozenset(("span", "a", "s", "tab", "line-break", "bookmark", "ruby-ba
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     """Add what its properties say, headings (of sheets: their names; of slides: their titles), columns and partial-text."""
     package = Package(body, facts.size)
-    parts = package.read(lambda name: WANTED.get(name, 0))
+    parts = package.read(lambda name: WANTED.get(name, SMALL if name == STYLES and found.full else 0))
     if "meta.xml" in parts:
-        add_properties(parts["meta.xml"], found)
+        add_properties(parts["meta.xml"], found, date="modification-date")
     if b"encryption-data" in parts.get("META-INF/manifest.xml", b""):
         found.add("encrypted", "a password is needed")
         return
     # A template of styles alone has no content.
-    Content(found).take(parts.get("content.xml", b""))
+    Content(found).take(parts.get("content.xml", b""), parts.get(STYLES, b""))
     package.close()
     if not parts:
         raise SummaryError("OpenDocument: none of its parts is known")
@@ -54,29 +57,38 @@ class Content:
         self.kind = ""
         """What the frame that is open is for: title, outline ..."""
 
-    def take(self, raw: bytes) -> None:
-        """Add headings, columns and partial-text."""
+    def take(self, raw: bytes, styles: bytes = b"") -> None:
+        """Add headings, columns, url-references and the text; `styles`: where headers and footers are, if they are wanted."""
+        self._read(tree(raw) if raw else None)
+        beside = tree(styles) if styles else None
+        for root in beside.iterfind(".//{*}master-page/*") if beside is not None else ():
+            self._read(root)
+        self.found.body("\n".join(self.text.lines), MAX_TEXT)
+
+    def _read(self, root: etree._Element | None) -> None:
         line: list[str] = []
-        for name, element, begins in elements(tree(raw) if raw else None, _SKIP):
+        most = self.found.most(MAX_TEXT)
+        for name, element, begins in elements(root, _SKIP_FULL if self.found.full else _SKIP):
             if begins:
                 self._begin(name, element)
             if name in _PIECES and (begins or name not in _LINES):
                 # Text stands at an element's start, and behind its end unless the line ends there.
-                line.append(((element.text if begins else element.tail) or "")[:MAX_TEXT] or " " * (name in _SPACES))
+                line.append(((element.text if begins else element.tail) or "")[:most] or " " * (name in _SPACES))
             if name in _LINES and not begins:
-                self._line(name, " ".join("".join(line)[: 2 * MAX_TEXT].split()))
+                self._line(name, " ".join("".join(line)[: 2 * most].split()))
                 line = []
             elif name == "table-row" and not begins:
                 self.text.end()
             elif name == "table" and not begins:
                 self.rows = 0
-        self.found.body("\n".join(self.text.lines), MAX_TEXT)
 
     def _begin(self, name: str, element: etree._Element) -> None:
         """See where tables, rows and frames begin."""
         if name == "table":
             self.rows = 0
             self.found.add("headings", attribute(element, "name"), 200)
+        elif name == "a":
+            reference(attribute(element, "href"), self.found)
         elif name == "table-row":
             self.rows += 1
             self.cells = 0
@@ -91,7 +103,7 @@ class Content:
             self.found.add("headings", line, 200)
         if self.rows == 1 and self.cells <= CELLS:
             self.found.add("columns", line, 100)
-        if self.rows <= ROWS and self.cells <= CELLS:
+        if self.found.full or (self.rows <= ROWS and self.cells <= CELLS):
             self.text.add(line + " ")
         if not self.rows:
             self.text.end()

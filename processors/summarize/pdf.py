@@ -10,6 +10,7 @@ import importlib
 import io
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import BinaryIO
 
 import pypdfium2 as pdfium  # type: ignore[import-untyped]
@@ -28,12 +29,15 @@ OUTLINE, OUTLINE_DEPTH = 200, 3
 """Entries of the outline that are looked at, and levels of it."""
 MAX_TITLE = 1_000
 """Characters of an entry, or of a URL; longer ones are none."""
-LINKS = 50
-"""Links of a page that are looked at."""
+LINKS = 200
+"""Links and annotations of a page that are looked at."""
+MAX_NOTE, MAX_LANGUAGE = 4_096, 40
 XMP, MAX_XMP = b"<x:xmpmeta", 65_536
 INFO = {"Title": "title", "Author": "author", "Subject": "description", "Keywords": "keywords", "Creator": "generator"}
+DATES = {"CreationDate": "creation-date", "ModDate": "modification-date"}
 FALLBACK = "pdfminer.high_level"
 
+_DATE = re.compile(r"(?:D:)?(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?(?:([+-])(\d\d)'?(\d\d)?)?")
 _UNTITLED = re.compile(
     r"(?i)untitled|(?:microsoft word|powerpoint presentation)?[ -]*(?:document|presentation)?\d*|.*\.(?:dvi|tex|docx?)"
 )
@@ -64,22 +68,51 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
 def _by_pdfium(document: pdfium.PdfDocument, found: Found) -> None:
     _add_info(document.get_metadata_dict(skip_empty=True), found)
     found.add("pages", str(len(document)))
-    for title in _outline(document):
-        found.add("headings", squeeze(title), 200)
+    found.add("language", _language(document))
+    outline = [squeeze(title) for title in _outline(document)]
+    for title in outline:
+        found.add("headings", title, 200)
     texts: list[str] = []
+    room = found.most(MAX_TEXT)
     for number in range(len(document) if found.full else min(len(document), PAGES)):
+        before = len(texts)
         try:
             page = document[number]
-            text = page.get_textpage()
-            texts.append(text.get_text_range(0, min(text.count_chars(), 2 * found.most(MAX_TEXT))))
             for url in _references(document, page):
                 found.add("url-references", url, 500)
+            if room > 0:
+                text = page.get_textpage()
+                texts.append(text.get_text_range(0, min(text.count_chars(), 2 * room)))
+                texts += _notes(page) if found.full else ()
+                room -= sum(map(len, texts[before:]))
         # A page that is broken does not spoil the others.
         except pdfium.PdfiumError:
             continue
-        if sum(map(len, texts)) > found.most(MAX_TEXT):
+        # Who asks for the full text wants all links, too, where the text is longer than may be kept.
+        if room <= 0 and not found.full:
             break
-    _add_text("\n".join(texts), found)
+    _add_text("\n".join([*texts, *(outline if found.full else ())]), found)
+
+
+def _language(document: pdfium.PdfDocument) -> str:
+    """The language that the catalog states (ISO 32000-1, 14.9.2)."""
+    tag = (ctypes.c_ushort * MAX_LANGUAGE)()
+    size = raw.FPDFCatalog_GetLanguage(document, tag, 2 * MAX_LANGUAGE)
+    name = bytes(tag)[: size - 2].decode("utf-16-le", "replace") if 2 <= size <= 2 * MAX_LANGUAGE else ""
+    return name.partition("-")[0].strip().lower()[:8]
+
+
+def _notes(page: pdfium.PdfPage) -> Iterator[str]:
+    """What annotations of a page say (ISO 32000-1, 12.5.2), and what stands in the fields of a form (12.7.3)."""
+    for number in range(min(raw.FPDFPage_GetAnnotCount(page), LINKS)):
+        note = raw.FPDFPage_GetAnnot(page, number)
+        for key in (b"Contents", b"V"):
+            size = raw.FPDFAnnot_GetStringValue(note, key, None, 0)
+            if 2 < size <= 2 * MAX_NOTE:
+                value = (ctypes.c_ushort * (size // 2))()
+                raw.FPDFAnnot_GetStringValue(note, key, value, size)
+                yield bytes(value)[: size - 2].decode("utf-16-le", "replace")
+        raw.FPDFPage_CloseAnnot(note)
 
 
 def _references(document: pdfium.PdfDocument, page: pdfium.PdfPage) -> Iterator[str]:
@@ -129,6 +162,23 @@ def _add_info(info: dict[str, str], found: Found) -> None:
             continue
         for part in re.split(r"[,;]", value) if attribute == "keywords" else (value,):
             found.add(attribute, part, 1_000)
+
+    for name, attribute in DATES.items():
+        found.add(attribute, _date(info.get(name, "")))
+
+
+def _date(value: str) -> str:
+    """A date (ISO 32000-1, 7.9.4) in ISO 8601, UTC; "" where nobody can tell."""
+    match = _DATE.match(value)
+    try:
+        numbers = (
+            [int(part) if part else at for part, at in zip(match.groups()[:6], (1, 1, 1, 0, 0, 0), strict=True)] if match else []
+        )
+        when = datetime(*numbers, tzinfo=UTC)  # type: ignore[arg-type, misc]
+        off = timedelta(hours=int(match[8] or 0), minutes=int(match[9] or 0)) if match else timedelta()
+        return ((when + off) if match and match[7] == "-" else when - off).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (TypeError, ValueError, OverflowError):
+        return ""
 
 
 def _add_text(text: str, found: Found) -> None:

@@ -12,7 +12,7 @@ import re
 from typing import BinaryIO
 
 from processors.summarize._base import Facts, Found, Summarizer, SummaryError
-from processors.summarize._package import Text
+from processors.summarize._package import Text, reference
 
 MAX_RTF = 4_000_000
 MAX_TEXT = 8_192
@@ -26,6 +26,7 @@ INFO = {
     "company": "organization", "category": "keywords",
 }  # fmt: skip
 """Groups of the information group, and the attribute that each becomes."""
+FIELD, FONTS = "fldinst", "fonttbl"
 CREATED, TIME = "creatim", ("yr", "mo", "dy", "hr", "min")
 SKIPPED = frozenset(
     [
@@ -55,7 +56,6 @@ SKIPPED = frozenset(
         "revtbl",
         "footnote",
         "annotation",
-        "fldinst",
         "operator",
         "vern",
         "revtim",
@@ -85,8 +85,16 @@ SIGNS = {
     "lquote": "\u2018", "rquote": "\u2019", "ldblquote": "\u201c", "rdblquote": "\u201d", "bullet": "\u2022",
 }  # fmt: skip
 """Control words and symbols that stand for characters."""
+BESIDE = frozenset(("header", "headerl", "headerr", "headerf", "footer", "footerl", "footerr", "footerf", "footnote", "annotation"))
+"""Those of them that are part of a full text."""
+CHARSETS = {
+    0: "cp1252", 77: "mac_roman", 128: "cp932", 129: "cp949", 134: "cp936", 136: "cp950", 161: "cp1253", 162: "cp1254",
+    163: "cp1258", 177: "cp1255", 178: "cp1256", 186: "cp1257", 204: "cp1251", 222: "cp874", 238: "cp1250",
+}  # fmt: skip
+"""The code pages of the charsets that fonts name."""
 PAGES = {"mac": "mac_roman", "pc": "cp437", "pca": "cp850", "ansi": "cp1252"}
 
+_LINK = re.compile(r'HYPERLINK[^"]{0,20}"([^"]{1,1000})"')
 _TOKEN = re.compile(
     rb"\\([A-Za-z]{1,32})(-?[0-9]{1,10})? ?|\\'([0-9A-Fa-f]{2})|\\([^A-Za-z'])|([{}])|([^\\{}\r\n]{1,4096})|[\r\n]+|.", re.DOTALL
 )
@@ -95,9 +103,11 @@ _TOKEN = re.compile(
 class _State:
     """What a group inherits from the one around it."""
 
-    __slots__ = ("skip", "target", "unicode")
+    __slots__ = ("codepage", "skip", "target", "unicode")
 
-    def __init__(self, target: str = "", *, skip: bool = False, unicode: int = 1) -> None:
+    def __init__(self, target: str = "", *, skip: bool = False, unicode: int = 1, codepage: str = "") -> None:
+        self.codepage = codepage
+        """That of the font, if it names one."""
         self.target = target
         """The group of information that text belongs to; "" for the text itself."""
         self.skip = skip
@@ -108,7 +118,11 @@ class _State:
 class _Reader:
     """A document as its tokens come by; of its text, `room` characters."""
 
-    def __init__(self, room: int) -> None:
+    def __init__(self, room: int, *, whole: bool = False) -> None:
+        self.skipped = SKIPPED - BESIDE if whole else SKIPPED
+        self.fonts: dict[int, str] = {}
+        self.font = 0
+        self.links: list[str] = []
         self.state = _State()
         self.stack: list[_State] = []
         self.codepage = "cp1252"
@@ -154,7 +168,7 @@ class _Reader:
         if len(self.stack) > DEPTH:
             raise SummaryError(f"RTF: groups nested more than {DEPTH} deep")
         self.stack.append(self.state)
-        self.state = _State(self.state.target, skip=self.state.skip, unicode=self.state.unicode)
+        self.state = _State(self.state.target, skip=self.state.skip, unicode=self.state.unicode, codepage=self.state.codepage)
         self.waiting = 0
 
     def _close(self) -> bool:
@@ -182,14 +196,16 @@ class _Reader:
         if self.bytes:
             data, self.bytes = self.bytes, b""
             try:
-                self._put(data.decode(self.codepage, "replace"))
+                self._put(data.decode(self.state.codepage or self.codepage, "replace"))
             except (LookupError, ValueError):
                 self._put(data.decode("cp1252", "replace"))
 
     def _put(self, text: str) -> None:
         if self.state.skip:
             return
-        if self.state.target:
+        if self.state.target == FIELD:
+            self.links += _LINK.findall(text)
+        elif self.state.target:
             self.info.setdefault(self.state.target, []).append(text[:INFO_TEXT])
         elif text == "\n":
             line = self.text.end()
@@ -222,14 +238,29 @@ class _Reader:
             self.codepage = PAGES[word]
         elif word in SIGNS:
             self._put(SIGNS[word])
+        elif word in ("f", "fcharset"):
+            self._font(word, value)
         elif word in ("pard", "outlinelevel"):
             self.outlined = word == "outlinelevel" and value < LEVELS
         else:
             self._destination(word, value)
 
+    def _font(self, word: str, value: int) -> None:
+        """A font of the table has a charset; one that is taken has that one's code page."""
+        if self.state.target == FONTS and word == "fcharset":
+            self.fonts[self.font] = CHARSETS.get(value, "") if value else ""
+        elif self.state.target == FONTS:
+            self.font = value
+        else:
+            self.state.codepage = self.fonts.get(value, "")
+
     def _destination(self, word: str, value: int) -> None:
-        if word in SKIPPED:
+        if word == "fldinst":
+            self.state.target = FIELD
+            self.state.skip = False
+        elif word in self.skipped:
             self.state.skip = True
+            self.state.target = FONTS if word == FONTS else self.state.target
         elif word == "info" or (self.state.target == "info" and (word in INFO or word == CREATED)):
             self.state.target = word
         elif word in TIME and self.state.target == CREATED:
@@ -238,7 +269,7 @@ class _Reader:
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     """Add title, author, description, keywords, creation-date and partial-text. Raises SummaryError for what is cut off."""
-    reader = _Reader(found.most(MAX_TEXT))
+    reader = _Reader(found.most(MAX_TEXT), whole=bool(found.full))
     try:
         whole = reader.read(body.read(MAX_RTF))
     finally:
@@ -254,6 +285,8 @@ def _joined(pieces: list[str]) -> str:
 
 def _add(reader: _Reader, found: Found) -> None:
     reader.text.end()
+    for url in reader.links:
+        reference(url, found)
     for heading in reader.headings:
         found.add("headings", _joined([heading]), 200)
     created = reader.info.pop(CREATED, [])

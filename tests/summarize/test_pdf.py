@@ -57,3 +57,19 @@ def test_xmp_speaks_where_the_information_is_silent(trailer: bytes, title: str, 
 def test_an_outline_that_is_a_ring_ends(summary: Make) -> None:
     """An entry that follows itself is looked at a bounded number of times."""
     assert summary(b"a.pdf", _document(after=b"5 0 R")).attributes["headings"] == ["First watch", "Noon"]
+
+
+def test_dates_and_language(summary: Make) -> None:
+    """The dates of a PDF are in ISO 8601, UTC; what is no date is none. Its language is what the catalogue states."""
+    objects = (
+        b"<< /Type /Catalog /Pages 2 0 R /Lang (de-CH) >>",
+        b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+        b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] >>",
+        b"<< /CreationDate (D:19941201120000+01'00') /ModDate (D:1995) >>",
+        b"<< /CreationDate (yesterday) /ModDate (D:19951399) >>",
+    )
+    found = summary(b"a.pdf", _pdf(objects, b"/Info 4 0 R"))
+    assert found.attributes["creation-date"] == ["1994-12-01T11:00:00Z"]
+    assert found.attributes["modification-date"] == ["1995-01-01T00:00:00Z"]
+    assert found.attributes["language"] == ["de"]
+    assert not {"creation-date", "modification-date"} & summary(b"a.pdf", _pdf(objects, b"/Info 5 0 R")).attributes.keys()

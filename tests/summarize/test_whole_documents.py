@@ -1,0 +1,164 @@
+"""What documents have beside the beginning of their text: cells as they are shown, notes, links, dates, charsets of fonts."""
+
+from __future__ import annotations
+
+import io
+import struct
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from processors.summarize import Facts, Found, SummaryError, summarize
+from processors.summarize._numbers import shown
+from tests.summarize.compound import atom, compound, record, word
+from tests.summarize.packages import packed
+
+FULL = 1 << 20
+
+
+def made(body: bytes, kind: str, full: int = FULL) -> Found:
+    """What a body gives."""
+    found = Found(full)
+    summarize(Facts(b"x", "http://example.org/x", kind, "x/y", len(body), 0, ""), io.BytesIO(body), found)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("value", "code", "text"),
+    [
+        (39448, "m/d/yy", "1/1/08"),
+        (39448.5, "yyyy-mm-dd hh:mm:ss", "2008-01-01 12:00:00"),
+        (39448.75, "h:mm AM/PM", "6:00 PM"),
+        (0.00347222, "mm:ss", "05:00"),
+        (40000, "[$-409]mmmm d, yyyy;@", "July 6, 2009"),
+        (1234.5, "#,##0.00", "1,234.50"),
+        (0.25, "0.0%", "25.0%"),
+        (-3.5, "0.00;(0.00)", "(3.50)"),
+        (5, '"a" 0 "kg"', "a 5 kg"),
+        (2.4000000000000004, "", "2.4"),
+        (2.4000000000000004, "General", "2.4"),
+        (-1, "m/d/yy", "-1"),
+        (1e300, "m/d/yy", "1e+300"),
+        (7, '"none"', "7"),
+    ],
+)
+def test_numbers_are_as_they_are_shown(value: float, code: str, text: str) -> None:
+    """A number stands under its format: as a date, with so many places, as a share; without one as a person would write it."""
+    assert shown(value, code) == text
+
+
+def cell(kind: int, row: int, data: bytes, style: int = 0) -> bytes:
+    """A record of a cell."""
+    return record(kind, struct.pack("<HHH", row, 0, style) + data)
+
+
+def test_cells_of_old_workbooks() -> None:
+    """All cells are in the full text, row by row under the name of their sheet.
+
+    Shared strings may go on in a second record; numbers come in each of their forms, and as dates; formulas gave something.
+    """
+    strings = struct.pack("<II", 2, 2) + b"\x05\0\0barge" + b"\x04\0\0lo"
+    book = (
+        record(0x809, b"\0\x06\x05\0")
+        + record(0xE0, b"\0\0\0\0")
+        + record(0xE0, b"\0\0\x0e\0")
+        + record(0x85, b"\0" * 6 + b"\x05\0Boats")
+        + record(0xFC, strings)
+        + record(0x3C, b"\x01" + "ck".encode("utf-16-le"))
+        + record(0x0A, b"")
+        + record(0x809, b"\0\x06\x10\0")
+        + cell(0xFD, 0, struct.pack("<I", 0))
+        + cell(0xFD, 0, struct.pack("<I", 1))
+        + cell(0xFD, 0, struct.pack("<I", 77))
+        + cell(0x203, 1, struct.pack("<d", 39448.0), 1)
+        + cell(0x27E, 1, struct.pack("<I", 1234 << 2 | 3))
+        + record(0xBD, struct.pack("<HHHIHIH", 2, 0, 0, 7 << 2 | 2, 0, 8 << 2 | 2, 1))
+        + cell(0x06, 3, b"\0" * 6 + b"\xff\xff" + b"\0" * 6)
+        + record(0x207, b"\x03\0\0sum")
+        + record(0x0A, b"")
+    )
+    body = compound({"Workbook": book})
+    assert made(body, "OLE").text("full-text").split("\n") == ["Boats", "barge lock", "1/1/08 12.34", "7 8", "sum"]
+    assert made(body, "OLE", 0).text("partial-text").startswith("barge")
+
+
+def test_masters_are_no_text() -> None:
+    """What the master of slides shows is how to fill them in."""
+    text = atom(3999, struct.pack("<I", 1)) + atom(4008, b"a slide")
+    prompt = atom(3999, struct.pack("<I", 1)) + atom(4008, b"Click to edit")
+    body = compound({"PowerPoint Document": atom(1016, prompt, 0xF) + atom(1000, text, 0xF)})
+    assert made(body, "OLE").text("full-text") == "a slide"
+
+
+def test_links_of_documents() -> None:
+    """Hyperlinks that lead out of a document are references: those of Word, old and new, of OpenDocument, RTF and books."""
+    field = '\x13 HYPERLINK "http://example.org/old" \x14here\x15 it is'
+    links = (
+        '<Relationships><Relationship Type="x/hyperlink" Target="http://example.org/new" TargetMode="External"/></Relationships>'
+    )
+    office = packed({"word/document.xml": "<w:document/>", "word/_rels/document.xml.rels": links})
+    text = '<o><body><p>see <a xmlns:x="x" x:href="http://example.org/odf">it</a></p></body></o>'
+    rtf = rb'{\rtf1 {\field{\*\fldinst HYPERLINK "http://example.org/rtf"}{\fldrslt here}}\par}'
+    assert made(compound(word(field)), "OLE").attributes["url-references"] == ["http://example.org/old"]
+    assert made(office, "OfficeDocument").attributes["url-references"] == ["http://example.org/new"]
+    assert made(packed({"content.xml": text}), "OpenDocument").attributes["url-references"] == ["http://example.org/odf"]
+    assert made(rtf, "RTF").attributes["url-references"] == ["http://example.org/rtf"]
+    assert made(rtf, "RTF").text("full-text") == "here"
+
+
+def test_what_stands_beside_the_text() -> None:
+    """Notes, headers, comments and charts are part of a full text, and of no partial one."""
+    parts = {
+        "word/document.xml": "<w:document><w:p><w:t>text</w:t></w:p></w:document>",
+        "word/footnotes.xml": "<w:f><w:p><w:t>note</w:t></w:p></w:f>",
+        "word/header1.xml": "<w:h><w:p><w:t>head</w:t></w:p></w:h>",
+        "word/charts/chart1.xml": "<c:c><c:v>tons</c:v><c:v>1.5</c:v></c:c>",
+    }
+    rtf = rb"{\rtf1 {\header head}text{\footnote note}\par}"
+    assert made(packed(parts), "OfficeDocument").text("full-text").split() == ["text", "note", "head", "tons", "1.5"]
+    assert made(packed(parts), "OfficeDocument", 0).text("partial-text") == "text"
+    assert made(rtf, "RTF").text("full-text") == "headtextnote"
+    assert made(rtf, "RTF", 0).text("partial-text") == "text"
+
+
+def test_fonts_have_charsets() -> None:
+    """Bytes of RTF are in the code page of the font that is taken, till its group ends."""
+    rtf = rb"{\rtf1\ansi\ansicpg1252{\fonttbl{\f0\fcharset0 A;}{\f1\fcharset238 B;}}{\f1 \'e8l\'e1nek} \'e8\par}"
+    assert made(rtf, "RTF").text("full-text") == "článek è"
+
+
+def test_when_messages_of_outlook_were_sent() -> None:
+    """The time that a message of Outlook was sent is its date; a span is none."""
+    ticks = 124_309_080_000_000_000
+    fixed = bytes(32) + struct.pack("<HHIQ", 0x40, 0x3007, 6, 5) + struct.pack("<HHIQ", 0x40, 0x0039, 6, ticks)
+    found = made(compound({"__properties_version1.0": fixed, "__substg1.0_0037001F": "x".encode("utf-16-le")}), "OLE")
+    assert found.attributes["date"] == ["1994-12-03T06:00:00Z"]
+
+
+def test_all_that_pages_name() -> None:
+    """A page may name several authors and keywords, each in an element of its own."""
+    said = (("author", "Ann"), ("author", "Ben"), ("keywords", "a"), ("keywords", "b"))
+    page = "".join(f'<meta name="{name}" content="{value}">' for name, value in said)
+    found = made(page.encode(), "HTML")
+    assert (found.attributes["author"], found.attributes["keywords"]) == (["Ann", "Ben"], ["a", "b"])
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([0x809, 0xFC, 0x3C, 0xFD, 0x204, 0x203, 0x27E, 0xBD, 6, 0x207, 0xE0, 0x41E, 0x1B6, 0x85]),
+            st.binary(max_size=40),
+        ),
+        max_size=30,
+    )
+)
+def test_any_workbook(records: list[tuple[int, bytes]]) -> None:
+    """Whatever stands in the records of a workbook, what can be read of it is, and nothing else happens."""
+    book = record(0x809, b"\0\x06\x05\0") + b"".join(record(kind, data) for kind, data in records)
+    found = Found(FULL)
+    with suppress(SummaryError):
+        summarize(Facts(b"x", "http://example.org/x", "OLE", "", 0, 0, ""), io.BytesIO(compound({"Workbook": book})), found)
+    assert len(found.said.encode()) <= FULL
+    assert found.text("title") == "x"
