@@ -6,7 +6,8 @@ index sink on Kafka, against raw bulk loops into OpenSearch), `tree` (the whole 
 packages: outcomes, memory, second run, sizes, search), `recognition` (corpora that other projects label: the right type, and
 everything in them summarized or rejected), `retrieval` (an index of summaries against one of the full text), `unnest` (a nested
 tar.gz, against plain libarchive; memory with one of 10 GB), `essence` (source bytes to summary bytes by type, the split of time,
-KB a minute). `--quick` measures some hundred files that it makes; it shows that the benchmark works, and its figures say little.
+KB a minute), `tika` (documents, against a tika-server).
+`--quick` measures some hundred files that it makes; it shows that the benchmark works, and its figures say little.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from streams.kafka.cluster import ClusterError
-from tests.bench import bench_index, bench_log, corpora, recovery, retrieval, sink, stage
+from tests.bench import bench_index, bench_log, corpora, readers, recovery, retrieval, sink, stage
 from tests.bench.figures import BenchError, Figure, heading
 from tests.bench.huge import huge
 from tests.bench.labelled import by_suffix
@@ -166,6 +167,11 @@ def measure_essence(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
     yield from essence([*filter(Path.is_dir, corpora.DOCUMENTATION), *ours], work)
 
 
+def measure_tika(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
+    """Documents/s of Harvest and of a tika-server, and how alike what they read is."""
+    yield from readers.measured(cache, work, size.rounds, quick=size.quick, few=QUICK.heavy)
+
+
 GROUPS: Mapping[str, Callable[[Size, Path, Path], Iterator[Figure]]] = {
     "objects": measure_objects,
     "log": measure_log,
@@ -179,6 +185,7 @@ GROUPS: Mapping[str, Callable[[Size, Path, Path], Iterator[Figure]]] = {
     "retrieval": measure_retrieval,
     "unnest": measure_unnest,
     "essence": measure_essence,
+    "tika": measure_tika,
 }
 
 

@@ -20,7 +20,8 @@ from tests.bench.summaries import PAPER_STEPS
 from tests.bench.workers import STAGES
 
 DISTRIBUTED = ("stage", "workers", "recovery", "sink")
-EMBEDDED = tuple(group for group in GROUPS if group not in DISTRIBUTED)
+READERS = ("tika",)
+EMBEDDED = tuple(group for group in GROUPS if group not in (*DISTRIBUTED, *READERS))
 
 
 def quick(root: Path, cache: Path, groups: Sequence[str]) -> dict[tuple[str, str], dict[str, Any]]:
@@ -72,6 +73,19 @@ def test_the_benchmark_of_the_distributed_runner_runs(root: Path, tmp_path: Path
     rates = [one["figure"] for one in figures.values() if one["unit"].endswith("/s")]
     assert rates
     assert all(rates)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)  # half a minute on two idle cores
+def test_the_benchmark_of_readers_runs(root: Path, tmp_path: Path) -> None:
+    """The group that measures against Tika ends well: texts that are alike, all facts found, and rates of both above zero."""
+    figures = quick(root, tmp_path, READERS)
+    for kind in ("HTML", "mail"):
+        found = {name: one["figure"] for (of, name), one in figures.items() if of == f"tika, {kind}"}
+        assert found["F1 of the text, worst"] > 0.9
+        assert found["found: title"] == 1
+        assert {"tika-server, text x 1", "tika-server, xml x 2", "harvest summarize", "to tika-server"} <= found.keys()
+        assert all(found.values())
 
 
 def test_an_unknown_group_is_a_mistake_of_the_user(capsys: pytest.CaptureFixture[str]) -> None:

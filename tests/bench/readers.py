@@ -1,0 +1,154 @@
+"""Harvest and a tika-server on the same documents: how alike what they read is, and documents/s of both on the same cores.
+
+Strategy: likeness as `tests/parity` judges it, over all documents of a kind. Speed in rounds: the server at each handler and number
+of clients of a grid, then `harvest summarize --json` with its sandbox, a process a core, full text on. Each at the middle of its
+rounds; of the server's cells the best counts, that of a handler which gives text alone too, though Harvest gives the links.
+
+Laws:
+- The server has read every document before anything is measured, by as many clients as it will ever have.
+- The server's clients have the bytes in memory; Harvest reads its files. What Harvest needs to start (the time that one empty
+  document takes) is taken off: the server was started before.
+- Who fails on a document has read it as fast as it failed: how many those are stands beside.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import product
+from pathlib import Path
+from statistics import median
+
+from streams.settings import cores
+from tests.bench.clusters import servers
+from tests.bench.documents import documents, made
+from tests.bench.figures import BenchError, Figure, Goal
+from tests.bench.objects import HARVEST, environment
+from tests.bench.packages import files
+from tests.parity.compare import Compared, compared, facts, links, text
+from tests.parity.readings import FULL, Tika, TikaError, harvest
+
+GRID = (*product(("text",), (1, 2, 4, 8)), ("xml", 2))
+"""Handlers and numbers of clients. `text` is text alone, the fastest; links are only in `xml`: the text with its marks."""
+GOALS = {"HTML": Goal(">=", 3), "PDF": Goal(">=", 1.5), "Office": Goal(">=", 1.5), "mail": Goal(">=", 1.5)}
+ALIKE = Goal(">=", 0.9)
+TIMES = {"mail": 4, "EPUB": 8}
+"""How often the documents of a kind are read for one measurement: there are few, or they are small."""
+TOLD = 5
+
+
+class Client:
+    """Clients of a server, each with a connection of its own."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._own = threading.local()
+
+    def ask(self, document: tuple[str, bytes], handler: str) -> bool:
+        """Whether the server reads a document."""
+        tika: Tika = self._own.__dict__.setdefault("tika", Tika(self._url))
+        try:
+            tika.ask(*document, handler)
+        except TikaError:
+            return False
+        return True
+
+
+def served(url: str, bodies: Sequence[tuple[str, bytes]], clients: int, handler: str) -> float:
+    """Documents/s of a server at a number of clients."""
+    client = Client(url)
+    began = time.perf_counter()
+    with ThreadPoolExecutor(clients) as pool:
+        for _ in pool.map(lambda body: client.ask(body, handler), bodies):
+            pass
+    return len(bodies) / (time.perf_counter() - began)
+
+
+def summarized(paths: Sequence[Path], out: Path, jobs: int) -> float:
+    """Seconds that `harvest summarize` takes. Raises BenchError."""
+    command = [*HARVEST, "summarize", "--json", "--jobs", str(jobs), *map(str, paths)]
+    settings = environment() | {"HARVEST_ESSENCE_FULL_TEXT": str(FULL)}
+    began = time.perf_counter()
+    with out.open("wb") as output:
+        # 1: some documents could not be read.
+        done = subprocess.run(command, check=False, stdout=output, stderr=subprocess.PIPE, env=settings)
+    seconds = time.perf_counter() - began
+    if done.returncode not in (0, 1) or not out.stat().st_size:
+        raise BenchError(f"harvest summarize: {done.stderr.decode(errors='replace')[-1_000:]}")
+    return seconds
+
+
+def alike(kind: str, url: str, paths: Sequence[Path]) -> Iterator[Figure]:
+    """How alike the texts, the links and the facts of documents are."""
+    found, failed = _compared(url, paths)
+    group = f"tika, {kind}"
+    score = text(found)
+    low = sorted(found, key=lambda one: one.f1)[:TOLD]
+    worst = "; ".join(f"{one.name.partition('-')[2] or one.name}: {one.f1:.2f}" for one in low)
+    yield Figure(group, "documents", len(found), "documents", f"{failed} more that Tika does not read")
+    yield Figure(group, "F1 of the text, median", score.median, "token F1", "over documents, each counting as one", ALIKE)
+    yield Figure(group, "F1 of the text, mean", score.mean, "token F1", f"{score.above:.1%} have 0.9 at least")
+    yield Figure(group, "F1 of the text, worst", score.worst, "token F1", worst)
+    counts = {"links": links(found), **facts(found)}
+    for what, count in counts.items():
+        if count.theirs:
+            how = f"{count.ours:,} to Tika's {count.theirs:,}, of which {count.both:,} are ours"
+            yield Figure(group, f"found: {what}", count.ours / count.theirs, "ratio", how, Goal(">=", 1))
+
+
+def _compared(url: str, paths: Sequence[Path]) -> tuple[list[Compared], int]:
+    found, failed = [], 0
+    with Tika(url) as tika:
+        for path in paths:
+            body = path.read_bytes()
+            try:
+                theirs = tika.read(path.name, body)
+            except TikaError:
+                failed += 1
+                continue
+            found.append(compared(path.name, harvest(path.name, body), theirs))
+    return found, failed
+
+
+def speed(kind: str, url: str, paths: Sequence[Path], work: Path, rounds: int, grid: Sequence[tuple[str, int]]) -> Iterator[Figure]:
+    """Documents/s of both."""
+    group, jobs, times = f"tika, {kind}", cores(), TIMES.get(kind, 1)
+    bodies = [(path.name, path.read_bytes()) for path in paths] * times
+    for handler in ("text", "xml"):
+        served(url, bodies, max(clients for _, clients in grid), handler)
+    empty = work / "empty.txt"
+    empty.touch()
+    theirs: dict[tuple[str, int], list[float]] = {how: [] for how in grid}
+    ours = []
+    for _ in range(rounds):
+        for handler, clients in grid:
+            theirs[handler, clients].append(served(url, bodies, clients, handler))
+        start = summarized([empty], work / "out", jobs)
+        seconds = summarized(list(paths) * times, work / "out", jobs)
+        # Of some documents that are made, as --quick has them, the start is nearly all.
+        ours.append(len(bodies) / max(seconds - start, seconds / 10))
+    rates = {how: median(each) for how, each in theirs.items()}
+    for (handler, clients), rate in rates.items():
+        yield Figure(group, f"tika-server, {handler} x {clients}", rate, "documents/s", "handler x clients")
+    (handler, clients), best = max(rates.items(), key=lambda item: item[1])
+    size = sum(len(body) for _, body in bodies) / len(bodies) / 1_000
+    yield Figure(group, "harvest summarize", median(ours), "documents/s", f"{jobs} processes; {size:,.0f} kB a document")
+    how = f"the server's best: {handler} x {clients}, {best:,.0f} documents/s"
+    yield Figure(group, "to tika-server", median(ours) / best, "ratio", how, GOALS.get(kind))
+
+
+def measured(cache: Path, work: Path, rounds: int, *, quick: bool, few: int) -> Iterator[Figure]:
+    """The groups of all kinds."""
+    from processors import summarize
+
+    summarize.preload()
+    folders: Mapping[str, Path] = made(work, few) if quick else documents(cache, work)
+    grid = [("text", 1), ("xml", 2)] if quick else GRID
+    with servers("tika") as (url,):
+        for kind, folder in folders.items():
+            paths = files(folder)
+            yield from alike(kind, url, paths)
+            yield from speed(kind, url, paths, work, rounds, grid)

@@ -1,0 +1,16 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from processors import summarize
+from tests.parity.readings import Tika
+
+
+@pytest.fixture(scope="session")
+def client(tika: str) -> Iterator[Tika]:
+    """A client of the server; what Harvest reads with is imported too."""
+    summarize.preload()
+    with Tika(tika) as client:
+        yield client
