@@ -62,7 +62,7 @@ def adopt() -> None:
     ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
 
 
-def _buried(others: Collection[int]) -> None:
+def buried(others: Collection[int]) -> None:
     """Wait for all children that are left, but for those that were there before: a server does not end."""
     while left := set(children(os.getpid())) - set(others):
         for pid in left:
@@ -73,17 +73,18 @@ def _buried(others: Collection[int]) -> None:
 def timed(command: Sequence[str | Path], folder: Path) -> Timed:
     """Run a command that says JSON, or nothing. Raises BenchError."""
     others = children(os.getpid())
-    before, lost, began = _children(), stolen(), time.perf_counter()
+    before, lost, began = ended(), stolen(), time.perf_counter()
     done = subprocess.run(command, cwd=folder, env=environment(), check=False, capture_output=True)
     seconds, lost = time.perf_counter() - began, stolen() - lost
-    _buried(others)
+    buried(others)
     if done.returncode:
         raise BenchError(f"{command[0]} ended with {done.returncode}: {done.stderr.decode(errors='replace')[-2_000:]}")
     said = done.stdout.splitlines()
-    return Timed(json.loads(said[-1]) if said else {}, seconds, _children() - before, lost)
+    return Timed(json.loads(said[-1]) if said else {}, seconds, ended() - before, lost)
 
 
-def _children() -> float:
+def ended() -> float:
+    """The seconds of CPU of children that have ended, and of all below them, so far."""
     spent = os.times()
     return spent.children_user + spent.children_system
 

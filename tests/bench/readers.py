@@ -13,6 +13,7 @@ Laws:
 
 from __future__ import annotations
 
+import os
 import subprocess
 import threading
 import time
@@ -21,15 +22,19 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
 from streams.settings import cores
 from tests.bench.clusters import servers
+from tests.bench.cpu import spent
 from tests.bench.documents import documents, made
 from tests.bench.figures import BenchError, Figure, Goal
-from tests.bench.objects import HARVEST, environment
+from tests.bench.memory import children
+from tests.bench.objects import HARVEST, buried, ended, environment
 from tests.bench.packages import files
 from tests.parity.compare import Compared, compared, facts, links, text
 from tests.parity.readings import FULL, Tika, TikaError, harvest
+from tests.servers import sharing
 
 GRID = (*product(("text",), (1, 2, 4, 8)), ("xml", 2))
 """Handlers and numbers of clients. `text` is text alone, the fastest; links are only in `xml`: the text with its marks."""
@@ -57,28 +62,37 @@ class Client:
         return True
 
 
-def served(url: str, bodies: Sequence[tuple[str, bytes]], clients: int, handler: str) -> float:
-    """Documents/s of a server at a number of clients."""
-    client = Client(url)
-    began = time.perf_counter()
+class Run(NamedTuple):
+    """What a run took: seconds, and those of CPU in all processes that read (those of a server's clients are not counted)."""
+
+    seconds: float
+    cpu: float
+
+
+def served(url: str, bodies: Sequence[tuple[str, bytes]], clients: int, handler: str) -> Run:
+    """A server at a number of clients."""
+    client, server = Client(url), sharing.keeper("tika")
+    before, began = spent(server), time.perf_counter()
     with ThreadPoolExecutor(clients) as pool:
         for _ in pool.map(lambda body: client.ask(body, handler), bodies):
             pass
-    return len(bodies) / (time.perf_counter() - began)
+    return Run(time.perf_counter() - began, spent(server) - before)
 
 
-def summarized(paths: Sequence[Path], out: Path, jobs: int) -> float:
-    """Seconds that `harvest summarize` takes. Raises BenchError."""
+def summarized(paths: Sequence[Path], out: Path, jobs: int) -> Run:
+    """What `harvest summarize` takes. Raises BenchError."""
     command = [*HARVEST, "summarize", "--json", "--jobs", str(jobs), *map(str, paths)]
     settings = environment() | {"HARVEST_ESSENCE_FULL_TEXT": str(FULL)}
-    began = time.perf_counter()
+    others = children(os.getpid())
+    before, began = ended(), time.perf_counter()
     with out.open("wb") as output:
         # 1: some documents could not be read.
         done = subprocess.run(command, check=False, stdout=output, stderr=subprocess.PIPE, env=settings)
     seconds = time.perf_counter() - began
+    buried(others)
     if done.returncode not in (0, 1) or not out.stat().st_size:
         raise BenchError(f"harvest summarize: {done.stderr.decode(errors='replace')[-1_000:]}")
-    return seconds
+    return Run(seconds, ended() - before)
 
 
 def alike(kind: str, url: str, paths: Sequence[Path]) -> Iterator[Figure]:
@@ -121,23 +135,28 @@ def speed(kind: str, url: str, paths: Sequence[Path], work: Path, rounds: int, g
         served(url, bodies, max(clients for _, clients in grid), handler)
     empty = work / "empty.txt"
     empty.touch()
-    theirs: dict[tuple[str, int], list[float]] = {how: [] for how in grid}
-    ours = []
+    theirs: dict[tuple[str, int], list[Run]] = {how: [] for how in grid}
+    ours: list[Run] = []
     for _ in range(rounds):
         for handler, clients in grid:
             theirs[handler, clients].append(served(url, bodies, clients, handler))
         start = summarized([empty], work / "out", jobs)
-        seconds = summarized(list(paths) * times, work / "out", jobs)
+        whole = summarized(list(paths) * times, work / "out", jobs)
         # Of some documents that are made, as --quick has them, the start is nearly all.
-        ours.append(len(bodies) / max(seconds - start, seconds / 10))
-    rates = {how: median(each) for how, each in theirs.items()}
-    for (handler, clients), rate in rates.items():
-        yield Figure(group, f"tika-server, {handler} x {clients}", rate, "documents/s", "handler x clients")
+        ours.append(Run(*(max(all_ - first, all_ / 10) for all_, first in zip(whole, start, strict=True))))
+    rates = {how: len(bodies) / median(run.seconds for run in runs) for how, runs in theirs.items()}
+    costs = {how: median(run.cpu for run in runs) * 1_000 / len(bodies) for how, runs in theirs.items()}
+    rate, cost = len(bodies) / median(run.seconds for run in ours), median(run.cpu for run in ours) * 1_000 / len(bodies)
+    for (handler, clients), each in rates.items():
+        yield Figure(group, f"tika-server, {handler} x {clients}", each, "documents/s", "handler x clients")
     (handler, clients), best = max(rates.items(), key=lambda item: item[1])
     size = sum(len(body) for _, body in bodies) / len(bodies) / 1_000
-    yield Figure(group, "harvest summarize", median(ours), "documents/s", f"{jobs} processes; {size:,.0f} kB a document")
+    yield Figure(group, "harvest summarize", rate, "documents/s", f"{jobs} processes; {size:,.0f} kB a document")
     how = f"the server's best: {handler} x {clients}, {best:,.0f} documents/s"
-    yield Figure(group, "to tika-server", median(ours) / best, "ratio", how, GOALS.get(kind))
+    yield Figure(group, "to tika-server", rate / best, "ratio", how, GOALS.get(kind))
+    how = f"the server's least: {min(costs.values()):,.2f}; of both, what others on the machine do is no part of it"
+    yield Figure(group, "CPU of a document", cost, "ms", how)
+    yield Figure(group, "CPU, tika-server's to ours", min(costs.values()) / cost, "ratio", "without the server's clients")
 
 
 def measured(cache: Path, work: Path, rounds: int, *, quick: bool, few: int) -> Iterator[Figure]:
