@@ -10,7 +10,8 @@ import asyncio
 import hashlib
 import os
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, islice
 from typing import BinaryIO
 
 import msgspec
@@ -35,6 +36,8 @@ from streams.sandbox.values import Done, Failed, Limits, Lost
 from streams.settings import Settings
 
 PIECE = 1 << 20
+MOST = 16
+"""Files that go to a child together: a task of its own for each costs as much as a short message."""
 
 
 class Passing:
@@ -90,8 +93,8 @@ class Alone:
             waiting: deque[asyncio.Task[list[Record]]] = deque()
             try:
                 for root in roots:
-                    for url in self._files(root.url):
-                        waiting.append(asyncio.create_task(self._one(pool, root, url)))
+                    for urls in grouped(self._files(root.url)):
+                        waiting.append(asyncio.create_task(self._some(pool, root, urls)))
                         if len(waiting) > children * 2:
                             self._give(await waiting.popleft())
                 while waiting:
@@ -119,12 +122,28 @@ class Alone:
             if name not in dropped:
                 yield from self._files(file_url(folder + name, folder=is_folder))
 
-    async def _one(self, pool: Pool, root: Root, url: str) -> list[Record]:
+    async def _some(self, pool: Pool, root: Root, urls: Sequence[str]) -> list[Record]:
+        """What some files give, in their order: the small ones go to a child together."""
+        objs = await asyncio.to_thread(lambda: [obj for url in urls if (obj := self._read(root, url))])
+        made: list[Record] = []
+        for large, run in groupby(objs, key=lambda obj: bool(obj.blob)):
+            some = list(run)
+            found = await self._together(pool, some) if len(some) > 1 and not large else None
+            made += found if found is not None else [record for obj in some for record in await self._one(pool, obj)]
+        return made
+
+    async def _together(self, pool: Pool, objs: Sequence[FetchedObject]) -> list[Record] | None:
+        """What small files give; None where one of them ends the child, or takes more than is its due: each is tried alone then."""
+        frames: list[bytes] = []
+        request = pack(Chunk(self._packed, 1, tuple(map(Job, objs))))
+        outcome = await pool.run(request, None, frames.append, Tries().clock)
+        if not isinstance(outcome, Done) or frames.count(END) != len(objs):
+            return None
+        return [decode(unpack(frame).value) for frame in frames if frame != END]
+
+    async def _one(self, pool: Pool, obj: FetchedObject) -> list[Record]:
         """What one file gives."""
-        obj = await asyncio.to_thread(self._read, root, url)
-        if obj is None:
-            return []
-        tries, outcome = Tries(), None
+        url, tries, outcome = obj.url, Tries(), None
         # One more for the object itself, and some for children that were lost or killed.
         for _ in range(MEMBERS + 5):
             frames: list[bytes] = []
@@ -164,6 +183,14 @@ class Alone:
                 put(line({"url": record.url, "type": record.type, "attributes": dict(record.attributes)}))
             elif isinstance(record, Summary):
                 give(dumps([to_template(record)]))
+
+
+def grouped(urls: Iterable[str]) -> Iterator[list[str]]:
+    """Files that go to a child together: one at first, more as they go on, so that few files have all children work too."""
+    left, given = iter(urls), 0
+    while some := list(islice(left, min(MOST, 1 + given // MOST))):
+        given += len(some)
+        yield some
 
 
 def _plain(entry: os.DirEntry[bytes]) -> bool:

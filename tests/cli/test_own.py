@@ -134,6 +134,24 @@ def test_hostile_or_broken_summarizers(harvest: Any, put: Put, kitchen: Path) ->
     assert found["plain.txt"]["type"] == "RawText"
 
 
+def test_many_small_files(harvest: Any, put: Put, tmp_path: Path) -> None:
+    """Small files go to a child together: each gives its summary, in order; one that ends its child costs no other its own."""
+    put(
+        rules__toml=RULES,
+        recipe__py=SUMMARIZER.replace(
+            "    for line", "    import os\n    facts.name == b'41.recipe' and os._exit(5)\n    for line"
+        ),
+    )
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    for number in range(10, 70):
+        (tree / f"{number}.recipe").write_text(f"egg {number}\n" * (9_000 if number == 30 else 1))
+    found = harvest.lines("summarize", tree, "--jobs", 2)
+    assert [line["attributes"]["file-name"] for line in found] == [[f"{number}.recipe"] for number in range(10, 70)]
+    reasons = {line["attributes"]["file-name"][0]: line["attributes"].get("reason") for line in found}
+    assert {name: reason for name, reason in reasons.items() if reason} == {"41.recipe": ["crashed: the parser left with status 5"]}
+
+
 @pytest.mark.slow
 def test_an_object_has_one_time(harvest: Any, put: Put, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Members that hold their child: `summarize` gives an archive up where `gather` does, and says the same of each of them."""
