@@ -52,7 +52,9 @@ META = {
 }
 """Names of meta elements, lower case, and the attribute each becomes."""
 SEVERAL = frozenset(("keywords", "author"))
-"""Attributes of which all are kept; of the others the first that is found."""
+"""Attributes that a page may state several times; of the others the first is kept."""
+MANY = 10
+"""Times that are usual: pages about programs state a keyword for each function."""
 
 _CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*+=\s*+[\"']?\s*+([A-Za-z0-9_:.-]{2,40})", re.IGNORECASE)
 _WANTED = "title,base[href],meta[content],h1,h2,h3,a[href],area[href],frame[src],iframe[src],html[lang]"
@@ -168,7 +170,8 @@ class _Page:
         heading = next((h for h in self.headings if h), "")
         found.add("title", self.title or self._said("og-title") or self._said("dc-title") or heading, 500)
         for name, values in meta.items():
-            for value in values if name in SEVERAL else values[:1] if name not in ("og-title", "dc-title") else ():
+            kept = found.most(MANY) if name in SEVERAL else int(name not in ("og-title", "dc-title"))
+            for value in values[:kept]:
                 for part in re.split(r"[,;]", value) if name == "keywords" else (value,):
                     found.add(name, squeeze(part), 1_000)
         for text in self.headings:

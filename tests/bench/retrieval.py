@@ -38,8 +38,9 @@ FILE = 60_000
 """Bytes that a page has at least whose text is so long."""
 DOCUMENTS, QUERIES = 1_000, 300
 SETS = (10, 40, 128, 256)
-"""Sizes of the set of hits; WAIS gave 40 where nobody said otherwise."""
-JUDGED = 40
+"""Sizes of the set of hits, as the paper has them; WAIS gave 40 where nobody said otherwise."""
+JUDGED = 256
+"""The precision of summaries rises to that of full text with the size of the set (seed 003, figure 7)."""
 MOST = 20
 """Words of a sentence that are taken."""
 FULL = EssenceSettings(gatherer="bench", full_text=1 << 20)

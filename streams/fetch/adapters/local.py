@@ -147,7 +147,8 @@ def _facts(found: os.stat_result) -> tuple[int, ...]:
 def _read(fd: int, size: int) -> bytes:
     """All of a small file, and a byte more if it has one: then it has grown."""
     data = os.read(fd, size + 1)
-    while len(data) <= size:
+    # A file that has given less than was asked for is at its end (read(2)); but for file systems that give pieces.
+    while len(data) < size:
         more = os.read(fd, size + 1 - len(data))
         if not more:
             break
