@@ -23,7 +23,7 @@ LANGUAGE_LEAST = 200
 KEYWORD_TEXT = 2_048
 KEYWORDS = 10
 TERMS = 2_048
-"""Bytes of terms: some 300 words, of which every other query for what is in a long document finds one."""
+"""Bytes of terms: some 300 words."""
 TERMS_TEXT = 262_144
 """Characters of a text whose terms are counted."""
 
@@ -129,8 +129,8 @@ def terms(whole: str, known: str) -> str:
     counts = Counter(_TERM.findall(whole[:TERMS_TEXT].lower()))
     for word in (*_TERM.findall(known.lower()), *STOP):
         counts.pop(word, None)
-    # Room is for TERMS bytes: words of two letters and more, and a space each.
-    ranked = heapq.nsmallest(TERMS // 3, counts.items(), key=lambda t: (-t[1], t[0]))
+    # Room is for TERMS bytes: words of three letters and more, and a space each.
+    ranked = heapq.nsmallest(TERMS // 4, counts.items(), key=lambda t: (-t[1], t[0]))
     return " ".join(word for word, _ in ranked)
 
 

@@ -219,7 +219,7 @@ def main_text(tree: LexborHTMLParser, limit: int = MAX_TEXT, *, whole: bool = Fa
 
 
 def _whole(tree: LexborHTMLParser) -> str:
-    """All text that is seen of a page, for its words: as the parser gives it, ten times as fast as `main_text`."""
+    """All text that is seen of a page, for its words: as the parser itself gives it, since order and blocks do not matter."""
     tree.strip_tags([*_UNSEEN], recursive=True)
     return tree.body.text(separator=" ") if tree.body is not None else ""
 

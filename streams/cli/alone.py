@@ -37,7 +37,7 @@ from streams.settings import Settings
 
 PIECE = 1 << 20
 MOST = 16
-"""Files that go to a child together: a task of its own for each costs as much as a short message."""
+"""Files that go to a child together: each task has a price of its own, whatever the file."""
 
 
 class Passing:

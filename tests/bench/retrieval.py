@@ -11,7 +11,6 @@ words that were found; the ratio without what either keeps to be shown stands be
 
 from __future__ import annotations
 
-import hashlib
 import io
 import multiprocessing
 import random
@@ -28,9 +27,10 @@ from processors.identity import file_url
 from processors.query.words import words
 from processors.summarize._general import STOP
 from schemas.query import And, Or, Query, Word
-from schemas.records import FetchedObject, Root, Summary
+from schemas.records import Summary
 from sinks.tantivy_index import TantivyIndex
 from tests.bench.figures import BenchError, Figure, Goal
+from tests.parity.readings import fetched
 
 LEAST = 20_000
 """Characters of text of a long document: some ten printed pages."""
@@ -89,17 +89,7 @@ def retrieval(files: Sequence[Path], work: Path, least: int = LEAST) -> Iterator
 
 def _pair(path: Path, least: int) -> Pair | None:
     body = path.read_bytes()
-    url = file_url(str(path).encode())
-    obj = FetchedObject(
-        url=url,
-        version=1,
-        time=1,
-        outcome="fetched",
-        root=Root(url=url, run="1"),
-        size=len(body),
-        md5=hashlib.md5(body).hexdigest(),
-        sha256=hashlib.sha256(body).hexdigest(),
-    )
+    obj = fetched(file_url(str(path).encode()), body)
     part, full = (
         next((r for r in essence(obj, io.BytesIO(body), settings) if isinstance(r, Summary)), None) for settings in (PART, FULL)
     )

@@ -21,7 +21,8 @@ from schemas.records import Summary
 from streams.kafka.agents import Decider
 from streams.kafka.owning import Owned
 from streams.kafka.supervisor import BACK_OFF, ENDS, Ward
-from tests.distributed.test_rows import Message, decider
+from tests.distributed.test_following import Message
+from tests.distributed.test_rows import decider
 
 BOTH = {TP("holders.main", 0), TP("holders.main", 1)}
 

@@ -140,10 +140,9 @@ def address(href: str, name: str) -> str:
     return "" if target == base or found.protocol not in ("http:", "https:", "ftp:") else target
 
 
-def harvest(name: str, body: bytes, settings: EssenceSettings = SETTINGS) -> Reading:
-    """A document as Harvest reads it."""
-    url = PLACE + urllib.parse.quote(name)
-    obj = FetchedObject(
+def fetched(url: str, body: bytes) -> FetchedObject:
+    """A document as it comes to Essence: the root of itself."""
+    return FetchedObject(
         url=url,
         version=1,
         time=1,
@@ -153,6 +152,12 @@ def harvest(name: str, body: bytes, settings: EssenceSettings = SETTINGS) -> Rea
         md5=hashlib.md5(body, usedforsecurity=False).hexdigest(),
         sha256=hashlib.sha256(body).hexdigest(),
     )
+
+
+def harvest(name: str, body: bytes, settings: EssenceSettings = SETTINGS) -> Reading:
+    """A document as Harvest reads it."""
+    url = PLACE + urllib.parse.quote(name)
+    obj = fetched(url, body)
     texts: list[str] = []
     links: set[str] = set()
     facts: dict[str, tuple[str, ...]] = {}
