@@ -33,6 +33,7 @@ FORMAT = f"4.{ANALYSIS}"
 REST, ATTRIBUTES = "rest", "attributes"
 WORDED = (*TEXT_FIELDS, REST, ATTRIBUTES)
 """The fields that hold words."""
+_TEXTS = frozenset(TEXT_FIELDS)
 
 ABSENT = "-"
 """Stands in a field that has no words: no letter, so no query can ask for it."""
@@ -106,12 +107,12 @@ def term(name: str) -> str:
     return f"{_UNSAFE.sub(lambda found: quote(found.group()), name)}="
 
 
-def worded(given: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+def worded(given: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     """The (field, words) of a summary whose `texts` are given, several of a field where it has several values.
 
     Words have one space between, or several.
     """
-    absent = set(WORDED)
+    found: list[tuple[str, str]] = []
     sets: dict[str, dict[str, None]] = {}
     given = [(name, text) for name, text in given if name not in LINKS]
     for (name, _), words in zip(given, all_spaced([text for _, text in given]), strict=True):
@@ -119,22 +120,17 @@ def worded(given: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
             continue
         if name in SETS:
             sets.setdefault(name, {}).update(dict.fromkeys(words.split()))
-            continue
-        if name in TEXT_FIELDS:
-            absent.discard(name)
-            yield name, words
-            continue
-        before = mark(name)
-        if name not in BY_NAME:
-            absent.discard(REST)
-            yield REST, words
-        absent.discard(ATTRIBUTES)
-        yield ATTRIBUTES, before + f" {before}".join(words.split())
-    for name, found in sets.items():
-        absent.discard(name)
-        yield name, " ".join(found)
-    for field in absent:
-        yield field, ABSENT
+        elif name in _TEXTS:
+            found.append((name, words))
+        else:
+            if name not in BY_NAME:
+                found.append((REST, words))
+            before = mark(name)
+            found.append((ATTRIBUTES, before + f" {before}".join(words.split())))
+    found += ((name, " ".join(each)) for name, each in sets.items())
+    held = {field for field, _ in found}
+    found += ((field, ABSENT) for field in WORDED if field not in held)
+    return found
 
 
 def link(name: str, target: str) -> str:

@@ -88,7 +88,32 @@ class _Kinds(dict[int, str]):
         return made
 
 
+class _Lone(dict[str, str | None]):
+    """What each character that is not ASCII becomes in spaced text where it does so whatever stands beside it; None for others.
+
+    Those are what composes with a neighbour, or becomes what does: marks, and the vowels and finals of Hangul.
+    """
+
+    def __missing__(self, char: str) -> str | None:
+        self[char] = made = self._made(char)
+        return made
+
+    @classmethod
+    def _made(cls, char: str) -> str | None:
+        plain = unicodedata.normalize("NFKC", char)
+        folded = unicodedata.normalize("NFKC", plain.casefold())
+        if not all(map(cls._stands_alone, char + plain + folded)):
+            return None
+        return "".join(each if each.isascii() else _SPACING[ord(each)] for each in folded)
+
+    @staticmethod
+    def _stands_alone(char: str) -> bool:
+        mark = unicodedata.combining(char) or unicodedata.category(char)[0] == "M"
+        return not mark and not 0x1160 <= ord(char) <= 0x11FF
+
+
 _SPACING = _Spacing()
+_LONE = _Lone()
 _ASCII = "".join(_SPACING[code] for code in range(128)).lower().encode() + bytes(range(128, 256))
 """For bytes.translate of UTF-8: spaced text, if all that is not ASCII is so already."""
 _PARTING = "\x01"
@@ -143,20 +168,22 @@ def _long(made: str) -> bool:
 
 
 def _known(text: str) -> str:
-    """A text folded, and spaced where it is not ASCII.
+    """A text folded but for its ASCII, and spaced where it is not ASCII.
 
-    Most texts have few characters that are not: each of these is looked up once, and replaced where it divides or is not seen.
+    Most texts have few characters that are not, and none that depends on its neighbours: each is looked up once, and replaced.
     """
     if text.isascii():
         return text
-    folded = fold(text)
-    beyond = set(folded.encode("utf-8", "surrogatepass").translate(None, _ALL_ASCII).decode("utf-8", "surrogatepass"))
+    beyond = set(text.encode("utf-8", "surrogatepass").translate(None, _ALL_ASCII).decode("utf-8", "surrogatepass"))
     if len(beyond) > FEW:
-        return folded.translate(_SPACING)
-    for char in beyond:
-        if (made := _SPACING[ord(char)]) != char:
-            folded = folded.replace(char, made)
-    return folded
+        return fold(text).translate(_SPACING)
+    made = {char: _LONE[char] for char in beyond}
+    if None in made.values():
+        return fold(text).translate(_SPACING)
+    for char, spaced_char in made.items():
+        if spaced_char is not None and spaced_char != char:
+            text = text.replace(char, spaced_char)
+    return text
 
 
 def spans(text: str) -> Iterator[tuple[int, int, str]]:
