@@ -12,7 +12,7 @@ import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, islice
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 import msgspec
 
@@ -34,6 +34,8 @@ from streams.sandbox.early import PRELOAD, WORK
 from streams.sandbox.pool import Pool
 from streams.sandbox.values import Done, Failed, Limits, Lost
 from streams.settings import Settings
+
+T = TypeVar("T")
 
 PIECE = 1 << 20
 MOST = 16
@@ -92,11 +94,10 @@ class Alone:
         async with Pool(WORK, children, self._limits, PRELOAD, self._added.ordered()) as pool:
             waiting: deque[asyncio.Task[list[Record]]] = deque()
             try:
-                for root in roots:
-                    for urls in grouped(self._files(root.url)):
-                        waiting.append(asyncio.create_task(self._some(pool, root, urls)))
-                        if len(waiting) > children * 2:
-                            self._give(await waiting.popleft())
+                for some in grouped((root, url) for root in roots for url in self._files(root.url)):
+                    waiting.append(asyncio.create_task(self._some(pool, some)))
+                    if len(waiting) > children * 2:
+                        self._give(await waiting.popleft())
                 while waiting:
                     self._give(await waiting.popleft())
             finally:
@@ -122,9 +123,9 @@ class Alone:
             if name not in dropped:
                 yield from self._files(file_url(folder + name, folder=is_folder))
 
-    async def _some(self, pool: Pool, root: Root, urls: Sequence[str]) -> list[Record]:
+    async def _some(self, pool: Pool, asked: Sequence[tuple[Root, str]]) -> list[Record]:
         """What some files give, in their order: the small ones go to a child together."""
-        objs = await asyncio.to_thread(lambda: [obj for url in urls if (obj := self._read(root, url))])
+        objs = await asyncio.to_thread(lambda: [obj for each in asked if (obj := self._read(*each))])
         made: list[Record] = []
         for large, run in groupby(objs, key=lambda obj: bool(obj.blob)):
             some = list(run)
@@ -185,9 +186,9 @@ class Alone:
                 give(dumps([to_template(record)]))
 
 
-def grouped(urls: Iterable[str]) -> Iterator[list[str]]:
+def grouped(files: Iterable[T]) -> Iterator[list[T]]:
     """Files that go to a child together: one at first, more as they go on, so that few files have all children work too."""
-    left, given = iter(urls), 0
+    left, given = iter(files), 0
     while some := list(islice(left, min(MOST, 1 + given // MOST))):
         given += len(some)
         yield some

@@ -150,6 +150,9 @@ def test_many_small_files(harvest: Any, put: Put, tmp_path: Path) -> None:
     assert [line["attributes"]["file-name"] for line in found] == [[f"{number}.recipe"] for number in range(10, 70)]
     reasons = {line["attributes"]["file-name"][0]: line["attributes"].get("reason") for line in found}
     assert {name: reason for name, reason in reasons.items() if reason} == {"41.recipe": ["crashed: the parser left with status 5"]}
+    # Named one by one they are the same files.
+    named = harvest.lines("summarize", *sorted(tree.iterdir()), "--jobs", 2)
+    assert [line["url"] for line in named] == [line["url"] for line in found]
 
 
 @pytest.mark.slow
