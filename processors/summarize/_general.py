@@ -37,6 +37,8 @@ BINARY = frozenset(("Binary", "Object", "Unrecognized"))
 """Those of them that are no text."""
 TEXTUAL = CODE - BINARY | {"Bibliographic", "JSON", "Notebook"}
 """Types whose files read as text, whatever media type they have."""
+MARKED = frozenset(("text/html", "text/rtf"))
+"""Media types whose files are text between marks: where their summarizer gives none, there is none, or it is not to be told."""
 NO_TERMS = frozenset(("ChangeLog", "DebianCopyright", "License"))
 """Types whose frequent terms are the same in all of them."""
 _STOP = (
@@ -84,7 +86,7 @@ def preload() -> None:
 
 def is_text(facts: Facts) -> bool:
     """Whether a file reads as text as it stands, so that it is its own full text."""
-    return facts.content_type.startswith("text/") or facts.type in TEXTUAL
+    return facts.type in TEXTUAL or (facts.content_type.startswith("text/") and facts.content_type not in MARKED)
 
 
 def complete(facts: Facts, found: Found) -> None:

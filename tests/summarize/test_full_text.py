@@ -59,6 +59,16 @@ def test_end(name: str, kind: str) -> None:
         assert len(found.said.encode()) <= (full or 65_536)
 
 
+@pytest.mark.parametrize("body", ['<meta name="robots" content="noindex"><p>serendipity', '<p><img src="serendipity.png">'])
+def test_no_text(body: str) -> None:
+    """A page that is not to be indexed, or has no text, has no full text: its marks are none."""
+    found = Found(FULL)
+    facts = Facts(b"x.html", "http://example.org/x", "HTML", "text/html", len(body), 0, "")
+    summarize(facts, io.BytesIO(body.encode()), found)
+    assert found.attributes.pop("title") == ["x.html"]
+    assert found.attributes == ({"robots": ["noindex"]} if "noindex" in body else {})
+
+
 def test_terms() -> None:
     """The words of a long document that its partial text does not hold are its terms, the most frequent first, in bounds."""
     rare = "".join(f"term{number} " for number in range(1_000))
