@@ -67,7 +67,10 @@ def attribute(element: etree._Element, name: str) -> str:
 
 
 def elements(root: etree._Element | None, skip: frozenset[str] = frozenset()) -> Iterator[tuple[str, etree._Element, bool]]:
-    """The elements of a tree in order, twice each: (name, element, True) where one begins, with False where it ends."""
+    """The elements of a tree in order, twice each: (name, element, True) where one begins, with False where it ends.
+
+    Of those in `skip`, nothing but their ends: what stands behind them is not in them.
+    """
     if root is None:
         return
     walker = etree.iterwalk(root, events=("start", "end"))
@@ -77,5 +80,5 @@ def elements(root: etree._Element | None, skip: frozenset[str] = frozenset()) ->
         name = local(element)
         if event == "start" and name in skip:
             walker.skip_subtree()
-        elif name not in skip:
+        else:
             yield name, element, event == "start"

@@ -20,14 +20,24 @@ STYLES = "styles.xml"
 """Where headers and footers are; they are part of a full text."""
 
 _SKIP = frozenset(
-    ("annotation", "tracked-changes", "styles", "automatic-styles", "font-face-decls", "scripts", "notes", "note-citation")
+    (
+        "annotation",
+        "tracked-changes",
+        "styles",
+        "automatic-styles",
+        "font-face-decls",
+        "scripts",
+        "script",
+        "notes",
+        "note",
+        "note-citation",
+        "ruby-text",
+    )
 )
 """What is not the text itself."""
-_SKIP_FULL = _SKIP - {"notes", "note-citation", "annotation"}
+_SKIP_FULL = _SKIP - {"notes", "note", "annotation"}
 _LINES = frozenset(("p", "h"))
 _SPACES = frozenset(("s", "tab", "line-break"))
-_PIECES = frozenset(("span", "a", "s", "tab", "line-break", "bookmark", "ruby-base", "soft-page-break", "p", "h"))
-"""Elements whose text, or what stands behind them, is part of a line."""
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
@@ -66,17 +76,19 @@ class Content:
         self.found.body("\n".join(self.text.lines), MAX_TEXT)
 
     def _read(self, root: etree._Element | None) -> None:
-        line: list[str] = []
+        # Text boxes, notes and remarks have paragraphs inside of that which they are in.
+        lines: list[tuple[str, list[str]]] = []
         most = self.found.most(MAX_TEXT)
         for name, element, begins in elements(root, _SKIP_FULL if self.found.full else _SKIP):
             if begins:
                 self._begin(name, element)
-            if name in _PIECES and (begins or name not in _LINES):
-                # Text stands at an element's start, and behind its end unless the line ends there.
-                line.append(((element.text if begins else element.tail) or "")[:most] or " " * (name in _SPACES))
+                lines += [(_space(element), [])] if name in _LINES else []
+            # What marks a part of a line has the namespace of paragraphs (part 3, 6); frames and what describes them have others.
+            held = element if begins else element.getparent()
+            if lines and (begins or name not in _LINES) and held is not None and _space(held) == lines[-1][0]:
+                lines[-1][1].append(((element.text if begins else element.tail) or "")[:most] or " " * (name in _SPACES))
             if name in _LINES and not begins:
-                self._line(name, " ".join("".join(line)[: 2 * most].split()))
-                line = []
+                self._line(name, " ".join("".join(lines.pop()[1])[: 2 * most].split()))
             elif name == "table-row" and not begins:
                 self.text.end()
             elif name == "table" and not begins:
@@ -107,6 +119,12 @@ class Content:
             self.text.add(line + " ")
         if not self.rows:
             self.text.end()
+
+
+def _space(element: etree._Element) -> str:
+    """The namespace of an element, or the prefix that was never declared."""
+    tag = str(element.tag)
+    return tag.rpartition("}")[0] or tag.rpartition(":")[0]
 
 
 SUMMARIZER = Summarizer(types=("OpenDocument",), run=run)

@@ -123,6 +123,20 @@ def test_what_stands_beside_the_text() -> None:
     assert made(rtf, "RTF", 0).text("partial-text") == "text"
 
 
+def test_lines_of_open_documents() -> None:
+    """What stands behind notes, marks, images and remarks goes on with the line that they are in."""
+    spaces = 'xmlns:text="urn:text" xmlns:draw="urn:draw" xmlns:dc="urn:dc" xmlns:office="urn:office"'
+    note = "<text:note><text:note-citation>1</text:note-citation><text:note-body><text:p>note</text:p></text:note-body></text:note>"
+    frame = "<draw:frame><draw:desc>picture</draw:desc><draw:text-box><text:p>box</text:p></draw:text-box></draw:frame>"
+    remark = "<office:annotation><dc:creator>who</dc:creator><text:p>remark</text:p></office:annotation>"
+    mark = "<text:bookmark-start/>marked<text:bookmark-end/> more"
+    line = f"bef{note}ore, {frame}behind, {mark}, <text:title>field</text:title> or <text:span>a {remark}span</text:span> end"
+    body = packed({"content.xml": f"<office:document-content {spaces}><text:p>{line}</text:p></office:document-content>"})
+    told = "before, behind, marked more, field or a span end"
+    assert made(body, "OpenDocument").text("full-text").split("\n") == ["note", "box", "remark", told]
+    assert made(body, "OpenDocument", 0).text("partial-text").split("\n") == ["box", told]
+
+
 def test_fonts_have_charsets() -> None:
     """Bytes of RTF are in the code page of the font that is taken, till its group ends."""
     rtf = rb"{\rtf1\ansi\ansicpg1252{\fonttbl{\f0\fcharset0 A;}{\f1\fcharset238 B;}}{\f1 \'e8l\'e1nek} \'e8\par}"
