@@ -80,7 +80,8 @@ SKIPPED = frozenset(
 )
 """Destinations that hold no text of the document's own."""
 SIGNS = {
-    **dict.fromkeys(("par", "line", "sect", "page", "row"), "\n"), **dict.fromkeys(("cell", "tab"), "\t"), "~": " ", "_": "-",
+    **dict.fromkeys(("par", "line", "sect", "page", "row", "nestrow"), "\n"), **dict.fromkeys(("cell", "tab", "nestcell"), "\t"),
+    **dict.fromkeys(("~", "emspace", "enspace", "qmspace"), " "), "_": "-",
     "emdash": "\u2014", "endash": "\u2013",
     "lquote": "\u2018", "rquote": "\u2019", "ldblquote": "\u201c", "rdblquote": "\u201d", "bullet": "\u2022",
 }  # fmt: skip
@@ -96,7 +97,7 @@ PAGES = {"mac": "mac_roman", "pc": "cp437", "pca": "cp850", "ansi": "cp1252"}
 
 _LINK = re.compile(r'HYPERLINK[^"]{0,20}"([^"]{1,1000})"')
 _TOKEN = re.compile(
-    rb"\\([A-Za-z]{1,32})(-?[0-9]{1,10})? ?|\\'([0-9A-Fa-f]{2})|\\([^A-Za-z'])|([{}])|([^\\{}\r\n]{1,4096})|[\r\n]+|.", re.DOTALL
+    rb"\\([A-Za-z]{1,32})(-?[0-9]{1,10})? ?|\\'([0-9A-Fa-f]{2})|\\([^A-Za-z'])|([{}])|([^\\{}\r\n]{1,4096}|[\r\n]+)|.", re.DOTALL
 )
 
 
@@ -128,9 +129,10 @@ class _Reader:
         self.codepage = "cp1252"
         self.text = Text(room)
         self.info: dict[str, list[str]] = {}
+        self.created: dict[str, int] = {}
         self.waiting = 0
         """Characters to be passed over: they stand for one that \\u gave."""
-        self.bytes = b""
+        self.bytes = bytearray()
         """Characters that were given as bytes, and may be halves of one."""
         self.headings: list[str] = []
         self.outlined = False
@@ -182,10 +184,13 @@ class _Reader:
     def _byte(self, data: bytes) -> None:
         if self.waiting:
             self.waiting -= 1
-        elif not self.state.skip and len(self.bytes) < MAX_TEXT:
+        elif not self.state.skip:
             self.bytes += data
 
     def _plain(self, data: bytes) -> None:
+        if data[:1] in (b"\r", b"\n"):
+            # The ends of lines of the file are nothing, between the two halves of a character, too.
+            return
         passed = min(self.waiting, len(data))
         self.waiting -= passed
         if not self.state.skip:
@@ -194,7 +199,7 @@ class _Reader:
 
     def _flush(self) -> None:
         if self.bytes:
-            data, self.bytes = self.bytes, b""
+            data, self.bytes = self.bytes, bytearray()
             try:
                 self._put(data.decode(self.state.codepage or self.codepage, "replace"))
             except (LookupError, ValueError):
@@ -258,13 +263,16 @@ class _Reader:
         if word == "fldinst":
             self.state.target = FIELD
             self.state.skip = False
+        elif word == "annotation" and word not in self.skipped:
+            # It is marked with \\*, so that old programs pass it over.
+            self.state.skip = False
         elif word in self.skipped:
             self.state.skip = True
             self.state.target = FONTS if word == FONTS else self.state.target
         elif word == "info" or (self.state.target == "info" and (word in INFO or word == CREATED)):
             self.state.target = word
         elif word in TIME and self.state.target == CREATED:
-            self.info.setdefault(CREATED, []).append(f"{abs(value):02d}")
+            self.created[word] = abs(value)
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
@@ -289,9 +297,10 @@ def _add(reader: _Reader, found: Found) -> None:
         reference(url, found)
     for heading in reader.headings:
         found.add("headings", _joined([heading]), 200)
-    created = reader.info.pop(CREATED, [])
-    if len(created) >= len(TIME) and len(created[0]) == len("1994"):
-        found.add("creation-date", "{}-{}-{}T{}:{}:00".format(*created))
+    year, *rest = (reader.created.get(word, 0) for word in TIME)
+    # What is nothing may be left out: a time of midnight.
+    if 1_000 <= year <= 9_999 and all(rest[:2]):
+        found.add("creation-date", "{}-{:02d}-{:02d}T{:02d}:{:02d}:00".format(year, *rest))
     for word, pieces in reader.info.items():
         value = _joined(pieces)
         for each in value.replace(";", ",").split(",") if INFO.get(word) == "keywords" else (value,):

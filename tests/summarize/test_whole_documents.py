@@ -143,6 +143,18 @@ def test_fonts_have_charsets() -> None:
     assert made(rtf, "RTF").text("full-text") == "článek è"
 
 
+def test_text_of_rtf() -> None:
+    """Remarks are part of a full text; cells of inner tables are apart; halves of a character may stand in two lines."""
+    head = rb"{\rtf1\ansi\ansicpg932{\info{\creatim\yr2003\mo5\dy3}}"
+    rtf = head + rb"one{\*\annotation{\*\atnref 7} remark}\par \'82" + b"\r\n" + rb"\'a0 a\nestcell b\nestcell c\par}"
+    found = made(rtf, "RTF")
+    assert found.text("full-text") == "one remark\n\u3042 a b c"
+    assert found.text("creation-date") == "2003-05-03T00:00:00"
+    assert made(rtf, "RTF", 0).text("partial-text") == "one\n\u3042 a b c"
+    long = head + rb"\'82\'a0" * 20_000 + b"}"
+    assert made(long, "RTF").text("full-text") == "\u3042" * 20_000
+
+
 def test_when_messages_of_outlook_were_sent() -> None:
     """The time that a message of Outlook was sent is its date; a span is none."""
     ticks = 124_309_080_000_000_000
