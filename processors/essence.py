@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import io
 from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 from functools import cache, lru_cache
 from importlib import resources
@@ -28,7 +29,7 @@ from processors import listing, select
 from processors.identity import frontier_key
 from processors.things import EssenceSettings, Known, Thing, bounded, digest_of
 from processors.unnest._streams import Digest
-from processors.walk import Walk
+from processors.walk import MAX_LONG, Walk
 from schemas.codec import DecodeError, decode
 from schemas.records import (
     MAX_REASON,
@@ -223,6 +224,9 @@ def _mtime(obj: FetchedObject) -> int:
     if obj.validators and obj.validators.mtime:
         return obj.validators.mtime
     try:
-        return int(parsedate_to_datetime(obj.headers["last-modified"]).timestamp()) * 1_000_000_000
+        when = parsedate_to_datetime(obj.headers["last-modified"])
+        # One that names no zone (asctime) is in GMT (RFC 9110, 5.6.7), and not in that of this machine.
+        known = int((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()) * 1_000_000_000
+        return known if abs(known) <= MAX_LONG else 0
     except (KeyError, ValueError, TypeError, OverflowError):
         return 0

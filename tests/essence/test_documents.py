@@ -1,10 +1,13 @@
 """Documents that hold other files: they are summarized, and so is what they hold."""
 
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import pytest
+
 from processors.essence import Made
-from schemas.records import Complete, Partial, Rejected, Summary
+from schemas.records import Complete, File, Partial, Rejected, Summary
 
 Run = Callable[..., list[Made]]
 Pack = Callable[[Sequence[tuple[str, bytes]]], bytes]
@@ -35,6 +38,26 @@ def test_message_without_attachments_lists_nothing(run: Run) -> None:
     (summary,) = summaries(run(b"From: a@b\nTo: c@d\nSubject: x\nDate: y\n\nText.\n", "file:///d/x")).values()
     assert summary.type == "Mail"
     assert not {"member-count", "total-size", "contents"} & set(summary.attributes)
+
+
+@pytest.mark.parametrize(
+    ("stated", "known"),
+    [
+        ("Sun, 06 Nov 1994 08:49:37 GMT", 784_111_777_000_000_000),
+        ("Sun Nov  6 08:49:37 1994", 784_111_777_000_000_000),
+        ("Sun, 06 Nov 1994 08:49:37 -0000", 784_111_777_000_000_000),
+        ("Sun, 06 Nov 2994 08:49:37 GMT", 0),
+        ("soon", 0),
+    ],
+)
+def test_times_of_servers(run: Run, monkeypatch: pytest.MonkeyPatch, stated: str, known: int) -> None:
+    """When a page was changed is in GMT whatever zone this machine is in, or not known where no record can hold it."""
+    monkeypatch.setenv("TZ", "XYZ+7")
+    time.tzset()
+    records = run(b"text", "http://example.org/x", {"files": True}, headers={"last-modified": stated})
+    monkeypatch.undo()
+    time.tzset()
+    assert [r.mtime for r in records if isinstance(r, File)] == [known]
 
 
 def test_mailbox_of_messages(run: Run) -> None:
