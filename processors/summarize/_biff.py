@@ -50,15 +50,15 @@ class Strings:
 
     def _take(self, size: int) -> bytes:
         """Bytes, from as many records as it takes. Raises IndexError behind the last."""
-        taken = b""
+        taken: list[bytes] = []
         while size:
             piece = self._parts[self._part][self._at : self._at + size]
             self._at += len(piece)
             size -= len(piece)
-            taken += piece
+            taken.append(piece)
             if size:
                 self._part, self._at = self._part + 1, 0
-        return taken
+        return b"".join(taken)
 
     def pass_by(self, size: int) -> None:
         """Leave bytes out. Raises IndexError."""

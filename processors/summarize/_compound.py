@@ -77,6 +77,7 @@ class Compound:
         self._tables = list(struct.unpack_from("<109I", head, 76))
         self._more_tables(difat, min(count, DIFAT))
         self._cache: tuple[int, bytes] = (-1, b"")
+        self._kept: tuple[int, list[int]] = (-1, [])
         self._smalls: tuple[bytes, bytes] | None = None
         self.streams: dict[str, Entry] = {}
         self._all: list[Entry] = []
@@ -106,17 +107,29 @@ class Compound:
 
     def _chain(self, start: int, offset: int, size: int) -> bytes:
         """Bytes of the stream that begins with a sector; fewer where the chain ends."""
-        parts, sector = [], start
-        for _ in range(STEPS):
-            if sector >= LAST or size <= 0:
-                break
-            if offset < self._sector:
-                data = self._at((sector + 1) * self._sector + offset, min(self._sector - offset, size))
-                parts.append(data)
-                size -= self._sector - offset
-            offset = max(offset - self._sector, 0)
-            sector = self._next(sector)
+        first, within = divmod(offset, self._sector)
+        end = -(-(offset + size) // self._sector)
+        parts = []
+        for sector in self._sectors(start, end)[first:end]:
+            parts.append(self._at((sector + 1) * self._sector + within, min(self._sector - within, size)))
+            size -= self._sector - within
+            within = 0
         return b"".join(parts)
+
+    def _sectors(self, start: int, count: int) -> list[int]:
+        """The sectors of a chain, `count` of them at least; fewer where it ends.
+
+        Those of the chain that was read last are kept: a text has thousands of pieces, each anywhere in its stream.
+        """
+        if self._kept[0] != start:
+            self._kept = (start, [start] if start < LAST else [])
+        chain = self._kept[1]
+        while 0 < len(chain) < min(count, STEPS):
+            sector = self._next(chain[-1])
+            if sector >= LAST:
+                break
+            chain.append(sector)
+        return chain
 
     def _small(self, start: int, size: int) -> bytes:
         """The bytes of a small stream, whose sectors of 64 bytes lie in the stream of the root."""

@@ -4,6 +4,7 @@ import gc
 import io
 import os
 import resource
+import struct
 from collections.abc import Callable
 from functools import partial
 
@@ -11,6 +12,9 @@ import pytest
 
 from processors.recognize import recognize
 from processors.summarize import Facts, Found, SummaryError, _nesting, summarize, summarizers
+from processors.summarize._biff import Sheets
+from processors.summarize._package import Text
+from tests.summarize.compound import record
 from tests.summarize.packages import document
 
 SIZE = 1 << 18
@@ -236,6 +240,13 @@ def bounded(work: Callable[[], None]) -> int:
 def test_repetition(kind: str) -> None:
     """Whatever is repeated to 256 kB, a summarizer is done with it in the CPU time of one that reads it a few times."""
     assert bounded(partial(run, kind)) == 0
+
+
+def test_strings_of_many_records() -> None:
+    """A string of an old workbook that goes on in a million records is passed over in a time that grows as they do."""
+    book = record(0x809, struct.pack("<HH", 0x600, 5))
+    book += record(0xFC, struct.pack("<IIHBI", 1, 1, 1, 4, 0xFFFF_FF00)) + record(0x3C, b"12345678") * 1_000_000
+    assert bounded(lambda: Sheets(Text(HEAD)).read(book)) == 0
 
 
 HEADS = (

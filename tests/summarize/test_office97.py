@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from processors.summarize import Facts, Found, SummaryError, summarize
-from processors.summarize._compound import Compound
+from processors.summarize._compound import STEPS, Compound
 from tests.summarize.compound import atom, compound, properties, record, word
 
 Make = Callable[..., Found]
@@ -38,6 +38,28 @@ def test_streams_come_back(sizes: dict[str, int]) -> None:
         assert read.read(name, 1 << 20) == data
         assert read.read(name, 100, 70) == data[70:170]
     assert read.read("no such stream", 10) == b""
+
+
+def test_chains_are_followed_once() -> None:
+    """However many pieces of a stream are asked for, its chain is followed once, and no farther than is allowed if it is a ring."""
+    body = bytearray(compound({"a": bytes(5_000)}))
+    table = 512
+    last = max(n for n in range(128) if struct.unpack_from("<I", body, table + 4 * n)[0] != 0xFFFF_FFFF)
+    read = Compound(io.BytesIO(bytes(body)))
+    struct.pack_into("<I", body, table + 4 * last, read.streams["a"].start)
+    read = Compound(io.BytesIO(bytes(body)))
+    ring = read.streams["a"]._replace(size=1 << 31)
+    steps: list[int] = []
+    follow = read._next
+
+    def counted(sector: int) -> int:
+        steps.append(sector)
+        return follow(sector)
+
+    read._next = counted  # type: ignore[method-assign]
+    assert {read.part(ring, 10, (1 << 24) + 512 * n) for n in range(100)} == {bytes(10)}
+    assert read.part(ring, 10, 1 << 30) == b""
+    assert len(steps) <= STEPS
 
 
 def test_workbooks() -> None:
