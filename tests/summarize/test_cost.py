@@ -212,9 +212,8 @@ def run(kind: str) -> None:
     """Summarize a file of each fragment."""
     for fragment in (*COMMON, *OWN.get(kind, OWN["C"] if kind == "CHeader" else ())):
         for begin, end in (("", ""), (BEGINS.get(kind, "x y\n"), ENDS.get(kind, "!"))):
-            body = document(kind, begin + fill(fragment, SIZE) + end)
-        for begin, end in (("", ""), (BEGINS.get(kind, "x y\n"), "!")):
-            body = (begin + fill(fragment, SIZE) + end).encode("latin-1" if kind in BINARY else "utf-8")
+            text = begin + fill(fragment, SIZE) + end
+            body = text.encode("latin-1") if kind in BINARY else document(kind, text)
             try:
                 summarize(Facts(b"x", "http://example.org/x", kind, "x/y", len(body), 0, ""), io.BytesIO(body), Found())
             except SummaryError:
