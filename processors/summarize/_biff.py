@@ -10,13 +10,13 @@ import struct
 from collections.abc import Iterator
 
 from processors.summarize._compound import known
-from processors.summarize._numbers import BUILT_IN, shown
+from processors.summarize._numbers import BUILT_IN, SINCE_1904, shown
 from processors.summarize._package import Text
 
 BOF, END, SHEET, CODEPAGE, SST, CONTINUE, XF, FORMAT = 0x809, 0x0A, 0x85, 0x42, 0xFC, 0x3C, 0xE0, 0x41E
 FORMULA, FORMULA_TEXT, TRUTH, LABEL, LABEL_RICH, LABEL_SHARED = 0x06, 0x207, 0x205, 0x204, 0xD6, 0xFD
 REAL, RK, RKS = 0x203, 0x27E, 0xBD
-HEADER, FOOTER, DRAWN = 0x14, 0x15, 0x1B6
+HEADER, FOOTER, DRAWN, DATE_1904 = 0x14, 0x15, 0x1B6, 0x22
 BIFF8 = 0x600
 
 
@@ -101,6 +101,8 @@ class Sheets:
         self._strings: list[str] = []
         self._formats = dict(BUILT_IN)
         self._styles: list[int] = []
+        self._first = 0
+        """Days that its dates lack."""
         self._begun = -1
         self._row = -1
         self._style = 0
@@ -137,6 +139,8 @@ class Sheets:
             self._names.append(self._short(first, 6))
         elif kind == CODEPAGE:
             self._charset = known(struct.unpack_from("<H", first)[0])
+        elif kind == DATE_1904:
+            self._first = SINCE_1904 if first[:1] == b"\1" else 0
         elif kind == SST:
             strings = Strings(data)
             strings.pass_by(8)
@@ -200,7 +204,7 @@ class Sheets:
         return self._shown(struct.unpack_from("<d", data, 6)[0], style)
 
     def _shown(self, value: float, style: int) -> str:
-        return shown(value, self._formats.get(self._styles[style], "") if style < len(self._styles) else "")
+        return shown(value, self._formats.get(self._styles[style], "") if style < len(self._styles) else "", self._first)
 
 
 def short(bits: int) -> float:

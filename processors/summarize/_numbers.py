@@ -12,31 +12,40 @@ from functools import lru_cache
 BUILT_IN = {
     1: "0", 2: "0.00", 3: "#,##0", 4: "#,##0.00", 9: "0%", 10: "0.00%", 14: "m/d/yy", 15: "d-mmm-yy", 16: "d-mmm", 17: "mmm-yy",
     18: "h:mm AM/PM", 19: "h:mm:ss AM/PM", 20: "h:mm", 21: "h:mm:ss", 22: "m/d/yy h:mm", 37: "#,##0", 38: "#,##0", 39: "#,##0.00",
-    40: "#,##0.00", 45: "mm:ss", 46: "h:mm:ss", 47: "mm:ss",
+    40: "#,##0.00", 45: "mm:ss", 46: "[h]:mm:ss", 47: "mm:ss",
 }  # fmt: skip
 """Formats that have a number and no code in the file."""
 FIRST = datetime(1899, 12, 30, tzinfo=UTC)
 DAYS = 2_958_466
 """From here on there is no date (the year 10000)."""
+SINCE_1904 = 1_462
+"""Days between the first one of workbooks that count from 1904 and that of all others (ECMA-376-1, 18.17.4.1)."""
+SPAN = {"h": 3_600, "m": 60, "s": 1}
+"""Seconds of what stands in brackets: [h] is all hours, more than 24 of them, too."""
 
 _PART = re.compile(
-    r'"([^"]*)"|\\(.)|\[[^\]]*\]|_.|\*.|'
-    r"(AM/PM|A/P|y+|m+|d+|h+|s+|\.0+|[0#?][0#?,]*(?:\.[0#?]*)?|%|E[+-]0+)|(.)",
+    r'"([^"]*)"|\\(.)|\[(?!h+\]|m+\]|s+\])[^\]]*\]|_.|\*.|'
+    r"(\[[hms]+\]|AM/PM|A/P|y+|m+|d+|h+|s+|\.0+|[0#?][0#?,]*(?:\.[0#?]*)?|%|E[+-]0+)|(.)",
     re.IGNORECASE,
 )
 _SECTION = re.compile(r'((?:"[^"]*"|\\.|[^;"\\])*);?')
 
 
-def shown(value: float, code: str) -> str:
-    """A number under a format; without one (General), its first eleven digits."""
+def shown(value: float, code: str, first: int = 0) -> str:
+    """A number under a format; without one (General), its first eleven digits. `first`: days that dates of its workbook lack."""
     sections = _sections(code)
     if not sections:
         return f"{value:.11g}"
     negative = value < 0 and len(sections) > 1
     parts = sections[1] if negative else sections[0]
     marks = [mark for mark, _ in parts if mark]
-    if any(mark[0] in "ymdhsYMDHSA" for mark in marks):
-        return _date(value, parts) if 0 <= value < DAYS else f"{value:.11g}"
+    if any(mark[0] in "ymdhsYMDHSAa[" for mark in marks):
+        first = first if any(mark[0] in "ymdYMD" for mark in marks) else 0
+        # Half a second short of the last day would be rounded to one that there is not.
+        return _date(value, parts, first) if 0 <= value < DAYS - first - 1 else f"{value:.11g}"
+    if any(mark[0] in "Ee" for mark in marks) or ("", "/") in parts:
+        # A power, or a fraction, is a number to whoever looks for it.
+        return f"{value:.11g}"
     return _number(abs(value) if negative else value, parts)
 
 
@@ -65,14 +74,19 @@ def _number(value: float, parts: tuple[tuple[str, str], ...]) -> str:
     return "".join(said) if done else f"{value:.11g}"
 
 
-def _date(value: float, parts: tuple[tuple[str, str], ...]) -> str:
-    when = FIRST + timedelta(seconds=round(value * 86_400))
+def _date(value: float, parts: tuple[tuple[str, str], ...], first: int) -> str:
+    seconds = round(value * 86_400)
+    when = FIRST + timedelta(days=first, seconds=seconds)
     half = any(mark[:1] in "aA" for mark, _ in parts if mark)
     said: list[str] = []
     hours = False
     for at, (mark, literal) in enumerate(parts):
         kind = mark[:1].lower()
         after = next((m[:1].lower() for m, _ in parts[at + 1 :] if m), "")
+        if kind == "[":
+            said.append(f"{seconds // SPAN[mark[1].lower()]:0{len(mark) - 2}d}")
+            hours = mark[1] in "hH"
+            continue
         # An m is minutes behind hours, and before seconds.
         said.append(_minute(when, mark) if kind == "m" and (hours or after == "s") else _piece(when, mark, half=half) or literal)
         hours = kind == "h" if mark else hours

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from processors.summarize import _xlsb
 from processors.summarize._base import Facts, Found, Summarizer, SummaryError
 from processors.summarize._markup import MAX_PART, attribute, elements, tree
-from processors.summarize._numbers import BUILT_IN, shown
+from processors.summarize._numbers import BUILT_IN, SINCE_1904, shown
 from processors.summarize._package import Package, Text, add_properties, hyperlinks, number, relations
 
 MAX_TEXT = 8_192
@@ -139,7 +139,10 @@ def _beside(raw: bytes, text: Text) -> None:
 def _workbook(parts: dict[str, bytes], text: Text, found: Found) -> None:
     related = relations(parts.get("xl/_rels/workbook.xml.rels", b""), "xl")
     sheets: list[tuple[str, str]] = []
+    first = 0
     for name, element, begins in elements(tree(parts["xl/workbook.xml"])):
+        if begins and name == "workbookPr" and attribute(element, "date1904") in ("1", "true", "on"):
+            first = SINCE_1904
         if begins and name == "sheet" and len(sheets) < HEADINGS:
             sheets.append((attribute(element, "name"), related.get(attribute(element, "id"), ("", ""))[1]))
             found.add("headings", attribute(element, "name"), 200)
@@ -148,7 +151,8 @@ def _workbook(parts: dict[str, bytes], text: Text, found: Found) -> None:
     for sheet, part in sheets[: found.most(SHEETS)]:
         text.add(sheet if found.full else "")
         text.end()
-        _sheet(_rows(parts.get(part, b""), strings, formats, found.most(ROWS), found.most(CELLS)), text, found)
+        cells = Cells(strings, formats, first)
+        _sheet(_rows(parts.get(part, b""), cells, found.most(ROWS), found.most(CELLS)), text, found)
 
 
 def _binary(parts: dict[str, bytes], text: Text, found: Found) -> None:
@@ -186,7 +190,34 @@ def _strings(raw: bytes) -> list[str]:
     return found
 
 
-def _rows(raw: bytes, strings: list[str], formats: list[str], most: int, cells: int) -> list[list[str]]:
+class Cells(NamedTuple):
+    """What the cells of a workbook are shown by."""
+
+    strings: list[str]
+    formats: list[str]
+    """Codes, by styles."""
+    first: int
+    """Days that its dates lack."""
+
+    def shown(self, kind: str, value: str, style: str) -> str:
+        """A cell as text."""
+        if kind == "s":
+            return _nth(self.strings, value)
+        if kind not in ("", "n"):
+            return value
+        try:
+            return shown(float(value), _nth(self.formats, style), self.first)
+        except (ValueError, OverflowError):
+            return value
+
+
+def _nth(values: list[str], number: str) -> str:
+    """The value that a number in digits names; "" where there is none."""
+    at = int(number) if number.isdecimal() and len(number) < 10 else len(values)
+    return values[at] if at < len(values) else ""
+
+
+def _rows(raw: bytes, shows: Cells, most: int, cells: int) -> list[list[str]]:
     """The first rows of a sheet that have something in them, their first cells."""
     rows: list[list[str]] = []
     row: list[str] = []
@@ -197,10 +228,7 @@ def _rows(raw: bytes, strings: list[str], formats: list[str], most: int, cells: 
         elif name in ("v", "t") and begins:
             value += (element.text or "")[:STRING]
         elif name == "c" and len(row) < cells:
-            if kind == "s":
-                value = strings[int(value)] if value.isdecimal() and int(value[:9]) < len(strings) else ""
-            elif kind in ("", "n"):
-                value = _shown(value, formats[int(style)] if style.isdecimal() and int(style[:6]) < len(formats) else "")
+            value = shows.shown(kind, value, style)
             row += [value[:STRING]] if value.strip() else []
         elif name == "row" and not begins and row:
             rows.append(row)
@@ -223,13 +251,6 @@ def _formats(raw: bytes) -> list[str]:
         elif begins and name == "xf" and cells:
             found.append(codes.get(int(number[:6]), "") if number.isdecimal() else "")
     return found
-
-
-def _shown(value: str, code: str) -> str:
-    try:
-        return shown(float(value), code)
-    except (ValueError, OverflowError):
-        return value
 
 
 def _slide(raw: bytes, text: Text, found: Found) -> None:

@@ -42,6 +42,12 @@ def made(body: bytes, kind: str, full: int = FULL) -> Found:
         (-1, "m/d/yy", "-1"),
         (1e300, "m/d/yy", "1e+300"),
         (7, '"none"', "7"),
+        (1.5625, "[h]:mm", "37:30"),
+        (1.5625, "[hh]:mm:ss", "37:30:00"),
+        (1.5625, "[mm]:ss", "2250:00"),
+        (0.5, "# ?/?", "0.5"),
+        (1.5e-10, "0.00E+00", "1.5e-10"),
+        (2_958_465.999_999_9, "yyyy", "2958466"),
     ],
 )
 def test_numbers_are_as_they_are_shown(value: float, code: str, text: str) -> None:
@@ -82,6 +88,20 @@ def test_cells_of_old_workbooks() -> None:
     body = compound({"Workbook": book})
     assert made(body, "OLE").text("full-text").split("\n") == ["Boats", "barge lock", "1/1/08 12.34", "7 8", "sum"]
     assert made(body, "OLE", 0).text("partial-text").startswith("barge")
+
+
+def test_days_since_1904() -> None:
+    """Dates of workbooks that count days from 1904, as those of a Mac did, are the same days; times have no days."""
+    styles = "<styleSheet><cellXfs><xf numFmtId='14'/><xf numFmtId='20'/></cellXfs></styleSheet>"
+    book = "<workbook><workbookPr date1904='1'/><sheets><sheet name='a' r:id='r1' xmlns:r='urn:r'/></sheets></workbook>"
+    links = "<Relationships><Relationship Id='r1' Type='x/worksheet' Target='worksheets/sheet1.xml'/></Relationships>"
+    rows = "<worksheet><row><c s='0'><v>37986</v></c><c s='1'><v>0.5</v></c><c t='s'><v>0000000009</v></c></row></worksheet>"
+    parts = {"xl/workbook.xml": book, "xl/_rels/workbook.xml.rels": links, "xl/styles.xml": styles}
+    new = packed({**parts, "xl/sharedStrings.xml": "<sst><si><t>z</t></si></sst>", "xl/worksheets/sheet1.xml": rows})
+    old = record(0x809, struct.pack("<HH", 0x600, 5)) + record(0x22, b"\1\0") + record(0xE0, struct.pack("<HH", 0, 14))
+    old += record(0x809, struct.pack("<HH", 0x600, 0x10)) + cell(0x203, 0, struct.pack("<d", 37986)) + record(0x0A, b"")
+    assert made(new, "OfficeDocument").text("full-text") == "a\n1/1/08 12:00"
+    assert made(compound({"Workbook": old}), "OLE").text("full-text") == "1/1/08"
 
 
 def test_masters_are_no_text() -> None:
