@@ -96,5 +96,5 @@ def summarize(facts: Facts, body: BinaryIO, found: Found) -> None:
     finally:
         if found.full and not found.said and _general.is_text(facts):
             body.seek(0)
-            found.body(_text.read_text(body, facts.charset))
+            found.body(_text.read_text(body, facts.charset, max(_text.MAX_TEXT, found.full)))
         _general.complete(facts, found)

@@ -6,7 +6,7 @@ from typing import BinaryIO, NamedTuple
 from urllib.parse import unquote
 
 from processors.summarize._base import Facts, Found, Summarizer, SummaryError
-from processors.summarize._markup import MAX_PAGE, attribute, elements, page, tree
+from processors.summarize._markup import attribute, elements, page, tree
 from processors.summarize._package import Package, add_properties, joined, reference
 from processors.summarize._text import squeeze
 from processors.summarize.html import main_text
@@ -41,7 +41,8 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     add_properties(parts[opf], found, subject="keywords")
     book = _book(parts[opf], opf.rpartition("/")[0], found)
     chapters = book.pages if found.full else book.spine[:CHAPTERS]
-    parts = package.read(lambda name: LARGE if name in (book.nav, book.ncx) else found.most(SMALL) if name in chapters else 0)
+    most = LARGE if found.full else SMALL
+    parts = package.read(lambda name: LARGE if name in (book.nav, book.ncx) else most if name in chapters else 0)
     _contents(parts, book, found)
     _text(parts, chapters, found)
     package.close()
@@ -97,7 +98,7 @@ def _text(parts: dict[str, bytes], chapters: list[str], found: Found) -> None:
     texts: list[str] = []
     room = found.most(MAX_TEXT)
     for chapter in dict.fromkeys(chapters):
-        read = page(parts.get(chapter, b""), limit=found.most(MAX_PAGE))
+        read = page(parts.get(chapter, b""))
         for node in read.css("a[href]"):
             reference(node.attrs.get("href") or "", found)
         text = main_text(read, room, whole=bool(found.full)).strip() if read.body is not None else ""

@@ -22,7 +22,7 @@ from processors.unnest._words import words
 from processors.unnest.mail import is_text
 
 MAX_TEXT = 262_144
-"""Bytes of a part that are read."""
+"""Bytes of a part that are read, unless a longer full text is asked for."""
 MAX_PAGE_TEXT = 4_096
 """Bytes of the text of a page that are usual."""
 PARTS = 1_000
@@ -57,26 +57,27 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
 def _text(parts: Iterator[Part], charset: str, found: Found) -> tuple[str, str]:
     """The text of a message, and why that is not all of it."""
     plain, marked, before, problem = "", "", "", ""
+    most = max(MAX_TEXT, found.full)
     try:
         for part in parts:
-            if part.number > PARTS or len(plain) > MAX_TEXT:
+            if part.number > PARTS or len(plain) > most:
                 break
             if not is_text(part):
                 continue
             if not part.number:
-                before = before or _plain(part, charset)
+                before = before or _plain(part, charset, most)
             elif part.type == "text/plain":
-                plain += _plain(part, charset) + "\n"
+                plain += _plain(part, charset, most) + "\n"
             elif not marked:
-                marked = page_text(exact(part.body, MAX_TEXT), part.charset, found.most(MAX_PAGE_TEXT), whole=bool(found.full))
+                marked = page_text(exact(part.body, most), part.charset, found.most(MAX_PAGE_TEXT), whole=bool(found.full))
     except UnnestError as error:
         problem = error.reason
     # Before the parts of a message stands a note for old programs, but all of its text if the parts never come.
-    return next((t for t in (plain, marked, before) if t.strip()), "")[:MAX_TEXT], problem
+    return next((t for t in (plain, marked, before) if t.strip()), "")[:most], problem
 
 
-def _plain(part: Part, charset: str) -> str:
-    return decode(exact(part.body, MAX_TEXT), part.charset or charset).replace("\r\n", "\n")
+def _plain(part: Part, charset: str, most: int) -> str:
+    return decode(exact(part.body, most), part.charset or charset).replace("\r\n", "\n")
 
 
 def _fields(head: Header, charset: str, found: Found) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import BinaryIO
 
 from processors.summarize._base import Facts, Found, Summarizer
-from processors.summarize._text import first_sentence, paragraphs, plain, read_text
+from processors.summarize._text import MAX_TEXT, first_sentence, paragraphs, plain, read_text
 
 LINES = 100
 FIRST = 6_144
@@ -16,7 +16,7 @@ LATER = 6_144
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     """Add partial-text."""
-    raw_text(plain(read_text(body, facts.charset)), found)
+    raw_text(plain(read_text(body, facts.charset, max(MAX_TEXT, found.full))), found)
 
 
 def raw_text(text: str, found: Found) -> None:

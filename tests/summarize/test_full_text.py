@@ -9,6 +9,7 @@ from processors.query.words import words
 from processors.recognize import recognize
 from processors.summarize import Facts, Found, SummaryError, summarize
 from tests.summarize.conftest import SAMPLES as FOLDER
+from tests.summarize.packages import document
 
 FULL = 1 << 20
 SAMPLES = sorted(path for path in FOLDER.iterdir() if path.suffix != ".json")
@@ -57,6 +58,24 @@ def test_end(name: str, kind: str) -> None:
         summarize(Facts(name.encode(), "http://example.org/x", kind, "", len(body), 0, ""), io.BytesIO(body), found)
         assert ("serendipity" in found.said) == (full == FULL)
         assert len(found.said.encode()) <= (full or 65_536)
+
+
+@pytest.mark.parametrize(("kind", "head"), [("RawText", ""), ("Python", ""), ("Mail", "Subject: x\nFrom: y\n\n")])
+def test_long(kind: str, head: str) -> None:
+    """A full text is as long as it may be, where that is more than what is read of a text without one."""
+    body = (head + "some words of it\n" * 150_000 + "serendipity\n").encode()
+    found = Found(len(body))
+    summarize(Facts(b"x", "http://example.org/x", kind, "", len(body), 0, ""), io.BytesIO(body), found)
+    assert found.text("full-text").endswith("serendipity")
+
+
+def test_markup_is_no_text_yet() -> None:
+    """Of a book's chapter as much is read as its text takes, and not only as many bytes as the text may have."""
+    head = f"<html><head><style>{'p {} ' * 2_000}</style></head><body><p>serendipity</p></body></html>"
+    body = document("EPUB", head)
+    found = Found(1_000)
+    summarize(Facts(b"x", "http://example.org/x", "EPUB", "", len(body), 0, ""), io.BytesIO(body), found)
+    assert found.text("full-text") == "serendipity"
 
 
 @pytest.mark.parametrize("body", ['<meta name="robots" content="noindex"><p>serendipity', '<p><img src="serendipity.png">'])
