@@ -15,8 +15,6 @@ from __future__ import annotations
 import hashlib
 import io
 from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC
-from email.utils import parsedate_to_datetime
 from functools import cache, lru_cache
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -28,8 +26,9 @@ import msgspec
 from processors import listing, select
 from processors.identity import frontier_key
 from processors.things import EssenceSettings, Known, Thing, bounded, digest_of
+from processors.unnest._mime import moment
 from processors.unnest._streams import Digest
-from processors.walk import MAX_LONG, Walk
+from processors.walk import Walk
 from schemas.codec import DecodeError, decode
 from schemas.records import (
     MAX_REASON,
@@ -223,10 +222,4 @@ def _mtime(obj: FetchedObject) -> int:
     """When an object was last changed, in ns since the epoch, as its file or its server says; 0: unknown."""
     if obj.validators and obj.validators.mtime:
         return obj.validators.mtime
-    try:
-        when = parsedate_to_datetime(obj.headers["last-modified"])
-        # One that names no zone (asctime) is in GMT (RFC 9110, 5.6.7), and not in that of this machine.
-        known = int((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()) * 1_000_000_000
-        return known if abs(known) <= MAX_LONG else 0
-    except (KeyError, ValueError, TypeError, OverflowError):
-        return 0
+    return moment(obj.headers.get("last-modified", ""))

@@ -12,7 +12,9 @@ from __future__ import annotations
 import binascii
 import re
 from collections.abc import Callable, Iterator
+from datetime import UTC
 from email.message import Message
+from email.utils import parsedate_to_datetime
 from typing import NamedTuple
 
 from processors.unnest import Damaged, Reader, UnnestError
@@ -33,6 +35,7 @@ LINE = CHUNK
 """Bytes of a line, at most; a longer one comes in pieces."""
 
 _FIELD = re.compile(rb"^([!-9;-~]+)[ \t]*:[ \t]*")
+MAX_TIME = (1 << 63) - 1
 MULTIPART = "multipart/"
 BATCH = 16_384
 """Bytes of lines that are decoded at once."""
@@ -301,6 +304,19 @@ def _told(ask: Callable[[], object]) -> str:
         return str(ask() or "")
     except (ValueError, LookupError, TypeError, AttributeError):
         return ""
+
+
+def moment(stated: str) -> int:
+    """A date of a header in ns since the epoch; 0 where nobody can tell, or where no record can hold it.
+
+    One that names no zone (as asctime writes it) is in GMT (RFC 9110, 5.6.7), and not in that of this machine.
+    """
+    try:
+        when = parsedate_to_datetime(stated[:100])
+        known = int((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()) * 1_000_000_000
+    except (ValueError, TypeError, OverflowError, IndexError):
+        return 0
+    return known if abs(known) <= MAX_TIME else 0
 
 
 def field(head: Header, name: str) -> str:

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from email.utils import parsedate_to_datetime
 
 from processors.unnest import Budget, Container, Damaged, Member, Reader
-from processors.unnest._mime import Header, field
+from processors.unnest._mime import Header, field, moment
 from processors.unnest._streams import CHUNK, Decoded, Joined, Slice, partly
 from processors.unnest.gzip import MAGIC, Inflate
 
@@ -126,10 +125,7 @@ def _uri(head: Header) -> str:
 
 def modified(head: Header) -> int:
     """When a page was last changed, in ns since the epoch, as its server said; 0: unknown."""
-    try:
-        return int(parsedate_to_datetime(field(head, "last-modified")[:100]).timestamp()) * 1_000_000_000
-    except (ValueError, TypeError, OverflowError, IndexError):
-        return 0
+    return moment(field(head, "last-modified"))
 
 
 def served(block: Slice) -> tuple[Reader, Header]:

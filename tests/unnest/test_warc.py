@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import time
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,22 @@ def test_what_was_served_comes_out(parts: list[tuple[bytes, int]], packed: bool)
         + record(served, stated=b"text/x")
     )
     assert members(data) == ([("http://example.org/", served)] * 3, "")
+
+
+@pytest.mark.parametrize(
+    "stated", [b"Sun, 06 Nov 1994 08:49:37 GMT", b"Sun Nov  6 08:49:37 1994", b"Sun, 06 Nov 1994 09:49:37 +0100"]
+)
+def test_times_are_in_no_zone_of_ours(stated: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When what was served was changed does not depend on where this machine stands."""
+    unnester = plugins()["warc"]
+    assert isinstance(unnester, Container)
+    data = record(answer(b"text", b"Last-Modified: " + stated))
+    monkeypatch.setenv("TZ", "XYZ+7")
+    time.tzset()
+    found = [member.mtime for member in unnester.open(io.BytesIO(data), Budget(Limits(), len(data)))]
+    monkeypatch.undo()
+    time.tzset()
+    assert found == [784_111_777_000_000_000]
 
 
 def test_header_that_does_not_hold_is_passed_over() -> None:
