@@ -167,18 +167,24 @@ def _add_info(info: dict[str, str], found: Found) -> None:
         found.add(attribute, _date(info.get(name, "")))
 
 
-def _date(value: str) -> str:
-    """A date (ISO 32000-1, 7.9.4) in ISO 8601, UTC; "" where nobody can tell."""
+def moment(value: str) -> datetime | None:
+    """A date (ISO 32000-1, 7.9.4) in UTC; None where nobody can tell."""
     match = _DATE.match(value)
+    if match is None:
+        return None
     try:
-        numbers = (
-            [int(part) if part else at for part, at in zip(match.groups()[:6], (1, 1, 1, 0, 0, 0), strict=True)] if match else []
-        )
+        numbers = [int(part) if part else at for part, at in zip(match.groups()[:6], (1, 1, 1, 0, 0, 0), strict=True)]
         when = datetime(*numbers, tzinfo=UTC)  # type: ignore[arg-type, misc]
-        off = timedelta(hours=int(match[8] or 0), minutes=int(match[9] or 0)) if match else timedelta()
-        return ((when + off) if match and match[7] == "-" else when - off).strftime("%Y-%m-%dT%H:%M:%SZ")
-    except (TypeError, ValueError, OverflowError):
-        return ""
+        off = timedelta(hours=int(match[8] or 0), minutes=int(match[9] or 0))
+        return when + off if match[7] == "-" else when - off
+    except (ValueError, OverflowError):
+        return None
+
+
+def _date(value: str) -> str:
+    """A date in ISO 8601, UTC; "" where nobody can tell."""
+    when = moment(value)
+    return when.strftime("%Y-%m-%dT%H:%M:%SZ") if when else ""
 
 
 def _add_text(text: str, found: Found) -> None:

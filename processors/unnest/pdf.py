@@ -7,20 +7,18 @@ from __future__ import annotations
 
 import ctypes
 import io
-import re
 from collections.abc import Iterator
-from datetime import UTC, datetime
 
 import pypdfium2 as pdfium  # type: ignore[import-untyped]
 from pypdfium2 import raw
 
+from processors.summarize.pdf import moment
 from processors.unnest import Budget, Container, Damaged, Member, Reader, Refused
 from processors.unnest._streams import exact
 
 MAX_PDF = 64_000_000
 """Bytes of a document that are read into memory, as for its summary."""
 MAX_TEXT = 4_096
-_DATE = re.compile(r"D:(\d{14})")
 
 
 class _Attached:
@@ -57,11 +55,7 @@ def _text(ask: object, *given: object) -> str:
 
 def _mtime(attachment: pdfium.PdfAttachment) -> int:
     """When the file was changed, in ns since the epoch; 0: unknown."""
-    found = _DATE.match(_text(raw.FPDFAttachment_GetStringValue, attachment, b"ModDate"))
-    try:
-        when = datetime.strptime(found[1], "%Y%m%d%H%M%S").replace(tzinfo=UTC) if found else None
-    except ValueError:
-        when = None
+    when = moment(_text(raw.FPDFAttachment_GetStringValue, attachment, b"ModDate"))
     return int(when.timestamp()) * 1_000_000_000 if when else 0
 
 

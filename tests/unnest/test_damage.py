@@ -34,6 +34,17 @@ def test_mutated_sample_raises_nothing_but_its_own_errors(file: Path, read: Read
         assert len(problem) <= 200
 
 
+def test_times_of_attachments() -> None:
+    """When a file that is attached to a PDF was changed is told in UTC, wherever it was changed."""
+    data = (SAMPLES / "pdf" / "attached.pdf").read_bytes()
+    unnester = plugins()["pdf"]
+    assert isinstance(unnester, Container)
+    for stated, known in ((b"19941201160000Z", 786_297_600), (b"199412011600+01", 786_294_000)):
+        changed = data.replace(b"19941201160000Z", stated)
+        times = [member.mtime for member in unnester.open(io.BytesIO(changed), Budget(LIMITS, len(data)))]
+        assert known * 1_000_000_000 in times
+
+
 @pytest.mark.parametrize("name", plugins())
 def test_nonsense_is_damage(name: str, read: Read) -> None:
     """What is nothing of the format is damage, and so is nothing at all."""
