@@ -30,6 +30,10 @@ NO_DATA = (b"1", b"2", b"3", b"4", b"5", b"6")
 """Types that have no data, whatever size they state."""
 NO_MEMBER = (b"V", b"A", b"E", b"I", b"N")
 """A volume's label, and records of Solaris and of old GNU tars: their data are passed over."""
+ASKED = frozenset(
+    b"path linkpath size mtime uname gname GNU.sparse.name GNU.sparse.realsize GNU.sparse.size GNU.sparse.major".split()
+)
+"""Records of extended headers that are asked for, and may stand in global ones."""
 
 Records = Sequence[tuple[bytes, bytes]]
 
@@ -104,7 +108,8 @@ class _Tar:
         elif kind == b"K":
             self._target = header.text(data)
         elif kind == b"g":
-            self._globals |= dict(header.pax_records(data))
+            # It is copied for each member: what nobody asks for is not kept.
+            self._globals |= {key: value for key, value in header.pax_records(data) if key in ASKED}
             # A global header may be repeated for ever: it must not fill the memory.
             if sum(map(len, self._globals.values())) > MAX_EXTENDED:
                 self._globals.clear()
@@ -114,7 +119,8 @@ class _Tar:
 
     def _member(self, head: Header) -> Iterator[Member]:
         """The member of a header; what was not read of its body is passed over when the next one is asked for."""
-        said = {**self._globals, **dict(self._local)}
+        # An empty value takes back what was said before (POSIX.1-2017, pax Extended Header).
+        said = {key: value for key, value in {**self._globals, **dict(self._local)}.items() if value}
         size = 0 if head.kind in NO_DATA else self._size(head, said)
         segments: Segments | None = None
         if head.kind == b"S":

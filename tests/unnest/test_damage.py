@@ -4,6 +4,7 @@ import gzip
 import io
 import random
 import struct
+import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 
 from processors.unnest import FEW, SPARSE, Budget, Container, Damaged, Encoding, Exhausted, Limits, plugins, stripped
 from processors.unnest._streams import exact
+from processors.unnest.tar import _Tar
 
 SAMPLES = Path(__file__).resolve().parents[1] / "samples" / "unnest"
 FILES = sorted(f for f in SAMPLES.glob("*/*") if f.suffix != ".json" and f.stat().st_size < 10_000)
@@ -43,6 +45,21 @@ def test_times_of_attachments() -> None:
         changed = data.replace(b"19941201160000Z", stated)
         times = [member.mtime for member in unnester.open(io.BytesIO(changed), Budget(LIMITS, len(data)))]
         assert known * 1_000_000_000 in times
+
+
+def test_global_headers_of_tar() -> None:
+    """An empty value takes back what was said before of all members; what nobody asks for is said in vain, however much of it."""
+    out = io.BytesIO()
+    said = {"uname": "all", **{f"x{number}": "y" for number in range(20_000)}}
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT, pax_headers=said) as archive:
+        for name, headers in (("a", {}), ("b", {"uname": "", "size": "", "mtime": ""})):
+            member = tarfile.TarInfo(name)
+            member.size, member.mtime, member.uname, member.pax_headers = 4, 9, "own", headers
+            archive.addfile(member, io.BytesIO(b"text"))
+    tar = _Tar(io.BytesIO(out.getvalue()))
+    found = [(m.name, m.owner, m.size, m.mtime) for m in tar.members()]
+    assert found == [(b"a", "all", 4, 9_000_000_000), (b"b", "own", 4, 9_000_000_000)]
+    assert set(tar._globals) == {b"uname"}
 
 
 @pytest.mark.parametrize("name", plugins())
