@@ -68,8 +68,9 @@ def _text(parts: Iterator[Part], charset: str, found: Found) -> tuple[str, str]:
                 before = before or _plain(part, charset, most)
             elif part.type == "text/plain":
                 plain += _plain(part, charset, most) + "\n"
-            elif not marked:
-                marked = page_text(exact(part.body, most), part.charset, found.most(MAX_PAGE_TEXT), whole=bool(found.full))
+            elif not marked or (found.full and len(marked) < most):
+                marked += "\n" * bool(marked)
+                marked += page_text(exact(part.body, most), part.charset, found.most(MAX_PAGE_TEXT), whole=bool(found.full))
     except UnnestError as error:
         problem = error.reason
     # Before the parts of a message stands a note for old programs, but all of its text if the parts never come.

@@ -40,6 +40,8 @@ _BESIDE = re.compile(
 _SHEET = re.compile(r"xl/worksheets/\w{1,40}\.(?:xml|bin)")
 _SKIP = frozenset(("Fallback", "delText", "instrText"))
 """What repeats what stands before it for old programs, and what is not shown."""
+_SIGNS = {"tab": " ", "br": " ", "cr": " ", "noBreakHyphen": "-"}
+"""Elements that stand for a character."""
 _TITLES = ("title", "ctrTitle")
 
 
@@ -117,8 +119,8 @@ def _document(raw: bytes, styles: dict[str, str], text: Text, found: Found) -> N
             style = ""
         elif begins and name == "pStyle":
             style = attribute(element, "val")
-        elif begins and name in ("t", "tab", "br", "cr"):
-            piece = (element.text or "") if name == "t" else " "
+        elif begins and (name == "t" or name in _SIGNS):
+            piece = (element.text or "") if name == "t" else _SIGNS[name]
             text.add(piece)
             # Headings are looked for behind the text that is kept, too.
             if styles.get(style, style.lower()).startswith(("heading", "title")):
@@ -130,8 +132,8 @@ def _document(raw: bytes, styles: dict[str, str], text: Text, found: Found) -> N
 def _beside(raw: bytes, text: Text) -> None:
     """The text of headers, notes, comments, charts: a paragraph, or a value, a line."""
     for name, element, begins in elements(tree(raw), _SKIP):
-        if begins and name in ("t", "v", "tab", "br", "text"):
-            text.add((element.text or "") if name in ("t", "v", "text") else " ")
+        if begins and (name in ("t", "v", "text") or name in _SIGNS):
+            text.add(_SIGNS.get(name) or element.text or "")
         elif name in ("p", "v", "si", "comment") and not begins:
             text.end()
 

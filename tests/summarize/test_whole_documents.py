@@ -157,6 +157,21 @@ def test_lines_of_open_documents() -> None:
     assert made(body, "OpenDocument", 0).text("partial-text").split("\n") == ["box", told]
 
 
+def test_hyphens_of_word() -> None:
+    """A hyphen that is not to be parted from its words stands between them; one that only parts them at a line's end is none."""
+    runs = "<w:t>e</w:t><w:noBreakHyphen/><w:t>mail co</w:t><w:softHyphen/><w:t>op</w:t><w:cr/><w:t>end</w:t>"
+    parts = dict.fromkeys(("word/document.xml", "word/header1.xml"), f"<w:x><w:p>{runs}</w:p></w:x>")
+    assert made(packed(parts), "OfficeDocument").text("full-text") == "e-mail coop end\ne-mail coop end"
+
+
+def test_all_pages_of_a_message() -> None:
+    """Where a message comes as several pages, its full text is that of all of them."""
+    page = "--B\nContent-Type: text/html\n\n<p>{}</p>\n"
+    head = "From: a@b\nSubject: x\nContent-Type: multipart/mixed; boundary=B\n\n"
+    body = f"{head}{page.format('first')}{page.format('second')}--B--\n".encode()
+    assert made(body, "Mail").text("full-text").split() == ["first", "second"]
+
+
 def test_fonts_have_charsets() -> None:
     """Bytes of RTF are in the code page of the font that is taken, till its group ends."""
     rtf = rb"{\rtf1\ansi\ansicpg1252{\fonttbl{\f0\fcharset0 A;}{\f1\fcharset238 B;}}{\f1 \'e8l\'e1nek} \'e8\par}"
