@@ -16,7 +16,8 @@ from processors.summarize._text import read_text, squeeze
 MAX_READ = 4 << 20
 MAX_TEXT = 8_192
 
-_STATEMENT = re.compile(r"<(TextFlow|Para|PgfTag|String|Char|Key|Value|PgfNumString)\b[ \t]*(?:`([^'\n]{0,4000})'|(\w{1,40}))?")
+# A string without an end is taken too: what stands in it is not looked through again for each statement that seems to begin there.
+_STATEMENT = re.compile(r"<(TextFlow|Para|PgfTag|String|Char|Key|Value|PgfNumString)\b[ \t]*+(?:`([^'\n]{0,4000}+)'?|(\w{1,40}))?")
 _ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2}) ?|u([0-9a-fA-F]{4})|(.))")
 _PLAIN = {"q": "'", "Q": "`", "t": "\t"}
 _OWN = {"04": "", "05": "", "06": "", "08": "\t", "09": "\n", "10": " ", "11": " ", "12": " ", "13": " ", "14": " ", "15": "-"}

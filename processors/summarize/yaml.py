@@ -17,7 +17,7 @@ from processors.summarize.rawtext import raw_text
 
 _KEY = re.compile(r"^(?:- )?[\"']?([A-Za-z_$@/.][^:\n#{}\[\]\"']{0,100})[\"']?[ \t]*:(?:[ \t]+([^\n]{0,1000}))?$", re.MULTILINE)
 _INDENTED = re.compile(r"(?:\n(?:[ \t]+[^\n]{0,500}|- [^\n]{0,500}|[ \t]*(?=\n))){1,50}")
-_KUBERNETES = re.compile(r"^metadata:\n(?:[ \t]+[^\n]*\n){0,8}?[ \t]+name:[ \t]*([\w.-]{1,200})", re.MULTILINE)
+_KUBERNETES = re.compile(r"^metadata:\n(?:[ \t]++[^\n]*+\n){0,8}?[ \t]++name:[ \t]*+([\w.-]{1,200})", re.MULTILINE)
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:

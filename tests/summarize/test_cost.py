@@ -6,6 +6,7 @@ import os
 import resource
 import struct
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 
 import pytest
@@ -220,19 +221,43 @@ def run(kind: str) -> None:
                 continue
 
 
-def bounded(work: Callable[[], None]) -> int:
+def bounded(work: Callable[[], None], cpu: int = CPU) -> int:
     """Do something in a process that may have CPU seconds of it; its wait status."""
     pid = os.fork()
     if pid == 0:
         try:
             # What earlier tests have left is not for the child to clear away: the threads that belong to it are not here.
             gc.freeze()
-            resource.setrlimit(resource.RLIMIT_CPU, (CPU, CPU))
+            resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu))
             work()
             os._exit(0)
         finally:
             os._exit(1)
     return os.waitpid(pid, 0)[1]
+
+
+LED = (
+    ("YAML", "kind: a\nmetadata:\n", " "),
+    ("YAML", "kind: a\nmetadata:\n", " " * 99 + "a\n"),
+    ("TeX", "\\documentclass", "\t"),
+    ("TeX", "\\documentclass[a]", "\t"),
+    ("FrameMaker", "<MIFFile 2015>\n", "<String`"),
+)
+"""What a pattern begins at, and what it could then go through again and again. A file holds SIZE bytes of it, where the
+summarizer reads more 16 times as many."""
+TIMES = {"FrameMaker": 16}
+
+
+@pytest.mark.parametrize(("kind", "begin", "fragment"), LED)
+def test_repetition_behind_a_beginning(kind: str, begin: str, fragment: str) -> None:
+    """What is repeated behind the one place where a pattern begins is gone through once, however it could be divided."""
+
+    def work() -> None:
+        body = (begin + fill(fragment, TIMES.get(kind, 1) * SIZE) + "!").encode()
+        with suppress(SummaryError):
+            summarize(Facts(b"x", "http://example.org/x", kind, "x/y", len(body), 0, ""), io.BytesIO(body), Found())
+
+    assert bounded(work, 10) == 0
 
 
 @pytest.mark.parametrize("kind", KINDS)
