@@ -12,6 +12,7 @@ import codecs
 import struct
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from typing import BinaryIO, NamedTuple
 
 from processors.summarize._base import Found, SummaryError
@@ -42,10 +43,20 @@ PROPERTIES = {
     DOCUMENT: {2: "keywords", 15: "organization"},
 }
 """Properties by their numbers, and the attribute that each becomes."""
+CHARSETS = {
+    65001: "utf-8", 1200: "utf-16-le", 10000: "mac_roman", 20866: "koi8-r", 21866: "koi8-u", 50220: "iso2022_jp", 51932: "euc_jp",
+    51949: "euc_kr", 54936: "gb18030",
+}  # fmt: skip
+"""Code pages that Python knows by another name."""
 MAX_SET = 65_536
 TIME = 64
 """The type of properties that are moments (FILETIME)."""
 MAX_PROPERTIES = 256
+FIXED, MOST_FIXED = "__properties_version1.0", 8_192
+"""The properties of a fixed size of a message of Outlook ([MS-OXMSG] 2.4)."""
+INTEGER = 3
+PAGES = (0x3FFD, 0x3FDE)
+"""Properties that are code pages: of the strings of a message, of its text (PidTagMessageCodepage, PidTagInternetCodepage)."""
 
 
 class Entry(NamedTuple):
@@ -180,6 +191,20 @@ class Compound:
             return self._small(entry.start, min(entry.size, offset + size))[offset:]
         return self._chain(entry.start, offset, size)
 
+    @cached_property
+    def strings(self) -> dict[str, str]:
+        """The charsets of the two kinds of strings of a message of Outlook, by the ends of their streams' names ([MS-OXMSG] 2.1.3).
+
+        Those that are no Unicode are in the code page that the message states for them, or for its text.
+        """
+        raw = self.read(FIXED, MOST_FIXED)
+        pages: dict[int, int] = {}
+        for at in range(32, len(raw) - 15, 16):
+            kind, number, page = struct.unpack_from("<HH4xI", raw, at)
+            if kind == INTEGER and number in PAGES:
+                pages[number] = page
+        return {"001F": "utf-16-le", "001E": known(next((pages[number] for number in PAGES if number in pages), 1252))}
+
     def pieces(self, entry: Entry) -> Iterator[bytes]:
         """A stream from its start, sector by sector; fewer bytes than it states where the chain ends."""
         if entry.size < self._cutoff:
@@ -235,7 +260,7 @@ def _properties(raw: bytes) -> list[tuple[int, str]]:
 
 def known(page: int) -> str:
     """The charset of a code page of Windows."""
-    name = {65001: "utf-8", 1200: "utf-16-le", 10000: "mac_roman"}.get(page, f"cp{page}")
+    name = CHARSETS.get(page) or (f"iso8859-{page - 28_590}" if 28_590 < page < 28_606 else f"cp{page}")
     try:
         return codecs.lookup(name).name
     except LookupError:

@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 from processors.summarize._base import Facts, Found, Summarizer
 from processors.summarize._biff import Sheets
-from processors.summarize._compound import TIME, Compound, add_properties, moment
+from processors.summarize._compound import FIXED, MOST_FIXED, TIME, Compound, add_properties, moment
 from processors.summarize._office97 import MAX_STREAM, Encrypted, excel, powerpoint, word
 from processors.summarize._package import Text, reference
 from processors.summarize._text import squeeze
@@ -29,11 +29,8 @@ MESSAGE = {
 """Properties of a message of Outlook ([MS-OXPROPS]) by their numbers, and the attribute that each becomes."""
 TEXT = "1000"
 """The property that is its text."""
-FIXED = "__properties_version1.0"
 TIMES = {0x0039: "date", 0x0E06: "date", 0x3007: "date", 0x3008: "modification-date"}
 """Properties that are times: when it was sent, came, was made, was changed; the first found is the date."""
-MOST_FIXED = 8_192
-STRINGS = {"001F": "utf-16-le", "001E": "cp1252"}
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
@@ -91,10 +88,10 @@ def _times(raw: bytes, found: Found) -> None:
 def _message(compound: Compound, found: Found) -> None:
     _times(compound.read(FIXED, MOST_FIXED), found)
     for number, attribute in MESSAGE.items():
-        for kind, charset in STRINGS.items():
+        for kind, charset in compound.strings.items():
             value = compound.read(f"__substg1.0_{number}{kind}", 2 * MAX_TEXT).decode(charset, "replace")
             found.set(attribute, squeeze(value), MAX_TEXT)
-    for kind, charset in STRINGS.items():
+    for kind, charset in compound.strings.items():
         text = compound.read(f"__substg1.0_{TEXT}{kind}", 2 * found.most(MAX_TEXT)).decode(charset, "replace")
         found.body(text.replace("\r\n", "\n"), MAX_TEXT)
 

@@ -17,7 +17,6 @@ ATTACHMENT = "__attach_version1.0_#"
 DATA, MESSAGE = "__substg1.0_37010102", "__substg1.0_3701000D"
 NAMES = ("3707", "3704", "3001")
 """Properties that name an attachment ([MS-OXPROPS]): its long name, its short one, what is shown."""
-STRINGS = {"001F": "utf-16-le", "001E": "cp1252"}
 FIELDS = {"0037": "Subject", "0C1A": "From", "0E04": "To", "1035": "Message-ID"}
 MAX_NAME = 2_048
 MAX_TEXT = 1 << 20
@@ -49,7 +48,7 @@ class _Nothing:
 
 def _text(compound: Compound, parts: Mapping[str, Entry], number: str, limit: int = MAX_NAME) -> str:
     """A property of text; "" where there is none."""
-    for kind, charset in STRINGS.items():
+    for kind, charset in compound.strings.items():
         if raw := compound.part(parts.get(f"__substg1.0_{number}{kind}"), limit):
             return raw.decode(charset, "replace").rstrip("\0")
     return ""

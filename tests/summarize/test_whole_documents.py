@@ -198,6 +198,16 @@ def test_when_messages_of_outlook_were_sent() -> None:
     assert found.attributes["date"] == ["1994-12-03T06:00:00Z"]
 
 
+@pytest.mark.parametrize(
+    ("number", "page", "charset"), [(0x3FFD, 1251, "cp1251"), (0x3FDE, 20866, "koi8-r"), (0x3FDE, 28595, "iso8859-5")]
+)
+def test_code_pages_of_outlook(number: int, page: int, charset: str) -> None:
+    """Strings of a message of Outlook that are no Unicode are in the code page that it states."""
+    fixed = bytes(32) + struct.pack("<HHIQ", 3, number, 6, page)
+    streams = {"__properties_version1.0": fixed, "__substg1.0_0037001E": "Чайка".encode(charset)}
+    assert made(compound(streams), "OLE").text("title") == "Чайка"
+
+
 def test_all_that_pages_name() -> None:
     """A page may name several authors and keywords, each in an element of its own."""
     said = (("author", "Ann"), ("author", "Ben"), ("keywords", "a"), ("keywords", "b"))
