@@ -106,9 +106,9 @@ class _State:
 
     __slots__ = ("codepage", "skip", "target", "unicode")
 
-    def __init__(self, target: str = "", *, skip: bool = False, unicode: int = 1, codepage: str = "") -> None:
+    def __init__(self, target: str = "", *, skip: bool = False, unicode: int = 1, codepage: str | None = None) -> None:
         self.codepage = codepage
-        """That of the font, if it names one."""
+        """That of the font, "" if it names none; None: that of the document's own font."""
         self.target = target
         """The group of information that text belongs to; "" for the text itself."""
         self.skip = skip
@@ -122,7 +122,7 @@ class _Reader:
     def __init__(self, room: int, *, whole: bool = False) -> None:
         self.skipped = SKIPPED - BESIDE if whole else SKIPPED
         self.fonts: dict[int, str] = {}
-        self.font = 0
+        self.font = self.own = 0
         self.links: list[str] = []
         self.state = _State()
         self.stack: list[_State] = []
@@ -200,8 +200,9 @@ class _Reader:
     def _flush(self) -> None:
         if self.bytes:
             data, self.bytes = self.bytes, bytearray()
+            page = self.fonts.get(self.own) if self.state.codepage is None else self.state.codepage
             try:
-                self._put(data.decode(self.state.codepage or self.codepage, "replace"))
+                self._put(data.decode(page or self.codepage, "replace"))
             except (LookupError, ValueError):
                 self._put(data.decode("cp1252", "replace"))
 
@@ -243,16 +244,21 @@ class _Reader:
             self.codepage = PAGES[word]
         elif word in SIGNS:
             self._put(SIGNS[word])
-        elif word in ("f", "fcharset"):
+        elif word in ("f", "fcharset", "deff", "plain"):
             self._font(word, value)
         elif word in ("pard", "outlinelevel"):
-            self.outlined = word == "outlinelevel" and value < LEVELS
+            # Styles have levels, too.
+            self.outlined = word == "outlinelevel" and value < LEVELS and not self.state.skip
         else:
             self._destination(word, value)
 
     def _font(self, word: str, value: int) -> None:
         """A font of the table has a charset; one that is taken has that one's code page."""
-        if self.state.target == FONTS and word == "fcharset":
+        if word == "deff":
+            self.own = value
+        elif word == "plain":
+            self.state.codepage = None
+        elif self.state.target == FONTS and word == "fcharset":
             self.fonts[self.font] = CHARSETS.get(value, "") if value else ""
         elif self.state.target == FONTS:
             self.font = value

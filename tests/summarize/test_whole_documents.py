@@ -178,6 +178,14 @@ def test_fonts_have_charsets() -> None:
     assert made(rtf, "RTF").text("full-text") == "článek è"
 
 
+def test_own_font_of_rtf() -> None:
+    """Where no font is taken, that of the document has the charset; the level of a style makes no paragraph a heading."""
+    head = rb"{\rtf1\ansi\deff1{\fonttbl{\f0\fcharset0 A;}{\f1\fcharset204 B;}}{\stylesheet{\s1\outlinelevel0 a;}}"
+    found = made(head + rb"\'cf {\f0 \'e8\plain  \'cf}\par}", "RTF")
+    assert found.text("full-text") == "\u041f \u00e8 \u041f"
+    assert "headings" not in found.attributes
+
+
 def test_text_of_rtf() -> None:
     """Remarks are part of a full text; cells of inner tables are apart; halves of a character may stand in two lines."""
     head = rb"{\rtf1\ansi\ansicpg932{\info{\creatim\yr2003\mo5\dy3}}"
