@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from base64 import b64decode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 from processors.query.snippet import terms
 from schemas.codec import DecodeError, decode
@@ -25,12 +24,12 @@ from schemas.records import Removed, Summary
 from sinks.documents import REMEMBERED, SWEEP, hit, scores
 from sinks.errors import IndexDamaged, IndexMoved, IndexUnreachable
 from sinks.opensearch_aliases import first, served_by
-from sinks.opensearch_node import CONNECTIONS, Node
+from sinks.opensearch_node import Node
 from sinks.opensearch_query import compiled
 from sinks.opensearch_schema import SWEPT, identifier, item, offset_item, swept_item
 from sinks.opensearch_search import by_score, by_url, count, scroll
 
-ITEMS = 500
+ITEMS = 1_000
 """Changes of one request ..."""
 BYTES = 5 << 20
 """... and how many bytes they are, about."""
@@ -54,7 +53,6 @@ class OpenSearchIndex:
         """The latest time of a removal that was seen, ms."""
         self._swept = 0
         """The clock when removals were last forgotten, as far as is known here, ms."""
-        self._posting = ThreadPoolExecutor(CONNECTIONS, "bulk")
         self._index = self._behind()
 
     def _behind(self) -> str:
@@ -71,27 +69,11 @@ class OpenSearchIndex:
             known = newest.get(change.oid)
             if known is None or change.published >= known.published:
                 newest[change.oid] = change
-        refused = self._put_all(newest.values(), index)
+        refused = [one for part in _parts(newest.values()) for one in self._put(part, index)]
         self._forget(newest.values(), index)
         self._remember([offset_item(index, partition, offset) for partition, offset in offsets.items()], index)
         if self._fresh:
             self.refresh()
-        return refused
-
-    def _put_all(self, changes: Iterable[Summary | Removed], index: str) -> list[Refused]:
-        """Apply changes, a part while the next one is made: the server does not wait for us, nor we for it, but at the end."""
-        refused: list[Refused] = []
-        posted: list[Future[list[Refused]]] = []
-        try:
-            for part in _parts(changes):
-                if posted:
-                    refused += posted.pop().result()
-                posted.append(self._posting.submit(self._put, part, index))
-            if posted:
-                refused += posted.pop().result()
-        finally:
-            # Nothing is written behind the back of whoever was told that it failed.
-            wait(posted)
         return refused
 
     def _put(self, part: Sequence[tuple[Summary | Removed, bytes]], index: str) -> list[Refused]:
@@ -174,7 +156,6 @@ class OpenSearchIndex:
     def close(self) -> None:
         """Let go of the connections. What was applied stays."""
         self._writable = False
-        self._posting.shutdown()
         self.node.close()
 
 

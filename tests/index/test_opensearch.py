@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ import pytest
 from processors.query import parse
 from schemas.query import And, Every, Word
 from schemas.records import Removed, Summary
-from sinks import opensearch_aliases, opensearch_index, opensearch_node, opensearch_schema, opensearch_search
+from sinks import opensearch_aliases, opensearch_node, opensearch_schema, opensearch_search
 from sinks.errors import IndexDamaged, IndexMissing, IndexMoved, IndexUnreachable, QueryRefused
 from sinks.opensearch_index import OpenSearchIndex
 from tests.servers.process import free_port
@@ -48,12 +48,8 @@ def block(client: OpenSearch, index: str, what: str, *, on: bool) -> None:
 
 
 @pytest.mark.usefixtures("narrow")
-@pytest.mark.parametrize("items", [1, 500])
-def test_an_item_that_is_refused(
-    open_index: Callable[..., OpenSearchIndex], monkeypatch: pytest.MonkeyPatch, summary: Make, removed: Remove, items: int
-) -> None:
-    """A change that the engine refuses is given back with its reason, in whichever part of its batch; the others are applied."""
-    monkeypatch.setattr(opensearch_index, "ITEMS", items)
+def test_an_item_that_is_refused(open_index: Callable[..., OpenSearchIndex], summary: Make, removed: Remove) -> None:
+    """A change that the engine refuses is given back with its reason; the others of its batch are applied, the offset goes on."""
     batch: list[Summary | Removed] = [
         summary("http://a/", published=1),
         summary("http://b/", published=1_000),
@@ -107,40 +103,6 @@ def test_removals_forgotten(open_index: Callable[..., OpenSearchIndex], summary:
             found = [hit.url for hit in index.search(Every()).hits]
             time.sleep(0.0 if found else 0.1)
         assert found == ["http://a/"]
-
-
-def test_what_fails_leaves_nothing_under_way(
-    open_index: Callable[..., OpenSearchIndex], monkeypatch: pytest.MonkeyPatch, summary: Make
-) -> None:
-    """Where a part of a batch cannot be made, the part before it, which is being posted meanwhile, is awaited first."""
-    monkeypatch.setattr(opensearch_index, "ITEMS", 1)
-    posting, posted = threading.Event(), threading.Event()
-
-    def item(change: Summary | Removed) -> bytes:
-        """The last cannot be made, and is tried while the first is being posted."""
-        if change.url == "http://b/":
-            assert posting.wait(10)
-            raise ZeroDivisionError
-        return opensearch_schema.item(change)
-
-    with closing(open_index()) as index:
-        bulk = index.node.bulk
-
-        def slow(alias: str, items: Sequence[bytes]) -> opensearch_node.Bulk:
-            posting.set()
-            time.sleep(0.2)
-            done = bulk(alias, items)
-            posted.set()
-            return done
-
-        monkeypatch.setattr(index.node, "bulk", slow)
-        monkeypatch.setattr(opensearch_index, "item", item)
-        with pytest.raises(ZeroDivisionError):
-            index.apply([summary("http://a/"), summary("http://c/"), summary("http://b/")], {0: 3})
-        assert posted.is_set()
-        monkeypatch.setattr(index.node, "bulk", bulk)
-        assert index.offsets() == {}
-        assert [hit.url for hit in index.search(Every()).hits] == ["http://a/"]
 
 
 def test_what_is_too_much_is_tried_again(
