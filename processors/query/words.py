@@ -175,14 +175,12 @@ def _known(text: str) -> str:
     if text.isascii():
         return text
     beyond = set(text.encode("utf-8", "surrogatepass").translate(None, _ALL_ASCII).decode("utf-8", "surrogatepass"))
-    if len(beyond) > FEW:
+    lone = {char: made for char in beyond if (made := _LONE[char]) is not None} if len(beyond) <= FEW else {}
+    if len(lone) < len(beyond):
         return fold(text).translate(_SPACING)
-    made = {char: _LONE[char] for char in beyond}
-    if None in made.values():
-        return fold(text).translate(_SPACING)
-    for char, spaced_char in made.items():
-        if spaced_char is not None and spaced_char != char:
-            text = text.replace(char, spaced_char)
+    for char, made in lone.items():
+        if made != char:
+            text = text.replace(char, made)
     return text
 
 

@@ -36,6 +36,7 @@ LINE = CHUNK
 
 _FIELD = re.compile(rb"^([!-9;-~]+)[ \t]*:[ \t]*")
 MAX_TIME = (1 << 63) - 1
+"""ns since the epoch that a record can hold: an Avro long."""
 MULTIPART = "multipart/"
 BATCH = 16_384
 """Bytes of lines that are decoded at once."""

@@ -50,7 +50,7 @@ NEARLY = 1_000
 """Records that the index lacks when the last object has been fetched: it begins with as many before all is done."""
 SWITCH = 0.05
 """Seconds that a thread keeps the interpreter while others want it. Turn, index, loop and fetches all compute and all give it up at
-each read and write; at Python's own 5 ms what they take it from each other for costs a twentieth of a run."""
+each read and write; at Python's own 5 ms they take it from each other so often that a gather of small files is slower for it."""
 RETRY_HORIZON = 60_000
 """ms: what waits for a retry no longer than this belongs to the run."""
 
@@ -105,6 +105,8 @@ class Embedded:
         self.chores: Iterator[None] | None = None
         """What is to be done between turns, a step each time, on their thread: nobody else may use the store meanwhile."""
         self._wake = asyncio.Event()
+        self._switch = sys.getswitchinterval()
+        """What it was before; another runner of this process may come after this one."""
         self._fetching = False
         """Whether anything was left to fetch when that was last asked."""
         self.took: Callable[[float], None] = lambda _: None
@@ -148,6 +150,7 @@ class Embedded:
                 with suppress(OSError, StoreError):
                     self.turns.take(Inbox.of(self.fetch, self.essence), decide=False)
         finally:
+            sys.setswitchinterval(self._switch)
             await asyncio.to_thread(self.sink.close)
             self._reading.close()
             self.store.close()
