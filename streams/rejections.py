@@ -7,13 +7,14 @@ Laws:
   the member ends nothing. Where it holds no such member (a folder's listing has no summary), the last whole attempt decides.
 - What is tried again stands no more: a dead letter of the same origin that says so (`RETRIED`) follows it. It is written behind the
   original bytes, so that a crash between the two repeats a record and loses none; where that fails, a new dead letter comes.
+- Nothing that stands is ever spent; what is changes the answer for nobody, whatever of it has gone already.
 """
 
 from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import Any, NamedTuple, cast
 
 import msgspec
@@ -28,6 +29,8 @@ from streams.logs import LogAccess
 from streams.store.murmur2 import partition as partition_of
 
 READ = 500
+Key = tuple[str, str, str]
+"""An origin."""
 RETRIED = "tried again"
 """The reason of a dead letter that ends another."""
 
@@ -43,19 +46,28 @@ class _Question(NamedTuple):
 
 def standing(log: LogAccess) -> list[Rejected]:
     """The rejections that stand, by URL and path."""
-    latest: dict[tuple[str, str, str], Rejected] = {}
-    for one in _all(log):
-        stage = one.stage if one.stage == "fetch" else "essence"
-        origin = (stage, one.url, one.path) if one.url else (one.topic, str(one.partition), str(one.offset))
-        known = latest.get(origin)
+    latest: dict[Key, Rejected] = {}
+    for _, one in _all(log):
+        known = latest.get(origin := _origin(one))
         if known is None or one.version >= known.version:
             latest[origin] = one
-    left = [one for one in latest.values() if one.reason != RETRIED]
-    stand = [one for one, ended in zip(left, _ended(log, left), strict=True) if not ended]
+    stand = _standing(log, list(latest.values()))
     return sorted(stand, key=lambda one: (one.url, one.path, one.topic, one.partition, one.offset))
 
 
-def _all(log: LogAccess) -> Iterator[Rejected]:
+def _standing(log: LogAccess, latest: list[Rejected]) -> list[Rejected]:
+    """Those that stand, of the latest of each origin."""
+    left = [one for one in latest if one.reason != RETRIED]
+    return [one for one, ended in zip(left, _ended(log, left), strict=True) if not ended]
+
+
+def _origin(one: Rejected) -> Key:
+    stage = one.stage if one.stage == "fetch" else "essence"
+    return (stage, one.url, one.path) if one.url else (one.topic, str(one.partition), str(one.offset))
+
+
+def _all(log: LogAccess) -> Iterator[tuple[Logged, Rejected]]:
+    """Every dead letter, and where it is; of one origin in the order in which they came."""
     for partition in range(log.topics().get("rejected", 0)):
         for logged in _records(log, "rejected", partition):
             try:
@@ -63,7 +75,7 @@ def _all(log: LogAccess) -> Iterator[Rejected]:
             except DecodeError:
                 continue
             if isinstance(record, Rejected):
-                yield record
+                yield logged, record
 
 
 def _records(log: LogAccess, topic: str, partition: int) -> Iterator[Logged]:
@@ -119,6 +131,54 @@ def _question(one: Rejected) -> _Question | None:
         return one.version < (catalog.held(rows, one.url, one.path) or catalog.completed(rows, one.url))
 
     return _Question("catalog", "made", one.url.encode(), made)
+
+
+# ---- what nobody needs any more --------------------------------------------------------------------------------------
+
+
+class _Line:
+    """The dead letters of one origin: the latest, without the bytes that it may hold, and the places of the others."""
+
+    def __init__(self) -> None:
+        self.latest: tuple[Logged, Rejected] | None = None
+        self.passed: list[Logged] = []
+
+    def take(self, at: Logged, one: Rejected) -> None:
+        if self.latest is None:
+            self.latest = at, one
+            return
+        before, known = self.latest
+        if one.version >= known.version:
+            self.latest, at = (at, one), before
+        self.passed.append(at)
+
+
+def spent(log: LogAccess, before_ms: int) -> Generator[None, None, dict[int, list[int]]]:
+    """The offsets, by partition, of the dead letters appended before a time that do not stand: a step each time that it is asked.
+
+    A later one of the same origin has followed them, or all of their origin are as old and the latest has ended.
+    """
+    lines: dict[Key, _Line] = defaultdict(_Line)
+    for number, (at, one) in enumerate(_all(log), 1):
+        bare = at._replace(key=b"", value=None, record=None)
+        lines[_origin(one)].take(bare, msgspec.structs.replace(one, key=None, value=None, detail=""))
+        if number % READ == 0:
+            yield
+    found: dict[int, list[int]] = defaultdict(list)
+    old: dict[int, Logged] = {}
+    asked = []
+    for line in lines.values():
+        gone = [at for at in line.passed if at.time < before_ms]
+        for at in gone:
+            found[at.partition].append(at.offset)
+        if line.latest is not None and line.latest[0].time < before_ms and len(gone) == len(line.passed):
+            asked.append(line.latest[1])
+            old[id(line.latest[1])] = line.latest[0]
+    stand = {id(one) for one in _standing(log, asked)}
+    for name, at in old.items():
+        if name not in stand:
+            found[at.partition].append(at.offset)
+    return {partition: sorted(offsets) for partition, offsets in found.items()}
 
 
 # ---- trying again ----------------------------------------------------------------------------------------------------

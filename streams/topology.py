@@ -144,7 +144,7 @@ SUMMARIES = Topic[Summary | Removed](
 )
 REJECTED = Topic("rejected", (Rejected,), lambda r: r.url, "delete", "something could not be processed", public=True)
 KEPT = frozenset({ANNOTATIONS.name, REJECTED.name})
-"""Topics that no time ends: an annotation is a change of its own to what stands, a rejection stands until a success ends it."""
+"""Topics that time alone does not end: an annotation is a change of its own to what stands, a rejection stands until a success."""
 
 
 def holders(broker: str) -> Topic[Holder]:

@@ -1,10 +1,11 @@
 """What keeps a data folder small: trimming, compaction, old bodies; after a run of `gather`, and now and then in a service.
 
 Laws:
-- Nothing is trimmed or compacted that a stage has not read, nor trimmed that is younger than the retention. What is rejected
-  stays: an object that is not fetched again keeps its rejection; and so does what people wrote by hand.
+- Nothing is trimmed or compacted that a stage has not read, nor trimmed that is younger than the retention. What people wrote by
+  hand stays. Of what is rejected goes what stands no more: an object that is not fetched again keeps its rejection.
 - Compacted topics keep the latest record of each key, and removals for the removal retention (law 2). Compaction reads a
   topic whole, so it waits until the topic has grown by half since it was first looked at: what a first run wrote is nearly all new.
+  So does the look at what is rejected.
 - It goes step by step, between turns, on their thread: a partition compacted, a topic trimmed.
 - A body goes once it is older than the retention and its records are gone or read: the record that names a body is never older
   than the body.
@@ -22,8 +23,10 @@ from streams.clock import now_ms
 from streams.embedded import runs
 from streams.embedded.runner import Embedded
 from streams.folder import SPACE
+from streams.logs import StoreLog
+from streams.rejections import spent
 from streams.store import Offsets, Store
-from streams.topology import KEPT, Edge, Stage, Topic, Topology
+from streams.topology import KEPT, REJECTED, Edge, Stage, Topic, Topology
 
 REMOVALS = 90 * 86_400_000
 """ms that a removal is kept (law 2)."""
@@ -53,6 +56,7 @@ def steps(runner: Embedded, retention: float) -> Iterator[None]:
         elif topic.name not in KEPT:
             store.trim(topic.name, before, _read_up_to(store, runner.topology, topic))
             yield
+    yield from _forgive(store, before)
     runner.blobs.trim(before - MARGIN, _unread_bodies(store))
 
 
@@ -70,17 +74,41 @@ def _read_up_to(store: Store, topology: Topology, topic: Topic[Record]) -> dict[
 
 def _compact(store: Store, topology: Topology, topic: Topic[Record]) -> Iterator[None]:
     below = _read_up_to(store, topology, topic)
-    end = sum(below.values())
-    rows, key = store.rows(SPACE, 0), b"c|" + topic.name.encode()
-    noted = rows.get(key) if rows is not None else None
+    noted = _noted(store, topic.name)
     if noted is not None:
-        if end - int(noted) < max(GROWN, int(noted) // 2):
+        if not _grown(noted, sum(below.values())):
             return
         for partition, offset in below.items():
             store.compact(topic.name, now_ms() - REMOVALS, below={partition: offset})
             yield
+    _note(store, topic.name, sum(below.values()))
+
+
+def _forgive(store: Store, before: int) -> Iterator[None]:
+    """Drop the rejections appended before a time that stand no more."""
+    end = sum(store.ends(REJECTED.name))
+    if not _grown(_noted(store, REJECTED.name) or 0, end):
+        return
+    gone = yield from spent(StoreLog(store), before)
+    store.drop(REJECTED.name, gone)
+    _note(store, REJECTED.name, end)
+
+
+def _grown(noted: int, end: int) -> bool:
+    """Whether a topic has gained enough to be read whole again."""
+    return end - noted >= max(GROWN, noted // 2)
+
+
+def _noted(store: Store, topic: str) -> int | None:
+    """How many records a topic had had when it was last looked at."""
+    rows = store.rows(SPACE, 0)
+    noted = rows.get(b"c|" + topic.encode()) if rows is not None else None
+    return int(noted) if noted is not None else None
+
+
+def _note(store: Store, topic: str, end: int) -> None:
     with store.transaction() as tx:
-        tx.rows(SPACE, 0).put(key, str(end).encode())
+        tx.rows(SPACE, 0).put(b"c|" + topic.encode(), str(end).encode())
 
 
 def _unread_bodies(store: Store) -> frozenset[str]:

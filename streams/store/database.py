@@ -213,6 +213,10 @@ class Store:
         """
         return upkeep.compact(self._state, topic, tombstones_before_ms, keys, below)
 
+    def drop(self, topic: str, offsets: Mapping[int, Sequence[int]]) -> int:
+        """Drop some records, by partition. Gives how many they were. Raises KeyError."""
+        return upkeep.drop(self._state, topic, offsets)
+
     def stats(self) -> Stats:
         """Records and bytes by topic, and the size of the files: a whole scan."""
         return upkeep.stats(self._state)

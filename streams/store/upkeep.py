@@ -11,7 +11,7 @@ Laws:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
@@ -125,6 +125,17 @@ def _drop(state: State, at: int, offsets: list[int], horizon: int) -> None:
     with Transaction(state):
         state.cursor.executemany(in_log(DELETE, at), [(offset,) for offset in sorted(offsets)])
         state.fetch(HORIZON, horizon, at)
+
+
+def drop(state: State, topic: str, offsets: Mapping[int, Sequence[int]]) -> int:
+    """Drop some records, by partition; a reader that stands below the last has missed something. Gives how many they were."""
+    state.refresh()
+    slots = state.slots(topic)
+    for partition, each in offsets.items():
+        for start in range(0, len(each), CHUNK):
+            chunk = list(each[start : start + CHUNK])
+            _drop(state, slots[partition], chunk, max(chunk) + 1)
+    return sum(map(len, offsets.values()))
 
 
 def horizons(state: State, topic: str) -> list[int]:

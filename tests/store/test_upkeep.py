@@ -87,3 +87,14 @@ def test_stats(store: Store) -> None:
     stats = store.stats()
     assert stats.topics == {"crawl": (2, 11), "summaries": (0, 0)}
     assert stats.file_bytes > 0
+
+
+def test_drop(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is dropped is gone, in several transactions too, and a reader below the last of it is told; the rest stays."""
+    monkeypatch.setattr(upkeep, "CHUNK", 2)
+    write(store, "crawl", [(b"k", b"v")] * 8)
+    assert store.drop("crawl", {0: [1, 2, 5], 1: []}) == 3
+    assert [logged.offset for logged in store.read("crawl", 0, 0, 99)] == [0, 3, 4, 6, 7]
+    assert (store.horizons("crawl"), store.ends("crawl")[0]) == ([6, 0, 0, 0], 8)
+    with pytest.raises(KeyError):
+        store.drop("nothing", {0: [1]})

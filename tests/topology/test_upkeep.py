@@ -12,9 +12,14 @@ from typing import Any
 
 import pytest
 
-from schemas.records import Annotation, FetchedObject, Root
+from processors.catalog import catalog
+from schemas.codec import encode
+from schemas.ports import Origin
+from schemas.records import Annotation, Complete, FetchedObject, Rejected, Root
 from streams.clock import now_ms
 from streams.embedded import Embedded, EmbeddedSettings, upkeep
+from streams.logs import StoreLog
+from streams.rejections import RETRIED, standing
 from streams.store import FolderBlobs, Offsets, Store
 from streams.topology import TopologySettings, topology
 
@@ -109,3 +114,63 @@ def test_chores_are_done_between_turns(tmp_path: Path) -> None:
     asyncio.run(main())
     assert len(places) == 3
     assert threading.get_ident() not in places
+
+
+def rejected(url: str, version: int, *, path: str = "", reason: str = "damaged") -> Rejected:
+    """A dead letter of essence."""
+    return Rejected(stage="essence", reason=reason, url=url, path=path, version=version, time=1)
+
+
+def reject(runner: Any, *letters: Rejected, time: int) -> None:
+    """Append dead letters, each at a time."""
+    with runner.store.transaction() as tx:
+        for letter in letters:
+            tx.append("rejected", 0, letter.url.encode(), encode(letter), time)
+
+
+def left(runner: Any) -> list[int]:
+    """The offsets of the dead letters that are there."""
+    return [logged.offset for logged in runner.store.read("rejected", 0, 0, 99)]
+
+
+def complete(runner: Any, url: str, version: int) -> None:
+    """Let the catalogue know that an object was read well."""
+    with runner.store.transaction() as tx:
+        rows = tx.rows("catalog", 0)
+        for _ in catalog(
+            rows, Complete(object_url=url, version=version, time=1, attempt="x", count=0), Origin("made", 0, version, 0)
+        ):
+            raise AssertionError("there is nothing to say of it")
+
+
+def test_rejections_that_stand_stay(runner: Any) -> None:
+    """Of what was rejected long ago the latest of each origin stays while it stands; what it follows goes, and what has ended."""
+    url, well, again = "http://h/a", "http://h/b", "http://h/c"
+    reject(runner, rejected(url, 1), rejected(url, 2), rejected(url, 2, path="m"), time=1)
+    reject(runner, rejected(well, 1), rejected(again, 1), rejected(again, 1, reason=RETRIED), time=1)
+    complete(runner, well, 2)
+    before = standing(StoreLog(runner.store))
+    upkeep.upkeep(runner, 7 * DAY)
+    assert left(runner) == [1, 2]
+    assert standing(StoreLog(runner.store)) == before
+    assert [(one.url, one.path, one.version) for one in before] == [(url, "", 2), (url, "m", 2)]
+
+
+def test_young_rejections_stay(runner: Any) -> None:
+    """What is younger than the retention stays, whatever became of it; and with it what has ended it, and what it ended."""
+    url = "http://h/a"
+    reject(runner, rejected(url, 1, reason=RETRIED), time=1)
+    reject(runner, rejected(url, 0), rejected("http://h/b", 1), time=now_ms())
+    complete(runner, "http://h/b", 2)
+    upkeep.upkeep(runner, 7 * DAY)
+    assert left(runner) == [0, 1, 2]
+    assert standing(StoreLog(runner.store)) == []
+
+
+def test_rejections_are_looked_at_when_there_are_many_more(runner: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The topic is not read whole at every upkeep: only when it has grown."""
+    monkeypatch.setattr(upkeep, "GROWN", 3)
+    for number, expected in enumerate(([0], [0, 1], [2], [2, 3], [2, 3, 4], [5])):
+        reject(runner, rejected("http://h/a", number), time=1)
+        upkeep.upkeep(runner, 7 * DAY)
+        assert left(runner) == expected
