@@ -48,7 +48,8 @@ class Forkserver:
         self._loop = asyncio.get_running_loop()
         self._load = load
         self._why = ""
-        self._loading = True
+        self.loading = True
+        """Whether it is not ready yet."""
         started = take(target, preload)
         self._process, self._control = started.process, started.control
         self._control.setblocking(False)
@@ -66,6 +67,10 @@ class Forkserver:
     def kill(self, number: int) -> None:
         """Have a child killed, if it still lives."""
         self._send(msgspec.json.encode((number, None)))
+
+    def end(self) -> None:
+        """Kill it, whatever it is at; `on_gone` follows."""
+        self._process.kill()
 
     def _send(self, packet: bytes, *descriptors: int) -> None:
         # Where it cannot be sent, the forkserver is dead or hangs: either way it is ended, and the reader says so.
@@ -93,7 +98,7 @@ class Forkserver:
                 load, self._load = self._load, ""
                 self._send(msgspec.json.encode((0, None, load)))
                 return
-            self._loading = False
+            self.loading = False
             self._listener.on_ready(*rest)
         else:
             self._why = str(*rest)
@@ -111,7 +116,7 @@ class Forkserver:
             return
         self._loop.remove_reader(self._control.fileno())
         self._control.close()
-        if self._loading:
+        if self.loading:
             self._process.kill()  # it has no children yet, and would look up from its imports only after a second
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(PATIENCE):

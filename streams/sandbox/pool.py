@@ -5,8 +5,8 @@
 
 Strategy: no task or timer of the loop's for each run; one future each, one timer for all children, and a child that becomes free
 takes the next task within the same callback. Tasks wait in order of arrival. A child that dies, or is killed, is replaced at once;
-a forkserver that dies is started again. A task that was in progress when the forkserver died is run again if nothing of it was
-handed over yet, a few times.
+a forkserver that dies is started again, and one that does nothing more is killed. A task that was in progress when the forkserver
+died is run again if nothing of it was handed over yet, a few times.
 
 Delivery: run() always returns an outcome, unless it is cancelled (then its child is killed), its on_frame raised, or its body
 cannot be sent (then that is raised). It never runs a task twice once a frame of it was handed over.
@@ -35,6 +35,8 @@ SPARED = 4
 """Forkservers that may die under one task: who kills them kills several, and it is not what the task does."""
 PAUSE = 0.5
 """Seconds between tries after a failure."""
+LOADING = 120.0
+"""Seconds that a forkserver has to load everything; it takes one or two."""
 TICKS = 8
 """Ticks in a deadline: a child is killed between 1 and 1 + 2 / TICKS deadlines after its last sign of life."""
 
@@ -67,6 +69,8 @@ class Pool:
         self._failures = 0
         self._deaths = 0
         """Forkservers that died while the first was to be started."""
+        self._loading = 0.0
+        """Seconds that a forkserver has been loading."""
         self._threads = 1
         self._running = False
 
@@ -190,6 +194,18 @@ class Pool:
         if self._server:
             self._server.kill(worker.number)
 
+    def on_unheard(self) -> None:
+        """The forkserver does not do what it is told, as where someone has stopped it."""
+        if self._server:
+            self._server.end()
+
+    def wait(self, seconds: float) -> None:
+        """So much time has passed in which the forkserver was loading."""
+        self._loading += seconds
+        if self._loading >= LOADING:
+            self._loading = 0.0
+            self.on_unheard()
+
     def _give_up(self, why: str) -> None:
         """End everything that is in progress or waits as lost."""
         tasks = [task for worker in self._workers.values() if (task := worker.drop())]
@@ -201,14 +217,17 @@ class Pool:
             task.end(Lost(why))
 
     def _tick(self) -> None:
-        """One step of the clock for all children."""
+        """One step of the clock for all children, or for the forkserver that is to make them."""
         for worker in list(self._workers.values()):
             worker.tick(self._interval)
+        if self._server is not None and self._server.loading:
+            self.wait(self._interval)
         self._timer = self._loop.call_later(self._interval, self._tick)
 
     # -- the forkserver
 
     def _start_server(self) -> None:
+        self._loading = 0.0
         self._server = Forkserver(self._target, self._preload, self.limits, self, self._load)
 
     def on_ready(self, threads: int) -> None:

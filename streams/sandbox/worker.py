@@ -41,6 +41,14 @@ class Owner(Protocol):
         """Have the child killed; `ended` follows."""
         ...
 
+    def on_unheard(self) -> None:
+        """A child was to be killed long ago, and is not dead yet."""
+        ...
+
+
+UNHEARD = 10.0
+"""Seconds after which a child that was to be killed must be dead."""
+
 
 class Worker:
     """A child as the parent knows it."""
@@ -61,6 +69,8 @@ class Worker:
         self._paused: asyncio.Future[None] | None = None
         self._verdict: Outcome | None = None
         """Why it was killed by us."""
+        self._dying = 0.0
+        """Seconds since then."""
         self._status: tuple[int, int] | None = None
         self._begun = self._seen = 0
         self._idle = 0.0
@@ -223,6 +233,10 @@ class Worker:
 
     def tick(self, seconds: float) -> None:
         """The pool's timer: so much time has passed, in which the loop was free to read."""
+        if self._verdict is not None and self._status is None:
+            self._dying += seconds
+            if self._dying >= UNHEARD:
+                self._owner.on_unheard()
         if self._verdict is not None or self._paused is not None or (self.task is None and self.ready):
             return
         count = self._page.count
@@ -275,8 +289,11 @@ class Worker:
             task.end(self._verdict or cause(status, resident, culprit, self._limits))
 
     def drop(self) -> Task | None:
-        """Let go of the socket and the page; gives the task that it had."""
+        """Let go of the socket and the page; gives the task that it had, unless that was judged already."""
         task, self.task = self.task, None
+        if task is not None and self._verdict is not None:
+            task.end(self._verdict)
+            task = None
         if self._open:
             self._open = False
             if self._paused is not None:

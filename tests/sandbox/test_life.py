@@ -17,7 +17,7 @@ import uvloop
 
 from streams.sandbox import pool as pool_module
 from streams.sandbox.plain import PlainPool
-from streams.sandbox.pool import TICKS
+from streams.sandbox.pool import LOADING, TICKS
 from streams.sandbox.values import Done, Lost, SandboxError, TimedOut
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -135,6 +135,44 @@ def test_a_task_with_frames_is_lost_with_the_forkserver(sandbox: Any) -> None:
         return await pool.run(b"slowly 500", None, lambda _: os.kill(pool.server_pid, signal.SIGKILL) if pool.server_pid else None)
 
     assert isinstance(sandbox.use(job), Lost)
+
+
+def test_a_forkserver_that_is_stopped_is_replaced(sandbox: Any) -> None:
+    """One that kills nobody when it is told to, as where someone has stopped it, is killed itself; its child met the deadline."""
+
+    async def job(pool: Any) -> Any:
+        stopped = pool.server_pid
+        looping = asyncio.ensure_future(sandbox.ask(pool, b"loop"))
+        waiting = asyncio.ensure_future(sandbox.ask(pool, b"echo next"))
+        await sandbox.at(pool, "a loop")
+        os.kill(stopped, signal.SIGSTOP)
+        await sandbox.late(pool, "a loop")
+        while pool.server_pid == stopped:
+            sandbox.tick(pool)
+            await asyncio.sleep(0.01)
+        return (await looping)[1], await waiting
+
+    assert sandbox.use(job) == (TimedOut("a loop", "deadline"), ([b"next"], Done()))
+
+
+def test_a_forkserver_that_is_stopped_while_it_loads_is_replaced(sandbox: Any) -> None:
+    """One that is not ready after a long time is killed, and another started."""
+
+    async def main() -> Any:
+        pool = sandbox.pool()
+        starting = asyncio.ensure_future(pool.start())
+        await asyncio.sleep(0)
+        stopped = pool.server_pid
+        os.kill(stopped, signal.SIGSTOP)
+        pool.wait(LOADING / 2)
+        assert not sandbox.dead(stopped)
+        pool.wait(LOADING / 2)
+        await starting
+        done = await sandbox.ask(pool, b"echo x")
+        await pool.close()
+        return done, sandbox.dead(stopped)
+
+    assert asyncio.run(main()) == (([b"x"], Done()), True)
 
 
 def test_nobody_waits_for_ever(sandbox: Any, monkeypatch: pytest.MonkeyPatch) -> None:
