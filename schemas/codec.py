@@ -190,9 +190,9 @@ class _Memory:
     Used from several threads: whatever is found is right, and what another's `keep` forgets meanwhile is made again.
     """
 
-    SIZE = 2_048
+    SIZE = 4_096
     BYTES = 16 << 20
-    """Of what came last; as much that came before is remembered too, for readers that lag behind."""
+    """Of what came last; as much that came before is remembered too, for readers that lag behind or take several batches."""
 
     def __init__(self) -> None:
         self._bytes = 0

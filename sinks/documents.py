@@ -140,7 +140,8 @@ def link(name: str, target: str) -> str:
 
 def linked(given: Iterable[tuple[str, str]]) -> set[str]:
     """What the links of a summary are found by, whose `texts` are given."""
-    return {link(name, target) for name, target in links(given)}
+    # Most links of a page lead to a few hosts: each is looked at once.
+    return {link(name, target) for name, target in set(links(given))}
 
 
 def present(given: Iterable[tuple[str, str]], properties: Iterable[str]) -> Iterator[str]:
