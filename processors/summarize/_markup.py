@@ -11,8 +11,8 @@ from lxml import etree
 from selectolax.lexbor import LexborHTMLParser
 
 from processors.summarize._nesting import too_deep
+from processors.summarize._page import main_text
 from processors.summarize._text import decode
-from processors.summarize.html import main_text
 
 MAX_PAGE = 1 << 20
 """Bytes of one page that are parsed."""

@@ -8,8 +8,8 @@ from urllib.parse import unquote
 from processors.summarize._base import Facts, Found, Summarizer, SummaryError
 from processors.summarize._markup import attribute, elements, page, tree
 from processors.summarize._package import Package, add_properties, joined, reference
+from processors.summarize._page import main_text
 from processors.summarize._text import squeeze
-from processors.summarize.html import main_text
 
 MAX_TEXT = 8_192
 CHAPTERS = 12

@@ -18,14 +18,13 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from processors.summarize._base import MAX_URL, Facts, Found, Summarizer, SummaryError
 from processors.summarize._nesting import DEPTH, STYLES, too_deep
+from processors.summarize._page import MARK, MAX_TEXT, Page, numbers
 from processors.summarize._text import decode, squeeze
 
 MAX_HTML = 8_000_000
 REFERENCES = 100
 HEADINGS = 50
 NOWHERE = ("javascript:", "mailto:", "data:", "about:", "tel:")
-MAX_TEXT = 2_048
-"""Bytes of the main text that are kept."""
 TEXTS = 2 * MAX_HTML
 """Characters of headings and of links that are looked at, all together."""
 
@@ -57,35 +56,7 @@ MANY = 10
 """Times that are usual: pages about programs state a keyword for each function."""
 
 _CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*+=\s*+[\"']?\s*+([A-Za-z0-9_:.-]{2,40})", re.IGNORECASE)
-_WANTED = "title,base[href],meta[content],h1,h2,h3,a[href],area[href],frame[src],iframe[src],html[lang]"
-_NOISE = frozenset(
-    (
-        "script",
-        "style",
-        "noscript",
-        "template",
-        "svg",
-        "nav",
-        "footer",
-        "aside",
-        "form",
-        "select",
-        "iframe",
-        "object",
-        "head",
-        "-comment",
-    )
-)
-"""Elements that hold no text of the page's own."""
-_UNSEEN = ("script", "style", "noscript", "template")
-_HIDDEN = frozenset((*_UNSEEN, "head", "-comment"))
-"""Elements whose text nobody sees."""
-_BLOCKS = frozenset(
-    ("p", "div", "br", "li", "ul", "ol", "dl", "dt", "dd", "h1", "h2", "h3", "h4", "h5", "h6", "pre", "table", "tr", "td", "th",
-     "blockquote", "section", "article", "main", "header", "hr", "center", "address", "caption", "figure", "figcaption", "details",
-     "summary", "title", "body", "fieldset", "legend", "option", "img")
-)  # fmt: skip
-"""Elements that part words; all others stand within a line."""
+_WANTED = numbers(("title", "base", "meta", "h1", "h2", "h3", "a", "area", "frame", "iframe", "html"))
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
@@ -95,18 +66,19 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     raw = raw[:deep] if deep >= 0 else raw
     meta = _CHARSET.search(raw[:2_048])
     tree = LexborHTMLParser(decode(raw, facts.charset or (meta[1].decode("ascii") if meta else "")))
-    page = _Page(facts, found)
-    for node in tree.css(_WANTED):
-        page.take(node)
-    if page.close() and tree.body is not None:
-        text = main_text(tree, found.most(MAX_TEXT), whole=bool(found.full))
-        found.body(text, MAX_TEXT, whole=_whole(tree) if len(text) > MAX_TEXT and not found.full else "")
+    page, about = Page(tree, found.most(MAX_TEXT), whole=bool(found.full), wanted=_WANTED), _About(facts, found)
+    for tag, node in page.met:
+        about.take(tag, node)
+    if about.close() and tree.body is not None:
+        text = page.text()
+        # Of all text its words are asked for: order and blocks do not matter.
+        found.body(text, MAX_TEXT, whole=page.words(" ") if len(text) > MAX_TEXT and not found.full else "")
     if deep >= 0:
         raise SummaryError(f"HTML: elements nested too deep (more than {DEPTH}, or {STYLES} fonts and the like)")
 
 
-class _Page:
-    """One page as its elements come by, in order."""
+class _About:
+    """What a page says of itself, as its elements come by, in order."""
 
     def __init__(self, facts: Facts, found: Found) -> None:
         self.found = found
@@ -122,13 +94,12 @@ class _Page:
         """The text in an element, on one line; "" once there was enough."""
         if self.room <= 0:
             return ""
-        text = node.text()
+        text = node.text().replace(MARK, "")
         self.room -= len(text)
         return squeeze(text[:MAX_TEXT])
 
-    def take(self, node: LexborNode) -> None:
+    def take(self, tag: str, node: LexborNode) -> None:
         """See one element."""
-        tag = node.tag or ""
         if tag in ("a", "area", "frame", "iframe"):
             self.links.append((node.attrs.get("href" if tag in ("a", "area") else "src") or "", node))
         elif tag in ("h1", "h2", "h3"):
@@ -146,8 +117,10 @@ class _Page:
 
     def _meta(self, node: LexborNode) -> None:
         attributes = node.attributes
+        if "content" not in attributes:
+            return
         name = (attributes.get("name") or attributes.get("property") or "").lower()
-        content = attributes.get("content") or ""
+        content = attributes["content"] or ""
         if name in ("robots", "harvest"):
             self.robots.update(word.strip().lower() for word in content.split(","))
         elif name in META:
@@ -204,47 +177,6 @@ def resolve(href: str, base: str) -> str:
         return ada_url.join_url(base, href)
     except ValueError:
         return ""
-
-
-def main_text(tree: LexborHTMLParser, limit: int = MAX_TEXT, *, whole: bool = False) -> str:
-    """The first text of a page, a block a line, without navigation, forms and scripts; no more is visited than `limit` bytes take.
-
-    `whole`: with navigation and forms, since who asks for the full text leaves nothing out.
-    """
-    mains = [] if whole else tree.css("main,article")
-    node = mains[0] if len(mains) == 1 else tree.body
-    parts = _parts(node, limit + limit // 4, _HIDDEN if whole else _NOISE) if node else []
-    lines = (squeeze(line) for line in "".join(parts).replace("\u00ad", "").split("\n"))
-    return "\n".join(line for line in lines if line)
-
-
-def _whole(tree: LexborHTMLParser) -> str:
-    """All text that is seen of a page, for its words: as the parser itself gives it, since order and blocks do not matter."""
-    tree.strip_tags([*_UNSEEN], recursive=True)
-    return tree.body.text(separator=" ") if tree.body is not None else ""
-
-
-def _parts(node: LexborNode, room: int, noise: frozenset[str]) -> list[str]:
-    """Pieces of text in order, and a newline where a block begins or ends."""
-    parts: list[str] = []
-    # An own stack: depth is the page's to choose. Iterators, because a node may have a million children.
-    stack = [(node.iter(include_text=True), "")]
-    while stack and room > 0:
-        children, end = stack[-1]
-        child = next(children, None)
-        if child is None:
-            parts.append(end)
-            stack.pop()
-        elif child.is_text_node:
-            # White space in the source parts words, but ends no line.
-            parts.append((child.text_content or "")[:room].replace("\n", " "))
-            room -= len(parts[-1])
-        elif (tag := child.tag) not in noise:
-            mark = "\n" if tag in _BLOCKS else ""
-            parts.append(mark)
-            room -= 1
-            stack.append((child.iter(include_text=True), mark))
-    return parts
 
 
 SUMMARIZER = Summarizer(types=("HTML",), run=run)

@@ -1,0 +1,152 @@
+"""The text of a page, a block a line, from the tree that lexbor made of it.
+
+Strategy: each question asked of a node is a call into the parser, so that few are asked. One walk meets the elements that matter,
+told by their numbers. Where all text is wanted, that walk sets a mark into the tree where a block begins or ends, and the parser
+gives the whole text in one go. Where only the first of it is wanted, a second walk goes from node to node, and ends there.
+
+Laws:
+- Both ways give the same text.
+- A mark takes memory: a page with more than MARKED tags is walked through node by node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from processors.summarize._text import squeeze
+
+MAX_TEXT = 2_048
+"""Bytes of the main text that are kept."""
+MARKED = 250_000
+"""Tags of a page whose blocks are marked: a mark takes 150 bytes."""
+MARK = "\0"
+"""Ends a line. No text of a page has it: the parser drops it, or makes U+FFFD of it (HTML, 13.2.5 and 13.2.6.4)."""
+
+_NOISE = frozenset(
+    (
+        "script",
+        "style",
+        "noscript",
+        "template",
+        "svg",
+        "nav",
+        "footer",
+        "aside",
+        "form",
+        "select",
+        "iframe",
+        "object",
+        "head",
+        "-comment",
+    )
+)
+"""Elements that hold no text of the page's own."""
+_UNSEEN = ("script", "style", "noscript", "template")
+_HIDDEN = frozenset((*_UNSEEN, "head", "-comment"))
+"""Elements whose text nobody sees."""
+_BLOCKS = frozenset(
+    ("p", "div", "br", "li", "ul", "ol", "dl", "dt", "dd", "h1", "h2", "h3", "h4", "h5", "h6", "pre", "table", "tr", "td", "th",
+     "blockquote", "section", "article", "main", "header", "hr", "center", "address", "caption", "figure", "figcaption", "details",
+     "summary", "title", "body", "fieldset", "legend", "option", "img")
+)  # fmt: skip
+"""Elements that part words; all others stand within a line."""
+_EMPTY = frozenset(("br", "hr", "img"))
+"""Those of them that hold nothing."""
+
+
+def numbers(names: Iterable[str]) -> dict[int, str]:
+    """The parser's numbers of elements by name: they are the cheapest that a node can be asked for."""
+    tree = LexborHTMLParser("")
+    return {tree.create_node(name).tag_id: name for name in names}
+
+
+_UNSEEN_IDS, _BLOCK_IDS, _EMPTY_IDS = (frozenset(numbers(names)) for names in (_UNSEEN, _BLOCKS, _EMPTY))
+
+
+class Page:
+    """A page that was walked through once. `wanted`: numbers of elements that the caller wants to see, with their names.
+
+    `whole`: the main text is all text, with navigation and forms, since who asks for the full text leaves nothing out.
+    """
+
+    def __init__(
+        self, tree: LexborHTMLParser, limit: int = MAX_TEXT, *, whole: bool = False, wanted: Mapping[int, str] | None = None
+    ) -> None:
+        self._tree = tree
+        self._limit = limit
+        self._whole = whole
+        self._unseen: list[LexborNode] = []
+        self.met: list[tuple[str, LexborNode]] = []
+        """The elements wanted, in order, each with its name."""
+        source = tree.raw_html
+        # Of a longer one the limit may be in the middle of the text, and tags count too: see `_parts`.
+        self._marked = whole and len(source) <= limit and source.count(b"<") <= MARKED
+        self._walk(wanted or {})
+
+    def _walk(self, wanted: Mapping[int, str]) -> None:
+        blocks = _BLOCK_IDS if self._marked else frozenset()
+        some = blocks | _UNSEEN_IDS | wanted.keys()
+        root = self._tree.root
+        for node in root.traverse() if root else ():
+            number = node.tag_id
+            if number not in some:
+                continue
+            if number in blocks:
+                node.insert_before(MARK)
+                if number not in _EMPTY_IDS:
+                    node.insert_after(MARK)
+            if number in wanted:
+                self.met.append((wanted[number], node))
+            elif number in _UNSEEN_IDS:
+                self._unseen.append(node)
+
+    def text(self) -> str:
+        """The main text, a block a line, without navigation, forms and scripts; no more is visited than `limit` bytes take."""
+        if self._marked:
+            return lines(self.words())
+        mains = [] if self._whole else self._tree.css("main,article")
+        node = mains[0] if len(mains) == 1 else self._tree.body
+        return lines(_parts(node, self._limit + self._limit // 4, _HIDDEN if self._whole else _NOISE)) if node else ""
+
+    def words(self, separator: str = "") -> str:
+        """All text that is seen of a page, as the parser itself gives it. What is not seen is gone from the tree then."""
+        # What stands in another one comes behind it.
+        for node in reversed(self._unseen):
+            node.decompose(recursive=False)
+        self._unseen.clear()
+        return self._tree.body.text(separator=separator) if self._tree.body is not None else ""
+
+
+def main_text(tree: LexborHTMLParser, limit: int = MAX_TEXT, *, whole: bool = False) -> str:
+    """The first text of a page, a block a line; see `Page`."""
+    return Page(tree, limit, whole=whole).text()
+
+
+def lines(text: str) -> str:
+    """A text whose lines end at marks, each with its white space made single; empty ones are left out."""
+    parts = text.replace("\u00ad", "").split(MARK)
+    return "\n".join([squeezed for part in parts if part and (squeezed := squeeze(part))])
+
+
+def _parts(node: LexborNode, room: int, noise: frozenset[str]) -> str:
+    """Text in order, and a mark where a block begins or ends."""
+    parts: list[str] = []
+    # An own stack: depth is the page's to choose. Iterators, because a node may have a million children.
+    stack = [(node.iter(include_text=True), "")]
+    while stack and room > 0:
+        children, end = stack[-1]
+        child = next(children, None)
+        if child is None:
+            parts.append(end)
+            stack.pop()
+        elif child.is_text_node:
+            parts.append((child.text_content or "")[:room])
+            room -= len(parts[-1])
+        elif (tag := child.tag) not in noise:
+            mark = MARK if tag in _BLOCKS else ""
+            parts.append(mark)
+            room -= 1
+            stack.append((child.iter(include_text=True), mark))
+    return "".join(parts)

@@ -1,0 +1,121 @@
+"""What was made fast gives what the slow way gives: the text of pages, and languages."""
+
+import random
+from collections import Counter
+
+import pytest
+from py3langid import langid  # type: ignore[import-untyped]
+from selectolax.lexbor import LexborHTMLParser
+
+from processors.summarize import _page
+from processors.summarize._general import keywords, terms
+from processors.summarize._language import identifier, span
+from processors.summarize._page import main_text
+
+TAGS = (
+    *(
+        "p",
+        "div",
+        "br",
+        "li",
+        "ul",
+        "h1",
+        "pre",
+        "table",
+        "tr",
+        "td",
+        "caption",
+        "select",
+        "option",
+        "img",
+        "a",
+        "b",
+        "span",
+        "code",
+        "x-y",
+    ),
+    *(
+        "script",
+        "style",
+        "noscript",
+        "template",
+        "svg",
+        "math",
+        "title",
+        "textarea",
+        "nav",
+        "form",
+        "head",
+        "body",
+        "frameset",
+        "/p",
+        "/br",
+    ),
+)
+TEXTS = ("one", " two ", "\n", "&nbsp;", "&#0;", "\0", "&shy;", "a\u00adb", "<!-- no -->", "&#12;", "\u2028", "é", "<![CDATA[x]]>")
+
+
+def soup(chance: random.Random) -> str:
+    """A page that nobody would write."""
+    parts = (
+        chance.choice(TEXTS) if chance.random() < 0.5 else f"<{chance.choice(('', '/'))}{chance.choice(TAGS)}>"
+        for _ in range(chance.randrange(60))
+    )
+    return "".join(parts)
+
+
+def test_marks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The text that the parser gives of a tree with marks is the one that a walk from node to node finds."""
+    chance = random.Random(5)
+    pages = [soup(chance) for _ in range(1_000)]
+    marked = [main_text(LexborHTMLParser(page), 1 << 16, whole=True) for page in pages]
+    monkeypatch.setattr(_page, "MARKED", 0)
+    walked = [main_text(LexborHTMLParser(page), 1 << 16, whole=True) for page in pages]
+    assert marked == walked
+    assert sum("\n" in text for text in marked) > len(marked) / 3
+
+
+def test_limit() -> None:
+    """Of a page that is longer than its text may be, the first is given, whether it is walked through or not."""
+    page = "<p>word</p>" * 1_000
+    whole = main_text(LexborHTMLParser(page), len(page), whole=True)
+    assert whole == "word\n" * 999 + "word"
+    assert whole.startswith(main_text(LexborHTMLParser(page), 1_000, whole=True)[:1_000])
+
+
+def test_language() -> None:
+    """Languages and their scores are those of py3langid, whatever the text."""
+    ours, theirs, chance = identifier(), langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE), random.Random(5)
+    texts: list[str | bytes] = [
+        "",
+        "a",
+        "ab",
+        "1 2",
+        "\0",
+        "LAUTER GROSSE BUCHSTABEN",
+        "Съешь же ещё этих мягких французских булок",
+        "中文",
+    ]
+    texts += ["".join(map(chr, chance.choices(range(1, 0x3000), k=chance.randrange(90)))) for _ in range(100)]
+    texts += [chance.randbytes(chance.randrange(90)) for _ in range(100)]
+    for text in texts:
+        assert ours.classify(text) == theirs.classify(text)
+        assert ours.rank(text) == theirs.rank(text)
+
+
+def test_span() -> None:
+    """An automaton remembers as many bytes as lead to its farthest state: that of py3langid a few."""
+    ours = identifier()
+    assert ours.span == 6
+    assert ours.span == span(ours.following, ours.row)
+
+
+def test_ranks() -> None:
+    """Keywords and terms are in the order of how often they come, then of the alphabet, however many come as often."""
+    chance = random.Random(5)
+    words = [f"word{chance.randrange(400):03}" for _ in range(3_000)]
+    counts = Counter(words)
+    ranked = sorted(counts, key=lambda word: (-counts[word], word))
+    assert terms(" ".join(words), "").split() == ranked
+    first = Counter(word for word in " ".join(words)[:2_048].split() if len(word) == 7)
+    assert keywords(" ".join(words)) == sorted((w for w in first if first[w] > 1), key=lambda w: (-first[w], w))[:10]
