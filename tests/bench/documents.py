@@ -7,6 +7,7 @@ those that are damaged, encrypted or hostile too.
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -46,11 +47,19 @@ def _found(cache: Path, unpacked: Path) -> Iterator[tuple[str, Path]]:
         yield from ((_kind(path.name), path) for path in files(opened(archive, unpacked)))
     yield from (("mail", path) for path in files(opened(debian_source(cache, "notmuch"), unpacked, ("test/corpora/",))))
     for package in corpora.unpacked(corpora.packages(cache, MANUALS), unpacked):
-        for kind in KINDS:
-            names = [str(path).encode() for path in files(package) if _kind(path.name) == kind]
-            yield from ((kind, Path(name.decode())) for name in corpora.chosen(names, MOST.get(kind, len(names))))
+        yield from taken(package)
     (tests,) = corpora.unpacked(corpora.packages(cache, [MAILS]), unpacked)
     yield from (("mail", path) for path in files(tests) if path.parts[-3:-1] == ("test_email", "data") and path.suffix == ".txt")
+
+
+def taken(package: Path) -> Iterator[tuple[str, Path]]:
+    """The documents that are taken of a manual, with their kinds.
+
+    They are chosen by their names in it: where it is unpacked is another place each time.
+    """
+    for kind in KINDS:
+        names = [os.fsencode(path.relative_to(package)) for path in files(package) if _kind(path.name) == kind]
+        yield from ((kind, package / os.fsdecode(name)) for name in corpora.chosen(names, MOST.get(kind, len(names))))
 
 
 def documents(cache: Path, work: Path) -> dict[str, Path]:

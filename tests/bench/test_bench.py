@@ -14,6 +14,7 @@ import pytest
 from tests.bench.__main__ import GROUPS, main
 from tests.bench.changes import Expected, change
 from tests.bench.cpu import by_stage, spent
+from tests.bench.documents import MOST, taken
 from tests.bench.figures import Figure, Goal, shown
 from tests.bench.memory import Sampled, family, pss
 from tests.bench.summaries import PAPER_STEPS
@@ -169,3 +170,16 @@ def test_memory_counts_all_processes_below() -> None:
     assert sampled.peak > 64 << 20
     assert sampled.processes == 3
     assert pss(child.pid) == 0
+
+
+def test_the_same_documents_are_taken_wherever_they_are(tmp_path: Path) -> None:
+    """Of a manual with more documents than are wanted, the same ones are taken on every run, from whatever folder."""
+    found = []
+    for name in ("here", "there"):
+        folder = tmp_path / name / "manual"
+        folder.mkdir(parents=True)
+        for number in range(2 * MOST["PDF"]):
+            (folder / f"{number}.pdf").touch()
+        found.append([(kind, path.name) for kind, path in taken(folder)])
+    assert found[0] == found[1]
+    assert len(set(found[0])) == MOST["PDF"]

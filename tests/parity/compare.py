@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from statistics import fmean, median
 from typing import NamedTuple
@@ -33,13 +33,14 @@ def f1(ours: str, theirs: str) -> float:
     return 2 * (mine & right).total() / total if total else 1.0
 
 
-def same(kind: str, ours: Iterable[str], theirs: Sequence[str]) -> bool:
+def same(kind: str, ours: Sequence[str], theirs: Sequence[str]) -> bool:
     """Whether one of our values is one of theirs."""
     match kind:
         case "created" | "modified":
             mine, right = (list(filter(None, map(_when, values))) for values in (ours, theirs))
-            # A zone may be known to one of the two alone.
-            return any(abs(a - b) <= timedelta(hours=26) for a in mine for b in right)
+            # A zone may be known to one of the two alone. Some write dates as nobody else does: of those the words count.
+            alike = any(abs(a - b) <= timedelta(hours=26) for a in mine for b in right)
+            return alike or not {" ".join(value.split()) for value in ours}.isdisjoint(" ".join(value.split()) for value in theirs)
         case "language":
             return bool({value[:2].lower() for value in ours} & {value[:2].lower() for value in theirs})
         case _:

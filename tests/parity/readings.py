@@ -4,6 +4,7 @@ Laws:
 - Both get the same bytes and the same name, and may open what is embedded: the texts of all that came out count as one.
 - Tika's text is that of the bodies of its XHTML: without the title, which is metadata, and without the names of embedded files,
   which it sets as headings where it opens them. Links that a page asks not to follow (nofollow) are none.
+- What a program wrote where nobody had said anything is no fact, whoever gives it: a title such as `Untitled`, a time of nothing.
 - Nothing is taken from an index or a log: Harvest's side is what `essence` gives for the object, with `full_text` on.
 """
 
@@ -43,6 +44,13 @@ FACTS: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
     "subject": (("dc:subject", "meta:keyword", "keywords"), ("keywords", "description", "title")),
 }
 """What a document says of itself: the names by which Tika gives it, and those of our attributes."""
+NOTHING: Mapping[str, re.Pattern[str]] = {
+    "title": re.compile(r"\s*(?:untitled|(?:document|presentation)\d*)\s*", re.IGNORECASE),
+    # Zero of the clock of Windows ([MS-DTYP] 2.3.3) is what stands in a property that was never set.
+    "created": re.compile(r"1601-01-01T00:00:00Z"),
+    "modified": re.compile(r"1601-01-01T00:00:00Z"),
+}
+"""What is no fact: programs give new documents these titles, and an index of them says no more than their type."""
 
 
 class Reading(NamedTuple):
@@ -95,7 +103,7 @@ class Tika:
         text = "\n".join("".join(map(str, each.itertext())) for each in bodies)
         links = {address(href, name) for each in bodies for href in _hrefs(each)}
         facts = {kind: _values(said[0], names) for kind, (names, _) in FACTS.items()} if said else {}
-        return Reading(text, frozenset(filter(None, links)), {kind: values for kind, values in facts.items() if values})
+        return Reading(text, frozenset(filter(None, links)), stated(facts))
 
 
 def _body(page: str) -> etree._Element | None:
@@ -123,6 +131,14 @@ def _values(said: Mapping[str, Any], names: Sequence[str]) -> tuple[str, ...]:
         if values:
             return values
     return ()
+
+
+def stated(facts: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
+    """Facts without those that say nothing."""
+    said = {
+        kind: tuple(v for v in values if kind not in NOTHING or not NOTHING[kind].fullmatch(v)) for kind, values in facts.items()
+    }
+    return {kind: values for kind, values in said.items() if values}
 
 
 def address(href: str, name: str) -> str:
@@ -168,7 +184,7 @@ def harvest(name: str, body: bytes, settings: EssenceSettings = SETTINGS) -> Rea
             links.update(said.get("url-references", ()))
             if record.url == url:
                 own = {kind: tuple(v for n in names for v in said.get(n, ())) for kind, (_, names) in FACTS.items()}
-                facts = {kind: values for kind, values in own.items() if values}
+                facts = stated(own)
         elif isinstance(record, CrawlEvent):
             links.update(link.url for link in record.links)
     return Reading("\n".join(texts), frozenset(filter(None, (address(link, name) for link in links))), facts)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.parity.compare import Compared, Count, compared, f1, facts, links, same, text, tokens
-from tests.parity.readings import Reading, Tika, TikaError, address, both, harvest
+from tests.parity.readings import Reading, Tika, TikaError, address, both, harvest, stated
 from tests.summarize.packages import packed
 
 LEAST = 0.9
@@ -168,12 +168,23 @@ def test_likeness_is_of_tokens() -> None:
         ("created", ("1994-12-01T11:00:00Z",), ("1994-12-01T12:00:00",), True),
         ("created", ("1994-12-01T11:00:00Z",), ("1994-12-11T12:00:00Z",), False),
         ("created", ("some day",), ("1994-12-11T12:00:00Z",), False),
+        ("created", ("1994", "Thu Dec  1 1994"), ("Thu Dec 1 1994",), True),
         ("language", ("en",), ("en-GB",), True),
     ],
 )
 def test_facts_are_alike(kind: str, ours: tuple[str, ...], theirs: tuple[str, ...], alike: bool) -> None:
     """Facts are held against each other by what they say: case, marks and the zone of a time are none of it."""
     assert same(kind, ours, theirs) is alike
+
+
+def test_what_nobody_stated_is_no_fact() -> None:
+    """A title that a program gives to what is new, and a time of nothing, are no facts; what only looks like one is."""
+    said = {"title": ("Untitled",), "created": ("1601-01-01T00:00:00Z",), "modified": ("1601-01-02T00:00:00Z",)}
+    assert stated(said) == {"modified": ("1601-01-02T00:00:00Z",)}
+    assert stated({"title": ("Presentation1", "Document", "Documents"), "author": ("Untitled",)}) == {
+        "title": ("Documents",),
+        "author": ("Untitled",),
+    }
 
 
 def test_what_is_counted() -> None:
