@@ -31,10 +31,15 @@ def page(raw: bytes, charset: str = "", limit: int = MAX_PAGE) -> LexborHTMLPars
     return LexborHTMLParser(decode(raw[:deep] if deep >= 0 else raw, charset))
 
 
-def page_text(raw: bytes, charset: str = "", limit: int = PAGE, *, whole: bool = False) -> str:
+def page_text(tree: LexborHTMLParser, limit: int = PAGE, *, whole: bool = False) -> str:
     """The main text of a page, a block a line; see `main_text`."""
-    tree = page(raw, charset)
     return main_text(tree, limit, whole=whole) if tree.body is not None else ""
+
+
+def page_links(tree: LexborHTMLParser) -> Iterator[str]:
+    """Where the links of a page lead, as they stand."""
+    for node in tree.css("a[href],area[href]"):
+        yield (node.attrs.get("href") or "").strip()
 
 
 def tree(raw: bytes) -> etree._Element | None:

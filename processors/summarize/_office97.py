@@ -10,6 +10,7 @@ import struct
 from collections.abc import Iterator
 
 from processors.summarize._compound import Compound, known
+from processors.summarize._links import fields
 from processors.summarize._package import Text
 
 MAX_STREAM = 8 << 20
@@ -20,6 +21,8 @@ WORD97 = 0xC1
 BOUNDSHEET, FILEPASS, CODEPAGE, SST, LABEL = 0x85, 0x2F, 0x42, 0xFC, 0x204
 BIFF8 = 0x600
 TEXT_HEADER, TEXT_CHARS, TEXT_BYTES = 3999, 4000, 4008
+LINK, STRING, TARGET = 4055, 4026, 1
+"""A link ([MS-PPT] 2.10.16, ExHyperlinkContainer), the strings in it, and which of them is its address."""
 TITLES = (0, 6)
 MASTERS = (1016, 4041)
 """The master of slides, and that of handouts."""
@@ -27,7 +30,8 @@ STRINGS = 2_000
 STORIES = 8
 """Stories of a document whose lengths are stated: the text, footnotes, headers ... ([MS-DOC] 2.5.4)."""
 
-_LINK = re.compile(r'\x13[^\x13\x14\x15]{0,20}HYPERLINK[^\x13\x14\x15"]{0,20}"([^"\x13\x14\x15]{1,1000})"')
+_TOLD = re.compile(r"[\x14\x15]")
+"""What ends the instruction of a field, which \x13 begins."""
 _FIELD = re.compile(r"\x13[^\x13\x14\x15]*\x14?")
 _ENDS = str.maketrans(
     {"\r": "\n", "\x07": "\t", "\x0b": "\n", "\x0c": "\n", "\x1e": "-", "\x1f": "", "\xa0": " "}
@@ -56,7 +60,8 @@ def word(compound: Compound, limit: int, *, whole: bool = False) -> tuple[str, l
         text = compound.read("WordDocument", min(max(end - start, 0), 2 * limit), start).decode("cp1252", "replace")
     else:
         text = "".join(_pieces(compound, fib, "1Table" if flags & 0x200 else "0Table", 2 * limit, STORIES if whole else 1))
-    return _FIELD.sub("", text).translate(_ENDS)[:limit], _LINK.findall(text)
+    told = (_TOLD.split(part, maxsplit=1)[0] for part in text.split("\x13")[1:])
+    return _FIELD.sub("", text).translate(_ENDS)[:limit], [url for each in told for url in fields(each)]
 
 
 def _pieces(compound: Compound, fib: bytes, table: str, limit: int, stories: int) -> Iterator[str]:
@@ -140,21 +145,25 @@ def _table(data: bytes) -> Iterator[str]:
         yield text
 
 
-def powerpoint(raw: bytes, text: Text) -> list[str]:
-    """Add the text of a presentation, and give the titles of its slides, each once ([MS-PPT] 2.3.1)."""
+def powerpoint(raw: bytes, text: Text) -> tuple[list[str], list[str]]:
+    """Add the text of a presentation, and give the titles of its slides, each once ([MS-PPT] 2.3.1), and where its links lead."""
     titles: dict[str, None] = {}
+    links: list[str] = []
     kind_of_text = -1
-    at = 0
+    at = end = 0
     while at + 8 <= len(raw) and not text.full:
         version, kind, size = struct.unpack_from("<HHI", raw, at)
         at += 8
         if version & 0xF == 0xF:
+            end = at + size if kind == LINK else end
             # What masters show is how to fill them in.
             at += size if kind in MASTERS else 0
             continue
         data = raw[at : at + size]
         if kind == TEXT_HEADER and len(data) >= 4:
             kind_of_text = struct.unpack_from("<I", data)[0]
+        elif kind == STRING and at < end and version >> 4 == TARGET:
+            links.append(data.decode("utf-16-le", "replace"))
         elif kind in (TEXT_CHARS, TEXT_BYTES):
             words = data.decode("utf-16-le" if kind == TEXT_CHARS else "latin-1", "replace").translate(_ENDS)
             if kind_of_text in TITLES:
@@ -163,4 +172,4 @@ def powerpoint(raw: bytes, text: Text) -> list[str]:
                 text.add(line)
                 text.end()
         at += size
-    return [t for t in titles if t]
+    return [t for t in titles if t], links

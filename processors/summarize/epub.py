@@ -6,7 +6,7 @@ from typing import BinaryIO, NamedTuple
 from urllib.parse import unquote
 
 from processors.summarize._base import Facts, Found, Summarizer, SummaryError
-from processors.summarize._markup import attribute, elements, page, tree
+from processors.summarize._markup import attribute, elements, page, page_links, page_text, tree
 from processors.summarize._package import Package, add_properties, joined, reference
 from processors.summarize._page import main_text
 from processors.summarize._text import squeeze
@@ -18,6 +18,8 @@ HEADINGS = 100
 LARGE, SMALL = 1 << 20, 262_144
 CONTAINER = "META-INF/container.xml"
 NCX = "application/x-dtbncx+xml"
+EVENTS = {"creation": "creation-date", "modification": "modification-date"}
+"""What dates of OPF 2 are those of, if not of the publication."""
 XHTML = "application/xhtml+xml"
 
 
@@ -70,7 +72,10 @@ def _book(raw: bytes, base: str, found: Found) -> Book:
         elif name == "itemref" and attribute(element, "linear") != "no":
             spine.append(items.get(attribute(element, "idref"), ""))
         elif name == "date":
-            found.set("date", squeeze((element.text or "")[:100]))
+            # A book may have several: when the work came out, when this edition of it did (OPF 2.0.1, 2.2.7).
+            found.add(EVENTS.get(attribute(element, "event"), "date"), squeeze((element.text or "")[:100]))
+        elif name == "meta" and attribute(element, "property") == "dcterms:modified":
+            found.set("modification-date", squeeze((element.text or "")[:100]))
         elif name == "identifier":
             found.add("identifier", squeeze((element.text or "")[:500]), 200)
     chapters = [part for part in spine if part]
@@ -99,9 +104,9 @@ def _text(parts: dict[str, bytes], chapters: list[str], found: Found) -> None:
     room = found.most(MAX_TEXT)
     for chapter in dict.fromkeys(chapters):
         read = page(parts.get(chapter, b""))
-        for node in read.css("a[href]"):
-            reference(node.attrs.get("href") or "", found)
-        text = main_text(read, room, whole=bool(found.full)).strip() if read.body is not None else ""
+        for url in page_links(read):
+            reference(url, found)
+        text = page_text(read, room, whole=bool(found.full)).strip()
         texts.append(text)
         room -= len(text)
         if room <= 0:

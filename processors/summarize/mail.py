@@ -12,7 +12,7 @@ from email.utils import parsedate_to_datetime
 from typing import BinaryIO
 
 from processors.summarize._base import Facts, Found, Summarizer, SummaryError
-from processors.summarize._markup import page_text
+from processors.summarize._markup import page, page_links, page_text
 from processors.summarize._text import add_references, decode
 from processors.summarize.rawtext import raw_text
 from processors.unnest import UnnestError
@@ -25,6 +25,7 @@ MAX_TEXT = 262_144
 """Bytes of a part that are read, unless a longer full text is asked for."""
 MAX_PAGE_TEXT = 4_096
 """Bytes of the text of a page that are usual."""
+LINKS = 200
 PARTS = 1_000
 """Parts that are looked at."""
 
@@ -45,17 +46,22 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     head, parts = message(body)
     charset = facts.charset
     _fields(head, charset, found)
-    text, problem = _text(parts, charset, found)
+    links: list[str] = []
+    text, problem = _text(parts, charset, found, links)
     # What is quoted is the text of others; a message of nothing else keeps it.
     own = text if found.full else _QUOTE.sub("", text)
     raw_text(own if own.strip() else text, found)
     add_references(found, text)
+    # A page says where it leads, though the plain text beside it may not.
+    for url in dict.fromkeys(links[:LINKS]):
+        if url.lower().startswith(("http://", "https://", "ftp://")):
+            found.add("url-references", url, 500)
     if problem:
         raise SummaryError(f"Mail: {problem}")
 
 
-def _text(parts: Iterator[Part], charset: str, found: Found) -> tuple[str, str]:
-    """The text of a message, and why that is not all of it."""
+def _text(parts: Iterator[Part], charset: str, found: Found, links: list[str]) -> tuple[str, str]:
+    """The text of a message, and why that is not all of it; where its pages lead is added to `links`."""
     plain, marked, before, problem = "", "", "", ""
     most = max(MAX_TEXT, found.full)
     try:
@@ -70,7 +76,9 @@ def _text(parts: Iterator[Part], charset: str, found: Found) -> tuple[str, str]:
                 plain += _plain(part, charset, most) + "\n"
             elif not marked or (found.full and len(marked) < most):
                 marked += "\n" * bool(marked)
-                marked += page_text(exact(part.body, most), part.charset, found.most(MAX_PAGE_TEXT), whole=bool(found.full))
+                tree = page(exact(part.body, most), part.charset)
+                links += page_links(tree)
+                marked += page_text(tree, found.most(MAX_PAGE_TEXT), whole=bool(found.full))
     except UnnestError as error:
         problem = error.reason
     # Before the parts of a message stands a note for old programs, but all of its text if the parts never come.

@@ -9,11 +9,14 @@ import re
 from collections.abc import Callable
 from typing import BinaryIO, NamedTuple
 
+from lxml import etree
+
 from processors.summarize import _xlsb
 from processors.summarize._base import Facts, Found, Summarizer, SummaryError
+from processors.summarize._links import fields
 from processors.summarize._markup import MAX_PART, attribute, elements, tree
 from processors.summarize._numbers import BUILT_IN, SINCE_1904, shown
-from processors.summarize._package import Package, Text, add_properties, hyperlinks, number, relations
+from processors.summarize._package import Package, Text, add_properties, hyperlinks, number, reference, relations
 
 MAX_TEXT = 8_192
 HEADINGS = 100
@@ -24,14 +27,18 @@ STRINGS = 50_000
 """Shared strings of a workbook that are kept, of STRING characters each."""
 STRING = 500
 SMALL = 262_144
+LINK, FIELD = b"HYPERLINK", 4_096
+"""What fields that lead somewhere begin with, and characters of an instruction."""
 
 _BIG = re.compile(r"word/(?:document\d*|styles)\.xml|xl/styles\.xml|xl/sharedStrings\.(?:xml|bin)")
 _SMALL = re.compile(
     r"docProps/(?:core|app)\w*\.xml|(?:word|xl|ppt)/(?:workbook|_rels/workbook)\.(?:xml|bin)(?:\.rels)?|ppt/slides/slide\d+\.xml"
 )
 _LINKS = re.compile(
-    r"(?:word|ppt/slides|xl/worksheets)/_rels/(?:document|footnotes|endnotes|comments|header|footer|slide|sheet)\d*\.xml\.rels"
+    r"(?:word|ppt/slides|xl/worksheets)/_rels/\w{1,40}\.(?:xml|bin)\.rels"
+    r"|(?:ppt/notesSlides|(?:word|ppt|xl)/(?:drawings|diagrams|charts))/_rels/(?:notesSlide|drawing|data|chart)\d*\.xml\.rels"
 )
+"""What parts are related to that show something: shapes and pictures have links, too."""
 _BESIDE = re.compile(
     r"word/(?:header|footer|footnotes|endnotes|comments)\d*\.xml|ppt/(?:notesSlides/notesSlide|comments/comment)\d+\.xml"
     r"|(?:word|ppt|xl)/(?:charts/chart|diagrams/data|drawings/drawing)\d+\.xml|xl/comments\d+\.xml|xl/comments/comment\d+\.xml"
@@ -57,7 +64,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
         if _LINKS.fullmatch(name):
             hyperlinks(parts[name], found)
         elif _BESIDE.fullmatch(name):
-            _beside(parts[name], text)
+            _beside(parts[name], text, found)
     found.body("\n".join(text.lines), MAX_TEXT)
     if not parts and not package.damage:
         raise SummaryError("OfficeDocument: none of its parts is known")
@@ -108,7 +115,10 @@ def _styles(raw: bytes) -> dict[str, str]:
 def _document(raw: bytes, styles: dict[str, str], text: Text, found: Found) -> None:
     style = ""
     headings = Text(HEADINGS * 200)
-    for name, element, begins in elements(tree(raw), _SKIP):
+    root = tree(raw)
+    if LINK in raw:
+        _fields(root, found)
+    for name, element, begins in elements(root, _SKIP):
         if name == "p":
             text.end()
             line = headings.end()
@@ -129,9 +139,24 @@ def _document(raw: bytes, styles: dict[str, str], text: Text, found: Found) -> N
             break
 
 
-def _beside(raw: bytes, text: Text) -> None:
+def _fields(root: etree._Element | None, found: Found) -> None:
+    """Add where fields lead: their instructions stand in pieces between marks, or as an attribute (ECMA-376-1, 17.16.18)."""
+    told = ""
+    for name, element, begins in elements(root):
+        if begins and name == "instrText":
+            told = (told + (element.text or ""))[:FIELD]
+        elif begins and name in ("fldChar", "fldSimple"):
+            for url in fields(told + attribute(element, "instr")[:FIELD]):
+                reference(url, found)
+            told = ""
+
+
+def _beside(raw: bytes, text: Text, found: Found) -> None:
     """The text of headers, notes, comments, charts: a paragraph, or a value, a line."""
-    for name, element, begins in elements(tree(raw), _SKIP):
+    root = tree(raw)
+    if LINK in raw:
+        _fields(root, found)
+    for name, element, begins in elements(root, _SKIP):
         if begins and (name in ("t", "v", "text") or name in _SIGNS):
             text.add(_SIGNS.get(name) or element.text or "")
         elif name in ("p", "v", "si", "comment") and not begins:

@@ -11,9 +11,12 @@ from typing import BinaryIO
 from processors.summarize._base import Facts, Found, Summarizer
 from processors.summarize._biff import Sheets
 from processors.summarize._compound import FIXED, MOST_FIXED, TIME, Compound, add_properties, moment
+from processors.summarize._links import enclosed, monikers, rich
+from processors.summarize._markup import MAX_PAGE, page, page_links, page_text
 from processors.summarize._office97 import MAX_STREAM, Encrypted, excel, powerpoint, word
 from processors.summarize._package import Text, reference
 from processors.summarize._text import squeeze
+from processors.summarize.rtf import rtf_text
 
 MAX_TEXT = 8_192
 HEADINGS = 100
@@ -29,6 +32,8 @@ MESSAGE = {
 """Properties of a message of Outlook ([MS-OXPROPS]) by their numbers, and the attribute that each becomes."""
 TEXT = "1000"
 """The property that is its text."""
+PAGE, RICH = "__substg1.0_10130102", "__substg1.0_10090102"
+"""The same as a page, and as RTF."""
 TIMES = {0x0039: "date", 0x0E06: "date", 0x3007: "date", 0x3008: "modification-date"}
 """Properties that are times: when it was sent, came, was made, was changed; the first found is the date."""
 
@@ -59,6 +64,8 @@ def _text(compound: Compound, found: Found) -> None:
     elif book := next((n for n in ("Workbook", "Book") if n in streams), ""):
         raw = compound.read(book, MAX_STREAM)
         names, strings = excel(raw)
+        for url in monikers(raw):
+            reference(url, found)
         for name in names[:HEADINGS]:
             found.add("headings", name, 200)
         cells = Text(found.full)
@@ -66,7 +73,9 @@ def _text(compound: Compound, found: Found) -> None:
         found.body("\n".join(cells.lines or dict.fromkeys(squeeze(s[:MAX_TEXT]) for s in strings)), MAX_TEXT)
     elif "PowerPoint Document" in streams:
         told = Text(found.most(MAX_TEXT))
-        titles = powerpoint(compound.read("PowerPoint Document", MAX_STREAM), told)
+        titles, links = powerpoint(compound.read("PowerPoint Document", MAX_STREAM), told)
+        for url in links:
+            reference(url, found)
         for title in titles[:HEADINGS]:
             found.add("headings", title, 200)
         found.body("\n".join(told.lines), MAX_TEXT)
@@ -94,6 +103,22 @@ def _message(compound: Compound, found: Found) -> None:
     for kind, charset in compound.strings.items():
         text = compound.read(f"__substg1.0_{TEXT}{kind}", 2 * found.most(MAX_TEXT)).decode(charset, "replace")
         found.body(text.replace("\r\n", "\n"), MAX_TEXT)
+    _marked(compound, found)
+
+
+def _marked(compound: Compound, found: Found) -> None:
+    """What the same text has as a page, or as RTF: where it leads; and the text, where it is nowhere else."""
+    if raw := compound.read(PAGE, MAX_PAGE):
+        tree = page(raw)
+        links = list(page_links(tree))
+        text = page_text(tree, found.most(MAX_TEXT), whole=bool(found.full))
+    else:
+        raw = rich(compound.read(RICH, MAX_STREAM))
+        links = list(enclosed(raw))
+        text = rtf_text(raw, found.most(MAX_TEXT)) if raw and not found.said else ""
+    for url in links:
+        reference(url, found)
+    found.body(text, MAX_TEXT)
 
 
 SUMMARIZER = Summarizer(types=("OLE",), run=run)

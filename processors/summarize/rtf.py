@@ -12,6 +12,7 @@ import re
 from typing import BinaryIO
 
 from processors.summarize._base import Facts, Found, Summarizer, SummaryError
+from processors.summarize._links import fields
 from processors.summarize._package import Text, reference
 
 MAX_RTF = 4_000_000
@@ -27,7 +28,8 @@ INFO = {
 }  # fmt: skip
 """Groups of the information group, and the attribute that each becomes."""
 FIELD, FONTS = "fldinst", "fonttbl"
-CREATED, TIME = "creatim", ("yr", "mo", "dy", "hr", "min")
+TIMES = {"creatim": "creation-date", "revtim": "modification-date"}
+TIME = ("yr", "mo", "dy", "hr", "min")
 SKIPPED = frozenset(
     [
         "fonttbl",
@@ -58,7 +60,6 @@ SKIPPED = frozenset(
         "annotation",
         "operator",
         "vern",
-        "revtim",
         "printim",
         "buptim",
         "bkmkstart",
@@ -95,7 +96,6 @@ CHARSETS = {
 """The code pages of the charsets that fonts name."""
 PAGES = {"mac": "mac_roman", "pc": "cp437", "pca": "cp850", "ansi": "cp1252"}
 
-_LINK = re.compile(r'HYPERLINK[^"]{0,20}"([^"]{1,1000})"')
 _TOKEN = re.compile(
     rb"\\([A-Za-z]{1,32})(-?[0-9]{1,10})? ?|\\'([0-9A-Fa-f]{2})|\\([^A-Za-z'])|([{}])|([^\\{}\r\n]{1,4096}|[\r\n]+)|.", re.DOTALL
 )
@@ -104,7 +104,7 @@ _TOKEN = re.compile(
 class _State:
     """What a group inherits from the one around it."""
 
-    __slots__ = ("codepage", "skip", "target", "unicode")
+    __slots__ = ("codepage", "either", "skip", "target", "unicode")
 
     def __init__(self, target: str = "", *, skip: bool = False, unicode: int = 1, codepage: str | None = None) -> None:
         self.codepage = codepage
@@ -112,6 +112,8 @@ class _State:
         self.target = target
         """The group of information that text belongs to; "" for the text itself."""
         self.skip = skip
+        self.either = False
+        """The group has the same twice: for those who do not know Unicode, and for us."""
         self.unicode = unicode
         """How many characters stand behind a \\u for those who do not know it."""
 
@@ -123,13 +125,14 @@ class _Reader:
         self.skipped = SKIPPED - BESIDE if whole else SKIPPED
         self.fonts: dict[int, str] = {}
         self.font = self.own = 0
-        self.links: list[str] = []
+        self.told: list[str] = []
+        """Instructions of fields, which may come in pieces, each behind a mark."""
         self.state = _State()
         self.stack: list[_State] = []
         self.codepage = "cp1252"
         self.text = Text(room)
-        self.info: dict[str, list[str]] = {}
-        self.created: dict[str, int] = {}
+        self.info: list[tuple[str, list[str]]] = []
+        self.times: dict[str, dict[str, int]] = {}
         self.waiting = 0
         """Characters to be passed over: they stand for one that \\u gave."""
         self.bytes = bytearray()
@@ -210,9 +213,10 @@ class _Reader:
         if self.state.skip:
             return
         if self.state.target == FIELD:
-            self.links += _LINK.findall(text)
+            self.told.append(text)
         elif self.state.target:
-            self.info.setdefault(self.state.target, []).append(text[:INFO_TEXT])
+            if self.info and self.state.target in INFO:
+                self.info[-1][1].append(text[:INFO_TEXT])
         elif text == "\n":
             line = self.text.end()
             if self.outlined and len(self.headings) < HEADINGS:
@@ -269,16 +273,23 @@ class _Reader:
         if word == "fldinst":
             self.state.target = FIELD
             self.state.skip = False
+            self.told.append("\x13")
         elif word == "annotation" and word not in self.skipped:
             # It is marked with \\*, so that old programs pass it over.
             self.state.skip = False
         elif word in self.skipped:
             self.state.skip = True
             self.state.target = FONTS if word == FONTS else self.state.target
-        elif word == "info" or (self.state.target == "info" and (word in INFO or word == CREATED)):
+        elif word == "upr" and not self.state.skip:
+            self.state.skip = self.state.either = True
+        elif word == "ud" and self.stack and self.stack[-1].either:
+            self.state.skip = False
+        elif word == "info" or (self.state.target == "info" and (word in INFO or word in TIMES)):
             self.state.target = word
-        elif word in TIME and self.state.target == CREATED:
-            self.created[word] = abs(value)
+            if word in INFO and not self.state.skip:
+                self.info.append((word, []))
+        elif word in TIME and self.state.target in TIMES:
+            self.times.setdefault(self.state.target, {})[word] = abs(value)
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
@@ -292,6 +303,14 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
         raise SummaryError("RTF: truncated: a group is not closed")
 
 
+def rtf_text(raw: bytes, limit: int) -> str:
+    """The text that RTF begins with. Raises SummaryError for what is nested too deep."""
+    reader = _Reader(limit)
+    reader.read(raw)
+    reader.text.end()
+    return _joined(["\n".join(reader.text.lines)])
+
+
 def _joined(pieces: list[str]) -> str:
     """Text of pieces; two halves of a character are one, half a character alone is none."""
     return "".join(pieces).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
@@ -299,19 +318,19 @@ def _joined(pieces: list[str]) -> str:
 
 def _add(reader: _Reader, found: Found) -> None:
     reader.text.end()
-    for url in reader.links:
+    for url in fields("".join(reader.told)):
         reference(url, found)
     for heading in reader.headings:
         found.add("headings", _joined([heading]), 200)
-    year, *rest = (reader.created.get(word, 0) for word in TIME)
-    # What is nothing may be left out: a time of midnight.
-    if 1_000 <= year <= 9_999 and all(rest[:2]):
-        found.add("creation-date", "{}-{:02d}-{:02d}T{:02d}:{:02d}:00".format(year, *rest))
-    for word, pieces in reader.info.items():
+    for name, time in reader.times.items():
+        year, *rest = (time.get(word, 0) for word in TIME)
+        # What is nothing may be left out: a time of midnight.
+        if 1_000 <= year <= 9_999 and all(rest[:2]):
+            found.add(TIMES[name], "{}-{:02d}-{:02d}T{:02d}:{:02d}:00".format(year, *rest))
+    for word, pieces in reader.info:
         value = _joined(pieces)
-        for each in value.replace(";", ",").split(",") if INFO.get(word) == "keywords" else (value,):
-            if word in INFO:
-                found.add(INFO[word], " ".join(each.split()), 1_000)
+        for each in value.replace(";", ",").split(",") if INFO[word] == "keywords" else (value,):
+            found.add(INFO[word], " ".join(each.split()), 1_000)
     found.body(_joined(["\n".join(reader.text.lines)]), MAX_TEXT)
 
 

@@ -45,7 +45,7 @@ FACTS: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
 }
 """What a document says of itself: the names by which Tika gives it, and those of our attributes."""
 NOTHING: Mapping[str, re.Pattern[str]] = {
-    "title": re.compile(r"\s*(?:untitled|(?:document|presentation)\d*)\s*", re.IGNORECASE),
+    "title": re.compile(r"\s*(?:untitled|document|(?:document|presentation)\d+)\s*", re.IGNORECASE),
     # Zero of the clock of Windows ([MS-DTYP] 2.3.3) is what stands in a property that was never set.
     "created": re.compile(r"1601-01-01T00:00:00Z"),
     "modified": re.compile(r"1601-01-01T00:00:00Z"),
