@@ -17,7 +17,9 @@ MAX_SUMMARY = 65_536
 MAX_VALUE = 4_096
 """Bytes of one value, unless its summarizer asks for another bound."""
 MAX_VALUES = 200
-"""Values of one attribute."""
+"""Values of one attribute ..."""
+MAX_REFERENCES = 1_000
+"""... and of url-references, where the full text is asked for: who does leaves nothing out."""
 MAX_TITLE = 300
 """Bytes that are kept for the title while there is none."""
 MAX_LINKS = 10_000
@@ -71,7 +73,8 @@ class Found:
         """Add a value, cut to `limit` bytes; empty values, repeated ones and those beyond the bounds are dropped."""
         value = _clean(value) if isinstance(value, str) else value
         values = self.attributes.get(name, [])
-        if not value or value in values or len(values) >= MAX_VALUES:
+        most = MAX_REFERENCES if self.full and name == "url-references" else MAX_VALUES
+        if not value or value in values or len(values) >= most:
             return
         kept = 0 if name == "title" or "title" in self.attributes else MAX_TITLE
         value, size = cut(value, max(0, min(limit, self.room - kept)))

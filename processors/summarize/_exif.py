@@ -21,6 +21,7 @@ XMP = {
     b"dc:rights": "copyright", b"photoshop:Headline": "title", b"photoshop:City": "place", b"photoshop:Country": "place",
 }  # fmt: skip
 _ITEM = re.compile(rb"<rdf:li[^<>]{0,200}>([^<]{1,2000})")
+_MARK = re.compile(rb"<[^<>]*+>")
 
 
 def add_exif(raw: bytes, found: Found, *, sizes: bool = False) -> None:
@@ -70,5 +71,6 @@ def add_xmp(raw: bytes, found: Found) -> None:
         end = raw.find(b"</" + name, at, at + 16_384) if at >= 0 else -1
         if end >= 0:
             inner = raw[at:end]
-            for item in _ITEM.findall(inner)[:50] or [inner.partition(b">")[2]]:
+            # What has no items has its value as it stands; a list of none has marks alone.
+            for item in _ITEM.findall(inner)[:50] or [_MARK.sub(b"", inner)]:
                 found.add(meant, unescape(squeeze(decode(item))), 1_000)

@@ -1,4 +1,4 @@
-"""PDF: what its information dictionary says (or XMP, where it is silent), outline, number of pages, text of the first ones.
+"""PDF: what its information dictionary says, and XMP beside it; outline, number of pages, text of the first ones.
 
 By pdfium, and by pdfminer where pdfium refuses the file. An encrypted document says so and gives no more.
 """
@@ -11,6 +11,7 @@ import io
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from html import unescape
 from typing import BinaryIO
 
 import pypdfium2 as pdfium  # type: ignore[import-untyped]
@@ -18,7 +19,7 @@ from pypdfium2 import raw
 
 from processors.summarize._base import Facts, Found, Summarizer, SummaryError
 from processors.summarize._exif import add_xmp
-from processors.summarize._text import squeeze
+from processors.summarize._text import decode, squeeze
 
 MAX_PDF = 64_000_000
 """Bytes of a document that are read into memory."""
@@ -32,12 +33,23 @@ MAX_TITLE = 1_000
 LINKS = 200
 """Links and annotations of a page that are looked at."""
 MAX_NOTE, MAX_LANGUAGE = 4_096, 40
-XMP, MAX_XMP = b"<x:xmpmeta", 65_536
+XMP, MAX_XMP, PACKETS = b"<x:xmpmeta", 65_536, 100
+OWN = b"http://ns.adobe.com/pdf/1.3/"
+"""The namespace of what is said of PDFs alone."""
+ESCAPED = "\\376\\377"
 INFO = {"Title": "title", "Author": "author", "Subject": "description", "Keywords": "keywords", "Creator": "generator"}
 DATES = {"CreationDate": "creation-date", "ModDate": "modification-date"}
+MOMENTS = {b"Create": "creation-date", b"Modify": "modification-date"}
 FALLBACK = "pdfminer.high_level"
 
 _DATE = re.compile(r"(?:D:)?(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?(?:([+-])(\d\d)'?(\d\d)?)?")
+# Simple properties of XMP are elements or attributes.
+_IS = rb"(?:\s{0,9}=\s{0,9}[\"']|[^<>]{0,100}>)"
+_MOMENT = re.compile(rb"(?:xmp|xap):(Create|Modify)Date" + _IS + rb"([^<\"']{4,40})")
+_KEYWORDS = re.compile(rb"pdf:Keywords" + _IS + rb"([^<\"']{1,4000})")
+_TONGUE = re.compile(rb"<dc:language[^<>]{0,100}>\s{0,99}(?:<rdf:\w{3}>\s{0,99}<rdf:li[^<>]{0,100}>)?\s{0,99}([A-Za-z]{2,8})\b")
+_OCTAL = re.compile(rb"\\([0-7]{3})")
+_SCHEME = re.compile(r"(https?|ftp):[/\\]{1,9}|mailto:", re.IGNORECASE)
 _UNTITLED = re.compile(
     r"(?i)untitled|(?:microsoft word|powerpoint presentation)?[ -]*(?:document|presentation)?\d*|.*\.(?:dvi|tex|docx?)"
 )
@@ -60,9 +72,63 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
         _by_pdfium(document, found)
     finally:
         document.close()
-    if "title" not in found.attributes and "author" not in found.attributes:
-        at = data.find(XMP)
-        add_xmp(data[at : at + MAX_XMP] if at >= 0 else b"", found)
+    if packet := _packet(data, silent=not found.attributes.keys() & {"title", "author"}):
+        _add_xmp(packet, found)
+
+
+def _packet(data: bytes, *, silent: bool) -> bytes:
+    """The XMP of the document (ISO 32000-1, 14.3.2); b"" where there is none, or where it may be that of a picture.
+
+    What changes a document is appended to it, so the last packet with properties of PDFs is taken. If none has any, the first
+    one is, though only of a document that is silent otherwise.
+    """
+    at = data.rfind(XMP)
+    for _ in range(PACKETS):
+        if at < 0:
+            break
+        packet = data[at : at + MAX_XMP].partition(b"</x:xmpmeta>")[0]
+        if OWN in packet:
+            return packet
+        at = data.rfind(XMP, 0, at)
+    at = data.find(XMP) if silent else -1
+    return data[at : at + MAX_XMP] if at >= 0 else b""
+
+
+def _add_xmp(packet: bytes, found: Found) -> None:
+    """Add what XMP says and the information dictionary does not: it has one string for all authors, and may lack any entry."""
+    said = Found()
+    add_xmp(packet, said)
+    for name, values in said.attributes.items():
+        known = [value.casefold() for value in found.attributes.get(name, ()) if isinstance(value, str)]
+        for value in map(_unescaped, (value for value in values if isinstance(value, str))):
+            # Part of a title or of a list of authors is known; a keyword is another word than one that it is part of.
+            held = value.casefold() in (known if name == "keywords" else " ".join(known))
+            if not held and not (name == "title" and _UNTITLED.fullmatch(value)):
+                found.add(name, value, 1_000)
+    for match in _MOMENT.finditer(packet):
+        found.set(MOMENTS[match[1]], _iso(match[2].decode("ascii", "replace")))
+    if "keywords" not in found.attributes and (words := _KEYWORDS.search(packet)):
+        for part in re.split(r"[,;]", unescape(decode(words[1]))):
+            found.add("keywords", squeeze(part), 1_000)
+    if tongue := _TONGUE.search(packet):
+        found.set("language", tongue[1].decode("ascii").lower())
+
+
+def _unescaped(value: str) -> str:
+    """A value that a program wrote as a string of PDF, with all its bytes as numbers, read as that string (ISO 32000-1, 7.9.2)."""
+    if not value.startswith(ESCAPED):
+        return value
+    raw = _OCTAL.sub(lambda match: bytes((int(match[1], 8) & 0xFF,)), value.encode("latin-1", "replace"))
+    return raw.decode("utf-16", "replace")
+
+
+def _iso(value: str) -> str:
+    """A date of XMP (ISO 16684-1, 8.2.1.2) in UTC; "" where nobody can tell."""
+    try:
+        when = datetime.fromisoformat(value.strip())
+        return (when.astimezone(UTC) if when.tzinfo else when).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (ValueError, OverflowError):
+        return ""
 
 
 def _by_pdfium(document: pdfium.PdfDocument, found: Found) -> None:
@@ -123,8 +189,10 @@ def _references(document: pdfium.PdfDocument, page: pdfium.PdfPage) -> Iterator[
             return
         url = ctypes.create_string_buffer(MAX_TITLE)
         size = raw.FPDFAction_GetURIPath(document, raw.FPDFLink_GetAction(link), url, MAX_TITLE)
-        if 0 < size <= MAX_TITLE and url.value.startswith((b"http://", b"https://", b"ftp://", b"mailto:")):
-            yield url.value.decode("utf-8", "replace")
+        text = url.value.decode("utf-8", "replace") if 0 < size <= MAX_TITLE else ""
+        if scheme := _SCHEME.match(text):
+            # One slash will do, and be it a backslash, for whatever follows a link (the URL Standard, 4.4).
+            yield (f"{scheme[1]}://" if scheme[1] else scheme[0]) + text[scheme.end() :]
 
 
 def _outline(document: pdfium.PdfDocument) -> Iterator[str]:

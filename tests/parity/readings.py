@@ -45,12 +45,12 @@ FACTS: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
 }
 """What a document says of itself: the names by which Tika gives it, and those of our attributes."""
 NOTHING: Mapping[str, re.Pattern[str]] = {
-    "title": re.compile(r"\s*(?:untitled|document|(?:document|presentation)\d+)\s*", re.IGNORECASE),
+    "title": re.compile(r"\s*(?:untitled|document|(?:document|presentation)\d+|\S+\.(?:dvi|tex|docx?))\s*", re.IGNORECASE),
     # Zero of the clock of Windows ([MS-DTYP] 2.3.3) is what stands in a property that was never set.
     "created": re.compile(r"1601-01-01T00:00:00Z"),
     "modified": re.compile(r"1601-01-01T00:00:00Z"),
 }
-"""What is no fact: programs give new documents these titles, and an index of them says no more than their type."""
+"""What is no fact: programs give these titles to what is new, or the name of the file that they made it of."""
 
 
 class Reading(NamedTuple):

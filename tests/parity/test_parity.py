@@ -181,8 +181,8 @@ def test_what_nobody_stated_is_no_fact() -> None:
     """A title that a program gives to what is new, and a time of nothing, are no facts; what only looks like one is."""
     said = {"title": ("Untitled",), "created": ("1601-01-01T00:00:00Z",), "modified": ("1601-01-02T00:00:00Z",)}
     assert stated(said) == {"modified": ("1601-01-02T00:00:00Z",)}
-    assert stated({"title": ("Presentation1", "Document", "Documents"), "author": ("Untitled",)}) == {
-        "title": ("Documents",),
+    assert stated({"title": ("Presentation1", "Document", "at.dvi", "Documents", "On at.dvi"), "author": ("Untitled",)}) == {
+        "title": ("Documents", "On at.dvi"),
         "author": ("Untitled",),
     }
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from processors.summarize import Facts, Found, SummaryError, summarize, summarizers
-from processors.summarize._base import MAX_LINKS, MAX_SUMMARY, MAX_VALUES
+from processors.summarize._base import MAX_LINKS, MAX_REFERENCES, MAX_SUMMARY, MAX_VALUES
 from processors.summarize._general import keywords, language
 from processors.summarize._text import decode, first_sentence
 
@@ -65,6 +65,12 @@ def test_bounds() -> None:
     assert _size(found) <= MAX_SUMMARY
     assert len(found.attributes["many"]) <= MAX_VALUES
     assert len(found.links) == MAX_LINKS
+    for full, most in ((0, MAX_VALUES), (1, MAX_REFERENCES)):
+        found = Found(full)
+        for number in range(2 * MAX_REFERENCES):
+            found.add("url-references", f"ftp://a/{number}")
+            found.add("headings", str(number))
+        assert (len(found.attributes["url-references"]), len(found.attributes["headings"])) == (most, MAX_VALUES)
 
 
 @given(st.lists(st.text(max_size=50)), st.integers(0, 20))

@@ -73,3 +73,92 @@ def test_dates_and_language(summary: Make) -> None:
     assert found.attributes["modification-date"] == ["1995-01-01T00:00:00Z"]
     assert found.attributes["language"] == ["de"]
     assert not {"creation-date", "modification-date"} & summary(b"a.pdf", _pdf(objects, b"/Info 5 0 R")).attributes.keys()
+
+
+def _with(packets: Sequence[bytes], info: bytes = b"<< >>") -> bytes:
+    """A PDF with packets of XMP, and an information dictionary."""
+    streams = [b"<< /Type /Metadata /Length %d >>\nstream\n%b\nendstream" % (len(each), each) for each in packets]
+    pages = (
+        b"<< /Type /Catalog /Pages 2 0 R >>",
+        b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+        b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] >>",
+    )
+    return _pdf([*pages, *streams, info], b"/Info %d 0 R" % (len(streams) + 4))
+
+
+def _packet(inner: bytes, own: bytes = b'xmlns:pdf="http://ns.adobe.com/pdf/1.3/"') -> bytes:
+    return b'<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:RDF><rdf:Description %b>%b</rdf:Description></rdf:RDF></x:xmpmeta>' % (
+        own,
+        inner,
+    )
+
+
+def test_xmp_says_what_the_information_leaves_out(summary: Make) -> None:
+    """What XMP says is added to what the information dictionary does, be it of authors, titles or dates; nothing is twice."""
+    titles = b"<dc:title><rdf:Alt><rdf:li>The Log</rdf:li><rdf:li>Das Logbuch</rdf:li></rdf:Alt></dc:title>"
+    authors = b"<dc:creator><rdf:Seq><rdf:li>Ann</rdf:li><rdf:li>Ben</rdf:li><rdf:li>Cy</rdf:li></rdf:Seq></dc:creator>"
+    subjects = b"<dc:subject><rdf:Bag><rdf:li>sea</rdf:li><rdf:li>Whales</rdf:li></rdf:Bag></dc:subject>"
+    dates = b"<xmp:CreateDate>1994-12-01T12:00:00+01:00</xmp:CreateDate><xap:ModifyDate>whenever</xap:ModifyDate>"
+    tongue = b"<dc:language><rdf:Bag> <rdf:li>de-CH</rdf:li></rdf:Bag></dc:language>"
+    info = b"<< /Title (The log) /Author (Ann, Ben) /Keywords (seaside, whales) >>"
+    found = summary(b"a.pdf", _with([_packet(titles + authors + subjects + dates + tongue)], info)).attributes
+    assert found["title"] == ["The log", "Das Logbuch"]
+    assert found["author"] == ["Ann, Ben", "Cy"]
+    assert found["keywords"] == ["seaside", "whales", "sea"]
+    assert (found["creation-date"], found["language"]) == (["1994-12-01T11:00:00Z"], ["de"])
+    assert "modification-date" not in found
+
+
+def test_simple_properties_of_xmp(summary: Make) -> None:
+    """They may be attributes; what the information dictionary says of a date holds."""
+    own = b"""xmlns:pdf='http://ns.adobe.com/pdf/1.3/' pdf:Keywords="a, b" """
+    own += b"""xmp:CreateDate="1994-12-01" xmp:ModifyDate='1995-01-01T00:00:00Z'"""
+    found = summary(b"a.pdf", _with([_packet(b"", own)], b"<< /CreationDate (D:1993) >>")).attributes
+    assert (found["creation-date"], found["modification-date"]) == (["1993-01-01T00:00:00Z"], ["1995-01-01T00:00:00Z"])
+    assert found["keywords"] == ["a", "b"]
+
+
+def test_whose_xmp_it_is(summary: Make) -> None:
+    """The last packet of the document counts, since changes are appended; that of a picture only where the document is silent."""
+    old, new, picture = (b"<dc:creator><rdf:li>%b</rdf:li></dc:creator>" % name for name in (b"Old", b"New", b"Painter"))
+    packets = [_packet(old), _packet(new), _packet(picture, b"")]
+    assert summary(b"a.pdf", _with(packets)).attributes["author"] == ["New"]
+    assert summary(b"a.pdf", _with(packets[2:])).attributes["author"] == ["Painter"]
+    assert "author" not in summary(b"a.pdf", _with(packets[2:], b"<< /Title (Boats) >>")).attributes
+
+
+@pytest.mark.parametrize("none", [b"<rdf:Bag/>", b"<rdf:Seq><rdf:li></rdf:li></rdf:Seq>", b" \n "])
+def test_a_list_of_none(none: bytes, summary: Make) -> None:
+    """Marks of a list of XMP are no value; what stands there without a list is one."""
+    creators = (b"<dc:creator>%b</dc:creator>" % none, b"<dc:creator>Ann</dc:creator>")
+    found = [summary(b"a.pdf", _with([_packet(each)])).attributes.get("author") for each in creators]
+    assert found == [None, ["Ann"]]
+
+
+def test_titles_that_are_strings_of_pdf(summary: Make) -> None:
+    """A title that stands in XMP with its bytes as numbers is read; one that a program gave to what is new is none."""
+    title = b"<dc:title><rdf:li>%b</rdf:li></dc:title>"
+    coded = b"".join(b"\\000" + bytes([c]) for c in b"Gates")
+    assert summary(b"a.pdf", _with([_packet(title % (b"\\376\\377" + coded))])).attributes["title"] == ["Gates"]
+    assert summary(b"a.pdf", _with([_packet(title % b"Untitled")])).attributes["title"] == ["a.pdf"]
+
+
+def test_all_links(summary: Make) -> None:
+    """Schemes of links may be written in any way that a browser takes."""
+    uris = (
+        b"http:\\\\\\\\example.org/a",
+        b"HTTPS://example.org/b",
+        b"http:\\\\example.org/c",
+        b"mailto:a@example.org",
+        b"file:///d",
+    )
+    links = [b"<< /Type /Annot /Subtype /Link /Rect [0 0 9 9] /A << /S /URI /URI (%b) >> >>" % uri for uri in uris]
+    pages = (b"<< /Type /Catalog /Pages 2 0 R >>", b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>")
+    page = b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Annots [4 0 R 5 0 R 6 0 R 7 0 R 8 0 R] >>"
+    found = summary(b"a.pdf", _pdf([*pages, page, *links]))
+    assert found.attributes["url-references"] == [
+        "http://example.org/a",
+        "HTTPS://example.org/b",
+        "http://example.org/c",
+        "mailto:a@example.org",
+    ]
