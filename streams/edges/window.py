@@ -68,16 +68,28 @@ class Window:
         """Offsets that were trimmed away count as finished."""
         self._done.update(range(self._read, offset))
 
+    def reach(self, end: int) -> bool:
+        """There is no record from the next one to read up to `end`: that much is finished. False: it has read as far already."""
+        if end <= self._read:
+            return False
+        self._skip_to(end)
+        self._read = end
+        self._settle()
+        return True
+
     def finish(self, offset: int) -> bool:
         """A record is finished, its outputs in the log before `offsets()` are committed. False: it is not one of this window's."""
         if offset not in self._flying:
             return False
         self._keys.discard(self._flying.pop(offset))
         self._done.add(offset)
+        self._settle()
+        return True
+
+    def _settle(self) -> None:
         while self._next in self._done:
             self._done.remove(self._next)
             self._next += 1
-        return True
 
     def offsets(self) -> Offsets:
         """What may be committed."""

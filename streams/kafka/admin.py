@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined] # exported without saying so
     AdminClient,
     AlterConfigOpType,
@@ -50,6 +50,8 @@ TRIES = 300
 PAUSE = 0.1
 EARLIEST: Any = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 LATEST: Any = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+STANDS: Any = IsolationLevel.READ_COMMITTED
+"""A topic ends before what may yet be taken back: nobody reads that, and whoever took it for read would leave it out."""
 MARGIN = 1 << 20
 """Bytes of a record beside what a child may give: its key, headers, the frame of its batch."""
 
@@ -174,7 +176,8 @@ class Admin:
             return {}
         with told(self._cluster):
             for _ in range(TRIES):
-                asked = self._client.list_offsets({TopicPartition(*place): spec for place in places}, request_timeout=TIMEOUT)
+                wanted = {TopicPartition(*place): spec for place in places}
+                asked = self._client.list_offsets(wanted, request_timeout=TIMEOUT, isolation_level=STANDS)
                 try:
                     return {(place.topic, place.partition): future.result(TIMEOUT).offset for place, future in asked.items()}
                 except KafkaException as error:

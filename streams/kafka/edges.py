@@ -54,7 +54,8 @@ class EdgeRunner:
         self._edge = edge
         self._buffer = buffer
         self._outbox = outbox
-        self._consumer = Consumer({**client, "enable.auto.commit": False, "on_commit": self.committed})
+        own = {"enable.auto.commit": False, "enable.partition.eof": True, "on_commit": self.committed}
+        self._consumer = Consumer({**client, **own})
         self._topic = topic
         self._every = commit
         self._paused: bool | None = None
@@ -90,6 +91,7 @@ class EdgeRunner:
                 raise
             self._edge.launch()
             self._edge.check()
+            self._reach()
             self._send()
             self._commit_if_due()
             if not came:
@@ -133,8 +135,16 @@ class EdgeRunner:
         error = message.error()
         if error is None:
             self._buffer.add(message)
+        elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - its public name
+            self._buffer.reach(message.partition() or 0, message.offset() or 0)
         elif not passing(error):
             raise KafkaException(error)
+
+    def _reach(self) -> None:
+        """What stands behind the last record, and is none (a marker of a transaction), is passed, or it would be a lag for ever."""
+        for partition, end in self._buffer.reached().items():
+            if self._edge.windows[partition].reach(end):
+                self._moved.add(partition)
 
     def _on_assign(self, consumer: Consumer, places: Sequence[TopicPartition]) -> None:
         if not places:

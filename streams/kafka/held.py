@@ -38,6 +38,8 @@ class Part:
         """The offset below which the index has all ..."""
         self.told = 0
         """... and the one that the group knows of."""
+        self.end = 0
+        """Where the partition ended when it was read to its end: there is no record between the last that came and this."""
         self.task: Future[Mapping[int, int]] | None = None
         self.paused = False
 
@@ -58,9 +60,14 @@ class Part:
         """Whether what waits is a batch: there is enough of it, or it has waited for more long enough."""
         return bool(self.records) and (len(self.records) >= BATCH or time.monotonic() - self.since >= linger)
 
+    @property
+    def done(self) -> int:
+        """The offset that the group may know of: behind the last record markers of transactions may stand, which no index has."""
+        return max(self.applied, self.end) if self.task is None and not self.records else self.applied
+
     def untold(self) -> bool:
-        """Whether the index has more than the group knows of."""
-        return self.applied > self.told
+        """Whether more is done than the group knows of."""
+        return self.done > self.told
 
     def full(self, share: float = 1.0) -> bool:
         """Whether so much waits that no more is wanted."""

@@ -92,7 +92,8 @@ class IndexSink:
         self._looked = time.monotonic()
         self._pool = ThreadPoolExecutor(requests, f"index.{broker}")
         group = cluster.group(f"index.{broker}")
-        settings = {"enable__auto__commit": False, "auto__offset__reset": "error", "session__timeout__ms": int(session * 1_000)}
+        settings = {"enable__auto__commit": False, "enable__partition__eof": True, "auto__offset__reset": "error"}
+        settings |= {"session__timeout__ms": int(session * 1_000)}
         settings |= {"heartbeat__interval__ms": int(min(session / 5, HEARTBEAT) * 1_000)}
         settings |= {"fetch__wait__max__ms": 50, "queued__max__messages__kbytes": HELD_BYTES >> 10}
         self._consumer = Consumer(cluster.client(group__id=group, **settings) | {"on_commit": self._heard})
@@ -156,7 +157,10 @@ class IndexSink:
         """Keep what was read until its partition's request is answered."""
         for message in messages:
             error = message.error()
-            if error is not None:
+            if error is not None and error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - its public name
+                if self._placing.done and (part := self.parts.get(message.partition() or 0)) is not None:
+                    part.end = message.offset() or 0
+            elif error is not None:
                 self._told(error)
             elif self._placing.done and (part := self.parts.get(message.partition() or 0)) is not None:
                 part.take(Read(self._logged(message), message.headers()))
@@ -237,7 +241,7 @@ class IndexSink:
         self._pause(self.parts, on=True)
         for part in self.parts.values():
             part.records.clear()
-            part.size = 0
+            part.size = part.end = 0
         if isinstance(error, IndexMoved):
             self._placing.lost()
         elif self._placing.failed():
@@ -327,16 +331,17 @@ class IndexSink:
             error = part.task.exception()
             if error is None:
                 part.applied = part.task.result()[partition]
-            elif error not in errors:
+            else:
+                part.end = 0
                 # Several partitions may have had one request.
-                errors.append(error)
+                errors += [error] if error not in errors else []
             part.task = None
             answered += 1
         return answered, errors
 
     def _commit(self, *, wait: bool) -> None:
         """Tell the group how far the index is. What it does not hear now it is told again when nothing else happens."""
-        places = [TopicPartition(self.topic, number, part.applied) for number, part in self.parts.items() if part.untold()]
+        places = [TopicPartition(self.topic, number, part.done) for number, part in self.parts.items() if part.untold()]
         if places:
             with suppress(KafkaException):
                 if wait:

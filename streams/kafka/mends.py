@@ -41,7 +41,7 @@ LATELY = 12 * 3600.0
 
 
 class ConsumerThread(aiokafka.AIOKafkaConsumerThread):
-    """The thread of Faust's consumer, which ends where no broker answers too.
+    """The thread of Faust's consumer, which reads what stands, and ends where no broker answers too.
 
     Cause: aiokafka waits for the fetches that it has cancelled, and lets their cancellation pass for one of its own. The thread is
     gone by that before it has said so, and Faust waits for its word, for a minute or until it is killed.
@@ -54,6 +54,15 @@ class ConsumerThread(aiokafka.AIOKafkaConsumerThread):
         except asyncio.CancelledError:
             if self._consumer is not None:
                 await self._consumer._client.close()  # noqa: SLF001 - the one thing that is left to be closed
+
+    def _create_worker_consumer(self, transport: aiokafka.Transport) -> Any:
+        """A client that reads what stands.
+
+        Cause: Faust reads what a stranger's transaction has taken back too, unless it writes in transactions itself.
+        """
+        client = super()._create_worker_consumer(transport)
+        client._isolation_level = "read_committed"  # noqa: SLF001 - Faust has no setting for it
+        return client
 
 
 class Consumer(aiokafka.Consumer):

@@ -56,7 +56,7 @@ class Filling:
 
     def run(self) -> None:
         """Fill them up to where their changelogs end now. Brokers that do not answer end it too."""
-        reads = {"isolation.level": "read_uncommitted", "enable.partition.eof": True, "queued.max.messages.kbytes": AHEAD}
+        reads = {"isolation.level": "read_committed", "enable.partition.eof": True, "queued.max.messages.kbytes": AHEAD}
         consumer = Consumer({**self._client, "group.id": "harvest-recovery", "enable.auto.commit": False, **reads})
         with closing(consumer):
             try:

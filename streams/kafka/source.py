@@ -7,7 +7,7 @@ with its bytes and headers.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -37,6 +37,8 @@ class Buffer:
         self._taken: dict[tuple[int, int], Logged] = {}
         self._headers: dict[tuple[int, int], Headers] = {}
         self._count = self._bytes = 0
+        self._reached: dict[int, int] = {}
+        """Where partitions ended when they were read to their ends."""
 
     def open(self, partition: int, offset: int, done: frozenset[int]) -> None:
         """A partition is read from an offset on; what is done above that is left out."""
@@ -46,6 +48,7 @@ class Buffer:
 
     def shut(self, partition: int) -> None:
         """A partition is read by somebody else."""
+        self._reached.pop(partition, None)
         for logged in self._waiting.pop(partition, ()):
             self._leaves(logged)
         for known in (self._taken, self._headers):
@@ -68,6 +71,18 @@ class Buffer:
         self._bytes += len(value or b"")
         if headers := message.headers():
             self._headers[partition, offset] = list(headers.items() if isinstance(headers, dict) else headers)
+
+    def reach(self, partition: int, end: int) -> None:
+        """A partition is read to its end: there is no record between the last that came and this offset."""
+        if partition in self._waiting:
+            self._reached[partition] = end
+
+    def reached(self) -> Mapping[int, int]:
+        """The ends of partitions of which nothing waits, each told once; records of transactions have markers behind them."""
+        found = {partition: end for partition, end in self._reached.items() if not self._waiting[partition]}
+        for partition in found:
+            del self._reached[partition]
+        return found
 
     @property
     def full(self) -> bool:

@@ -4,7 +4,7 @@ An offset may have no record: compaction took it, a marker of a transaction stan
 passes over such offsets and says nothing; whether it left a record out, it does not say either. Who waits for an offset asks here.
 
 Laws:
-- Everything is seen, records of transactions that were given up among it: what Faust reads is what is asked about.
+- What was taken back with its transaction is no record, and what may yet be is none yet: so does Faust's consumer see it.
 - A client is made for each question: it asks seldom, and none is so old that the broker has been away in its time.
 """
 
@@ -37,7 +37,7 @@ Witness = Callable[["TP", int], Found | None]
 
 def witness(client: Mapping[str, Any]) -> Witness:
     """One that asks brokers; `client` are settings of a client of confluent-kafka. It blocks."""
-    reads = {"isolation.level": "read_uncommitted", "auto.offset.reset": "earliest", "enable.partition.eof": True}
+    reads = {"isolation.level": "read_committed", "auto.offset.reset": "earliest", "enable.partition.eof": True}
     settings = {**client, **reads, "group.id": "harvest-witness", "enable.auto.commit": False}
 
     def found(tp: TP, offset: int) -> Found | None:

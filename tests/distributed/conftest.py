@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -93,6 +94,17 @@ class Broker:
         for key, value in records:
             self.producer.produce(topic, value, key, partition, headers=headers or [])
         assert self.producer.flush(TIMEOUT) == 0
+
+    @contextmanager
+    def transaction(self, *, keep: bool = True) -> Iterator[Producer]:
+        """A stranger's transaction, committed or taken back: behind its records stands a marker that nobody ever reads."""
+        settings = {"bootstrap.servers": self.address, "transactional.id": self.topics.prefix, "log_level": 0, **PARTITIONER}
+        producer = Producer(settings)
+        producer.init_transactions(TIMEOUT)
+        producer.begin_transaction()
+        yield producer
+        assert producer.flush(TIMEOUT) == 0
+        (producer.commit_transaction if keep else producer.abort_transaction)(TIMEOUT)
 
     def committed(self, group: str, topic: str, partition: int = 0) -> int:
         """The offset that a group has committed; 0 if none."""

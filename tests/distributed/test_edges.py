@@ -163,6 +163,21 @@ def test_a_killed_fetcher_repeats_what_was_in_flight(flow: Flow, silent: Silent,
     assert committed(flow, "fetch", "fetches") == Offsets(FILES + 1)
 
 
+def test_what_stands_behind_the_last_record(flow: Flow, tmp_path: Path) -> None:
+    """What a stranger's transaction has taken back is fetched by nobody, and markers are no lag, the last neither."""
+    (tmp_path / "a.txt").write_text("text")
+    there = request(file_url(str(tmp_path / "a.txt").encode()), 1)
+    for wanted, keep in ((there, True), (request(file_url(b"/nowhere"), 2), False)):
+        with flow.broker.transaction(keep=keep) as producer:
+            producer.produce(f"{flow.prefix}fetches", encode(wanted), wanted.host.encode())
+    flow.start("fetch")
+    while committed(flow, "fetch", "fetches") != Offsets(4):
+        assert flow.workers["fetch"].poll() is None
+    flow.stages = ["fetch"]
+    flow.rest()
+    assert [record.url for _, record in flow.records["objects"] if isinstance(record, FetchedObject)] == [there.url]
+
+
 def test_what_an_edge_cannot_work_on_is_a_dead_letter(flow: Flow, tmp_path: Path) -> None:
     """What is no record, and an object that gives more than the log takes, go to `rejected` with bytes, headers and origin."""
     text = " ".join(f"word{number}" for number in range(500)).encode()

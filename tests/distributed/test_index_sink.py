@@ -185,6 +185,22 @@ def test_the_same_answers(world: World, tmp_path: Path, expected: Mapping[str, o
     assert not world.letters()
 
 
+def test_what_stands_behind_the_last_record(world: World, expected: Mapping[str, object]) -> None:
+    """Of a stranger's transactions what stands is indexed, what was taken back is not, and no marker is a lag, the last neither."""
+    made = stream()
+    never: list[Summary | Removed] = [summary(number, 9) for number in range(40)]
+    parts: list[list[Summary | Removed]] = [made[:300], never, made[300:], [summary(999)]]
+    for at, part in enumerate(parts):
+        with world.broker.transaction(keep=at % 2 == 0) as producer:
+            for change in part:
+                producer.produce(world.topic, encode(change), change.oid.encode())
+    with world.sink():
+        world.until_read()
+    with closing(world.open()) as index:
+        index.refresh()
+        assert answers(index) == expected
+
+
 class Counted(TantivyIndex):
     """An index in a folder that remembers what it was given: how many changes, and the offsets behind them."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
@@ -13,7 +13,8 @@ from schemas.records import Removed
 from streams.kafka.cluster import Cluster
 from streams.kafka.log import KafkaLog
 from streams.selecting import batches
-from tests.servers.fixtures import Topics
+from tests.distributed.conftest import Broker
+from tests.servers.fixtures import TIMEOUT, Topics
 
 SUMMARIES = "summaries"
 
@@ -53,6 +54,26 @@ def log(cluster: Cluster, topics: Topics) -> KafkaLog:
     """Summaries in one partition."""
     topics.make(SUMMARIES, 1)
     return KafkaLog(cluster)
+
+
+def test_a_transaction_that_is_open_is_beyond_the_end(log: KafkaLog, broker: Broker) -> None:
+    """A topic ends, for who reads up to its end, before what may yet be taken back: it is left out by nobody once it stands."""
+    append(log, range(3))
+
+    def found() -> tuple[Sequence[int], list[int]]:
+        ends = log.ends(SUMMARIES)
+        read = [logged for batch, _ in batches(log, SUMMARIES, 0, 0, ends[0], 10) for logged in batch]
+        return ends, offsets(read)
+
+    for keep, before, after in ((True, ([3], [0, 1, 2]), ([5], [0, 1, 2, 3])), (False, ([5], [0, 1, 2, 3]), ([7], [0, 1, 2, 3]))):
+        with broker.transaction(keep=keep) as stranger:
+            stranger.produce(log.cluster.topic(SUMMARIES), b"value", b"k")
+            assert stranger.flush(TIMEOUT) == 0
+            assert found() == before
+        while log.ends(SUMMARIES) == before[0]:
+            # Whoever ends a transaction is answered before its markers are written.
+            time.sleep(0.02)
+        assert found() == after
 
 
 def asked(log: KafkaLog) -> Asked:

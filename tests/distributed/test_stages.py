@@ -13,17 +13,14 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
 
 from processors.identity import member_url, oid
 from schemas.codec import decode, encode
 from schemas.records import Annotation, Complete, Record, Rejected, Removed, Summary
-from streams.kafka.mends import PARTITIONER
 from streams.sandbox.seal import die_with
 from streams.simulator import Simulator
 from streams.topology import ANNOTATIONS, MADE, SUMMARIES, Topology, topology
 from tests.distributed.conftest import Broker
-from tests.servers.fixtures import TIMEOUT
 
 OBJECTS = 40
 JUNK = b"\xff no record"
@@ -97,17 +94,12 @@ class Cluster:
             mine = [record for record in records if isinstance(record, topic.carries)]
             self.broker.append(self.prefix + topic.name, [(topic.key(r).encode(), encode(r)) for r in mine])
 
-    def transact(self, records: Sequence[Record], each: int) -> None:
-        """Append records in transactions of so many: a marker, which nobody ever reads, stands behind those of each partition."""
-        settings = {"bootstrap.servers": self.broker.address, "transactional.id": self.prefix, "log_level": 0, **PARTITIONER}
-        producer = Producer(settings)
-        producer.init_transactions(TIMEOUT)
-        for at in range(0, len(records), each):
-            producer.begin_transaction()
-            for record in records[at : at + each]:
+    def transact(self, records: Sequence[Record], *, keep: bool = True) -> None:
+        """Append records in a stranger's transaction."""
+        with self.broker.transaction(keep=keep) as producer:
+            for record in records:
                 topic = ANNOTATIONS if isinstance(record, Annotation) else MADE
                 producer.produce(self.prefix + topic.name, encode(record), topic.key(record).encode())
-            producer.commit_transaction(TIMEOUT)
 
     def start(self, cut: str = ":0") -> subprocess.Popen[str]:
         """Start a worker that may be cut."""
@@ -196,9 +188,15 @@ def test_catalog_survives_kills(cluster: Cluster, where: str, partitions: int) -
 
 @pytest.mark.parametrize("partitions", [1])
 def test_what_stands_between_records_is_passed_over(cluster: Cluster, partitions: int) -> None:
-    """Markers of a stranger's transactions are waited for by nobody, between records and behind the last: all is committed."""
+    """Markers of a stranger's transactions are waited for by nobody, between records and behind the last: all is committed.
+
+    What such a transaction has taken back is decided by nobody.
+    """
     records = [*made(3), *annotated()]
-    cluster.transact(records, 50)
+    never = [summary(f"http://example.org/{number}", "", 9000) for number in range(OBJECTS)]
+    for at in range(0, len(records), 150):
+        cluster.transact(records[at : at + 150])
+        cluster.transact(never, keep=False)
     worker = cluster.start()
     cluster.drain()
     assert worker.poll() is None

@@ -148,6 +148,24 @@ def test_a_buffer_gives_what_is_not_done() -> None:
     assert buffer.taken(0, 6) is None
 
 
+def test_a_buffer_tells_of_an_end_once_nothing_waits() -> None:
+    """Where a partition ends is told once, when all that came of it was taken; of one that went, never."""
+    buffer = Buffer("in", 2)
+    for partition in (0, 1):
+        buffer.open(partition, 0, frozenset())
+    add(buffer, 0)
+    for partition in (0, 1):
+        buffer.reach(partition, 2)
+    assert buffer.reached() == {1: 2}
+    buffer.read("in", 0, 0, 1)
+    assert buffer.reached() == {0: 2}
+    assert buffer.reached() == {}
+    buffer.reach(0, 2)
+    buffer.shut(0)
+    buffer.reach(0, 3)
+    assert buffer.reached() == {}
+
+
 def test_a_buffer_is_full_until_it_is_read() -> None:
     """Enough is enough; what is read, or goes with its partition, makes room."""
     buffer = Buffer("in", 1)

@@ -35,3 +35,17 @@ def test_each_record_once(data: st.DataObject, start: int, ordered: bool) -> Non
     assert sorted(begun) == [offset for offset in range(start, END) if offset not in done]
     assert window.flying == 0
     assert window.offsets() == Offsets(END, frozenset())
+
+
+def test_what_is_behind_the_last_record_is_finished() -> None:
+    """Where a partition is read to its end, what stands behind the last record is finished with it, and never before it."""
+    window = Window(Offsets(0, frozenset()), 10, ordered=True)
+    assert [logged.offset for logged in window.take(3, read)] == [0, 1, 2]
+    assert not window.reach(3)
+    assert window.reach(7)
+    assert window.offsets() == Offsets(0, frozenset(range(3, 7)))
+    for offset in (1, 0, 2):
+        window.finish(offset)
+    assert window.offsets() == Offsets(7, frozenset())
+    assert [logged.offset for logged in window.take(2, read)] == [7, 8]
+    assert not window.reach(8)
