@@ -21,34 +21,23 @@ def change(value: bytes) -> Change:
 
 
 def changed(records: Sequence[Logged], time: int) -> tuple[list[Change], list[Rejected]]:
-    """What is to be applied: of each key the newest record; and of what is no change a dead letter, of the time given (ms).
+    """What is to be applied: of each OID the newest record; and of what is no change a dead letter, of the time given (ms).
 
     The newest is the one of the highest publish counter, of several the last, as an index has it: what ends in it does not hang
     on where one batch ends and the next begins. Whoever was the owner of a partition may write an older one behind a newer one.
     """
-    values: dict[bytes, list[bytes]] = {}
-    for logged in records:
-        if logged.value is not None:
-            values.setdefault(logged.key, []).append(logged.value)
-    try:
-        return [_newest([change(value) for value in found]) for found in values.values()], []
-    except DecodeError:
-        return _told_apart(records, time)
-
-
-def _newest(changes: Sequence[Change]) -> Change:
-    return max(reversed(changes), key=lambda change: change.published)
-
-
-def _told_apart(records: Sequence[Logged], time: int) -> tuple[list[Change], list[Rejected]]:
-    found: dict[bytes, list[Change]] = {}
+    found: dict[str, list[Change]] = {}
     letters: list[Rejected] = []
     for logged in records:
         try:
             if logged.value is not None:
                 made = change(logged.value)
-                found.setdefault(logged.key, []).append(made)
+                found.setdefault(made.oid, []).append(made)
         except DecodeError as error:
             origin = Origin(logged.topic, logged.partition, logged.offset)
             letters.append(poisoned("index", error, origin, logged.key, logged.value, time))
     return [_newest(changes) for changes in found.values()], letters
+
+
+def _newest(changes: Sequence[Change]) -> Change:
+    return max(reversed(changes), key=lambda change: change.published)

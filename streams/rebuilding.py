@@ -17,11 +17,11 @@ import ctypes
 import os
 import shutil
 import time
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Collection, Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
 
-from schemas.ports import BrokerIndex, Logged
+from schemas.ports import BrokerIndex
 from schemas.query import Every
 from schemas.records import Summary
 from sinks.opensearch_aliases import begin_rebuild, behind, drop, pace, searched, swap, sweep
@@ -30,12 +30,15 @@ from sinks.opensearch_node import Node
 from sinks.tantivy_index import TantivyIndex
 from streams.changes import Change
 from streams.faults import fault
+from streams.newest import Newest
 from streams.selecting import Chooser, Selection, Source, Tally, Watch, batches
 
 BATCH = 2_000
 """Records of one batch; and so few that what is still to be read does not matter any more."""
 LOOK, LOOKS = 1.0, 300
 """Seconds between looks whether anybody still searches the old index, and how many there are at the most."""
+REMOVAL, SUMMARY = 0, 1
+"""What the newest of an OID is."""
 AT_FDCWD = -100
 RENAME_EXCHANGE = 2
 
@@ -55,7 +58,12 @@ class Filler:
         self._chooser = Chooser(selection)
         self._watch = watch
         self._at = selection.begins(log)
-        self._held: set[bytes] = set()
+        self._newest = Newest()
+
+    def close(self) -> None:
+        """Forget what the topic holds."""
+        self._chooser.close()
+        self._newest.close()
 
     def fill(self, ends: Sequence[int]) -> int:
         """Apply all below these offsets; gives how many records that were."""
@@ -75,17 +83,17 @@ class Filler:
     def count(self) -> None:
         """See how many summaries the index holds. Raises MismatchError where its topic holds another number."""
         self.tally.held = count = self.index.count(Every())
-        if count != len(self._held):
-            raise MismatchError(f"the new index has {count:,} summaries, its topic {len(self._held):,}: the old one stays")
+        held = self._newest.count(SUMMARY)
+        if count != held:
+            raise MismatchError(f"the new index has {count:,} summaries, its topic {held:,}: the old one stays")
 
     def _fill(self, partition: int, end: int) -> None:
         start = self._at[partition]
         for batch, at in batches(self.log, self._selection.topic, partition, start, end, BATCH):
-            changes = self._changes(batch)
+            changes = [made for logged in batch if (made := self._chooser.choose(logged)) is not None]
             # A part is not what a sink would have put there: one that finds no offsets begins at the beginning, and makes it whole.
             refused = self.index.apply(changes, {partition: at} if self._selection.whole else {})
-            for one in refused:
-                self._held.discard(one.change.oid.encode())
+            self._note(changes, {one.change.oid for one in refused})
             fault("rebuild.applied")
             self._at[partition] = at
             self.tally.read += len(batch)
@@ -95,18 +103,10 @@ class Filler:
             start = at
             self._watch(self.tally)
 
-    def _changes(self, batch: Sequence[Logged]) -> list[Change]:
-        """What a batch changes, and what the topic holds behind it."""
-        changes: list[Change] = []
-        for logged in batch:
-            made = self._chooser.choose(logged)
-            if isinstance(made, Summary):
-                self._held.add(made.oid.encode())
-            elif made is not None or logged.value is None:
-                self._held.discard(logged.key)
-            if made is not None:
-                changes.append(made)
-        return changes
+    def _note(self, changes: Sequence[Change], refused: Collection[str]) -> None:
+        """What the topic holds behind a batch; of what was refused of it the index has what it had."""
+        taken = (made for made in changes if made.oid not in refused)
+        self._newest.note((made.oid, made.published, SUMMARY if isinstance(made, Summary) else REMOVAL) for made in taken)
 
 
 def on_server(log: Source, selection: Selection, url: str, alias: str, stamp: str, watch: Watch = lambda _: None) -> Tally:
@@ -114,12 +114,12 @@ def on_server(log: Source, selection: Selection, url: str, alias: str, stamp: st
 
     Raises MismatchError, IndexUnreachable, IndexMoved (another rebuild has begun).
     """
-    with closing(Node(url)) as node:
+    with closing(Node(url)) as node, ExitStack() as held:
         sweep(node, alias)
         building = begin_rebuild(node, alias, stamp)
         try:
             with closing(OpenSearchIndex(url, building, fresh=False)) as index:
-                filler = Filler(log, index, selection, watch)
+                filler = held.enter_context(closing(Filler(log, index, selection, watch)))
                 pace(node, building, "-1")
                 filler.catch_up()
                 pace(node, building, None)
@@ -153,8 +153,7 @@ def in_folder(log: Source, selection: Selection, path: Path, watch: Watch = lamb
     fresh = path.with_name(f"{path.name}.new")
     shutil.rmtree(fresh, ignore_errors=True)
     try:
-        with closing(TantivyIndex(fresh)) as index:
-            filler = Filler(log, index, selection, watch)
+        with closing(TantivyIndex(fresh)) as index, closing(Filler(log, index, selection, watch)) as filler:
             filler.catch_up()
             filler.count()
         _exchange(fresh, path)

@@ -1,6 +1,7 @@
 """Records of a Broker's topic applied once more, in place: to the index that serves, while it serves.
 
-Strategy: of each key the last record of the range is applied; so each partition is read twice, first for where those are.
+Strategy: of each OID the newest record of the range is applied; so each partition is read twice, first for where those are. Which
+is the newest its counter says: whoever was the owner of a partition may write an older one behind it.
 
 Laws:
 - Versions absorb what the index has already, or has newer. Nothing that the topic has taken back since is ever put in: whoever
@@ -11,15 +12,16 @@ Laws:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from schemas.ports import BrokerIndex
+from schemas.ports import BrokerIndex, Logged
 from schemas.query import Every, Or, Word
 from sinks.errors import IndexMoved
 from streams.changes import Change
 from streams.faults import fault
+from streams.newest import Newest
 from streams.selecting import Chooser, Selection, Source, Tally, Watch, batches
 
 BATCH = 2_000
@@ -58,21 +60,26 @@ def again(log: Source, selection: Selection, index: BrokerIndex, watch: Watch) -
     ranges = list(enumerate(zip(selection.begins(log), log.ends(selection.topic), strict=True)))
     ahead = sum(max(0, end - start) for _, (start, end) in ranges)
     tally = Tally(left=ahead)
-    chooser = Chooser(selection, lambda: _of(selection, index))
-    for partition, (start, end) in ranges:
-        ahead -= max(0, end - start)
-        last: dict[bytes, int] = {}
-        for batch, _ in batches(log, selection.topic, partition, start, end, BATCH):
-            # What is no change is left out, so that junk behind a record does not stand for it.
-            last |= {logged.key: logged.offset for logged in batch if chooser.choose(logged) is not None}
-            watch(tally)
-        for batch, at in batches(log, selection.topic, partition, start, end, BATCH):
-            latest = [chooser.choose(logged) for logged in batch if last.get(logged.key) == logged.offset]
-            _apply([made for made in latest if made is not None], index, tally)
-            tally.read += len(batch)
-            tally.left = ahead + max(0, end - at)
-            watch(tally)
+    with closing(Chooser(selection, lambda: _of(selection, index))) as chooser:
+        for partition, (start, end) in ranges:
+            ahead -= max(0, end - start)
+            with Newest() as newest:
+                for batch, _ in batches(log, selection.topic, partition, start, end, BATCH):
+                    # What is no change is left out, so that junk behind a record does not stand for it.
+                    newest.note((made.oid, made.published, offset) for offset, made in _chosen(chooser, batch))
+                    watch(tally)
+                for batch, at in batches(log, selection.topic, partition, start, end, BATCH):
+                    _apply([made for offset, made in _chosen(chooser, batch) if newest.get(made.oid) == offset], index, tally)
+                    tally.read += len(batch)
+                    tally.left = ahead + max(0, end - at)
+                    watch(tally)
     return tally
+
+
+def _chosen(chooser: Chooser, batch: Sequence[Logged]) -> Iterator[tuple[int, Change]]:
+    for logged in batch:
+        if (made := chooser.choose(logged)) is not None:
+            yield logged.offset, made
 
 
 def _apply(changes: list[Change], index: BrokerIndex, tally: Tally) -> None:

@@ -12,7 +12,6 @@ Laws:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -22,6 +21,7 @@ from schemas.codec import DecodeError
 from schemas.ports import Log, Logged
 from schemas.records import Summary
 from streams.changes import Change, change
+from streams.newest import Newest
 from streams.topology import SUMMARIES, archive
 
 ARCHIVE = archive("main").name
@@ -85,8 +85,14 @@ class Chooser:
 
     def __init__(self, selection: Selection, held: Callable[[], Iterable[str]] = tuple) -> None:
         self._selection = selection
-        self._seen: set[str] = set()
+        self._known = Newest()
+        """OIDs of those Gatherers."""
         self._look = held
+        self._looked = False
+
+    def close(self) -> None:
+        """Forget what was seen."""
+        self._known.close()
 
     def choose(self, logged: Logged) -> Change | None:
         """What a record changes; None for what is not asked for, and for what is no change."""
@@ -105,12 +111,14 @@ class Chooser:
         if not names:
             return True
         if isinstance(made, Summary):
-            if made.gatherer in names:
-                self._seen.add(made.oid)
+            if made.gatherer in names and oid(made.gatherer, made.url) != made.oid:
+                self._known.note([(made.oid, 0, 0)])
             return made.gatherer in names
-        return any(oid(name, made.url) == made.oid for name in names) or made.oid in self._seen or made.oid in self._held
+        return any(oid(name, made.url) == made.oid for name in names) or self._knows(made.oid)
 
-    @cached_property
-    def _held(self) -> frozenset[str]:
-        # Asked for once, and only where a removal cannot be told by itself.
-        return frozenset(self._look())
+    def _knows(self, oid: str) -> bool:
+        if self._known.get(oid) is None and not self._looked:
+            # Asked for once, and only where a removal cannot be told by itself.
+            self._looked = True
+            self._known.note((each, 0, 0) for each in self._look())
+        return self._known.get(oid) is not None

@@ -13,7 +13,8 @@ from typing import Any, cast
 
 import pytest
 
-from schemas.ports import BrokerIndex
+from schemas.codec import encode
+from schemas.ports import BrokerIndex, Logged, Refused
 from schemas.query import Word
 from sinks.tantivy_index import TantivyIndex
 from streams import rebuilding, replaying
@@ -212,6 +213,54 @@ def test_nothing_comes_back(log: StoreLog, monkeypatch: pytest.MonkeyPatch) -> N
             with suppress(Interrupted):
                 replaying.again(log, Selection(since=0), cast("BrokerIndex", Failing(index, batches)), lambda _: None)
             assert not index.count(Word("http://example.org/a/1", "url")), batches
+
+
+def test_an_older_record_behind_a_newer_one(harvest: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The newest of an OID is the one of the highest counter, wherever it stands, under whatever key, and a tombstone is none.
+
+    Whoever was the owner of a partition may write an older record behind a newer one. An index has the newest; so has one that is
+    made anew, or replayed into, and both are counted so.
+    """
+    monkeypatch.setattr(replaying, "BATCH", 2)
+    monkeypatch.setattr(rebuilding, "BATCH", 2)
+    newest = [summary(1, 3), summary(2, 1), summary(3, 1), summary(4, 1), summary(5, 3)]
+    gone, later = [summary(6, 1), summary(8, 1)], [summary(6, 2), summary(8, 2)]
+    write([summary(1, 1), newest[0], summary(1, 2), *gone, *(removal(one, 3) for one in gone), *later])
+    write([removal(summary(5), 2), newest[4]])
+    write(newest[1:4])
+    with Store(DATA) as store:
+        # A stranger's: one with the key of another, and the end of what was never taken back.
+        pairs = [(newest[1], summary(4, 2)), (newest[2], None)]
+        values = [(key.oid.encode(), None if value is None else encode(value)) for key, value in pairs]
+        StoreLog(store).write(Logged("broker.main", -1, -1, 1_000, key, value) for key, value in values)
+    whole = titles([*newest[:3], summary(4, 2), newest[4]])
+    harvest("index", "rebuild")
+    assert held() == whole
+    for since in ("0", "999"):
+        shutil.rmtree(index_folder(DATA))
+        apply([summary(7)])
+        harvest("replay", "--since", since)
+        assert held() == {**whole, **titles([summary(7)])}
+
+
+class Choosy(TantivyIndex):
+    """An index that refuses what has a counter above 5."""
+
+    def apply(self, changes: Sequence[Change], offsets: Mapping[int, int]) -> Sequence[Refused]:
+        """All others are applied; of each OID the newest, as an engine takes them."""
+        super().apply([change for change in changes if change.published <= 5], offsets)
+        return [Refused(change, "too new") for change in changes if change.published > 5]
+
+
+def test_what_is_refused_leaves_what_was_there(harvest: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the index refuses a change of what it has, it has it still, and is counted so; what it never had it has not."""
+    monkeypatch.setattr(rebuilding, "BATCH", 2)
+    write([summary(1, 1), summary(2, 1), summary(3, 1), summary(1, 9), removal(summary(2), 9), summary(4, 9)])
+    with StoreLog(Store(DATA, readonly=True)) as log, closing(Choosy(Path("choosy"), heap=15_000_000)) as index:
+        filler = rebuilding.Filler(log, index, Selection())
+        filler.catch_up()
+        filler.count()
+        assert (filler.tally.held, filler.tally.refused) == (3, 3)
 
 
 def test_progress(harvest: Any, monkeypatch: pytest.MonkeyPatch) -> None:
