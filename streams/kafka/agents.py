@@ -90,8 +90,8 @@ class Decider:
         brokers = ",".join(f"{url.host}:{url.port}" for url in app.conf.broker)
         seen = witness({"bootstrap.servers": brokers, "client.id": "harvest", "log_level": 0})
         self.following = Following(app, {prefix + topic.name for topic in inputs if topic.keep == "delete"}, seen)
-        self.sender = Sender(brokers, lambda: self.owned.session)
         self.owned = Owned(self)
+        self.sender = Sender(brokers, lambda: self.owned.session, self.owned.awake)
         self.ticker = Ticker(self, prefix) if stage.ticks else None
         self.going: asyncio.Task[None] | None = None
         self._ended = time.monotonic()
@@ -139,7 +139,6 @@ class Decider:
             ticks = await self.ticker.ripe()
             for tick in ticks:
                 self._decided(tick, rows, outputs)
-        self.owned.awake()
         durable(self.table, await self.sender.send(rows))
         acknowledged = await self.sender.send(outputs)
         for tick in ticks:

@@ -6,7 +6,7 @@ ends; when the tables are recovered, what is new gets its derived rows, and its 
 Laws:
 - No batch is going on while tables recover: rows that are on their way would be overwritten by older ones.
 - A record that was read before a rebalance is decided by nobody here. Were it acknowledged, Faust would commit it.
-- A process that was asleep for longer than its session may own nothing any more, and sends nothing: it ends.
+- A process that was asleep for so long that its session may be over may own nothing any more, and sends nothing: it ends.
 - Derived rows are made when a partition is taken, and at no other time: nobody else wrote to it since. So a recovery that was over
   before the group was joined anew takes nothing: its tables are not those of the new generation.
 - Derived rows are made in a thread, however many there are: the process gives signs of life meanwhile, and is excused.
@@ -40,7 +40,7 @@ BEAT = 0.5
 
 
 class AsleepError(Exception):
-    """The process did nothing for longer than its session: others may own its partitions by now."""
+    """The process did nothing for about as long as its session lasts: others may own its partitions by now."""
 
 
 class Owned:
@@ -60,7 +60,9 @@ class Owned:
         self._read: dict[tuple[str, int], int | None] = {}
         """What was due in each partition at the last look of the watchdog."""
         self._beat = time.monotonic()
-        self.session: float = decider.app.conf.broker_session_timeout
+        conf = decider.app.conf
+        # The group counts from the last sign of life that it had: that may be older by a heartbeat.
+        self.session: float = conf.broker_session_timeout - conf.broker_heartbeat_interval
         """Seconds that it may be asleep."""
         self._recovered = 0
         self._app.on_partitions_revoked.connect(self._on_revoked)

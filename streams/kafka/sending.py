@@ -5,13 +5,15 @@ than most stages decide in. Whoever sends waits until the broker has acknowledge
 
 Laws:
 - Records are sent in their order, and stand so in each partition: the producer is idempotent.
-- What the broker does not take is tried again for about as long as a session lasts, since others may own the partition then;
-  whoever waits is told, and its process ends.
+- What the broker does not take is tried again for a while; whoever waits is told in the end, and its process ends.
+- Nothing leaves a process that was asleep for about as long as its session lasts, since others may own the partition by then:
+  neither what it is told to send, nor what waited in the client. An old row behind a newer one would be what the next owner finds.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -21,7 +23,9 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from streams.kafka.outbox import LULL, producing
 
 PATIENCE = 30.0
-"""Seconds that a broker has to take a record, also where a session is shorter: it may be starting anew."""
+"""Seconds that a broker has to take records, though a session is shorter: it may be starting anew."""
+LET_GO = KafkaError._MSG_TIMED_OUT  # noqa: SLF001 - its public name
+"""What the client says of a record that has waited for too long."""
 ANY = -1
 """For a partition: that of the key."""
 
@@ -46,9 +50,13 @@ class Place(NamedTuple):
 class Sender:
     """A producer. For one event loop."""
 
-    def __init__(self, kafka: str, session: Callable[[], float]) -> None:
-        """`kafka`: host:port, parted by commas; `session` gives the seconds of a session, once there is something to send."""
+    def __init__(self, kafka: str, session: Callable[[], float], awake: Callable[[], None] = lambda: None) -> None:
+        """`kafka`: host:port, parted by commas; `session` gives the seconds that a record may wait in the client.
+
+        Both are asked once there is something to send; `awake` raises where the process was asleep for as long.
+        """
         self._session = session
+        self._awake = awake
         self._settings = producing(kafka)
         self._producer: Producer | None = None
         self._left = 0
@@ -60,30 +68,44 @@ class Sender:
         return self._left
 
     async def send(self, records: Sequence[Outgoing]) -> list[Place]:
-        """Send records, and wait until the broker has them; gives where each stands. Raises KafkaException."""
+        """Send records, and wait until the broker has them; gives where each stands. Raises KafkaException, and as `awake` does."""
         if not records:
             return []
+        self._awake()
         if self._producer is None:
-            patience = max(self._session(), PATIENCE)
-            self._producer = Producer({**self._settings, "delivery.timeout.ms": int(patience * 1_000)})
-        places = [Place(ANY, ANY)] * len(records)
-        for number, (topic, key, value, to, headers) in enumerate(records):
+            # As it wakes the client lets go of what has waited for too long, before it sends anything.
+            self._producer = Producer({**self._settings, "delivery.timeout.ms": int(self._session() * 1_000)})
+        until = time.monotonic() + PATIENCE
+        places, first = [Place(ANY, ANY)] * len(records), 0
+        while True:
+            await self._send(self._producer, records, places, first)
+            if self._failed is None:
+                return places
+            if self._failed.code() != LET_GO or time.monotonic() > until:
+                raise KafkaException(self._failed)
+            self._awake()
+            # What came behind the first that was let go comes again behind it, so that of each key the last one stays the last.
+            self._failed, first = None, places.index(Place(ANY, ANY))
+
+    async def _send(self, producer: Producer, records: Sequence[Outgoing], places: list[Place], first: int) -> None:
+        """Send them from the first on, and wait until each was answered."""
+        for number in range(first, len(records)):
+            topic, key, value, to, headers = records[number]
+            places[number] = Place(ANY, ANY)
             told = partial(self._delivered, places, number)
             # Faust's messages have them in a tuple, which the client does not take.
             with_them = list(headers.items() if isinstance(headers, Mapping) else headers or ())
             while True:
                 try:
-                    self._producer.produce(topic, value, key, to, on_delivery=told, headers=with_them)
+                    producer.produce(topic, value, key, to, on_delivery=told, headers=with_them)
                 except BufferError:
-                    await self._look(self._producer)
+                    await self._look(producer)
+                    self._awake()
                 else:
                     self._left += 1
                     break
         while self._left:
-            await self._look(self._producer)
-        if self._failed is not None:
-            raise KafkaException(self._failed)
-        return places
+            await self._look(producer)
 
     async def _look(self, producer: Producer) -> None:
         if not producer.poll(0):
@@ -93,5 +115,6 @@ class Sender:
         self._left -= 1
         if error is None:
             places[number] = Place(message.partition() or 0, message.offset() or 0)
-        else:
+        elif self._failed is None or self._failed.code() == LET_GO:
+            # Of what went wrong, that which cannot be tried again counts.
             self._failed = error

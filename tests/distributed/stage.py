@@ -1,7 +1,8 @@
 """One stage of the topology as a Faust worker: python -m tests.distributed.stage STAGE BROKER PREFIX PARTITIONS FOLDER [WHERE:N].
 
 The topics are PREFIX + name. With WHERE:N it kills itself at the N-th batch, when its rows are durable and its outputs are not
-(`rows`), or when its outputs are and its offset is not (`outputs`).
+(`rows`), or when its outputs are and its offset is not (`outputs`). With WHERE:N:stop it stops there, until somebody has it go on;
+then also before its rows are sent (`decided`), or while they wait in the client (`queued`).
 """
 
 from __future__ import annotations
@@ -27,28 +28,34 @@ from tests.distributed import stacks
 class Dying(Decider):
     """A stage that is killed at an agreed place."""
 
-    where, left = "", 0
+    where, left, number = "", 0, signal.SIGKILL
 
     async def batch(self, events: Sequence[Any]) -> None:
         """Count batches, and cut the agreed one."""
         self.left -= 1
-        if self.left == 0 and self.where == "rows":
-            send = self.sender.send
+        if self.left == 0:
+            send, look = self.sender.send, self.sender._look
 
-            async def rows_alone(records: Sequence[Outgoing]) -> list[Place]:
-                if any(not record.topic.endswith("-changelog") for record in records):
-                    kill()
+            async def cut_sending(records: Sequence[Outgoing]) -> list[Place]:
+                rows = all(record.topic.endswith("-changelog") for record in records)
+                if self.where == ("decided" if rows else "rows"):
+                    self.cut()
                 return await send(records)
 
-            self.sender.send = rows_alone  # type: ignore[method-assign]
+            async def cut_looking(producer: Any) -> None:
+                if self.where == "queued":
+                    self.cut()
+                await look(producer)
+
+            self.sender.send, self.sender._look = cut_sending, cut_looking  # type: ignore[method-assign]
         await super().batch(events)
-        if self.left == 0:
-            kill()
+        if self.left == 0 and self.where == "outputs":
+            self.cut()
 
-
-def kill() -> None:
-    """Nothing after this."""
-    os.kill(os.getpid(), signal.SIGKILL)
+    def cut(self) -> None:
+        """Nothing after this, or nothing before somebody has it go on."""
+        self.where = ""
+        os.kill(os.getpid(), self.number)
 
 
 def main(name: str, broker: str, prefix: str, partitions: str, folder: str, cut: str = ":0") -> None:
@@ -59,10 +66,13 @@ def main(name: str, broker: str, prefix: str, partitions: str, folder: str, cut:
         settings = {"broker_commit_interval": 0.3, "broker_session_timeout": 3.0, "broker_heartbeat_interval": 0.5}
         app = application(f"{prefix}{name}", broker, folder, int(partitions), **settings)
         decider = Dying(app, stage, prefix)
-        decider.where, _, left = cut.partition(":")
+        decider.where, left, *stops = cut.split(":")
         decider.left = int(left)
-        # It is the only worker of its stage: whoever is stopped for a while, with the whole machine, takes nothing from anybody.
-        decider.owned.session = 3600.0
+        if stops:
+            decider.number = signal.SIGSTOP
+        else:
+            # It is the only worker of its stage: stopped for a while, with the whole machine, it takes nothing from anybody.
+            decider.owned.session = 3600.0
         try:
             faust.Worker(app, loglevel="WARN", redirect_stdouts=False).execute_from_commandline()
         except SystemExit as end:

@@ -9,9 +9,10 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import KafkaException, Producer, TopicPartition
 
 from streams.kafka import sending
+from streams.kafka.outbox import producing
 from streams.kafka.sending import ANY, Outgoing, Place, Sender
 from streams.store.murmur2 import partition as partition_of
 from tests.distributed.conftest import Broker
@@ -91,6 +92,22 @@ def test_a_broker_that_does_not_answer_is_told(monkeypatch: pytest.MonkeyPatch) 
     sender = Sender("127.0.0.1:1", lambda: 1.0)
     with pytest.raises(KafkaException, match="timed out"):
         asyncio.run(sender.send([Outgoing("t", b"k", b"v")]))
+
+
+def test_what_the_client_has_let_go_is_sent_again(broker: Broker, topic: str) -> None:
+    """A record waits in the client no longer than it may; whoever is awake sends it again, with all behind it, in order."""
+    asked = iter([True, True])
+    sender = Sender("127.0.0.1:1", lambda: 0.5)
+    records = [Outgoing(topic, b"k", b"v%d" % number, 0) for number in range(3)]
+
+    def awake() -> None:
+        next(asked)
+        if sender._producer is not None:
+            # The broker is to be had now.
+            sender._producer = Producer({**producing(broker.address), "delivery.timeout.ms": int(TIMEOUT * 1_000)})
+
+    sender._awake = awake
+    assert asyncio.run(sender.send(records)) == [Place(0, 0), Place(0, 1), Place(0, 2)]
 
 
 def test_nothing_is_sent_at_once() -> None:

@@ -132,6 +132,14 @@ class Cluster:
         assert self.workers[-1].returncode == 1
         self.start()
 
+    def asleep(self, cut: str) -> subprocess.Popen[str]:
+        """A worker that has stopped at an agreed place."""
+        worker = self.start(cut)
+        while Path(f"/proc/{worker.pid}/stat").read_text("ascii").rpartition(")")[2].split()[0] != "T":
+            assert worker.poll() is None
+            time.sleep(0.05)
+        return worker
+
     def cut(self, where: str) -> None:
         """A worker that is killed at an agreed place."""
         while (code := self.start(where).wait()) == 1:
@@ -184,6 +192,27 @@ def test_catalog_survives_kills(cluster: Cluster, where: str, partitions: int) -
     cluster.start()
     cluster.drain()
     assert dict(cluster.records("summaries")) == expected
+
+
+@pytest.mark.parametrize("partitions", [1])
+def test_who_was_asleep_writes_nothing(cluster: Cluster, partitions: int) -> None:
+    """Workers that were stopped in a batch until another one had done all end when they go on, and add no row and no output.
+
+    So it is where they had decided, and where what they sent was in their clients still.
+    """
+    records = [*made(5), *annotated()]
+    cluster.send(records)
+    sleepers = [cluster.asleep(f"{where}:1:stop") for where in ("decided", "queued")]
+    cluster.start()
+    cluster.drain()
+    names = ["summaries", "rejected", "catalog-rows-changelog"]
+    before = [cluster.broker.read(cluster.prefix + name, partitions) for name in names]
+    for sleeper in sleepers:
+        sleeper.send_signal(signal.SIGCONT)
+    assert [sleeper.wait() for sleeper in sleepers] == [1, 1]
+    assert [cluster.broker.read(cluster.prefix + name, partitions) for name in names] == before
+    cluster.drain()
+    assert dict(cluster.records("summaries")) == simulated(records, partitions)
 
 
 @pytest.mark.parametrize("partitions", [1])
