@@ -59,7 +59,10 @@ def decides(context: Context) -> None:
         # Faust says nothing of a broker that is gone, and keeps its partitions.
         telling.needs("broker", telling.broker)
         telling.started()
-        Watchdog(context.brokers, context.group, settings.stall, owned.places, owned.excused, looked=telling.looked).start()
+        watched = owned.places, owned.excused
+        Watchdog(
+            context.brokers, context.group, settings.stall, *watched, looked=telling.looked, everywhere=lambda: context.places
+        ).start()
         try:
             # Where lines are JSON, Faust's are too. Its spinner would have every message of the logs formatted.
             plain = not telling.logs.structured

@@ -89,7 +89,10 @@ async def _run_edge(context: Context, edge: EdgeBase, buffer: Buffer) -> None:
     )
     runner.worked = lambda oldest, seconds: telling.worked(edge.topic, oldest, seconds)
     excused = lambda: runner.excused(settings.stall)  # noqa: E731 - named for the line below
-    Watchdog(context.brokers, context.group, settings.stall, runner.places, excused, looked=telling.looked).start()
+    watched = runner.places, excused
+    Watchdog(
+        context.brokers, context.group, settings.stall, *watched, looked=telling.looked, everywhere=lambda: context.places
+    ).start()
     stopped, loop = threading.Event(), asyncio.get_running_loop()
 
     def leave(*_: object) -> None:

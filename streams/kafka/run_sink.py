@@ -33,7 +33,10 @@ def indexes(context: Context) -> None:
         telling.needs("assigned", lambda: "" if sink.places() else "no partitions")
         telling.needs("index", lambda: "" if sink.reaches() else "the index cannot be written")
         telling.started()
-        Watchdog(context.brokers, context.group, settings.stall, sink.places, sink.excused, looked=telling.looked).start()
+        watched = sink.places, sink.excused
+        Watchdog(
+            context.brokers, context.group, settings.stall, *watched, looked=telling.looked, everywhere=lambda: context.places
+        ).start()
         sink.run(stop.is_set)
     finally:
         index.close()

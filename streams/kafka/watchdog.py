@@ -5,6 +5,9 @@ That a process lives, or answers, tells nothing of that; its offsets do.
 
 Strategy: a thread with a client of its own asks the broker, so that it sees what others see, whatever the worker's loop does. What
 an edge has in flight has deadlines of its own and may take its time, as long as the edge's loop turns.
+
+A worker without partitions is well where others have them all: it waits to take over. Where a partition stands that nobody has, it
+is one that should have had it, and lost its place in the group without a word.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from streams.kafka.telling import Place
 from streams.kafka.telling import Standing as Seen
@@ -52,11 +56,16 @@ class Watchdog(threading.Thread):
         excused: Callable[[], Iterable[Place]] = tuple,
         end: Callable[[str], None] = end,
         looked: Callable[[Mapping[Place, Seen]], None] = lambda _: None,
+        everywhere: Callable[[], Iterable[Place]] = tuple,
     ) -> None:
+        """`everywhere`: all partitions that the group reads."""
         super().__init__(name="watchdog", daemon=True)
         self._brokers, self._group, self._stall = brokers, group, stall
         self._mine, self._excused, self._end, self._looked = mine, excused, end, looked
+        self._everywhere = everywhere
         self._seen: dict[Place, Standing] = {}
+        self._others: dict[Place, Standing] = {}
+        """The same for all partitions, while this process has none."""
 
     def run(self) -> None:
         """Look now and then, for ever."""
@@ -69,19 +78,24 @@ class Watchdog(threading.Thread):
             now = time.monotonic()
             if now - last > self._stall:
                 # The process, or the machine, was asleep: what stood meanwhile stood for no fault of anybody's.
-                self._seen.clear()
+                self._forget()
             last = now
             try:
                 self.look(client, now)
             except KafkaException:
                 # No broker answers: nothing can be told, and nothing could move.
-                self._seen.clear()
+                self._forget()
             except Exception as error:  # noqa: BLE001 - a mistake of ours: who is not watched may stand for ever
                 self._end(f"the watchdog failed: {error!r}")
+
+    def _forget(self) -> None:
+        self._seen.clear()
+        self._others.clear()
 
     def look(self, client: Consumer, now: float) -> None:
         """One look. Raises KafkaException."""
         places = [TopicPartition(topic, partition) for topic, partition in self._mine()]
+        self._others = {} if places else self._look_around(client, now)
         excused = set(self._excused())
         seen: dict[Place, Standing] = {}
         looked: dict[Place, Seen] = {}
@@ -98,3 +112,30 @@ class Watchdog(threading.Thread):
                 self._end(f"{place[0]}-{place[1]}: stands at {offset} of {high} for more than {self._stall:.0f} s")
         self._seen = seen
         self._looked(looked)
+
+    def _look_around(self, client: Consumer, now: float) -> dict[Place, Standing]:
+        """Where others stand; ends the process where nobody does, for too long. Raises KafkaException."""
+        places = [TopicPartition(topic, partition) for topic, partition in self._everywhere()]
+        found: dict[Place, Standing] = {}
+        for at in client.committed(places, timeout=TIMEOUT) if places else ():
+            low, high = client.get_watermark_offsets(at, timeout=TIMEOUT)
+            offset, metadata = max(at.offset, low), at.metadata or ""
+            if offset < high:
+                before = self._others.get((at.topic, at.partition))
+                stands = before is not None and before[:2] == (offset, metadata)
+                found[at.topic, at.partition] = before if before and stands else Standing(offset, metadata, now)
+        late = [place for place, standing in found.items() if now - standing.since > self._stall]
+        if late and (nobodys := sorted(set(late) - owned(self._brokers, self._group))):
+            topic, partition = nobodys[0]
+            where = f"{topic}-{partition}: stands at {found[nobodys[0]].offset}"
+            self._end(f"{where} for more than {self._stall:.0f} s, nobody of the group has it, and this process has none")
+        return found
+
+
+def owned(brokers: str, group: str) -> set[Place]:
+    """The partitions that members of a group have. Raises KafkaException."""
+    # A client for each question: one that has seen its broker start twice gets no answer about groups any more.
+    client = AdminClient({"bootstrap.servers": brokers, "log_level": 0})
+    (asked,) = client.describe_consumer_groups([group], request_timeout=TIMEOUT).values()
+    members = asked.result(2 * TIMEOUT).members or []
+    return {(at.topic, at.partition) for member in members if member.assignment for at in member.assignment.topic_partitions}

@@ -24,7 +24,7 @@ from streams.fetch import FetchSettings
 from streams.kafka.brokers import check, partitions, written
 from streams.kafka.cluster import Cluster
 from streams.kafka.registry import Registry, wire
-from streams.kafka.telling import Telling
+from streams.kafka.telling import Place, Telling
 from streams.own import Own
 from streams.sandbox.values import Limits
 from streams.telemetry import Health, Logs, Metrics
@@ -93,6 +93,13 @@ class Context(msgspec.Struct, frozen=True, dict=True):
     def group(self) -> str:
         """The consumer group of the stage."""
         return self.cluster.group(self.stage.name)
+
+    @property
+    def places(self) -> list[Place]:
+        """All partitions that the group reads, by their topics on the broker."""
+        ticks = self.stage.ticks if isinstance(self.stage, Stage) else None
+        topics = (*self.stage.inputs, *((ticks,) if ticks else ()))
+        return [(self.cluster.topic(topic.name), partition) for topic in topics for partition in range(self.partitions)]
 
     @property
     def tables(self) -> Path:

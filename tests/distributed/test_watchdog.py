@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,8 +31,10 @@ class Watched:
         self.client: Consumer = broker.client(f"{self.topic}-group")
         self.said: list[str] = []
         self.excused: list[tuple[str, int]] = []
-        mine = [(self.topic, 0)]
-        self.dog = Watchdog(broker.address, f"{self.topic}-group", STALL, lambda: mine, lambda: self.excused, self.said.append)
+        self.mine = [(self.topic, 0)]
+        given = lambda: self.mine, lambda: self.excused, self.said.append
+        self.group = f"{self.topic}-group"
+        self.dog = Watchdog(broker.address, self.group, STALL, *given, everywhere=lambda: [(self.topic, 0)])
 
     def commit(self, offset: int, metadata: str = "") -> None:
         place = TopicPartition(self.topic, 0, offset, metadata=metadata)
@@ -77,6 +80,28 @@ def test_who_is_excused_is_let_be(watched: Watched) -> None:
     watched.excused = []
     assert not watched.look(STALL + 2)
     assert watched.look(2 * STALL + 3)
+
+
+def test_who_has_nothing_is_well_where_others_have_all(watched: Watched, broker: Broker) -> None:
+    """A worker without partitions waits to take over, however others stand; it ends where one stands that nobody has."""
+    watched.mine = []
+    other = broker.client(watched.group)
+    taken = threading.Event()
+    other.subscribe([watched.topic], on_assign=lambda *_: taken.set())
+    while not taken.is_set():
+        other.poll(0.1)
+    watched.look(0.0)
+    assert not watched.look(STALL + 1)
+    other.close()
+    watched.commit(2)
+    assert not watched.look(STALL + 2)
+    watched.commit(5)
+    assert not watched.look(3 * STALL)
+    watched.commit(3)
+    assert not watched.look(4 * STALL)
+    assert watched.look(5 * STALL + 1) == [
+        f"{watched.topic}-0: stands at 3 for more than 10 s, nobody of the group has it, and this process has none"
+    ]
 
 
 def test_each_worker_has_tables_of_its_own(tmp_path: Path) -> None:
