@@ -15,7 +15,7 @@ import re
 from typing import Any
 
 from sinks.documents import FORMAT
-from sinks.errors import IndexDamaged, IndexMissing, IndexMoved, QueryRefused
+from sinks.errors import IndexDamaged, IndexMissing, IndexMoved, IndexUnreachable, QueryRefused
 from sinks.opensearch_node import Node
 from sinks.opensearch_schema import definition
 
@@ -33,6 +33,8 @@ def served_by(node: Node, alias: str) -> str:
     if len(found) != 1 or alias in found:
         raise IndexDamaged(f"{alias} is no alias of one index at {node.name}: remove it, and rebuild the index")
     ((index, about),) = found.items()
+    if not isinstance(about, dict) or "mappings" not in about:
+        raise IndexUnreachable(f"what answers is no index: {node.name}")
     kept = about["mappings"].get("_meta", {}).get("format")
     if kept != FORMAT:
         raise IndexDamaged(f"the index has format {kept}, this version has {FORMAT}: {index} at {node.name}")

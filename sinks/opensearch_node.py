@@ -2,6 +2,7 @@
 
 Laws:
 - Nothing of the client's is raised, but what `sinks/errors.py` names. Nobody's password stands in a message.
+- What answers need not be an index: a gateway before it has pages of its own. What is not understood is IndexUnreachable.
 - An item of a bulk is applied (2xx, or 409: the index has a newer one), tried again (429, 5xx), refused for what it is (400, 413),
   or nobody's fault but the index's (401, 403, 404, and an index that is closed: raised). No item speaks for another.
 - A request is tried again only where it was answered: whoever lost the connection asks `offsets` where to go on.
@@ -17,7 +18,7 @@ from urllib.parse import urlsplit
 
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import ConnectionError as NoConnection
-from opensearchpy.exceptions import ConnectionTimeout, ImproperlyConfigured, TransportError
+from opensearchpy.exceptions import ConnectionTimeout, ImproperlyConfigured, SerializationError, TransportError
 
 from sinks.errors import IndexMissing, IndexUnreachable, QueryRefused
 
@@ -41,6 +42,15 @@ class Bulk(NamedTuple):
 
     refused: Mapping[int, str]
     indexes: frozenset[str]
+
+
+class Answer(dict[str, Any]):
+    """An answer of JSON; what should be in it, and is not, is IndexUnreachable."""
+
+    name = ""
+
+    def __missing__(self, key: str) -> Any:
+        raise IndexUnreachable(f"what answers is no index: {self.name}")
 
 
 class Node:
@@ -68,8 +78,19 @@ class Node:
         except TransportError as error:
             raise self._told(error) from error
 
-    def _ask(self, method: str, path: str, body: Any, parameters: Mapping[str, str]) -> Any:
-        return self._client.transport.perform_request(method, path, params=dict(parameters), body=body)
+    def _ask(self, method: str, path: str, body: Any, parameters: Mapping[str, str]) -> Answer:
+        try:
+            said = self._client.transport.perform_request(method, path, params=dict(parameters), body=body)
+        except SerializationError as error:
+            raise self._strange() from error
+        if not isinstance(said, dict):
+            raise self._strange()
+        answer = Answer(said)
+        answer.name = self.name
+        return answer
+
+    def _strange(self) -> IndexUnreachable:
+        return IndexUnreachable(f"what answers is no index: {self.name}")
 
     def _told(self, error: TransportError) -> Exception:
         if isinstance(error, ConnectionTimeout):
@@ -126,8 +147,15 @@ class Node:
                 *self._round(alias, items, pending[:middle], refused, indexes),
                 *self._round(alias, items, pending[middle:], refused, indexes),
             ]
+        try:
+            return self._judged(answer["items"], pending, refused, indexes)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise self._strange() from error
+
+    def _judged(self, answers: Any, pending: Sequence[int], refused: dict[int, str], indexes: set[str]) -> Sequence[int]:
+        """Each item by itself; gives what has to be tried again."""
         again = []
-        for at, said in zip(pending, answer["items"], strict=True):
+        for at, said in zip(pending, answers, strict=True):
             (item,) = said.values()
             status = item["status"]
             if status < 300 or status == CONFLICT:
