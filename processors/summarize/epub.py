@@ -8,7 +8,6 @@ from urllib.parse import unquote
 from processors.summarize._base import Facts, Found, Summarizer, SummaryError
 from processors.summarize._markup import attribute, elements, page, page_links, page_text, tree
 from processors.summarize._package import Package, add_properties, joined, reference
-from processors.summarize._page import main_text
 from processors.summarize._text import squeeze
 
 MAX_TEXT = 8_192
