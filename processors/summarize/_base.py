@@ -7,7 +7,7 @@ Laws:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import BinaryIO, NamedTuple
 
 from schemas.records import MAX_REASON, Link
@@ -82,6 +82,22 @@ class Found:
             self.room -= size
             self.attributes.setdefault(name, values).append(value)
 
+    def extend(self, name: str, values: Iterable[str], limit: int = MAX_VALUE) -> None:
+        """Add many values, each as `add` does it."""
+        held = self.attributes.get(name, [])
+        known = set(held)
+        kept = 0 if name == "title" or "title" in self.attributes else MAX_TITLE
+        for value in map(_clean, values):
+            if not value or value in known or len(held) >= MAX_VALUES:
+                continue
+            shown, size = cut(value, max(0, min(limit, self.room - kept)))
+            if size:
+                self.room -= size
+                held.append(shown)
+                known.add(shown)
+        if held:
+            self.attributes[name] = held
+
     def set(self, name: str, value: str | bytes, limit: int = MAX_VALUE) -> None:
         """Add a value unless the attribute has one already."""
         if name not in self.attributes:
@@ -143,6 +159,8 @@ def cut(value: str | bytes, limit: int) -> tuple[str | bytes, int]:
     """The start of a value that fits `limit` bytes of UTF-8, ending between words if it was cut, and its size in bytes."""
     if isinstance(value, bytes):
         return value[:limit], len(value[:limit])
+    if len(value) <= limit and value.isascii():
+        return value, len(value)
     raw = value.encode()
     if len(raw) <= limit:
         return value, len(raw)

@@ -11,6 +11,7 @@ Laws:
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import BinaryIO
 
 import ada_url
@@ -56,6 +57,8 @@ MANY = 10
 """Times that are usual: pages about programs state a keyword for each function."""
 
 _CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*+=\s*+[\"']?\s*+([A-Za-z0-9_:.-]{2,40})", re.IGNORECASE)
+_PLAIN = re.compile(r"(/?(?:\.\./)*+)((?:[\w-][\w.-]*+/)*+[\w-][\w.-]*+)", re.ASCII)
+"""References in which nothing is to be changed: steps upwards, names of folders, the name of a file (WHATWG URL, 4.4)."""
 _WANTED = numbers(("title", "base", "meta", "h1", "h2", "h3", "a", "area", "frame", "iframe", "html"))
 
 
@@ -86,7 +89,7 @@ class _About:
         self.robots: set[str] = set()
         self.title = ""
         self.headings: list[str] = []
-        self.links: list[tuple[str, LexborNode]] = []
+        self.links: dict[str, LexborNode] = {}
         self.meta: dict[str, list[str]] = {}
         self.room = TEXTS
 
@@ -101,7 +104,9 @@ class _About:
     def take(self, tag: str, node: LexborNode) -> None:
         """See one element."""
         if tag in ("a", "area", "frame", "iframe"):
-            self.links.append((node.attrs.get("href" if tag in ("a", "area") else "src") or "", node))
+            target = (node.attrs.get("href" if tag in ("a", "area") else "src") or "").partition("#")[0]
+            if target and len(target) <= 2 * MAX_URL:
+                self.links.setdefault(target, node)
         elif tag in ("h1", "h2", "h3"):
             if len(self.headings) < HEADINGS:
                 self.headings.append(self._text(node)[:200])
@@ -152,20 +157,31 @@ class _About:
         return True
 
     def _links(self) -> None:
-        tried: set[str] = set()
-        seen: set[str] = set()
-        for href, node in self.links:
-            target = href.partition("#")[0]
-            if not target or len(target) > 2 * MAX_URL or target in tried:
-                continue
-            tried.add(target)
-            url = resolve(target, self.base)
+        seen: dict[str, None] = {}
+        resolved = _resolver(self.base)
+        for target, node in self.links.items():
+            url = resolved(target)
             if not url or url in seen or "nofollow" in (node.attrs.get("rel") or "").lower():
                 continue
-            seen.add(url)
-            if len(seen) <= REFERENCES:
-                self.found.add("url-references", url, 500)
+            seen[url] = None
             self.found.link(url, self._text(node) or node.attrs.get("title") or "")
+        self.found.extend("url-references", list(seen)[:REFERENCES], 500)
+
+
+def _resolver(base: str) -> Callable[[str], str]:
+    """`resolve` for many references of one page: those that are but names of files are put behind what their folder resolves to."""
+    folders: dict[str, str] = {}
+
+    def resolved(href: str) -> str:
+        plain = _PLAIN.fullmatch(href)
+        if plain is None:
+            return resolve(href, base)
+        above, name = plain.groups()
+        if (folder := folders.get(above)) is None:
+            folder = folders[above] = resolve(f"{above}x", base)[:-1]
+        return folder and folder + name
+
+    return resolved
 
 
 def resolve(href: str, base: str) -> str:
