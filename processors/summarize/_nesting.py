@@ -40,6 +40,10 @@ _STYLED = frozenset(b"b big code em font i s small strike strong tt u".split())
 _STYLE = re.compile(rb"<(?=[bcefistu])(?:b|big|code|em|font|i|s|small|strike|strong|tt|u)[\s/]", re.IGNORECASE)
 _CELLS = frozenset(b"td th tr caption".split())
 """Elements at which a style of the cell before ends."""
+_PASSED = _NEVER - _CELLS
+"""Elements whose tags are of no concern."""
+_NAMES = _NEVER | _BLOCKS | _WALLS | _RAW | _STYLED | _CELLS | frozenset(b"a span".split())
+"""Names in lower case."""
 _TAG = re.compile(
     rb"<!--(?:-?>|.*?(?:--!?>|\Z))|<(/?)([a-zA-Z][^\s/>]*+)(?:[^>\"'=]++|=\s*+\"[^\"]*+(?:\"|\Z)|=\s*+'[^']*+(?:'|\Z)|[\"'=])*+",
     re.DOTALL,
@@ -56,14 +60,21 @@ def _read(page: bytes) -> int:
     stack: list[bytes] = []
     styles = 0
     raw = b""
+    # Most tags are ends of what was begun last, and names in lower case: the shortest way is theirs.
     for tag in _TAG.finditer(page):
-        end, name = tag[1], (tag[2] or b"").lower()
-        if not name:
+        end, name = tag.groups()
+        if name is None or name in _PASSED or (end and name in _CELLS):
             continue
+        if name not in _NAMES:
+            name = name.lower()
         if end:
             if raw in (b"", name):
                 raw = b""
-                styles -= _close(stack, name) and name in _STYLED
+                if stack and stack[-1] == name:
+                    del stack[-1]
+                    styles -= name in _STYLED
+                else:
+                    styles -= _close(stack, name) and name in _STYLED
         elif name in _CELLS and not raw:
             styles = 0 if _cell(stack) else styles
         elif name not in _NEVER:
@@ -71,8 +82,8 @@ def _read(page: bytes) -> int:
             stack.append(b"" if raw else name)
             styles += name in _STYLED
             raw = raw or (name if name in _RAW else b"")
-        if len(stack) > DEPTH or styles > STYLES:
-            return tag.start()
+            if len(stack) > DEPTH or styles > STYLES:
+                return tag.start()
     return -1
 
 
