@@ -30,6 +30,9 @@ REBUILD = ".rebuild"
 def served_by(node: Node, alias: str) -> str:
     """The index behind an alias. Raises IndexMissing, IndexUnreachable, IndexDamaged where it is none of this version."""
     found = node.ask("GET", f"/{alias}/_mapping")
+    if not found:
+        # An index that is not there is told with 404.
+        raise IndexUnreachable(f"what answers is no index: {node.name}")
     if len(found) != 1 or alias in found:
         raise IndexDamaged(f"{alias} is no alias of one index at {node.name}: remove it, and rebuild the index")
     ((index, about),) = found.items()

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,8 @@ from faust.tables.recovery import Recovery
 from rocksdict import WriteBatch
 
 from streams.kafka.cluster import REACH
+from streams.kafka.rows import of_store
+from streams.kafka.watchdog import end
 
 if TYPE_CHECKING:
     from faust.types import TP
@@ -118,12 +120,19 @@ class Filled(Recovery):
         """`client`: settings of a client of confluent-kafka; the others are Faust's."""
         super().__init__(*given, **named)
         self._client = client
+        self._end: Callable[[str], None] = end
         self._one = asyncio.Lock()
 
     async def _build_highwaters(self, consumer: Any, tps: Any, destination: Any, title: str) -> None:
         """The first that is asked of the broker in a recovery."""
         if title == "active":
-            await self._fill(tps)
+            try:
+                await self._fill(tps)
+            except Exception as error:
+                if not of_store(error):
+                    raise
+                # A disk that is full, or fails: Faust would say it in a hundred lines.
+                self._end(f"the tables cannot be filled: {error}")
         await super()._build_highwaters(consumer, tps, destination, title)
 
     async def _wait(self, coro: Any, timeout: Any = None) -> None:  # noqa: ASYNC109 - as Faust's

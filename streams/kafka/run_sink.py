@@ -5,9 +5,14 @@ from __future__ import annotations
 import logging
 import signal
 import threading
+from collections.abc import Callable
+from functools import partial
 
+from schemas.ports import BrokerIndex
+from sinks.errors import IndexUnreachable
 from streams.indexes import at
 from streams.kafka.index_sink import IndexSink, manner
+from streams.kafka.placing import FIRST, LONGEST
 from streams.kafka.watchdog import Watchdog
 from streams.kafka.worker import Context
 
@@ -16,9 +21,13 @@ def indexes(context: Context) -> None:
     """Fill the index of a Broker: on OpenSearch, or in the data folder, which has one writer. Raises OSError, IndexDamaged."""
     settings, telling, stop = context.settings, context.telling, threading.Event()
     broker = context.stage.name.removeprefix("index.")
-    index = at(settings.index_url, settings.index_name, settings.folder, broker, writable=True)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
+    note = logging.getLogger("harvest").warning
+    ask = partial(at, settings.index_url, settings.index_name, settings.folder, broker, writable=True)
+    index = opened(ask, stop, note)
+    if index is None:
+        return
     try:
         sink = IndexSink(
             context.cluster,
@@ -26,7 +35,7 @@ def indexes(context: Context) -> None:
             index,
             **manner(settings.index_url),
             session=settings.session,
-            note=logging.getLogger("harvest").warning,
+            note=note,
             plain=context.wire.plain,
         )
         sink.saw = lambda outcome, items: telling.indexed(broker, outcome, items)
@@ -40,3 +49,22 @@ def indexes(context: Context) -> None:
         sink.run(stop.is_set)
     finally:
         index.close()
+
+
+def opened(ask: Callable[[], BrokerIndex], stop: threading.Event, note: Callable[[str], None]) -> BrokerIndex | None:
+    """The index, once its server can be had: one that begins while it is away waits, as one that runs does. None: told to stop."""
+    pause, waited = FIRST, False
+    while not stop.is_set():
+        try:
+            index = ask()
+        except IndexUnreachable as error:
+            if not waited:
+                note(f"{error}; trying again")
+            waited = True
+            stop.wait(pause)
+            pause = min(2 * pause, LONGEST)
+        else:
+            if waited:
+                note("the index can be reached again")
+            return index
+    return None

@@ -24,10 +24,10 @@ from schemas.codec import decode, encode
 from schemas.ports import BrokerIndex, Logged, Refused
 from schemas.query import Every
 from schemas.records import Rejected, Removed, Summary
-from sinks.errors import IndexDamaged
+from sinks.errors import IndexDamaged, IndexUnreachable
 from sinks.opensearch_index import OpenSearchIndex
 from sinks.tantivy_index import TantivyIndex
-from streams.kafka import held, placing
+from streams.kafka import held, placing, run_sink
 from streams.kafka.cluster import Cluster
 from streams.kafka.index_sink import manner, serve
 from streams.kafka.mends import PARTITIONER
@@ -199,6 +199,28 @@ def test_what_stands_behind_the_last_record(world: World, expected: Mapping[str,
     with closing(world.open()) as index:
         index.refresh()
         assert answers(index) == expected
+
+
+def test_a_server_that_is_away_at_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sink that begins while its server is away waits for it, and says so once; told to stop, it waits no more."""
+    monkeypatch.setattr(run_sink, "FIRST", 0.001)
+    index: Any = object()
+    said: list[str] = []
+    answers: list[Any] = [IndexUnreachable("away"), IndexUnreachable("away still"), index]
+
+    def ask() -> Any:
+        if isinstance(answer := answers.pop(0), Exception):
+            raise answer
+        return answer
+
+    assert run_sink.opened(ask, threading.Event(), said.append) is index
+    assert said == ["away; trying again", "the index can be reached again"]
+    stop = threading.Event()
+    stop.set()
+    assert run_sink.opened(ask, stop, said.append) is None
+    answers.append(IndexDamaged("of another version"))
+    with pytest.raises(IndexDamaged):
+        run_sink.opened(ask, threading.Event(), said.append)
 
 
 class Counted(TantivyIndex):

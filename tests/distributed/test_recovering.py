@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from faust.tables.recovery import Recovery
 from faust.types import TP
 from rocksdict import Options, Rdict
 
 from streams.kafka import recovering
-from streams.kafka.recovering import Filling
+from streams.kafka.recovering import Filled, Filling
 from tests.distributed.conftest import Broker
 from tests.servers.fixtures import Topics
 
@@ -140,3 +142,40 @@ def test_brokers_that_do_not_answer(changelog: Changelog, stores: Stores, monkey
     monkeypatch.setattr(recovering, "REACH", 0.5)
     Filling({"bootstrap.servers": "127.0.0.1:1", "log_level": 0}, stores.stores, stores.offsets, OWN).run()
     assert set(stores.offsets.values()) == {None}
+
+
+class Full:
+    """A table in one partition, on a disk that is full."""
+
+    offset_key = OWN
+
+    @property
+    def data(self) -> Full:
+        """Its stores."""
+        return self
+
+    def _db_for_partition(self, _: int) -> Full:
+        return self
+
+    def write(self, batch: Any) -> None:
+        """As RocksDB says it."""
+        raise Exception("IO error: No space left on device")  # noqa: TRY002 - what it raises
+
+
+def test_a_disk_that_is_full_is_told_in_a_line(monkeypatch: pytest.MonkeyPatch, broker: Broker, topics: Topics) -> None:
+    """Where a store cannot be filled the process ends with what it says; whatever else goes wrong is raised."""
+    place, said = TP(topics.make("log"), 0), list[str]()
+    broker.fill(place.topic, {b"k": b"v"})
+    filled = Filled.__new__(Filled)
+    filled.tp_to_table, filled.active_offsets = {place: Full()}, {place: None}  # type: ignore[dict-item, assignment]
+    filled._client, filled._one = {"bootstrap.servers": broker.address, "log_level": 0}, asyncio.Lock()
+    filled._end = said.append
+
+    async def usual(*_: Any) -> None:
+        pass
+
+    monkeypatch.setattr(Recovery, "_build_highwaters", usual)
+    asyncio.run(filled._build_highwaters(None, {place}, {}, "active"))
+    assert said == ["the tables cannot be filled: IO error: No space left on device"]
+    with pytest.raises(KeyError):
+        asyncio.run(filled._build_highwaters(None, {TP("another", 0)}, {}, "active"))
