@@ -90,6 +90,8 @@ class IndexSink:
         self._letters = Letters(cluster)
         self._placing = Placing()
         self._looked = time.monotonic()
+        self._asks = False
+        """Whether the index is being asked how far it is: by the thread that polls, which waits for as long as that takes."""
         self._pool = ThreadPoolExecutor(requests, f"index.{broker}")
         group = cluster.group(f"index.{broker}")
         settings = {"enable__auto__commit": False, "enable__partition__eof": True, "auto__offset__reset": "error"}
@@ -126,7 +128,7 @@ class IndexSink:
 
     def excused(self) -> list[tuple[str, int]]:
         """Those that stand for no fault of this process: whose request is under way, which has deadlines; all, without an index."""
-        if not self.reaches():
+        if self._asks or not self.reaches():
             return self.places()
         return [(self.topic, partition) for partition, part in list(self.parts.items()) if part.task is not None]
 
@@ -199,7 +201,7 @@ class IndexSink:
         """While nothing happens another index may have taken the place, which knows less."""
         self._looked = time.monotonic()
         try:
-            offsets = self.index.offsets()
+            offsets = self._offsets()
         except OSError as error:
             self._fail(error)
             return
@@ -208,9 +210,16 @@ class IndexSink:
         else:
             self._commit(wait=False)
 
+    def _offsets(self) -> Mapping[int, int]:
+        self._asks = True
+        try:
+            return self.index.offsets()
+        finally:
+            self._asks = False
+
     def _begin(self) -> None:
         try:
-            offsets = self.index.offsets()
+            offsets = self._offsets()
             places = [self._start(partition, offsets.get(partition, 0)) for partition in self.parts]
         except OSError as error:
             self._fail(error)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from confluent_kafka import KafkaException, Producer, TopicPartition
@@ -29,7 +29,7 @@ from sinks.opensearch_index import OpenSearchIndex
 from sinks.tantivy_index import TantivyIndex
 from streams.kafka import held, placing, run_sink
 from streams.kafka.cluster import Cluster
-from streams.kafka.index_sink import manner, serve
+from streams.kafka.index_sink import IndexSink, manner, serve
 from streams.kafka.mends import PARTITIONER
 from streams.kafka.registry import wire
 from tests.distributed.conftest import Broker
@@ -199,6 +199,23 @@ def test_what_stands_behind_the_last_record(world: World, expected: Mapping[str,
     with closing(world.open()) as index:
         index.refresh()
         assert answers(index) == expected
+
+
+def test_a_server_that_does_not_answer_is_no_fault_of_the_sink() -> None:
+    """While the index is asked how far it is, which has a deadline of its own, all partitions may stand; behind it none may."""
+    found: list[list[tuple[str, int]]] = []
+
+    class Slow:
+        def offsets(self) -> Mapping[int, int]:
+            found.append(sink.excused())
+            return {}
+
+    sink = IndexSink(Cluster("127.0.0.1:1"), "main", cast("Any", Slow()))
+    sink.parts = {number: held.Part(0) for number in range(2)}
+    sink._placing.found()
+    sink._look()
+    assert found == [[("broker.main", 0), ("broker.main", 1)]]
+    assert sink.excused() == []
 
 
 def test_a_server_that_is_away_at_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
