@@ -133,12 +133,15 @@ class Cluster:
         self.start()
 
     def asleep(self, cut: str) -> subprocess.Popen[str]:
-        """A worker that has stopped at an agreed place."""
+        """A worker that has stopped at an agreed place; one that the machine had sleep before that has ended itself."""
         worker = self.start(cut)
-        while Path(f"/proc/{worker.pid}/stat").read_text("ascii").rpartition(")")[2].split()[0] != "T":
-            assert worker.poll() is None
+        while True:
+            if (code := worker.poll()) is not None:
+                assert code == 1
+                worker = self.start(cut)
+            elif Path(f"/proc/{worker.pid}/stat").read_text("ascii").rpartition(")")[2].split()[0] == "T":
+                return worker
             time.sleep(0.05)
-        return worker
 
     def cut(self, where: str) -> None:
         """A worker that is killed at an agreed place."""
