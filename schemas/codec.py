@@ -221,11 +221,11 @@ class _Memory:
 _memory = _Memory()
 
 
-def encode(record: Record) -> bytes:
-    """A record in single-object encoding."""
+def encode(record: Record, *, kept: bool = True) -> bytes:
+    """A record in single-object encoding. Of a summary both are remembered for a while, unless they are not to be `kept`."""
     if isinstance(record, records.Summary):
         known = _memory.of(record)
-        return known.data if known is not None else _encode_summary(record)
+        return known.data if known is not None else _encode_summary(record, kept=kept)
     cls = type(record)
     out = io.BytesIO(_HEADERS[cls])
     out.seek(HEADER)
@@ -233,7 +233,7 @@ def encode(record: Record) -> bytes:
     return out.getvalue()
 
 
-def _encode_summary(summary: records.Summary) -> bytes:
+def _encode_summary(summary: records.Summary, *, kept: bool) -> bytes:
     plain = _DUMPERS[records.Summary](summary)
     out = io.BytesIO(_HEADERS[records.Summary])
     out.seek(HEADER)
@@ -241,7 +241,8 @@ def _encode_summary(summary: records.Summary) -> bytes:
     tail = out.tell()
     schemaless_writer(out, _TAIL, plain)
     data = out.getvalue()
-    _memory.keep(summary, data, tail)
+    if kept:
+        _memory.keep(summary, data, tail)
     return data
 
 

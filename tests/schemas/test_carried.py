@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.codec import adopt, decode, encode, publish
+from processors.essence import EssenceSettings
+from schemas import codec
+from schemas.codec import adopt, decode, encode, publish, record_type
 from schemas.records import Complete, FetchedObject, Partial, Record, Summary
-from streams.essence_job import HEAD, Chunk, Job, pack, unpack
+from streams.essence_job import END, HEAD, Chunk, Job, pack, unpack, work
 
 Anything = Callable[[type[Record]], st.SearchStrategy[Any]]
 UNSAID: dict[str, Any] = {"published": 0, "copy_of": "", "copies": (), "copies_count": 0}
@@ -47,6 +49,17 @@ def test_what_is_known_is_not_made_again(any_record: Anything, data: st.DataObje
     assert encode(known) is wire
     copy: Summary = msgspec.structs.replace(made, published=said, copies=("a",))
     assert encode(publish(known, published=said, copies=("a",))) == encode(copy)
+
+
+def test_a_child_remembers_no_summary() -> None:
+    """What a child has encoded it reads never again: none of it stays in its memory, however many members an object has."""
+    obj = FetchedObject(url="file:///d/x.txt", version=7, time=1, outcome="fetched", size=4)
+    job = Job(obj, body=b"text")
+    frames: list[bytes] = []
+    work(pack(Chunk(pack(EssenceSettings(gatherer="g")), 2, (job,))), None, frames.append, lambda _: None)
+    values = [unpack(frame).value for frame in frames if frame != END]
+    assert Summary in map(record_type, values)
+    assert not any(map(codec._memory.of_data, values))
 
 
 def test_what_was_published_is_not_adopted() -> None:
