@@ -32,8 +32,8 @@ PAGE = 8192
 CHECKPOINT = 16 * 1024 * 1024
 WAL_LIMIT = 64 * 1024 * 1024
 """The WAL file is cut to this many bytes, should a long reader have let it grow."""
-CACHE = 32 * 1024
-"""Page cache in KiB."""
+CACHE, READER_CACHE = 32 * 1024, 4 * 1024
+"""Page cache in KiB: of who writes, and of who reads the log along, each page once."""
 
 PARTITION_BITS = 12
 END = 1 << 62
@@ -80,7 +80,7 @@ def connect(path: Path, *, readonly: bool, timeout: float, immutable: bool = Fal
         connection.execute("PRAGMA synchronous=FULL")
         connection.execute(f"PRAGMA wal_autocheckpoint={CHECKPOINT // PAGE}")
         connection.execute(f"PRAGMA journal_size_limit={WAL_LIMIT}")
-    connection.execute(f"PRAGMA cache_size=-{CACHE}")
+    connection.execute(f"PRAGMA cache_size=-{READER_CACHE if readonly else CACHE}")
     connection.execute("PRAGMA temp_store=MEMORY")
     return connection
 
