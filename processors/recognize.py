@@ -171,7 +171,10 @@ class Table:
         """The type whose signature the content has, with its media type: the longest one, and of these the first."""
         claims = [*self.by_start.get(head[0], ())] if head else []
         for (at, length), parts in self.by_part.items():
-            claims += parts.get(head[at : at + length], ())
+            if claim := parts.get(head[at : at + length]):
+                claims += claim
+        if not claims:
+            return None
         found = [each for each in claims if each[1].matches(head) and not (text and each[1].word)]
         if not found:
             return None

@@ -71,6 +71,8 @@ class Found:
 
     def add(self, name: str, value: str | bytes, limit: int = MAX_VALUE) -> None:
         """Add a value, cut to `limit` bytes; empty values, repeated ones and those beyond the bounds are dropped."""
+        if not value:
+            return
         value = _clean(value) if isinstance(value, str) else value
         values = self.attributes.get(name, [])
         most = MAX_REFERENCES if self.full and name == "url-references" else MAX_VALUES

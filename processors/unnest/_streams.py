@@ -123,29 +123,32 @@ class Counted:
 
     def __init__(self, reader: Reader, budget: Budget) -> None:
         self._reader = reader
-        self._budget = budget
+        self._spend = budget.spend
 
     def read(self, size: int, /) -> bytes:
         data = self._reader.read(size)
-        self._budget.spend(len(data))
+        self._spend(len(data))
         return data
 
 
-class Hashed(Counted):
+class Hashed:
     """A stream whose bytes are paid for, counted and digested as they pass."""
 
     def __init__(self, reader: Reader, budget: Budget) -> None:
-        super().__init__(reader, budget)
+        self._reader = reader
+        self._spend = budget.spend
         self._md5 = hashlib.md5(usedforsecurity=False)
         self._sha256 = hashlib.sha256()
         self._size = 0
         self._whole = False
 
     def read(self, size: int, /) -> bytes:
-        data = super().read(size)
+        data = self._reader.read(size)
+        length = len(data)
+        self._spend(length)
         self._md5.update(data)
         self._sha256.update(data)
-        self._size += len(data)
+        self._size += length
         self._whole = not data
         return data
 
@@ -170,7 +173,8 @@ class Decoded:
     """What a compressed stream gives, at most CHUNK bytes a read, so that a bomb costs no more memory than a text.
 
     `another` makes a decoder for the stream that follows, of which it is given the first bytes, or gives None where that is
-    none; without it, nothing behind the first stream is read. Decoders raise what they like on bad data.
+    none; without it, nothing behind the first stream is read. Decoders raise what they like on bad data. One that can give more
+    than is asked for (`ahead`) does: each call costs as much as 2 kB of text, and the headers of a tar are 512 bytes.
     """
 
     def __init__(self, reader: Reader, decoder: Decoder, another: Callable[[bytes], Decoder | None] | None = None) -> None:
@@ -178,30 +182,45 @@ class Decoded:
         self._decoder: Decoder | None = decoder
         self._another = another
         self._data = b""
+        self._out = b""
+        """What came out ahead, and how much of it was read."""
+        self._at = 0
         self._error: UnnestError | None = None
 
     def read(self, size: int, /) -> bytes:
+        if self._out:
+            data = self._out[self._at : self._at + size]
+            self._at += len(data)
+            if self._at == len(self._out):
+                self._out, self._at = b"", 0
+            return data
         if self._error:
             raise self._error
         try:
-            return self._next(min(size, CHUNK))
+            data = self._next(min(size, CHUNK))
         except UnnestError as error:
             self._error = error
+            raise
         except Exception as error:  # noqa: BLE001 - zlib, bz2 and lzma each have errors of their own
             self._error = Damaged(f"{type(error).__name__}: {error}")
-        raise self._error
+            raise self._error from None
+        if len(data) > size:
+            self._out, self._at = data, size
+            return data[:size]
+        return data
 
     def _next(self, size: int) -> bytes:
-        while self._decoder:
-            if self._decoder.eof:
-                self._decoder = self._follow(self._decoder)
+        while decoder := self._decoder:
+            if decoder.eof:
+                self._decoder = self._follow(decoder)
                 continue
-            if self._decoder.needs_input and not self._data:
+            if not self._data and decoder.needs_input:
                 self._data = self._reader.read(CHUNK)
                 if not self._data:
                     raise Damaged("truncated: the compressed data end early")
             data, self._data = self._data, b""
-            if out := self._decoder.decompress(data, size):
+            out: bytes = getattr(decoder, "ahead", decoder.decompress)(data, size)
+            if out:
                 return out
         return b""
 

@@ -120,14 +120,16 @@ class _Tar:
     def _member(self, head: Header) -> Iterator[Member]:
         """The member of a header; what was not read of its body is passed over when the next one is asked for."""
         # An empty value takes back what was said before (POSIX.1-2017, pax Extended Header).
-        said = {key: value for key, value in {**self._globals, **dict(self._local)}.items() if value}
+        said = self._globals or self._local
+        said = {key: value for key, value in {**self._globals, **dict(self._local)}.items() if value} if said else {}
         size = 0 if head.kind in NO_DATA else self._size(head, said)
         segments: Segments | None = None
         if head.kind == b"S":
             segments = header.more_segments(self._body, head.sparse) if head.extended else head.sparse
         body = Slice(self._body, size)
         yield self._described(head, said, body, segments)
-        body.drain()
+        if body.left:
+            body.drain()
         # Read with the next header: that costs as much as a small body.
         self._padding = -size % BLOCK
 

@@ -13,7 +13,7 @@ from processors.unnest.gzip import PIECE, Inflate
 
 CHANCE = random.Random(1952)
 WORDS = [f"{CHANCE.choice('bdfgklmnprst')}{CHANCE.choice('aeiou')}{at:x}" for at in range(400)]
-TEXT = " ".join(CHANCE.choices(WORDS, k=40_000)).encode()
+TEXT = " ".join(CHANCE.choices(WORDS, k=80_000)).encode()
 PACKED = reference.compress(TEXT, mtime=0)
 
 
