@@ -107,8 +107,8 @@ def _pdf(head: bytes) -> bool:
 
 
 def _armor(head: bytes) -> bool:
-    """A line that begins a key, a certificate or a signature in letters (RFC 7468, RFC 9580)."""
-    return re.search(rb"^-----BEGIN [A-Z]", head, re.MULTILINE) is not None
+    """A line that begins a key, a certificate or a signature in letters (RFC 7468, RFC 9580), or is a key of OpenSSH."""
+    return re.search(rb"^(?:-----BEGIN [A-Z]|(?:sk-)?(?:ssh|ecdsa)-[\w@.-]{1,60} AAAA)", head, re.MULTILINE) is not None
 
 
 PROGRAMS: Mapping[str, Callable[[bytes], bool]] = {
