@@ -116,6 +116,8 @@ def _title(facts: Facts, found: Found, text: str, name: str) -> str:
     """What to call a file whose summarizer found no title."""
     if facts.type in CODE:
         purpose = found.text("description")
+        # Many a comment begins with the name of its file.
+        purpose = purpose.removeprefix(name).lstrip(" \t:-") if re.match(rf"{re.escape(name)}[ \t]*(?::|-|$)", purpose) else purpose
         return f"{name}: {purpose}" if name and purpose else name or purpose
     return title_line(text) or name
 

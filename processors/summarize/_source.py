@@ -18,6 +18,8 @@ LEGAL = re.compile(
     r"-\*-|^\s*\$(?:Id|Header|RCS)|vim?:|eslint|pragma|noqa"
 )
 _GUTTER = re.compile(r"^[ \t]*(?:/?\*+/?|//+!?|#+|;+|--+|%+|\"+|dnl\b)?[ \t]?", re.MULTILINE)
+_DRAWN = re.compile(r"^[^\w\n]{3,}+$|(?<![ \t])[ \t]++[*#;|]{1,3}+$|^[ \t]*+[|^][ \t]", re.MULTILINE)
+"""What is drawn around a comment, and the marks of Haddock: no words."""
 _LETTERS = re.compile(r"[^\W\d_]{2}")
 _HASH = re.compile(r"(?:^[ \t]*#(?!!)[^\n]*\n?)+", re.MULTILINE)
 
@@ -35,7 +37,7 @@ def add_comments(found: Found, comments: Iterable[str]) -> None:
         text = bare(comment)
         if not _LETTERS.search(text):
             continue
-        for paragraph in text.split("\n\n") if "description" not in found.attributes else ():
+        for paragraph in _DRAWN.sub("", text).strip().split("\n\n") if "description" not in found.attributes else ():
             if len(paragraph) > 12 and not LEGAL.search(paragraph):
                 found.set("description", first_sentence(paragraph))
                 break
