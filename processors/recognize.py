@@ -49,6 +49,8 @@ FAMILIES = {"image": "Image", "audio": "Audio", "video": "Video", "font": "Font"
 
 _PROSE = re.compile(rb"[A-Za-z0-9 !+.-]*")
 _COPY = re.compile(r"(?:~|\.(?:in|tmpl|template|orig|bak|old|new|save|dist|sample|example|dpkg-[a-z]+|rpm[a-z]+|ucf-[a-z]+))$")
+_DELIVERED = re.compile(r"\d{9,11}\.(?:m\d+p\d+|\d+_\d+)")
+"""How the name of a message of a Maildir begins; it ends with the name of a host, `mail.example.org`."""
 _MEDIA = re.compile(r"[a-z]+/[a-z0-9.+-]+")
 
 
@@ -253,7 +255,7 @@ def _by_name(rules: Table, name: str) -> list[tuple[str, str]]:
 
 
 def _by_whole_name(rules: Table, name: str) -> list[tuple[str, str]]:
-    suffix = name.rpartition(".")[2] if "." in name[1:] else ""
+    suffix = name.rpartition(".")[2] if "." in name[1:] and not _DELIVERED.match(name) else ""
     of_suffix = rules.suffixes.get(suffix, [])
     whole = [(n, rules.rules[n].media) for n, pattern in rules.names if pattern.fullmatch(name)]
     proven = [t for t in whole if rules.rules[t[0]].program]

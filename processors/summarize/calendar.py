@@ -27,6 +27,8 @@ _MEANS = {
     "PRODID": "generator",
 }  # fmt: skip
 """What a property means; "": it is text."""
+_SAID = ("", "headings", "places", "names")
+"""What the text is made of."""
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:

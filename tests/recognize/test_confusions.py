@@ -84,6 +84,12 @@ CONFUSIONS = [
     ("x", b"MZ is what a program of DOS begins with.\n", "RawText"),
     ("x.txt", b"FLIF, an image format.\n", "RawText"),
     ("x", b"P3\n1 1\n255\n0 0 0\n", "Netpbm"),
+    # a message of a Maildir: what its name ends with is the name of a host, and no suffix
+    ("1795409274.M623587P22625Q1.lake.example.org", b"Subject: s\nFrom: a@b\nTo: c@d\n\ntext", "Mail"),
+    ("1795409274.22625_1.host.pl", b"Subject: s\nFrom: a@b\nTo: c@d\n\ntext", "Mail"),
+    ("1795409274.M6P2Q1.vm:2,S", b"Subject: s\nFrom: a@b\nTo: c@d\n\ntext", "Mail"),
+    ("1795409274.M6P2.vm", b"a text\n", "RawText"),
+    ("1795409274.5.pl", b"a text\n", "Perl"),
     # messages with few fields
     ("x.txt", b"From: a@b\nTo: c@d\nSubject: s\n\ntext", "Mail"),
     ("x.txt", b"MIME-Version: 1.0\nContent-Type: text/plain\n\ntext", "Mail"),

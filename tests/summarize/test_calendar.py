@@ -26,7 +26,7 @@ def test_a_calendar_of_one_event(summary: Callable[..., Found]) -> None:
     """A calendar without a name is called by its event; what an alarm says is not told, nor when summer time begins."""
     text = (
         "BEGIN:VCALENDAR\nBEGIN:VTIMEZONE\nBEGIN:STANDARD\nDTSTART:16010101T000000\nEND:STANDARD\nEND:VTIMEZONE\n"
-        'BEGIN:VEVENT\nSUMMARY:Visit\\, to the la\n ke\nORGANIZER;CN="Ada Fern":mailto:ada@example.org\nDTSTART;VALUE=DATE:20240501\n'
+        'BEGIN:VEVENT\nSUMMARY:Visit\\, to the la\n ke\nORGANIZER;CN="Ada Fern":mailto:a@b.org\nDTSTART;VALUE=DATE:20240501\n'
         "BEGIN:VALARM\nDESCRIPTION:Reminder\nEND:VALARM\nEND:VEVENT\nEND:VCALENDAR\n"
     )
     found = summary(b"invite.ics", text.encode()).attributes
@@ -35,9 +35,7 @@ def test_a_calendar_of_one_event(summary: Callable[..., Found]) -> None:
     assert found["partial-text"] == ["Visit, to the lake"]
 
 
-@pytest.mark.parametrize(
-    "text", ["", "BEGIN:VCALENDAR", "END:VCARD\nFN:x\n", "DTSTART:\nBEGIN:VEVENT\nDTSTART:2024\n", "no calendar"]
-)
+@pytest.mark.parametrize("text", ["", "BEGIN:VCALENDAR", "END:VCARD\nFN:x\n", "DTSTART:\nBEGIN:VEVENT\nDTSTART:2024\n", "x"])
 def test_what_is_torn(summary: Callable[..., Found], text: str) -> None:
     """What is no calendar, or half of one, is not rejected."""
     found = summary(b"x.ics", text.encode()).attributes
