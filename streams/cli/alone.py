@@ -20,7 +20,7 @@ from processors.identity import file_path, file_url, frontier_key
 from processors.select import select
 from schemas.codec import decode
 from schemas.jsonform import line
-from schemas.records import FetchedObject, FetchRequest, Record, Rejected, Root, Summary
+from schemas.records import CrawlEvent, FetchedObject, FetchRequest, Record, Rejected, Root, Summary
 from schemas.soif import dumps
 from schemas.soif_summary import to_template
 from streams.cli.common import USAGE, Failure, give, note, printable, put
@@ -70,6 +70,7 @@ class Alone:
         self._limits = msgspec.convert(settings.sandbox.model_dump(), Limits)
         self._json = json
         self._whole = True
+        self._named: set[str] = set()
 
     def run(self, paths: Sequence[str]) -> bool:
         """Summarize; says whether every file could be read."""
@@ -81,6 +82,7 @@ class Alone:
                 if failure.code == USAGE:
                     raise
                 self._missed(str(failure))
+        self._named = {root.url for root in roots}
         if roots:
             asyncio.run(self._run(roots))
         return self._whole
@@ -180,6 +182,8 @@ class Alone:
         for record in records:
             if isinstance(record, Rejected):
                 note(printable(f"{record.url}{'#' * bool(record.path)}{record.path}: {record.reason}"))
+            elif isinstance(record, CrawlEvent) and record.kind == "refused" and record.url in self._named:
+                note(printable(f"{record.url}: refused: {record.reason}"))
             elif isinstance(record, Summary) and self._json:
                 put(line({"url": record.url, "type": record.type, "attributes": dict(record.attributes)}))
             elif isinstance(record, Summary):

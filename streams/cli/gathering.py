@@ -118,10 +118,14 @@ class Gathering:
         return list(wanted.values()), wrong
 
     def _known(self, depth: int | None, urls: int | None) -> list[Root]:
+        known: list[Root] = []
         found: list[Root] = []
         with there(self.settings.data) as store:
             if store is not None:
-                found = [r for r in runs.roots(store) if r.url not in runs.paused(store)]
+                known = runs.roots(store)
+                found = [r for r in known if r.url not in runs.paused(store)]
+        if known and not found:
+            raise Failure(f"no ROOT given, and all of {self.settings.data} are paused (harvest roots resume)", 2)
         if not found:
             raise Failure(f"no ROOT given, and none known to {self.settings.data}", 2)
         limits = {name: value for name, value in (("depth", depth), ("urls", urls)) if value is not None}

@@ -145,7 +145,7 @@ def test_paused_roots(harvest: Any, gathered: Path) -> None:
     """A paused root keeps what it has, and is left out until it is resumed."""
     harvest("roots", "pause", gathered)
     assert [r["state"] for r in harvest.lines("roots", "list")] == ["paused"]
-    assert "no ROOT given" in harvest("gather", code=2).stderr
+    assert "no ROOT given, and all of harvest-data are paused (harvest roots resume)" in harvest("gather", code=2).stderr
     assert len(harvest.lines("search", "Ishmael")) == 1
     harvest("roots", "resume", gathered)
     harvest("gather")
@@ -251,6 +251,16 @@ def test_summarize_what_cannot_be(harvest: Any, tree: Path) -> None:
     result = harvest("summarize", tree / "bad.gz", "--json")
     assert json.loads(result.stdout)["type"] == "Unrecognized"
     assert f"harvest: file://{tree}/bad.gz: " in result.stderr
+
+
+def test_summarize_what_is_refused(harvest: Any, tree: Path) -> None:
+    """A file that is named and not selected by its type gives no summary, and the rule is told; in a folder it is passed over."""
+    core = tree / "old" / "crashed"
+    core.parent.mkdir()
+    core.write_bytes(b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x04\x00" + bytes(40))
+    result = harvest("summarize", core)
+    assert (result.stdout, result.stderr) == ("", f"harvest: file://{core}: refused: stop-type\n")
+    assert harvest("summarize", core.parent).stderr == ""
 
 
 def test_doctor(harvest: Any, gathered: Path) -> None:
