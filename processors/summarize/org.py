@@ -15,7 +15,7 @@ HEADINGS = 100
 
 _KEYWORD = re.compile(r"^[ \t]*+#\+(\w{1,40}):[ \t]*([^\n]*)\n?", re.MULTILINE)
 _HEADLINE = re.compile(
-    r"^\*{1,8}[ \t]++(?:(?:TODO|DONE|NEXT|WAITING|CANCELLED)[ \t]++)?(?:\[#\w\][ \t]++)?([^\n]{1,250})$", re.MULTILINE
+    r"^\*{1,8}[ \t]++(?:(?:TO(?:DO)|DONE|NEXT|WAITING|CANCELLED)[ \t]++)?(?:\[#\w\][ \t]++)?([^\n]{1,250})$", re.MULTILINE
 )
 _TAGS = re.compile(r"(?<![ \t])[ \t]++:([\w@#%:]{1,200}):[ \t]*$")
 _DRAWER = re.compile(
