@@ -11,7 +11,7 @@ Laws:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
@@ -24,45 +24,30 @@ MARKED = 250_000
 MARK = "\0"
 """Ends a line. No text of a page has it: the parser drops it, or makes U+FFFD of it (HTML, 13.2.5 and 13.2.6.4)."""
 
-_NOISE = frozenset(
-    (
-        "script",
-        "style",
-        "noscript",
-        "template",
-        "svg",
-        "nav",
-        "footer",
-        "aside",
-        "form",
-        "select",
-        "iframe",
-        "object",
-        "head",
-        "-comment",
-    )
-)
-"""Elements that hold no text of the page's own."""
-_UNSEEN = ("script", "style", "noscript", "template")
-_HIDDEN = frozenset((*_UNSEEN, "head", "-comment"))
-"""Elements whose text nobody sees."""
-_BLOCKS = frozenset(
-    ("p", "div", "br", "li", "ul", "ol", "dl", "dt", "dd", "h1", "h2", "h3", "h4", "h5", "h6", "pre", "table", "tr", "td", "th",
-     "blockquote", "section", "article", "main", "header", "hr", "center", "address", "caption", "figure", "figcaption", "details",
-     "summary", "title", "body", "fieldset", "legend", "option", "img")
-)  # fmt: skip
-"""Elements that part words; all others stand within a line."""
-_EMPTY = frozenset(("br", "hr", "img"))
-"""Those of them that hold nothing."""
 
-
-def numbers(names: Iterable[str]) -> dict[int, str]:
+def numbers(names: str) -> dict[int, str]:
     """The parser's numbers of elements by name: they are the cheapest that a node can be asked for."""
     tree = LexborHTMLParser("")
-    return {tree.create_node(name).tag_id: name for name in names}
+    return {tree.create_node(name).tag_id: name for name in names.split()}
 
 
-_UNSEEN_IDS, _BLOCK_IDS, _EMPTY_IDS = (frozenset(numbers(names)) for names in (_UNSEEN, _BLOCKS, _EMPTY))
+_COMMENT, _TEXT = (node.tag_id for node in LexborHTMLParser("<body><!---->x").css("body")[0].iter(include_text=True))
+_UNSEEN = frozenset(numbers("script style noscript template"))
+_HIDDEN = _UNSEEN | {_COMMENT, *numbers("head")}
+"""Elements whose text nobody sees."""
+_NOISE = _HIDDEN.union(numbers("svg nav footer aside form select iframe object"))
+"""Elements that hold no text of the page's own."""
+_MAIN = frozenset(numbers("main article"))
+"""Elements that hold the text of a page, where there is one of them."""
+_EMPTY = frozenset(numbers("br hr img"))
+"""Those of the following that hold nothing."""
+_BLOCKS = _EMPTY.union(
+    numbers(
+        "p div li ul ol dl dt dd h1 h2 h3 h4 h5 h6 pre table tr td th blockquote section article main header center address "
+        "caption figure figcaption details summary title body fieldset legend option"
+    )
+)
+"""Elements that part words; all others stand within a line."""
 
 
 class Page:
@@ -78,6 +63,7 @@ class Page:
         self._limit = limit
         self._whole = whole
         self._unseen: list[LexborNode] = []
+        self._mains: list[LexborNode] = []
         self.met: list[tuple[str, LexborNode]] = []
         """The elements wanted, in order, each with its name."""
         source = tree.raw_html
@@ -86,8 +72,8 @@ class Page:
         self._walk(wanted or {})
 
     def _walk(self, wanted: Mapping[int, str]) -> None:
-        blocks = _BLOCK_IDS if self._marked else frozenset()
-        some = blocks | _UNSEEN_IDS | wanted.keys()
+        blocks = _BLOCKS if self._marked else frozenset()
+        some = blocks | _UNSEEN | _MAIN | wanted.keys()
         root = self._tree.root
         for node in root.traverse() if root else ():
             number = node.tag_id
@@ -95,19 +81,20 @@ class Page:
                 continue
             if number in blocks:
                 node.insert_before(MARK)
-                if number not in _EMPTY_IDS:
+                if number not in _EMPTY:
                     node.insert_after(MARK)
             if number in wanted:
                 self.met.append((wanted[number], node))
-            elif number in _UNSEEN_IDS:
+            elif number in _UNSEEN:
                 self._unseen.append(node)
+            elif number in _MAIN and len(self._mains) <= 1:
+                self._mains.append(node)
 
     def text(self) -> str:
         """The main text, a block a line, without navigation, forms and scripts; no more is visited than `limit` bytes take."""
         if self._marked:
             return lines(self.words())
-        mains = [] if self._whole else self._tree.css("main,article")
-        node = mains[0] if len(mains) == 1 else self._tree.body
+        node = self._mains[0] if len(self._mains) == 1 and not self._whole else self._tree.body
         return lines(_parts(node, self._limit + self._limit // 4, _HIDDEN if self._whole else _NOISE)) if node else ""
 
     def words(self, separator: str = "") -> str:
@@ -130,23 +117,27 @@ def lines(text: str) -> str:
     return "\n".join([squeezed for part in parts if part and (squeezed := squeeze(part))])
 
 
-def _parts(node: LexborNode, room: int, noise: frozenset[str]) -> str:
+def _parts(node: LexborNode, room: int, noise: frozenset[int]) -> str:
     """Text in order, and a mark where a block begins or ends."""
     parts: list[str] = []
     # An own stack: depth is the page's to choose. Iterators, because a node may have a million children.
     stack = [(node.iter(include_text=True), "")]
     while stack and room > 0:
         children, end = stack[-1]
-        child = next(children, None)
-        if child is None:
+        for child in children:
+            number = child.tag_id
+            if number == _TEXT:
+                parts.append((child.text_content or "")[:room])
+                room -= len(parts[-1])
+                if room <= 0:
+                    break
+            elif number not in noise:
+                mark = MARK if number in _BLOCKS else ""
+                parts.append(mark)
+                room -= 1
+                stack.append((child.iter(include_text=True), mark))
+                break
+        else:
             parts.append(end)
             stack.pop()
-        elif child.is_text_node:
-            parts.append((child.text_content or "")[:room])
-            room -= len(parts[-1])
-        elif (tag := child.tag) not in noise:
-            mark = MARK if tag in _BLOCKS else ""
-            parts.append(mark)
-            room -= 1
-            stack.append((child.iter(include_text=True), mark))
     return "".join(parts)
