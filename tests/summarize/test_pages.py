@@ -11,6 +11,7 @@ from processors.summarize import _page
 from processors.summarize._general import keywords, terms
 from processors.summarize._language import identifier, span
 from processors.summarize._page import main_text
+from processors.summarize.html import _resolver, resolve
 
 TAGS = (
     *(
@@ -119,3 +120,15 @@ def test_ranks() -> None:
     assert terms(" ".join(words), "").split() == ranked
     first = Counter(word for word in " ".join(words)[:2_048].split() if len(word) == 7)
     assert keywords(" ".join(words)) == sorted((w for w in first if first[w] > 1), key=lambda w: (-first[w], w))[:10]
+
+
+def test_references() -> None:
+    """A reference that is put behind its folder is what the parser of URLs makes of it, whatever the base."""
+    chance = random.Random(5)
+    bases = ("http://h", "http://h/a/b?q", "file:///a/b/c.html", "file:///C:/a", "mailto:x", "foo:bar", "foo://h", "", "http://[")
+    parts = ("../", "/", "a", "b.html", "C", "-", ".", "..", "x/", "0", "~", "?")
+    for base in bases:
+        resolved = _resolver(base)
+        for _ in range(300):
+            href = "".join(chance.choices(parts, k=chance.randrange(1, 6)))
+            assert resolved(href) == resolve(href, base)
