@@ -1,6 +1,6 @@
 """What every summary has, whatever its type: a title, a language, keywords (Essence, seed 003: type-independent attributes).
 
-Costs a page of prose: 0.15 ms for the language (600 characters of it, no more), 0.05 ms for the keywords.
+The language is told by 600 characters of a text, no more: it is dearer than all else here.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _words = _finder(r"L[\w'+-]{2,29}")
 def language(text: str) -> str:
     """The language of a text (ISO 639-1). The model is read at its first use.
 
-    Where English function words are as dense as only English has them, the model is not asked: 0.02 ms instead of 0.15.
+    Where English function words are as dense as only English has them, the model is not asked: it takes several times as long.
     """
     words = _letters(text)
     if words and sum(map(ENGLISH.__contains__, words)) * 6 > len(words):

@@ -1,4 +1,4 @@
-"""The language of a text, by the model of py3langid: its answer, for less than half of its time.
+"""The language of a text, by the model of py3langid: its answer, in less time.
 
 Strategy: the model is an automaton over bytes whose states each stand for what was read last (Aho and Corasick 1975), six bytes at
 most. So all positions of a text are walked through at once, six steps from the first state, instead of one after another: numpy
