@@ -49,7 +49,7 @@ def standing(log: LogAccess) -> list[Rejected]:
     latest: dict[Key, Rejected] = {}
     for _, one in _all(log):
         known = latest.get(origin := _origin(one))
-        if known is None or one.version >= known.version:
+        if known is None or _follows(one, known):
             latest[origin] = one
     stand = _standing(log, list(latest.values()))
     return sorted(stand, key=lambda one: (one.url, one.path, one.topic, one.partition, one.offset))
@@ -64,6 +64,11 @@ def _standing(log: LogAccess, latest: list[Rejected]) -> list[Rejected]:
 def _origin(one: Rejected) -> Key:
     stage = one.stage if one.stage == "fetch" else "essence"
     return (stage, one.url, one.path) if one.url else (one.topic, str(one.partition), str(one.offset))
+
+
+def _follows(one: Rejected, known: Rejected) -> bool:
+    """Whether a dead letter takes the place of one of its origin that came before it."""
+    return one.version >= known.version
 
 
 def _all(log: LogAccess) -> Iterator[tuple[Logged, Rejected]]:
@@ -148,7 +153,7 @@ class _Line:
             self.latest = at, one
             return
         before, known = self.latest
-        if one.version >= known.version:
+        if _follows(one, known):
             self.latest, at = (at, one), before
         self.passed.append(at)
 
@@ -164,20 +169,18 @@ def spent(log: LogAccess, before_ms: int) -> Generator[None, None, dict[int, lis
         lines[_origin(one)].take(bare, msgspec.structs.replace(one, key=None, value=None, detail=""))
         if number % READ == 0:
             yield
-    found: dict[int, list[int]] = defaultdict(list)
-    old: dict[int, Logged] = {}
-    asked = []
+    gone: list[Logged] = []
+    asked: list[tuple[Logged, Rejected]] = []
     for line in lines.values():
-        gone = [at for at in line.passed if at.time < before_ms]
-        for at in gone:
-            found[at.partition].append(at.offset)
-        if line.latest is not None and line.latest[0].time < before_ms and len(gone) == len(line.passed):
-            asked.append(line.latest[1])
-            old[id(line.latest[1])] = line.latest[0]
-    stand = {id(one) for one in _standing(log, asked)}
-    for name, at in old.items():
-        if name not in stand:
-            found[at.partition].append(at.offset)
+        old = [at for at in line.passed if at.time < before_ms]
+        gone += old
+        if line.latest is not None and line.latest[0].time < before_ms and len(old) == len(line.passed):
+            asked.append(line.latest)
+    stand = {id(one) for one in _standing(log, [one for _, one in asked])}
+    gone += [at for at, one in asked if id(one) not in stand]
+    found: dict[int, list[int]] = defaultdict(list)
+    for at in gone:
+        found[at.partition].append(at.offset)
     return {partition: sorted(offsets) for partition, offsets in found.items()}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import re
 from contextlib import suppress
+from datetime import UTC, datetime
 from encodings.aliases import aliases
 from typing import BinaryIO
 
@@ -75,6 +76,11 @@ def read_text(body: BinaryIO, declared: str = "", limit: int = MAX_TEXT) -> str:
     """The text of a file, at most `limit` bytes of it, with newlines alone between lines."""
     text = decode(body.read(limit), declared)
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
+def utc(when: datetime) -> str:
+    """A moment in ISO 8601, UTC; one without a zone passes for UTC. Raises OverflowError at the ends of time."""
+    return (when.astimezone(UTC) if when.tzinfo else when).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def squeeze(text: str) -> str:

@@ -20,6 +20,7 @@ _SOFT = re.compile(r"=[ \t]*\n[ \t]*")
 """What goes on in the next line: as both formats fold (RFC 5545, 3.1), and as quoted-printable of vCard 2.1 does."""
 _ESCAPED = re.compile(r"\\([\\;,nN:])")
 _CHARSET = re.compile(r"CHARSET=\"?([\w-]{1,40})", re.IGNORECASE)
+# A VTODO is what the format calls something that somebody is to do (RFC 5545, 3.6.2).
 _KINDS = {"VEVENT": "events", "VTODO": "tasks", "VJOURNAL": "journals", "VCARD": "cards"}
 _MEANS = {
     "SUMMARY": "headings", "DESCRIPTION": "", "COMMENT": "", "NOTE": "", "LOCATION": "places", "CATEGORIES": "keywords",
@@ -54,9 +55,8 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
             days.add(f"{value[:4]}-{value[4:6]}-{value[6:8]}" if value[:8].isdigit() else value[:10])
         elif key in _MEANS and within[-1:] != ["VALARM"]:
             _keep(found, key, parameters, value)
-            said += (
-                [value] if _MEANS[key] in ("", "headings", "places", "names") and not value.lower().startswith("mailto:") else []
-            )
+            if _MEANS[key] in _SAID and not value.lower().startswith("mailto:"):
+                said.append(value)
     for kind, plural in _KINDS.items():
         found.add(plural, str(counts[kind]) if counts.get(kind) else "")
     add_all(found, "date", [min(days), max(days)] if days else [])

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import BinaryIO
 
 from processors.summarize._base import Facts, Found, Summarizer, SummaryError
 from processors.summarize._markup import page, page_links, page_text
-from processors.summarize._text import add_references, decode
+from processors.summarize._text import add_references, decode, utc
 from processors.summarize.rawtext import raw_text
 from processors.unnest import UnnestError
 from processors.unnest._mime import FIELD, Header, Part, field, message
@@ -112,8 +111,7 @@ def _value(head: Header, name: str, charset: str) -> str:
 def _date(value: str) -> str:
     """A date of a header in ISO 8601, UTC; as it stands where nobody can tell."""
     try:
-        when = parsedate_to_datetime(value[:100])
-        return when.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if when.tzinfo else when.strftime("%Y-%m-%dT%H:%M:%SZ")
+        return utc(parsedate_to_datetime(value[:100]))
     except (ValueError, TypeError, OverflowError, IndexError):
         return value[:100]
 

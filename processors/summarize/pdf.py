@@ -19,7 +19,7 @@ from pypdfium2 import raw
 
 from processors.summarize._base import Facts, Found, Summarizer, SummaryError
 from processors.summarize._exif import add_xmp
-from processors.summarize._text import decode, squeeze
+from processors.summarize._text import decode, squeeze, utc
 
 MAX_PDF = 64_000_000
 """Bytes of a document that are read into memory."""
@@ -125,8 +125,7 @@ def _unescaped(value: str) -> str:
 def _iso(value: str) -> str:
     """A date of XMP (ISO 16684-1, 8.2.1.2) in UTC; "" where nobody can tell."""
     try:
-        when = datetime.fromisoformat(value.strip())
-        return (when.astimezone(UTC) if when.tzinfo else when).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return utc(datetime.fromisoformat(value.strip()))
     except (ValueError, OverflowError):
         return ""
 
@@ -252,7 +251,7 @@ def moment(value: str) -> datetime | None:
 def _date(value: str) -> str:
     """A date in ISO 8601, UTC; "" where nobody can tell."""
     when = moment(value)
-    return when.strftime("%Y-%m-%dT%H:%M:%SZ") if when else ""
+    return utc(when) if when else ""
 
 
 def _add_text(text: str, found: Found) -> None:
