@@ -6,7 +6,7 @@
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: install test fuzz servers demo bench lock lint clean help
+.PHONY: install python test fuzz servers demo bench lock lint clean help
 
 BIN := .venv/bin
 STAMP := .venv/installed
@@ -16,9 +16,14 @@ JARS := .venv/servers/stamp
 TOOLS := .venv/tools/installed
 # Processes for the tests: two, whatever the machine, so that limits on memory and time mean the same everywhere.
 WORKERS := 2
+# Where distributions have their Python, whatever PATH begins with.
+USUAL := /usr/bin/python3
 ARGS :=
 
 install: $(STAMP)  ## install the program into .venv (.venv/bin/harvest), and what it needs
+
+python:  ## say which Python install takes: the first that was built with optimization (PYTHON=... to take another)
+	@eval "$$pythons"; find_python
 
 test: lint $(JARS) $(TOOLS)  ## check style and types, then run every test (ARGS="..." is handed to pytest)
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
@@ -69,16 +74,36 @@ apt_install() {
 endef
 export apt
 
+# Which Python: the one that PYTHON names; else the first that was built with profile-guided optimization, as distributions build
+# theirs and version managers do not unless they are told to (`make bench ARGS=objects` tells the difference); else the first.
+# One without ensurepip cannot make .venv: it is only taken where there is no other, and gets its venv from apt-get.
+define pythons
+judge='
+import sys, sysconfig
+from importlib.util import find_spec
+if sys.version_info < (3, 11):
+    sys.exit(1)
+# Debian does not say how it builds its own.
+optimized = sys.base_prefix == "/usr" or "--enable-optimizations" in (sysconfig.get_config_var("CONFIG_ARGS") or "")
+print("optimized" if optimized and find_spec("ensurepip") else "plain")'
+find_python() {
+  first=
+  for python in $(or $(PYTHON),python3 python3.14 python3.13 python3.12 python3.11 $(USUAL)); do
+    built=$$("$$python" -c "$$judge" 2>/dev/null) || continue
+    if [ -n "$(PYTHON)" ] || [ "$$built" = optimized ]; then echo "$$python"; return; fi
+    first=$${first:-$$python}
+  done
+  echo "$$first"
+}
+endef
+export pythons
+
 # The libraries come first: a Python without venv cannot make .venv. What is missing is found by trying, not by asking
 # the packager, so that libraries built by hand count. $$1 is the Python, which may still be missing itself.
 define prepare
 set -eu
 eval "$$apt"
-find_python() {
-  for python in $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11; do
-    if "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo "$$python"; return; fi
-  done
-}
+eval "$$pythons"
 missing() {
   python=$$(find_python)
   if [ -z "$$python" ]; then echo "python3 python3-venv libmagic1 libarchive13"; return; fi
@@ -112,7 +137,7 @@ if [ -n "$$packages" ]; then
 fi
 python=$$(find_python)
 test -x $(BIN)/python && $(BIN)/python -m pip --version >/dev/null 2>&1 || { rm -rf .venv; "$$python" -m venv .venv; }
-echo "installing Harvest into .venv" >&2
+echo "installing Harvest into .venv, with $$($(BIN)/python -c 'import sys; print(sys.base_prefix, *sys.version.split()[:1])')" >&2
 $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
 # The build tool came with the lock: nothing more is downloaded. It warns of every editable install; this one is meant.
 PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .

@@ -41,7 +41,7 @@ def doctor(data: Data = None, json: Json = False, config: Config = None) -> None
 
 
 def _checks(found: Settings) -> Iterator[Check]:
-    yield Check("python", sys.version_info >= (3, 11), sys.version.split()[0])
+    yield Check("python", sys.version_info >= (3, 11), _python())
     for name, look in (("libmagic", _magic), ("sqlite", _sqlite), ("index engine", _tantivy)):
         yield _tried(name, look)
     yield from _layers(found)
@@ -57,6 +57,16 @@ def _tried(name: str, look: Callable[[], str]) -> Check:
     except Exception as error:  # noqa: BLE001 - whatever does not work is what is asked for
         mistake = explained(error)
         return Check(name, False, mistake[0] if mistake else f"{type(error).__name__}: {error}"[:200])
+
+
+def _python() -> str:
+    """Version and place; whether it is a slow one (the Makefile asks the same before it takes one)."""
+    from sysconfig import get_config_var
+
+    # Debian's own, which is below /usr, does not say how it was built.
+    fast = sys.base_prefix == "/usr" or "--enable-optimizations" in (get_config_var("CONFIG_ARGS") or "")
+    slow = "" if fast else ", built without --enable-optimizations: all takes longer than it need"
+    return f"{sys.version.split()[0]} in {sys.base_prefix}{slow}"
 
 
 def _magic() -> str:

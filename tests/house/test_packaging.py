@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
+import os
 import re
 import shutil
 import subprocess
 import sys
 import tomllib
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -109,3 +110,52 @@ def test_build_server_runs_the_tests_and_nothing_else(root: Path) -> None:
     assert script.stat().st_mode & 0o111
     assert commands[-1] == "exec make test"
     assert all(line.startswith(("set ", "cd ")) for line in commands[:-1])
+
+
+@pytest.fixture
+def pythons(tmp_path: Path) -> Callable[..., str]:
+    """What `make python` says where PATH begins with programs of these names that say so much of themselves ("" for too old)."""
+
+    def chosen(root: Path, *given: str, **said: str) -> str:
+        for name, built in said.items():
+            program = tmp_path / name.replace("_", ".")
+            program.write_text(f"#!/bin/sh\necho {built}\n" if built else "#!/bin/sh\nexit 1\n")
+            program.chmod(0o755)
+        # Those that this machine has are hidden behind ones that are too old.
+        for name in ("python3", "python3.14", "python3.13", "python3.12", "python3.11"):
+            if not (program := tmp_path / name).exists():
+                program.write_text("#!/bin/sh\nexit 1\n")
+                program.chmod(0o755)
+        path = f"{tmp_path}:{os.environ['PATH']}"
+        command = ["make", "--silent", "--no-print-directory", "python", f"USUAL={tmp_path / 'usual'}", *given]
+        done = subprocess.run(command, cwd=root, env={**os.environ, "PATH": path}, check=True, capture_output=True, text=True)
+        return done.stdout.strip().removeprefix(f"{tmp_path}/")
+
+    return chosen
+
+
+@pytest.mark.parametrize(
+    ("said", "given", "choice"),
+    [
+        ({"python3": "plain", "usual": "optimized"}, (), "usual"),
+        ({"python3": "plain", "python3_12": "optimized", "usual": "optimized"}, (), "python3.12"),
+        ({"python3": "optimized", "python3_12": "optimized"}, (), "python3"),
+        ({"python3": "plain", "python3_12": "plain", "usual": "plain"}, (), "python3"),
+        ({"python3": "", "python3_11": "plain"}, (), "python3.11"),
+        ({"python3": "optimized", "python3_12": "plain"}, ("PYTHON=python3.12",), "python3.12"),
+        ({"python3": "optimized", "python3_12": ""}, ("PYTHON=python3.12",), ""),
+        ({"python3": ""}, (), ""),
+    ],
+)
+def test_the_python_that_install_takes(
+    said: dict[str, str], given: tuple[str, ...], choice: str, pythons: Callable[..., str], root: Path
+) -> None:
+    """The one that is asked for; else the first that was built with optimization; else the first that is new enough."""
+    assert pythons(root, *given, **said) == choice
+
+
+def test_this_python_is_judged(root: Path) -> None:
+    """The question that is put to a Python can be answered by a real one."""
+    command = ["make", "--silent", "--no-print-directory", "python", f"PYTHON={sys.executable}"]
+    done = subprocess.run(command, cwd=root, check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == sys.executable
