@@ -9,10 +9,10 @@ from processors.summarize._base import Found
 from processors.summarize._source import add_comments
 
 BLOCK = r"/\*.*?(?:\*/|\Z)"
-SLASHES = r"//[^\n]*+(?:\n[ \t]*+//[^\n]*+)*+"
-DOUBLE = r"\"(?:[^\"\\\n]++|\\(?:.|\Z))*+\"?"
+SLASHES = r"//[^\n]*+(?:\n[ \t]*+//[^\n]*+|(?!))*+"
+DOUBLE = r"\"(?:[^\"\\\n]++|\\(?:.|\Z)|(?!))*+\"?"
 """A string that nobody closes ends with its line: it must not be looked for again from each quote in it."""
-SINGLE = r"'(?:[^'\\\n]++|\\(?:.|\Z))*+'?"
+SINGLE = r"'(?:[^'\\\n]++|\\(?:.|\Z)|(?!))*+'?"
 CHARACTER = r"'(?:[^'\\\n]|\\.[^'\\\n]{0,8}+)'"
 
 _LAW = re.compile(

@@ -45,7 +45,7 @@ _PASSED = _NEVER - _CELLS
 _NAMES = _NEVER | _BLOCKS | _WALLS | _RAW | _STYLED | _CELLS | frozenset(b"a span".split())
 """Names in lower case."""
 _TAG = re.compile(
-    rb"<!--(?:-?>|.*?(?:--!?>|\Z))|<(/?)([a-zA-Z][^\s/>]*+)(?:[^>\"'=]++|=\s*+\"[^\"]*+(?:\"|\Z)|=\s*+'[^']*+(?:'|\Z)|[\"'=])*+",
+    rb"<!--(?:-?>|.*?(?:--!?>|\Z))|<(/?)([a-zA-Z][^\s/>]*+)(?:[^>\"'=]++|=\s*+\"[^\"]*+(?:\"|\Z)|=\s*+'[^']*+(?:'|\Z)|[\"'=]|(?!))*+",
     re.DOTALL,
 )
 

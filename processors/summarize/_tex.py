@@ -18,7 +18,7 @@ _DROPPED = (
     r"includegraphics|setcounter|addtocounter|setlength|newcommand|renewcommand|pagestyle|thispagestyle|hypersetup|color|thanks|"
     r"documentclass|documentstyle|addcontentsline|vskip|hskip|fontsize|selectfont|footnotemark|verb)"
 )
-_ARGUMENT = r"(?:[ \t]*+\[[^\]\n]{0,200}+\])?+(?:[ \t]*+\{[^{}]{0,200}+\})?+"
+_ARGUMENT = r"(?:[ \t]*+\[[^\]\n]{0,200}+\]|(?!))?+(?:[ \t]*+\{[^{}]{0,200}+\}|(?!))?+"
 _TOKEN = re.compile(
     rf"~?\\{_DROPPED}(?![a-zA-Z@])\*?{_ARGUMENT}"
     r"|\\(['`^\"~=.]|[cuvHrdbk](?![a-zA-Z@]))[ \t]*+\{?\\?([a-zA-Z])(?:\}|(?<=\\i)\b|(?<=\\j)\b|)"

@@ -15,7 +15,8 @@ from processors.summarize._text import read_text
 
 # A string that nobody closes ends with its line: it must not be looked for again from each quote in it.
 _TOKEN = re.compile(
-    r"/\*.*?(?:\*/|\Z)|//[^\n]*+(?:\n[ \t]*+//[^\n]*+)*+|\"(?:[^\"\\\n]++|\\(?:.|\Z))*+\"?|'(?:[^'\\\n]|\\.){1,8}'", re.DOTALL
+    r"/\*.*?(?:\*/|\Z)|//[^\n]*+(?:\n[ \t]*+//[^\n]*+|(?!))*+|\"(?:[^\"\\\n]++|\\(?:.|\Z)|(?!))*+\"?|'(?:[^'\\\n]|\\.){1,8}'",
+    re.DOTALL,
 )
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*(?:include|import)[ \t]*[<\"]([^>\"\n]{1,200})[>\"]", re.MULTILINE)
 _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+([A-Za-z_]\w{1,80})\(", re.MULTILINE)
@@ -27,10 +28,12 @@ _TYPE = re.compile(
 _TYPEDEF = re.compile(r"^(typedef\b[^;{}()]{1,280}+|\}[ \t]*+\w{2,81}+[ \t]*+);", re.MULTILINE)
 _LAST = re.compile(r"(?<!\w)[A-Za-z_]\w{1,80}+[ \t]*+\Z")
 # Parentheses are matched, to a depth of three, so that each is looked at once: parameters that point to functions have them.
-_ARGUMENTS = r"\((?:[^;{}()]++|\((?:[^;{}()]++|\([^;{}()]*+\))*+\)){0,60}+\)\s*+"
+_ARGUMENTS = r"\((?:[^;{}()]++|\((?:[^;{}()]++|\([^;{}()]*+\)|(?!))*+\)|(?!)){0,60}+\)\s*+"
 _HEAD = rf"^(?:[A-Za-z_][\w \t*:&<>,~]{{0,120}}[\s*&:])?([A-Za-z_~][\w:~]{{0,80}}+)[ \t]*+{_ARGUMENTS}"
 # A body may follow declarations of parameters: that is how C was written before 1989.
-_PROCEDURE = re.compile(_HEAD + r"(?:const\b\s*+|noexcept\b\s*+)?(?:[A-Za-z_][\w \t*,\[\]]{0,80}+;\s*+){0,12}+\{", re.MULTILINE)
+_PROCEDURE = re.compile(
+    _HEAD + r"(?:const\b\s*+|noexcept\b\s*+)?(?:[A-Za-z_][\w \t*,\[\]]{0,80}+;\s*+|(?!)){0,12}+\{", re.MULTILINE
+)
 _PROTOTYPE = re.compile(_HEAD + rf"(?:[A-Z_]\w*+\s*+(?:{_ARGUMENTS})?)?;", re.MULTILINE)
 _NO_PROCEDURE = frozenset(("if", "for", "while", "switch", "return", "else", "do", "sizeof", "defined", "catch", "__attribute__"))
 

@@ -14,7 +14,7 @@ from processors.summarize._text import read_text, squeeze
 MAX_READ = 1 << 20
 MAX_TEXT = 12_288
 
-_LINE = re.compile(r"^(?:[\w-]{1,40}\.)?([A-Za-z][\w-]{1,60})((?:;(?:\"[^\"\n]*\"|[^\":\n])*+)?):([^\n]*)$", re.MULTILINE)
+_LINE = re.compile(r"^(?:[\w-]{1,40}\.)?([A-Za-z][\w-]{1,60})((?:;(?:\"[^\"\n]*\"|[^\":\n]|(?!))*+)?):([^\n]*)$", re.MULTILINE)
 _FOLD = re.compile(r"\n[ \t]")
 _SOFT = re.compile(r"=[ \t]*\n[ \t]*")
 """What goes on in the next line: as both formats fold (RFC 5545, 3.1), and as quoted-printable of vCard 2.1 does."""

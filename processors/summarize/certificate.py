@@ -20,7 +20,7 @@ MAX_READ = 1 << 20
 CERTIFICATES = 200
 """Certificates of one file that are read."""
 
-_SIGNED = re.compile(r"^-----BEGIN PGP SIGNED MESSAGE-----[ \t]*\n(?:[A-Z][\w-]{1,40}:[^\n]*\n)*+", re.MULTILINE)
+_SIGNED = re.compile(r"^-----BEGIN PGP SIGNED MESSAGE-----[ \t]*\n(?:[A-Z][\w-]{1,40}:[^\n]*\n|(?!))*+", re.MULTILINE)
 """What a signed text begins with (RFC 9580, 7): it is no block, the text stands as it is."""
 _DASHED = re.compile(r"^- (?=-)", re.MULTILINE)
 _BLOCK = re.compile(r"^[ \t]*+(?:-----|---- )BEGIN ([A-Z0-9 ]{3,60}?)(?:-----| ----)[ \t]*$", re.MULTILINE)

@@ -18,7 +18,7 @@ _KEY = re.compile(
     r"^[ \t]*(?:export[ \t]+)?([A-Za-z_][\w.-]{0,80}(?:\[[\w@.-]{1,20}\])?)[ \t]*(?:=|:[ \t])[ \t]*([^\n]{0,500})", re.MULTILINE
 )
 _PERSON = re.compile(r"\bname[ \t]*=[ \t]*\"([^\"]{1,200})\"")
-_COMMENT = re.compile(r"(?:^[ \t]*[#;][^\n]*\n?)++", re.MULTILINE)
+_COMMENT = re.compile(r"(?:^[ \t]*[#;][^\n]*\n?|(?!))++", re.MULTILINE)
 _MEANS = {
     "name": "title", "title": "title", "description": "description", "comment": "description", "summary": "description",
     "genericname": "description", "author": "author", "authors": "author", "maintainer": "author", "version": "version",

@@ -41,7 +41,8 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
         found.add("columns", columns, 200)
         found.add("description", said)
         return
-    found.add("title", f"Index of {listed[0][0]} and {len(listed) - 1} others" if listed else "", 300)
+    more = "1 other" if len(listed) == 2 else f"{len(listed) - 1} others"
+    found.add("title", f"Index of {listed[0][0]} and {more}" if listed else "", 300)
     for name, _, _ in listed:
         found.add("files", name, 200)
     found.body("\n".join(f"{name}: {said}" for name, _, said in listed), TEXT)

@@ -10,8 +10,8 @@ from processors.summarize._code import add_remarks
 from processors.summarize._source import MAX_SOURCE, add_all
 from processors.summarize._text import read_text
 
-_FIXED = re.compile(r"(?:^(?:[Cc*!](?![A-Za-z]{2,}\b[ \t]*[=(])|[ \t]*!)[^\n]*\n?)++", re.MULTILINE)
-_FREE = re.compile(r"(?:^[ \t]*![^\n]*\n?)++", re.MULTILINE)
+_FIXED = re.compile(r"(?:^(?:[Cc*!](?![A-Za-z]{2,}\b[ \t]*[=(])|[ \t]*!)[^\n]*\n?|(?!))++", re.MULTILINE)
+_FREE = re.compile(r"(?:^[ \t]*![^\n]*\n?|(?!))++", re.MULTILINE)
 _MARKS = re.compile(r"^[ \t]*[Cc*!]+[><!*=-]*[ \t]?", re.MULTILINE)
 _COMMAND = re.compile(
     r"\\(?:brief|b|par|verbatim|endverbatim|htmlonly|endhtmlonly|ingroup|author|date|param\[[^\]\n]{1,10}\]|"
@@ -20,7 +20,7 @@ _COMMAND = re.compile(
 )
 _PROCEDURE = re.compile(
     r"^(?![ \t]*+end\b)[ \t]*+(?:(?!(?:subroutine|function|entry)\b)\w{1,24}+(?:[ \t]*+\*[ \t]*+\d{1,3}+)?"
-    r"(?:[ \t]*+\([^()\n]{1,60}+\))?[ \t]++){0,5}+(?:subroutine|function|entry)[ \t]++([a-z]\w{0,80})",
+    r"(?:[ \t]*+\([^()\n]{1,60}+\))?[ \t]++|(?!)){0,5}+(?:subroutine|function|entry)[ \t]++([a-z]\w{0,80})",
     re.MULTILINE | re.IGNORECASE,
 )
 _PROGRAM = re.compile(r"^[ \t]*(?:program|block[ \t]*data)[ \t]+([a-z]\w{0,80})", re.MULTILINE | re.IGNORECASE)

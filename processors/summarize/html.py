@@ -57,7 +57,7 @@ MANY = 10
 """Times that are usual: pages about programs state a keyword for each function."""
 
 _CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*+=\s*+[\"']?\s*+([A-Za-z0-9_:.-]{2,40})", re.IGNORECASE)
-_PLAIN = re.compile(r"(/?(?:\.\./)*+)((?:[\w-][\w.-]*+/)*+[\w-][\w.-]*+)", re.ASCII)
+_PLAIN = re.compile(r"(/?(?:\.\./|(?!))*+)((?:[\w-][\w.-]*+/|(?!))*+[\w-][\w.-]*+)", re.ASCII)
 """References in which nothing is to be changed: steps upwards, names of folders, the name of a file (WHATWG URL, 4.4)."""
 _WANTED = numbers("title base meta h1 h2 h3 a area frame iframe html")
 

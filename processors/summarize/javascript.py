@@ -10,7 +10,7 @@ from processors.summarize._code import BLOCK, DOUBLE, SINGLE, SLASHES, add_remar
 from processors.summarize._source import MAX_SOURCE, add_all
 from processors.summarize._text import read_text
 
-_TOKEN = re.compile(rf"{BLOCK}|{SLASHES}|{DOUBLE}|{SINGLE}|`(?:[^`\\]++|\\(?:.|\Z))*+`?", re.DOTALL)
+_TOKEN = re.compile(rf"{BLOCK}|{SLASHES}|{DOUBLE}|{SINGLE}|`(?:[^`\\]++|\\(?:.|\Z)|(?!))*+`?", re.DOTALL)
 _NAME = r"([A-Za-z_$][\w$]{1,80})"
 _FUNCTION = re.compile(rf"\bfunction\*?[ \t]+{_NAME}[ \t]*[(<]")
 _ASSIGNED = re.compile(

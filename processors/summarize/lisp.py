@@ -36,7 +36,7 @@ _REQUIRE = re.compile(
     r":use-module)[ \t\n]+['(\"\[:]{0,3}([^\s()'\"\[\]]{1,100}(?:[ \t][^\s()]{1,60}){0,4})",
     re.MULTILINE,
 )
-_REMARK = re.compile(r"^#\|.*?(?:\|#|\Z)|(?:^[ \t]*;[^\n]*\n?)++", re.MULTILINE | re.DOTALL)
+_REMARK = re.compile(r"^#\|.*?(?:\|#|\Z)|(?:^[ \t]*;[^\n]*\n?|(?!))++", re.MULTILINE | re.DOTALL)
 _FIRST = re.compile(r"\A;+[ \t]*(\S{1,100})[ \t]+--+[ \t]+([^\n]{2,200})")
 _HEADER = re.compile(
     r"^;+[ \t]*(Author|Maintainer|Keywords|Version|URL|Homepage|Created|Package-Requires):[ \t]*([^\n]{1,300})", re.MULTILINE

@@ -24,7 +24,7 @@ MAX_HEADING = 1_000
 _SECTION = re.compile(r"^\.[ \t]*S[hH][ \t]+(.*)\n?", re.MULTILINE)
 _SUBSECTION = re.compile(r"^\.[ \t]*S[sS][ \t]+(.*)", re.MULTILINE)
 _TITLE = re.compile(r"^\.[ \t]*(?:TH|Dt)[ \t]+\"?([^\s\"]+)\"?[ \t]+\"?([^\s\"]*)", re.MULTILINE)
-_SOURCE = re.compile(r"\A(?:[.'][ \t]*+\\\".*+\n|\s++)*+\.so[ \t]++(\S+)")
+_SOURCE = re.compile(r"\A(?:[.'][ \t]*+\\\".*+\n|\s++|(?!))*+\.so[ \t]++(\S+)")
 _FONT = re.compile(r"\\(?:f(?:\(..|\[[^\]\n]{0,20}\]|.)|[-&|^%])|^[.'][ \t]*+(?:\\\"[^\n]*+|\S{0,20}+)", re.MULTILINE)
 """Changes of font, the signs that stand for nothing or a hyphen, the names of macros."""
 _DEFINES = (".de ", ".de1 ", ".am ", ".ig")

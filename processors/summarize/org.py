@@ -19,7 +19,7 @@ _HEADLINE = re.compile(
 )
 _TAGS = re.compile(r"(?<![ \t])[ \t]++:([\w@#%:]{1,200}):[ \t]*$")
 _DRAWER = re.compile(
-    r"^[ \t]*+:(?:PROPERTIES|LOGBOOK):[ \t]*\n(?:[ \t]*+(?!:END:)[^\n]*\n){0,200}+[ \t]*+:END:[ \t]*\n?", re.MULTILINE
+    r"^[ \t]*+:(?:PROPERTIES|LOGBOOK):[ \t]*\n(?:[ \t]*+(?!:END:)[^\n]*\n|(?!)){0,200}+[ \t]*+:END:[ \t]*\n?", re.MULTILINE
 )
 _LINK = re.compile(r"\[\[([^\[\]\n]{1,500})\](?:\[([^\[\]\n]{1,300})\])?\]")
 _MEANS = {

@@ -13,7 +13,7 @@ _START = re.compile(r"^(?:diff |Index: |--- \S|\*\*\* \S)", re.MULTILINE)
 _FILE = re.compile(r"^(?:\+\+\+|\*\*\*|Index:)[ \t]+(?:[ab]/)?([^\s]{1,300})", re.MULTILINE)
 _OLD = re.compile(r"^---[ \t]+(?:[ab]/)?([^\s]{1,300})", re.MULTILINE)
 _SUBJECT = re.compile(
-    r"^(?:#\s*+)?(?:Subject|Description):[ \t]*+(?:\[[^\]\n]{0,200}+\][ \t]*+)?(.++(?:\n[ \t]++\S.*+)*+)", re.MULTILINE
+    r"^(?:#\s*+)?(?:Subject|Description):[ \t]*+(?:\[[^\]\n]{0,200}+\][ \t]*+)?(.++(?:\n[ \t]++\S.*+|(?!))*+)", re.MULTILINE
 )
 _AUTHOR = re.compile(r"^(?:From|Author):[ \t]*+(.{3,200}@.{1,100}|[A-Z].{2,200})$", re.MULTILINE)
 _HUNK = re.compile(r"^(?:@@ |\*{15})", re.MULTILINE)

@@ -20,6 +20,7 @@ from pypdfium2 import raw
 from processors.summarize._base import Facts, Found, Summarizer, SummaryError
 from processors.summarize._exif import add_xmp
 from processors.summarize._text import decode, squeeze, utc
+from processors.summarize._unsaid import unsaid
 
 MAX_PDF = 64_000_000
 """Bytes of a document that are read into memory."""
@@ -50,9 +51,6 @@ _KEYWORDS = re.compile(rb"pdf:Keywords" + _IS + rb"([^<\"']{1,4000})")
 _TONGUE = re.compile(rb"<dc:language[^<>]{0,100}>\s{0,99}(?:<rdf:\w{3}>\s{0,99}<rdf:li[^<>]{0,100}>)?\s{0,99}([A-Za-z]{2,8})\b")
 _OCTAL = re.compile(rb"\\([0-7]{3})")
 _SCHEME = re.compile(r"(https?|ftp):[/\\]{1,9}|mailto:", re.IGNORECASE)
-_UNTITLED = re.compile(
-    r"(?i)untitled|(?:microsoft word|powerpoint presentation)?[ -]*(?:document|presentation)?\d*|.*\.(?:dvi|tex|docx?)"
-)
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
@@ -103,7 +101,7 @@ def _add_xmp(packet: bytes, found: Found) -> None:
         for value in map(_unescaped, (value for value in values if isinstance(value, str))):
             # Part of a title or of a list of authors is known; a keyword is another word than one that it is part of.
             held = value.casefold() in (known if name == "keywords" else " ".join(known))
-            if not held and not (name == "title" and _UNTITLED.fullmatch(value)):
+            if not held and not unsaid(name, value):
                 found.add(name, value, 1_000)
     for match in _MOMENT.finditer(packet):
         found.set(MOMENTS[match[1]], _iso(match[2].decode("ascii", "replace")))
@@ -225,7 +223,7 @@ def _by_pdfminer(data: bytes, found: Found) -> None:
 def _add_info(info: dict[str, str], found: Found) -> None:
     for name, attribute in INFO.items():
         value = squeeze(info.get(name, ""))
-        if attribute == "title" and _UNTITLED.fullmatch(value):
+        if unsaid(attribute, value):
             continue
         for part in re.split(r"[,;]", value) if attribute == "keywords" else (value,):
             found.add(attribute, part, 1_000)

@@ -15,7 +15,7 @@ TAIL = 4_096
 COMMENTS = {"Title": "title", "Creator": "generator", "For": "author", "Author": "author", "CreationDate": "date", "Pages": "pages"}
 
 _COMMENT = re.compile(r"^%%(Title|Creator|For|Author|CreationDate|Pages):[ \t]*+(.{1,300})$", re.MULTILINE)
-_SHOWN = re.compile(r"\(((?:[^()\\]|\\.){1,200}+)\)[ \t]*+(?:[\d.-]++[ \t]++)*+(?:show|[a-zA-Z]{1,2}\b)")
+_SHOWN = re.compile(r"\(((?:[^()\\]|\\.|(?!)){1,200}+)\)[ \t]*+(?:[\d.-]++[ \t]++|(?!))*+(?:show|[a-zA-Z]{1,2}\b)")
 _ESCAPE = re.compile(r"\\(?:[0-7]{1,3}|.)")
 
 

@@ -17,7 +17,7 @@ from processors.summarize._text import first_sentence, read_text
 MAX_PARSED = 131_072
 """Characters of a source that the parser is given: 30 ms."""
 
-_DOCSTRING = re.compile(r"\A(?:\s++|#[^\n]*+\n)*+[rRuU]?(\"\"\"|''')(.*?)\1", re.DOTALL)
+_DOCSTRING = re.compile(r"\A(?:\s++|#[^\n]*+\n|(?!))*+[rRuU]?(\"\"\"|''')(.*?)\1", re.DOTALL)
 _CLASS = re.compile(r"^class[ \t]+(\w{1,100})", re.MULTILINE)
 _FUNCTION = re.compile(r"^[ \t]*(?:async[ \t]+)?def[ \t]+(\w{1,100})", re.MULTILINE)
 _IMPORT = re.compile(r"^(?:import|from)[ \t]+([\w.]{1,100})", re.MULTILINE)

@@ -12,7 +12,7 @@ from processors.summarize.rawtext import raw_text
 
 MAX_READ = 1 << 18
 
-_FIELD = re.compile(r"^([A-Za-z][A-Za-z-]{1,40}):[ \t]*([^\n]*(?:\n[ \t]+[^\n]*)*+)", re.MULTILINE)
+_FIELD = re.compile(r"^([A-Za-z][A-Za-z-]{1,40}):[ \t]*([^\n]*(?:\n[ \t]+[^\n]*|(?!))*+)", re.MULTILINE)
 _GUTTER = re.compile(r"^(?:[ ]{8}|[ ]{7}\|)", re.MULTILINE)
 """What the lines of a description in the header begin with."""
 _REQUIRED = re.compile(r"[A-Za-z0-9][\w.-]{0,100}")

@@ -11,7 +11,7 @@ from processors.summarize._text import add_references, plain, read_text, title_l
 FULL = 32_768
 """Bytes of text that are kept: more than any README that is not a book."""
 
-_QUESTION = re.compile(r"^[ \t]*+(?:Q[:.)]|\d++(?:\.\d++)*+[.)]|#++)?[ \t]*+([A-Z][^\n?]{8,160}\?)[ \t]*$", re.MULTILINE)
+_QUESTION = re.compile(r"^[ \t]*+(?:Q[:.)]|\d++(?:\.\d++|(?!))*+[.)]|#++)?[ \t]*+([A-Z][^\n?]{8,160}\?)[ \t]*$", re.MULTILINE)
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:

@@ -10,7 +10,7 @@ from processors.summarize._code import BLOCK, add_remarks, split
 from processors.summarize._source import MAX_SOURCE, add_all
 from processors.summarize._text import read_text
 
-_TOKEN = re.compile(rf"{BLOCK}|--[^\n]*+(?:\n[ \t]*+--[^\n]*+)*+|'(?:[^'\\]++|''|\\(?:.|\Z))*+'?", re.DOTALL)
+_TOKEN = re.compile(rf"{BLOCK}|--[^\n]*+(?:\n[ \t]*+--[^\n]*+|(?!))*+|'(?:[^'\\]++|''|\\(?:.|\Z)|(?!))*+'?", re.DOTALL)
 _MADE = re.compile(
     r"\bCREATE[ \t\n]+(?:OR[ \t\n]+(?:REPLACE|ALTER)[ \t\n]+)?(?:(?:GLOBAL|LOCAL|TEMP|TEMPORARY|UNLOGGED|UNIQUE|"
     r"MATERIALIZED|VIRTUAL|"

@@ -1,0 +1,136 @@
+"""No pattern meets the fault of possessive repeats that Python has until 3.11.4 (its issues 100061 and 106052).
+
+There `(?:ab?c)*+` matches "a": where the last try of what is repeated goes some way and fails, the match goes on from where that
+failed. Where a try may do that, `|(?!)` behind it, which never matches, sets the matcher back: `(?:ab?c|(?!))*+`.
+An atomic group, `(?>(?:ab?c)*)`, would be right as well, but remembers each of its rounds: 120 bytes for two characters.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+import tomllib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PACKAGES = ("processors", "schemas", "sinks", "streams")
+ONE = {"LITERAL", "NOT_LITERAL", "IN", "ANY", "AT", "RANGE"}
+"""Operations that fail where they begin."""
+GROUPS = {"SUBPATTERN", "ATOMIC_GROUP"}
+REPEATS = {"MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"}
+
+
+def flat(parsed: Any) -> list[tuple[str, Any]]:
+    """The operations of a sequence, those of groups in their places."""
+    found: list[tuple[str, Any]] = []
+    for op, argument in parsed:
+        name = str(op)
+        found += flat(argument[-1] if name == "SUBPATTERN" else argument) if name in GROUPS else [(name, argument)]
+    return found
+
+
+def is_one(parsed: Any) -> bool:
+    """Whether what is repeated is a single character."""
+    return [op in ONE for op, _ in flat(parsed)] == [True]
+
+
+def is_never(ops: Sequence[tuple[str, Any]]) -> bool:
+    """Whether this is `(?!)`, which Python writes in one way or the other."""
+    return [op for op, _ in ops] == ["FAILURE"] or (len(ops) == 1 and ops[0][0] == "ASSERT_NOT" and not len(ops[0][1][1]))
+
+
+def fails_in_place(ops: Sequence[tuple[str, Any]]) -> bool:
+    """Whether all tries that fail leave the matcher where they began, or that cannot be told."""
+    moved = False
+    for at, (op, argument) in enumerate(ops):
+        if op in ONE:
+            if moved:
+                return False
+        elif op in REPEATS and is_one(argument[2]):
+            if argument[0] > 0 and (moved or at > 0):
+                return False
+            moved = True
+        elif op == "BRANCH" and at == 0:
+            tries = [flat(each) for each in argument[1]]
+            if not is_never(tries[-1]) and not all(map(fails_in_place, tries)):
+                return False
+            moved = True
+        else:
+            return False
+    return True
+
+
+def faults(pattern: str | bytes, flags: int = 0) -> list[str]:
+    """The possessive repeats of a pattern that the fault may meet, as operations."""
+
+    def within(parsed: Any) -> Iterator[str]:
+        for op, argument in parsed:
+            if str(op) == "POSSESSIVE_REPEAT" and not is_one(argument[2]) and not fails_in_place(flat(argument[2])):
+                yield str(argument[2])[:300]
+            for part in argument if isinstance(argument, tuple) else ():
+                if str(op) == "BRANCH" and isinstance(part, list):
+                    for each in part:
+                        yield from within(each)
+                elif hasattr(part, "getwidth"):
+                    yield from within(part)
+
+    # The only way to ask for the operations: `re` has no public one.
+    return list(within(importlib.import_module("re._parser").parse(pattern, flags)))
+
+
+def ours() -> Iterator[tuple[str, re.Pattern[Any]]]:
+    """All patterns that modules of ours have by a name."""
+    for name in PACKAGES:
+        package = importlib.import_module(name)
+        names = (info.name for info in pkgutil.walk_packages(package.__path__, f"{name}."))
+        for module in (each for each in names if not each.endswith("__main__")):
+            for known, value in vars(importlib.import_module(module)).items():
+                for each in value.values() if isinstance(value, dict) else value if isinstance(value, tuple | list) else (value,):
+                    if isinstance(each, re.Pattern):
+                        yield f"{module}.{known}", each
+
+
+def test_patterns_of_modules() -> None:
+    """No pattern in a module can be met by the fault."""
+    patterns = list(ours())
+    assert len(patterns) > 200
+    assert [(name, found) for name, each in patterns if (found := faults(each.pattern, each.flags & ~re.DEBUG))] == []
+
+
+def test_patterns_of_types(root: Path) -> None:
+    """Nor one by which types are told."""
+    types = tomllib.loads((root / "processors" / "types.toml").read_text("utf-8"))
+
+    def strings(value: Any) -> Iterator[str]:
+        if isinstance(value, str):
+            yield value
+        for each in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+            yield from strings(each)
+
+    patterns = [each for each in strings(types) if re.search(r"\)[*+?}\d,{]{1,8}\+", each)]
+    assert len(patterns) > 5
+    assert [(each, found) for each in patterns if (found := faults(each))] == []
+
+
+@pytest.mark.parametrize(
+    ("pattern", "wrong"),
+    [
+        (r"(?:ab?c)*+", True),
+        (r"(?:ab?c|(?!))*+", False),
+        (r"(?:[^\"\\\n]++|\\(?:.|\Z))*+", True),
+        (r"(?:[^\"\\\n]++|\\[^x])*+", False),
+        (r"(?:\.\./)*+", False),
+        (r"(?:a+b|c)?+", True),
+        (r"x(?:y(?:a*b){2}+)", True),
+        (r"[a-z]++", False),
+        (r"(a[b-d]*+)++", False),
+        (r"((?!C).)++", True),
+    ],
+)
+def test_what_is_told(pattern: str, wrong: bool) -> None:
+    """Patterns that the fault may meet are told from those that fail where they begin, or are set back."""
+    assert bool(faults(pattern)) is wrong
