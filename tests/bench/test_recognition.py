@@ -133,6 +133,15 @@ def test_what_was_fetched_is_not_fetched_again(tmp_path: Path) -> None:
         assert len(files(opened(sdist(tmp_path, "some.name==1"), tmp_path / "opened"))) == 1
 
 
+def test_nothing_is_written_elsewhere(tmp_path: Path) -> None:
+    """A tarball whose file would lie outside of its folder is refused."""
+    with tarfile.open(tmp_path / "a.tar.gz", "w:gz") as archive:
+        archive.addfile(tarfile.TarInfo("x-1/../../out.txt"), io.BytesIO())
+    with pytest.raises(BenchError, match="outside"):
+        opened(tmp_path / "a.tar.gz", tmp_path / "opened")
+    assert files(tmp_path) == [tmp_path / "a.tar.gz"]
+
+
 def test_a_broken_archive_is_told(tmp_path: Path) -> None:
     """An archive that cannot be opened is named, and is tried again the next time."""
     (tmp_path / "x.tar.gz").write_bytes(b"no archive")
