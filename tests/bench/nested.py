@@ -4,6 +4,7 @@ The content is real: documentation, much of it compressed once more. All read ev
 it by the same means. `readers` is what unnesting is: `processors/unnest` with its budget. `walk` is `processors/walk.py` as it is
 in a sandboxed child, but for the summarizers: recognition, selection, paths, MD5 and SHA-256 of every member and a record for each
 are in it; the digests of the archive itself are not (they are made when it is fetched), nor is what carries records to a parent.
+So its ratio has no goal: the two digests alone take about what libarchive does, as the line "libarchive, digests" tells.
 Plain libarchive is told which format comes, reads into one large buffer, and does nothing with what stands there.
 """
 
@@ -208,7 +209,7 @@ CONTENDERS = (
 RATIOS = (
     ("readers to libarchive", "readers", "plain libarchive", Goal(">=", 0.8)),
     ("with digests to the same", "readers, digests", "libarchive, digests", Goal(">=", 0.8)),
-    ("walk to libarchive", "walk", "plain libarchive", Goal(">=", 0.8)),
+    ("walk to libarchive", "walk", "plain libarchive", None),
 )
 
 
