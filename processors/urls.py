@@ -165,7 +165,8 @@ _REFUSED4 = {
         ("240.0.0.0/4", "reserved"),
     )
 }
-"""RFC 6890 and its registry, the parts that no public server has."""
+"""RFC 6890 and its registry, the parts that no public server has. Written out: what `ipaddress` calls private or global differs
+between versions of Python."""
 
 _REFUSED6 = {
     IPv6Network(network): why
@@ -186,6 +187,8 @@ _REFUSED6 = {
     )
 }
 _UNICAST6 = IPv6Network("2000::/3")
+_PROTOCOLS6 = IPv6Network("2001::/23")
+"""IETF protocol assignments (RFC 2928), Teredo among them: anycast services, overlays and tests, but no server's own address."""
 _NAT64 = IPv6Network("64:ff9b::/96")
 _COMPATIBLE = IPv6Network("::/96")
 _TRANSLATED = IPv6Network("::ffff:0:0:0/96")
@@ -221,7 +224,7 @@ def _refused6(address: IPv6Address) -> str:
         why = _refused4(inner)
         if why:
             return f"{why} (it leads to {inner})"
-    if address in _UNICAST6 or address in _NAT64:
+    if (address in _UNICAST6 and address not in _PROTOCOLS6) or address in _NAT64:
         return ""
     return "reserved"
 
