@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import time
 from typing import Any
 
 import pytest
@@ -94,6 +95,17 @@ def test_statuses(case: tuple[str, str, bool], edge: Any, run: Any, split: Any, 
 def test_retry_after(value: str, wait: int, now: int) -> None:
     """Retry-After counts in seconds or as a date, from 0 up to a day; anything else is no wait."""
     assert retry_after(value, now) == wait
+
+
+def test_retry_after_without_a_zone(monkeypatch: pytest.MonkeyPatch, now: int) -> None:
+    """A date as asctime writes it is in GMT (RFC 9110, 5.6.7), wherever this machine is."""
+    monkeypatch.setenv("TZ", "XYZ+7")
+    time.tzset()
+    try:
+        assert retry_after("Tue Nov 14 22:14:20 2023", now) == 60_000
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 def test_unchanged_by_304(edge: Any, run: Any, split: Any, make_answer: Any) -> None:

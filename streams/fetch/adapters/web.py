@@ -17,6 +17,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 
 import aiohttp
@@ -192,7 +193,9 @@ def retry_after(value: str, now: int) -> int:
     if value.isascii() and value.isdigit():
         return min(int(value[:9]) * 1000, LONGEST_WAIT)
     try:
-        until = int(parsedate_to_datetime(value).timestamp() * 1000)
+        when = parsedate_to_datetime(value)
+        # One that names no zone (as asctime writes it) is in GMT (RFC 9110, 5.6.7), and not in that of this machine.
+        until = int((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() * 1000)
     except (ValueError, OverflowError, TypeError):
         return 0
     return max(0, min(until - now, LONGEST_WAIT))
