@@ -58,11 +58,13 @@ class Node:
 
     def __init__(self, url: str) -> None:
         """Nothing is asked yet. Raises IndexUnreachable for what is no URL."""
-        parts = urlsplit(url)
-        self.name = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+        # Until it is understood: what stands before an @ may be a password.
+        self.name = url.rpartition("@")[2]
         # Each failure is raised to whoever asked: it need not be told a second time.
         logging.getLogger("opensearch").setLevel(logging.CRITICAL)
         try:
+            parts = urlsplit(url)
+            self.name = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
             self._client = OpenSearch(url, timeout=TIMEOUT, max_retries=0, pool_maxsize=CONNECTIONS)
         except (ValueError, ImproperlyConfigured) as error:
             raise IndexUnreachable(f"{self.name} is no URL of an index") from error

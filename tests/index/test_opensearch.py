@@ -247,6 +247,13 @@ def test_what_answers_is_no_index() -> None:
         gateway.shutdown()
 
 
+@pytest.mark.parametrize("url", ["http://[::1", "http://[::1]]:9200", "http://127.0.0.1:99999", "https://[x]/"])
+def test_no_url_of_an_index(url: str) -> None:
+    """What cannot be read as a URL is told as one that is none, whatever stumbles over it first."""
+    with pytest.raises(IndexUnreachable, match="is no URL of an index"):
+        opensearch_node.Node(url)
+
+
 def test_missing(open_index: Callable[..., OpenSearchIndex], search_client: OpenSearch, name: str) -> None:
     """A reader of an index that is not there is told so, and makes none."""
     with pytest.raises(IndexMissing):
