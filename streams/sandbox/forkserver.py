@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import socket
 from typing import Protocol
 
@@ -118,10 +117,12 @@ class Forkserver:
         self._control.close()
         if self.loading:
             self._process.kill()  # it has no children yet, and would look up from its imports only after a second
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(PATIENCE):
-                # A process has no event to wait for without a thread or a watcher of signals.
-                while self._process.poll() is None:  # noqa: ASYNC110
-                    await asyncio.sleep(0.002)
-        self._process.kill()
-        self._process.wait()
+        until = self._loop.time() + PATIENCE
+        # Not by asyncio.timeout: where the task that closes is one that is cancelled, Python 3.11.2 cancels it once more for that.
+        try:
+            # A process has no event to wait for without a thread or a watcher of signals.
+            while self._process.poll() is None and self._loop.time() < until:  # noqa: ASYNC110
+                await asyncio.sleep(0.002)
+        finally:
+            self._process.kill()
+            self._process.wait()

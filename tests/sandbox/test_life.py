@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import uvloop
 
+from streams.sandbox import forkserver as forkserver_module
 from streams.sandbox import pool as pool_module
 from streams.sandbox.plain import PlainPool
 from streams.sandbox.pool import LOADING, TICKS
@@ -173,6 +174,35 @@ def test_a_forkserver_that_is_stopped_while_it_loads_is_replaced(sandbox: Any) -
         return done, sandbox.dead(stopped)
 
     assert asyncio.run(main()) == (([b"x"], Done()), True)
+
+
+@pytest.mark.parametrize("cancelled", [1, 2])
+def test_a_forkserver_that_is_stopped_is_killed_by_a_task_that_is_cancelled(
+    sandbox: Any, monkeypatch: pytest.MonkeyPatch, cancelled: int
+) -> None:
+    """Whoever is told to end while he ends it, or before, leaves no process behind either."""
+    monkeypatch.setattr(forkserver_module, "PATIENCE", 0.1)
+
+    async def main() -> bool:
+        begun = asyncio.Event()
+
+        async def user() -> None:
+            async with sandbox.pool() as pool:
+                left.append(pool.server_pid)
+                os.kill(pool.server_pid, signal.SIGSTOP)
+                begun.set()
+                await asyncio.sleep(60)
+
+        left: list[int] = []
+        task = asyncio.ensure_future(user())
+        await begun.wait()
+        for _ in range(cancelled):
+            task.cancel()
+            await asyncio.sleep(0.01)
+        await asyncio.wait([task])
+        return task.cancelled() and sandbox.dead(left[0])
+
+    assert asyncio.run(main())
 
 
 def test_nobody_waits_for_ever(sandbox: Any, monkeypatch: pytest.MonkeyPatch) -> None:
