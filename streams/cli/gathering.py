@@ -57,26 +57,29 @@ class Stop:
         return self.asked
 
 
-def settle(settings: Settings) -> None:
-    """Apply what was appended from outside, unless another run does it, or a run that was interrupted has to go on first."""
+def settle(settings: Settings, *, fetching: bool = False) -> None:
+    """Apply what was appended from outside, unless another run does it, or a run that was interrupted has to go on first.
+
+    With `fetching` what has to be asked for meanwhile is asked for too, as in a run; without, that is left to the next run.
+    """
     if settings.kafka.brokers:
         # Workers read it.
         return
     try:
-        asyncio.run(_settle(settings))
+        asyncio.run(_settle(settings, fetching=fetching))
     except LockedError:
         note("the run that is going on applies it")
 
 
-async def _settle(settings: Settings) -> None:
+async def _settle(settings: Settings, *, fetching: bool) -> None:
     with Store(settings.data, readonly=True) as store:
         before = runs.last(store)
     if before is None or not before.finished:
         note("the next run applies it")
         return
-    async with Embedded(settings.data, embedded_settings(settings), note) as runner:
-        with Stop() as stop:
-            await runner.run(stop=stop)
+    async with Embedded(settings.data, embedded_settings(settings), note, fetching=fetching) as runner:
+        with Stop() as stop, progress(runner, runs.roots(runner.store), quiet=not fetching) as shown:
+            await runner.run(stop=stop, seen=shown.seen)
 
 
 class Gathering:

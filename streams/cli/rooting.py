@@ -86,7 +86,8 @@ def remove(roots: Names, data: Data = None, config: Config = None) -> None:
     with appending(found) as store:
         for root in wanted:
             runs.drop(store, root)
-    settle(found)
+    # What two roots share is asked for again, since only the one that ended may have found what it leads to.
+    settle(found, fetching=True)
 
 
 @app.command()

@@ -82,17 +82,23 @@ def one_heap() -> None:
 
 
 class Embedded:
-    """A runner on one data folder, which it holds the lock of. `log` gets the tracebacks of our own bugs."""
+    """A runner on one data folder, which it holds the lock of. `log` gets the tracebacks of our own bugs.
 
-    def __init__(self, folder: Path, settings: EmbeddedSettings, log: Log) -> None:
+    Without `fetching` it applies what was appended, and asks for nothing: neither for what is due, nor for what is asked for in the
+    log already, which is left to the next runner.
+    """
+
+    def __init__(self, folder: Path, settings: EmbeddedSettings, log: Log, *, fetching: bool = True) -> None:
         self.settings = settings
+        self._asks = fetching
         self.topology: Topology = topology(TopologySettings(frontier=settings.frontier))
         self.folder = folder
         self.store = Store(folder, {t.name: settings.partitions for t in self.topology.topics}, runner=True)
         self.partitions = self.store.topics()["crawl"]
         now_ms.not_before(self._last_tick())
         self.blobs = FolderBlobs(folder / "blobs", owner=True, clock=now_ms)
-        self.turns = Turns(self.topology, self.store, self.blobs, log, handing=("fetches", "objects"))
+        still = () if fetching else ("frontier",)
+        self.turns = Turns(self.topology, self.store, self.blobs, log, handing=("fetches", "objects"), still=still)
         self.tally = self.turns.tally
         self._reading = Store(folder, readonly=True)
         self.handing = Handing(self._reading)
@@ -109,7 +115,7 @@ class Embedded:
             own=settings.own,
             carry=True,
         )
-        for edge in (self.fetch, self.essence):
+        for edge in (self.fetch, self.essence) if fetching else (self.essence,):
             committed = self._reading.offsets(edge.name)
             for p in range(self.partitions):
                 edge.open(p, committed.get((edge.topic, p), Offsets()))
@@ -251,7 +257,7 @@ class Embedded:
         with self.store.transaction() as tx:
             for task in self.turns.tasks:
                 rows = tx.rows(task.stage.name, task.partition)
-                if task.stage.name == "frontier" and outstanding(rows, horizon):
+                if task.stage.name == "frontier" and self._asks and outstanding(rows, horizon):
                     return False
                 if task.stage.name != "frontier" and task.stage.deadline and task.stage.deadline(rows) is not None:
                     return False

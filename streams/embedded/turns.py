@@ -61,14 +61,15 @@ class Inbox(NamedTuple):
 
 
 class Task:
-    """A deciding stage in one partition."""
+    """A deciding stage in one partition; `timed`: whether it is told the time."""
 
-    def __init__(self, stage: Stage[Any, Any], partition: int, router: Router) -> None:
+    def __init__(self, stage: Stage[Any, Any], partition: int, router: Router, *, timed: bool = True) -> None:
         self.stage = stage
         self.partition = partition
         self.router = router
         self.inputs = [t.name for t in stage.inputs]
-        self.ticks = stage.ticks.name if stage.ticks else ""
+        self.ticks = stage.ticks.name if stage.ticks and timed else ""
+        self.deadline = stage.deadline if timed else None
         self.ticked = 0
         """ms since the epoch of the last tick written."""
 
@@ -76,10 +77,18 @@ class Task:
 class Turns:
     """The deciding stages of a topology over one store. One turn at a time, in whatever thread; `log` gets tracebacks.
 
-    `handing`: topics whose records are kept for `handed`.
+    `handing`: topics whose records are kept for `handed`. `still`: stages that get no ticks, so nothing of theirs comes to be due.
     """
 
-    def __init__(self, topology: Topology, store: Store, blobs: FolderBlobs, log: Log, handing: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        topology: Topology,
+        store: Store,
+        blobs: FolderBlobs,
+        log: Log,
+        handing: Collection[str] = (),
+        still: Collection[str] = (),
+    ) -> None:
         self.store = store
         self.blobs = blobs
         self.log = log
@@ -89,7 +98,8 @@ class Turns:
         self.tail = Tail()
         self.partitions = store.topics()["crawl"]
         stages = [s for s in topology.stages if isinstance(s, Stage)]
-        self.tasks = [Task(s, p, Router(s, REJECTED)) for s in stages for p in range(self.partitions)]
+        places = [(s, p) for s in stages for p in range(self.partitions)]
+        self.tasks = [Task(s, p, Router(s, REJECTED), timed=s.name not in still) for s, p in places]
         self.failed = False
         """What the edges have given away may be lost: nothing more can be taken in, lest their offsets be committed without it."""
         self.wrote: Callable[[Written], None] | None = None
@@ -113,7 +123,7 @@ class Turns:
             for topic in (*task.inputs, *((task.ticks,) if task.ticks else ())):
                 if self.store.ends(topic)[task.partition] > self._committed(task.stage.name, topic, task.partition):
                     return True
-            if task.stage.deadline and task.ticked < now:
+            if task.deadline and task.ticked < now:
                 due = self._due(task)
                 if due is not None and due <= now:
                     return True
@@ -279,14 +289,14 @@ class Turns:
 
     def _due(self, task: Task) -> int | None:
         rows = self.store.rows(task.stage.name, task.partition)
-        return task.stage.deadline(rows) if rows is not None and task.stage.deadline else None
+        return task.deadline(rows) if rows is not None and task.deadline else None
 
     def _ticks_due(self, tx: Transaction) -> None:
         now = now_ms()
         for task in self.tasks:
-            if not task.stage.deadline or task.ticked >= now:
+            if not task.deadline or task.ticked >= now:
                 continue
-            due = task.stage.deadline(tx.rows(task.stage.name, task.partition))
+            due = task.deadline(tx.rows(task.stage.name, task.partition))
             written = tx.ends(task.ticks)[task.partition]
             if due is not None and due <= now and written == self._committed(task.stage.name, task.ticks, task.partition):
                 self._tick(tx, task)

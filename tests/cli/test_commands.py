@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -116,6 +117,24 @@ def test_annotate(harvest: Any, gathered: Path) -> None:
     harvest("annotate", page, "keywords=")
     assert not harvest.lines("search", "leviathan")
     assert "is not NAME=VALUE" in harvest("annotate", page, "nothing", code=2).stderr
+
+
+def test_annotate_gathers_nothing(harvest: Any, gathered: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A root that was added, and what is due, are left to the next run: who says something of a page waits for no gathering."""
+    monkeypatch.setenv("HARVEST_ROOTS_REFRESH", "1")
+    harvest("gather", gathered)
+    other, page = tmp_path / "other", gathered / "page.html"
+    other.mkdir()
+    (other / "b.txt").write_text("Queequeg\n")
+    page.write_text("<title>Moby</title>Rewritten.")
+    harvest("roots", "add", other)
+    time.sleep(1.1)  # until the refresh is due
+    harvest("annotate", page, "keywords=leviathan")
+    assert len(harvest.lines("search", "leviathan")) == 1
+    assert not harvest.lines("search", "Queequeg OR rewritten")
+    (table,) = harvest.lines("gather")
+    assert (table["added"], table["changed"]) == (1, 1)
+    assert len(harvest.lines("search", "Queequeg OR (rewritten leviathan)")) == 2
 
 
 def test_no_roots(harvest: Any, gathered: Path) -> None:
