@@ -2,7 +2,7 @@
 
 Laws:
 - Plain text of at most 300 characters, marks included; runs of white space are one space, and other controls are gone, so
-  that a hostile file can neither forge a mark nor steer a terminal.
+  that a hostile file can neither forge a mark nor steer a terminal. Lines that are drawn (`=====`) are gone too: they say nothing.
 - A matched word stands between U+0002 and U+0003; the words of a phrase are marked only where they stand in a row.
 - Of all windows the one with the most different terms of the query is shown, the first of these; of a text of more than LONG
   characters, in that part, of a few around them, that has the most.
@@ -32,6 +32,8 @@ PLACES = 5
 Terms = frozenset[tuple[str, ...]]
 
 _CONTROL = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2028\u2029\u2066-\u2069\ufeff]+")
+_DRAWN = re.compile(r"(?<!\S)([-=_*#~+^.:])\1{4,}(?!\S)")
+"""A rule above or below a heading, as plain text has it."""
 
 
 class _Mark(NamedTuple):
@@ -73,7 +75,7 @@ def snippet(candidates: Sequence[str], wanted: Terms) -> str:
 def _part(text: str, wanted: Terms) -> str:
     """A text to be shown; of a long one the part, of some where terms stand, that has most of them: the first of such."""
     if len(text) <= LONG:
-        return plain(text)
+        return _undrawn(text)
     folded = text.lower()
     starts = {0}
     for term in wanted if len(folded) == len(text) else ():
@@ -89,7 +91,11 @@ def _part(text: str, wanted: Terms) -> str:
         value = sum(f" {' '.join(term)} " in part for term in wanted)
         if value > best:
             best, start = value, begin
-    return ("…" if start else "") + plain(text[start : start + LONG])
+    return ("…" if start else "") + _undrawn(text[start : start + LONG])
+
+
+def _undrawn(text: str) -> str:
+    return plain(_DRAWN.sub(" ", text))
 
 
 def _marks(text: str, wanted: Terms) -> Iterator[_Mark]:

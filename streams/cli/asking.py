@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from streams.store import Store
 
 OID = re.compile(r"[0-9a-f]{64}")
+RAW = re.compile(r"[\x00-\x20\x7f\ud800-\udfff]")
+"""What stands in no path of a member: it is escaped there."""
 AGAIN = (0.05, 0.2)
 """Seconds after which a search looks again: the index may be swapped just then."""
 MARKS = str.maketrans("", "", "\x02\x03")
@@ -220,13 +222,17 @@ def _gatherer(store: Store, name: str) -> str:
 
 
 def urls_of(what: str, *, followed: bool = True) -> list[str]:
-    """The URLs that a user may mean, member path included: as written first, then as `meant` says. Raises Failure."""
-    from processors.identity import member_url
+    """The URLs that a user may mean, member path included: as written first, then as `meant` says. Raises Failure.
+
+    A member may be named as its archive has it, where that cannot be a URL: with spaces, controls, or bytes that are no text.
+    """
+    from processors.identity import member_path, member_url
     from streams.cli.rootnames import meant
 
     if "://" not in what and os.path.lexists(what):
         return meant(what, followed=followed)
     base, _, path = what.partition("#")
+    path = "#".join(member_path(os.fsencode(part)) if RAW.search(part) else part for part in path.split("#"))
     found = [member_url(url, path) for url in meant(base, followed=followed)]
     return list(dict.fromkeys([what, *found] if "://" in what else found))
 

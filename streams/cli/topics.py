@@ -46,7 +46,7 @@ def apply(
 
 @app.command("list")
 def list_topics(data: Data = None, json: Json = False, config: Config = None) -> None:
-    """List the topics: partitions, records still held, next offsets, and what each says."""
+    """List the topics: partitions, records written, and what each says; as JSON the first and the next offset of each partition."""
     found = settings(config, data=data)
     from schemas.jsonform import line
     from streams.logs import opened

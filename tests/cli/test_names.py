@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -113,3 +114,18 @@ def test_annotate_with_any_name_that_can_be_asked_for(harvest: Any, tree: Path, 
 def test_a_name_that_no_attribute_may_have(harvest: Any, tree: Path, value: str) -> None:
     """A name that cannot be kept is refused for what it is."""
     assert "printable text" in " ".join(harvest("annotate", tree, value, code=2).stderr.replace("│", "").split())
+
+
+def test_a_member_is_named_as_in_its_archive(harvest: Any, tmp_path: Path, nested: Callable[[Mapping[str, bytes]], bytes]) -> None:
+    """The path of a member may be typed as its archive has it, where its URL escapes it: spaces and all."""
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "a.zip").write_bytes(nested({"sp ace/100% ü.txt": b"Queequeg\n"}))
+    harvest("gather", "x")
+    (hit,) = harvest.lines("search", "Queequeg")
+    inside = hit["url"].partition("#")[2]
+    outer = inside.rpartition("#")[0]
+    plain = f"x/a.zip#{outer}{'#' * bool(outer)}sp ace/100% ü.txt"
+    assert harvest.lines("show", plain)[0]["path"] == harvest.lines("show", f"x/a.zip#{inside}")[0]["path"] == inside
+    assert harvest("why", plain).stdout == harvest("why", hit["url"]).stdout
+    assert not harvest("annotate", plain, "said=leviathan").stderr
+    assert harvest.lines("search", "said:leviathan")[0]["url"] == hit["url"]

@@ -27,6 +27,8 @@ def shown(query: str, *texts: str) -> str:
         ("x-ray", "an x-ray, x ray", "an [x-ray], [x ray]"),
         ("whale", "a\n\twhale\x02 \x1b[31mfin\u202e", "a [whale] [31mfin"),
         ("whale", "", ""),
+        ("whale", "=====\nMoby\n=====\n\nA whale ----- of *** a --- tale", "Moby A [whale] of *** a --- tale"),
+        ("whale", "~~~~~~~", ""),
     ],
 )
 def test_marks(query: str, text: str, expected: str) -> None:
