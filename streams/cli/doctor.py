@@ -47,7 +47,7 @@ def _checks(found: Settings) -> Iterator[Check]:
     yield from _layers(found)
     if found.essence.own or found.essence.packages:
         yield _tried("own summarizers", lambda: _own(found))
-    yield _tried("data folder", lambda: _folder(found.data))
+    yield _tried("data folder", lambda: _folder(found))
     yield _room(found.data)
 
 
@@ -117,19 +117,43 @@ def _own(found: Settings) -> str:
         return ", ".join(counted(count, what) for what, count in held(added).items())
 
 
-def _folder(folder: Path) -> str:
-    from streams.folder import gatherer, index_folder, known
+def _folder(found: Settings) -> str:
+    from streams.folder import gatherer, known
     from streams.store import StoreError
     from streams.store.schema import FILE
 
+    folder = found.data
     with known(folder) as store:
         if store is None:
             return f"{folder}: none yet"
         if damage := store.damage():
             raise StoreError(f"{folder}: damaged: {damage}")
         size = (folder / FILE).stat().st_size
-        indexed = "indexed" if index_folder(folder).is_dir() else "no index yet"
-        return f"{folder}: gatherer {gatherer(store) or '-'}, store of {size:,} bytes, {indexed}"
+        return f"{folder}: gatherer {gatherer(store) or '-'}, store of {size:,} bytes, {_index(found)}"
+
+
+def _index(found: Settings) -> str:
+    """What the index in the data folder is like. Raises IndexDamaged."""
+    from streams.folder import index_folder
+
+    path = index_folder(found.data)
+    if not path.is_dir():
+        return "no index yet"
+    if found.index.url:
+        return "indexed"  # whoever searches here asks a server
+    from sinks.errors import IndexDamaged, IndexMissing
+    from sinks.tantivy_index import TantivyIndex
+    from sinks.tantivy_sums import damage
+
+    try:
+        TantivyIndex(path, writable=False).close()
+        if wrong := damage(path):
+            raise IndexDamaged(f"the index is damaged: {path}: {wrong}")
+    except IndexMissing:
+        return "no index yet"
+    except IndexDamaged as error:
+        raise IndexDamaged(f"{error} (make it anew: harvest index rebuild)") from None
+    return "indexed"
 
 
 def _room(folder: Path) -> Check:

@@ -97,6 +97,24 @@ def test_the_doctor_sees_damage(harvest: Any, tree: Path, tmp_path: Path) -> Non
     assert f"NOT OK  data folder: {store.parent.name}: damaged: " in output.decode()
 
 
+def test_the_doctor_sees_a_damaged_index(harvest: Any, tree: Path, tmp_path: Path) -> None:
+    """A bit of the index that has turned is found, and what helps is told, and does; so it is where the index cannot be opened."""
+    harvest("gather", tree, "--quiet")
+    index = tmp_path / "harvest-data" / "index" / "main"
+    (store,) = index.glob("*.store")
+    for spoiled in (bytes([store.read_bytes()[0] ^ 1]) + store.read_bytes()[1:], b""):
+        store.write_bytes(spoiled)
+        process = harvest.start("doctor")
+        output, _ = process.communicate()
+        assert process.returncode == 1
+        (line,) = (line for line in output.decode().splitlines() if "data folder: " in line)
+        assert line.startswith("NOT OK  data folder: the index")
+        assert line.endswith("(make it anew: harvest index rebuild)")
+        harvest("index", "rebuild", "--quiet")
+        assert "NOT OK  data folder" not in harvest.start("doctor").communicate()[0].decode()
+        (store,) = index.glob("*.store")
+
+
 @pytest.mark.parametrize("lock", ["runner.lock", "writers.lock"])
 def test_a_lock_that_is_none(harvest: Any, tree: Path, tmp_path: Path, lock: str) -> None:
     """What stands in the place of a lock file is named."""

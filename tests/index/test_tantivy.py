@@ -17,6 +17,7 @@ from schemas.query import Every
 from schemas.records import Removed, Summary
 from sinks import tantivy_index
 from sinks.tantivy_index import IndexBusy, IndexDamaged, IndexMissing, TantivyIndex
+from sinks.tantivy_sums import damage
 
 HEAP = 15_000_000
 DAY = 86_400_000
@@ -199,6 +200,23 @@ def test_damaged(tmp_path: Path, summary: Make, what: str, writable: bool) -> No
             path.unlink()
     with pytest.raises(IndexDamaged, match="index"), closing(opened(tmp_path, writable=writable)) as index:
         index.search(parse('"whale whale" OR *'))
+
+
+@pytest.mark.parametrize("what", ["store", "term", "idx", "pos", "fast", "fieldnorm", "del"])
+def test_a_flipped_bit(tmp_path: Path, summary: Make, removed: Remove, what: str) -> None:
+    """A bit that has turned, which opening does not show, is found by the file's own checksum; others' files are left alone."""
+    with closing(opened(tmp_path)) as index:
+        index.apply([summary(f"http://{n}/", title="whale") for n in range(50)], {0: 1})
+        index.apply([summary("http://7/", title="dolphin", published=9)], {0: 2})
+    (tmp_path / "0123.term").write_bytes(b"half a segment")
+    assert damage(tmp_path) == ""
+    path = max(tmp_path.glob(f"*.{what}"), key=lambda p: p.stat().st_size)
+    data = bytearray(path.read_bytes())
+    data[0] ^= 1
+    path.write_bytes(data)
+    assert damage(tmp_path) == f"{path.name}: its checksum is wrong"
+    path.write_bytes(data[:-1])
+    assert damage(tmp_path) == f"{path.name}: cut short, or none of the engine's"
 
 
 def test_other_files(tmp_path: Path) -> None:
