@@ -48,6 +48,8 @@ NOT_SETTINGS = frozenset({"HARVEST_FAULT", "HARVEST_CONFIG"})
 
 UNNAMED = "a folder has to be named (.: the working folder)"
 """What is said of an empty one: a variable of a shell that is not set, most likely."""
+UNTEXT = "the name of a data folder is text (UTF-8)"
+"""What is said of another: the libraries of log and index take none."""
 MAX_FILE = 65_536
 MAX_PARTS = 50
 """Of a key: no setting has more than three, and the time that it takes to read a key grows with their square."""
@@ -56,6 +58,15 @@ _RUNS = re.compile(r"[\w. \t-]+")
 
 BEGIN = "<!-- settings: written by `python -m streams.settings` -->\n"
 END = "<!-- end of settings -->\n"
+
+
+def is_text(given: str) -> bool:
+    """Whether what was given on a command line, or in the environment, is UTF-8: Python hides bytes that are not in surrogates."""
+    try:
+        given.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 class SettingsError(ValueError):
@@ -107,6 +118,8 @@ class Settings(BaseSettings):
     def _named(cls, value: object) -> object:
         if value == "":
             raise ValueError(UNNAMED)
+        if not is_text(str(value)):
+            raise ValueError(UNTEXT)
         return value
 
 

@@ -231,8 +231,9 @@ def urls_of(what: str, *, followed: bool = True) -> list[str]:
 
     if "://" not in what and os.path.lexists(what):
         return meant(what, followed=followed)
-    base, _, path = what.partition("#")
+    base, mark, path = what.partition("#")
     path = "#".join(member_path(os.fsencode(part)) if RAW.search(part) else part for part in path.split("#"))
+    what = f"{base}{mark}{path}"
     found = [member_url(url, path) for url in meant(base, followed=followed)]
     return list(dict.fromkeys([what, *found] if "://" in what else found))
 
@@ -245,14 +246,16 @@ def annotate(
 ) -> None:
     """Describe a URL by hand. What is said is joined to its summary, now and after every new one."""
     found = settings(config, data=data)
-    attributes: dict[str, list[str]] = {}
+    from streams.settings import is_text
+
+    attributes: dict[str, list[str | bytes]] = {}
     for value in values:
         name, mark, text = value.partition("=")
         if not mark or not name.strip():
             raise typer.BadParameter(f"{value!r} is not NAME=VALUE")
         if not name.isprintable() or len(name.encode()) > MAX_NAME:
             raise typer.BadParameter(f"{value!r:.40}: a name is printable text of at most {MAX_NAME} bytes")
-        attributes.setdefault(name, []).extend([text] if text else [])
+        attributes.setdefault(name, []).extend([text if is_text(text) else os.fsencode(text)] if text else [])
     from processors.identity import split_url
     from schemas.records import Annotation
     from streams.logs import opened

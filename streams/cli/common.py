@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 def folder(text: str) -> Path:
     """A folder that is named: of an empty name a Path would make the folder one stands in."""
-    if not text:
-        from streams.settings import UNNAMED
+    from streams.settings import UNNAMED, UNTEXT, is_text
 
-        raise typer.BadParameter(UNNAMED)
+    if not text or not is_text(text):
+        raise typer.BadParameter(UNTEXT if text else UNNAMED)
     return Path(text)
 
 

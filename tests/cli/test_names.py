@@ -129,3 +129,34 @@ def test_a_member_is_named_as_in_its_archive(harvest: Any, tmp_path: Path, neste
     assert harvest("why", plain).stdout == harvest("why", hit["url"]).stdout
     assert not harvest("annotate", plain, "said=leviathan").stderr
     assert harvest.lines("search", "said:leviathan")[0]["url"] == hit["url"]
+
+
+def test_what_is_said_in_bytes(harvest: Any, tree: Path) -> None:
+    """A value that is no text (an old terminal's, say) is kept as the bytes that were given."""
+    harvest("gather", tree, "--quiet")
+    harvest("annotate", tree / "page.html", "said=leviathan \udcff")
+    assert len(harvest.lines("search", "said:leviathan")) == 1
+    (record,) = (each["value"] for each in harvest.lines("cat", "annotations"))
+    assert record["attributes"] == {"said": [{"base64": "bGV2aWF0aGFuIP8="}]}
+
+
+@pytest.mark.parametrize("start", ["http://a.test/x.tar", "tree/page.html"])
+def test_a_member_whose_name_is_no_text(harvest: Any, tree: Path, start: str) -> None:
+    """Members are named as they stand on a terminal, too, where their names are no UTF-8."""
+    harvest("gather", tree, "--quiet")
+    member = f"{start}#é/caf\udce9#b%23"
+    assert "no summary of it" in harvest("show", member, code=1).stderr
+    harvest("annotate", member, "said=leviathan")
+    (record,) = (each["value"] for each in harvest.lines("cat", "annotations"))
+    assert record["url"].endswith("#%C3%A9/caf%E9#b%23")
+    assert harvest("why", member).stdout
+
+
+def test_a_data_folder_whose_name_is_no_text(harvest: Any, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A data folder has a name that every library takes: another is refused in one line."""
+    for command in (("gather", tree), ("search", "whale"), ("run",)):
+        told = harvest(*command, "--data", "d\udcff", code=2).stderr
+        assert "UTF-8" in told
+        assert "Traceback" not in told
+    monkeypatch.setenv("HARVEST_DATA", "d\udcff")
+    assert "UTF-8" in harvest("gather", tree, code=2).stderr
