@@ -57,7 +57,9 @@ class FolderBlobs:
         self._waiting: dict[str, Path] = {}
         self._flushing: dict[str, Path] = {}
         """By digest, what the next sync, and the one that is going on, makes durable: both can be read."""
-        self._touched: set[Path] = set()
+        # Whoever was here before may have been cut off between making a folder and flushing the one it is in.
+        self._touched: set[Path] = {folder, folder.parent} if folder.is_dir() else set()
+        """Folders that the next sync flushes."""
         if owner and self._unfinished.is_dir():
             for leftover in self._unfinished.iterdir():
                 if not leftover.is_dir():  # a folder is nothing of ours
@@ -129,6 +131,8 @@ class FolderBlobs:
                 if self._flushing or touched:
                     self._sync(touched)
             except BaseException as error:
+                with self._lock:
+                    self._touched |= touched
                 for path in self._flushing.values():
                     path.unlink(missing_ok=True)
                 raise translated(error, str(self._folder)) from error

@@ -106,6 +106,34 @@ def test_disk_full(folder: Path, kept: FolderBlobs, monkeypatch: pytest.MonkeyPa
     assert files(folder) == [digest]
 
 
+@pytest.mark.parametrize("again", [False, True])
+def test_what_was_cut_off_unflushed_is_flushed_by_the_next_sync(
+    folder: Path, kept: FolderBlobs, monkeypatch: pytest.MonkeyPatch, again: bool
+) -> None:
+    """A folder that was made, or renamed into, by a sync that failed is not taken for durable by the next, nor by another run."""
+    flushed: list[Path] = []
+    flush = blobs._fsync
+
+    def full(passed: str) -> None:
+        if passed == "blob.renamed":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(blobs, "fault", full)
+        with pytest.raises(DiskFull):
+            kept.put(io.BytesIO(b"body"))
+    if again:
+        kept = FolderBlobs(folder, owner=True)
+
+    def noted(path: Path) -> None:
+        flushed.append(path)
+        flush(path)
+
+    monkeypatch.setattr(blobs, "_fsync", noted)
+    digest, _, _ = kept.put(io.BytesIO(b"body"))
+    assert {folder / digest[:2], folder, folder.parent} <= set(flushed)
+
+
 def test_trim(kept: FolderBlobs) -> None:
     """A trim drops what is old and not live; a body put again is new."""
     old, live, again, new = (kept.put(io.BytesIO(text))[0] for text in (b"old", b"live", b"again", b"new"))
