@@ -140,6 +140,7 @@ class Service:
             if self._runner.finished():
                 runs.finish(self._runner, self._open)
                 self._open = None
-        if time.monotonic() >= self._next:
+        # One that takes longer than this goes on: begun anew each time, it would never come to its end.
+        if time.monotonic() >= self._next and self._runner.chores is None:
             self._runner.chores = steps(self._runner, self._retention)
             self._next = time.monotonic() + EVERY

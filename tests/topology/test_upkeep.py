@@ -116,6 +116,21 @@ def test_chores_are_done_between_turns(tmp_path: Path) -> None:
     assert threading.get_ident() not in places
 
 
+def test_an_upkeep_that_takes_long_is_not_begun_anew(runner: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While one is under way, no other takes its place: what stands at its end would never be done."""
+    monkeypatch.setattr(upkeep, "EVERY", 0.0)
+    runner.chores = None
+    service = upkeep.Service(runner, 0)
+    service.seen()
+    first = runner.chores
+    assert first is not None
+    service.seen()
+    assert runner.chores is first
+    runner.chores = None
+    service.seen()
+    assert runner.chores not in (None, first)
+
+
 def rejected(url: str, version: int, *, path: str = "", reason: str = "damaged") -> Rejected:
     """A dead letter of essence."""
     return Rejected(stage="essence", reason=reason, url=url, path=path, version=version, time=1)
