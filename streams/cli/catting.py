@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from streams.logs import LogAccess
 
 BATCH = 500
+FAR = 1 << 53
+"""ms since the epoch, beyond the time of any record."""
+MAX_DIGITS = 1_000
 AGO = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 TIME = "TIME is ms since the epoch, a date and time of ISO 8601 (UTC unless it says otherwise), or an age: 90s, 15m, 2h, 7d."
 
@@ -94,15 +97,22 @@ def moment(text: str) -> int | None:
     import time
     from datetime import UTC, datetime
 
-    if not text or text.isdecimal():
-        return int(text) if text else None
+    if not text:
+        return None
+    if text.isdecimal():
+        return _bounded(int(text[:MAX_DIGITS]))
     if ago := re.fullmatch(r"(\d+)([smhd])", text):
-        return time.time_ns() // 1_000_000 - int(ago[1]) * AGO[ago[2]]
+        return _bounded(time.time_ns() // 1_000_000 - int(ago[1][:MAX_DIGITS]) * AGO[ago[2]])
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
         raise Failure(f"{printable(text)}: no time. {TIME}", 2) from None
-    return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)
+    return _bounded(int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000))
+
+
+def _bounded(ms: int) -> int:
+    """Times before and after those of all records are told apart no further: not every engine takes them."""
+    return max(0, min(ms, FAR))
 
 
 def _asked(log: LogAccess, topic: str, wanted: Range, *, follow: bool) -> Iterator[tuple[Logged, Record | bytes | None]]:

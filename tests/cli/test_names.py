@@ -160,3 +160,21 @@ def test_a_data_folder_whose_name_is_no_text(harvest: Any, tree: Path, monkeypat
         assert "Traceback" not in told
     monkeypatch.setenv("HARVEST_DATA", "d\udcff")
     assert "UTF-8" in harvest("gather", tree, code=2).stderr
+
+
+@pytest.mark.parametrize(
+    ("time", "all_since"),
+    [
+        ("9" * 23, False),
+        ("9" * 5_000, False),
+        ("9999-12-31T23:59:59-23:59", False),
+        ("9" * 23 + "d", True),
+        ("9" * 5_000 + "s", True),
+        ("0001-01-01T00:00:00+23:59", True),
+    ],
+)
+def test_a_time_that_no_record_has(harvest: Any, tree: Path, time: str, all_since: bool) -> None:
+    """Times without bounds are as good as the beginning, or the end, of all."""
+    harvest("gather", tree, "--quiet")
+    assert bool(harvest.lines("cat", "summaries", "--since", time)) is all_since
+    assert bool(harvest.lines("cat", "summaries", "--before", time)) is not all_since
