@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +16,8 @@ from streams.embedded import Embedded
 from streams.embedded.runs import Begun
 from streams.folder import index_folder
 
+WIDTH = 2_000
+"""Columns where there is no terminal: more than the longest reason has."""
 REASONS = 12
 """Reasons that are shown each on a line of its own."""
 
@@ -54,6 +57,9 @@ class Closing(msgspec.Struct, frozen=True):
         from rich.table import Table as Shown
 
         console = Console(stderr=True, highlight=False)
+        if not console.is_terminal:
+            # A file has no edge: what follows reads it line by line.
+            console.width = WIDTH
         shown = Shown(show_header=False, box=None, pad_edge=False)
         shown.add_column(justify="left")
         shown.add_column(justify="right")
@@ -128,12 +134,19 @@ def closing(runner: Embedded, begun: Begun, roots: Sequence[Root], seconds: floa
 
 
 def _untouched(runner: Embedded, began: int, roots: set[str]) -> int:
-    """Files that nobody asked for, as their folder's listing showed them to be as they were: their version is an older run's."""
-    return sum(
-        known.state == "ok" and not known.listing and known.version < began and not roots.isdisjoint(known.roots)
-        for rows in runner.frontier_rows()
-        for _, _, known in Table(rows).all()
-    )
+    """Files that nobody asked for, as their folder's listing showed them to be as they were: their version is an older run's.
+
+    A folder that could not be listed has shown nothing of what is in it.
+    """
+    within: Counter[str] = Counter()
+    unseen: list[str] = []
+    for rows in runner.frontier_rows():
+        for _, _, known in Table(rows).all():
+            if known.kind == "folder" and known.state != "ok":
+                unseen.append(known.url)
+            elif known.state == "ok" and not known.listing and known.version < began and not roots.isdisjoint(known.roots):
+                within[known.url.rpartition("/")[0] + "/"] += 1
+    return within.total() - sum(within[url] for url in unseen)
 
 
 def _copies(runner: Embedded) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -132,6 +133,8 @@ def test_a_target_that_is_not_allowed(harvest: Any, site: Site) -> None:
     """An address of this machine is not dialled unless it is allowed, and the line says so."""
     assert "loopback" in harvest("gather", site.url, "--pause", "0", code=1).stderr
     assert not site.asked
+    # A reason stays on the line of its count, however long it is.
+    assert re.search(r"(?m)^rejected: 127\.0\.0\.1.* have to be allowed +1$", harvest("gather", site.url, code=1).stderr)
 
 
 def test_a_data_folder_without_a_name(harvest: Any, tree: Path) -> None:

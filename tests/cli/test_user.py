@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import subprocess
 from collections.abc import Iterator
@@ -96,3 +97,19 @@ def test_a_data_folder_of_a_run_that_was_cut_off(harvest: Any, sealed: Path) -> 
     code, _, err = plainly(harvest, "show", "tree/page.html")
     assert (code, err.count("\n")) == (1, 1)
     assert "a run was cut off here" in err
+
+
+def test_what_could_not_be_looked_at_is_not_unchanged(harvest: Any, tree: Path) -> None:
+    """Files of a folder that may not be read are kept, and counted for nothing: nobody has seen that they are as they were."""
+    harvest("gather", tree, "--quiet")
+    (tree / "notes").chmod(0)
+    try:
+        code, out, err = plainly(harvest, "gather", "tree", "--json")
+    finally:
+        (tree / "notes").chmod(0o755)
+    table = json.loads(out)
+    assert (code, err, table["rejected"]) == (0, "", {"Permission denied": 1})
+    inside = sum(path.is_file() for path in (tree / "notes").rglob("*"))
+    assert inside
+    assert table["unchanged"] == sum(path.is_file() for path in tree.rglob("*")) - inside
+    assert len(harvest.lines("search", "Ishmael")) == 1
