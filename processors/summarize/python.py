@@ -1,4 +1,4 @@
-"""Python: the docstring of the module, classes, functions, imports.
+"""Python: the docstring of the module, classes, functions, imports, and what `__author__` and `__version__` say.
 
 By the parser of Python itself, and by regular expressions where it refuses (Python 2, templates) or where a file is large.
 """
@@ -21,16 +21,19 @@ _DOCSTRING = re.compile(r"\A(?:\s++|#[^\n]*+\n|(?!))*+[rRuU]?(\"\"\"|''')(.*?)\1
 _CLASS = re.compile(r"^class[ \t]+(\w{1,100})", re.MULTILINE)
 _FUNCTION = re.compile(r"^[ \t]*(?:async[ \t]+)?def[ \t]+(\w{1,100})", re.MULTILINE)
 _IMPORT = re.compile(r"^(?:import|from)[ \t]+([\w.]{1,100})", re.MULTILINE)
+_SAYS = re.compile(r"^__(author|version)__(?:[ \t]*:[ \t]*str)?[ \t]*=[ \t]*(['\"])([^'\"\\\n]{1,200})\2", re.MULTILINE)
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
-    """Add description and abstract (of the docstring), classes, functions, imports and comments."""
+    """Add description and abstract (of the docstring), classes, functions, imports, author, version and comments."""
     text = read_text(body, facts.charset, MAX_SOURCE)
     tree = _parse(text)
     docstring = _by_tree(tree, found) if tree else _by_lines(text, found)
     if docstring:
         found.add("description", first_sentence(docstring))
         found.add("abstract", docstring)
+    for name, _, value in _SAYS.findall(text):
+        add_all(found, name, [value])
     add_comments(found, hash_comments(text[:65_536]))
 
 

@@ -20,7 +20,12 @@ _TYPE = re.compile(_PREFIX + _DECLARES + r"([A-Za-z_][\w.]{1,80})", re.MULTILINE
 _IMPORT = re.compile(
     r"^[ \t]*(?:import|use|using|require|include|open|from|m4_include)[ \t(\"'<]{1,4}([\w./:@-]{2,120})", re.MULTILINE
 )
-_COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)|(?:^[ \t]*(?:///?|#(?!!)|;+|--|%|\"|!|dnl\b)[^\n]*\n?)+", re.MULTILINE | re.DOTALL)
+_COMMENT = re.compile(
+    r"/\*.*?(?:\*/|\Z)|(?:^[ \t]*(?:///?|#(?!!)|;+|--|%|\"|!|dnl\b|@?(?i:rem)(?=[ \t\r\n])(?![ \t]*[=(:,]))[^\n]*\n?)+",
+    re.MULTILINE | re.DOTALL,
+)
+_REM = re.compile(r"^[ \t]*@?rem\b[ \t]?", re.MULTILINE | re.IGNORECASE)
+"""The mark of a comment in batch files and in Basic."""
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
@@ -29,7 +34,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     add_all(found, "functions", _FUNCTION.findall(text))
     add_all(found, "types", _TYPE.findall(text))
     add_all(found, "imports", _IMPORT.findall(text))
-    add_comments(found, (m[0] for m in _COMMENT.finditer(text)))
+    add_comments(found, (_REM.sub("", m[0]) for m in _COMMENT.finditer(text)))
 
 
 SUMMARIZER = Summarizer(types=("SourceCode",), run=run)

@@ -21,6 +21,8 @@ SOURCES = [
         "Counts the ferns of a lake",
     ),
     ("Fern.hs", "-- | Counts the ferns of a lake\nmodule Fern where\n", "Counts the ferns of a lake"),
+    ("fern.bat", "@echo off\r\nrem Counts the ferns\r\nREM of a lake\r\ncopy a b\r\n", "Counts the ferns of a lake"),
+    ("fern.cmd", "@REM Counts the ferns of a lake\n@rem\n", "Counts the ferns of a lake"),
 ]
 
 
@@ -42,3 +44,12 @@ def test_purpose(summary: Callable[..., Found], name: str, text: str, purpose: s
 def test_a_title_has_the_name_once(summary: Callable[..., Found], name: str, text: str, title: str) -> None:
     """A comment that begins with the name of its file does not have the title say it twice."""
     assert summary(name.encode(), text.encode()).text("title") == title
+
+
+@pytest.mark.parametrize("tail", ["", "print 'Python 2'\n"])
+def test_who_wrote_a_module(summary: Callable[..., Found], tail: str) -> None:
+    """A Python module says who wrote it, and which version it is, in names of its own; what is computed says nothing."""
+    text = "__author__ = 'Jane Fern'\n__version__: str = \"1.2\"\n__date__ = now()\nauthor = 'nobody'\n"
+    found = summary(b"fern.py", (text + tail).encode())
+    assert (found.text("author"), found.text("version")) == ("Jane Fern", "1.2")
+    assert not summary(b"fern.py", f"__author__ = who()\n{tail}".encode()).text("author")
