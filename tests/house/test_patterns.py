@@ -11,8 +11,9 @@ import importlib
 import pkgutil
 import re
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import pytest
@@ -82,22 +83,39 @@ def faults(pattern: str | bytes, flags: int = 0) -> list[str]:
     return list(within(importlib.import_module("re._parser").parse(pattern, flags)))
 
 
+def held(value: Any, depth: int = 5) -> Iterator[re.Pattern[Any]]:
+    """The patterns in a value: itself, in a container, in what a function keeps, in a class."""
+    if isinstance(value, re.Pattern):
+        yield value
+    within: Iterable[Any] = ()
+    if isinstance(value, Mapping):
+        within = value.values()
+    elif isinstance(value, tuple | list | set | frozenset):
+        within = value
+    elif isinstance(value, FunctionType):
+        within = [cell.cell_contents for cell in value.__closure__ or ()]
+    elif isinstance(value, type):
+        within = list(vars(value).values())
+    for each in within if depth else ():
+        yield from held(each, depth - 1)
+
+
 def ours() -> Iterator[tuple[str, re.Pattern[Any]]]:
-    """All patterns that modules of ours have by a name."""
+    """All patterns that modules of ours have by a name, or in what has one."""
     for name in PACKAGES:
         package = importlib.import_module(name)
         names = (info.name for info in pkgutil.walk_packages(package.__path__, f"{name}."))
         for module in (each for each in names if not each.endswith("__main__")):
             for known, value in vars(importlib.import_module(module)).items():
-                for each in value.values() if isinstance(value, dict) else value if isinstance(value, tuple | list) else (value,):
-                    if isinstance(each, re.Pattern):
+                if getattr(value, "__module__", module) == module or not isinstance(value, type | FunctionType):
+                    for each in held(value):
                         yield f"{module}.{known}", each
 
 
 def test_patterns_of_modules() -> None:
     """No pattern in a module can be met by the fault."""
     patterns = list(ours())
-    assert len(patterns) > 200
+    assert len({each for _, each in patterns}) > 350
     assert [(name, found) for name, each in patterns if (found := faults(each.pattern, each.flags & ~re.DEBUG))] == []
 
 
@@ -114,6 +132,18 @@ def test_patterns_of_types(root: Path) -> None:
     patterns = [each for each in strings(types) if re.search(r"\)[*+?}\d,{]{1,8}\+", each)]
     assert len(patterns) > 5
     assert [(each, found) for each in patterns if (found := faults(each))] == []
+
+
+def test_patterns_are_found_wherever_they_are_kept() -> None:
+    """In containers, in named tuples among them, in what a function closes over and in a class."""
+    pattern = re.compile("x")
+
+    class Kept:
+        of = (("name", pattern),)
+
+    for value in (pattern, (pattern,), {"a": [pattern]}, [("name", pattern)], frozenset((pattern,)), lambda: pattern, Kept):
+        assert list(held(value)) == [pattern]
+    assert list(held("x")) == []
 
 
 @pytest.mark.parametrize(
