@@ -8,6 +8,8 @@ Laws:
   full-width letters are found as `fi`, `strasse` and plain letters. Accents are kept.
 - A word is a run of letters, marks and numbers; all else divides. Characters that are not seen (soft hyphens, joiners)
   vanish. `foo_bar`, `x-ray` and `don't` are two words each, and a query for one of them is a phrase.
+- What a character is, the Unicode of Python says (14 in 3.11, 15.1 in 3.13): letters of a script that is newer divide, and are
+  found once a newer Python has made the index anew.
 - In scripts that are written without spaces each character is a word: to look for `東京` is to look for 東 followed by 京.
 - A word is cut after 128 characters.
 - No stemming and no stop words: collections are of many languages and full of names, where a stemmer for one does harm.
