@@ -6,7 +6,7 @@ import re
 
 _TITLE = re.compile(
     r"(?i)\(?untitled\)?|(?:microsoft word|powerpoint presentation)[ -]*(?:document|presentation)?\d*|(?:document|presentation)\d*"
-    r"|.*\.(?:dvi|tex|docx?)"
+    r"|.*\S\.(?:dvi|tex|docx?)"
 )
 """Also the names of what was printed: they are the document's own, and not its title."""
 _LIBRARIES = frozenset(("python-docx", "python-pptx", "openpyxl", "(anonymous)", "anonymous"))

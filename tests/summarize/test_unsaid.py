@@ -38,6 +38,7 @@ def test_what_nobody_said(name: str, value: str) -> None:
         ("title", "1984"),
         ("title", "Presentation of the year"),
         ("title", "On at.dvi and others"),
+        ("title", "What is a .docx"),
         ("title", "openpyxl"),
         ("author", "Anonymous of Verona"),
         ("description", "How python-docx is used"),
