@@ -118,7 +118,8 @@ def _measured(cluster: Cluster, log: KafkaLog, watch: Watch, root: Path, pids: S
         return time.perf_counter(), idle(), {**by_stage(pids), BROKER: spent(keeper)}
 
     begun, idle_before, before = looked()
-    roots.ask(log, [Root(url=file_url(str(root).encode(), folder=True), run="")])
+    # Without limits, as `gather` asks for a folder: packages lie deep in the cache.
+    roots.ask(log, [Root(url=file_url(str(root).encode(), folder=True), run="", depth=-1, urls=0)])
     seen: object = None
     moved, idle_after, after = begun, idle_before, before
     while True:
