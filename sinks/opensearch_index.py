@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from base64 import b64decode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from threading import Lock
 
 from processors.query.snippet import terms
 from schemas.codec import DecodeError, decode
@@ -49,6 +50,7 @@ class OpenSearchIndex:
         self.node = Node(url)
         self._writable = writable
         self._fresh = fresh
+        self._making = Lock()
         self._clock = 0
         """The latest time of a removal that was seen, ms."""
         self._swept = 0
@@ -69,12 +71,30 @@ class OpenSearchIndex:
             known = newest.get(change.oid)
             if known is None or change.published >= known.published:
                 newest[change.oid] = change
-        refused = [one for part in _parts(newest.values()) for one in self._put(part, index)]
+        refused = [one for part in self._parts(newest.values()) for one in self._put(part, index)]
         self._forget(newest.values(), index)
         self._remember([offset_item(index, partition, offset) for partition, offset in offsets.items()], index)
         if self._fresh:
             self.refresh()
         return refused
+
+    def _parts(self, changes: Iterable[Summary | Removed]) -> Iterator[list[tuple[Summary | Removed, bytes]]]:
+        """Changes with their items, in parts that one request takes.
+
+        One thread makes them at a time: two would each take twice as long, and the server would have nothing to do meanwhile.
+        """
+        coming = iter(changes)
+        rest = next(coming, None)
+        while rest is not None:
+            part: list[tuple[Summary | Removed, bytes]] = []
+            size = 0
+            with self._making:
+                while rest is not None and len(part) < ITEMS and size < BYTES:
+                    line = item(rest)
+                    part.append((rest, line))
+                    size += len(line)
+                    rest = next(coming, None)
+            yield part
 
     def _put(self, part: Sequence[tuple[Summary | Removed, bytes]], index: str) -> list[Refused]:
         refused = self._write([line for _, line in part], index)
@@ -157,18 +177,3 @@ class OpenSearchIndex:
         """Let go of the connections. What was applied stays."""
         self._writable = False
         self.node.close()
-
-
-def _parts(changes: Iterable[Summary | Removed]) -> Iterator[list[tuple[Summary | Removed, bytes]]]:
-    """Changes with their items, in parts that one request takes."""
-    part: list[tuple[Summary | Removed, bytes]] = []
-    size = 0
-    for change in changes:
-        line = item(change)
-        if part and (len(part) >= ITEMS or size + len(line) > BYTES):
-            yield part
-            part, size = [], 0
-        part.append((change, line))
-        size += len(line)
-    if part:
-        yield part

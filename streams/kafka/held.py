@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 
 from schemas.ports import Logged
 
-BATCH = 2_000
-"""Records of one batch at the most."""
+BATCH = 500
+"""Records of one request to a server: enough to outweigh its flush to disk, and few enough that the next is made meanwhile."""
 LINGER = 0.1
-"""Seconds that fewer wait for more: a request costs a flush to disk, however much it brings."""
-GATHERED = 1.0
-"""The same for an engine whose commits cost more than what is in them: each makes a piece of an index, to be merged with others."""
-HELD, HELD_BYTES = 2 * BATCH, 16 << 20
+"""Seconds that fewer wait for more."""
+GATHERED, GATHER = 2_000, 1.0
+"""Both for an engine whose commits cost more than what is in them: each makes a piece of an index, to be merged with others."""
+HELD, HELD_BYTES = 2 * GATHERED, 16 << 20
 """Records of a partition that may wait for the index, and their bytes."""
 
 
@@ -27,15 +27,18 @@ class Read(NamedTuple):
 
 
 class Part:
-    """A partition that this member has."""
+    """A partition that this member has. `whole`: for an engine whose commits cost much."""
 
-    def __init__(self, start: int) -> None:
+    def __init__(self, start: int, *, whole: bool = False) -> None:
+        self._whole = whole
         self.records: list[Read] = []
         self.size = 0
         self.since = 0.0
         """When the first of them came."""
-        self.applied = start
+        self.acknowledged = start
         """The offset below which the index has all ..."""
+        self.applied = start
+        """... the one that the index knows of ..."""
         self.told = 0
         """... and the one that the group knows of."""
         self.end = 0
@@ -52,18 +55,25 @@ class Part:
 
     def batch(self) -> list[Read]:
         """The records that waited longest, which wait no more."""
-        batch, self.records = self.records[:BATCH], self.records[BATCH:]
+        most = GATHERED if self._whole else BATCH
+        batch, self.records = self.records[:most], self.records[most:]
         self.size -= sum(len(read.logged.value or b"") for read in batch)
         return batch
 
-    def ripe(self, linger: float = LINGER) -> bool:
+    def ripe(self) -> bool:
         """Whether what waits is a batch: there is enough of it, or it has waited for more long enough."""
-        return bool(self.records) and (len(self.records) >= BATCH or time.monotonic() - self.since >= linger)
+        enough, linger = (GATHERED, GATHER) if self._whole else (BATCH, LINGER)
+        return bool(self.records) and (len(self.records) >= enough or time.monotonic() - self.since >= linger)
+
+    def passing(self) -> bool:
+        """Whether the index has more than it knows of."""
+        return self.acknowledged > self.applied
 
     @property
     def done(self) -> int:
         """The offset that the group may know of: behind the last record markers of transactions may stand, which no index has."""
-        return max(self.applied, self.end) if self.task is None and not self.records else self.applied
+        resting = self.task is None and not self.records and not self.passing()
+        return max(self.applied, self.end) if resting else self.applied
 
     def untold(self) -> bool:
         """Whether more is done than the group knows of."""

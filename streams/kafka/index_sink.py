@@ -7,7 +7,8 @@ goes on from where it stands. What the group has committed is for those who look
 
 Delivery: at least once; versions make it once. The order of a batch is: dead letters of what is no change, awaited; the changes,
 acknowledged; dead letters of what the index refuses, awaited; the index's own offset; the group's. A kill between any two makes
-the batch come again. An engine that refuses nothing gets changes and offsets at once, of all partitions together.
+the batch come again. Offsets are written for all partitions together, while the next batches are under way: else each would wait
+for them behind the others. An engine that refuses nothing gets changes and offsets at once, of all partitions together.
 
 Laws:
 - Nothing passes for applied that was not acknowledged, or is not in `rejected` with its bytes and headers.
@@ -22,7 +23,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
@@ -36,7 +37,7 @@ from streams.changes import change, changed
 from streams.faults import fault
 from streams.kafka.brokers import passing
 from streams.kafka.cluster import TIMEOUT, Cluster, ClusterError, sentence
-from streams.kafka.held import GATHERED, HELD_BYTES, LINGER, Part, Read
+from streams.kafka.held import HELD_BYTES, Part, Read
 from streams.kafka.letters import Letters
 from streams.kafka.placing import Placing
 from streams.routing import refused
@@ -85,7 +86,6 @@ class IndexSink:
         self.saw: Callable[[str, int], None] = lambda *_: None
         """Is told what became of changes that the index was handed: applied, refused, or to be handed to it again (retried)."""
         self._whole = whole
-        self._linger = GATHERED if whole else LINGER
         self.parts: dict[int, Part] = {}
         self._letters = Letters(cluster)
         self._placing = Placing()
@@ -93,11 +93,16 @@ class IndexSink:
         self._asks = False
         """Whether the index is being asked how far it is: by the thread that polls, which waits for as long as that takes."""
         self._pool = ThreadPoolExecutor(requests, f"index.{broker}")
+        self._behind = ThreadPoolExecutor(1, f"index.{broker}.offsets")
+        self._passing: Future[Mapping[int, int]] | None = None
+        """The offsets that are being written behind what was acknowledged."""
         group = cluster.group(f"index.{broker}")
         settings = {"enable__auto__commit": False, "enable__partition__eof": True, "auto__offset__reset": "error"}
         settings |= {"session__timeout__ms": int(session * 1_000)}
         settings |= {"heartbeat__interval__ms": int(min(session / 5, HEARTBEAT) * 1_000)}
         settings |= {"fetch__wait__max__ms": 50, "queued__max__messages__kbytes": HELD_BYTES >> 10}
+        # How long the client asks for no more once it has so much: a second, unless it is told.
+        settings |= {"fetch__queue__backoff__ms": 10}
         self._consumer = Consumer(cluster.client(group__id=group, **settings) | {"on_commit": self._heard})
 
     def run(self, stop: Callable[[], bool]) -> None:
@@ -114,6 +119,7 @@ class IndexSink:
         finally:
             self._leave()
             self._pool.shutdown()
+            self._behind.shutdown()
             self._consumer.close()
 
     # ---- asked by other threads ----------------------------------------------------------------------------------
@@ -130,7 +136,7 @@ class IndexSink:
         """Those that stand for no fault of this process: whose request is under way, which has deadlines; all, without an index."""
         if self._asks or not self.reaches():
             return self.places()
-        return [(self.topic, partition) for partition, part in list(self.parts.items()) if part.task is not None]
+        return [(self.topic, partition) for partition, part in list(self.parts.items()) if part.task is not None or part.passing()]
 
     # ---- reading -------------------------------------------------------------------------------------------------
 
@@ -138,8 +144,11 @@ class IndexSink:
         """The group has given partitions: nothing is read of them before the index has said from where on."""
         consumer.assign([TopicPartition(p.topic, p.partition, OFFSET_BEGINNING) for p in places])
         consumer.pause(list(places))
-        self.parts = {place.partition: Part(0) for place in places}
+        self.parts = {place.partition: self._part(0) for place in places}
         self._placing.lost()
+
+    def _part(self, start: int) -> Part:
+        return Part(start, whole=self._whole)
 
     def _given_up(self, consumer: Consumer, places: Sequence[TopicPartition]) -> None:
         self._leave()
@@ -151,6 +160,8 @@ class IndexSink:
 
     def _leave(self) -> None:
         """Wait for what is under way, and tell the group."""
+        self._answered(wait=True)
+        self._pass()
         self._answered(wait=True)
         self._commit(wait=True)
         self.parts = {}
@@ -228,7 +239,7 @@ class IndexSink:
             self._fail(ClusterError(sentence(self.cluster, error.args[0])))
             return
         self._consumer.assign(places)
-        self.parts = {place.partition: Part(place.offset) for place in places}
+        self.parts = {place.partition: self._part(place.offset) for place in places}
         self._pause(self.parts, on=False)
         self._commit(wait=False)
         self._placing.found()
@@ -251,6 +262,7 @@ class IndexSink:
         for part in self.parts.values():
             part.records.clear()
             part.size = part.end = 0
+            part.acknowledged = part.applied
         if isinstance(error, IndexMoved):
             self._placing.lost()
         elif self._placing.failed():
@@ -262,13 +274,13 @@ class IndexSink:
         return any(part.records for part in self.parts.values())
 
     def _busy(self) -> bool:
-        return any(part.task is not None for part in self.parts.values())
+        return self._passing is not None or any(part.task is not None for part in self.parts.values())
 
     def _launch(self) -> None:
         """Give each partition that has no request under way its next one; to a whole engine, all partitions together."""
         if not self._placing.done:
             return
-        ripe = {p: part for p, part in self.parts.items() if part.task is None and part.ripe(self._linger)}
+        ripe = {p: part for p, part in self.parts.items() if part.task is None and part.ripe()}
         if not self._whole:
             for partition, part in ripe.items():
                 self._request({partition: part})
@@ -305,8 +317,18 @@ class IndexSink:
         self.saw("refused", len(failed))
         self.saw("applied", len(changes) - len(failed))
         fault("index.applied")
-        if not self._whole:
-            self.index.apply([], ends)
+        if self._whole:
+            fault("index.passed")
+        return ends
+
+    def _pass(self) -> None:
+        """Let the index know how far it is, wherever it has more than it knows of."""
+        ends = {partition: part.acknowledged for partition, part in self.parts.items() if part.passing()}
+        if ends and self._passing is None and self._placing.done:
+            self._passing = self._behind.submit(self._remember, ends)
+
+    def _remember(self, ends: Mapping[int, int]) -> Mapping[int, int]:
+        self.index.apply([], ends)
         fault("index.passed")
         return ends
 
@@ -328,6 +350,7 @@ class IndexSink:
             if not isinstance(error, OSError | ClusterError):
                 raise error
             self._fail(error)
+        self._pass()
         if answered and not errors and self._placing.succeeded():
             self.note("the index is written again")
 
@@ -339,12 +362,22 @@ class IndexSink:
                 continue
             error = part.task.exception()
             if error is None:
-                part.applied = part.task.result()[partition]
+                part.acknowledged = part.task.result()[partition]
+                part.applied = part.acknowledged if self._whole else part.applied
             else:
                 part.end = 0
                 # Several partitions may have had one request.
                 errors += [error] if error not in errors else []
             part.task = None
+            answered += 1
+        if self._passing is not None and (wait or self._passing.done()):
+            passing, self._passing = self._passing, None
+            error = passing.exception()
+            if error is None:
+                for partition, offset in passing.result().items():
+                    self.parts[partition].applied = offset
+            else:
+                errors.append(error)
             answered += 1
         return answered, errors
 

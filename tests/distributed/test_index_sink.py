@@ -267,24 +267,27 @@ def test_a_batch_waits_for_more(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is less than a batch goes when its first record has waited: for a folder, whose commits cost more, ten times as long."""
     clock = [100.0]
     monkeypatch.setattr("streams.kafka.held.time.monotonic", lambda: clock[0])
-    part = held.Part(0)
-    assert not part.ripe()
-    part.take(held.Read(Logged("broker.main", 0, 0, 0, b"key", b"value"), None))
+    parts = held.Part(0), held.Part(0, whole=True)
+    assert not any(part.ripe() for part in parts)
+    for part in parts:
+        part.take(held.Read(Logged("broker.main", 0, 0, 0, b"key", b"value"), None))
 
-    def ripe(seconds: float) -> tuple[bool, bool]:
+    def ripe(seconds: float) -> tuple[bool, ...]:
         clock[0] = 100.0 + seconds
-        return part.ripe(), part.ripe(held.GATHERED)
+        return tuple(part.ripe() for part in parts)
 
     assert [ripe(0.05), ripe(0.2), ripe(0.9), ripe(1.1)] == [(False, False), (True, False), (True, False), (True, True)]
     monkeypatch.setattr(held, "BATCH", 1)
+    assert ripe(0.0) == (True, False)
+    monkeypatch.setattr(held, "GATHERED", 1)
     assert ripe(0.0) == (True, True)
 
 
 def test_killed(world: World, expected: Mapping[str, object]) -> None:
     """Sinks that are killed before a bulk, between it and its offset, and before the commit lose nothing."""
     world.send(stream())
-    for point in ("index.apply", "index.applied", "index.passed"):
-        assert world.child(f"{point}:3:kill").wait() == -signal.SIGKILL
+    for point in ("index.apply:3", "index.applied:3", "index.passed:2"):
+        assert world.child(f"{point}:kill").wait() == -signal.SIGKILL
     with world.sink():
         world.until_read()
     with closing(world.open()) as index:
