@@ -238,9 +238,10 @@ class IndexSink:
         except KafkaException as error:
             self._fail(ClusterError(sentence(self.cluster, error.args[0])))
             return
+        # In this order: a client that begins with what is paused looks a second later whether it still is.
+        self._pause(self.parts, on=False)
         self._consumer.assign(places)
         self.parts = {place.partition: self._part(place.offset) for place in places}
-        self._pause(self.parts, on=False)
         self._commit(wait=False)
         self._placing.found()
 
