@@ -25,7 +25,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Collection
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from aiokafka.errors import KafkaError  # type: ignore[import-untyped]
 
 from streams.kafka.mends import FAR
 from streams.kafka.witness import Found, Witness
@@ -83,6 +86,16 @@ class Following:
         self._asked.clear()
         self._came.clear()
 
+    async def begin(self, tps: Collection[TP]) -> None:
+        """Look up what is due in partitions that were taken, all of them at once: else each waits for the one before."""
+        taken = self._taken
+        with suppress(KafkaError):  # then it is looked up when a record comes
+            first, settled = await asyncio.gather(self.earliest(*tps), asyncio.gather(*map(self.settled, tps)))
+            if taken == self._taken:
+                for tp, committed in zip(tps, settled, strict=True):
+                    self._settled.setdefault(tp, committed)
+                    self.next.setdefault(tp, first.get(tp, 0))
+
     async def takes(self, message: Any) -> bool:
         """Whether a record may be decided now; if not, it comes again behind what is due. Raises SkippedError."""
         tp, offset = message.tp, message.offset
@@ -133,9 +146,9 @@ class Following:
         thread = self._app.consumer._thread  # noqa: SLF001 - told nowhere else
         return await thread.call_thread(thread._ensure_consumer().committed, tp) or 0  # noqa: SLF001 - the same
 
-    async def earliest(self, tp: TP) -> dict[TP, int]:
-        """The first offset that the broker still has."""
-        return {tp: offset or 0 for tp, offset in (await self._app.consumer.earliest_offsets(tp)).items()}
+    async def earliest(self, *tps: TP) -> dict[TP, int]:
+        """The first offsets that the broker still has."""
+        return {tp: offset or 0 for tp, offset in (await self._app.consumer.earliest_offsets(*tps)).items()}
 
     def reached(self, tp: TP) -> int:
         """The offset that the consumer reads next; 0 where it does not know."""

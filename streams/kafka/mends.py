@@ -32,6 +32,8 @@ PARTITIONER = {"partitioner": "murmur2_random"}
 """For every producer of confluent-kafka (law 7): its own default is CRC32, which sends most keys elsewhere than Kafka's Java
 client, Faust and the embedded store do, so that the rows of a key and its records would part."""
 
+WAIT = 100
+"""ms that a broker may keep a fetch for which it has nothing."""
 FAR = 1 << 62
 """An offset beyond all."""
 CLEAN = "stopped-clean"
@@ -56,12 +58,15 @@ class ConsumerThread(aiokafka.AIOKafkaConsumerThread):
                 await self._consumer._client.close()  # noqa: SLF001 - the one thing that is left to be closed
 
     def _create_worker_consumer(self, transport: aiokafka.Transport) -> Any:
-        """A client that reads what stands.
+        """A client that reads what stands, and is answered soon.
 
-        Cause: Faust reads what a stranger's transaction has taken back too, unless it writes in transactions itself.
+        Cause: Faust reads what a stranger's transaction has taken back too, unless it writes in transactions itself. And it lets
+        the broker keep a fetch for a second and a half, where nothing comes: what else is asked over that connection waits behind
+        it (where a partition ends, for every tick), and so does a partition that was not asked for in it.
         """
         client = super()._create_worker_consumer(transport)
         client._isolation_level = "read_committed"  # noqa: SLF001 - Faust has no setting for it
+        client._fetch_max_wait_ms = WAIT  # noqa: SLF001 - the same
         return client
 
 

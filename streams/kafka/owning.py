@@ -188,18 +188,20 @@ class Owned:
     async def _take(self) -> None:
         if (joined := self._joined) is None:
             return
-        mine = {tp.partition for tp in self._app.consumer.assignment() if tp.topic in self._decider.names}
-        taken = sorted(mine - self._mine)
+        places = [tp for tp in self._app.consumer.assignment() if tp.topic in self._decider.names]
+        taken = sorted({tp.partition for tp in places} - self._mine)
         for partition in taken:
             self._cursors[partition] = Cursors(self._decider.stage.derived)
             await self._restore(partition)
             if self._joined is not joined:
                 return
             self._mine |= {partition}
-        self._decider.following.anew()
-        self._generation = self._app.consumer_generation_id
         if self._decider.ticker is not None:
             self._decider.ticker.begin(taken)
+        self._decider.following.anew()
+        await self._decider.following.begin(places)
+        if self._joined is joined:
+            self._generation = self._app.consumer_generation_id
 
     async def _restore(self, partition: int) -> None:
         """Make the derived rows of a partition, unless it is given up meanwhile: then they are made by who has it next."""

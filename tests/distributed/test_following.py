@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from aiokafka.errors import KafkaConnectionError  # type: ignore[import-untyped]
 from faust.types import TP
 from intervaltree import IntervalTree  # type: ignore[import-untyped]
 
@@ -43,8 +44,8 @@ class Told(Following):
         )
         super().__init__(SimpleNamespace(consumer=consumer), {"made"} if whole else (), self._found)  # type: ignore[arg-type]
 
-    async def earliest(self, tp: TP) -> dict[TP, int]:
-        return {tp: 5}
+    async def earliest(self, *tps: TP) -> dict[TP, int]:
+        return dict.fromkeys(tps, 5)
 
     def _found(self, tp: TP, offset: int) -> Found:
         offset = max(offset, 5)
@@ -121,6 +122,41 @@ def test_nobody_is_sent_back_to_the_first_record() -> None:
     following.anew()
     following.settled = settled  # type: ignore[method-assign]
     assert asyncio.run(following.position(tp)) == 20
+
+
+def test_what_is_due_is_looked_up_when_partitions_are_taken() -> None:
+    """All are looked up at once, and no record asks again; of partitions that were taken anew meanwhile nothing is kept."""
+    following, tps = Told(0, broker=9), [TP("made", number) for number in range(3)]
+    following.anew()
+    waiting = asyncio.Event()
+    asked: list[TP] = []
+
+    async def settled(tp: TP) -> int:
+        asked.append(tp)
+        if len(asked) == len(tps):
+            waiting.set()
+        await waiting.wait()
+        return 9
+
+    following.settled = settled  # type: ignore[method-assign]
+    asyncio.run(following.begin(tps))
+    assert asyncio.run(following.position(tps[2])) == 9
+    assert asked == tps
+
+    async def gone(tp: TP) -> int:
+        following.anew()
+        return 9
+
+    following.settled = gone  # type: ignore[method-assign]
+    asyncio.run(following.begin(tps))
+    assert following.next == {}
+
+    async def away(tp: TP) -> int:
+        raise KafkaConnectionError
+
+    following.settled = away  # type: ignore[method-assign]
+    asyncio.run(following.begin(tps))
+    assert following.next == {}
 
 
 def test_holes_of_a_compacted_topic_are_believed() -> None:

@@ -54,6 +54,14 @@ def decided(tmp_path: Path, ends: list[Any]) -> Decider:
     """A stage with derived rows and ticks, in an application that nobody starts."""
     found = decider(tmp_path, "dedup.main", ends)
     found.owned._app = Client()
+
+    async def none(*tps: TP) -> dict[TP, int]:
+        return {}
+
+    async def nothing(tp: TP) -> int:
+        return 0
+
+    found.following.earliest, found.following.settled = none, nothing  # type: ignore[method-assign]
     return found
 
 
@@ -133,6 +141,30 @@ def test_derived_rows_that_are_not_wanted_any_more(decided: Decider, owned: Owne
 
     asyncio.run(scenario())
     assert (made, sorted(owned.partitions), ends) == ([0, 0, 1], [0, 1], [])
+
+
+def test_partitions_that_go_while_it_is_asked_what_is_due(decided: Decider, owned: Owned) -> None:
+    """They are not worked on; those that come back get their first tick all the same."""
+    nothing = decided.following.settled
+
+    async def gone(tp: TP) -> int:
+        await owned._on_revoked()
+        return 0
+
+    async def scenario() -> None:
+        restoring(decided, lambda rows: None)
+        await owned._on_assigned(None, BOTH)
+        decided.following.settled = gone  # type: ignore[method-assign]
+        await owned._on_recovered()
+        assert owned.partitions == frozenset()
+        decided.following.settled = nothing  # type: ignore[method-assign]
+        await owned._on_assigned(None, BOTH)
+        await owned._on_recovered()
+
+    asyncio.run(scenario())
+    assert sorted(owned.partitions) == [0, 1]
+    assert decided.ticker is not None
+    assert decided.ticker._wanted == {0, 1}
 
 
 def test_a_tick_waits_for_inputs_that_move(decided: Decider, owned: Owned) -> None:
