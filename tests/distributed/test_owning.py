@@ -152,7 +152,7 @@ def test_partitions_that_go_while_it_is_asked_what_is_due(decided: Decider, owne
         return 0
 
     async def scenario() -> None:
-        restoring(decided, lambda rows: None)
+        restoring(decided, lambda _: None)
         await owned._on_assigned(None, BOTH)
         decided.following.settled = gone  # type: ignore[method-assign]
         await owned._on_recovered()
