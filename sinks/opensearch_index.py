@@ -50,7 +50,7 @@ class OpenSearchIndex:
         self.node = Node(url)
         self._writable = writable
         self._fresh = fresh
-        self._making = Lock()
+        self._making, self._sweeping = Lock(), Lock()
         self._clock = 0
         """The latest time of a removal that was seen, ms."""
         self._swept = 0
@@ -114,10 +114,15 @@ class OpenSearchIndex:
 
     def _forget(self, changes: Iterable[Summary | Removed], index: str) -> None:
         """Drop removals that no replay can reach any more, once a day of their own time."""
-        self._clock = max([self._clock, *(change.time for change in changes if isinstance(change, Removed))])
-        clock = self._clock
-        if clock - self._swept < SWEEP:
+        times = [change.time for change in changes if isinstance(change, Removed)]
+        if not times:
             return
+        with self._sweeping:
+            self._clock = max(self._clock, *times)
+            if self._clock - self._swept >= SWEEP:
+                self._sweep(self._clock, index)
+
+    def _sweep(self, clock: int, index: str) -> None:
         self.refresh()
         old = {"range": {"removed": {"lte": clock - REMEMBERED}}}
         # Of what was written meanwhile the newer version stays.

@@ -87,10 +87,12 @@ class Following:
         self._came.clear()
 
     async def begin(self, tps: Collection[TP]) -> None:
-        """Look up what is due in partitions that were taken, all of them at once: else each waits for the one before."""
+        """Look up what is due in partitions that were taken, lest their first records wait for it, one behind the other."""
         taken = self._taken
-        with suppress(KafkaError):  # then it is looked up when a record comes
-            first, settled = await asyncio.gather(self.earliest(*tps), asyncio.gather(*map(self.settled, tps)))
+        # Where the broker does not answer it is looked up when a record comes.
+        with suppress(KafkaError, TimeoutError):
+            async with asyncio.timeout(PATIENCE * LONGEST):
+                first, settled = await asyncio.gather(self.earliest(*tps), asyncio.gather(*map(self.settled, tps)))
             if taken == self._taken:
                 for tp, committed in zip(tps, settled, strict=True):
                     self._settled.setdefault(tp, committed)

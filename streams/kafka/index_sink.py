@@ -60,8 +60,9 @@ REQUESTS = 4
 class IndexSink:
     """A member of the group `index.BROKER`. `run` until it is told to stop.
 
-    `requests`: for how many partitions the index is written at once; 1 for an engine that is no matter for several threads.
-    `whole`: the engine refuses nothing; a batch, of all partitions, and the offsets behind it are one commit, which costs it most.
+    `requests`: for how many partitions the index is written at once, beside the offsets.
+    `whole`: the engine refuses nothing, and is no matter for several threads (`requests` is 1); a batch, of all partitions, and the
+    offsets behind it are one commit, which costs it most.
     `note` is told in one line of what holds it up. `plain` makes single-object encoding of a value, however it was written.
     """
 
@@ -160,9 +161,10 @@ class IndexSink:
 
     def _leave(self) -> None:
         """Wait for what is under way, and tell the group."""
-        self._answered(wait=True)
-        self._pass()
-        self._answered(wait=True)
+        _, errors = self._answered(wait=True)
+        if not errors:
+            self._pass()
+            self._answered(wait=True)
         self._commit(wait=True)
         self.parts = {}
 
@@ -343,6 +345,7 @@ class IndexSink:
 
     def _settle(self) -> None:
         """See which requests were answered, and tell the group. Raises IndexDamaged, and what is a bug of ours."""
+        before = {partition: part.applied for partition, part in self.parts.items()}
         answered, errors = self._answered()
         if answered:
             self._looked = time.monotonic()
@@ -352,7 +355,9 @@ class IndexSink:
                 raise error
             self._fail(error)
         self._pass()
-        if answered and not errors and self._placing.succeeded():
+        # Not before its offsets stand: where these alone are refused, all of it comes again.
+        moved = any(part.applied > before[partition] for partition, part in self.parts.items())
+        if moved and not errors and self._placing.done and self._placing.succeeded():
             self.note("the index is written again")
 
     def _answered(self, *, wait: bool = False) -> tuple[int, list[BaseException]]:
@@ -372,15 +377,18 @@ class IndexSink:
             part.task = None
             answered += 1
         if self._passing is not None and (wait or self._passing.done()):
-            passing, self._passing = self._passing, None
-            error = passing.exception()
-            if error is None:
-                for partition, offset in passing.result().items():
-                    self.parts[partition].applied = offset
-            else:
-                errors.append(error)
+            errors += self._passed(self._passing)
+            self._passing = None
             answered += 1
         return answered, errors
+
+    def _passed(self, answer: Future[Mapping[int, int]]) -> list[BaseException]:
+        """Note the offsets that were written; or give what went wrong with them."""
+        if (error := answer.exception()) is not None:
+            return [error]
+        for partition, offset in answer.result().items():
+            self.parts[partition].applied = offset
+        return []
 
     def _commit(self, *, wait: bool) -> None:
         """Tell the group how far the index is. What it does not hear now it is told again when nothing else happens."""

@@ -4,9 +4,10 @@ Strategy: nothing of the libraries is replaced where they are installed. A consu
 the rest is called by whoever uses Faust. Each mend has a test on a real Kafka that shows the plain library failing, so that one
 that is needed no more is found when the library is raised.
 
-Sources, read in the released code: faust/transport/consumer.py (`_drain_messages`, `_add_gap`, `_new_offset`), faust/streams.py
-(`take_events`), faust/tables/table.py (`on_key_set`), faust/stores/rocksdb.py, mode/threads.py (`_serve`); aiokafka,
-consumer/fetcher.py (`close`); librdkafka, CONFIGURATION.md (`partitioner`).
+Sources, read in the released code: faust/transport/consumer.py (`_drain_messages`, `_add_gap`, `_new_offset`),
+faust/transport/drivers/aiokafka.py (`_create_worker_consumer`), faust/streams.py (`take_events`), faust/tables/table.py
+(`on_key_set`), faust/stores/rocksdb.py, mode/threads.py (`_serve`); aiokafka, consumer/fetcher.py (`close`); librdkafka,
+CONFIGURATION.md (`partitioner`).
 """
 
 from __future__ import annotations

@@ -142,6 +142,14 @@ def test_what_is_asked_for_again_comes(broker: Broker, start: Start, *, mended: 
     assert worker.until("last", 2) == f"last {mended}\n"
 
 
+@pytest.mark.parametrize("mended", [False, True], ids=["plain", "mended"])
+def test_an_idle_broker_answers(broker: Broker, start: Start, *, mended: bool) -> None:
+    """What is asked while nothing comes waits for no fetch that the broker keeps; plain, for a second and a half each time."""
+    topic = broker.topics.make("in")
+    broker.fill(topic, {b"k": b"v"})
+    assert start(topic, "ask", 1, mended=mended).until("asked") == f"asked {mended}\n"
+
+
 @pytest.mark.parametrize(("mended", "handed"), [(False, len(RECORDS)), (True, 0)], ids=["plain", "mended"])
 def test_tables_are_filled(broker: Broker, start: Start, tmp_path: Path, *, mended: bool, handed: int) -> None:
     """A table that is not there any more has its rows when the first record is decided; plain, each of them went through Faust."""

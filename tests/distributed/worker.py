@@ -195,6 +195,23 @@ def batching(task: Task, table: Any) -> Agent:
     return agent
 
 
+ASKED, SOON = 4, 2.5
+"""How often it is asked where a partition ends, and within how many seconds all answers come: one of a plain worker takes 1.5."""
+
+
+def asking(task: Task, table: Any) -> Agent:
+    """Asks where its partition ends, while nothing comes; tells whether it was answered soon."""
+
+    async def agent(stream: Any) -> None:
+        async for event in stream.events():
+            begun = time.monotonic()
+            for _ in range(ASKED):
+                await event.app.consumer.highwaters(event.message.tp)
+            say("asked", time.monotonic() - begun < SOON)
+
+    return agent
+
+
 DOES: dict[str, Callable[[Task, Any], Agent]] = {
     "pass": passing,
     "put": putting,
@@ -202,6 +219,7 @@ DOES: dict[str, Callable[[Task, Any], Agent]] = {
     "back": going_back,
     "batch": batching,
     "count": counting,
+    "ask": asking,
 }
 
 
