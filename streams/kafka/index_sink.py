@@ -320,9 +320,7 @@ class IndexSink:
         self.saw("refused", len(failed))
         self.saw("applied", len(changes) - len(failed))
         fault("index.applied")
-        if self._whole:
-            fault("index.passed")
-        return ends
+        return self._written(ends) if self._whole else ends
 
     def _pass(self) -> None:
         """Let the index know how far it is, wherever it has more than it knows of."""
@@ -332,6 +330,10 @@ class IndexSink:
 
     def _remember(self, ends: Mapping[int, int]) -> Mapping[int, int]:
         self.index.apply([], ends)
+        return self._written(ends)
+
+    def _written(self, ends: Mapping[int, int]) -> Mapping[int, int]:
+        """The index knows how far it is."""
         fault("index.passed")
         return ends
 
