@@ -27,20 +27,16 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
-import msgspec
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from schemas.codec import DecodeError
 from schemas.ports import BrokerIndex, Logged
 from sinks.errors import IndexDamaged, IndexMoved
-from streams.changes import change, changed
-from streams.faults import fault
+from streams.kafka.applying import Applier
 from streams.kafka.brokers import passing
 from streams.kafka.cluster import TIMEOUT, Cluster, ClusterError, sentence
 from streams.kafka.held import HELD_BYTES, Part, Read
 from streams.kafka.letters import Letters
 from streams.kafka.placing import Placing
-from streams.routing import refused
 from streams.topology import archive
 
 TAKEN = 500
@@ -83,12 +79,9 @@ class IndexSink:
         self.topic = cluster.topic(self.name)
         self.index = index
         self.note = note
-        self.plain = plain
-        self.saw: Callable[[str, int], None] = lambda *_: None
-        """Is told what became of changes that the index was handed: applied, refused, or to be handed to it again (retried)."""
         self._whole = whole
         self.parts: dict[int, Part] = {}
-        self._letters = Letters(cluster)
+        self.applier = Applier(index, Letters(cluster), whole=whole, plain=plain)
         self._placing = Placing()
         self._looked = time.monotonic()
         self._asks = False
@@ -291,59 +284,17 @@ class IndexSink:
             self._request({p: part for p, part in self.parts.items() if part.records})
 
     def _request(self, parts: Mapping[int, Part]) -> None:
-        task = self._pool.submit(self._apply, {partition: part.batch() for partition, part in parts.items()})
+        task = self._pool.submit(self.applier.apply, {partition: part.batch() for partition, part in parts.items()})
         for partition, part in parts.items():
             part.task = task
             if part.paused and not part.full(0.5):
                 self._pause([partition], on=False)
 
-    def _apply(self, batches: Mapping[int, Sequence[Read]]) -> Mapping[int, int]:
-        """Apply a batch; gives the offsets behind it. Raises OSError, ClusterError: then it is to be read again."""
-        reads = [read for batch in batches.values() for read in batch]
-        records = [self._plain(read.logged) for read in reads]
-        by_place = {(read.logged.partition, read.logged.offset): read for read in reads}
-        changes, poison = changed(records, records[-1].time)
-        for letter in poison:
-            read = by_place[letter.partition, letter.offset]
-            self._letters.send([(msgspec.structs.replace(letter, value=read.logged.value), read.headers)])
-        fault("index.apply")
-        ends = {partition: batch[-1].logged.offset + 1 for partition, batch in batches.items()}
-        # Without the offsets: what is refused must be in `rejected` before anything passes it.
-        try:
-            failed = self.index.apply(changes, ends if self._whole else {})
-        except OSError:
-            self.saw("retried", len(changes))
-            raise
-        for one in failed:
-            read = by_place[_last(records, one.change.oid)]
-            self._letters.send([(refused("index", one.reason, read.logged), read.headers)])
-        self.saw("refused", len(failed))
-        self.saw("applied", len(changes) - len(failed))
-        fault("index.applied")
-        return self._written(ends) if self._whole else ends
-
     def _pass(self) -> None:
         """Let the index know how far it is, wherever it has more than it knows of."""
         ends = {partition: part.acknowledged for partition, part in self.parts.items() if part.passing()}
         if ends and self._passing is None and self._placing.done:
-            self._passing = self._behind.submit(self._remember, ends)
-
-    def _remember(self, ends: Mapping[int, int]) -> Mapping[int, int]:
-        self.index.apply([], ends)
-        return self._written(ends)
-
-    def _written(self, ends: Mapping[int, int]) -> Mapping[int, int]:
-        """The index knows how far it is."""
-        fault("index.passed")
-        return ends
-
-    def _plain(self, logged: Logged) -> Logged:
-        if logged.value is None:
-            return logged
-        # What is no record stays as it is: `changed` makes a dead letter of it.
-        with suppress(DecodeError):
-            return logged._replace(value=self.plain(logged.value))
-        return logged
+            self._passing = self._behind.submit(self.applier.remember, ends)
 
     def _settle(self) -> None:
         """See which requests were answered, and tell the group. Raises IndexDamaged, and what is a bug of ours."""
@@ -408,15 +359,6 @@ class IndexSink:
             part = self.parts.get(place.partition)
             if part is not None and error is None and place.error is None:
                 part.told = max(part.told, place.offset)
-
-
-def _last(records: Sequence[Logged], oid: str) -> tuple[int, int]:
-    """Partition and offset of the last record about an OID."""
-    for record in reversed(records):
-        with suppress(DecodeError):
-            if record.value is not None and change(record.value).oid == oid:
-                return record.partition, record.offset
-    raise KeyError(oid)
 
 
 def serve(cluster: Cluster, broker: str, index: BrokerIndex, stop: threading.Event, **more: Any) -> None:

@@ -38,7 +38,7 @@ def indexes(context: Context) -> None:
             note=note,
             plain=context.wire.plain,
         )
-        sink.saw = lambda outcome, items: telling.indexed(broker, outcome, items)
+        sink.applier.saw = lambda outcome, items: telling.indexed(broker, outcome, items)
         telling.needs("assigned", lambda: "" if sink.places() else "no partitions")
         telling.needs("index", lambda: "" if sink.reaches() else "the index cannot be written")
         telling.started()

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import KafkaException, Producer, TopicPartition
@@ -21,15 +21,15 @@ from confluent_kafka import KafkaException, Producer, TopicPartition
 from processors.identity import oid
 from processors.query import parse
 from schemas.codec import decode, encode
-from schemas.ports import BrokerIndex, Logged, Refused
+from schemas.ports import BrokerIndex, Refused
 from schemas.query import Every
 from schemas.records import Rejected, Removed, Summary
-from sinks.errors import IndexDamaged, IndexUnreachable
+from sinks.errors import IndexDamaged
 from sinks.opensearch_index import OpenSearchIndex
 from sinks.tantivy_index import TantivyIndex
-from streams.kafka import held, placing, run_sink
+from streams.kafka import held, placing
 from streams.kafka.cluster import Cluster
-from streams.kafka.index_sink import IndexSink, manner, serve
+from streams.kafka.index_sink import manner, serve
 from streams.kafka.mends import PARTITIONER
 from streams.kafka.registry import wire
 from tests.distributed.conftest import Broker
@@ -202,144 +202,6 @@ def test_what_stands_behind_the_last_record(world: World, expected: Mapping[str,
         assert answers(index) == expected
 
 
-def test_a_server_that_does_not_answer_is_no_fault_of_the_sink() -> None:
-    """While the index is asked how far it is, which has a deadline of its own, all partitions may stand; behind it none may."""
-    found: list[list[tuple[str, int]]] = []
-
-    class Slow:
-        def offsets(self) -> Mapping[int, int]:
-            found.append(sink.excused())
-            return {}
-
-    sink = IndexSink(Cluster("127.0.0.1:1"), "main", cast("Any", Slow()))
-    sink.parts = {number: held.Part(0) for number in range(2)}
-    sink._placing.found()
-    sink._look()
-    assert found == [[("broker.main", 0), ("broker.main", 1)]]
-    assert sink.excused() == []
-
-
-class Forgetful:
-    """An index on a server that takes all changes, and offsets where it is told to."""
-
-    def __init__(self) -> None:
-        self.takes = True
-        self.known: dict[int, int] = {}
-
-    def apply(self, changes: Sequence[Summary | Removed], offsets: Mapping[int, int]) -> Sequence[Refused]:
-        if offsets and not self.takes:
-            raise IndexUnreachable("no offsets")
-        self.known |= offsets
-        return ()
-
-
-class Group:
-    """A client that notes what the group is told."""
-
-    def __init__(self) -> None:
-        self.told: dict[int, int] = {}
-
-    def commit(self, offsets: Sequence[TopicPartition], asynchronous: bool) -> None:
-        self.told |= {place.partition: place.offset for place in offsets}
-
-    def pause(self, places: Sequence[TopicPartition]) -> None:
-        """Nothing comes anyway."""
-
-    resume = pause
-
-
-class Alone:
-    """A sink with two partitions, a record in one of them, no broker, and an index that the test has in hand."""
-
-    def __init__(self) -> None:
-        self.index, self.group = Forgetful(), Group()
-        self.notes: list[str] = []
-        self.sink = IndexSink(Cluster("127.0.0.1:1"), "main", cast("Any", self.index), note=self.notes.append)
-        self.sink._consumer = cast("Any", self.group)
-
-    def begun(self) -> held.Part:
-        """The index has said where to go on, and a batch is under way."""
-        self.sink.parts = {number: held.Part(0) for number in range(2)}
-        self.sink._placing.found()
-        part = self.sink.parts[1]
-        part.take(held.Read(Logged("broker.main", 1, 0, 1, b"key", encode(summary(1))), None))
-        self.sink._launch()
-        return part
-
-    def answered(self) -> None:
-        """What is under way is answered, and the sink sees it."""
-        for answer in (*(part.task for part in self.sink.parts.values()), self.sink._passing):
-            if answer is not None:
-                answer.exception()
-        self.sink._settle()
-
-
-def test_an_index_that_takes_no_offsets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the offsets are not written nothing counts as done: it is told once, and tried at longer and longer intervals."""
-    monkeypatch.setattr(held, "BATCH", 1)
-    alone = Alone()
-    alone.index.takes = False
-    pauses = []
-    for _ in range(3):
-        part = alone.begun()
-        alone.answered()
-        assert part.passing()
-        assert part.done == 0
-        alone.answered()
-        assert (part.applied, part.passing(), alone.sink.reaches()) == (0, False, False)
-        pauses.append(alone.sink._placing._pause)
-    assert pauses == sorted(set(pauses))
-    assert alone.notes == ["no offsets; trying again"]
-    assert alone.group.told == {}
-    alone.index.takes = True
-    part = alone.begun()
-    alone.answered()
-    alone.answered()
-    assert (part.applied, alone.index.known, alone.group.told) == (1, {1: 1}, {1: 1})
-    assert alone.notes[1:] == ["the index is written again"]
-
-
-def test_who_leaves_writes_the_offsets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A member that goes while a batch is under way leaves its offset with the index, and tells the group."""
-    monkeypatch.setattr(held, "BATCH", 1)
-    alone = Alone()
-    alone.begun()
-    alone.sink._leave()
-    assert (alone.index.known, alone.group.told) == ({1: 1}, {1: 1})
-    assert alone.sink.parts == {}
-
-
-def test_the_group_hears_of_what_the_index_knows() -> None:
-    """What lies behind the last record counts once the index knows of the last record."""
-    part = held.Part(1)
-    part.acknowledged, part.end = 3, 4
-    assert (part.passing(), part.done) == (True, 1)
-    part.applied = 3
-    assert (part.passing(), part.done) == (False, 4)
-
-
-def test_a_server_that_is_away_at_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A sink that begins while its server is away waits for it, and says so once; told to stop, it waits no more."""
-    monkeypatch.setattr(run_sink, "FIRST", 0.001)
-    index: Any = object()
-    said: list[str] = []
-    answers: list[Any] = [IndexUnreachable("away"), IndexUnreachable("away still"), index]
-
-    def ask() -> Any:
-        if isinstance(answer := answers.pop(0), Exception):
-            raise answer
-        return answer
-
-    assert run_sink.opened(ask, threading.Event(), said.append) is index
-    assert said == ["away; trying again", "the index can be reached again"]
-    stop = threading.Event()
-    stop.set()
-    assert run_sink.opened(ask, stop, said.append) is None
-    answers.append(IndexDamaged("of another version"))
-    with pytest.raises(IndexDamaged):
-        run_sink.opened(ask, threading.Event(), said.append)
-
-
 class Counted(TantivyIndex):
     """An index in a folder that remembers what it was given: how many changes, and the offsets behind them."""
 
@@ -362,26 +224,6 @@ def test_a_folder_gets_offsets_with_their_batch(world: World, tmp_path: Path) ->
     assert all(changes and offsets for changes, offsets in index.given)
     ends = {partition: offset for _, offsets in index.given for partition, offset in offsets.items()}
     assert sum(ends.values()) == len(stream())
-
-
-def test_a_batch_waits_for_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is less than a batch goes when its first record has waited: for a folder, whose commits cost more, ten times as long."""
-    clock = [100.0]
-    monkeypatch.setattr("streams.kafka.held.time.monotonic", lambda: clock[0])
-    parts = held.Part(0), held.Part(0, whole=True)
-    assert not any(part.ripe() for part in parts)
-    for part in parts:
-        part.take(held.Read(Logged("broker.main", 0, 0, 0, b"key", b"value"), None))
-
-    def ripe(seconds: float) -> tuple[bool, ...]:
-        clock[0] = 100.0 + seconds
-        return tuple(part.ripe() for part in parts)
-
-    assert [ripe(0.05), ripe(0.2), ripe(0.9), ripe(1.1)] == [(False, False), (True, False), (True, False), (True, True)]
-    monkeypatch.setattr(held, "BATCH", 1)
-    assert ripe(0.0) == (True, False)
-    monkeypatch.setattr(held, "GATHERED", 1)
-    assert ripe(0.0) == (True, True)
 
 
 def test_killed(world: World, expected: Mapping[str, object]) -> None:

@@ -207,14 +207,14 @@ def test_the_sink_tells_what_its_index_did(telling: Telling, monkeypatch: pytest
     """What the index took, what it refused, and what it has to be handed again, counts as such: an alert asks for it."""
     index = Moody()
     sink = IndexSink(Cluster("127.0.0.1:1"), "main", index, plain=SINGLE.plain)  # type: ignore[arg-type]
-    sink.saw = partial(telling.indexed, "main")
+    sink.applier.saw = partial(telling.indexed, "main")
     written: list[Any] = []
-    monkeypatch.setattr(sink._letters, "send", written.extend)
+    monkeypatch.setattr(sink.applier.letters, "send", written.extend)
     made = [Removed(oid=f"{n}", url="u", object_url="u", version=1, time=1, reason="gone") for n in range(3)]
     reads = [Read(Logged("broker.main", 0, n, 1, b"%d" % n, encode(change)), None) for n, change in enumerate(made)]
-    assert sink._apply({0: reads}) == {0: 3}
+    assert sink.applier.apply({0: reads}) == {0: 3}
     index.reached = False
     with pytest.raises(OSError, match="no node"):
-        sink._apply({0: reads})
+        sink.applier.apply({0: reads})
     assert telling.metrics.index_items.values() == {("main", "applied"): 2, ("main", "refused"): 1, ("main", "retried"): 3}
     assert len(written) == 1
