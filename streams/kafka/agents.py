@@ -50,8 +50,9 @@ if TYPE_CHECKING:
     from faust.types import EventT
 
 BATCH = 256
-WITHIN = 0.02
-"""Records of a batch, and seconds that a batch waits for more."""
+WITHIN = 0.06
+"""Records of a batch, and seconds that a batch waits for more: each costs the stage and the broker several requests, and the last
+records of a gather wait for it once a stage."""
 LARGEST = 999_000
 """Bytes of a record that brokers take, as they come; a client that is told so late gives up the whole batch."""
 RAW: Mapping[str, Any] = {"key_serializer": "raw", "value_serializer": "raw"}

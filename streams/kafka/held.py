@@ -13,8 +13,9 @@ BATCH = 500
 """Records of one request to a server: enough to outweigh its flush to disk, and few enough that the next is made meanwhile."""
 LINGER = 0.1
 """Seconds that fewer wait for more."""
-GATHERED, GATHER = 2_000, 1.0
-"""Both for an engine whose commits cost more than what is in them: each makes a piece of an index, to be merged with others."""
+GATHERED, GATHER, LULL = 2_000, 5.0, 0.5
+"""For an engine whose commits cost more than what is in them, since each makes a piece of an index, to be merged with others:
+records of one; seconds that the first waits while more come; seconds after the last that came, until no more are waited for."""
 HELD, HELD_BYTES = 2 * GATHERED, 16 << 20
 """Records of a partition that may wait for the index, and their bytes."""
 
@@ -34,7 +35,8 @@ class Part:
         self.records: list[Read] = []
         self.size = 0
         self.since = 0.0
-        """When the first of them came."""
+        self.latest = 0.0
+        """When the first of them came, and the last."""
         self.acknowledged = start
         """The offset below which the index has all ..."""
         self.applied = start
@@ -48,8 +50,9 @@ class Part:
 
     def take(self, read: Read) -> None:
         """Let a record wait."""
+        self.latest = time.monotonic()
         if not self.records:
-            self.since = time.monotonic()
+            self.since = self.latest
         self.records.append(read)
         self.size += len(read.logged.value or b"")
 
@@ -62,8 +65,12 @@ class Part:
 
     def ripe(self) -> bool:
         """Whether what waits is a batch: there is enough of it, or it has waited for more long enough."""
-        enough, linger = (GATHERED, GATHER) if self._whole else (BATCH, LINGER)
-        return bool(self.records) and (len(self.records) >= enough or time.monotonic() - self.since >= linger)
+        if not self.records:
+            return False
+        now = time.monotonic()
+        if self._whole:
+            return len(self.records) >= GATHERED or now - self.since >= GATHER or now - self.latest >= LULL
+        return len(self.records) >= BATCH or now - self.since >= LINGER
 
     def passing(self) -> bool:
         """Whether the index has more than it knows of."""

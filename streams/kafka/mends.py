@@ -7,7 +7,7 @@ that is needed no more is found when the library is raised.
 Sources, read in the released code: faust/transport/consumer.py (`_drain_messages`, `_add_gap`, `_new_offset`),
 faust/transport/drivers/aiokafka.py (`_create_worker_consumer`), faust/streams.py (`take_events`), faust/tables/table.py
 (`on_key_set`), faust/stores/rocksdb.py, mode/threads.py (`_serve`); aiokafka, consumer/fetcher.py (`close`); librdkafka,
-CONFIGURATION.md (`partitioner`).
+CONFIGURATION.md (`partitioner`), src/rdkafka_idempotence.c (`rd_kafka_idemp_pid_fsm`).
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ import shutil
 import weakref
 from bisect import bisect_left
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from confluent_kafka import KafkaException, Producer
 from faust.streams import _current_event
 from faust.transport.drivers import aiokafka
 
@@ -33,6 +34,8 @@ PARTITIONER = {"partitioner": "murmur2_random"}
 """For every producer of confluent-kafka (law 7): its own default is CRC32, which sends most keys elsewhere than Kafka's Java
 client, Faust and the embedded store do, so that the rows of a key and its records would part."""
 
+MEET = 1.0
+"""Seconds that a new producer looks for a broker at the most, before it is given anything."""
 WAIT = 100
 """ms that a broker may keep a fetch for which it has nothing."""
 FAR = 1 << 62
@@ -41,6 +44,17 @@ CLEAN = "stopped-clean"
 """The file that says that a worker took leave of its tables in order."""
 LATELY = 12 * 3600.0
 """Seconds that a store may have been away: half of what Kafka keeps tombstones for (delete.retention.ms), as it comes."""
+
+
+def met(producer: Producer, topic: str) -> Producer:
+    """A new producer, once it knows a broker. Where none answers, whoever sends is told.
+
+    Cause: one that keeps records in order needs an id from a broker. Given a record before it is connected to any, it looks for one
+    half a second later, whatever comes meanwhile.
+    """
+    with suppress(KafkaException):
+        producer.list_topics(topic, timeout=MEET)
+    return producer
 
 
 class ConsumerThread(aiokafka.AIOKafkaConsumerThread):

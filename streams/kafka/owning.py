@@ -199,6 +199,7 @@ class Owned:
         if self._decider.ticker is not None:
             self._decider.ticker.begin(taken)
         self._decider.following.anew()
+        self._decider.sender.begin()
         await self._decider.following.begin(places)
         if self._joined is joined:
             self._generation = self._app.consumer_generation_id

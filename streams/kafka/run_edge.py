@@ -8,6 +8,8 @@ import signal
 import threading
 from contextlib import suppress
 
+import uvloop
+
 from streams.edges.base import EdgeBase
 from streams.edges.fetching import FetchEdge
 from streams.edges.parsing import EssenceEdge
@@ -39,7 +41,7 @@ def fetches(context: Context) -> None:
         finally:
             await edge.close()
 
-    asyncio.run(run())
+    uvloop.run(run())
 
 
 def parses(context: Context) -> None:
@@ -61,7 +63,7 @@ def parses(context: Context) -> None:
         finally:
             await edge.close()
 
-    asyncio.run(run())
+    uvloop.run(run())
 
 
 async def _run_edge(context: Context, edge: EdgeBase, buffer: Buffer) -> None:

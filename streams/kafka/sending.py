@@ -53,7 +53,7 @@ class Sender:
     def __init__(self, kafka: str, session: Callable[[], float], awake: Callable[[], None] = lambda: None) -> None:
         """`kafka`: host:port, parted by commas; `session` gives the seconds that a record may wait in the client.
 
-        Both are asked once there is something to send; `awake` raises where the process was asleep for as long.
+        That is asked once. `awake`, which raises where the process was asleep for as long, is asked before each send.
         """
         self._session = session
         self._awake = awake
@@ -67,18 +67,22 @@ class Sender:
         """Records that the broker has not acknowledged yet: where the sending was given up, it may never have them."""
         return self._left
 
+    def begin(self) -> Producer:
+        """Get ready to send. The sooner before the first record, the less that waits: the client looks for brokers meanwhile."""
+        if self._producer is None:
+            # As it wakes the client lets go of what has waited for too long, before it sends anything.
+            self._producer = Producer({**self._settings, "delivery.timeout.ms": int(self._session() * 1_000)})
+        return self._producer
+
     async def send(self, records: Sequence[Outgoing]) -> list[Place]:
         """Send records, and wait until the broker has them; gives where each stands. Raises KafkaException, and as `awake` does."""
         if not records:
             return []
         self._awake()
-        if self._producer is None:
-            # As it wakes the client lets go of what has waited for too long, before it sends anything.
-            self._producer = Producer({**self._settings, "delivery.timeout.ms": int(self._session() * 1_000)})
         until = time.monotonic() + PATIENCE
         places, first = [Place(ANY, ANY)] * len(records), 0
         while True:
-            await self._send(self._producer, records, places, first)
+            await self._send(self.begin(), records, places, first)
             if self._failed is None:
                 return places
             if self._failed.code() != LET_GO or time.monotonic() > until:

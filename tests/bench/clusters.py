@@ -37,12 +37,16 @@ STANDS = 300.0
 
 @contextmanager
 def servers(*names: str) -> Iterator[tuple[str, ...]]:
-    """The addresses of servers: those of the test session that this is a part of, else of its own."""
+    """The addresses of servers: those of the test session that this is a part of, else of its own. What fails tells their logs."""
     own = sharing.SESSION not in os.environ
     if own:
         sharing.begin()
     try:
         yield tuple(map(sharing.address, names))
+    except Exception:
+        for name in names:
+            print(f"{name} said last:\n{sharing.last_words(name)}", file=sys.stderr)
+        raise
     finally:
         if own:
             sharing.end()

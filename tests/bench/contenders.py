@@ -115,7 +115,9 @@ def _application(task: Task) -> Any:
 
 def _serve(app: Any) -> None:
     import faust
+    import mode.loop
 
+    mode.loop.use("uvloop")
     worker = faust.Worker(app, loglevel="WARN", redirect_stdouts=False, quiet=True, stdout=sys.stderr)
     worker.spinner = None
     worker.execute_from_commandline()
@@ -123,6 +125,7 @@ def _serve(app: Any) -> None:
 
 def aiokafka(task: Task) -> None:
     """The client below Faust, alone."""
+    import uvloop
     from aiokafka import AIOKafkaConsumer, AIOKafkaProducer  # type: ignore[import-untyped]
 
     async def run() -> None:
@@ -142,7 +145,7 @@ def aiokafka(task: Task) -> None:
                 await consumer.commit()
                 due = time.monotonic() + COMMIT
 
-    asyncio.run(run())
+    uvloop.run(run())
 
 
 def confluent(task: Task) -> None:

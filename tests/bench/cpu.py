@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from tests.bench.memory import PROC, family
+from tests.bench.memory import PROC, below, family
 
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -28,10 +28,10 @@ def stat(pid: int) -> Stat:
     return Stat(sum(map(int, fields[11:15])) / TICKS, words)
 
 
-def spent(pid: int) -> float:
-    """What a process and all below it took so far."""
+def spent(pid: int, seen: Mapping[int, Sequence[int]] | None = None) -> float:
+    """What a process and all below it (as they were `seen`, or are just now) took so far."""
     found = 0.0
-    for one in family(pid):
+    for one in family(pid, seen):
         with suppress(OSError):
             found += stat(one).seconds
     return found
@@ -53,12 +53,13 @@ def stolen() -> float:
     return _all_cores(8, 8) / (os.cpu_count() or 1)
 
 
-def by_stage(supervisors: Sequence[int]) -> Mapping[str, float]:
-    """What the stages below some `harvest worker` took so far."""
+def by_stage(supervisors: Sequence[int], seen: Mapping[int, Sequence[int]] | None = None) -> Mapping[str, float]:
+    """What the stages below some `harvest worker` (as they were `seen`, or are just now) took so far."""
+    seen = below() if seen is None else seen
     found: dict[str, float] = defaultdict(float)
-    for pid in (pid for supervisor in supervisors for pid in family(supervisor)[1:]):
+    for pid in (pid for supervisor in supervisors for pid in family(supervisor, seen)[1:]):
         with suppress(OSError):
             before, _, behind = "\0".join(stat(pid).command).partition("\0worker\0")
             if before and behind:
-                found[behind.partition("\0")[0]] += spent(pid)
+                found[behind.partition("\0")[0]] += spent(pid, seen)
     return found

@@ -36,6 +36,7 @@ from streams.topology import topology
 from tests.bench.clusters import LOOK, PARTITIONS, RETENTION, Watch, processes, servers, stop, topics
 from tests.bench.cpu import by_stage, idle, spent
 from tests.bench.figures import BenchError, Figure, Goal
+from tests.bench.memory import below
 from tests.bench.objects import HARVEST, Timed, gathering, timed
 from tests.servers import sharing
 
@@ -115,7 +116,8 @@ def _measured(cluster: Cluster, log: KafkaLog, watch: Watch, root: Path, pids: S
     keeper = sharing.keeper("kafka")
 
     def looked() -> tuple[float, float, dict[str, float]]:
-        return time.perf_counter(), idle(), {**by_stage(pids), BROKER: spent(keeper)}
+        seen = below()
+        return time.perf_counter(), idle(), {**by_stage(pids, seen), BROKER: spent(keeper, seen)}
 
     begun, idle_before, before = looked()
     # Without limits, as `gather` asks for a folder: packages lie deep in the cache.

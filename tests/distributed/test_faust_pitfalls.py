@@ -17,7 +17,7 @@ from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped]
 from aiokafka.consumer.fetcher import Fetcher  # type: ignore[import-untyped]
 from confluent_kafka import Producer
 
-from streams.kafka.mends import CLEAN, LATELY, PARTITIONER, tables
+from streams.kafka.mends import CLEAN, LATELY, PARTITIONER, met, tables
 from streams.store.murmur2 import partition as partition_of
 from tests.distributed.conftest import Broker, Start
 from tests.servers.fixtures import TIMEOUT, Topics
@@ -148,6 +148,19 @@ def test_an_idle_broker_answers(broker: Broker, start: Start, *, mended: bool) -
     topic = broker.topics.make("in")
     broker.fill(topic, {b"k": b"v"})
     assert start(topic, "ask", 1, mended=mended).until("asked") == f"asked {mended}\n"
+
+
+def test_a_new_producer_finds_a_broker(broker: Broker) -> None:
+    """What it is given at once is there long before what a plain one was given earlier, which waits for an id for half a second."""
+    topic = broker.topics.make("in")
+    settings = {"bootstrap.servers": broker.address, "enable.idempotence": True}
+    plain = Producer(settings)
+    plain.produce(topic, b"plain")
+    assert plain.flush(0) == 1
+    mended = met(Producer(settings), topic)
+    mended.produce(topic, b"mended")
+    assert mended.flush(TIMEOUT) == plain.flush(TIMEOUT) == 0
+    assert [value for _, value in broker.read(topic)] == [b"mended", b"plain"]
 
 
 @pytest.mark.parametrize(("mended", "handed"), [(False, len(RECORDS)), (True, 0)], ids=["plain", "mended"])

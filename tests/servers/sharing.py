@@ -90,6 +90,14 @@ def keeper(name: str) -> int:
     return int((session()[1] / f"{name}.keeper").read_text("ascii"))
 
 
+def last_words(name: str) -> str:
+    """The end of what a server of this session has logged; nothing, where it logs elsewhere."""
+    try:
+        return (session()[1] / name / "server.log").read_text("utf-8", "replace")[-3_000:]
+    except OSError:
+        return ""
+
+
 def _start(name: str, folder: Path, controller: int, answer: Path) -> None:
     command = [sys.executable, "-m", "tests.servers", "keep", name, str(folder), str(controller)]
     with (folder / f"{name}.log").open("wb") as log:
