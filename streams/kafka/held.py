@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from concurrent.futures import Future
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ LINGER = 0.1
 """Seconds that fewer wait for more."""
 GATHERED, GATHER, LULL = 2_000, 5.0, 0.5
 """For an engine whose commits cost more than what is in them, since each makes a piece of an index, to be merged with others:
-records of one; seconds that the first waits while more come; seconds after the last that came, until no more are waited for."""
+records of one partition; seconds that the first of all waits while more come; seconds after the last, which is then enough."""
 HELD, HELD_BYTES = 2 * GATHERED, 16 << 20
 """Records of a partition that may wait for the index, and their bytes."""
 
@@ -60,17 +60,14 @@ class Part:
         """The records that waited longest, which wait no more."""
         most = GATHERED if self._whole else BATCH
         batch, self.records = self.records[:most], self.records[most:]
+        # Those that stay came later than it was known to; they need not wait for less long than others do.
+        self.since = time.monotonic()
         self.size -= sum(len(read.logged.value or b"") for read in batch)
         return batch
 
     def ripe(self) -> bool:
         """Whether what waits is a batch: there is enough of it, or it has waited for more long enough."""
-        if not self.records:
-            return False
-        now = time.monotonic()
-        if self._whole:
-            return len(self.records) >= GATHERED or now - self.since >= GATHER or now - self.latest >= LULL
-        return len(self.records) >= BATCH or now - self.since >= LINGER
+        return bool(self.records) and (len(self.records) >= BATCH or time.monotonic() - self.since >= LINGER)
 
     def passing(self) -> bool:
         """Whether the index has more than it knows of."""
@@ -89,3 +86,16 @@ class Part:
     def full(self, share: float = 1.0) -> bool:
         """Whether so much waits that no more is wanted."""
         return len(self.records) >= share * HELD or self.size >= share * HELD_BYTES
+
+
+def gathered(parts: Collection[Part]) -> bool:
+    """Whether what waits in all partitions is enough for a commit that costs much (see GATHERED), or one has no room for more."""
+    waiting = [part for part in parts if part.records]
+    if not waiting:
+        return False
+    now = time.monotonic()
+    return (
+        any(len(part.records) >= GATHERED or part.full() for part in waiting)
+        or now - min(part.since for part in waiting) >= GATHER
+        or now - max(part.latest for part in waiting) >= LULL
+    )

@@ -34,7 +34,7 @@ from sinks.errors import IndexDamaged, IndexMoved
 from streams.kafka.applying import Applier
 from streams.kafka.brokers import passing
 from streams.kafka.cluster import TIMEOUT, Cluster, ClusterError, sentence
-from streams.kafka.held import HELD_BYTES, Part, Read
+from streams.kafka.held import HELD_BYTES, Part, Read, gathered
 from streams.kafka.letters import Letters
 from streams.kafka.placing import Placing
 from streams.topology import archive
@@ -276,12 +276,13 @@ class IndexSink:
         """Give each partition that has no request under way its next one; to a whole engine, all partitions together."""
         if not self._placing.done:
             return
-        ripe = {p: part for p, part in self.parts.items() if part.task is None and part.ripe()}
-        if not self._whole:
-            for partition, part in ripe.items():
+        if self._whole:
+            if not self._busy() and gathered(self.parts.values()):
+                self._request({partition: part for partition, part in self.parts.items() if part.records})
+            return
+        for partition, part in self.parts.items():
+            if part.task is None and part.ripe():
                 self._request({partition: part})
-        elif ripe and not self._busy():
-            self._request({p: part for p, part in self.parts.items() if part.records})
 
     def _request(self, parts: Mapping[int, Part]) -> None:
         task = self._pool.submit(self.applier.apply, {partition: part.batch() for partition, part in parts.items()})

@@ -29,7 +29,7 @@ from streams.kafka.cluster import TIMEOUT, Cluster, ClusterError, sentence, told
 from streams.kafka.mends import PARTITIONER, met
 from streams.kafka.registry import wire
 from streams.logs import Lag
-from streams.topology import REJECTED, topology
+from streams.topology import topology
 
 BATCH = 500
 WAIT = 0.5
@@ -67,7 +67,7 @@ class KafkaLog:
         """The producer, for what is no topic of the topology."""
         # Not compressed: Faust's client ends at what it has no library for.
         settings = {"enable__idempotence": True, "linger__ms": 20, "message__max__bytes": LARGEST}
-        return met(Producer(self.cluster.client(**settings) | PARTITIONER), self.cluster.topic(REJECTED.name))
+        return met(Producer(self.cluster.client(**settings) | PARTITIONER))
 
     # ---- what there is -------------------------------------------------------------------------------------------
 

@@ -35,7 +35,7 @@ PARTITIONER = {"partitioner": "murmur2_random"}
 client, Faust and the embedded store do, so that the rows of a key and its records would part."""
 
 MEET = 1.0
-"""Seconds that a new producer looks for a broker at the most, before it is given anything."""
+"""Seconds that whoever makes a producer waits at the most until that has found a broker."""
 WAIT = 100
 """ms that a broker may keep a fetch for which it has nothing."""
 FAR = 1 << 62
@@ -46,14 +46,15 @@ LATELY = 12 * 3600.0
 """Seconds that a store may have been away: half of what Kafka keeps tombstones for (delete.retention.ms), as it comes."""
 
 
-def met(producer: Producer, topic: str) -> Producer:
+def met(producer: Producer) -> Producer:
     """A new producer, once it knows a broker. Where none answers, whoever sends is told.
 
-    Cause: one that keeps records in order needs an id from a broker. Given a record before it is connected to any, it looks for one
-    half a second later, whatever comes meanwhile.
+    Cause: one that keeps records in order needs an id from a broker. While it is connected to none it looks for one each half
+    second, whatever comes meanwhile; who is given a record as soon as it is made has looked in vain once.
     """
     with suppress(KafkaException):
-        producer.list_topics(topic, timeout=MEET)
+        # Of all topics: one that is named would be made, where brokers make what they are asked for.
+        producer.list_topics(timeout=MEET)
     return producer
 
 

@@ -53,7 +53,7 @@ class Sender:
     def __init__(self, kafka: str, session: Callable[[], float], awake: Callable[[], None] = lambda: None) -> None:
         """`kafka`: host:port, parted by commas; `session` gives the seconds that a record may wait in the client.
 
-        That is asked once. `awake`, which raises where the process was asleep for as long, is asked before each send.
+        It is asked once, when the producer is made; `awake` before each send: it raises where the process was asleep for as long.
         """
         self._session = session
         self._awake = awake
@@ -68,7 +68,7 @@ class Sender:
         return self._left
 
     def begin(self) -> Producer:
-        """Get ready to send. The sooner before the first record, the less that waits: the client looks for brokers meanwhile."""
+        """The producer. Made some time before its first record, it knows a broker by then (`mends.met`)."""
         if self._producer is None:
             # As it wakes the client lets go of what has waited for too long, before it sends anything.
             self._producer = Producer({**self._settings, "delivery.timeout.ms": int(self._session() * 1_000)})

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import faust
+import mode.loop
 
 from streams.kafka.agents import Decider
 from streams.kafka.apps import application
@@ -60,6 +61,7 @@ class Dying(Decider):
 
 def main(name: str, broker: str, prefix: str, partitions: str, folder: str, cut: str = ":0") -> None:
     """Until SIGTERM."""
+    mode.loop.use("uvloop")
     stage = topology().stage(name)
     assert isinstance(stage, Stage)
     with tables(Path(folder), time.time()):

@@ -18,6 +18,8 @@ from streams.kafka.cluster import Cluster
 from streams.kafka.index_sink import IndexSink
 from tests.distributed.test_index_sink import summary
 
+READ = held.Read(Logged("broker.main", 0, 0, 0, b"key", b"value"), None)
+
 
 def test_a_server_that_does_not_answer_is_no_fault_of_the_sink() -> None:
     """While the index is asked how far it is, which has a deadline of its own, all partitions may stand; behind it none may."""
@@ -158,32 +160,61 @@ def test_a_server_that_is_away_at_the_start(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_batch_waits_for_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is less than a batch goes when its first record has waited; for a folder, whose commits cost more, when no more come."""
+    """What is less than a batch goes when its first record has waited."""
     clock = [100.0]
     monkeypatch.setattr("streams.kafka.held.time.monotonic", lambda: clock[0])
-    parts = server, folder = held.Part(0), held.Part(0, whole=True)
-    read = held.Read(Logged("broker.main", 0, 0, 0, b"key", b"value"), None)
-    assert not any(part.ripe() for part in parts)
-    for part in parts:
-        part.take(read)
-
-    def ripe(seconds: float) -> tuple[bool, ...]:
-        clock[0] = 100.0 + seconds
-        return tuple(part.ripe() for part in parts)
-
-    assert [ripe(0.05), ripe(0.2), ripe(0.4), ripe(0.6)] == [(False, False), (True, False), (True, False), (True, True)]
-    while clock[0] < 104.9:
-        folder.take(read)
-        assert not folder.ripe()
-        clock[0] += 0.4
-    assert clock[0] < 105.4
-    assert ripe(5.1) == (True, True)
-    server.batch()
-    folder.batch()
-    for part in parts:
-        part.take(read)
-    assert not any(part.ripe() for part in parts)
+    part = held.Part(0)
+    assert not part.ripe()
+    part.take(READ)
+    clock[0] = 100.05
+    assert not part.ripe()
+    clock[0] = 100.2
+    assert part.ripe()
+    part.batch()
+    part.take(READ)
+    assert not part.ripe()
     monkeypatch.setattr(held, "BATCH", 1)
-    assert ripe(5.1) == (True, False)
+    assert part.ripe()
+
+
+def test_a_commit_waits_for_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A commit is of all partitions: it waits as long as one of them gets more, and no longer than the first record may wait."""
+    clock = [100.0]
+    monkeypatch.setattr("streams.kafka.held.time.monotonic", lambda: clock[0])
+    parts = quiet, busy = held.Part(0, whole=True), held.Part(0, whole=True)
+    assert not held.gathered(parts)
+    quiet.take(READ)
+    for tenth in range(1, 50):
+        clock[0] = 100.0 + tenth / 10
+        busy.take(READ)
+        assert not held.gathered(parts)
+    clock[0] = 105.0
+    assert held.gathered(parts)
+    quiet.batch()
+    busy.batch()
+    quiet.take(READ)
+    clock[0] = 105.4
+    assert not held.gathered(parts)
+    clock[0] = 105.6
+    assert held.gathered(parts)
+    busy.take(READ)
+    assert not held.gathered(parts)
+    with monkeypatch.context() as small:
+        small.setattr(held, "HELD", 1)
+        assert held.gathered(parts)
     monkeypatch.setattr(held, "GATHERED", 1)
-    assert ripe(5.1) == (True, True)
+    assert held.gathered(parts)
+
+
+def test_what_stays_waits_as_others_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What came beside a batch waits for more from then on, however old that was."""
+    clock = [100.0]
+    monkeypatch.setattr("streams.kafka.held.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr(held, "GATHERED", 2)
+    part = held.Part(0, whole=True)
+    for _ in range(3):
+        part.take(READ)
+    clock[0] = 109.9
+    assert len(part.batch()) == 2
+    part.latest = clock[0]
+    assert not held.gathered([part])
