@@ -7,9 +7,11 @@ Each setting that is not Faust's own answers a pitfall: batches small enough for
 from __future__ import annotations
 
 import os
+import sys
 from typing import Any
 
 import faust
+import mode.loop
 
 from streams.kafka.mends import Transport
 from streams.kafka.recovering import manager
@@ -44,3 +46,13 @@ def application(group: str, kafka: str, folder: str | os.PathLike[str], partitio
     app = faust.App(group, broker=f"kafka://{kafka}", datadir=os.fspath(folder), **(usual | settings))
     app.transport = Transport(app.conf.broker, app)
     return app
+
+
+def runner(app: faust.App, **settings: Any) -> faust.Worker:
+    """Runs an application in this process, by `execute_from_commandline`, until SIGTERM or SIGINT; says warnings, to stderr."""
+    # All that Faust does goes through its loops, that of the consumer's thread too: in C they take an eighth less time of a stage.
+    mode.loop.use("uvloop")
+    worker = faust.Worker(app, loglevel="WARN", redirect_stdouts=False, quiet=True, stdout=sys.stderr, **settings)
+    # It would have every message of the logs formatted.
+    worker.spinner = None
+    return worker

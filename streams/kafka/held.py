@@ -60,13 +60,13 @@ class Part:
         """The records that waited longest, which wait no more."""
         most = GATHERED if self._whole else BATCH
         batch, self.records = self.records[:most], self.records[most:]
-        # Those that stay came later than it was known to; they need not wait for less long than others do.
+        # What stays came later than the first did: it waits for more from now on.
         self.since = time.monotonic()
         self.size -= sum(len(read.logged.value or b"") for read in batch)
         return batch
 
     def ripe(self) -> bool:
-        """Whether what waits is a batch: there is enough of it, or it has waited for more long enough."""
+        """Whether what waits is a request to a server: there is enough of it, or it has waited for more long enough."""
         return bool(self.records) and (len(self.records) >= BATCH or time.monotonic() - self.since >= LINGER)
 
     def passing(self) -> bool:

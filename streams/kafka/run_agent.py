@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import fcntl
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
-import faust
-import mode.loop
-
 from streams.kafka.agents import Decider
-from streams.kafka.apps import application
+from streams.kafka.apps import application, runner
 from streams.kafka.cluster import ClusterError
 from streams.kafka.mends import tables
 from streams.kafka.watchdog import Watchdog
@@ -42,8 +38,6 @@ def decides(context: Context) -> None:
     settings, stage = context.settings, context.stage
     if not isinstance(stage, Stage):
         raise TypeError(stage.name)
-    # All that Faust does goes through its loops, that of the consumer's thread too: in C they take an eighth less time of a stage.
-    mode.loop.use("uvloop")
     with own(context.tables) as folder, tables(folder, time.time()):
         app = application(
             context.group,
@@ -67,13 +61,8 @@ def decides(context: Context) -> None:
             context.brokers, context.group, settings.stall, *watched, looked=telling.looked, everywhere=lambda: context.places
         ).start()
         try:
-            # Where lines are JSON, Faust's are too. Its spinner would have every message of the logs formatted.
-            plain = not telling.logs.structured
-            worker = faust.Worker(
-                app, loglevel="WARN", redirect_stdouts=False, override_logging=plain, quiet=True, stdout=sys.stderr
-            )
-            worker.spinner = None
-            worker.execute_from_commandline()
+            # Where lines are JSON, Faust's are too.
+            runner(app, override_logging=not telling.logs.structured).execute_from_commandline()
         except SystemExit as end:
             if end.code:
                 raise

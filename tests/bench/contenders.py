@@ -114,13 +114,9 @@ def _application(task: Task) -> Any:
 
 
 def _serve(app: Any) -> None:
-    import faust
-    import mode.loop
+    from streams.kafka.apps import runner
 
-    mode.loop.use("uvloop")
-    worker = faust.Worker(app, loglevel="WARN", redirect_stdouts=False, quiet=True, stdout=sys.stderr)
-    worker.spinner = None
-    worker.execute_from_commandline()
+    runner(app).execute_from_commandline()
 
 
 def aiokafka(task: Task) -> None:

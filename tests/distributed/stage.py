@@ -15,11 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import faust
-import mode.loop
-
 from streams.kafka.agents import Decider
-from streams.kafka.apps import application
+from streams.kafka.apps import application, runner
 from streams.kafka.mends import tables
 from streams.kafka.sending import Outgoing, Place
 from streams.topology import Stage, topology
@@ -61,7 +58,6 @@ class Dying(Decider):
 
 def main(name: str, broker: str, prefix: str, partitions: str, folder: str, cut: str = ":0") -> None:
     """Until SIGTERM."""
-    mode.loop.use("uvloop")
     stage = topology().stage(name)
     assert isinstance(stage, Stage)
     with tables(Path(folder), time.time()):
@@ -76,7 +72,7 @@ def main(name: str, broker: str, prefix: str, partitions: str, folder: str, cut:
             # It is the only worker of its stage: stopped for a while, with the whole machine, it takes nothing from anybody.
             decider.owned.session = 3600.0
         try:
-            faust.Worker(app, loglevel="WARN", redirect_stdouts=False).execute_from_commandline()
+            runner(app).execute_from_commandline()
         except SystemExit as end:
             if end.code:
                 raise

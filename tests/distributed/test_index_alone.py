@@ -212,9 +212,9 @@ def test_what_stays_waits_as_others_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("streams.kafka.held.time.monotonic", lambda: clock[0])
     monkeypatch.setattr(held, "GATHERED", 2)
     part = held.Part(0, whole=True)
-    for _ in range(3):
-        part.take(READ)
+    part.take(READ)
+    part.take(READ)
     clock[0] = 109.9
+    part.take(READ)
     assert len(part.batch()) == 2
-    part.latest = clock[0]
     assert not held.gathered([part])

@@ -240,3 +240,14 @@ def test_missing_topics(broker: Broker) -> None:
     assert result.exit_code == 1
     wanted = ", ".join(f"{broker.topics.prefix}-{name}" for name in ("made", "annotations", "summaries", "rejected"))
     assert result.stderr == f"harvest: topics are missing: {wanted} (`harvest topics apply` makes them)\n"
+
+
+def test_the_loops_are_in_c(tmp_path: Path) -> None:
+    """Whoever runs an application does so on uvloop: its own loop, and those that its threads make."""
+    code = """import asyncio, sys
+from streams.kafka.apps import application, runner
+app = application("group", "127.0.0.1:1", sys.argv[1], 1)
+loops = runner(app).loop, app.loop, asyncio.new_event_loop()
+print({type(loop).__module__ for loop in loops})"""
+    done = subprocess.run([sys.executable, "-c", code, tmp_path], check=True, capture_output=True, text=True)
+    assert done.stdout == "{'uvloop'}\n"

@@ -1,0 +1,85 @@
+"""What is told where no index answers: nobody, a gateway, somebody else, or what is no address at all. No server is needed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from contextlib import nullcontext
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from sinks import opensearch_aliases, opensearch_node
+from sinks.errors import IndexUnreachable
+from sinks.opensearch_index import OpenSearchIndex
+from tests.servers.process import free_port
+
+
+def test_no_server() -> None:
+    """Where nobody answers that is said, without the password."""
+    port = free_port()
+    with pytest.raises(IndexUnreachable, match=f"cannot be reached: http://127.0.0.1:{port}$") as caught:
+        OpenSearchIndex(f"http://me:secret@127.0.0.1:{port}", "any")
+    assert "secret" not in str(caught.value)
+
+
+def pages(answers: Sequence[tuple[int, str, bytes]]) -> ThreadingHTTPServer:
+    """A gateway that says the same to everybody, one page after the other."""
+    left = iter(answers)
+
+    class Gateway(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"] or "0"))
+            status, kind, page = next(left)
+            self.send_response(status)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(page)))
+            self.end_headers()
+            self.wfile.write(page)
+
+        do_GET = do_POST  # noqa: N815 - the name that the server calls
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    return ThreadingHTTPServer(("127.0.0.1", 0), Gateway)
+
+
+STRANGE = (
+    (200, "text/html", b"<html>sign in, please"),
+    (503, "text/html", b"<html>no upstream"),
+    (200, "application/json", b'{"errors":fal'),
+    (200, "application/json", b""),
+    (200, "application/json", b"[]"),
+    (200, "application/json", b'{"message":"hello"}'),
+    (200, "application/json", b'{"items":["x","y"],"hits":0}'),
+    (200, "application/json", b'{"items":[{"index":{"_index":"a-0","status":200}}]}'),
+    (200, "application/json", b'{"items":[{"index":{"status":400}},{"index":{"status":400}}]}'),
+)
+
+
+def test_what_answers_is_no_index() -> None:
+    """Pages of a gateway, and answers that are cut off or somebody else's, are a server that cannot be had: one line says it."""
+    with pages([*(page for page in STRANGE for _ in range(2)), STRANGE[5], (200, "application/json", b"{}")]) as gateway:
+        threading.Thread(target=gateway.serve_forever, daemon=True).start()
+        node = opensearch_node.Node(f"http://u:secret@127.0.0.1:{gateway.server_port}")
+        for status, _, page in STRANGE:
+            with pytest.raises(IndexUnreachable) as told:
+                node.bulk("a", [b"{}\n{}\n"] * 2)
+            assert ("no index" in str(told.value)) == (status == 200)
+            assert "secret" not in str(told.value)
+            answered = b"items" in page
+            with pytest.raises(IndexUnreachable) if not answered else nullcontext():
+                assert node.ask("POST", "/a/_search", {})["hits" if not answered else "items"]
+        for _ in range(2):
+            with pytest.raises(IndexUnreachable, match="no index"):
+                opensearch_aliases.served_by(node, "a")
+        node.close()
+        gateway.shutdown()
+
+
+@pytest.mark.parametrize("url", ["http://[::1", "http://[::1]]:9200", "http://127.0.0.1:99999", "https://[x]/"])
+def test_no_url_of_an_index(url: str) -> None:
+    """What cannot be read as a URL is told as one that is none, whatever stumbles over it first."""
+    with pytest.raises(IndexUnreachable, match="is no URL of an index"):
+        opensearch_node.Node(url)
