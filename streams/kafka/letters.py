@@ -18,8 +18,8 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from schemas.codec import encode
 from schemas.records import Rejected
 from streams.kafka.cluster import TIMEOUT, Cluster, ClusterError
-from streams.kafka.mends import PARTITIONER
-from streams.kafka.outbox import BATCH, LARGEST, TOO_LARGE
+from streams.kafka.mends import HELD, PARTITIONER
+from streams.kafka.outbox import LARGEST, TOO_LARGE
 from streams.kafka.registry import wire
 from streams.topology import REJECTED
 
@@ -34,8 +34,8 @@ class Letters:
         """Raises ClusterError for what is no URL of a registry."""
         self._topic = cluster.topic(REJECTED.name)
         self._wire = wire(cluster)
-        settings = {"enable__idempotence": True, "linger__ms": 5, "message__max__bytes": LARGEST, "batch__size": BATCH}
-        self._producer = Producer(cluster.client(**settings) | PARTITIONER)
+        settings = {"enable__idempotence": True, "message__max__bytes": LARGEST}
+        self._producer = Producer(cluster.client(**settings) | HELD | PARTITIONER)
 
     def send(self, letters: Iterable[Letter]) -> None:
         """Write dead letters, each with headers, acknowledged. Raises ClusterError, KafkaException."""

@@ -7,7 +7,8 @@ that is needed no more is found when the library is raised.
 Sources, read in the released code: faust/transport/consumer.py (`_drain_messages`, `_add_gap`, `_new_offset`),
 faust/transport/drivers/aiokafka.py (`_create_worker_consumer`), faust/streams.py (`take_events`), faust/tables/table.py
 (`on_key_set`), faust/stores/rocksdb.py, mode/threads.py (`_serve`); aiokafka, consumer/fetcher.py (`close`); librdkafka,
-CONFIGURATION.md (`partitioner`), src/rdkafka_idempotence.c (`rd_kafka_idemp_pid_fsm`).
+CONFIGURATION.md (`partitioner`), src/rdkafka_idempotence.c (`rd_kafka_idemp_pid_fsm`), src/rdkafka_broker.c
+(`rd_kafka_toppar_producer_serve`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import shutil
 import weakref
 from bisect import bisect_left
 from collections.abc import AsyncIterator, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -36,6 +38,12 @@ client, Faust and the embedded store do, so that the rows of a key and its recor
 
 MEET = 1.0
 """Seconds that whoever makes a producer waits at the most until that has found a broker."""
+HELD = {"linger.ms": 200, "batch.size": 512 << 10}
+"""For a producer whose records are sent by `flushed`: it keeps them until then."""
+AT_ONCE = HELD["batch.size"]
+"""Bytes that such a producer is given at the most before `flushed` is asked."""
+ROUND = 0.25
+"""Seconds that `flushed` waits at the most."""
 WAIT = 100
 """ms that a broker may keep a fetch for which it has nothing."""
 FAR = 1 << 62
@@ -56,6 +64,20 @@ def met(producer: Producer) -> Producer:
         # Of all topics: one that is named would be made, where brokers make what they are asked for.
         producer.list_topics(timeout=MEET)
     return producer
+
+
+_waiting = ThreadPoolExecutor(4, "acknowledgements")
+
+
+async def flushed(producer: Producer) -> None:
+    """Have a producer that is `HELD` send what it was given, and wait until that is acknowledged, or for a while.
+
+    Cause: a producer that keeps records in order begins no request for a partition of which five records are under way. While more
+    of them are due, its thread asks without a pause whether it may, for as long as the broker takes to answer. Where broker and
+    workers share cores it answers the later, the more of them ask, and soon not at all. So what is due together must travel
+    together.
+    """
+    await asyncio.get_running_loop().run_in_executor(_waiting, producer.flush, ROUND)
 
 
 class ConsumerThread(aiokafka.AIOKafkaConsumerThread):

@@ -1,5 +1,7 @@
 """What an edge gives, on its way to the broker: sent in order, and known to be there.
 
+Strategy: a producer is given what goes out together, up to a limit, and is then asked to send it (`mends.flushed`).
+
 Laws:
 - A producer that fails for good is not used again: it may leave out what it failed at. Its process ends.
 - A record that the broker finds too large is told to whoever sent it; all else is tried again by the client until it gives up.
@@ -7,7 +9,6 @@ Laws:
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -17,15 +18,13 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from schemas.wire import SINGLE, Wire
 from streams.edges.base import Finished
 from streams.essence_job import Frame
-from streams.kafka.mends import PARTITIONER
+from streams.kafka.mends import AT_ONCE, HELD, PARTITIONER, flushed
 from streams.kafka.source import Headers
 
 LARGEST = 64 << 20
 """Bytes of a message that the client lets pass; what the topic takes, the broker says."""
-BATCH = 256 << 10
-"""Bytes of records that travel together. A broker that finds a batch too large refuses all of it: who is too large is alone."""
-LULL = 0.002
-"""Seconds between two looks for acknowledgements."""
+ROOM = 100
+"""Bytes that a record takes beside its key and value."""
 TOO_LARGE = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_MSG_SIZE, KafkaError.RECORD_LIST_TOO_LARGE})
 
 
@@ -36,9 +35,8 @@ def producing(kafka: str) -> dict[str, Any]:
         "client.id": "harvest",
         "acks": "all",
         "enable.idempotence": True,
-        "linger.ms": 5,
         "message.max.bytes": LARGEST,
-        "batch.size": BATCH,
+        **HELD,
         # What the client has to say is said where all else is.
         "logger": logging.getLogger("harvest.kafka"),
         **PARTITIONER,
@@ -52,7 +50,7 @@ class Outbox:
         self._wire = wire
         self._producer = Producer({**producing(kafka), **settings})
         self._prefix = prefix
-        self._left = 0
+        self._left = self._bytes = 0
         self._failed: KafkaError | None = None
         self.wrote: Callable[[Frame, int, int], None] = lambda *_: None
         """Is told of a frame that the broker has, and where: partition and offset."""
@@ -64,6 +62,10 @@ class Outbox:
         for frame in frames:
             value = self._wire.frame(frame.topic, frame.value)
             rejected = headers if frame.topic == "rejected" else []
+            size = len(value or b"") + len(frame.key) + ROOM
+            if self._bytes and self._bytes + size > AT_ONCE:
+                await self._sent()
+            self._bytes += size
             while True:
                 try:
                     self._producer.produce(
@@ -75,7 +77,7 @@ class Outbox:
                         headers=rejected,
                     )
                 except BufferError:
-                    await self._look()
+                    await flushed(self._producer)
                 except KafkaException as error:
                     if error.args[0].code() not in TOO_LARGE:
                         raise
@@ -87,8 +89,7 @@ class Outbox:
 
     async def acknowledged(self) -> None:
         """Wait until the broker has all that was put. Raises KafkaException where it will never have it."""
-        while self._left:
-            await self._look()
+        await self._sent()
         if self._failed is not None:
             raise KafkaException(self._failed)
 
@@ -98,9 +99,11 @@ class Outbox:
             await self.put(one.frames, (one.partition, one.offset), headers)
         await self.acknowledged()
 
-    async def _look(self) -> None:
-        if not self._producer.poll(0):
-            await asyncio.sleep(LULL)
+    async def _sent(self) -> None:
+        """Wait until all that was put is answered."""
+        while self._left:
+            await flushed(self._producer)
+        self._bytes = 0
 
     def _delivered(self, error: KafkaError | None, message: Message, cause: tuple[int, int], frame: Frame) -> None:
         self._left -= 1

@@ -1,7 +1,8 @@
 """What a stage that decides gives, rows and outputs, on its way to the broker.
 
 Strategy: confluent-kafka sends it, in C: Faust's own producer would take a tenth of a millisecond for each record, which is more
-than most stages decide in. Whoever sends waits until the broker has acknowledged all of it.
+than most stages decide in. Whoever sends waits until the broker has acknowledged all of it, and what is much goes in several
+parts, one behind the other (`mends.flushed`).
 
 Laws:
 - Records are sent in their order, and stand so in each partition: the producer is idempotent.
@@ -12,7 +13,6 @@ Laws:
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -20,7 +20,8 @@ from typing import Any, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from streams.kafka.outbox import LULL, producing
+from streams.kafka.mends import AT_ONCE, flushed
+from streams.kafka.outbox import ROOM, producing
 
 PATIENCE = 30.0
 """Seconds that a broker has to take records, though a session is shorter: it may be starting anew."""
@@ -93,8 +94,14 @@ class Sender:
 
     async def _send(self, producer: Producer, records: Sequence[Outgoing], places: list[Place], first: int) -> None:
         """Send them from the first on, and wait until each was answered."""
+        given = 0
         for number in range(first, len(records)):
             topic, key, value, to, headers = records[number]
+            size = len(value or b"") + len(key) + ROOM
+            if given and given + size > AT_ONCE:
+                await self._answered(producer)
+                given = 0
+            given += size
             places[number] = Place(ANY, ANY)
             told = partial(self._delivered, places, number)
             # Faust's messages have them in a tuple, which the client does not take.
@@ -108,12 +115,14 @@ class Sender:
                 else:
                     self._left += 1
                     break
+        await self._answered(producer)
+
+    async def _answered(self, producer: Producer) -> None:
         while self._left:
             await self._look(producer)
 
     async def _look(self, producer: Producer) -> None:
-        if not producer.poll(0):
-            await asyncio.sleep(LULL)
+        await flushed(producer)
 
     def _delivered(self, places: list[Place], number: int, error: KafkaError | None, message: Message) -> None:
         self._left -= 1

@@ -7,19 +7,29 @@ had its day.
 from __future__ import annotations
 
 import asyncio
+import json
+import os
 import shutil
+import signal
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped]
 from aiokafka.consumer.fetcher import Fetcher  # type: ignore[import-untyped]
 from confluent_kafka import Producer
 
-from streams.kafka.mends import CLEAN, LATELY, PARTITIONER, met, tables
+from streams.kafka.mends import CLEAN, HELD, LATELY, PARTITIONER, flushed, met, tables
+from streams.kafka.outbox import producing
 from streams.store.murmur2 import partition as partition_of
+from tests.bench.cpu import stat
+from tests.bench.memory import family
 from tests.distributed.conftest import Broker, Start
+from tests.distributed.own import Own
+from tests.servers import kafka
 from tests.servers.fixtures import TIMEOUT, Topics
 
 RECORDS = {b"k%d" % n: b"v%d" % n for n in range(20)}
@@ -168,6 +178,50 @@ def overtaken(broker: Broker, name: str) -> bool:
     mended.produce(topic, b"mended")
     assert mended.flush(TIMEOUT) == plain.flush(TIMEOUT) == 0
     return [value for _, value in broker.read(topic)] == [b"mended", b"plain"]
+
+
+def test_a_producer_that_is_held_does_not_spin(tmp_path: Path) -> None:
+    """While a broker does not answer, a plain one asks for ever whether it may send the records behind those under way."""
+    with closing(Own(partial(kafka.from_jars, tmp_path))) as own:
+        topics = Topics(own.address)
+        topic = topics.make("in")
+        (process,) = (pid for pid in family(os.getpid()) if f"{tmp_path}/server.properties" in stat(pid).command)
+        plain, mended = rounds(own.address, topic, process, held=False), rounds(own.address, topic, process, held=True)
+        topics.close()
+    assert plain > 50 * mended
+
+
+def rounds(kafka: str, topic: str, process: int, *, held: bool) -> int:
+    """How often the thread of a producer has asked what there is to do, while the process of the broker stood for a second."""
+    told: list[int] = []
+
+    def stats(said: str) -> None:
+        told.append(max(broker["wakeups"] for broker in json.loads(said)["brokers"].values()))
+
+    more: dict[str, Any] = {"linger.ms": 5, "stats_cb": stats, "statistics.interval.ms": 100}
+    producer = met(Producer({**producing(kafka), **more, **(HELD if held else {})}))
+    producer.produce(topic, b"first")
+    assert producer.flush(TIMEOUT) == 0
+    while not told:
+        producer.poll(0.1)
+    os.kill(process, signal.SIGSTOP)
+    try:
+        for number in range(200):
+            producer.produce(topic, b"%d" % number)
+            # The first of them are under way before the last are there: Python takes its time.
+            time.sleep(0.0005)
+        before = told[-1]
+        until = time.monotonic() + 1
+        while time.monotonic() < until:
+            if held:
+                asyncio.run(flushed(producer))
+            else:
+                producer.poll(0.1)
+        assert told[-1] > before
+        return told[-1] - before
+    finally:
+        os.kill(process, signal.SIGCONT)
+        assert producer.flush(TIMEOUT) == 0
 
 
 @pytest.mark.parametrize(("mended", "handed"), [(False, len(RECORDS)), (True, 0)], ids=["plain", "mended"])
