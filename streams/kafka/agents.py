@@ -10,9 +10,9 @@ Laws:
 - Outputs are sent when the broker has acknowledged every row of the batch; the batch is acknowledged when the broker has
   acknowledged every output.
 - A record that a stage cannot process becomes a dead letter with its bytes and headers, awaited like any output; its rows are
-  undone. No exception of ours leaves the agent, for Faust acknowledges what an agent raised at.
-- A batch ends whole, or the process ends at once (`die`), with nothing committed of it: Faust acknowledges a batch whose agent is
-  cancelled, or whose sends failed. A cancelled agent finishes its batch first, and no partition is given away before that.
+  undone. No exception of ours leaves the agent.
+- A batch ends whole, or the process ends at once (`die`), with nothing committed of it. A cancelled agent finishes its batch first,
+  and no partition is given away before that.
 - Records are decided in the order of the log, none left out (`following.py`), by the owner of their partition (`owning.py`).
 - Keys are partitioned by murmur2 (law 7), as Faust's producer does; no stage reads a clock: a dead letter has its record's time.
 """
@@ -54,8 +54,9 @@ BATCH = 256
 """Records of a batch."""
 WAITS = 4
 LEAST, MOST = 0.02, 0.25
-"""A batch waits for more records so many times as long as the last one took, within these bounds in seconds: each costs the stage
-and the broker several requests, whatever there is in it, and where cores are busy there is no hurry."""
+"""A batch waits for more records so many times as long as the last one took, within these bounds in seconds; the first one behind a
+pause, for the least. Each costs the stage and the broker several requests, whatever there is in it, and where cores are busy there
+is no hurry."""
 LARGEST = 999_000
 """Bytes of a record that brokers take, as they come; a client that is told so late gives up the whole batch."""
 RAW: Mapping[str, Any] = {"key_serializer": "raw", "value_serializer": "raw"}
@@ -101,6 +102,8 @@ class Decider:
         self._ended = time.monotonic()
         self._took = 0.0
         """Seconds that the last batch took."""
+        self._holds = False
+        """Whether there are records in hand, decided or not."""
         self.telling: Telling | None = None
         """Is told of what the broker has acknowledged."""
         app.agent(app.topic(*self.names, **RAW), name=stage.name)(self.run)
@@ -109,23 +112,46 @@ class Decider:
         """The agent. It takes records where Faust puts them: the way of each through the stream would take longer than deciding."""
         await stream.maybe_start()
         queue = stream.channel.queue
-        # What it raises when the stream ends.
-        with suppress(StopAsyncIteration):
-            while True:
-                events = [await queue.get()]
-                if queue.qsize() < BATCH - 1:
-                    await asyncio.sleep(min(MOST, max(LEAST, WAITS * self._took)))
-                while len(events) < BATCH and not queue.empty():
-                    events.append(queue.get_nowait())
+        while True:
+            try:
+                events = await self._taken(queue)
+                if not events:
+                    return
                 try:
                     await self._whole(events)
                 finally:
-                    for event in events:
-                        event.ack()
+                    if self._ended_well():
+                        for event in events:
+                            event.ack()
+            finally:
+                self._holds = False
+
+    async def _taken(self, queue: Any) -> list[EventT[Any]]:
+        """The next batch; none, where the stream ends: what was taken by then is acknowledged by nobody."""
+        asked = time.monotonic()
+        # It is raised by the queue of a stream that ends.
+        with suppress(StopAsyncIteration):
+            events = [await queue.get()]
+            self._holds = True
+            if queue.qsize() < BATCH - 1:
+                busy = time.monotonic() - asked < MOST
+                await asyncio.sleep(min(MOST, max(LEAST, WAITS * self._took)) if busy else LEAST)
+            while len(events) < BATCH and not queue.empty():
+                events.append(queue.get_nowait())
+            if not self.app.should_stop:
+                # Faust looks here for when it had a record last, and takes an agent that has none for one that hangs.
+                came = dict.fromkeys((event.message.tp for event in events), time.monotonic())
+                self.app.monitor.stream_inbound_time.update(came)
+                return events
+        return []
+
+    def _ended_well(self) -> bool:
+        going = self.going
+        return going is not None and going.done() and not going.cancelled() and going.exception() is None
 
     def idle(self) -> bool:
-        """Whether there has been nothing to decide for a while."""
-        return (self.going is None or self.going.done()) and time.monotonic() - self._ended > PATIENCE
+        """Whether there has been nothing to decide for a while, and there is nothing in hand."""
+        return not self._holds and (self.going is None or self.going.done()) and time.monotonic() - self._ended > PATIENCE
 
     async def _whole(self, events: Sequence[EventT[Any]]) -> None:
         """A batch, to its end, whatever befalls the agent."""

@@ -177,7 +177,8 @@ class EdgeRunner:
             self._moved.discard(place.partition)
             # Whoever has it next, and be it this one, begins anew.
             for known in (self._bare, self._outbox.refused):
-                known -= {one for one in known if one[0] == place.partition}
+                # What is refused is told by another thread (`mends.flushed`).
+                known -= {one for one in list(known) if one[0] == place.partition}
 
     # ---- out -----------------------------------------------------------------------------------------------------
 

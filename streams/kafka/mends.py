@@ -6,9 +6,9 @@ that is needed no more is found when the library is raised.
 
 Sources, read in the released code: faust/transport/consumer.py (`_drain_messages`, `_add_gap`, `_new_offset`),
 faust/transport/drivers/aiokafka.py (`_create_worker_consumer`), faust/streams.py (`take_events`), faust/tables/table.py
-(`on_key_set`), faust/stores/rocksdb.py, mode/threads.py (`_serve`); aiokafka, consumer/fetcher.py (`close`); librdkafka,
-CONFIGURATION.md (`partitioner`), src/rdkafka_idempotence.c (`rd_kafka_idemp_pid_fsm`), src/rdkafka_broker.c
-(`rd_kafka_toppar_producer_serve`).
+(`on_key_set`), faust/stores/rocksdb.py, mode/threads.py (`_serve`), mode/services.py (`wait_first`); aiokafka,
+consumer/fetcher.py (`close`); librdkafka, CONFIGURATION.md (`partitioner`), src/rdkafka_idempotence.c (`rd_kafka_idemp_pid_fsm`),
+src/rdkafka_broker.c (`rd_kafka_toppar_producer_serve`).
 """
 
 from __future__ import annotations
@@ -42,9 +42,10 @@ client, Faust and the embedded store do, so that the rows of a key and its recor
 MEET = 1.0
 """Seconds that whoever makes a producer waits at the most until that has found a broker."""
 HELD = {"linger.ms": 200, "batch.size": 512 << 10}
-"""For a producer whose records are sent by `flushed`: it keeps them until then."""
+"""For a producer that is told when to send: it keeps what it is given until then. A broker that finds a batch too large refuses all
+of it: topics have to take as much, and a record that is larger travels alone."""
 AT_ONCE = HELD["batch.size"]
-"""Bytes that such a producer is given at the most before `flushed` is asked."""
+"""Bytes that such a producer is given at the most before it is told."""
 ROUND = 0.25
 """Seconds that `flushed` waits at the most."""
 WAIT = 100
@@ -74,6 +75,8 @@ _waiting = ThreadPoolExecutor(4, "acknowledgements")
 
 async def flushed(producer: Producer) -> None:
     """Have a producer that is `HELD` send what it was given, and wait until that is acknowledged, or for a while.
+
+    What it tells of records it tells in another thread; it is given none meanwhile.
 
     Cause: a producer that keeps records in order begins no request for a partition of which five records are under way. While more
     of them are due, its thread asks without a pause whether it may, for as long as the broker takes to answer. Where broker and
@@ -141,7 +144,7 @@ class Prompt(Service):
     async def wait_first(self, *coros: Any, timeout: Any = None) -> Any:  # noqa: ASYNC109 - as Faust's
         """As Faust's; a coroutine that waits for nothing is run to its end here, and the others are never begun."""
         first, *others = coros
-        if not isinstance(first, CoroutineType):
+        if self.should_stop or not all(isinstance(one, CoroutineType) for one in coros):
             return await super().wait_first(*coros, timeout=timeout)
         try:
             begun = _begun(first, first.send(None))
@@ -247,7 +250,7 @@ class Transport(aiokafka.Transport):
 
 @contextmanager
 def current(event: EventT[Any]) -> Iterator[None]:
-    """Inside the block, tables are written in the partition of this event.
+    """Inside the block, tables are written in the partition of this event; for agents that take batches of a stream (ours do not).
 
     Cause: `take_events` gives a batch when none of its events is the current one any more; a table then does not know its
     partition and raises TypeError, and the batch is acknowledged all the same.

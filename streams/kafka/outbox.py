@@ -64,7 +64,7 @@ class Outbox:
             rejected = headers if frame.topic == "rejected" else []
             size = len(value or b"") + len(frame.key) + ROOM
             if self._bytes and self._bytes + size > AT_ONCE:
-                await self._sent()
+                await self.acknowledged()
             self._bytes += size
             while True:
                 try:
@@ -89,7 +89,9 @@ class Outbox:
 
     async def acknowledged(self) -> None:
         """Wait until the broker has all that was put. Raises KafkaException where it will never have it."""
-        await self._sent()
+        while self._left:
+            await flushed(self._producer)
+        self._bytes = 0
         if self._failed is not None:
             raise KafkaException(self._failed)
 
@@ -98,12 +100,6 @@ class Outbox:
         for one, headers in finished:
             await self.put(one.frames, (one.partition, one.offset), headers)
         await self.acknowledged()
-
-    async def _sent(self) -> None:
-        """Wait until all that was put is answered."""
-        while self._left:
-            await flushed(self._producer)
-        self._bytes = 0
 
     def _delivered(self, error: KafkaError | None, message: Message, cause: tuple[int, int], frame: Frame) -> None:
         self._left -= 1

@@ -93,13 +93,16 @@ class Sender:
             self._failed, first = None, places.index(Place(ANY, ANY))
 
     async def _send(self, producer: Producer, records: Sequence[Outgoing], places: list[Place], first: int) -> None:
-        """Send them from the first on, and wait until each was answered."""
+        """Send them from the first on, and wait until each was answered; not those behind a part of which one was not taken."""
         given = 0
         for number in range(first, len(records)):
             topic, key, value, to, headers = records[number]
             size = len(value or b"") + len(key) + ROOM
             if given and given + size > AT_ONCE:
                 await self._answered(producer)
+                if self._failed is not None:
+                    return
+                self._awake()
                 given = 0
             given += size
             places[number] = Place(ANY, ANY)

@@ -221,7 +221,7 @@ def rounds(kafka: str, topic: str, process: int, *, held: bool) -> int:
         return told[-1] - before
     finally:
         os.kill(process, signal.SIGCONT)
-        assert producer.flush(TIMEOUT) == 0
+        producer.flush(TIMEOUT)
 
 
 @pytest.mark.parametrize(("mended", "handed"), [(False, len(RECORDS)), (True, 0)], ids=["plain", "mended"])
