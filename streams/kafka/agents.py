@@ -57,6 +57,8 @@ LEAST, MOST = 0.02, 0.25
 """A batch waits for more records so many times as long as the last one took, within these bounds in seconds; the first one behind a
 pause, for the least. Each costs the stage and the broker several requests, whatever there is in it, and where cores are busy there
 is no hurry."""
+STEP = 0.005
+"""Seconds between two looks at whether it is full by then."""
 LARGEST = 999_000
 """Bytes of a record that brokers take, as they come; a client that is told so late gives up the whole batch."""
 RAW: Mapping[str, Any] = {"key_serializer": "raw", "value_serializer": "raw"}
@@ -133,17 +135,21 @@ class Decider:
         with suppress(StopAsyncIteration):
             events = [await queue.get()]
             self._holds = True
-            if queue.qsize() < BATCH - 1:
-                busy = time.monotonic() - asked < MOST
-                await asyncio.sleep(min(MOST, max(LEAST, WAITS * self._took)) if busy else LEAST)
+            came = time.monotonic()
+            until = came + self.waits(came - asked)
+            while queue.qsize() < BATCH - 1 and (left := until - time.monotonic()) > 0:  # noqa: ASYNC110 - Faust puts, and tells nobody
+                await asyncio.sleep(min(left, STEP))
             while len(events) < BATCH and not queue.empty():
                 events.append(queue.get_nowait())
             if not self.app.should_stop:
                 # Faust looks here for when it had a record last, and takes an agent that has none for one that hangs.
-                came = dict.fromkeys((event.message.tp for event in events), time.monotonic())
-                self.app.monitor.stream_inbound_time.update(came)
+                self.app.monitor.stream_inbound_time.update(dict.fromkeys((event.message.tp for event in events), came))
                 return events
         return []
+
+    def waits(self, paused: float) -> float:
+        """Seconds that a batch waits for more, whose first record came after so many of nothing."""
+        return min(MOST, max(LEAST, WAITS * self._took)) if paused < MOST else LEAST
 
     def _ended_well(self) -> bool:
         going = self.going

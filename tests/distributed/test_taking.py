@@ -157,29 +157,36 @@ def test_a_stream_that_ends_ends_its_agent(tmp_path: Path) -> None:
     assert playing.batches == []
 
 
-def test_a_busy_stage_waits_longer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("took", "paused", "waits"),
+    [
+        (0.0, 0.0, agents.LEAST),
+        (0.03, 0.0, agents.WAITS * 0.03),
+        (10.0, 0.0, agents.MOST),
+        (10.0, 2 * agents.MOST, agents.LEAST),
+    ],
+)
+def test_a_busy_stage_waits_longer(tmp_path: Path, took: float, paused: float, waits: float) -> None:
     """It waits for more in proportion to its last batch; behind a pause, for the least."""
-    slept: list[float] = []
-    sleep = asyncio.sleep
+    decided = decider(tmp_path, "catalog")
+    decided._took = took
+    assert decided.waits(paused) == waits
 
-    async def noted(seconds: float) -> None:
-        slept.append(seconds)
-        await sleep(0)
 
+def test_a_batch_that_is_full_waits_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever time it had."""
+    monkeypatch.setattr(agents, "LEAST", 3_600.0)
     playing = Playing(tmp_path, nothing)
 
     async def play() -> None:
         task = await playing.begin()
-        monkeypatch.setattr(asyncio, "sleep", noted)
-        for took, pause in ((0.03, 0), (10.0, 0), (10.0, 2 * agents.MOST)):
-            await sleep(pause)
-            playing.decider._took = took
-            playing.give(range(1))
-            playing.came.clear()
-            await playing.came.wait()
-            await sleep(0.001)
+        playing.give(range(agents.BATCH - 1))
+        await asyncio.sleep(0.02)
+        assert playing.batches == []
+        playing.give(range(1))
+        await playing.until(1)
         task.cancel()
         await asyncio.wait([task])
 
     asyncio.run(play())
-    assert slept == [agents.WAITS * 0.03, agents.MOST, agents.LEAST]
+    assert [len(batch) for batch in playing.batches] == [agents.BATCH]
