@@ -18,8 +18,8 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from schemas.codec import encode
 from schemas.records import Rejected
 from streams.kafka.cluster import TIMEOUT, Cluster, ClusterError
-from streams.kafka.mends import AT_ONCE, HELD, PARTITIONER
-from streams.kafka.outbox import LARGEST, ROOM, TOO_LARGE
+from streams.kafka.mends import HELD, PARTITIONER, Parts
+from streams.kafka.outbox import LARGEST, TOO_LARGE
 from streams.kafka.registry import wire
 from streams.topology import REJECTED
 
@@ -54,14 +54,11 @@ class Letters:
             elif error is not None:
                 failed.append(error)
 
-        given = 0
+        parts = Parts()
         for letter, headers in letters:
             key, value = REJECTED.key(letter).encode(), self._wire.frame(REJECTED.name, encode(letter))
-            size = len(key) + len(value) + ROOM
-            if given and given + size > AT_ONCE:
+            if parts.begins(key, value):
                 self._producer.flush(TIMEOUT)
-                given = 0
-            given += size
             told = partial(delivered, (letter, headers))
             try:
                 self._producer.produce(self._topic, value, key, headers=headers, on_delivery=told)

@@ -46,6 +46,8 @@ HELD = {"linger.ms": 200, "batch.size": 512 << 10}
 of it: topics have to take as much, and a record that is larger travels alone."""
 AT_ONCE = HELD["batch.size"]
 """Bytes that such a producer is given at the most before it is told."""
+ROOM = 100
+"""Bytes that a record takes beside its key and value."""
 ROUND = 0.25
 """Seconds that `flushed` waits at the most."""
 WAIT = 100
@@ -68,6 +70,20 @@ def met(producer: Producer) -> Producer:
         # Of all topics: one that is named would be made, where brokers make what they are asked for.
         producer.list_topics(timeout=MEET)
     return producer
+
+
+class Parts:
+    """What a producer that is `HELD` is given, in parts that may travel together."""
+
+    def __init__(self) -> None:
+        self._bytes = 0
+
+    def begins(self, key: bytes, value: bytes | None) -> bool:
+        """Whether the next record begins a part: then the producer is told first to send what it has."""
+        size = ROOM + len(key) + len(value or b"")
+        begins = self._bytes > 0 and self._bytes + size > AT_ONCE
+        self._bytes = size if begins else self._bytes + size
+        return begins
 
 
 _waiting = ThreadPoolExecutor(4, "acknowledgements")
@@ -147,16 +163,14 @@ class Prompt(Service):
         if self.should_stop or not all(isinstance(one, CoroutineType) for one in coros):
             return await super().wait_first(*coros, timeout=timeout)
         try:
-            begun = _begun(first, first.send(None))
-        except StopIteration as end:
+            waits_for = first.send(None)
+        except BaseException as end:
             for other in others:
                 other.close()
-            return WaitResults([first], [end.value], stopped=False)
-        except BaseException:
-            for other in others:
-                other.close()
+            if isinstance(end, StopIteration):
+                return WaitResults([first], [end.value], stopped=False)
             raise
-        return await super().wait_first(begun, *others, timeout=timeout)
+        return await super().wait_first(_begun(first, waits_for), *others, timeout=timeout)
 
 
 class Consumer(Prompt, aiokafka.Consumer):

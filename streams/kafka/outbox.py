@@ -18,13 +18,11 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from schemas.wire import SINGLE, Wire
 from streams.edges.base import Finished
 from streams.essence_job import Frame
-from streams.kafka.mends import AT_ONCE, HELD, PARTITIONER, flushed
+from streams.kafka.mends import HELD, PARTITIONER, Parts, flushed
 from streams.kafka.source import Headers
 
 LARGEST = 64 << 20
 """Bytes of a message that the client lets pass; what the topic takes, the broker says."""
-ROOM = 100
-"""Bytes that a record takes beside its key and value."""
 TOO_LARGE = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_MSG_SIZE, KafkaError.RECORD_LIST_TOO_LARGE})
 
 
@@ -50,7 +48,8 @@ class Outbox:
         self._wire = wire
         self._producer = Producer({**producing(kafka), **settings})
         self._prefix = prefix
-        self._left = self._bytes = 0
+        self._parts = Parts()
+        self._left = 0
         self._failed: KafkaError | None = None
         self.wrote: Callable[[Frame, int, int], None] = lambda *_: None
         """Is told of a frame that the broker has, and where: partition and offset."""
@@ -62,10 +61,8 @@ class Outbox:
         for frame in frames:
             value = self._wire.frame(frame.topic, frame.value)
             rejected = headers if frame.topic == "rejected" else []
-            size = len(value or b"") + len(frame.key) + ROOM
-            if self._bytes and self._bytes + size > AT_ONCE:
+            if self._parts.begins(frame.key, value):
                 await self.acknowledged()
-            self._bytes += size
             while True:
                 try:
                     self._producer.produce(
@@ -91,7 +88,6 @@ class Outbox:
         """Wait until the broker has all that was put. Raises KafkaException where it will never have it."""
         while self._left:
             await flushed(self._producer)
-        self._bytes = 0
         if self._failed is not None:
             raise KafkaException(self._failed)
 

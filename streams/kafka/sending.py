@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from streams.kafka.mends import AT_ONCE, flushed
-from streams.kafka.outbox import ROOM, producing
+from streams.kafka.mends import Parts, flushed
+from streams.kafka.outbox import producing
 
 PATIENCE = 30.0
 """Seconds that a broker has to take records, though a session is shorter: it may be starting anew."""
@@ -94,17 +94,14 @@ class Sender:
 
     async def _send(self, producer: Producer, records: Sequence[Outgoing], places: list[Place], first: int) -> None:
         """Send them from the first on, and wait until each was answered; not those behind a part of which one was not taken."""
-        given = 0
+        parts = Parts()
         for number in range(first, len(records)):
             topic, key, value, to, headers = records[number]
-            size = len(value or b"") + len(key) + ROOM
-            if given and given + size > AT_ONCE:
+            if parts.begins(key, value):
                 await self._answered(producer)
                 if self._failed is not None:
                     return
                 self._awake()
-                given = 0
-            given += size
             places[number] = Place(ANY, ANY)
             told = partial(self._delivered, places, number)
             # Faust's messages have them in a tuple, which the client does not take.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
 from typing import Any
 
 import pytest
@@ -47,6 +48,14 @@ async def never() -> str:
     """Waits for ever."""
     await asyncio.Event().wait()
     return "never"
+
+
+async def begun(ended: list[str]) -> str:
+    """Waits for ever, and says when it is let go."""
+    try:
+        return await never()
+    finally:
+        ended.append("ended")
 
 
 def counting(made: list[object]) -> Callable[..., asyncio.Task[Any]]:
@@ -94,14 +103,7 @@ def test_what_waits_is_waited_for(service: type[Service]) -> None:
 def test_the_other_may_be_first(service: type[Service]) -> None:
     """Then what was begun is ended where it waits."""
     ended: list[str] = []
-
-    async def begun() -> str:
-        try:
-            return await never()
-        finally:
-            ended.append("ended")
-
-    assert first(service, begun, waited)[0] == ["waited"]
+    assert first(service, partial(begun, ended), waited)[0] == ["waited"]
     assert ended == ["ended"]
 
 
@@ -118,14 +120,8 @@ def test_who_asks_may_be_cancelled(service: type[Service]) -> None:
     """What was begun ends with it."""
     ended: list[str] = []
 
-    async def begun() -> str:
-        try:
-            return await never()
-        finally:
-            ended.append("ended")
-
     async def ask() -> None:
-        asking = asyncio.ensure_future(service().wait_first(begun(), never()))
+        asking = asyncio.ensure_future(service().wait_first(begun(ended), never()))
         await asyncio.sleep(0.01)
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaException, Producer, TopicPartition
 
-from streams.kafka import sending
-from streams.kafka.outbox import ROOM, producing
+from streams.kafka import mends, sending
+from streams.kafka.mends import ROOM
+from streams.kafka.outbox import producing
 from streams.kafka.sending import ANY, Outgoing, Place, Sender
 from streams.store.murmur2 import partition as partition_of
 from tests.distributed.conftest import Broker
@@ -112,7 +113,7 @@ def test_what_the_client_has_let_go_is_sent_again(broker: Broker, topic: str) ->
 
 def test_much_goes_in_parts(broker: Broker, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """One behind the other; before each it is asked whether the process is awake."""
-    monkeypatch.setattr(sending, "AT_ONCE", 3 * (ROOM + 3))
+    monkeypatch.setattr(mends, "AT_ONCE", 3 * (ROOM + 3))
     asked: list[bool] = []
     sender = Sender(broker.address, lambda: TIMEOUT, lambda: asked.append(True))
     records = [Outgoing(topic, b"k", b"v%d" % number, 0) for number in range(10)]
@@ -122,7 +123,7 @@ def test_much_goes_in_parts(broker: Broker, topic: str, monkeypatch: pytest.Monk
 
 def test_no_part_goes_behind_one_that_failed(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the broker has not taken is told before anything else is sent."""
-    monkeypatch.setattr(sending, "AT_ONCE", 1)
+    monkeypatch.setattr(mends, "AT_ONCE", 1)
     small = broker.topics.make("small", PARTITIONS, {"max.message.bytes": "1000"})
     with pytest.raises(KafkaException, match="too large"):
         asyncio.run(Sender(broker.address, lambda: TIMEOUT).send([Outgoing(small, b"k", b"x" * size) for size in (10, 5_000, 20)]))
