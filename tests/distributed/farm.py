@@ -53,6 +53,8 @@ IDLE = 5.0
 """Seconds after which the next fault comes although nothing has moved since the last one."""
 GRACE = 240.0
 """Seconds that a worker has to leave in order."""
+LATE = 2.0
+"""Seconds by which a broker may be late in ending a session."""
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -104,6 +106,8 @@ class Farm(Flow):
         self.rng = random.Random(plan.seed)
         self.todo: list[Callable[[], None]] = []
         """Faults that are still to come in this round."""
+        self.started = 0.0
+        """When a worker was started last."""
         self.struck = self.next = 0.0
         """When the last fault was, and when the next one may be."""
         self.faults: Counter[str] = Counter()
@@ -125,6 +129,7 @@ class Farm(Flow):
         stage = name.partition("/")[0]
         self.expect(name, TOPOLOGY.stage(stage))
         self.workers[name] = self.run("-m", "tests.distributed.station", stage, msgspec.json.encode(told).decode())
+        self.started = time.monotonic()
 
     def revive(self) -> None:
         """Start again what has ended itself."""
@@ -151,7 +156,8 @@ class Farm(Flow):
     def end(self, names: Sequence[str]) -> None:
         """Have workers leave in order, once all have come so far that they can."""
         self.moved = self.said = time.monotonic()
-        while not all(self.gathered(stage) for stage in RUN):
+        # A group takes one that was killed for a member until its session is over, and so a new one for there that is not.
+        while time.monotonic() - self.started <= self.plan.session + LATE or not all(self.gathered(stage) for stage in RUN):
             self.revive()
             self.read()
             self.tell()
