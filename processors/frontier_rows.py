@@ -18,6 +18,7 @@ Derived rows can be rebuilt by scanning `u|` and `s|`; every method that changes
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, Literal, cast
 
 import msgspec
@@ -296,7 +297,7 @@ class Table:
     def root(self, url: str) -> Root | None:
         """A root by its URL."""
         value = self.rows.get(b"g|" + url.encode())
-        return cast("Root", decode(value)) if value is not None else None
+        return _root(value) if value is not None else None
 
     def put_root(self, root: Root) -> None:
         """Write a root."""
@@ -347,6 +348,12 @@ class Table:
         """A URL does not count for its roots any more."""
         for url in known.roots:
             self.count(url, -1)
+
+
+@lru_cache(256)
+def _root(value: bytes) -> Root:
+    """A root of its row: each of its URLs asks for it, and it hardly ever changes."""
+    return cast("Root", decode(value))
 
 
 def _queue(host: str) -> bytes:

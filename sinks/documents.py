@@ -87,7 +87,12 @@ class Shown(msgspec.Struct, frozen=True, array_like=True):
 
 def key(oid: str) -> bytes:
     """The OID as it is kept: 32 bytes where it is hex, more where it is not."""
-    return bytes.fromhex(oid) if _HEX.fullmatch(oid) else _NO_HEX + oid.encode("utf-8", "surrogatepass")
+    return bytes.fromhex(oid) if is_plain(oid) else _NO_HEX + oid.encode("utf-8", "surrogatepass")
+
+
+def is_plain(oid: str) -> bool:
+    """Whether an OID is the digest that ours are, in hex: nothing else has its `key`."""
+    return _HEX.fullmatch(oid) is not None
 
 
 def oid_of(kept: bytes) -> str:

@@ -25,11 +25,12 @@ from processors.query.snippet import terms
 from schemas.ports import Page, Refused
 from schemas.query import Query
 from schemas.records import Removed, Summary
-from sinks.documents import FORMAT, REMEMBERED, SWEEP, hit, key, scores
+from sinks.documents import REMEMBERED, SWEEP, hit, key, scores
 from sinks.errors import IndexBusy, IndexDamaged, IndexMissing
 from sinks.tantivy_folder import failed, open_folder, reading, viewed
 from sinks.tantivy_query import Compiler
 from sinks.tantivy_schema import (
+    FORMAT,
     NO_KEY,
     STATE_KEY,
     State,

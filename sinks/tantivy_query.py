@@ -14,7 +14,8 @@ from tantivy import Query as Engine
 from processors.query.words import attribute as known
 from processors.query.words import exact, words
 from schemas.query import EXACT_FIELDS, LINKS, SETS, TEXT_FIELDS, And, Every, Exists, Not, Or, Phrase, Query, Word
-from sinks.documents import ATTRIBUTES, HIDDEN, OTHER_FIELDS_SHARE, WEIGHTS, link, mark, term
+from sinks.documents import ATTRIBUTES, HIDDEN, OTHER_FIELDS_SHARE, WEIGHTS, is_plain, key, link, mark, term
+from sinks.tantivy_schema import OWN
 
 
 class Compiler:
@@ -22,10 +23,8 @@ class Compiler:
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
-        hidden = Engine.term_query(schema, "role", HIDDEN, index_option="basic")
-        self.every = Engine.const_score_query(
-            Engine.boolean_query([(Occur.Must, Engine.all_query()), (Occur.MustNot, hidden)]), 0.0
-        )
+        self._hidden = Engine.term_query(schema, "role", HIDDEN, index_option="basic")
+        self.every = self._shown(Engine.all_query())
 
     def compile(self, query: Query) -> Engine:
         """A tree as tantivy's query; summaries only, copies included."""
@@ -50,12 +49,33 @@ class Compiler:
         return Engine.boolean_query([*(asked or [(Occur.Must, self.every)]), *denied])
 
     def _condition(self, field: str, value: str) -> Engine:
-        return Engine.const_score_query(Engine.term_query(self.schema, field, value, index_option="basic"), 0.0)
+        return Engine.const_score_query(self._term(field, value), 0.0)
+
+    def _term(self, field: str, value: str) -> Engine:
+        return Engine.term_query(self.schema, field, value, index_option="basic")
+
+    def _shown(self, found: Engine) -> Engine:
+        """What is found and is a summary."""
+        return Engine.const_score_query(Engine.boolean_query([(Occur.Must, found), (Occur.MustNot, self._hidden)]), 0.0)
+
+    def _exact(self, name: str, value: str) -> Engine:
+        """Summaries with that value of one of EXACT_FIELDS, as `summary_document` wrote it."""
+        if name == "oid" and is_plain(value):
+            # One that was written in capitals is no key, and stands among the others.
+            keyed = Engine.term_query(self.schema, "key", key(value))
+            return Engine.boolean_query(
+                [(Occur.Should, self._shown(keyed)), (Occur.Should, self._condition("exact", f"oid={value}"))]
+            )
+        if name == "object-url":
+            own = [(Occur.Must, self._condition("exact", OWN)), (Occur.Must, self._condition("exact", f"url={value}"))]
+            said = self._condition("exact", f"object-url={value}")
+            return Engine.boolean_query([(Occur.Should, Engine.boolean_query(own)), (Occur.Should, said)])
+        return self._condition("exact", f"{name}={value}")
 
     def _text(self, text: str, name: str) -> Engine:
         if name in EXACT_FIELDS:
             value = exact(text)
-            return self._condition("exact", f"{name}={value}") if value else Engine.empty_query()
+            return self._exact(name, value) if value else Engine.empty_query()
         if name in LINKS:
             return self._condition("links", link(name, exact(text)))
         found = words(text)

@@ -10,7 +10,7 @@ Strategy: text comes as words between spaces (`sinks/documents.py`), which tanti
 | rest | the text of all other attributes but those that are found BY_NAME alone, one value after the other |
 | attributes | the text of all other attributes, each word behind the `mark` of its name: so any one is a field of its own |
 | has | the names of the attributes that are there at all |
-| exact | `name=value` for each of EXACT_FIELDS |
+| exact | `name=value` for each of EXACT_FIELDS, without an OID that the key says; OWN where the object's URL is the summary's |
 | url | the URL as a column, for order among equal scores |
 | links | what LINKS are found by, which are no text: each URL, and its host |
 | role | `copy` for a copy; `hidden` for what is no summary: remembered removals, and the state |
@@ -30,8 +30,14 @@ from tantivy import Document, Schema, SchemaBuilder
 from processors.query.words import properties, texts
 from schemas.query import SETS
 from schemas.records import Removed, Summary
-from sinks.documents import ABSENT, COPY, HIDDEN, WORDED, key, linked, present, shown, sortable, worded
+from sinks import documents
+from sinks.documents import ABSENT, COPY, HIDDEN, WORDED, is_plain, key, linked, present, shown, sortable, worded
 
+FORMAT = f"{documents.FORMAT}.1"
+"""Version of what documents hold and of these fields; an index of another one is made anew by replay."""
+OWN = "own-url"
+"""Stands among the exact values of a summary that is of the whole object: its URL is the object's. One word, where a second copy of
+the URL would be one more word of its own for each."""
 STATE_KEY, NO_KEY = b"state", b"none"
 """Keys of the state, and of nothing: shorter than any that stands for an OID."""
 
@@ -81,7 +87,9 @@ def summary_document(summary: Summary) -> Document:
         add(field, words)
     known = properties(summary)
     for name, value in known.items():
-        add("exact", f"{name}={value}")
+        if name == "oid" and is_plain(summary.oid):
+            continue
+        add("exact", OWN if name == "object-url" and value == known.get("url") else f"{name}={value}")
     # One text for all the names: each call into the engine costs a microsecond.
     add("has", " ".join(present(given, known)))
     if links := linked(given):

@@ -51,7 +51,7 @@ class Store:
         (law 7): ask `topics()`.
     readonly: never write; the folder must be there.
     runner: hold the folder's runner lock; drops the staged records that a killed runner left.
-    timeout: seconds to wait for other writers. rows_cache: bytes of committed rows kept for a stage in a partition.
+    timeout: seconds to wait for other writers. rows_cache: bytes of committed rows kept for a stage, by its partitions together.
     clock: ms since the epoch, the time of what `append` appends.
 
     Raises LockedError, NewerError, AbsentError (for a reader), or StoreError for a folder that cannot be used: one line each.

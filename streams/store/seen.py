@@ -12,6 +12,8 @@ BITS = 23
 """Of a hash that count: 8 million places."""
 DIVISION = b"\0"
 """What ends a stem: a key belongs to the group of all keys that are alike up to their first one."""
+BAR = b"|"
+"""What ends another one: a key that has two belongs to the group of all keys that are alike up to the second, too."""
 
 
 class Seen:
@@ -23,7 +25,7 @@ class Seen:
 
     def add(self, keys: Iterable[bytes]) -> None:
         """Add keys."""
-        bits, mask, stem = self._bits, self._mask, b""
+        bits, mask, stem, barred = self._bits, self._mask, b"", b""
         for key in keys:
             place = hash(key)
             bits[place >> 3 & mask] |= 1 << (place & 7)
@@ -32,6 +34,11 @@ class Seen:
             if end and key[:end] != stem:
                 stem = key[:end]
                 place = hash(stem)
+                bits[place >> 3 & mask] |= 1 << (place & 7)
+            end = _second(key)
+            if end and key[:end] != barred:
+                barred = key[:end]
+                place = hash(barred)
                 bits[place >> 3 & mask] |= 1 << (place & 7)
 
     def may_hold(self, key: bytes) -> bool:
@@ -42,4 +49,10 @@ class Seen:
 
 def is_stem(prefix: bytes) -> bool:
     """Whether all keys that start so are of one stem, which this is."""
-    return prefix.find(DIVISION) == len(prefix) - 1 >= 0
+    return len(prefix) in (prefix.find(DIVISION) + 1, _second(prefix)) and prefix != b""
+
+
+def _second(key: bytes) -> int:
+    """Where the second bar of a key ends; 0 if there are not two."""
+    first = key.find(BAR) + 1
+    return key.find(BAR, first) + 1 if first else 0

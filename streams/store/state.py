@@ -18,8 +18,9 @@ from streams.store.locks import LockFile
 from streams.store.rows import TableRows
 from streams.store.schema import PARTITION_BITS, TOPIC_TABLE, in_log, slot
 
-ROWS_CACHE = 4 * 1024 * 1024
-"""Bytes of committed rows kept in memory for one stage in one partition."""
+ROWS_CACHE = 16 * 1024 * 1024
+"""Bytes of committed rows kept in memory for one stage, shared by its partitions: what is asked for at first is answered when all
+before it has been, and its row is then wanted again (500 bytes a URL)."""
 
 
 class Topic:
@@ -130,7 +131,8 @@ class State:
         rows = self._rows.get((name, partition))
         if rows is None:
             table = self.table(name, partition) or self._make_table(name, partition)
-            rows = self._rows[name, partition] = TableRows(self.connection, table, self._rows_cache)
+            most = max((topic.partitions for topic in self._topics.values()), default=1)
+            rows = self._rows[name, partition] = TableRows(self.connection, table, self._rows_cache // most)
         return rows
 
     def table(self, name: str, partition: int) -> str | None:

@@ -215,6 +215,24 @@ class TestSearching:
         index.apply([removed("http://a/", published=2), summary("http://b/", published=2, title="whale")], {})
         assert urls(index, "whale") == ["http://b/"]
 
+    def test_identities(self, index: BrokerIndex, summary: Make, removed: Remove) -> None:
+        """An OID and an object's URL find what has them, whatever they look like; of what is removed, nothing."""
+        whole, part = summary("http://a/x.zip"), summary("http://a/x.zip#in.txt", object_url="http://a/x.zip")
+        loud, odd, gone = summary("http://b/", oid="AB" * 32), summary("http://c/", oid="odd"), summary("http://d/")
+        index.apply([whole, part, loud, odd, gone], {})
+        index.apply([removed("http://d/", published=2)], {})
+
+        def found(name: str, value: str) -> list[str]:
+            return list(index.scroll(Word(value, name)))
+
+        for one in (whole, part, odd):
+            assert found("oid", one.oid) == found("oid", one.oid.upper()) == [one.oid]
+        assert found("oid", loud.oid) == found("oid", loud.oid.lower()) == [loud.oid]
+        assert found("oid", gone.oid) == found("object-url", "http://d/") == []
+        assert found("object-url", "http://a/x.zip") == sorted([whole.oid, part.oid])
+        assert found("object-url", "http://a/x.zip#in.txt") == found("object-url", "own-url") == []
+        assert len(list(index.scroll(Exists("oid")))) == len(list(index.scroll(Exists("object-url")))) == 4
+
     def test_scroll(self, index: BrokerIndex, summary: Make) -> None:
         """A scroll gives every match once, in order of OID, also of more summaries than one step holds."""
         made = [summary(f"http://{n}/", title="odd" if n % 2 else "even") for n in range(5_000)]

@@ -236,3 +236,15 @@ def test_a_first_run_asks_the_table_for_nothing(opened: Callable[..., Store], mo
         assert list(rows.scan(b"m|one\0")) == [(b"m|one\0x", b"1"), (b"m|one\0y", b"1")]
         assert rows.get(b"m|one\0x") == b"1"
         assert len(asked) == 2
+        assert list(rows.scan(b"h|one|")) == []
+        assert len(asked) == 2
+        rows.put(b"h|one|\0x", b"1")
+    with store.transaction() as tx:
+        assert [key for key, _ in tx.rows("a", 0).scan(b"h|one|")] == [b"h|one|\0x"]
+
+
+def test_partitions_share_a_cache(opened: Callable[..., Store]) -> None:
+    """What a stage keeps of its rows in memory does not grow with its partitions."""
+    store = opened(runner=True, rows_cache=100_000)
+    with store.transaction() as tx:
+        assert sum(2 * tx.rows("a", partition)._half for partition in range(4)) <= 100_000
