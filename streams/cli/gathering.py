@@ -57,29 +57,32 @@ class Stop:
         return self.asked
 
 
-def settle(settings: Settings, *, fetching: bool = False) -> None:
+def settle(settings: Settings, *, fetching: bool = False) -> bool:
     """Apply what was appended from outside, unless another run does it, or a run that was interrupted has to go on first.
 
-    With `fetching` what has to be asked for meanwhile is asked for too, as in a run; without, that is left to the next run.
+    Says whether it was applied. With `fetching` what has to be asked for meanwhile is asked for too, as in a run; without, that is
+    left to the next run.
     """
     if settings.kafka.brokers:
         # Workers read it.
-        return
+        return False
     try:
-        asyncio.run(_settle(settings, fetching=fetching))
+        return asyncio.run(_settle(settings, fetching=fetching))
     except LockedError:
         note("the run that is going on applies it")
+        return False
 
 
-async def _settle(settings: Settings, *, fetching: bool) -> None:
+async def _settle(settings: Settings, *, fetching: bool) -> bool:
     with Store(settings.data, readonly=True) as store:
         before = runs.last(store)
     if before is None or not before.finished:
         note("the next run applies it")
-        return
+        return False
     async with Embedded(settings.data, embedded_settings(settings), note, fetching=fetching) as runner:
         with Stop() as stop, progress(runner, runs.roots(runner.store), quiet=not fetching) as shown:
             await runner.run(stop=stop, seen=shown.seen)
+    return not stop()
 
 
 class Gathering:

@@ -77,14 +77,20 @@ def retry(
     from streams.rejections import standing
 
     with opened(found, writing=True) as log:
-        chosen = standing(log) if everything else _chosen(standing(log), urls or [])
+        before = standing(log)
+        chosen = before if everything else _chosen(before, urls or [])
         lost = [one for one in chosen if not put_back(log, one)]
     for one in lost:
         again = "it is tried again when its object is fetched again (harvest roots add, of its root)"
         note(f"{printable(_name(one))}: nothing to put back; {again}")
     note(f"{counted(len(chosen) - len(lost), 'record')} put back")
-    if len(chosen) > len(lost):
-        settle(found)
+    if len(chosen) > len(lost) and settle(found):
+        with opened(found) as log:
+            others = {_name(one) for one in before if one not in chosen or one in lost}
+            fresh = [one for one in standing(log) if _name(one) not in others]
+        for one in fresh:
+            note(f"{printable(_name(one))}: {printable(one.reason)}")
+        note(f"{len(fresh) or 'none'} of them rejected again")
     if lost:
         raise typer.Exit(1)
 

@@ -84,7 +84,9 @@ class Hosts:
             raise FetchError(f"cannot resolve {name}: no address", retryable=True)
         for address in found:
             if why := guard(address, self._settings.networks):
-                raise FetchError(f"{name} is not to be dialled: {why}; local targets have to be allowed", retryable=False)
+                raise FetchError(
+                    f"{name} is not to be dialled: {why}; local targets have to be allowed (--allow, fetch.allow)", retryable=False
+                )
         return found
 
     async def _robots(self, host: str, addresses: Sequence[str]) -> tuple[str, bytes]:

@@ -26,7 +26,7 @@ from schemas.records import Record
 from streams.kafka.admin import EARLIEST, LATEST, Admin
 from streams.kafka.brokers import passing
 from streams.kafka.cluster import TIMEOUT, Cluster, ClusterError, sentence, told
-from streams.kafka.mends import PARTITIONER, met
+from streams.kafka.mends import HELD, PARTITIONER, Parts, met
 from streams.kafka.registry import wire
 from streams.logs import Lag
 from streams.topology import topology
@@ -66,8 +66,8 @@ class KafkaLog:
     def producer(self) -> Producer:
         """The producer, for what is no topic of the topology."""
         # Not compressed: Faust's client ends at what it has no library for.
-        settings = {"enable__idempotence": True, "linger__ms": 20, "message__max__bytes": LARGEST}
-        return met(Producer(self.cluster.client(**settings) | PARTITIONER))
+        settings = {"enable__idempotence": True, "message__max__bytes": LARGEST}
+        return met(Producer(self.cluster.client(**settings) | HELD | PARTITIONER))
 
     # ---- what there is -------------------------------------------------------------------------------------------
 
@@ -247,30 +247,28 @@ class KafkaLog:
             if error is not None:
                 failed.append(error)
 
+        parts = Parts()
         with told(self.cluster):
             for logged in records:
                 if logged.topic not in self._topics:
                     raise KeyError(logged.topic)
-                self._produce(logged, raw, delivered)
-            for _ in range(SILENCE):
-                if failed or self.producer.flush(WAIT) == 0:
+                value = logged.value if logged.value is None or raw else self._wire.frame(logged.topic, logged.value)
+                if parts.begins(logged.key, value) and not self._acknowledged(failed):
                     break
+                name = self.cluster.topic(logged.topic)
+                self.producer.produce(name, value, logged.key, logged.partition, on_delivery=delivered, timestamp=logged.time)
+            self._acknowledged(failed)
         if failed or len(self.producer):
             raise ClusterError(
                 sentence(self.cluster, failed[0]) if failed else f"{self.cluster.brokers}: no broker of Kafka answers"
             )
 
-    def _produce(self, logged: Logged, raw: bool, delivered: Any) -> None:
-        name, value = self.cluster.topic(logged.topic), logged.value
-        if value is not None and not raw:
-            value = self._wire.frame(logged.topic, value)
-        while True:
-            try:
-                self.producer.produce(name, value, logged.key, logged.partition, on_delivery=delivered, timestamp=logged.time)
-                self.producer.poll(0)
-                return
-            except BufferError:
-                self.producer.poll(WAIT)
+    def _acknowledged(self, failed: Collection[Any]) -> bool:
+        """Have what was produced sent, and wait; whether all of it was acknowledged."""
+        for _ in range(SILENCE):
+            if failed or self.producer.flush(WAIT) == 0:
+                break
+        return not failed and not len(self.producer)
 
     def __enter__(self) -> Self:
         return self

@@ -185,6 +185,11 @@ def test_rejected(harvest: Any, tmp_path: Path) -> None:
     assert [h["type"] for h in harvest.lines("search", f"url:file://{folder}/a.tar.gz")] == ["Unrecognized"]
     harvest("gather", folder)
     assert len(harvest.lines("rejected", "list")) == 2
+    said = harvest("rejected", "retry", "--all").stderr
+    assert "2 records put back" in said
+    assert "2 of them rejected again" in said
+    assert listed[0]["reason"] in said
+    assert len(harvest.lines("rejected", "list")) == 2
     (folder / "a.tar.gz").write_text("now a text\n")
     (folder / "b.tar.gz").unlink()
     harvest("gather", folder)
