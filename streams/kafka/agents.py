@@ -54,11 +54,11 @@ BATCH = 256
 """Records of a batch."""
 WAITS = 4
 LEAST, MOST = 0.02, 0.25
-"""A batch waits for more records so many times as long as the last one took, within these bounds in seconds; the first one behind a
-pause, for the least. Each costs the stage and the broker several requests, whatever there is in it, and where cores are busy there
-is no hurry."""
+"""A batch that is not full waits for more records so many times as long as the last one took, within these bounds in seconds; the
+first one behind a pause, for the least. Each costs the stage and the broker several requests, whatever there is in it, and where
+cores are busy there is no hurry."""
 STEP = 0.005
-"""Seconds between two looks at whether it is full by then."""
+"""Seconds between two looks at whether a batch that waits is full."""
 LARGEST = 999_000
 """Bytes of a record that brokers take, as they come; a client that is told so late gives up the whole batch."""
 RAW: Mapping[str, Any] = {"key_serializer": "raw", "value_serializer": "raw"}

@@ -57,7 +57,7 @@ class Letters:
         parts = Parts()
         for letter, headers in letters:
             key, value = REJECTED.key(letter).encode(), self._wire.frame(REJECTED.name, encode(letter))
-            if parts.begins(key, value):
+            if parts.counted(key, value):
                 self._producer.flush(TIMEOUT)
             told = partial(delivered, (letter, headers))
             try:

@@ -253,7 +253,7 @@ class KafkaLog:
                 if logged.topic not in self._topics:
                     raise KeyError(logged.topic)
                 value = logged.value if logged.value is None or raw else self._wire.frame(logged.topic, logged.value)
-                if parts.begins(logged.key, value) and not self._acknowledged(failed):
+                if parts.counted(logged.key, value) and not self._acknowledged(failed):
                     break
                 name = self.cluster.topic(logged.topic)
                 self.producer.produce(name, value, logged.key, logged.partition, on_delivery=delivered, timestamp=logged.time)

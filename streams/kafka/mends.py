@@ -78,8 +78,8 @@ class Parts:
     def __init__(self) -> None:
         self._bytes = 0
 
-    def begins(self, key: bytes, value: bytes | None) -> bool:
-        """Whether the next record begins a part: then the producer is told first to send what it has."""
+    def counted(self, key: bytes, value: bytes | None) -> bool:
+        """Count the next record; True: it begins a part, and the producer is told first to send what it has."""
         size = ROOM + len(key) + len(value or b"")
         begins = self._bytes > 0 and self._bytes + size > AT_ONCE
         self._bytes = size if begins else self._bytes + size

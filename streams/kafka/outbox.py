@@ -61,7 +61,7 @@ class Outbox:
         for frame in frames:
             value = self._wire.frame(frame.topic, frame.value)
             rejected = headers if frame.topic == "rejected" else []
-            if self._parts.begins(frame.key, value):
+            if self._parts.counted(frame.key, value):
                 await self.acknowledged()
             while True:
                 try:
@@ -96,6 +96,7 @@ class Outbox:
         for one, headers in finished:
             await self.put(one.frames, (one.partition, one.offset), headers)
         await self.acknowledged()
+        self._parts = Parts()
 
     def _delivered(self, error: KafkaError | None, message: Message, cause: tuple[int, int], frame: Frame) -> None:
         self._left -= 1

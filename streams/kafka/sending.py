@@ -97,7 +97,7 @@ class Sender:
         parts = Parts()
         for number in range(first, len(records)):
             topic, key, value, to, headers = records[number]
-            if parts.begins(key, value):
+            if parts.counted(key, value):
                 await self._answered(producer)
                 if self._failed is not None:
                     return

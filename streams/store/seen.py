@@ -1,7 +1,10 @@
 """Which keys a table may hold, in a megabyte: a bitmap by hash.
 
-It answers "surely not" for what was never added, and is wrong the other way for a part that grows with the number of keys (one in
-nine at a million); that costs its user a question to the table, no more.
+It answers "surely not" for what was never added, and is wrong the other way for a part that grows with the number of keys (a key
+takes up to three places: at a million, one in nine to three in ten); that costs its user a question to the table, no more.
+
+Which prefixes a stage scans decides what is worth knowing: those that end in the first NUL of a key (`m|url NUL`), or in its second
+bar (`h|content|`). A stage whose prefixes are others is answered by the table, as rightly.
 """
 
 from __future__ import annotations

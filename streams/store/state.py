@@ -19,8 +19,9 @@ from streams.store.rows import TableRows
 from streams.store.schema import PARTITION_BITS, TOPIC_TABLE, in_log, slot
 
 ROWS_CACHE = 16 * 1024 * 1024
-"""Bytes of committed rows kept in memory for one stage, shared by its partitions: what is asked for at first is answered when all
-before it has been, and its row is then wanted again (500 bytes a URL)."""
+"""Bytes of committed rows kept in memory for one stage, divided by the most partitions of any topic as of their first use. The row
+of a URL is written when it is found and read when its answer comes, behind all that were found before: at 500 bytes a URL this is
+room for 16,000 of them at the least."""
 
 
 class Topic:

@@ -107,7 +107,7 @@ class Farm(Flow):
         self.todo: list[Callable[[], None]] = []
         """Faults that are still to come in this round."""
         self.started = 0.0
-        """When a worker was started last."""
+        """When a worker was started last, or the broker."""
         self.struck = self.next = 0.0
         """When the last fault was, and when the next one may be."""
         self.faults: Counter[str] = Counter()
@@ -197,6 +197,8 @@ class Farm(Flow):
     def restart_broker(self) -> None:
         """The broker stops and starts: each worker has commits under way."""
         self.kafka.restart()
+        # It begins the sessions of its members anew, those of the killed too.
+        self.started = time.monotonic()
         self.shaken.update(name.partition("/")[0] for name in self.workers)
 
     def restart_search(self) -> None:

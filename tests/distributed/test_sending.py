@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaException, Producer, TopicPartition
 
+from streams.edges.base import Finished
+from streams.essence_job import Frame
 from streams.kafka import mends, sending
 from streams.kafka.mends import ROOM
-from streams.kafka.outbox import producing
+from streams.kafka.outbox import Outbox, producing
 from streams.kafka.sending import ANY, Outgoing, Place, Sender
 from streams.store.murmur2 import partition as partition_of
 from tests.distributed.conftest import Broker
@@ -128,6 +130,31 @@ def test_no_part_goes_behind_one_that_failed(broker: Broker, monkeypatch: pytest
     with pytest.raises(KafkaException, match="too large"):
         asyncio.run(Sender(broker.address, lambda: TIMEOUT).send([Outgoing(small, b"k", b"x" * size) for size in (10, 5_000, 20)]))
     assert [value for _, value, _ in found(broker, small).values()] == [b"x" * 10]
+
+
+def test_what_was_acknowledged_fills_no_part(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What an edge sends is cut where it is too much at a time, and not where it was much by now."""
+    monkeypatch.setattr(mends, "AT_ONCE", 10_000)
+    broker.topics.make("made", partitions=1)
+    outbox, waits = Outbox(broker.address, broker.topics.prefix + "-", {}), [0]
+    acknowledged = outbox.acknowledged
+
+    async def counted() -> None:
+        waits[0] += 1
+        await acknowledged()
+
+    monkeypatch.setattr(outbox, "acknowledged", counted)
+
+    async def send(sizes: Sequence[int]) -> int:
+        waits[0] = 0
+        frames = [Frame("made", 0, b"k", bytes(size)) for size in sizes]
+        await outbox.send([(Finished("essence", "objects", 0, 0, frames), [])])
+        return waits[0]
+
+    async def play() -> list[int]:
+        return [await send(sizes) for sizes in ([4_000, 4_000], [4_000, 4_000], [4_000, 4_000, 4_000], [9_000])]
+
+    assert asyncio.run(play()) == [1, 1, 2, 1]
 
 
 def test_nothing_is_sent_at_once() -> None:

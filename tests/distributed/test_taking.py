@@ -16,6 +16,8 @@ from streams.kafka import agents
 from tests.distributed.test_rows import decider
 
 TPS = TP("annotations", 0)
+SOON = 5.0
+"""Seconds in which what waits for nothing has happened."""
 
 
 class Event:
@@ -176,6 +178,7 @@ def test_a_busy_stage_waits_longer(tmp_path: Path, took: float, paused: float, w
 def test_a_batch_that_is_full_waits_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever time it had."""
     monkeypatch.setattr(agents, "LEAST", 3_600.0)
+    monkeypatch.setattr(agents, "MOST", 3_600.0)
     playing = Playing(tmp_path, nothing)
 
     async def play() -> None:
@@ -184,7 +187,7 @@ def test_a_batch_that_is_full_waits_no_more(tmp_path: Path, monkeypatch: pytest.
         await asyncio.sleep(0.02)
         assert playing.batches == []
         playing.give(range(1))
-        await playing.until(1)
+        await asyncio.wait_for(playing.until(1), SOON)
         task.cancel()
         await asyncio.wait([task])
 

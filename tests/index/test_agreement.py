@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from processors.identity import oid
 from processors.query import QueryError, parse, predicate, unparse
+from processors.query.words import properties
 from schemas.ports import BrokerIndex
 from schemas.query import And, Every, Exists, Node, Not, Or, Phrase, Word
 from schemas.records import Summary
@@ -57,6 +58,7 @@ NAMES = (
     "URL",
     "md5",
     "oid",
+    "object-url",
     "owner",
     "Url-References",
     "Terms",
@@ -99,9 +101,9 @@ def corpus(drawn: list[tuple[dict[str, tuple[str | bytes, ...]], dict[str, tuple
     for at, (given_attributes, notes, rich) in enumerate(drawn):
         url = f"http://a/{at}" if rich else f"http://A/{at}"
         about: dict[str, Any] = {
-            "oid": oid("g", url),
+            "oid": (oid("g", url), oid("g", url).upper(), f"odd {at}")[at % 3],
             "url": url,
-            "object_url": "http://a/",
+            "object_url": ("http://a/", url, url.swapcase(), "")[at % 4],
             "gatherer": "g",
             "version": 1,
             "time": 1,
@@ -153,7 +155,8 @@ def test_every_leaf(request: pytest.FixtureRequest, engine: Open) -> None:
     def agree(summaries: list[Summary]) -> None:
         with tempfile.TemporaryDirectory() as folder, closing(engine(Path(folder))) as index:
             index.apply(summaries, {})
-            for query in asked:
+            said = [Word(value, name) for one in summaries for name, value in properties(one).items()]
+            for query in asked + said:
                 assert list(index.scroll(query)) == sorted(one.oid for one in summaries if predicate(query)(one)), query
 
     agree()
