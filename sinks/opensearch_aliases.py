@@ -12,7 +12,7 @@ Laws:
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
 from sinks.documents import FORMAT
 from sinks.errors import IndexDamaged, IndexMissing, IndexMoved, IndexUnreachable, QueryRefused
@@ -27,7 +27,14 @@ REBUILD = ".rebuild"
 """What the alias of an index that is being made ends in."""
 
 
-def served_by(node: Node, alias: str) -> str:
+class Serving(NamedTuple):
+    """The index behind an alias: its name, and what tells it from another that had that name before, or has it later."""
+
+    name: str
+    made: str
+
+
+def served_by(node: Node, alias: str) -> Serving:
     """The index behind an alias. Raises IndexMissing, IndexUnreachable, IndexDamaged where it is none of this version."""
     found = node.ask("GET", f"/{alias}/_mapping")
     if not found:
@@ -41,7 +48,8 @@ def served_by(node: Node, alias: str) -> str:
     kept = about["mappings"].get("_meta", {}).get("format")
     if kept != FORMAT:
         raise IndexDamaged(f"the index has format {kept}, this version has {FORMAT}: {index} at {node.name}")
-    return str(index)
+    made = about["mappings"]["_meta"].get("made", "")
+    return Serving(str(index), f"{index}/{made}" if made else str(index))
 
 
 def claim(node: Node, alias: str) -> None:
@@ -64,7 +72,7 @@ def make(node: Node, index: str, *aliases: str) -> None:
             raise
 
 
-def first(node: Node, alias: str) -> str:
+def first(node: Node, alias: str) -> Serving:
     """The index behind an alias, made where there is none. Raises IndexUnreachable, IndexDamaged."""
     try:
         return served_by(node, alias)

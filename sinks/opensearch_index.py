@@ -7,7 +7,7 @@ Laws:
 - Offsets are written when every change below them was acknowledged, which means that it is on disk, or was refused and given back.
   They never fall. A batch that fails half way stands in part; it is applied again, from the offsets on.
 - Offsets are those of one index. Where the alias moves while a batch is applied, they are not written (IndexMoved): what the batch
-  put into the old index might be missing in the new one.
+  put into the old index might be missing in the new one. That holds for an index that was deleted and made anew by its name, too.
 - Any number of processes write, each its own partitions; any thread may call.
 """
 
@@ -24,7 +24,7 @@ from schemas.query import Query
 from schemas.records import Removed, Summary
 from sinks.documents import REMEMBERED, SWEEP, hit, scores
 from sinks.errors import IndexDamaged, IndexMoved, IndexUnreachable
-from sinks.opensearch_aliases import first, served_by
+from sinks.opensearch_aliases import Serving, first, served_by
 from sinks.opensearch_node import Node
 from sinks.opensearch_query import compiled
 from sinks.opensearch_schema import SWEPT, identifier, item, offset_item, swept_item
@@ -57,7 +57,7 @@ class OpenSearchIndex:
         """The clock when removals were last forgotten, as far as is known here, ms."""
         self._index = self._behind()
 
-    def _behind(self) -> str:
+    def _behind(self) -> Serving:
         """The index behind the alias, now."""
         return first(self.node, self.alias) if self._writable else served_by(self.node, self.alias)
 
@@ -73,7 +73,9 @@ class OpenSearchIndex:
                 newest[change.oid] = change
         refused = [one for part in self._parts(newest.values()) for one in self._put(part, index)]
         self._forget(newest.values(), index)
-        self._remember([offset_item(index, partition, offset) for partition, offset in offsets.items()], index)
+        if offsets and (now := self._behind()) != index:
+            raise IndexMoved(f"{self.alias} is another index now: {now.name}")
+        self._remember([offset_item(index.made, partition, offset) for partition, offset in offsets.items()], index)
         if self._fresh:
             self.refresh()
         return refused
@@ -96,23 +98,23 @@ class OpenSearchIndex:
                     rest = next(coming, None)
             yield part
 
-    def _put(self, part: Sequence[tuple[Summary | Removed, bytes]], index: str) -> list[Refused]:
+    def _put(self, part: Sequence[tuple[Summary | Removed, bytes]], index: Serving) -> list[Refused]:
         refused = self._write([line for _, line in part], index)
         return [Refused(part[at][0], reason) for at, reason in refused.items()]
 
-    def _write(self, items: Sequence[bytes], index: str) -> Mapping[int, str]:
+    def _write(self, items: Sequence[bytes], index: Serving) -> Mapping[int, str]:
         """Apply items; gives those that were refused, and why. Raises IndexMoved where another index took any of them."""
         done = self.node.bulk(self.alias, items)
-        if done.indexes - {index}:
+        if done.indexes - {index.name}:
             raise IndexMoved(f"{self.alias} is another index now: {', '.join(sorted(done.indexes))}")
         return done.refused
 
-    def _remember(self, items: Sequence[bytes], index: str) -> None:
+    def _remember(self, items: Sequence[bytes], index: Serving) -> None:
         """Apply what the index knows of itself, which is nobody's record: where it is refused the batch was not applied."""
         for reason in self._write(items, index).values():
             raise IndexUnreachable(f"the index cannot be written: {self.node.name}: {reason}")
 
-    def _forget(self, changes: Iterable[Summary | Removed], index: str) -> None:
+    def _forget(self, changes: Iterable[Summary | Removed], index: Serving) -> None:
         """Drop removals that no replay can reach any more, once a day of their own time."""
         times = [change.time for change in changes if isinstance(change, Removed)]
         if not times:
@@ -122,7 +124,7 @@ class OpenSearchIndex:
             if self._clock - self._swept >= SWEEP:
                 self._sweep(self._clock, index)
 
-    def _sweep(self, clock: int, index: str) -> None:
+    def _sweep(self, clock: int, index: Serving) -> None:
         self.refresh()
         old = {"range": {"removed": {"lte": clock - REMEMBERED}}}
         # Of what was written meanwhile the newer version stays.
@@ -141,9 +143,9 @@ class OpenSearchIndex:
         """
         self._index = index = self._behind()
         self.refresh()
-        wanted = {"bool": {"should": [{"term": {"state": index}}, {"ids": {"values": [SWEPT]}}]}}
+        wanted = {"bool": {"should": [{"term": {"state": index.made}}, {"ids": {"values": [SWEPT]}}]}}
         body = {"query": wanted, "size": PARTITIONS + 1, "version": True, "stored_fields": []}
-        found = self.node.ask("POST", f"/{index}/_search", body, allow_partial_search_results="false")["hits"]["hits"]
+        found = self.node.ask("POST", f"/{index.name}/_search", body, allow_partial_search_results="false")["hits"]["hits"]
         known = {each["_id"]: int(each["_version"]) for each in found}
         self._swept = known.pop(SWEPT, 0)
         return {int(name.rpartition("/")[2]): offset for name, offset in known.items()}

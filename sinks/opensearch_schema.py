@@ -16,7 +16,7 @@ a field.
 | published, removed | the counter of the change; when a remembered removal took place (ms) |
 | shown | JSON of Shown: what a hit needs |
 | record | the whole record, as Avro: what `harvest show` shows |
-| state | of a document that holds the offset of a partition: the index that it is of |
+| state | of a document that holds the offset of a partition: the index that it is of (`Serving.made`) |
 
 The version of a document is its `published` (external_gte); that of an offset the offset itself. There is no `_source`: it would be
 a second copy of all text, and an index is made anew by replay.
@@ -28,6 +28,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 from typing import Any
+from uuid import uuid4
 
 import msgspec
 
@@ -63,7 +64,12 @@ def definition() -> dict[str, Any]:
     }
     fields |= {"published": {"type": "long", "index": False}, "removed": {"type": "long"}}
     fields |= {"shown": _STORED, "record": {"type": "binary", "store": True}}
-    mappings = {"dynamic": "strict", "_source": {"enabled": False}, "_meta": {"format": FORMAT}, "properties": fields}
+    mappings = {
+        "dynamic": "strict",
+        "_source": {"enabled": False},
+        "_meta": {"format": FORMAT, "made": uuid4().hex},
+        "properties": fields,
+    }
     analysis = {
         "tokenizer": {"spaces": {"type": "whitespace", "max_token_length": LONGEST}},
         "analyzer": {"spaced": {"type": "custom", "tokenizer": "spaces"}},
@@ -119,9 +125,9 @@ def item(change: Summary | Removed) -> bytes:
     return _lines(identifier(change.oid), max(change.published, 0), document)
 
 
-def offset_item(index: str, partition: int, offset: int) -> bytes:
-    """The offset applied of a partition, of one index: behind an alias that has moved meanwhile it is nobody's."""
-    return _lines(f"offset/{index}/{partition}", offset, _hidden() | {"state": index})
+def offset_item(made: str, partition: int, offset: int) -> bytes:
+    """The offset applied of a partition, of one index (`Serving.made`): in any other one it is nobody's."""
+    return _lines(f"offset/{made}/{partition}", offset, _hidden() | {"state": made})
 
 
 def swept_item(clock: int) -> bytes:

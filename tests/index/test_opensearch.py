@@ -207,6 +207,22 @@ def test_missing(open_index: Callable[..., OpenSearchIndex], search_client: Open
     assert not search_client.indices.get(index=f"{name}*")
 
 
+def test_made_anew_meanwhile(
+    open_index: Callable[..., OpenSearchIndex], search_client: OpenSearch, name: str, summary: Make
+) -> None:
+    """One that is deleted and made again by its name, by another process, takes no offsets: what was applied is not in it."""
+    with closing(open_index()) as index:
+        index.apply([summary("http://a/")], {0: 1})
+        search_client.indices.delete(index=f"{name}-0")
+        with closing(open_index()) as other:
+            for changes in ([summary("http://b/")], []):
+                with pytest.raises(IndexMoved):
+                    index.apply(changes, {0: 2})
+            assert other.offsets() == index.offsets() == {}
+            index.apply([summary("http://a/"), summary("http://b/")], {0: 2})
+            assert other.offsets() == {0: 2}
+
+
 def test_deleted_meanwhile(open_index: Callable[..., OpenSearchIndex], search_client: OpenSearch, name: str, summary: Make) -> None:
     """An index that somebody deletes is not made by writing to it, even where the server would; it is begun anew at offset 0."""
     with closing(open_index()) as index:
