@@ -23,7 +23,7 @@ from typing import Any, Literal, cast
 
 import msgspec
 
-from schemas.codec import decode, encode
+from schemas.codec import DecodeError, decode, encode
 from schemas.ports import Rows
 from schemas.records import Link, LinkKind, Root, Validators
 
@@ -175,7 +175,7 @@ class Table:
     def all(self) -> Iterator[tuple[str, bytes, Known]]:
         """Every URL of the partition: host, digest, row."""
         for key, value in self.rows.scan(b"u|"):
-            yield key[2:-17].decode(), key[-16:], _known(value)
+            yield _text(key[2:-17]), key[-16:], _known(value)
 
     def asked_by(self, root: str) -> Iterator[tuple[str, bytes, Known]]:
         """Every URL that a root asks for."""
@@ -239,7 +239,7 @@ class Table:
             if int(key[2:15]) > now:
                 break
             self.rows.delete(key)
-            found.append((key[16:-17].decode(), key[-16:]))
+            found.append((_text(key[16:-17]), key[-16:]))
         return found
 
     def next_due(self) -> int | None:
@@ -253,13 +253,13 @@ class Table:
         after = b""
         while queued := next(iter(self.rows.scan(b"q|", after=after, limit=1)), None):
             host = queued[0][2:-18]
-            if self.host(host.decode()).next_allowed <= until:
+            if self.host(_text(host)).next_allowed <= until:
                 return True
             after = b"q|" + host + b"\x01"
         for key, _ in self.rows.scan(b"w|"):
             if int(key[2:15]) > until:
                 return False
-            known = self.get(key[16:-17].decode(), key[-16:])
+            known = self.get(_text(key[16:-17]), key[-16:])
             if known is None or known.state == "waiting":
                 return True
         return False
@@ -279,7 +279,7 @@ class Table:
                 for root in known.roots:
                     self.count(root, 1)
         for key, value in list(self.rows.scan(b"s|")):
-            host, site = key[2:].decode(), _host(value)
+            host, site = _text(key[2:]), _host(value)
             if site.next_allowed:
                 self.wake_at(host, HOST_WAKE, site.next_allowed)
 
@@ -354,6 +354,14 @@ class Table:
 def _root(value: bytes) -> Root:
     """A root of its row: each of its URLs asks for it, and it hardly ever changes."""
     return cast("Root", decode(value))
+
+
+def _text(part: bytes) -> str:
+    """A part of a key that is text. Raises DecodeError where it is none: somebody has changed what we wrote."""
+    try:
+        return part.decode()
+    except UnicodeDecodeError as error:
+        raise DecodeError(f"a key of the frontier: {error}") from error
 
 
 def _queue(host: str) -> bytes:

@@ -90,8 +90,11 @@ def read(stream: BinaryIO, topics: Iterable[Topic[Record]]) -> tuple[Topic[Recor
     try:
         head = fastavro.reader(stream)
         name = head.metadata.get(TOPIC, "")
-    except (ValueError, EOFError, KeyError, TypeError, fastavro.schema.SchemaParseException) as error:
-        raise FileError("no Avro object container file") from error
+    except OSError:
+        raise
+    # fastavro raises what its C code meets: all is the file's fault.
+    except Exception as error:
+        raise FileError("not an Avro object container file") from error
     topic = next((one for one in topics if one.name == name), None)
     if topic is None:
         raise FileError(f"an Avro file, but of no topic that there is here: {name[:100]!r}")

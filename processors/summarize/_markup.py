@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from lxml import etree
 from selectolax.lexbor import LexborHTMLParser
 
-from processors.summarize._nesting import too_deep
+from processors.summarize._nesting import parsable
 from processors.summarize._page import main_text
 from processors.summarize._text import decode
 
@@ -25,10 +25,8 @@ PAGE = 4_096
 
 
 def page(raw: bytes, charset: str = "", limit: int = MAX_PAGE) -> LexborHTMLParser:
-    """The first `limit` bytes of a page as a tree, as far as its elements are not nested too deep."""
-    raw = raw[:limit]
-    deep = too_deep(raw)
-    return LexborHTMLParser(decode(raw[:deep] if deep >= 0 else raw, charset))
+    """The first `limit` bytes of a page as a tree, as far as it can be parsed."""
+    return LexborHTMLParser(decode(parsable(raw[:limit])[0], charset))
 
 
 def page_text(tree: LexborHTMLParser, limit: int = PAGE, *, whole: bool = False) -> str:

@@ -1,4 +1,4 @@
-"""How deep the elements of a page are nested, told before it is parsed.
+"""How deep the elements of a page are nested, and how many attributes one has, told before it is parsed.
 
 Every parser that follows the HTML standard looks through the open elements at most start tags (13.2.4.2), so that its time
 grows with their depth: 8 MB of `<div>` would take an hour. And each paragraph begins anew all fonts and the like that are not
@@ -19,6 +19,8 @@ FEW = 10_000
 """Tags that may be nested in any way: a parser has done with them in a quarter of a second."""
 STYLES = 256
 """Fonts and the like that may wait for their end."""
+ATTRIBUTES = 10_000
+"""Attributes of one element: a parser compares each with all before it."""
 _LOOK = 64
 """Open elements that an end tag looks through for its own."""
 
@@ -48,6 +50,41 @@ _TAG = re.compile(
     rb"<!--(?:-?>|.*?(?:--!?>|\Z))|<(/?)([a-zA-Z][^\s/>]*+)(?:[^>\"'=]++|=\s*+\"[^\"]*+(?:\"|\Z)|=\s*+'[^']*+(?:'|\Z)|[\"'=]|(?!))*+",
     re.DOTALL,
 )
+
+
+_QUOTED = re.compile(rb"\"[^\"]*\"?|'[^']*'?")
+_ATTRIBUTE = re.compile(rb"[\s/]+[^\s/=]")
+_LEAST = 2 * ATTRIBUTES
+"""Bytes that so many take."""
+
+
+def parsable(page: bytes) -> tuple[bytes, str]:
+    """A page, as far as it can be parsed, and why it is not all; "" where it is."""
+    crowd = crowded(page)
+    page = page[:crowd] if crowd >= 0 else page
+    if (deep := too_deep(page)) >= 0:
+        return page[:deep], f"elements nested too deep (more than {DEPTH}, or {STYLES} fonts and the like)"
+    return page, f"an element with more than {ATTRIBUTES:,} attributes" if crowd >= 0 else ""
+
+
+def crowded(page: bytes) -> int:
+    """Where the first tag with more than ATTRIBUTES of them begins; -1 if there is none. A long value counts as one."""
+    # So many take two steps and more: one of those without a tag in it is what most pages do not have.
+    step = _LEAST // 2 - 1
+    if all(page.find(b"<", at, at + step) >= 0 for at in range(0, len(page) - step, step)):
+        return -1
+    at = -1
+    for piece in page.split(b"<"):
+        if len(piece) >= _LEAST and piece[:1].isalpha() and _attributes(piece) > ATTRIBUTES:
+            return at
+        at += len(piece) + 1
+    return -1
+
+
+def _attributes(piece: bytes) -> int:
+    """How many attributes stand in what begins with a tag, behind its `<`."""
+    # A value in quotes, with its second quote: what comes behind it is a name, with or without a space.
+    return len(_ATTRIBUTE.findall(_QUOTED.sub(b" ", piece).partition(b">")[0]))
 
 
 def too_deep(page: bytes) -> int:

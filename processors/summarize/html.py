@@ -4,7 +4,7 @@ Laws:
 - `base href`, and what robots are told in meta (noindex: nothing but the name is kept; nofollow, also on a link: no link),
   are honoured.
 - At most 8 MB are parsed: 32 MB of tiny tags take more than 1 GiB in any parser; and no page beyond where its elements are nested
-  too deep (`_nesting`): what stands before that is summarized, and the page is damaged.
+  too deep, or one has attributes without end (`_nesting`): what stands before that is summarized, and the page is damaged.
 - The texts of nested headings and links hold one another: they are taken as long as all together are no longer than TEXTS.
 """
 
@@ -18,7 +18,7 @@ import ada_url
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from processors.summarize._base import MAX_URL, Facts, Found, Summarizer, SummaryError
-from processors.summarize._nesting import DEPTH, STYLES, too_deep
+from processors.summarize._nesting import parsable
 from processors.summarize._page import MARK, MAX_TEXT, Page, numbers
 from processors.summarize._text import decode, squeeze
 
@@ -63,10 +63,9 @@ _WANTED = numbers("title base meta h1 h2 h3 a area frame iframe html")
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
-    """Add what a page says of itself, its links, and partial-text. Raises SummaryError for what is nested too deep to be parsed."""
+    """Add what a page says of itself, its links, and partial-text. Raises SummaryError for what cannot be parsed to its end."""
     raw = body.read(MAX_HTML)
-    deep = too_deep(raw)
-    raw = raw[:deep] if deep >= 0 else raw
+    raw, cut = parsable(raw)
     meta = _CHARSET.search(raw[:2_048])
     tree = LexborHTMLParser(decode(raw, facts.charset or (meta[1].decode("ascii") if meta else "")))
     page, about = Page(tree, found.most(MAX_TEXT), whole=bool(found.full), wanted=_WANTED), _About(facts, found)
@@ -76,8 +75,8 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
         text = page.text()
         # Of all text its words are asked for: order and blocks do not matter.
         found.body(text, MAX_TEXT, whole=page.words(" ") if len(text) > MAX_TEXT and not found.full else "")
-    if deep >= 0:
-        raise SummaryError(f"HTML: elements nested too deep (more than {DEPTH}, or {STYLES} fonts and the like)")
+    if cut:
+        raise SummaryError(f"HTML: {cut}")
 
 
 class _About:

@@ -69,7 +69,7 @@ def _found(found: Settings, query: str, limit: int, copies: bool) -> Page:
         except (IndexDamaged, IndexMissing) as error:
             if pause is None and isinstance(error, IndexMissing):
                 where = found.index.url and printable(str(error))
-                where = where or f"{found.data}: no index here"
+                where = where or f"{found.data}: no {'index here' if found.data.is_dir() else 'such data folder'}"
                 fill = "harvest worker index.main fills it" if found.kafka.brokers else "gather something first"
                 raise Failure(f"{where}; {fill}, or rebuild it: harvest index rebuild") from None
             if pause is None:
@@ -246,6 +246,8 @@ def annotate(
 ) -> None:
     """Describe a URL by hand. What is said is joined to its summary, now and after every new one."""
     found = settings(config, data=data)
+    from processors.query.words import attribute
+    from schemas.query import EXACT_FIELDS
     from streams.settings import is_text
 
     attributes: dict[str, list[str | bytes]] = {}
@@ -255,6 +257,8 @@ def annotate(
             raise typer.BadParameter(f"{value!r} is not NAME=VALUE")
         if not name.isprintable() or len(name.encode()) > MAX_NAME:
             raise typer.BadParameter(f"{value!r:.40}: a name is printable text of at most {MAX_NAME} bytes")
+        if attribute(name) in EXACT_FIELDS:
+            raise typer.BadParameter(f"{value!r:.40}: no description changes what a summary is ({', '.join(EXACT_FIELDS)})")
         attributes.setdefault(name, []).extend([text if is_text(text) else os.fsencode(text)] if text else [])
     from processors.identity import split_url
     from schemas.records import Annotation

@@ -68,7 +68,11 @@ def cat(
     if follow and (until is not None or before):
         raise Failure("--follow has no end: neither --to nor --before goes with it", 2)
     times = [moment(text) for text in (since, before)]
+    from schemas.records import RECORDS
     from streams.logs import opened
+
+    if kind and kind not in (names := [each.__name__ for each in RECORDS]):
+        raise Failure(f"{printable(kind)}: no type of record: {', '.join(names)}", 2)
 
     with opened(found) as log:
         partitions = log.topics().get(topic)
@@ -106,7 +110,7 @@ def moment(text: str) -> int | None:
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
-        raise Failure(f"{printable(text)}: no time. {TIME}", 2) from None
+        raise Failure(f"{printable(text)}: not a time. {TIME}", 2) from None
     return _bounded(int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000))
 
 

@@ -62,6 +62,8 @@ def _whole(file: Path) -> Iterator[BinaryIO]:
         sys.stdout.buffer.flush()
         return
     part = file.with_name(f"{file.name}.part")
+    if not file.parent.is_dir():
+        raise Failure(f"{file.parent}: no such folder")
     try:
         with open(part, "wb") as stream:
             yield stream

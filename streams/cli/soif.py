@@ -20,6 +20,7 @@ import typer
 from schemas.jsonform import line
 from schemas.jsonform import template as as_json
 from schemas.soif import SoifError, Template, Writer, read
+from streams.cli.common import printable
 
 GZIP = b"\x1f\x8b"
 FAULTS = (SoifError, OSError, EOFError, zlib.error)
@@ -75,7 +76,7 @@ class Sources:
                         yield template
             except FAULTS as error:
                 self._failed = True
-                typer.echo(f"{name}: {getattr(error, 'strerror', None) or error}", err=True)
+                typer.echo(printable(f"{name}: {getattr(error, 'strerror', None) or error}"), err=True)
             else:
                 self._done(name, count)
 

@@ -119,6 +119,14 @@ def test_annotate(harvest: Any, gathered: Path) -> None:
     assert "is not NAME=VALUE" in harvest("annotate", page, "nothing", code=2).stderr
 
 
+@pytest.mark.parametrize("name", ["type", "MD5 ", "url", "oid"])
+def test_annotate_what_a_summary_is(harvest: Any, gathered: Path, name: str) -> None:
+    """What no description can change is refused as a mistake of usage, and nothing is written."""
+    said = " ".join(harvest("annotate", gathered, f"{name}=x", "rating=5", code=2).stderr.split())
+    assert "no description changes what a summary is" in said
+    assert not harvest.lines("cat", "annotations")
+
+
 def test_annotate_gathers_nothing(harvest: Any, gathered: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A root that was added, and what is due, are left to the next run: who says something of a page waits for no gathering."""
     monkeypatch.setenv("HARVEST_ROOTS_REFRESH", "1")

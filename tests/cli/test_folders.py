@@ -27,6 +27,7 @@ os._exit(0)
 """
 
 GARBLE = "UPDATE {table} SET value=x'ff00ff00'"
+NO_TEXT = "UPDATE {table} SET key=CAST(x'757cff' || substr(key, 4) AS BLOB) WHERE substr(key, 1, 2)=x'757c'"
 
 
 def empty(folder: Path) -> None:
@@ -79,6 +80,20 @@ def test_rows_that_do_not_decode(harvest: Any, tree: Path, tmp_path: Path) -> No
     for command in (["gather", tree, "-q"], ["roots", "list"]):
         (line,) = harvest(*command, code=1).stderr.splitlines()
         assert line.startswith("harvest: the data folder is damaged: ")
+
+
+def test_keys_that_are_no_text(harvest: Any, tree: Path, tmp_path: Path) -> None:
+    """A key of the frontier that was changed is damage, and no bug of ours."""
+    harvest("gather", tree, "--quiet")
+    with apsw.Connection(str(tmp_path / "harvest-data" / FILE)) as connection:
+        ((table,),) = connection.execute("SELECT 'rows_' || id FROM spaces WHERE name='frontier'")
+        connection.execute(NO_TEXT.format(table=table))
+    connection.close()
+    process = harvest.start("gather", tree, "-q")
+    _, said = process.communicate()
+    assert process.returncode == 1
+    # What a stage made of it before stands in the log, as of any record that it cannot process.
+    assert said.decode().splitlines()[-1].startswith("harvest: the data folder is damaged: a key of the frontier: ")
 
 
 def test_the_doctor_sees_damage(harvest: Any, tree: Path, tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def test_from_summaries(harvest: Any, tree: Path) -> None:
     [
         (("--topic", "summaries"), "summaries is not what the index that serves is made of: --to TARGET makes another"),
         (("--topic", "crawl"), "crawl: an index is made of broker.main or summaries"),
-        (("--since", "yesterday"), "yesterday: no time. "),
+        (("--since", "yesterday"), "yesterday: not a time. "),
         (("--to", "harvest-data"), "harvest-data: that is the index that serves, which is replayed without --to"),
         (("--to", "./harvest-data/"), "./harvest-data/: that is the index that serves"),
         (("--to", "http://u:secret@host:9200"), "http://host:9200: no index on OpenSearch, as http://HOST:PORT/NAME"),

@@ -80,6 +80,12 @@ def test_no_file(tmp_path: Path, command: str) -> None:
     assert result.stderr == f"{tmp_path / 'none'}: No such file or directory\n{tmp_path}: Is a directory\n"
 
 
+def test_a_name_of_two_lines(tmp_path: Path) -> None:
+    """A fault is one line whatever the file is called."""
+    (tmp_path / "new\nline").write_bytes(b"@")
+    assert run("check", tmp_path / "new\nline").stderr.startswith(f"{tmp_path}/new line: byte 1: ")
+
+
 @pytest.mark.parametrize("command", ["check", "cat", "json"])
 def test_usage(command: str) -> None:
     """Without a file it is a mistake of usage: exit code 2."""

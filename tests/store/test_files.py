@@ -73,7 +73,9 @@ def test_files_that_are_none() -> None:
     whole = stream.getvalue()
     foreign = io.BytesIO()
     fastavro.writer(foreign, {"type": "record", "name": "X", "fields": []}, [{}])
-    for junk, said in ((b"", "no Avro"), (b"junk" * 99, "no Avro"), (foreign.getvalue(), "of no topic"), (whole[:-5], "damaged")):
+    endless = b"Obj\x01" + b"\xff" * 11
+    none = ((b"", "not an Avro"), (endless, "not an Avro"), (b"junk" * 99, "not an Avro"))
+    for junk, said in (*none, (foreign.getvalue(), "of no topic"), (whole[:-5], "damaged")):
         with pytest.raises(files.FileError, match=said):
             list(files.read(io.BytesIO(junk), TOPICS.values())[1])
 
@@ -135,5 +137,5 @@ def test_from_folder_to_folder(partitions: Sequence[int], tmp_path: Path, monkey
     with StoreLog(Store(tmp_path / "b", readonly=True)) as log:
         assert by_key(log, "summaries") == {key: values * 2 for key, values in before.items()}
     assert "no such topic" in run("export", "nothing", "x", "--data", "a", code=1).stderr
-    assert "no Avro" in run("import", tmp_path / "a" / "store.sqlite", "--data", "c", code=1).stderr
+    assert "not an Avro" in run("import", tmp_path / "a" / "store.sqlite", "--data", "c", code=1).stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "s.avro"]

@@ -6,7 +6,7 @@ import os
 import resource
 import struct
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import partial
 
 import pytest
@@ -329,6 +329,24 @@ def test_nesting_is_told_before_parsing() -> None:
             summarize(Facts(b"x", "http://example.org/x", "HTML", "text/html", len(body), 0, ""), io.BytesIO(body), found)
         assert found.text("title") == "Deep"
         assert "Some words." in found.text("partial-text")
+
+
+def test_attributes_are_counted_before_parsing() -> None:
+    """A page with an element of attributes without end is summarized up to it, and damaged; long values are no attributes."""
+    for between in (" ", "/", ' x="a b"'):
+        for many in (_nesting.ATTRIBUTES // 2, 8 * _nesting.ATTRIBUTES):
+            crowd = "<p " + between.join(f"a{number}" for number in range(many)) + ">Behind it."
+            body = f"<html><title>Crowd</title><p>Some words.</p>{crowd}".encode()
+            found = Found()
+            facts = Facts(b"x", "http://example.org/x", "HTML", "text/html", len(body), 0, "")
+            with pytest.raises(SummaryError, match="attributes") if many > _nesting.ATTRIBUTES else nullcontext():
+                summarize(facts, io.BytesIO(body), found)
+            assert found.text("title") == "Crowd"
+            assert "Some words." in found.text("partial-text")
+    values = ("x y=z/ " * _nesting.ATTRIBUTES, "<" * 9 + " a=b" * 3 * _nesting.ATTRIBUTES)
+    for page in ('<img src="{}">', "<p title='{}'", "<pre>{}"):
+        for value in values[: 1 if page == "<pre>{}" else 2]:
+            assert _nesting.parsable(page.format(value).encode()) == (page.format(value).encode(), ""), page
 
 
 def test_large_pages_are_not_deep() -> None:
