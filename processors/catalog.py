@@ -7,7 +7,8 @@ Laws:
 - It alone writes `summaries` (law 1); an OID belongs to one object URL, and the key of its inputs is that URL.
 - A version below the object's last Complete, or below the member's own, is dropped; an equal one is applied again, so that
   redelivery repeats and never loses (law 3).
-- The row of a removed member stays until its removal is delivered for sure (`Origin.committed`).
+- The row of a removed member stays until its removal is delivered for sure (`Origin.committed`). Until then the record that
+  gave it gives it again, whatever the rows know by then.
 - Partial removes nothing. Rows that depend on the number of members are one each (law 5).
 
 Delivery: at least once; what a redelivered record gives is equal to what it gave, or absorbed by the versions downstream.
@@ -54,7 +55,10 @@ def catalog(rows: Rows, record: Made, origin: Origin) -> Iterator[Catalogued]:
     """Summaries to publish and removals, for one record of `made` or `annotations`."""
     if isinstance(record, Annotation):
         yield from _annotate(rows, record)
-    elif record.version < completed(rows, record.object_url) or isinstance(record, Partial):
+    elif record.version < completed(rows, record.object_url):
+        if isinstance(record, Complete):
+            yield from _repeated(rows, record, origin)
+    elif isinstance(record, Partial):
         return
     elif isinstance(record, Summary):
         key = _key(b"m|", record.object_url, record.path)
@@ -95,6 +99,18 @@ def _complete(rows: Rows, record: Complete, origin: Origin) -> Iterator[Removed]
             rows.put(key, _pack(Member(record.version, "", encode(removed), origin.offset)))
             yield removed
     rows.put(b"o|" + record.object_url.encode(), record.version.to_bytes(8, "big"))
+
+
+def _repeated(rows: Rows, record: Complete, origin: Origin) -> Iterator[Removed]:
+    """The removals that a record gave which comes again, where the rows know of a later Complete already.
+
+    That was of the same batch: its rows are kept, and of its outputs none. Once this record is committed the later one takes these
+    removals for delivered.
+    """
+    for _, value in rows.scan(_key(b"m|", record.object_url, "")):
+        member = _member(value)
+        if member.removed_at == origin.offset:
+            yield cast("Removed", decode(member.record))
 
 
 def _removed(summary: Summary, by: Complete) -> Removed:
