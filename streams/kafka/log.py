@@ -257,7 +257,8 @@ class KafkaLog:
                     break
                 name = self.cluster.topic(logged.topic)
                 self.producer.produce(name, value, logged.key, logged.partition, on_delivery=delivered, timestamp=logged.time)
-            self._acknowledged(failed)
+            else:
+                self._acknowledged(failed)
         if failed or len(self.producer):
             raise ClusterError(
                 sentence(self.cluster, failed[0]) if failed else f"{self.cluster.brokers}: no broker of Kafka answers"
