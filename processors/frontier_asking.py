@@ -57,7 +57,8 @@ class Asking:
             # On its way already: whoever asks too gets that answer. The run is noted, so that nobody asks twice.
             self.table.put(host, digest, known.but(run=root.run))
             return
-        known = known.but(run=root.run, tries=0 if known.run != root.run else known.tries)
+        if known.run != root.run:
+            known = known.but(run=root.run, tries=0, rounds=0)
         if known.url.startswith("file:"):
             yield self.request(host, digest, known)
         else:
@@ -85,7 +86,7 @@ class Asking:
             validators=validators,
             pause=site.delay if site else -1,
             rules=self.settings.rules,
-            moves=known.moves,
+            moves=known.chain,
         )
 
     def pump(self, host: str) -> Iterator[Decided]:

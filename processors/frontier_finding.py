@@ -135,7 +135,11 @@ class Finding(Asking):
         digest = url_digest(link.url)
         known = self.table.get(host, digest)
         if known is not None and known.state == "gone" and known.run == root.run and not listed:
-            return  # gone or moved in this run already: a circle of redirects ends here
+            if known.moved and moves > known.chain:
+                # A circle, perhaps. It is gone round until the chain is too long, lest it vanish without a word; where it is none,
+                # each way here that is longer than the last costs one request more.
+                yield from self.ask(host, digest, known.but(rounds=moves), root)
+            return
         if known is None or (known.state == "gone" and known.origin != self.origin):
             if self._admits(host, link, depth, root, parent):
                 if known is not None and known.moved:

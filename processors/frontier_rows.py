@@ -72,6 +72,13 @@ class Known(_Row, frozen=True, array_like=True):
     """Redirects in a row that led to it."""
     moved: bool = False
     """Gone, since it moved: until it is forgotten it counts for its roots, or a server could move for ever within any limit."""
+    rounds: int = 0
+    """Redirects in a row that led to it again in this run: it may be in a circle."""
+
+    @property
+    def chain(self) -> int:
+        """Redirects in a row as of which it is asked for."""
+        return max(self.moves, self.rounds)
 
     @property
     def counts(self) -> bool:

@@ -20,7 +20,7 @@ from tests.bench.figures import BenchError
 DOCUMENTATION = (Path("/usr/share/doc"), Path("/usr/share/man"))
 PACKAGES = ("openjdk-17-doc", "libboost1.81-doc")
 """Two large Debian documentation packages: 18,000 files of 370 MB, most of them pages."""
-HEAVY = 16 * 1024
+HEAVY = 32 * 1024
 """A page, a text or a PDF of so many bytes takes some ms."""
 FULL = 10
 """Files that make a folder a full one."""

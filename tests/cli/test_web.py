@@ -96,6 +96,23 @@ def test_a_root_that_moves_without_end(harvest: Any, site: Site) -> None:
     assert harvest.lines("rejected", "list", "--data", "d")[0]["reason"] == "moved too often"
 
 
+def test_a_circle_of_redirects(harvest: Any, site: Site) -> None:
+    """Pages that move to each other are rejected, not lost; one that two ways lead to by moves is no circle."""
+    site.files["/"] = b"<a href='/a'>x</a> <a href='/c'>x</a> <a href='/d'>x</a>"
+    site.redirects |= {"/a": "/b", "/b": "/a", "/c": "/d", "/d": "/wais.html"}
+    for _ in range(2):
+        gather(harvest, site.url)
+        letters = harvest.lines("rejected", "list", "--data", "d")
+        assert [(letter["url"] in (site.url + "a", site.url + "b"), letter["reason"]) for letter in letters] == [
+            (True, "moved too often")
+        ]
+    site.asked.clear()
+    site.redirects["/b"] = "/wais.html"
+    gather(harvest, site.url)
+    gather(harvest, site.url)
+    assert not harvest.lines("rejected", "list", "--data", "d")
+
+
 def test_a_shorter_way(harvest: Any, site: Site) -> None:
     """What was the end of a chain too long is fetched by the next run once a page links to it."""
     site.files["/"] = b"<a href='/moves/0'>x</a>"

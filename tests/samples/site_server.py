@@ -37,14 +37,16 @@ def pages() -> dict[str, bytes]:
 
 
 class Site:
-    """The running site: `url` is its root, `files` its content (which a test may change), `asked` the paths asked for.
+    """The running site: `url` is its root, `asked` the paths asked for.
 
-    While `fail` is set, it answers everything with 503. A path that begins with `/moves/` and ends with a number moves to the
-    next number, without end. After `hold` so many requests are answered, and the others wait for `go_on`.
+    A test may change `files`, its content, and `redirects`, what moves where. While `fail` is set, it answers everything
+    with 503. A path that begins with `/moves/` and ends with a number moves to the next number, without end.
+    After `hold` so many requests are answered, and the others wait for `go_on`.
     """
 
     def __init__(self) -> None:
         self.files = pages()
+        self.redirects = dict(REDIRECTS)
         self.asked: list[str] = []
         self.fail = False
         self._answered = sys.maxsize
@@ -104,8 +106,8 @@ class _Handler(BaseHTTPRequestHandler):
         if self._site.fail:
             self._answer(HTTPStatus.SERVICE_UNAVAILABLE, {}, b"Later.\n")
             return
-        if path in REDIRECTS:
-            self._answer(HTTPStatus.MOVED_PERMANENTLY, {"Location": REDIRECTS[path]})
+        if path in self._site.redirects:
+            self._answer(HTTPStatus.MOVED_PERMANENTLY, {"Location": self._site.redirects[path]})
         elif path.startswith("/moves/"):
             self._answer(HTTPStatus.FOUND, {"Location": f"/moves/{int(path.rpartition('/')[2]) + 1}"})
         elif body is None:
