@@ -18,7 +18,7 @@ from schemas.records import Record
 from streams.kafka.admin import Planned, planned
 from streams.kafka.cluster import Cluster
 from streams.settings import Settings
-from streams.topology import KEPT, Topic, Topology, topology
+from streams.topology import Topic, Topology, topology
 
 FILE = "asyncapi.json"
 AVRO = "application/vnd.apache.avro;version=1.9.0"
@@ -93,7 +93,7 @@ def _promises(topic: Topic[Record]) -> Iterator[str]:
     if topic.keep == "compact":
         yield "Compacted: the latest record of each key stays, so reading from offset 0 gives the whole; tombstones for 90 days."
     else:
-        yield "Not compacted; kept for good." if topic.name in KEPT else "Not compacted; kept for the setting retention."
+        yield "Not compacted; kept for good." if topic.keep == "always" else "Not compacted; kept for the setting retention."
 
 
 def _operation(topic: Topic[Record], drawn: Topology) -> dict[str, Any]:

@@ -130,14 +130,15 @@ def _text(path: Path) -> str:
     try:
         with path.open("rb") as file:
             data = file.read(MAX_FILE + 1)
-        text = data.decode()
     except OSError as error:
         raise OwnError(f"{path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise OwnError(f"{path}: not UTF-8") from error
+    # First of all: what was cut may end inside a character.
     if len(data) > MAX_FILE:
         raise OwnError(f"{path}: more than {MAX_FILE:,} bytes")
-    return text
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise OwnError(f"{path}: not UTF-8") from error
 
 
 def _rules(path: Path, text: str) -> Rules:

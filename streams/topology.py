@@ -37,7 +37,9 @@ R_co = TypeVar("R_co", bound=Record, covariant=True)
 In = TypeVar("In", bound=Record)
 Out = TypeVar("Out", bound=Record)
 
-Keep = Literal["compact", "delete"]
+Keep = Literal["compact", "delete", "always"]
+"""The newest of each key; what is younger than `retention`; or whatever time alone does not end: a change of its own to what stands
+(annotations), or what stands until a success (rejections)."""
 
 
 @dataclass(frozen=True)
@@ -138,13 +140,11 @@ FILES = Topic("files", (File,), lambda r: r.object_url, "delete", "a file was un
 MADE = Topic[Summary | Complete | Partial](
     "made", (Summary, Complete, Partial), lambda r: r.object_url, "delete", "an object was summarized"
 )
-ANNOTATIONS = Topic("annotations", (Annotation,), lambda r: r.object_url, "delete", "someone described a URL by hand")
+ANNOTATIONS = Topic("annotations", (Annotation,), lambda r: r.object_url, "always", "someone described a URL by hand")
 SUMMARIES = Topic[Summary | Removed](
     "summaries", (Summary, Removed), lambda r: r.oid, "compact", "the Gatherer's database", public=True
 )
-REJECTED = Topic("rejected", (Rejected,), lambda r: r.url, "delete", "something could not be processed", public=True)
-KEPT = frozenset({ANNOTATIONS.name, REJECTED.name})
-"""Topics that time alone does not end: an annotation is a change of its own to what stands, a rejection stands until a success."""
+REJECTED = Topic("rejected", (Rejected,), lambda r: r.url, "always", "something could not be processed", public=True)
 
 
 def holders(broker: str) -> Topic[Holder]:

@@ -160,7 +160,19 @@ def _summary(store: Store, what: str, gatherer: str) -> Summary:
             return msgspec.structs.replace(summary, published=entry.published, **role)  # type: ignore[no-any-return]
         if entry is not None:
             raise _removed(what)
-    raise Failure(f"{printable(what)}: no summary of it")
+    raise _none(what)
+
+
+def _none(what: str) -> Failure:
+    """What is said of something without a summary; of a folder here, and of what is not here, why that is."""
+    import os
+
+    hint = ""
+    if os.path.isdir(what) and not os.path.islink(what):
+        hint = ": a folder has none, what is in it has"
+    elif "://" not in what and not OID.fullmatch(what) and not os.path.lexists(what.partition("#")[0]):
+        hint = ", and no such file"
+    return Failure(f"{printable(what)}: no summary of it{hint}")
 
 
 def _removed(what: str) -> Failure:
@@ -186,7 +198,7 @@ def _indexed(found: Settings, what: str) -> Summary:
         if isinstance(record, Removed):
             raise _removed(what)
         return record
-    raise Failure(f"{printable(what)}: no summary of it")
+    raise _none(what)
 
 
 def _entry(store: Store, oid: str) -> Entry | None:

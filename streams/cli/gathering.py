@@ -98,7 +98,7 @@ class Gathering:
         if self.settings.kafka.brokers:
             note(f"gather works in {self.settings.data} alone; the workers are given roots by harvest roots add")
         wanted, wrong = self._roots(names, depth, urls)
-        code = asyncio.run(self._gather(wanted)) if wanted else 1
+        code = asyncio.run(self._gather(wanted, named=bool(names))) if wanted else 1
         return code or int(wrong)
 
     def serve(self) -> None:
@@ -137,7 +137,7 @@ class Gathering:
         limits = {name: value for name, value in (("depth", depth), ("urls", urls)) if value is not None}
         return [msgspec.structs.replace(root, **limits) for root in found]
 
-    async def _gather(self, wanted: list[Root]) -> int:
+    async def _gather(self, wanted: list[Root], *, named: bool) -> int:
         async with Embedded(self.settings.data, embedded_settings(self.settings), self._log) as runner:
             begun = runs.begin(runner, wanted)
             with Stop() as stop, progress(runner, wanted, quiet=self.quiet) as shown:
@@ -150,8 +150,10 @@ class Gathering:
             runs.finish(runner, begun.run)
             self._report(closing(runner, begun, wanted, shown.seconds))
             failed = failures(runner.store, wanted)
+            # A root that was not named is there from some run before; one that never answers would be asked for by all to come.
+            hint = "" if named else " (harvest roots remove, if it is not coming back)"
             for root, reason in failed:
-                note(f"{root}: {reason}")
+                note(f"{root}: {reason}{hint}")
             upkeep.upkeep(runner, self.settings.retention)
         return int(bool(failed))
 

@@ -27,11 +27,12 @@ def worker(
     found = settings(config, data=data)
     from streams.cli.serving import logs_of
     from streams.cli.wiring import worker_settings
-    from streams.kafka.worker import declared, prepare, served
+    from streams.kafka.worker import prepare, served
+    from streams.topology import topology
 
-    given = worker_settings(found)
-    known = served(declared(given))
+    known = served(topology())
     wanted = list(dict.fromkeys(_named(stage, known) for stage in stages or known))
+    given = worker_settings(found)
     if not found.kafka.brokers:
         raise Failure("kafka.brokers is not set (HARVEST_KAFKA_BROKERS=HOST:PORT): harvest run needs none, nor a worker", 2)
     prepare(given, wanted)

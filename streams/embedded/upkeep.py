@@ -26,7 +26,7 @@ from streams.folder import SPACE
 from streams.logs import StoreLog
 from streams.rejections import spent
 from streams.store import Offsets, Store
-from streams.topology import KEPT, REJECTED, Edge, Stage, Topic, Topology
+from streams.topology import REJECTED, Edge, Stage, Topic, Topology
 
 REMOVALS = 90 * 86_400_000
 """ms that a removal is kept (law 2)."""
@@ -53,7 +53,7 @@ def steps(runner: Embedded, retention: float) -> Iterator[None]:
     for topic in runner.topology.topics:
         if topic.keep == "compact":
             yield from _compact(store, runner.topology, topic)
-        elif topic.name not in KEPT:
+        elif topic.keep == "delete":
             store.trim(topic.name, before, _read_up_to(store, runner.topology, topic))
             yield
     yield from _forgive(store, before)

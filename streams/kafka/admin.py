@@ -31,7 +31,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from streams.kafka.cluster import REACH, TIMEOUT, Cluster, ClusterError, told
 from streams.logs import Lag, inputs
-from streams.topology import KEPT, Stage, Topology
+from streams.topology import Stage, Topology
 
 REMOVALS = 90 * 86_400_000
 """ms that a removal is kept (law 2)."""
@@ -81,7 +81,7 @@ def planned(topology: Topology, cluster: Cluster, retention: float, frame: int) 
     compacted = {"cleanup.policy": "compact", "delete.retention.ms": str(REMOVALS), **safe}
     made = []
     for topic in topology.topics:
-        span = -1 if topic.name in KEPT else int(retention * 1000)
+        span = -1 if topic.keep == "always" else int(retention * 1000)
         deleted = {"cleanup.policy": "delete", "retention.ms": str(span), "retention.bytes": "-1", **safe}
         made.append((cluster.topic(topic.name), compacted if topic.keep == "compact" else deleted))
     made += [(cluster.changelog(s.name), compacted) for s in topology.stages if isinstance(s, Stage)]

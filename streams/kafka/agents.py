@@ -96,7 +96,7 @@ class Decider:
         self.table: Any = app.Table("rows", partitions=partitions, key_type=bytes, value_type=bytes, options=dict(STORE))
         brokers = ",".join(f"{url.host}:{url.port}" for url in app.conf.broker)
         seen = witness({"bootstrap.servers": brokers, "client.id": "harvest", "log_level": 0})
-        self.following = Following(app, {prefix + topic.name for topic in inputs if topic.keep == "delete"}, seen)
+        self.following = Following(app, {prefix + topic.name for topic in inputs if topic.keep != "compact"}, seen)
         self.owned = Owned(self)
         self.sender = Sender(brokers, lambda: self.owned.session, self.owned.awake)
         self.ticker = Ticker(self, prefix) if stage.ticks else None

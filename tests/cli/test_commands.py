@@ -78,7 +78,9 @@ def test_show(harvest: Any, gathered: Path) -> None:
     (as_json,) = harvest.lines("show", hit["oid"])
     assert as_json["copies"] == hit["copies"]
     assert as_json["attributes"]["partial-text"] == ["Call me Ishmael."]
-    assert "no summary" in harvest("show", "http://example.org/", code=1).stderr
+    assert harvest("show", "http://example.org/", code=1).stderr == "harvest: http://example.org/: no summary of it\n"
+    assert "tree: no summary of it: a folder has none" in harvest("show", "tree", code=1).stderr
+    assert "tree/nothing: no summary of it, and no such file" in harvest("show", "tree/nothing", code=1).stderr
     (gathered / "page.html").unlink()
     harvest("gather", gathered)
     assert "was removed" in harvest("show", f"file://{gathered}/page.html", code=1).stderr
@@ -150,6 +152,13 @@ def test_no_roots(harvest: Any, gathered: Path) -> None:
     harvest("roots", "remove", gathered)
     result = harvest("roots", "list")
     assert (result.stdout, result.stderr) == ("", "harvest: no roots in harvest-data (harvest roots add ROOT)\n")
+
+
+def test_a_root_that_does_not_answer(harvest: Any, gathered: Path) -> None:
+    """A root of an earlier run that cannot be gathered is told with what would end that; one that is named just now is not."""
+    gathered.rename(gathered.with_name("elsewhere"))
+    assert "(harvest roots remove, if it is not coming back)\n" in harvest("gather", code=1).stderr
+    assert "roots remove" not in harvest("gather", gathered, code=1).stderr
 
 
 def test_roots(harvest: Any, gathered: Path, tmp_path: Path) -> None:
@@ -230,6 +239,7 @@ def test_topics_and_cat(harvest: Any, gathered: Path) -> None:
     """Topics are listed with their offsets; a record is printed with its place and its fields under their Avro names."""
     topics = {line["topic"]: line for line in harvest.lines("topics", "list")}
     assert (topics["summaries"]["ends"], topics["summaries"]["keep"]) == ([3], "compact")
+    assert {name for name, topic in topics.items() if topic["keep"] == "always"} == {"annotations", "rejected"}
     lines = harvest.lines("cat", "summaries")
     assert set(lines[0]) == {"topic", "partition", "offset", "key", "time", "value"}
     assert {"oid", "url", "path", "type", "md5", "size", "version", "attributes"} <= set(lines[0]["value"])

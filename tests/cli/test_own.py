@@ -182,6 +182,7 @@ MISTAKES = [
     ({"rules__toml": "[kinds]"}, 2, "rules.toml: Object contains unknown field `kinds`"),
     ({"rules__toml": '[programs.C]\ncommand = ["/nowhere/x"]'}, 2, "rules.toml: programs.C: /nowhere/x: no program"),
     ({"a__py": "x = ("}, 2, "a.py:1: '(' was never closed"),
+    ({"a__py": "x" + "é" * (1 << 19)}, 2, "a.py: more than 1,048,576 bytes"),
     ({"a__py": "x = 1"}, 2, "a.py: no SUMMARIZER"),
     ({"a__py": "SUMMARIZER = 1"}, 1, "a.py: SUMMARIZER is a int, not a Summarizer"),
     ({"a__py": "import nowhere\nSUMMARIZER = 1"}, 1, "a.py: ModuleNotFoundError: No module named 'nowhere'"),

@@ -158,7 +158,7 @@ def test_stages_are_those_that_have_a_runner() -> None:
     ("words", "environ", "code", "line"),
     [
         ([], {}, 2, "gatherer: every OID is made of it"),
-        (["colour"], {"HARVEST_GATHERER": "x"}, 2, "colour: no such stage (there are frontier, fetch,"),
+        (["colour"], {}, 2, "colour: no such stage (there are frontier, fetch,"),
         (["dedup"], {"HARVEST_GATHERER": "x"}, 2, "kafka.brokers is not set"),
         (["dedup"], {"HARVEST_GATHERER": "x", "HARVEST_KAFKA_BROKERS": "127.0.0.1:1"}, 1, "none of 127.0.0.1:1 answers"),
     ],

@@ -28,7 +28,7 @@ from streams import settings
 from streams.cli.app import app
 from streams.describe import mermaid
 from streams.telemetry.metrics import table as metrics
-from streams.topology import KEPT, Topology, topology
+from streams.topology import Topology, topology
 from tests.samples import make_corpus
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -77,7 +77,7 @@ def _topic(drawn: Topology, name: str) -> Iterator[str]:
     topic = drawn.topic(name)
     yield f"`{name}`{' (public)' if topic.public else ''}"
     yield ", ".join(cls.__name__ for cls in topic.carries)
-    yield "latest of each key" if topic.keep == "compact" else "always" if topic.name in KEPT else "for a time"
+    yield {"compact": "latest of each key", "delete": "for a time", "always": "always"}[topic.keep]
     yield "all stages" if name == "rejected" else ", ".join(drawn.writers(topic)) or "the command line"
     yield ", ".join(drawn.readers(topic)) or "who asks"
     yield topic.says

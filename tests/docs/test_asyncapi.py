@@ -34,7 +34,9 @@ def test_every_public_topic(description: dict[str, Any]) -> None:
     assert set(channels) == set(public)
     for name, topic in public.items():
         assert set(channels[name]["messages"]) == {cls.__name__ for cls in topic.carries}
-        assert channels[name]["bindings"]["kafka"]["topicConfiguration"]["cleanup.policy"] == [topic.keep]
+        kept = channels[name]["bindings"]["kafka"]["topicConfiguration"]
+        assert kept["cleanup.policy"] == ["compact" if topic.keep == "compact" else "delete"]
+        assert (kept.get("retention.ms") == -1) == (topic.keep == "always")
 
 
 def test_asyncapi_allows_it(description: dict[str, Any]) -> None:
