@@ -9,9 +9,11 @@ Laws:
 - It alone expires: a URL past its time-to-live goes when an attempt made since then failed, or when no root asks for it any
   more (law 4). A transient failure alone never removes.
 - It reads no clock: time is the maximum seen in events and ticks.
-- A redelivered event gives again what it gave: the row of a URL names the origin of its last request.
+- A redelivered event gives again what it gave: the row of a URL names the origin of its last request. A page that it had queued may
+  be asked for anew.
 
-Delivery: at least once; a repeated request carries its version again, and what is made from it is dropped or absorbed.
+Delivery: at least once; a repeated request carries its version again, or a higher one, and what is made from it is dropped or
+absorbed.
 
 Rows: see `frontier_rows.py`; the parts: `frontier_finding`, `frontier_answers`, on `frontier_asking`. Politeness per address is
 the edge's; Crawl-delay travels with the request.
@@ -24,14 +26,14 @@ from collections.abc import Callable, Iterator, Mapping
 from processors.frontier_answers import Answering
 from processors.frontier_asking import Decided, FrontierSettings
 from processors.frontier_finding import Finding
-from processors.frontier_rows import DERIVED, HOST_WAKE, Table
+from processors.frontier_rows import DERIVED, HOST_WAKE, Known, Table
 from schemas.ports import Origin, Rows
 from schemas.records import MAX_LINKS, CrawlEvent, Tick
 
 __all__ = ["DERIVED", "Decided", "FrontierSettings", "deadline", "frontier", "outstanding", "restore"]
 
 DUE = ("ok", "failed", "refused", "waiting", "gone")
-"""States in which a URL is asked for when it is due; of those that are gone only roots ever are."""
+"""States in which a URL is asked for when it is due; of those that are gone only roots and pages ever are."""
 TICK_BATCH = 5_000
 """URLs that one tick asks for at the most; the rest wait for the next, which is due at once."""
 
@@ -84,10 +86,20 @@ class Decision(Finding, Answering):
                 continue
             if known.roots and paused.issuperset(known.roots):
                 self.table.schedule(host, digest, known.but(due=0), self.now + self.known_root(known).refresh * 1000)
+            elif known.state == "gone":
+                yield from self._look_again(host, digest, known.but(due=0))
             else:
                 yield from self.ask(host, digest, known.but(due=0), self.known_root(known))
         for host in hosts:
             yield from self.pump(host)
+
+    def _look_again(self, host: str, digest: bytes, known: Known) -> Iterator[Decided]:
+        """A URL that is gone, at its refresh. A root is looked at for as long as it is one."""
+        root = self.known_root(known)
+        if not known.depth or self.wanted_back(known, root):
+            yield from self.revive(host, digest, known, root)
+        else:
+            self.table.forget(host, digest, known)
 
 
 HANDLERS: Mapping[str, Callable[[Decision, CrawlEvent], Iterator[Decided]]] = {

@@ -55,11 +55,13 @@ class Answering(Asking):
     def _answered(self, event: CrawlEvent) -> tuple[bytes, Known | None]:
         """The row that an answer is about, its credit given back; None where it answers no request that stands."""
         digest = url_digest(event.url)
-        if not event.host.startswith("file:"):
+        known = self.table.get(event.host, digest)
+        # An answer to an earlier request may come again: what flies by now is another one.
+        later = known is not None and known.state == "asked" and known.version > event.version
+        if not event.host.startswith("file:") and not later:
             site = self.table.host(event.host)
             if digest in site.flying:
                 self.table.put_host(event.host, site.but(flying=tuple(d for d in site.flying if d != digest)))
-        known = self.table.get(event.host, digest)
         if known is None or known.version != event.version or known.state == "gone":
             return digest, None
         return digest, known
@@ -74,6 +76,7 @@ class Answering(Asking):
             known = known.but(
                 state="ok",
                 confirmed=self.now,
+                since=0,
                 tries=0,
                 rules=event.rules,
                 listing=event.listing or known.listing,
@@ -134,13 +137,17 @@ class Answering(Asking):
         """The source says that it is not there, or has moved."""
         digest, known = self._answered(event)
         if known is not None:
-            # The edge has told essence; here the URL is only forgotten, once nobody can redeliver what concerned it.
-            # A root is looked at again, though: a disk may be mounted, a server mended.
-            due = 0 if known.depth else self.now + self.known_root(known).refresh * 1000
+            # The edge has told essence; here the URL is only forgotten, once nobody can redeliver what concerned it. A root and
+            # a page are looked at again, though: a disk may be mounted, a server mended, and what links there is as it was.
+            due = self.now + self.known_root(known).refresh * 1000 if known.lasts else 0
             moved = event.reason == MOVED
             if not moved:
                 self.table.uncount(known)
-            self.table.schedule(event.host, digest, known.but(state="gone", validators=None, confirmed=0, moved=moved), due)
+            gone = known.but(state="gone", validators=None, confirmed=0, moved=moved, since=known.since or self.now)
+            self.table.schedule(event.host, digest, gone, due)
+            if moved and len(known.trail) > len(event.trail):
+                # A longer way led here meanwhile: see `Finding.found`.
+                yield from self.ask(event.host, digest, gone.but(due=due), self.known_root(known))
         yield from self.pump(event.host)
 
     def declined(self, event: CrawlEvent) -> Iterator[Decided]:

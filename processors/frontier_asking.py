@@ -55,14 +55,28 @@ class Asking:
         self.table.unschedule(host, digest, known)
         if known.state == "asked" and known.origin != self.origin:
             # On its way already: whoever asks too gets that answer. The run is noted, so that nobody asks twice.
-            self.table.put(host, digest, known.but(run=root.run))
+            self.table.put(host, digest, known if known.run == root.run else known.but(run=root.run, trail=()))
             return
         if known.run != root.run:
-            known = known.but(run=root.run, tries=0, rounds=0)
+            known = known.but(run=root.run, tries=0, trail=())
         if known.url.startswith("file:"):
             yield self.request(host, digest, known)
         else:
-            self.table.enqueue(host, digest, known.but(state="queued"))
+            self.table.enqueue(host, digest, known.but(state="queued", moved=False))
+
+    def wanted_back(self, known: Known, root: Root) -> bool:
+        """Whether a URL that is gone is asked for once more: what its source said may be true no longer."""
+        # A move is followed for as long as it is one; what is missing is given up after the time-to-live.
+        return known.lasts and bool(known.since) and (known.moved or self.now <= known.since + root.ttl * 1000)
+
+    def revive(self, host: str, digest: bytes, known: Known, root: Root) -> Iterator[Decided]:
+        """Ask for a URL that is gone, for all its roots that there are still."""
+        if known.moved:
+            self.table.uncount(known)
+        roots = tuple(url for url in known.roots if self.table.root(url) is not None)
+        for url in roots:
+            self.table.count(url, 1)
+        yield from self.ask(host, digest, known.but(roots=roots, moved=False), root)
 
     def request(self, host: str, digest: bytes, known: Known, site: Host | None = None) -> FetchRequest:
         """The request for a URL: a new one with a version of its own, or for a redelivered event the same again."""
@@ -86,7 +100,8 @@ class Asking:
             validators=validators,
             pause=site.delay if site else -1,
             rules=self.settings.rules,
-            moves=known.chain,
+            moves=known.moves,
+            trail=known.trail,
         )
 
     def pump(self, host: str) -> Iterator[Decided]:
@@ -166,7 +181,10 @@ class Asking:
         self.table.unschedule(host, digest, known)
         if known.state != "gone":
             self.table.put(
-                host, digest, known.but(state="gone", version=version, origin=self.origin, validators=None, confirmed=0, due=0)
+                host,
+                digest,
+                # Of no run: where it is found again, even in this one, it is asked for.
+                known.but(state="gone", version=version, origin=self.origin, run="", validators=None, confirmed=0, due=0),
             )
         return FetchedObject(url=known.url, version=version, time=self.now, outcome=outcome, reason=reason)
 

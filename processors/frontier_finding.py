@@ -13,7 +13,7 @@ from processors.frontier_asking import Asking, Decided, covered
 from processors.frontier_rows import Known
 from processors.identity import frontier_key, url_digest
 from processors.urls import trap
-from schemas.records import CrawlEvent, Link, Root, Span
+from schemas.records import MAX_MOVES, CrawlEvent, Link, Root, Span
 
 FULL = "URL limit of the root"
 
@@ -28,12 +28,18 @@ class Finding(Asking):
         hosts: dict[str, None] = {}
         asked = set()
         for host, digest, known in list(self.table.asked_by(root.url)):
-            if known.state == "gone" and self.delivered(known):
+            if self._comes_back(host, known, root):
+                yield from self.revive(host, digest, known, root)
+            elif known.state == "gone" and self.delivered(known):
                 self.table.forget(host, digest, known)
+                continue
             elif self._stale(known, root):
                 yield from self.ask(host, digest, known.but(whole=known.whole or (changed and not covered(known))), root)
-                hosts[host] = None
-                asked.add(digest)
+            elif known.state != "queued":
+                continue
+            # What is queued may be so by this very event, redelivered: nobody else asks its host, if that is not the root's.
+            hosts[host] = None
+            asked.add(digest)
         for link in event.links:
             host = frontier_key(link.url)
             if url_digest(link.url) not in asked:
@@ -45,6 +51,12 @@ class Finding(Asking):
                 # A run does not wait for a look-up of an earlier one, which may have got lost: it asks anew.
                 self.table.put_host(host, site.but(asking=0))
             yield from self.pump(host)
+
+    def _comes_back(self, host: str, known: Known, root: Root) -> bool:
+        """Whether a run asks once more for what is gone."""
+        if known.state != "gone" or known.run == root.run or not self.wanted_back(known, root):
+            return False
+        return not self._refusal(host, Link(url=known.url), known.depth, root, counted=known.moved)
 
     def _stale(self, known: Known, root: Root) -> bool:
         """Whether a run asks for a URL by itself: files are the affair of their folder's listing."""
@@ -92,7 +104,9 @@ class Finding(Asking):
 
     def _left_to(self, host: str, digest: bytes, known: Known) -> Iterator[Decided]:
         """A URL is asked for by its other roots alone: what it leads to may have been found by the one that ended only."""
-        if covered(known) or known.state != "ok":
+        if known.moved:
+            yield from self.revive(host, digest, known, self.known_root(known))
+        elif covered(known) or known.state != "ok":
             self.table.put(host, digest, known)
         else:
             # One write takes the root away and asks: between two, a crash would leave it unasked.
@@ -107,7 +121,7 @@ class Finding(Asking):
             return  # found by a run of a root that has been removed meanwhile
         root = self.root_of(event)
         for link in event.links:
-            yield from self.found(event.host, link, event.depth + 1, root, event.url, moves=event.moves)
+            yield from self.found(event.host, link, event.depth + 1, root, event.url, moves=event.moves, trail=event.trail)
         yield from self.pump(event.host)
 
     def _children(self, event: CrawlEvent, span: Span) -> Iterator[Decided]:
@@ -129,30 +143,35 @@ class Finding(Asking):
             yield from self.found(event.host, link, event.depth + 1, root, event.url, listed=True)
 
     def found(
-        self, host: str, link: Link, depth: int, root: Root, parent: str, *, listed: bool = False, moves: int = 0
+        self,
+        host: str,
+        link: Link,
+        depth: int,
+        root: Root,
+        parent: str,
+        *,
+        listed: bool = False,
+        moves: int = 0,
+        trail: tuple[str, ...] = (),
     ) -> Iterator[Decided]:
-        """A URL was found: admitted if it is new, asked for if it is due in this run."""
+        """A URL was found: admitted if it is new, asked for if it is due in this run. `moves`, `trail`: as of a redirect."""
         digest = url_digest(link.url)
         known = self.table.get(host, digest)
         if known is not None and known.state == "gone" and known.run == root.run and not listed:
-            if known.moved and moves > known.chain:
-                # A circle, perhaps. It is gone round until the chain is too long, lest it vanish without a word; where it is none,
-                # each way here that is longer than the last costs one request more.
-                yield from self.ask(host, digest, known.but(rounds=moves), root)
+            if known.moved:
+                yield from self._met_again(host, digest, known, root, trail)
             return
         if known is None or (known.state == "gone" and known.origin != self.origin):
             if self._admits(host, link, depth, root, parent):
+                since = known.since if known is not None else 0
                 if known is not None and known.moved:
                     self.table.uncount(known)
                 self.table.count(root.url, 1)
-                known = Known(url=link.url, kind=link.kind, depth=depth, roots=(root.url,), moves=moves)
-                yield from self.ask(host, digest, known, root)
+                fresh = Known(url=link.url, kind=link.kind, depth=depth, roots=(root.url,), run=root.run, moves=moves, trail=trail)
+                yield from self.ask(host, digest, fresh.but(since=since), root)
             return
+        known = self._by_another_way(host, digest, known, root, moves, trail)
         again = known.state == "asked" and known.origin == self.origin
-        if moves < known.moves:
-            # A shorter way leads here: where it moves to next is no longer the end of a long chain.
-            known = known.but(moves=moves)
-            self.table.put(host, digest, known)
         news = root.url not in known.roots
         if news:
             known = known.but(roots=(*known.roots, root.url), depth=min(known.depth, depth))
@@ -167,6 +186,35 @@ class Finding(Asking):
             # A new root of something with links of its own: asked for whole, so that the root reaches what it leads to.
             yield from self.ask(host, digest, known.but(whole=known.whole or (news and not listed_with)), root)
 
+    def _by_another_way(self, host: str, digest: bytes, known: Known, root: Root, moves: int, trail: tuple[str, ...]) -> Known:
+        """What is known was found once more: by fewer redirects than before, or by more of them."""
+        before = known
+        if moves < known.moves:
+            # Where it moves to next is no longer the end of a long chain.
+            known = known.but(moves=moves)
+        if known.run == root.run and len(trail) > len(known.trail) and known.state in ("queued", "asked", "waiting"):
+            # Should it turn out to have moved, too, it is asked for once more.
+            known = known.but(trail=trail)
+        if known is not before:
+            self.table.put(host, digest, known)
+        return known
+
+    def _met_again(self, host: str, digest: bytes, known: Known, root: Root, trail: tuple[str, ...]) -> Iterator[Decided]:
+        """What has moved in this run was found once more.
+
+        A redirect that leads here may close a circle, which only whoever knows the whole way can see: it is asked for once more by
+        each longer way, up to MAX_MOVES. Another root is to reach what it leads to, too.
+        """
+        news = root.url not in known.roots
+        longer = len(known.trail) < len(trail) < MAX_MOVES
+        if news:
+            self.table.count(root.url, 1)
+            known = known.but(roots=(*known.roots, root.url))
+        if longer:
+            known = known.but(trail=trail)
+        if news or longer:
+            yield from self.ask(host, digest, known, root)
+
     def _admits(self, host: str, link: Link, depth: int, root: Root, parent: str) -> bool:
         """Whether a URL that is new may be asked for; a refusal is noted."""
         reason = self._refusal(host, link, depth, root)
@@ -176,13 +224,14 @@ class Finding(Asking):
             self.table.limited(root.url, on=True)
         return not reason
 
-    def _refusal(self, host: str, link: Link, depth: int, root: Root) -> str:
+    def _refusal(self, host: str, link: Link, depth: int, root: Root, *, counted: bool = False) -> str:
+        """Why a URL may not be asked for; "" where it may. counted: it is one of the URLs of its root already."""
         if link.url.startswith("file:") != root.url.startswith("file:"):
             return "not of the root's kind"  # no page leads into the file system, no file into the network
         if 0 <= root.depth < depth:
             return "depth limit of the root"
         if root.host and host not in (root.host, frontier_key(root.url)):
             return "not on the server of the root"
-        if root.urls and self.table.counted(root.url) >= root.urls:
+        if root.urls and not counted and self.table.counted(root.url) >= root.urls:
             return FULL
         return "" if link.url.startswith("file:") else trap(link.url)

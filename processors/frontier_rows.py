@@ -72,13 +72,15 @@ class Known(_Row, frozen=True, array_like=True):
     """Redirects in a row that led to it."""
     moved: bool = False
     """Gone, since it moved: until it is forgotten it counts for its roots, or a server could move for ever within any limit."""
-    rounds: int = 0
-    """Redirects in a row that led to it again in this run: it may be in a circle."""
+    since: int = 0
+    """ms since the epoch: since when its source says that it is not there."""
+    trail: tuple[str, ...] = ()
+    """The longest way of redirects that led to it in this run."""
 
     @property
-    def chain(self) -> int:
-        """Redirects in a row as of which it is asked for."""
-        return max(self.moves, self.rounds)
+    def lasts(self) -> bool:
+        """Whether it is asked for again after it was gone: no listing will say that it is back."""
+        return self.kind == "page" or not self.depth
 
     @property
     def counts(self) -> bool:
@@ -327,12 +329,12 @@ class Table:
 
     def paused(self) -> frozenset[str]:
         """The URLs of the roots that are paused."""
-        return frozenset(key[2:].decode() for key, _ in self.rows.scan(b"p|"))
+        return frozenset(_text(key[2:]) for key, _ in self.rows.scan(b"p|"))
 
     def ended(self, root: Root) -> bool:
         """Whether a root was ended since that run of it began."""
         value = self.rows.get(b"x|" + root.url.encode())
-        return value is not None and root.run <= value.decode()
+        return value is not None and root.run <= _text(value)
 
     def limited(self, root: str, *, on: bool | None = None) -> bool:
         """Whether a URL of a root was refused by its limit of URLs; `on` says so, or takes it back."""
@@ -364,7 +366,7 @@ def _root(value: bytes) -> Root:
 
 
 def _text(part: bytes) -> str:
-    """A part of a key that is text. Raises DecodeError where it is none: somebody has changed what we wrote."""
+    """A part of a key, or a value, that is text. Raises DecodeError where it is none: somebody has changed what we wrote."""
     try:
         return part.decode()
     except UnicodeDecodeError as error:

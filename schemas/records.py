@@ -119,6 +119,7 @@ class CrawlEvent(Record, frozen=True, kw_only=True):
     robots: bytes | None = None
     rules: str = ""
     moves: int = 0
+    trail: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if len(self.links) > MAX_LINKS or len(self.reason) > MAX_REASON:
@@ -147,6 +148,7 @@ class FetchRequest(Record, frozen=True, kw_only=True):
     pause: int = -1
     rules: str = ""
     moves: int = 0
+    trail: tuple[str, ...] = ()
 
 
 class FetchedObject(Record, frozen=True, kw_only=True):

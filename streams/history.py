@@ -139,7 +139,7 @@ def _summaries(count: int) -> str:
 def _crawled(event: CrawlEvent, wanted: _Wanted) -> tuple[str, str] | None:
     named = any(link.url == wanted.object_url for link in event.links)
     if event.url == wanted.object_url and not (event.kind == "refused" and event.links and not named):
-        if event.moves:
+        if event.moves and event.links:
             return f"moved to {event.links[0].url}", event.reason
         found = f", {len(event.links):,} link{'s' * (len(event.links) != 1)}" if event.kind == "discovered" else ""
         return event.kind + found, event.reason

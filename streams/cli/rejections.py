@@ -86,7 +86,7 @@ def retry(
     note(f"{counted(len(chosen) - len(lost), 'record')} put back")
     if len(chosen) > len(lost) and settle(found):
         with opened(found) as log:
-            others = {_name(one) for one in before if one not in chosen or one in lost}
+            others = {_name(one) for one in before} - ({_name(one) for one in chosen} - {_name(one) for one in lost})
             fresh = [one for one in standing(log) if _name(one) not in others]
         for one in fresh:
             note(f"{printable(_name(one))}: {printable(one.reason)}")

@@ -108,7 +108,7 @@ class IndexSink:
             applied = dict(index.offsets())
         except IndexDamaged:
             return self._anew()
-        if any(offset > ends[p] for p, offset in applied.items()):
+        if any(p >= len(ends) or offset > ends[p] for p, offset in applied.items()):
             # It knows more than the log: one of them is a copy of another day.
             index.close()
             return self._anew()

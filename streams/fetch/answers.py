@@ -120,20 +120,29 @@ class Answers:
         """The object is elsewhere: gone here, discovered there, at the same distance from the root.
 
         A root that moved stays on the server that it moved to; one that may go anywhere still may. A chain ends after
-        MAX_MOVES: a server may make it up as it goes.
+        MAX_MOVES: a server may make it up as it goes. One that comes back to where it was is a circle.
         """
         request, key = self.request, frontier_key(target)
         if request.moves >= MAX_MOVES:
             return self.failed(FetchError("moved too often", retryable=False))
+        if target in request.trail:
+            return self.failed(FetchError("moved in a circle", retryable=False))
         root = request.root
         if request.depth == 0 and root.host:
             root = msgspec.structs.replace(root, host=key)
         # The frontier puts links one hop behind the page that they stand in; a redirect is no hop.
         links = (Link(url=target, kind="page"),)
         found = msgspec.structs.replace(
-            self.event("discovered"), host=key, root=root, depth=request.depth - 1, links=links, moves=request.moves + 1
+            self.event("discovered"),
+            host=key,
+            root=root,
+            depth=request.depth - 1,
+            links=links,
+            moves=request.moves + 1,
+            trail=(*request.trail, request.url)[-MAX_MOVES:],
         )
-        return [*self.gone(MOVED), found]
+        gone, moved = self.gone(MOVED)
+        return [gone, msgspec.structs.replace(moved, trail=request.trail), found]
 
     def unchanged(self, validators: Validators, *, listing: bool = False) -> list[Record]:
         """It is what it was; `validators` are those of now."""

@@ -27,6 +27,7 @@ from schemas.records import (
     Summary,
     Validators,
 )
+from streams.fetch.answers import Answers
 from streams.simulator import Simulator
 from streams.topology import topology
 
@@ -39,6 +40,8 @@ class World:
     def __init__(self) -> None:
         self.files: dict[str, bytes | dict[str, bytes]] = {}
         self.pages: dict[str, tuple[str, tuple[str, ...]]] = {}
+        self.moves: dict[str, str] = {}
+        """Where a page that has moved is now."""
         self.robots: dict[str, bytes] = {}
         self.failing: set[str] = set()
         self.away: dict[str, int] = {}
@@ -78,20 +81,22 @@ class World:
         return tuple(entries[n] for n in sorted(entries))
 
 
+def event(request: FetchRequest, now: int, kind: Any, **more: Any) -> CrawlEvent:
+    """What the edge says of a request."""
+    return CrawlEvent(
+        kind=kind,
+        host=request.host,
+        url=request.url,
+        version=request.version,
+        depth=request.depth,
+        root=request.root,
+        time=now,
+        **more,
+    )
+
+
 def fetcher(world: World) -> Callable[[FetchRequest, int], list[Record]]:
     """The fetch edge over a world."""
-
-    def event(request: FetchRequest, now: int, kind: Any, **more: Any) -> CrawlEvent:
-        return CrawlEvent(
-            kind=kind,
-            host=request.host,
-            url=request.url,
-            version=request.version,
-            depth=request.depth,
-            root=request.root,
-            time=now,
-            **more,
-        )
 
     def answer(request: FetchRequest, now: int) -> list[Record]:
         if request.kind == "resolve" and request.host in world.away:
@@ -101,6 +106,8 @@ def fetcher(world: World) -> Callable[[FetchRequest, int], list[Record]]:
             return [event(request, now, "resolved", addresses=("127.0.0.1",), robots=robots)]
         if request.url in world.failing:
             return [event(request, now, "failed", reason="503", retryable=True)]
+        if request.url in world.moves:
+            return Answers(request, now).moved(world.moves[request.url])
         name = request.url.removeprefix("file:///w/")
         folder = request.url.endswith("/") and request.url.startswith("file:")
         if folder:

@@ -11,9 +11,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from processors.frontier import FrontierSettings
 from processors.frontier_rows import Table
 from schemas.records import Annotation, CrawlEvent, FetchRequest, Removed, Root, Summary
-from streams.simulator import rejections
+from streams.simulator import Simulator, rejections
+from streams.topology import TopologySettings, topology
+from tests.topology.conftest import fetcher, plain_essence
 from tests.topology.worlds import (
     SITE,
     TOP,
@@ -21,9 +24,12 @@ from tests.topology.worlds import (
     Seeded,
     archived,
     check,
+    check_circles,
     disturb,
+    frontier,
     furnish,
     gather,
+    move,
     oracle,
     reachable_only,
     summaries,
@@ -43,10 +49,33 @@ def test_final_state_is_a_function_of_the_world(
     simulator = make_simulator(world, partitions, rng)
     furnish(world, rng, 14)
     for run in ("r1", "r2", "r3"):
+        move(world, rng)
         gather(simulator, run, seeded, crashes=20)
+        check_circles(world, simulator)
         # A last run without a crash: what a repeated fetch met while the world stood still is the world.
         check(simulator, reachable_only(world, oracle(world), simulator))
         disturb(world, rng)
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+@pytest.mark.parametrize("seed", range(60))
+def test_pages_that_move(seed: int, partitions: int, world: World, seeded: Seeded) -> None:
+    """Pages on two hosts that move to one another, asked for one or two at a time: all are held, and none stays on its way."""
+    rng = random.Random(seed)
+    urls = [SITE, *(f"http://{rng.choice('ab')}.test/p{number}" for number in range(8))]
+    for url in urls:
+        world.pages[url] = (f"page {url}", tuple(rng.sample(urls, 4)))
+    decided = topology(TopologySettings(frontier=FrontierSettings(credit=1 + seed % 2)))
+    simulator = Simulator(decided, partitions, rng.randrange, fetcher(world), plain_essence)
+    for run in ("r1", "r2"):
+        world.moves = {url: rng.choice([other for other in urls if other != url]) for url in urls[1:] if rng.random() < 0.6}
+        gather(simulator, run, seeded, roots=(SITE,), crashes=10, anywhere=True)
+        states = {url: known.state for url, known in frontier(simulator).items()}
+        assert set(states.values()) <= {"ok", "gone", "failed"}
+        check_circles(world, simulator)
+        # What has failed, in a circle, keeps the summary that it had.
+        found = {each.url for each in summaries(simulator) if states[each.url] != "failed"}
+        assert found == set(reachable_only(world, oracle(world, anywhere=True), simulator))
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
@@ -110,6 +139,25 @@ def test_root_removed(world: World, make_simulator: Make, seeded: Seeded) -> Non
     check(simulator, oracle(world, top="d2/"))
     gather(simulator, "r4", seeded, roots=(TOP,))
     check(simulator, oracle(world))
+
+
+@pytest.mark.parametrize("moves", [False, True])
+@pytest.mark.parametrize("seed", range(8))
+def test_one_of_two_roots_removed(seed: int, moves: bool, world: World, make_simulator: Make, seeded: Seeded) -> None:
+    """What both roots lead to, by a page that they share or by one that moves, stays when either of them goes."""
+    simulator = make_simulator(world, 2, random.Random(seed))
+    shared, end, two = SITE + "shared", SITE + "end", SITE + "two"
+    world.pages |= {SITE: ("home", (shared,)), two: ("two", (shared,)), end: ("end", ())}
+    if moves:
+        world.moves[shared] = end
+    else:
+        world.pages[shared] = ("shared", (end,))
+    gather(simulator, "r1", seeded, roots=(SITE, two), crashes=4, anywhere=True)
+    ended, left = (two, SITE) if seed % 2 else (SITE, two)
+    root = Root(url=ended, run="r2")
+    simulator.broadcast("crawl", lambda _: seeded(root, simulator.now, owner=False, kind="unseeded"))
+    simulator.run(crashes=simulator.crashes + 4)
+    assert {each.url for each in summaries(simulator)} == {left, end} | ({shared} - world.moves.keys())
 
 
 @pytest.mark.parametrize("seed", range(8))

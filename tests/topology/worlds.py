@@ -7,9 +7,10 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
+from processors.frontier_rows import Known, Table
 from processors.identity import member_url, oid
 from schemas.records import CrawlEvent, Removed, Root, Summary
-from streams.simulator import Simulator
+from streams.simulator import Simulator, rejections
 
 if TYPE_CHECKING:
     from tests.topology.conftest import World
@@ -22,8 +23,8 @@ TOP = "file:///w/"
 SITE = "http://a.test/"
 
 
-def oracle(world: World, top: str = "") -> Found:
-    """URL to (MD5-able bytes) of everything that the world holds under a folder, and on the site."""
+def oracle(world: World, top: str = "", *, anywhere: bool = False) -> Found:
+    """URL to (MD5-able bytes) of everything that the world holds under a folder, and on the site; or on all that it leads to."""
     found: Found = {}
     for name, content in world.files.items():
         if not name.startswith(top):
@@ -35,12 +36,45 @@ def oracle(world: World, top: str = "") -> Found:
                 found[member_url(url, member)] = data
     todo = [SITE] if SITE in world.pages else []
     while todo:
-        url = todo.pop()
+        url = arrived(world, todo.pop())
         if url in found or url not in world.pages or "/private/" in url:
             continue
         found[url] = (world.pages[url][0] + "\n" + "\n".join(world.pages[url][1])).encode()
-        todo += [u for u in world.pages[url][1] if u.startswith(SITE)]
+        todo += [u for u in world.pages[url][1] if anywhere or u.startswith(SITE)]
     return found
+
+
+def arrived(world: World, url: str) -> str:
+    """Where moves lead from a page; "" where they lead round and round."""
+    way: list[str] = []
+    while url in world.moves and url not in way:
+        way.append(url)
+        url = world.moves[url]
+    return "" if url in way else url
+
+
+def circle(world: World, url: str) -> frozenset[str]:
+    """The circle of moves that a page leads to; empty where it arrives."""
+    for _ in world.moves:
+        url = world.moves.get(url, url)
+    way = {url}
+    while (url := world.moves.get(url, url)) not in way:
+        way.add(url)
+    return frozenset(way if url in world.moves else ())
+
+
+def frontier(simulator: Simulator) -> dict[str, Known]:
+    """What the frontier knows, by URL."""
+    return {known.url: known for rows in simulator.rows("frontier") for _, _, known in Table(rows).all()}
+
+
+def check_circles(world: World, simulator: Simulator) -> None:
+    """Of each circle that was come upon, one page has failed: none vanishes without a word."""
+    known = frontier(simulator)
+    told = {letter.url for letter in rejections(simulator) if letter.reason == "moved in a circle"}
+    for pages in {circle(world, url) for url in world.moves if url in known and SITE in world.pages}:
+        failed = [url for url in pages if url in known and known[url].state == "failed"]
+        assert not pages or told.intersection(failed), pages
 
 
 def families(found: Found) -> dict[str, tuple[str, tuple[str, ...], int]]:
@@ -85,11 +119,17 @@ def archived(simulator: Simulator) -> list[Summary | Removed]:
 
 
 def gather(
-    simulator: Simulator, run: str, seeded: Seeded, roots: tuple[str, ...] = (TOP, SITE), crashes: int = 0, **limits: Any
+    simulator: Simulator,
+    run: str,
+    seeded: Seeded,
+    roots: tuple[str, ...] = (TOP, SITE),
+    crashes: int = 0,
+    anywhere: bool = False,
+    **limits: Any,
 ) -> None:
-    """One run over some roots, to its end."""
+    """One run over some roots, to its end; they stay on their servers, or go anywhere."""
     for url in roots:
-        root = Root(url=url, run=run, host="" if url.startswith("file:") else url.rstrip("/"), **limits)
+        root = Root(url=url, run=run, host="" if anywhere or url.startswith("file:") else url.rstrip("/"), **limits)
         owner = simulator.owner("crawl", seeded(root, 0, owner=True))
         events = [seeded(root, simulator.now, owner=p == owner) for p in range(simulator.partitions)]
         simulator.broadcast("crawl", events.__getitem__)
@@ -110,6 +150,12 @@ def furnish(world: World, rng: random.Random, size: int) -> None:
         links = rng.sample(urls, min(3, len(urls)))
         world.pages[url] = (f"page {rng.randrange(size)}", (*links, "http://other.test/"))
     world.robots[SITE.rstrip("/")] = b"User-agent: *\nDisallow: /private/\n"
+
+
+def move(world: World, rng: random.Random) -> None:
+    """Some pages move, one to another: there are ways that meet, and circles."""
+    pages = sorted(url for url in world.pages if url != SITE and "/private/" not in url)
+    world.moves = {url: rng.choice([other for other in pages if other != url]) for url in rng.sample(pages, len(pages) // 3)}
 
 
 def disturb(world: World, rng: random.Random) -> None:
@@ -138,7 +184,7 @@ def disturb(world: World, rng: random.Random) -> None:
 def reachable_only(world: World, found: Found, simulator: Simulator) -> Found:
     """Pages that nothing links to any more stay while they answer: the oracle takes them from what was gathered."""
     for record in summaries(simulator):
-        if record.url in world.pages and record.url not in found:
+        if record.url in world.pages.keys() - world.moves and record.url not in found:
             page = world.pages[record.url]
             found[record.url] = (page[0] + "\n" + "\n".join(page[1])).encode()
     return found
