@@ -167,8 +167,15 @@ class Walk:
         return Counted(encoding.open(reader, self.budget), self.budget)
 
     def _summarize(self, thing: Thing, reader: Reader, state: State, stated: str) -> None:
-        with seekable(reader, self.settings.limits) as body:
-            self._summarized(thing, body, state, stated)
+        problem: SummaryError | None = None
+        # Of what is cut short, what came before the cut is told; where the summarizer stumbles over the end, the cut is why.
+        with seekable(reader, self.settings.limits, damaged=True) as body:
+            try:
+                self._summarized(thing, body, state, stated)
+            except SummaryError as error:
+                problem = error
+        if problem:
+            raise problem
 
     def _summarized(self, thing: Thing, body: BinaryIO, state: State, stated: str) -> None:
         url, kind = thing.url or identity.member_url(self.obj.url, thing.path), state.recognized

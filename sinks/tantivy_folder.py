@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import re
+import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,10 @@ META = "meta.json"
 """The file that a commit puts in place last, by rename: without it there is no index."""
 LOCK = ".tantivy-meta.lock"
 """The file that the engine locks to read."""
+
+MANAGED = ".managed.json"
+"""The engine's list of its own files, which a reader does without."""
+WRITER_LOCK = ".tantivy-writer.lock"
 
 
 ROOM = 50_000_000
@@ -64,6 +69,14 @@ def reading(path: Path) -> Iterator[None]:
         raise
 
 
+def share(path: Path) -> None:
+    """Let all who may read the folder read what the engine makes for its owner alone: the two files that it replaces by rename."""
+    mode = stat.S_IMODE((path / WRITER_LOCK).stat().st_mode)
+    for name in (META, MANAGED):
+        with contextlib.suppress(FileNotFoundError, PermissionError):
+            (path / name).chmod(mode)
+
+
 @contextlib.contextmanager
 def viewed(path: Path) -> Iterator[Path]:
     """A folder to read the index from: itself, or one of links to its files where it may not be written.
@@ -76,7 +89,7 @@ def viewed(path: Path) -> Iterator[Path]:
         return
     with tempfile.TemporaryDirectory(prefix="harvest-index-") as links:
         for entry in path.iterdir():
-            if entry.suffix != ".lock":
+            if entry.suffix != ".lock" and entry.name != MANAGED:
                 Path(links, entry.name).symlink_to(entry.absolute())
         yield Path(links)
 

@@ -27,7 +27,7 @@ from schemas.query import Query
 from schemas.records import Removed, Summary
 from sinks.documents import REMEMBERED, SWEEP, hit, key, scores
 from sinks.errors import IndexBusy, IndexDamaged, IndexMissing
-from sinks.tantivy_folder import failed, open_folder, reading, viewed
+from sinks.tantivy_folder import failed, open_folder, reading, share, viewed
 from sinks.tantivy_query import Compiler
 from sinks.tantivy_schema import (
     FORMAT,
@@ -120,6 +120,7 @@ class TantivyIndex:
         self._state = state
         self._begin_batch()
         with reading(self.path):
+            share(self.path)
             self._index.reload()
 
     def _begin_batch(self) -> None:
@@ -173,6 +174,8 @@ class TantivyIndex:
         self._resources.close()
         if writer is not None:
             writer.wait_merging_threads()
+            with contextlib.suppress(OSError):
+                share(self.path)
 
     def _searcher(self) -> Searcher:
         if not self._writable:

@@ -57,7 +57,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
         file = mutagen.File(_Counted(body), easy=True)
     except mutagen.MutagenError as error:
         _tags(_id3(body), found)
-        raise SummaryError(f"tags: {error}") from error
+        raise SummaryError(f"tags: {str(error) or type(error).__name__}") from error
     if file is None:
         body.seek(0)
         unrecognized.run(facts, body, found)

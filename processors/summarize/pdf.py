@@ -210,12 +210,18 @@ def _outline(document: pdfium.PdfDocument) -> Iterator[str]:
 
 
 def _by_pdfminer(data: bytes, found: Found) -> None:
-    """What pdfminer makes of a document that pdfium refuses. It raises many things; the caller makes SummaryErrors of them."""
+    """What pdfminer makes of a document that pdfium refuses. Raises SummaryError, MemoryError."""
     # What has no header anywhere near its start (ISO 32000-1, annex H.3.4.1) would only cost pdfminer a second.
     if b"%PDF-" not in data[:1_024]:
         raise SummaryError("PDF: no header")
     miner = importlib.import_module(FALLBACK)
-    _add_text(miner.extract_text(io.BytesIO(data), maxpages=0 if found.full else PAGES), found)
+    try:
+        text = miner.extract_text(io.BytesIO(data), maxpages=0 if found.full else PAGES)
+    except MemoryError:
+        raise
+    except Exception:  # noqa: BLE001 - what pdfminer meets has many names, which tell a reader of reasons nothing
+        text = ""
+    _add_text(text, found)
     if not found.said:
         raise SummaryError("PDF: damaged: neither pdfium nor pdfminer reads it")
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from streams.cli.common import USAGE, Config, Data, Failure, Json, give, note, printable, put, reading, settings
+from streams.cli.common import USAGE, Config, Data, Failure, Json, counted, give, note, printable, put, reading, settings
 
 if TYPE_CHECKING:
     from processors.register import Entry
@@ -106,7 +106,7 @@ def _print(hit: Hit) -> None:
     for copy in hit.copies[:3]:
         put(f"  copy: {printable(copy)}")
     if hit.copies_count > 3:
-        put(f"  and {hit.copies_count - 3:,} more copies")
+        put(f"  and {counted(hit.copies_count - 3, 'more copy', 'more copies')}")
 
 
 def _beyond(snippet: str, title: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
+import random
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
@@ -73,6 +74,26 @@ def test_compressed_file_is_summarized_as_what_is_inside(plugin: str, run: Run) 
     summary = run(ENCODE[plugin](page), "file:///d/x.1" + SUFFIX[plugin])[0]
     assert isinstance(summary, Summary)
     assert (summary.type, summary.attributes["encoding"]) == ("ManPage", (plugins()[plugin].name,))  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("plugin", sorted(ENCODE.keys() - {"compress"}))
+def test_compressed_text_that_is_cut_off_keeps_what_came_before(plugin: str, run: Run) -> None:
+    """The summary of a text whose end is missing says why that is, and has the words that could be read.
+
+    A file of compress does not tell where it ends.
+    """
+    source = random.Random(5)
+    lines = 500_000 if plugin == "lz4" else 100_000
+    text = b"The first quillwort.\n" + b"".join(b"%d\n" % source.getrandbits(64) for _ in range(lines))
+    whole = ENCODE[plugin](text)
+    rejected, summary, end = run(whole[: len(whole) * 3 // 4], "file:///d/x.txt" + SUFFIX[plugin])
+    assert isinstance(summary, Summary)
+    assert str(summary.attributes["partial-text"][0]).startswith("The first quillwort.")
+    assert isinstance(rejected, Rejected)
+    assert summary.type == "Unrecognized"
+    assert summary.attributes["reason"] == (rejected.reason,)
+    assert rejected.reason
+    assert isinstance(end, Partial)
 
 
 @pytest.mark.parametrize("plugin", sorted(ENCODE))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 import subprocess
 import sys
 from collections.abc import Callable
@@ -167,6 +169,24 @@ def test_reader(tmp_path: Path, summary: Make) -> None:
         with pytest.raises(OSError, match="read only"):
             reader.apply([], {0: 9})
     opened(tmp_path, writable=False).close()
+
+
+def test_other_users(tmp_path: Path, summary: Make) -> None:
+    """Whoever may read one file of the index may read all, after a batch and at the end."""
+
+    def modes() -> set[int]:
+        return {stat.S_IMODE(file.stat().st_mode) for file in (tmp_path / "i").iterdir()}
+
+    before = os.umask(0o027)
+    try:
+        with closing(TantivyIndex(tmp_path / "i")) as index:
+            index.apply([summary("file:///a")], {0: 1})
+            assert modes() == {0o640}
+            for number in range(2, 20):  # enough for merges, which write at times of their own
+                index.apply([summary(f"file:///a{number}")], {0: number})
+    finally:
+        os.umask(before)
+    assert modes() == {0o640}
 
 
 def test_closed(tmp_path: Path, summary: Make) -> None:

@@ -4,7 +4,9 @@ import io
 import random
 import struct
 from pathlib import Path
+from unittest.mock import Mock
 
+import mutagen
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -193,6 +195,13 @@ def test_tags_of_what_is_cut_off() -> None:
     with pytest.raises(SummaryError, match="tags: "):
         summarize(Facts(b"a.mp3", "http://example.org/a.mp3", "Audio", "audio/mpeg", 500, 0, ""), body, found)
     assert found.attributes["author"] == ["Ada Row."]
+
+
+def test_a_reason_is_never_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error without words is told by its name."""
+    monkeypatch.setattr(mutagen, "File", Mock(side_effect=mutagen.MutagenError))
+    with pytest.raises(SummaryError, match=r"^tags: MutagenError$"):
+        summarize(Facts(b"a.ogg", "http://example.org/a.ogg", "Audio", "audio/ogg", 4, 0, ""), io.BytesIO(b"OggS"), Found())
 
 
 def test_other_fonts() -> None:

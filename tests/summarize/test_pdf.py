@@ -54,6 +54,13 @@ def test_xmp_speaks_where_the_information_is_silent(trailer: bytes, title: str, 
     assert (found.attributes["title"], found.attributes["author"]) == ([title], [author])
 
 
+@pytest.mark.parametrize("body", [b"", b"1 0 obj\n" + b"[" * 5_000, b"trailer\n<< /Root 1 0 R >>\n"])
+def test_what_no_reader_reads_is_damaged(body: bytes, summary: Make) -> None:
+    """Why a document is rejected is told in words, whatever the readers stumbled over."""
+    found = summary(b"a.pdf", b"%PDF-1.7\n" + body)
+    assert found.attributes["error"] == ["PDF: damaged: neither pdfium nor pdfminer reads it"]
+
+
 def test_an_outline_that_is_a_ring_ends(summary: Make) -> None:
     """An entry that follows itself is looked at a bounded number of times."""
     assert summary(b"a.pdf", _document(after=b"5 0 R")).attributes["headings"] == ["First watch", "Noon"]
