@@ -6,6 +6,7 @@ import os
 import re
 import sys
 import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -44,7 +45,7 @@ def search(
     config: Config = None,
 ) -> None:
     """Search the index: best hits first."""
-    page = _found(settings(config, data=data), " ".join(query), limit, copies)
+    page, unknown = _found(settings(config, data=data), " ".join(query), limit, copies)
     from schemas.jsonform import line
 
     for hit in page.hits:
@@ -53,9 +54,11 @@ def search(
         else:
             _print(hit)
     typer.echo(f"{page.total:,} found" + (f", {len(page.hits)} shown" if len(page.hits) < page.total else ""), err=True)
+    for name in unknown:
+        note(f"no summary has the attribute {printable(name)}")
 
 
-def _found(found: Settings, query: str, limit: int, copies: bool) -> Page:
+def _found(found: Settings, query: str, limit: int, copies: bool) -> tuple[Page, list[str]]:
     from processors.query import QueryError, parse
     from sinks.errors import IndexDamaged, IndexMissing
 
@@ -68,24 +71,40 @@ def _found(found: Settings, query: str, limit: int, copies: bool) -> Page:
             return _searched(found, tree, limit, copies)
         except (IndexDamaged, IndexMissing) as error:
             if pause is None and isinstance(error, IndexMissing):
-                where = found.index.url and printable(str(error))
-                where = where or f"{found.data}: no {'index here' if found.data.is_dir() else 'such data folder'}"
-                fill = "harvest worker index.main fills it" if found.kafka.brokers else "gather something first"
-                raise Failure(f"{where}; {fill}, or rebuild it: harvest index rebuild") from None
+                raise Failure(_missing(found, printable(str(error)))) from None
             if pause is None:
                 raise Failure(f"{error} (make it anew: harvest index rebuild)") from None
             time.sleep(pause)
     raise Failure("the index is being swapped again and again")
 
 
-def _searched(found: Settings, tree: Query, limit: int, copies: bool) -> Page:
+def _missing(found: Settings, error: str) -> str:
+    """What is said where there is no index."""
+    fill = "harvest worker index.main fills it" if found.kafka.brokers else "gather something first"
+    if not found.index.url and not found.data.is_dir():
+        return f"{found.data}: no such data folder; {fill}, or name another one: --data DIR"
+    return f"{error if found.index.url else f'{found.data}: no index here'}; {fill}, or rebuild it: harvest index rebuild"
+
+
+def _searched(found: Settings, tree: Query, limit: int, copies: bool) -> tuple[Page, list[str]]:
+    """A page of hits; where there are none, the attributes in the query that no summary has."""
+    from schemas.query import Exists
     from streams.indexes import opened
 
     index = opened(found)
     try:
-        return index.search(tree, limit=limit, copies=copies)
+        page = index.search(tree, limit=limit, copies=copies)
+        return page, [] if page.total else [name for name in dict.fromkeys(_asked(tree)) if not index.count(Exists(name))]
     finally:
         index.close()
+
+
+def _asked(tree: Query) -> Iterator[str]:
+    """The attributes that a query names."""
+    if name := getattr(tree, "attribute", ""):
+        yield name
+    for part in (*getattr(tree, "parts", ()), *([tree.part] if hasattr(tree, "part") else [])):
+        yield from _asked(part)
 
 
 def _hit(hit: Hit) -> dict[str, Any]:
@@ -280,6 +299,8 @@ def annotate(
     target, known = _target(found, url)
     object_url = split_url(target)[0]
     record = Annotation(url=target, object_url=object_url, time=clock_ms(), attributes={n: tuple(v) for n, v in attributes.items()})
+    if not known and object_url.startswith("file:") and object_url.endswith("/"):
+        raise Failure(f"{printable(url)}: a folder has no summary to describe: what is in it has")
     with opened(found, writing=True) as log:
         log.append("annotations", [(object_url.encode(), record)])
     if not known:

@@ -17,7 +17,7 @@ from schemas.records import Root
 from streams.cli.closing import Closing, closing
 from streams.cli.common import USAGE, Failure, counted, note, put
 from streams.cli.progress import Progress, progress
-from streams.cli.rootnames import check_limits, root_of
+from streams.cli.rootnames import check_limits, gathered_root
 from streams.cli.serving import logs_of, served
 from streams.cli.wiring import embedded_settings
 from streams.embedded import Embedded, runs, upkeep
@@ -114,7 +114,7 @@ class Gathering:
         wrong = False
         for name in names:
             try:
-                root = root_of(name, self.settings, depth, urls)
+                root = gathered_root(name, self.settings, depth, urls)
                 wanted.setdefault(root.url, root)
             except Failure as failure:
                 if failure.code == USAGE:

@@ -93,7 +93,8 @@ def bring(
                 count = _append(log, topic.name, records, append=append)
         except files.FileError as error:
             raise Failure(f"{file}: {error}") from None
-    note(f"{counted(count, 'record')} of {topic.name} appended")
+    then = "" if found.kafka.brokers else "; harvest run reads them, or the next harvest gather"
+    note(f"{counted(count, 'record')} of {topic.name} appended{then}")
 
 
 def _append(log: LogAccess, topic: str, records: Iterator[Logged], *, append: bool) -> int:

@@ -34,10 +34,10 @@ def add(
     A root that is known already is visited again, with the limits given now.
     """
     found = settings(config, data=data)
-    from streams.cli.rootnames import root_of
+    from streams.cli.rootnames import gathered_root
     from streams.embedded import runs
 
-    wanted = [root_of(name, found, depth, max_urls) for name in roots]
+    wanted = [gathered_root(name, found, depth, max_urls) for name in roots]
     if found.kafka.brokers:
         with _cluster(found) as (log, cluster):
             cluster.ask(log, wanted)

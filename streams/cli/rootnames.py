@@ -96,6 +96,16 @@ def root_of(text: str, settings: Settings, depth: int | None, urls: int | None) 
     )
 
 
+def gathered_root(text: str, settings: Settings, depth: int | None, urls: int | None) -> Root:
+    """The root that a user names to be gathered. Raises Failure, also for what lies in the data folder: that would never end."""
+    root = root_of(text, settings, depth, urls)
+    if root.url.startswith("file:"):
+        path, data = os.path.realpath(file_path(root.url)), os.path.realpath(os.fsencode(settings.data))
+        if os.path.commonpath((path, data)) == data:
+            raise Failure(f"{text}: {'' if path == data else 'in '}the data folder itself (--data names another one)")
+    return root
+
+
 def _check(text: str, path: bytes) -> None:
     try:
         mode = os.stat(path).st_mode

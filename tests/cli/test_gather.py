@@ -166,7 +166,18 @@ def test_the_data_folder_by_another_path(harvest: Any, tree: Path, tmp_path: Pat
     assert {hit["url"] for hit in harvest.lines("search", "*", "--data", tree / "data")} == {
         f"file://{tmp_path}/link/tree/{name}" for name in ("page.html", "notes/a.txt")
     }
-    harvest("gather", "link/tree/data/blobs", "--data", tree / "data", code=1)
+    for inside in ("data", "data/index"):
+        assert "the data folder itself" in harvest("gather", f"link/tree/{inside}", "--data", tree / "data", code=1).stderr
+
+
+def test_a_root_that_is_the_data_folder(harvest: Any, tree: Path) -> None:
+    """What would gather itself is refused before anything is written."""
+    before = sorted(tree.rglob("*"))
+    told = "harvest: .: the data folder itself (--data names another one)\n"
+    os.chdir(tree)
+    assert harvest("gather", ".", "--data", ".", code=1).stderr == told
+    assert harvest("roots", "add", ".", "--data", ".", code=1).stderr == told
+    assert sorted(tree.rglob("*")) == before
 
 
 def test_a_folder_that_becomes_a_link(harvest: Any, tree: Path, tmp_path: Path) -> None:

@@ -100,6 +100,28 @@ def test_annotate_what_is_not_known_yet(harvest: Any, tree: Path) -> None:
     assert not harvest("annotate", late, "said=again").stderr
 
 
+def test_annotate_a_folder(harvest: Any, tree: Path) -> None:
+    """A folder has no summary that could be described, and what is said of it is not kept for one that never comes."""
+    harvest("gather", tree, "--quiet")
+    for name in (tree, f"file://{tree}/"):
+        assert "a folder has no summary" in harvest("annotate", name, "said=leviathan", code=1).stderr
+    assert not harvest("cat", "annotations").stdout
+
+
+def test_an_attribute_that_no_summary_has(harvest: Any, tree: Path) -> None:
+    """Where nothing is found, the user is told what cannot be found at all; a name that is known is not at fault."""
+    harvest("gather", tree, "--quiet")
+    told = harvest("search", "autor:melville OR (title:Ahab -Type:HTML -(fo\x07o:bar))").stderr
+    assert told == "0 found\nharvest: no summary has the attribute autor\nharvest: no summary has the attribute fo o\n"
+    assert harvest("search", "title:Moby OR autor:melville").stderr == "1 found\n"
+
+
+def test_search_in_no_folder(harvest: Any) -> None:
+    """A data folder that is not there is told of, and no rebuild is offered."""
+    told = "harvest: none: no such data folder; gather something first, or name another one: --data DIR\n"
+    assert harvest("search", "x", "--data", "none", code=1).stderr == told
+
+
 @pytest.mark.parametrize("name", ["weird name", "größe", 'a "quoted" one', "a:b"])
 def test_annotate_with_any_name_that_can_be_asked_for(harvest: Any, tree: Path, name: str) -> None:
     """Attributes may have the names that a query can have in quotes; they are found by them, and survive SOIF."""

@@ -125,7 +125,9 @@ def test_from_folder_to_folder(partitions: Sequence[int], tmp_path: Path, monkey
         before = by_key(log, "summaries")
     run("export", "summaries", "s.avro", "--data", "a")
     monkeypatch.setenv("HARVEST_PARTITIONS", str(partitions[1]))
-    assert "2,500 records of summaries appended" in run("import", "s.avro", "--data", "b").stderr
+    told = "harvest: 2,500 records of summaries appended; harvest run reads them, or the next harvest gather\n"
+    assert run("import", "s.avro", "--data", "b").stderr == told
+    assert "0 summaries indexed: nothing is in the Broker's topic" in run("index", "rebuild", "--data", "b").stderr
     assert (
         run("import", "s.avro", "--data", "b", code=1).stderr
         == "harvest: summaries: has 2,500 records already; --append adds to them\n"
