@@ -107,7 +107,7 @@ def closing(runner: Embedded, begun: Begun, roots: Sequence[Root], seconds: floa
     tally, run = runner.tally, begun.run
     unchanged = tally.unchanged
     if not begun.first:
-        unchanged += _untouched(runner, int(run.id), {root.url for root in roots})
+        unchanged += _untouched(runner, run.id, {root.url for root in roots})
     made = tally.summaries or tally.removed_summaries or tally.rejected
     return Closing(
         run=run.id,
@@ -133,8 +133,8 @@ def closing(runner: Embedded, begun: Begun, roots: Sequence[Root], seconds: floa
     )
 
 
-def _untouched(runner: Embedded, began: int, roots: set[str]) -> int:
-    """Files that nobody asked for, as their folder's listing showed them to be as they were: their version is an older run's.
+def _untouched(runner: Embedded, run: str, roots: set[str]) -> int:
+    """Files that nobody asked for, as their folder's listing showed them to be as they were: they are an older run's.
 
     A folder that could not be listed has shown nothing of what is in it.
     """
@@ -144,7 +144,7 @@ def _untouched(runner: Embedded, began: int, roots: set[str]) -> int:
         for _, _, known in Table(rows).all():
             if known.kind == "folder" and known.state != "ok":
                 unseen.append(known.url)
-            elif known.state == "ok" and not known.listing and known.version < began and not roots.isdisjoint(known.roots):
+            elif known.state == "ok" and not known.listing and known.run != run and not roots.isdisjoint(known.roots):
                 within[known.url.rpartition("/")[0] + "/"] += 1
     return within.total() - sum(within[url] for url in unseen)
 

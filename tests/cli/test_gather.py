@@ -137,6 +137,18 @@ def test_a_target_that_is_not_allowed(harvest: Any, site: Site) -> None:
     assert re.search(r"(?m)^rejected: 127\.0\.0\.1.* have to be allowed .*--allow.* 1$", harvest("gather", site.url, code=1).stderr)
 
 
+def test_many_files_at_once(harvest: Any, tmp_path: Path) -> None:
+    """A large folder that is gathered again at once is told whole, though versions, one a ms, have run ahead of the clock."""
+    (tmp_path / "large").mkdir()
+    for number in range(4_000):
+        (tmp_path / "large" / f"{number}.txt").touch()
+    assert harvest.lines("gather", "large")[0]["added"] == 4_000
+    for number in range(0, 4_000, 40):
+        (tmp_path / "large" / f"{number}.txt").unlink()
+    (table,) = harvest.lines("gather", "large")
+    assert (table["unchanged"], table["removed"], table["objects"]) == (3_900, 100, 0)
+
+
 def test_a_data_folder_without_a_name(harvest: Any, tree: Path) -> None:
     """A variable of a shell that is not set does not make the working folder the data folder."""
     said = harvest("gather", tree, "--data", "", code=2).stderr
