@@ -33,7 +33,8 @@ Depth = Annotated[
         "--depth",
         metavar="N",
         min=-1,
-        help="Links, or folders, from each ROOT given at most; -1: no limit (default: 10 for http and https, none for files).",
+        help="Steps from each ROOT given at most: from a page to what it links to, from a folder to what is in it; 0: the ROOT"
+        " alone, -1: no limit (default: 10 for http and https, none for files).",
     ),
 ]
 MaxUrls = Annotated[

@@ -108,6 +108,7 @@ def test_a_hostile_answer_is_a_failure(case: tuple[str, bytes | Page, str, bool]
         assert reason in event.reason
         assert event.retryable == retryable
         assert len(event.reason) <= 200
+        assert event.reason == " ".join(event.reason.removesuffix("^").split())
 
     run(scenario())
 

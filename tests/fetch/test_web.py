@@ -183,7 +183,7 @@ def test_a_root_that_moved(case: tuple[int, str, str], edge: Any, run: Any, make
     run(scenario())
 
 
-@pytest.mark.parametrize("location", ["/x", "file:///etc/passwd", "javascript:alert(1)", "http://", "ftp://a/b"])
+@pytest.mark.parametrize("location", ["/x", "file:///etc/passwd", "javascript:alert(1)", "http://", "ftp://a/b", ""])
 def test_a_redirect_to_nowhere_fails(location: str, edge: Any, run: Any, split: Any, make_answer: Any) -> None:
     """A redirect to itself, to a file of this machine or to no URL that we fetch is a failure for good."""
 
@@ -192,6 +192,8 @@ def test_a_redirect_to_nowhere_fails(location: str, edge: Any, run: Any, split: 
             got, event = split(await world.get("/x"))
         assert got is None
         assert (event.kind, event.retryable) == ("failed", False)
+        told = {"": "a place that is not told", "/x": "itself"}.get(location, f"no place that we know: {location}")
+        assert event.reason == f"status 302 to {told}"
 
     run(scenario())
 

@@ -227,7 +227,8 @@ def _target(source: str, response: aiohttp.ClientResponse) -> str:
     raw = location.encode("utf-8", "surrogateescape")
     target = canonical("".join(chr(b) if b < 0x80 else f"%{b:02X}" for b in raw), source) if raw else None
     if target is None:
-        raise FetchError(f"status {response.status} to no place that we know: {location}", retryable=False)
+        where = f"no place that we know: {location}" if location else "a place that is not told"
+        raise FetchError(f"status {response.status} to {where}", retryable=False)
     if target == source:
         raise FetchError(f"status {response.status} to itself", retryable=False)
     return target
@@ -254,13 +255,18 @@ def _failure(error: Exception) -> FetchError:
     if isinstance(error, aiohttp.ClientPayloadError):
         cause = error.__cause__
         if isinstance(cause, BadHttpMessage) and not isinstance(cause, PayloadEncodingError):
-            return FetchError(f"malformed answer: {cause.message}", retryable=False)
+            return FetchError(f"malformed answer: {_pointed(cause.message)}", retryable=False)
         return FetchError(f"truncated body: {text}", retryable=True)
     if isinstance(error, aiohttp.ClientResponseError):
-        return FetchError(f"malformed answer: {error.message}", retryable=False)
+        return FetchError(f"malformed answer: {_pointed(error.message)}", retryable=False)
     if isinstance(error, ValueError):  # aiohttp.InvalidURL is one
         return FetchError(f"not a request: {text}", retryable=False)
     return FetchError(f"connection broken: {text}", retryable=True)
+
+
+def _pointed(message: str) -> str:
+    """What the parser says, on one line, without the caret that it puts below the place."""
+    return " ".join(message.split()).removesuffix(" ^")
 
 
 def _cause(error: aiohttp.ClientConnectorError | aiohttp.ClientConnectorCertificateError) -> str:
