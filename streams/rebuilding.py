@@ -165,6 +165,7 @@ def in_folder(log: Source, selection: Selection, path: Path, watch: Watch = lamb
 def _exchange(fresh: Path, path: Path) -> None:
     """Put the new folder in the place of the old one, in one step where the file system can; the old one is `fresh` then."""
     if not path.is_dir():
+        path.unlink(missing_ok=True)
         fresh.rename(path)
         return
     libc = ctypes.CDLL(None, use_errno=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -120,32 +121,40 @@ def _own(found: Settings) -> str:
 def _folder(found: Settings) -> str:
     from streams.folder import gatherer, known
     from streams.store import StoreError
-    from streams.store.schema import FILE
+    from streams.store.schema import FILE, alone
 
     folder = found.data
+    if folder.exists() and not folder.is_dir():
+        raise StoreError(f"{folder}: not a folder")
     with known(folder) as store:
         if store is None:
+            if not found.kafka.brokers:  # the index of workers has its log elsewhere
+                alone(folder / FILE)
             return f"{folder}: none yet"
         if damage := store.damage():
             raise StoreError(f"{folder}: damaged: {damage}")
         size = (folder / FILE).stat().st_size
-        return f"{folder}: gatherer {gatherer(store) or '-'}, store of {size:,} bytes, {_index(found)}"
+        sealed = "" if os.access(folder, os.W_OK) else ", may only be read"
+        index = _index(found, summaries="broker.main" in store.topics() and any(store.ends("broker.main")))
+        return f"{folder}: gatherer {gatherer(store) or '-'}, store of {size:,} bytes, {index}{sealed}"
 
 
-def _index(found: Settings) -> str:
-    """What the index in the data folder is like. Raises IndexDamaged."""
+def _index(found: Settings, *, summaries: bool) -> str:
+    """What the index in the data folder is like, where the store has summaries for it or none. Raises IndexDamaged."""
     from streams.folder import index_folder
 
     path = index_folder(found.data)
-    if not path.is_dir():
-        return "no index yet"
     if found.index.url:
-        return "indexed"  # whoever searches here asks a server
+        return "indexed elsewhere"  # whoever searches here asks a server
+    if not (summaries or path.exists()):
+        return "no index yet"
     from sinks.errors import IndexDamaged, IndexMissing
     from sinks.tantivy_index import TantivyIndex
     from sinks.tantivy_sums import damage
 
     try:
+        if not path.is_dir():
+            raise IndexDamaged(f"the index is {'no folder' if path.exists() else 'missing'}: {path}")
         TantivyIndex(path, writable=False).close()
         if wrong := damage(path):
             raise IndexDamaged(f"the index is damaged: {path}: {wrong}")

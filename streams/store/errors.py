@@ -11,6 +11,10 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """System errors that mean: there is no room left for this user, disk or file."""
 
 
+AFRESH = "to start afresh, delete the data folder or name another one (--data DIR)"
+"""What helps where a store is lost."""
+
+
 class StoreError(Exception):
     """The data folder cannot be used as asked; the message says why in one line."""
 
@@ -50,6 +54,8 @@ def translated(error: BaseException, path: str, system_errno: int = 0) -> BaseEx
         return DiskFull(path)
     if isinstance(error, apsw.BusyError):
         return StoreError(f"{path}: another program held the store for too long")
-    if isinstance(error, (apsw.NotADBError, apsw.CorruptError, apsw.IOError, apsw.CantOpenError, apsw.ReadOnlyError)):
+    if isinstance(error, (apsw.NotADBError, apsw.CorruptError)):
+        return StoreError(f"{path}: {error}: {AFRESH}")
+    if isinstance(error, (apsw.IOError, apsw.CantOpenError, apsw.ReadOnlyError)):
         return StoreError(f"{path}: {error}")
     return error

@@ -21,7 +21,7 @@ from urllib.parse import quote
 
 import apsw
 
-from streams.store.errors import NewerError, StoreError
+from streams.store.errors import AFRESH, NewerError, StoreError
 
 VERSION = 1
 APPLICATION = 0x48525653
@@ -29,6 +29,8 @@ APPLICATION = 0x48525653
 FILE = "store.sqlite"
 JOURNAL = f"{FILE}-journal"
 PAGE = 8192
+HEADER = 100
+"""Bytes at the least of a file that SQLite has written."""
 CHECKPOINT = 16 * 1024 * 1024
 WAL_LIMIT = 64 * 1024 * 1024
 """The WAL file is cut to this many bytes, should a long reader have let it grow."""
@@ -63,6 +65,21 @@ def slot(topic: int, partition: int) -> int:
 def in_log(template: str, number: int) -> str:
     """A statement on the records of a partition: the table of the slot in the place of `{log}`."""
     return template.format(log=f"log_{number}")
+
+
+def files(path: Path) -> None:
+    """Raises StoreError where what stands in the place of the file, or of one that SQLite makes beside it, is no file."""
+    for beside in (path, *(path.with_name(f"{path.name}-{name}") for name in ("wal", "shm", "journal"))):
+        if beside.exists() and not beside.is_file():
+            raise StoreError(f"{beside}: not a file")
+
+
+def alone(path: Path) -> None:
+    """Raises StoreError where no store is there, but an index: a new store would have it emptied."""
+    there = path.is_file()
+    if (path.stat().st_size if there else 0) < HEADER and any(path.parent.glob("index/*/*.json")):
+        what = "is empty" if there else "is missing"
+        raise StoreError(f"{path}: {what}, though there is an index of it: {AFRESH}")
 
 
 def connect(path: Path, *, readonly: bool, timeout: float, immutable: bool = False) -> apsw.Connection:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -140,3 +141,84 @@ def test_a_lock_that_is_none(harvest: Any, tree: Path, tmp_path: Path, lock: str
     (folder / lock).unlink()
     (folder / lock).mkdir()
     assert harvest("gather", tree, code=1).stderr == f"harvest: {folder.name}/{lock}: Is a directory\n"
+
+
+def store_is_a_folder(data: Path) -> None:
+    """In the place of the store is a folder."""
+    (data / FILE).unlink()
+    (data / FILE).mkdir()
+
+
+def shm_is_a_folder(data: Path) -> None:
+    """In the place of a file that SQLite makes is a folder."""
+    (data / f"{FILE}-shm").mkdir()
+
+
+def store_is_empty(data: Path) -> None:
+    """The store was emptied."""
+    (data / FILE).write_bytes(b"")
+
+
+def store_is_a_byte(data: Path) -> None:
+    """The store was emptied but for a byte."""
+    (data / FILE).write_bytes(b"x")
+
+
+def store_is_missing(data: Path) -> None:
+    """The store is gone, and the index is not."""
+    (data / FILE).unlink()
+
+
+def store_is_a_text(data: Path) -> None:
+    """In the place of the store is something else."""
+    (data / FILE).write_bytes(b"no store " * 1_000)
+
+
+def data_is_a_file(data: Path) -> None:
+    """In the place of the data folder is a file."""
+    shutil.rmtree(data)
+    data.write_bytes(b"")
+
+
+SPOILED: dict[Callable[[Path], None], str] = {
+    store_is_a_folder: "harvest-data/store.sqlite: not a file",
+    shm_is_a_folder: "harvest-data/store.sqlite-shm: not a file",
+    store_is_empty: "harvest-data/store.sqlite: is empty, though there is an index of it: to start afresh, delete",
+    store_is_a_byte: "harvest-data/store.sqlite: is empty, though there is an index of it: to start afresh, delete",
+    store_is_missing: "harvest-data/store.sqlite: is missing, though there is an index of it: to start afresh, delete",
+    store_is_a_text: "harvest-data/store.sqlite: file is not a database: to start afresh, delete",
+    data_is_a_file: "harvest-data: ",
+}
+
+
+@pytest.mark.parametrize("spoil", SPOILED, ids=lambda spoil: spoil.__name__)
+def test_a_store_that_is_lost(harvest: Any, tree: Path, tmp_path: Path, spoil: Callable[[Path], None]) -> None:
+    """What is left of a data folder is not written over: one line says what it lacks, and what helps; the doctor sees it."""
+    harvest("gather", tree, "--quiet")
+    data = tmp_path / "harvest-data"
+    spoil(data)
+    (line,) = harvest("gather", tree, code=1).stderr.splitlines()
+    assert line.startswith(f"harvest: {SPOILED[spoil]}")
+    process = harvest.start("doctor")
+    output, _ = process.communicate()
+    assert process.returncode == 1
+    assert f"NOT OK  data folder: {SPOILED[spoil]}" in output.decode()
+    if data.is_dir():
+        assert len(harvest.lines("search", "*", "--copies")) == 3
+
+
+@pytest.mark.parametrize("instead", [None, b"no index"])
+def test_an_index_that_is_lost(harvest: Any, tree: Path, tmp_path: Path, instead: bytes | None) -> None:
+    """The doctor misses an index where there are summaries, and what it tells helps."""
+    harvest("gather", tree, "--quiet")
+    index = tmp_path / "harvest-data" / "index" / "main"
+    shutil.rmtree(index)
+    if instead:
+        index.write_bytes(instead)
+    process = harvest.start("doctor")
+    output, _ = process.communicate()
+    assert process.returncode == 1
+    assert f"the index is {'no folder' if instead else 'missing'}: {index.relative_to(tmp_path)} (make it anew" in output.decode()
+    harvest("index", "rebuild", "--quiet")
+    assert len(harvest.lines("search", "*", "--copies")) == 3
+    assert b"NOT OK  data folder" not in harvest.start("doctor").communicate()[0]
