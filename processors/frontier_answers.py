@@ -144,10 +144,11 @@ class Answering(Asking):
             if not moved:
                 self.table.uncount(known)
             gone = known.but(state="gone", validators=None, confirmed=0, moved=moved, since=known.since or self.now)
-            self.table.schedule(event.host, digest, gone, due)
             if moved and len(known.trail) > len(event.trail):
-                # A longer way led here meanwhile: see `Finding.found`.
-                yield from self.ask(event.host, digest, gone.but(due=due), self.known_root(known))
+                # A longer way led here meanwhile: see `Finding.found`. It is never written as gone: a crash would leave it so.
+                yield from self.ask(event.host, digest, gone, self.known_root(known))
+            else:
+                self.table.schedule(event.host, digest, gone, due)
         yield from self.pump(event.host)
 
     def declined(self, event: CrawlEvent) -> Iterator[Decided]:

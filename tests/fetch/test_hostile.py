@@ -47,6 +47,7 @@ async def silent(_: Any, writer: asyncio.StreamWriter) -> None:
 LIMITS: dict[str, dict[str, float]] = {
     "no answer in time": {"answer_timeout": 0.2},
     "too slow": {"grace": 0.1, "min_rate": 100_000},
+    "not whole after 0.5 seconds": {"total_timeout": 0.5},
 }
 """Limits that a case has to run into; all others are far away, so that a busy machine changes no verdict."""
 
@@ -72,6 +73,7 @@ CASES: list[tuple[str, bytes | Page, str, bool]] = [
         False,
     ),
     ("a slow body", endless(HEAD + b"\r\n", b"x", 0.02), "too slow", True),
+    ("a body that keeps up and never ends", endless(HEAD + b"\r\n", b"x", 0.001), "not whole after 0.5 seconds", False),
     ("a stalled body", endless(HEAD + b"\r\n", b"", 0.02), "no answer in time", True),
     (
         "an endless chunk extension",

@@ -134,8 +134,8 @@ def damaged(folder: Path) -> None:
 @pytest.mark.parametrize("before", [ahead, damaged], ids=lambda before: before.__name__)
 def test_an_index_that_is_not_of_this_log(tmp_path: Path, before: Callable[[Path], None]) -> None:
     """An index that knows more than the log, or that cannot be read, is made anew from the topic."""
-    before(tmp_path)
     with Store(tmp_path, {"broker.main": 1}) as store:
+        before(tmp_path)
         store.append("broker.main", [(b"1", summary(1)), (b"2", summary(2))])
         sink = IndexSink(tmp_path, "main")
         sink.start()

@@ -116,12 +116,12 @@ class Web:
     @asynccontextmanager
     async def exchange(self, url: str, address: str, headers: Mapping[str, str]) -> AsyncIterator[aiohttp.ClientResponse]:
         """One request, as far as the header of its answer. All that goes wrong in it, body included, is a FetchError."""
-        pinned = _PINNED.set(address)
+        pinned, whole = _PINNED.set(address), asyncio.timeout(self._settings.total_timeout)
         try:
             where = URL(url, encoded=True)
             if why := guard(address, self._settings.networks) or self._literal(where):
                 raise FetchError(why, retryable=False)
-            async with asyncio.timeout(self._settings.total_timeout):
+            async with whole:
                 async with asyncio.timeout(self._settings.answer_timeout):
                     response = await self._session.get(where, headers=headers, allow_redirects=False)
                 try:
@@ -131,6 +131,9 @@ class Web:
         except (FetchError, StoreError):
             raise
         except (aiohttp.ClientError, OSError, ValueError) as error:  # TimeoutError is an OSError
+            if whole.expired():
+                # It would hold its host for as long again.
+                raise FetchError(f"not whole after {self._settings.total_timeout:g} seconds", retryable=False) from error
             raise _failure(error) from error
         finally:
             _PINNED.reset(pinned)
