@@ -121,7 +121,7 @@ def _own(found: Settings) -> str:
 def _folder(found: Settings) -> str:
     from streams.folder import gatherer, known
     from streams.store import StoreError
-    from streams.store.schema import FILE, alone
+    from streams.store.schema import FILE, check_index
 
     folder = found.data
     if folder.exists() and not folder.is_dir():
@@ -129,7 +129,7 @@ def _folder(found: Settings) -> str:
     with known(folder) as store:
         if store is None:
             if not found.kafka.brokers:  # the index of workers has its log elsewhere
-                alone(folder / FILE)
+                check_index(folder / FILE)
             return f"{folder}: none yet"
         if damage := store.damage():
             raise StoreError(f"{folder}: damaged: {damage}")

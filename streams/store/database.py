@@ -98,7 +98,7 @@ class Store:
         return turn
 
     def _connect(self, turn: LockFile | None, timeout: float) -> apsw.Connection:
-        schema.files(self._path)
+        schema.check_files(self._path)
         # A journal beside the file: the first transaction was cut short. Later ones are in the WAL.
         if turn is None and (not self._path.is_file() or self._path.with_name(schema.JOURNAL).exists()):
             raise AbsentError(str(self.folder))
@@ -106,7 +106,7 @@ class Store:
             connection = schema.connect_reader(self._path, timeout)
         else:
             # One at a time: two that turn a new file into a WAL one at once would meet SQLITE_BUSY without a wait.
-            schema.alone(self._path)
+            schema.check_index(self._path)
             with turn.held():
                 connection = schema.connect(self._path, readonly=False, timeout=timeout)
         try:

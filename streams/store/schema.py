@@ -67,14 +67,14 @@ def in_log(template: str, number: int) -> str:
     return template.format(log=f"log_{number}")
 
 
-def files(path: Path) -> None:
+def check_files(path: Path) -> None:
     """Raises StoreError where what stands in the place of the file, or of one that SQLite makes beside it, is no file."""
     for beside in (path, *(path.with_name(f"{path.name}-{name}") for name in ("wal", "shm", "journal"))):
         if beside.exists() and not beside.is_file():
             raise StoreError(f"{beside}: not a file")
 
 
-def alone(path: Path) -> None:
+def check_index(path: Path) -> None:
     """Raises StoreError where no store is there, but an index: a new store would have it emptied."""
     there = path.is_file()
     if (path.stat().st_size if there else 0) < HEADER and any(path.parent.glob("index/*/*.json")):
