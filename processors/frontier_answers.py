@@ -13,7 +13,7 @@ from processors import robots
 from processors.frontier_asking import Asking, Decided, covered
 from processors.frontier_rows import HOST_WAKE, Known
 from processors.identity import url_digest
-from schemas.records import MOVED, CrawlEvent, Rejected
+from schemas.records import LOST, MOVED, CrawlEvent, Rejected
 
 LONGEST_DELAY = 60.0
 """Seconds: a longer Crawl-delay is taken for this one, since no page would ever come."""
@@ -112,6 +112,9 @@ class Answering(Asking):
 
     def failed(self, event: CrawlEvent) -> Iterator[Decided]:
         """Tried again soon, or given up for now."""
+        if event.reason == LOST:
+            self._lost(event)
+            return
         digest, known = self._answered(event)
         gone = self.table.get(event.host, digest) if known is None else None
         if gone is not None and gone.state == "gone" and gone.origin == self.origin:
@@ -126,6 +129,13 @@ class Answering(Asking):
             else:
                 yield from self.give_up(event.host, digest, known, event.reason)
         yield from self.pump(event.host)
+
+    def _lost(self, event: CrawlEvent) -> None:
+        """Its body was lost before it was summarized: whatever the source says of it, the next run has it sent whole."""
+        digest = url_digest(event.url)
+        known = self.table.get(event.host, digest)
+        if known is not None and known.state != "gone":
+            self.table.put(event.host, digest, known.but(rules="", whole=known.state != "ok"))
 
     def give_up(self, host: str, digest: bytes, known: Known, reason: str) -> Iterator[Decided]:
         """Left to the next run or refresh; past its time-to-live it goes."""

@@ -30,6 +30,8 @@ MAX_MOVES = 10
 """Redirects in a row that are followed."""
 MOVED = "moved"
 """The reason of what is gone because its server says that it is elsewhere."""
+LOST = "its body is not in the blob store"
+"""The reason of what could not be summarized because its body was lost: it has to be fetched anew."""
 
 CrawlKind = Literal[
     "unknown",

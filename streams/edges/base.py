@@ -158,8 +158,8 @@ class EdgeBase(ABC):
             self.refuse(logged, error)
             return None
 
-    def refuse(self, logged: Logged, error: Exception, reason: str = "") -> None:
-        """An input that cannot be worked on becomes a dead letter with its bytes, and is finished."""
+    def refuse(self, logged: Logged, error: Exception, reason: str = "", beside: Sequence[Frame] = ()) -> None:
+        """An input that cannot be worked on becomes a dead letter with its bytes, and is finished; `beside`: what else it gives."""
         origin = Origin(logged.topic, logged.partition, logged.offset)
         letter = poisoned(self.name, error, origin, logged.key, logged.value, now_ms())
         with suppress(DecodeError):
@@ -169,7 +169,7 @@ class EdgeBase(ABC):
                 letter = msgspec.structs.replace(letter, url=record.url, version=record.version, reason=why)
         key = REJECTED.key(letter).encode()
         frame = Frame(REJECTED.name, partition_of(key, self.partitions), key, encode(letter))
-        self.done(Finished(self.name, self.topic, logged.partition, logged.offset, [frame]))
+        self.done(Finished(self.name, self.topic, logged.partition, logged.offset, [frame, *beside]))
 
     def drain(self) -> list[Finished]:
         """What was finished, for the transaction that is being made."""

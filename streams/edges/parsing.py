@@ -6,7 +6,8 @@ by itself, since a frame ends each. Large ones travel alone, as an open file.
 Laws:
 - One object crashes, times out or runs out of memory: what its neighbours gave stands, or is given again; the member that it was
   at is skipped, and it is tried again. The outcome is recorded by essence itself (law 8): a rejection and an Unrecognized summary.
-- An object that fails even when it is not opened, whose body is not there, or that is no record at all, becomes a dead letter.
+- An object that fails even when it is not opened, whose body is not there, or that is no record at all, becomes a dead letter. Of a
+  body that is lost the frontier learns, so that the next run has it sent anew.
 - One object has `Limits.whole` seconds of children, with all its tries. What it gave before the members that hold a child until the
   deadline stands; the rest of it is given up (Partial).
 - Frames of one object become visible together, with its offset; what is too much for memory is staged meanwhile; children whose
@@ -22,9 +23,11 @@ from collections.abc import Callable
 import msgspec
 
 from processors.essence import EssenceSettings
-from schemas.codec import adopt, decode
+from processors.identity import frontier_key
+from schemas.codec import adopt, decode, encode
 from schemas.ports import Logged
-from schemas.records import FetchedObject, Summary
+from schemas.records import LOST, CrawlEvent, FetchedObject, Summary
+from streams.clock import now_ms
 from streams.edges.base import DECODED, EdgeBase, Finished, Source, Staging
 from streams.edges.believing import Belief
 from streams.edges.work import Work
@@ -36,6 +39,8 @@ from streams.sandbox.pool import Pool
 from streams.sandbox.task import Clock
 from streams.sandbox.values import Done, Failed, Flooded, Limits, Lost, Outcome, SandboxError
 from streams.store import FolderBlobs
+from streams.store.murmur2 import partition as partition_of
+from streams.topology import CRAWL
 
 CHUNK_COUNT = 32
 CHUNK_BYTES = 1 << 20
@@ -182,9 +187,16 @@ class EssenceEdge(EdgeBase):
             if work.blob:
                 self._blobs.open(work.blob).close()
         except FileNotFoundError as error:
-            self.refuse(work.logged, error, "its body is not in the blob store")
+            self.refuse(work.logged, error, LOST, [self._lost(work.obj)])
             return False
         return True
+
+    def _lost(self, obj: FetchedObject) -> Frame:
+        """Word to the frontier that an object has to be fetched anew."""
+        host = frontier_key(obj.url)
+        event = CrawlEvent(kind="failed", host=host, time=now_ms(), url=obj.url, version=obj.version, root=obj.root, reason=LOST)
+        key = CRAWL.key(event).encode()
+        return Frame(CRAWL.name, partition_of(key, self.partitions), key, encode(event), event)
 
     def _request(self, chunk: list[Work]) -> bytes:
         jobs = tuple(Job(work.obj, work.skip, self._small(work), work.stop) for work in chunk)

@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import dataclass, field, fields
 
 from processors.identity import split_url
-from schemas.records import CrawlEvent, FetchRequest, Record, Rejected, Removed, Summary
+from schemas.records import LOST, CrawlEvent, FetchRequest, Record, Rejected, Removed, Summary
 
 SLOW = 10_000
 """ms: a host that asks for as much between two requests is worth a line: with it a site takes hours."""
@@ -75,7 +75,7 @@ class Tally:
             self.unchanged += 1
         elif event.kind == "gone" and event.reason.startswith("status "):
             self.dead += 1
-        self.answered += event.kind in ("fetched", "unchanged", "gone", "failed", "refused")
+        self.answered += event.kind in ("fetched", "unchanged", "gone", "failed", "refused") and event.reason != LOST
 
     def met(self, *, known: bool) -> None:
         """The catalogue took a summary of an object itself: known before, or not."""

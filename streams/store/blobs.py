@@ -13,10 +13,13 @@ Laws:
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
 import secrets
+import shutil
+import stat
 import threading
 from collections.abc import Callable, Container, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -82,14 +85,10 @@ class FolderBlobs:
             path.unlink(missing_ok=True)
             raise translated(error, str(self._folder)) from error
         with self._lock:
-            final = self._path(digest)
             if digest in self._waiting:
                 path.unlink()
-            elif final.exists():
-                path.unlink()
-                self._date(final)
-                self._touched.add(final.parent)
             else:
+                # It takes the place of one that is there, since that may have been damaged meanwhile.
                 self._waiting[digest] = path
         return digest, md5, length
 
@@ -144,6 +143,8 @@ class FolderBlobs:
         fault("blob.flushed")
         for digest, path in self._flushing.items():
             final = self._path(digest)
+            if final.is_dir() and not final.is_symlink():
+                shutil.rmtree(final)  # nothing of ours
             if not final.parent.is_dir():
                 final.parent.mkdir()
                 touched.add(self._folder)
@@ -163,10 +164,10 @@ class FolderBlobs:
     def open(self, digest: str) -> BinaryIO:
         """The body as an open binary file. Raises FileNotFoundError."""
         try:
-            return open(self.path(digest), "rb")
+            return _opened(self.path(digest))
         except FileNotFoundError:
             # A sync in another thread may have moved it between our look and our opening.
-            return open(self._path(digest), "rb")
+            return _opened(self._path(digest))
 
     def path(self, digest: str) -> Path:
         """Where a body is now; a sync moves it. Raises FileNotFoundError for what is no digest."""
@@ -197,6 +198,20 @@ class FolderBlobs:
                     count += 1
                     size += status.st_size
         return Trimmed(count, size)
+
+
+def _opened(path: Path) -> BinaryIO:
+    """A file to read. Raises FileNotFoundError where there is none: a folder, a pipe or a link is no body."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO):
+            raise FileNotFoundError(str(path)) from error
+        raise
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise FileNotFoundError(str(path))
+    return os.fdopen(fd, "rb")
 
 
 def _fsync(path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -222,3 +224,44 @@ def test_an_index_that_is_lost(harvest: Any, tree: Path, tmp_path: Path, instead
     harvest("index", "rebuild", "--quiet")
     assert len(harvest.lines("search", "*", "--copies")) == 3
     assert b"NOT OK  data folder" not in harvest.start("doctor").communicate()[0]
+
+
+def body_is_gone(body: Path) -> None:
+    """No body."""
+    body.unlink()
+
+
+def body_is_a_folder(body: Path) -> None:
+    """In the place of a body is a folder that holds something."""
+    body.unlink()
+    (body / "in").mkdir(parents=True)
+
+
+def body_is_a_pipe(body: Path) -> None:
+    """In the place of a body is a pipe, which nobody ever writes to."""
+    body.unlink()
+    os.mkfifo(body)
+
+
+def body_is_a_link(body: Path) -> None:
+    """In the place of a body is a link that leads nowhere."""
+    body.unlink()
+    body.symlink_to("nowhere")
+
+
+@pytest.mark.parametrize("lose", [body_is_gone, body_is_a_folder, body_is_a_pipe, body_is_a_link], ids=lambda lose: lose.__name__)
+def test_a_body_that_is_lost(harvest: Any, tree: Path, tmp_path: Path, lose: Callable[[Path], None]) -> None:
+    """What cannot be tried again for want of its body is rejected for that, and fetched anew by the next run, unchanged or not."""
+    torn = tree / "torn.gz"
+    torn.write_bytes(gzip.compress(random.Random(1).randbytes(100_000))[:-50])
+    harvest("gather", tree, "--quiet")
+    (letter,) = harvest.lines("rejected", "list")
+    (body,) = (path for path in (tmp_path / "harvest-data" / "blobs").glob("??/*") if path.stat().st_size == torn.stat().st_size)
+    lose(body)
+    harvest("rejected", "retry", "--all")
+    assert harvest.lines("rejected", "list")[-1]["reason"] == "its body is not in the blob store"
+    (table,) = harvest.lines("gather", tree)
+    assert (table["objects"], table["unchanged"]) == (1, 3)
+    (again,) = harvest.lines("rejected", "list")
+    assert again["reason"] == letter["reason"]
+    assert harvest.lines("gather", tree)[0]["nothing_changed"]
