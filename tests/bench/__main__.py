@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 from streams.kafka.cluster import ClusterError
 from tests.bench import bench_index, bench_log, corpora, readers, recovery, retrieval, sink, stage
+from tests.bench.clusters import servers
 from tests.bench.figures import BenchError, Figure, heading
 from tests.bench.huge import huge
 from tests.bench.labelled import by_suffix
@@ -55,7 +56,7 @@ class Size(NamedTuple):
     """Bytes of the large archive."""
 
 
-FULL = Size(False, 3, 16_000, 2_000, 40_000, 6_000, 4_000, 1_000, 40_000, 1_000_000, 10_000_000_000)
+FULL = Size(False, 3, 16_000, 2_000, 40_000, 6_000, 4_000, 2_000, 40_000, 1_000_000, 10_000_000_000)
 QUICK = Size(True, 1, 300, 60, 4_000, 300, 60, 0, 500, 500, 100_000_000)
 
 
@@ -115,10 +116,11 @@ def measure_workers(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
         yield from workers("objects", corpora.synthetic(work / "light", size.shared), work, size.rounds)
         return
     light = corpora.neighbours(corpora.found(corpora.DOCUMENTATION), size.shared)
-    yield from workers("documentation", corpora.copied(light, work / "light"), work, size.rounds)
     pages = corpora.found(corpora.unpacked(corpora.packages(cache), work / "packages"))
     large = corpora.copied(corpora.neighbours(list(corpora.heavy(pages)), size.shared_heavy), work / "heavy")
-    yield from workers("large pages", large, work, size.rounds)
+    with servers("kafka"):
+        yield from workers("documentation", corpora.copied(light, work / "light"), work, size.rounds)
+        yield from workers("large pages", large, work, size.rounds)
 
 
 def measure_recovery(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
