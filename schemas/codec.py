@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import resources
 from types import UnionType
-from typing import Any, NamedTuple, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 from fastavro import parse_schema, schemaless_reader, schemaless_writer
@@ -165,23 +165,18 @@ PUBLISHED = ("published", "copy_of", "copies", "copies_count")
 """The last fields of a Summary: what a Broker says of it."""
 
 
-def _part(name: str, fields: list[dict[str, Any]]) -> Any:
-    return parse_schema({"type": "record", "name": name, "fields": fields})
-
-
-_FIELDS = schema_text("Summary")["fields"]
-_BODY = _part("Body", _FIELDS[: -len(PUBLISHED)])
-_TAIL = _part("Tail", _FIELDS[-len(PUBLISHED) :])
+_TAIL = parse_schema({"type": "record", "name": "Tail", "fields": schema_text("Summary")["fields"][-len(PUBLISHED) :]})
 _UNSAID = bytes(len(PUBLISHED))
 """The tail of a summary that no Broker has said anything of: zero, an empty string, an empty array, zero."""
+ENDED = bytes(1)
+"""What stands before it: the end of a map. So it begins nowhere else, though a number may be longer than it need be."""
 
 
 class _Known(NamedTuple):
-    """A summary, its bytes, and where in them the tail begins that `publish` writes anew."""
+    """A summary, and its bytes."""
 
     record: records.Summary
     data: bytes
-    tail: int
 
 
 class _Memory:
@@ -209,13 +204,13 @@ class _Memory:
         """What is known of these bytes."""
         return self._by_data.get(data) or self._before[1].get(data)
 
-    def keep(self, record: records.Summary, data: bytes, tail: int) -> None:
+    def keep(self, record: records.Summary, data: bytes) -> None:
         """Remember a summary, and forget those that came long ago where there are too many."""
         if len(self._by_id) >= self.SIZE or self._bytes >= self.BYTES:
             self._before = self._by_id, self._by_data
             self._by_id, self._by_data, self._bytes = {}, {}, 0
         self._bytes += len(data)
-        self._by_id[id(record)] = self._by_data[data] = _Known(record, data, tail)
+        self._by_id[id(record)] = self._by_data[data] = _Known(record, data)
 
 
 _memory = _Memory()
@@ -223,45 +218,39 @@ _memory = _Memory()
 
 def encode(record: Record, *, kept: bool = True) -> bytes:
     """A record in single-object encoding. Of a summary both are remembered for a while, unless they are not to be `kept`."""
-    if isinstance(record, records.Summary):
-        known = _memory.of(record)
-        return known.data if known is not None else _encode_summary(record, kept=kept)
+    known = _memory.of(record) if isinstance(record, records.Summary) else None
+    if known is not None:
+        return known.data
     cls = type(record)
     out = io.BytesIO(_HEADERS[cls])
     out.seek(HEADER)
     schemaless_writer(out, _SCHEMAS[cls], _DUMPERS[cls](record))
-    return out.getvalue()
-
-
-def _encode_summary(summary: records.Summary, *, kept: bool) -> bytes:
-    plain = _DUMPERS[records.Summary](summary)
-    out = io.BytesIO(_HEADERS[records.Summary])
-    out.seek(HEADER)
-    schemaless_writer(out, _BODY, plain)
-    tail = out.tell()
-    schemaless_writer(out, _TAIL, plain)
     data = out.getvalue()
-    if kept:
-        _memory.keep(summary, data, tail)
+    if kept and isinstance(record, records.Summary):
+        _memory.keep(record, data)
     return data
 
 
 def adopt(summary: records.Summary, data: bytes) -> None:
     """Remember `data` as what `encode` gives for a summary: neither is made again for a while. Of PUBLISHED it has nothing yet."""
-    if data.endswith(_UNSAID):
-        _memory.keep(summary, data, len(data) - len(_UNSAID))
+    if data.endswith(ENDED + _UNSAID):
+        _memory.keep(summary, data)
 
 
 def publish(summary: records.Summary, **said: Any) -> records.Summary:
     """A summary with other values of PUBLISHED; where its bytes are known, only their tail is written anew."""
     made = msgspec.structs.replace(summary, **said)
     known = _memory.of(summary)
-    if known is not None:
-        out = io.BytesIO()
-        out.write(known.data[: known.tail])
-        schemaless_writer(out, _TAIL, {name: getattr(made, name) for name in PUBLISHED})
-        _memory.keep(made, out.getvalue(), known.tail)
+    # Others may write a number or an array in another way than we do: then all of it is written anew.
+    if known is not None and known.data.endswith(ENDED + (before := _tail(summary))):
+        _memory.keep(made, known.data[: -len(before)] + _tail(made))
     return made
+
+
+def _tail(summary: records.Summary) -> bytes:
+    out = io.BytesIO()
+    schemaless_writer(out, _TAIL, {name: getattr(summary, name) for name in PUBLISHED})
+    return out.getvalue()
 
 
 def record_type(data: bytes) -> type[Record]:
@@ -288,14 +277,8 @@ def decode(data: bytes) -> Record:
     schema, load, cls = found
     body = io.BytesIO(data)
     body.seek(HEADER)
-    tail = 0
     try:
-        if cls is records.Summary:
-            plain = _read(body, _BODY)
-            tail = body.tell()
-            plain.update(_read(body, _TAIL))
-        else:
-            plain = _read(body, schema)
+        plain: Any = schemaless_reader(body, schema, None)
         record: Record = load(plain)
     # fastavro raises what its C code meets (EOFError, IndexError, UnicodeDecodeError ...): all are the writer's fault.
     except Exception as error:
@@ -303,7 +286,7 @@ def decode(data: bytes) -> Record:
     if body.tell() != len(data):
         raise DecodeError(f"{cls.__name__}: {len(data) - body.tell()} bytes too many")
     if isinstance(record, records.Summary):
-        _memory.keep(record, data, tail)
+        _memory.keep(record, data)
     return record
 
 
@@ -337,8 +320,3 @@ def loaded(name: str, plain: dict[str, Any]) -> Record:
     """The record of that name, of what fastavro has read under its schema. Raises KeyError, TypeError or ValueError."""
     record: Record = _READERS[_HEADERS[_BY_NAME[name]]][1](plain)
     return record
-
-
-def _read(body: io.BytesIO, schema: Any) -> dict[str, Any]:
-    plain: Any = schemaless_reader(body, schema, None)
-    return cast("dict[str, Any]", plain)

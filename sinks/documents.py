@@ -73,6 +73,17 @@ _UNSAFE = re.compile(r"[\s%=]")
 _NO_HEX = b"=" * 33
 
 
+class _Quoted(dict[str, str]):
+    """What stands for a character that divides; learned as they come."""
+
+    def __missing__(self, char: str) -> str:
+        self[char] = made = quote(char)
+        return made
+
+
+_QUOTED = _Quoted()
+
+
 class Shown(msgspec.Struct, frozen=True, array_like=True):
     """What is kept of a summary to show it as a hit."""
 
@@ -109,49 +120,50 @@ def mark(name: str) -> str:
 @lru_cache(4_096)
 def term(name: str) -> str:
     """The name of an attribute as it stands by itself."""
-    return f"{_UNSAFE.sub(lambda found: quote(found.group()), name)}="
+    return f"{_UNSAFE.sub(_quoted, name)}="
 
 
-def worded(given: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The (field, words) of a summary whose `texts` are given, several of a field where it has several values.
-
-    Words have one space between, or several.
-    """
-    found: list[tuple[str, str]] = []
-    sets: dict[str, dict[str, None]] = {}
-    given = [(name, text) for name, text in given if name not in LINKS]
-    for (name, _), words in zip(given, all_spaced([text for _, text in given]), strict=True):
+def worded(values: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """The words of each of WORDED, of a summary whose values are `named`: a text for each value, one space between, or several."""
+    found: dict[str, list[str]] = {}
+    names = [name for name, texts in values.items() if name not in LINKS for _ in texts]
+    all_words = all_spaced([text for name, texts in values.items() if name not in LINKS for text in texts])
+    for name, words in zip(names, all_words, strict=True):
         if not words or words.isspace():
             continue
-        if name in SETS:
-            sets.setdefault(name, {}).update(dict.fromkeys(words.split()))
-        elif name in _TEXTS:
-            found.append((name, words))
+        if name in _TEXTS:
+            found.setdefault(name, []).append(words)
         else:
             if name not in BY_NAME:
-                found.append((REST, words))
+                found.setdefault(REST, []).append(words)
             before = mark(name)
-            found.append((ATTRIBUTES, before + f" {before}".join(words.split())))
-    found += ((name, " ".join(each)) for name, each in sets.items())
-    held = {field for field, _ in found}
-    found += ((field, ABSENT) for field in WORDED if field not in held)
+            found.setdefault(ATTRIBUTES, []).append(before + f" {before}".join(words.split()))
+    for name in SETS & found.keys():
+        found[name] = [" ".join(dict.fromkeys(" ".join(found[name]).split()))]
+    for field in WORDED:
+        if field not in found:
+            found[field] = [ABSENT]
     return found
 
 
 def link(name: str, target: str) -> str:
     """What a link is found by, as it stands in an index: behind the `mark` of its attribute, without a space in it."""
-    return mark(name) + (_UNSAFE.sub(lambda found: quote(found.group()), target))
+    return mark(name) + (_UNSAFE.sub(_quoted, target) if _UNSAFE.search(target) else target)
 
 
-def linked(given: Iterable[tuple[str, str]]) -> set[str]:
-    """What the links of a summary are found by, whose `texts` are given."""
+def _quoted(found: re.Match[str]) -> str:
+    return _QUOTED[found.group()]
+
+
+def linked(values: Mapping[str, Sequence[str]]) -> set[str]:
+    """What the links of a summary are found by, whose values are `named`."""
     # Most links of a page lead to a few hosts: each is looked at once.
-    return {link(name, target) for name, target in set(links(given))}
+    return {link(name, target) for name, target in set(links(values))}
 
 
-def present(given: Iterable[tuple[str, str]], properties: Iterable[str]) -> Iterator[str]:
+def present(names: Iterable[str], properties: Iterable[str]) -> Iterator[str]:
     """The names that `attribute:*` finds a summary by, each as its `term`."""
-    return map(term, {name for name, _ in given}.difference(EXACT_FIELDS).union(properties))
+    return map(term, set(names).difference(EXACT_FIELDS).union(properties))
 
 
 def sortable(url: str) -> str:
@@ -159,19 +171,15 @@ def sortable(url: str) -> str:
     return url[:MAX_EXACT].encode("utf-8", "replace").decode()
 
 
-def shown(summary: Summary, given: Iterable[tuple[str, str]]) -> Shown:
-    """What a hit will need of a summary, whose `texts` are given."""
-    kept: dict[str, list[str]] = {name: [] for name in ("title", *SNIPPET_FIELDS)}
-    for name, text in given:
-        if name in kept:
-            kept[name].append(text)
-    room, text_kept = SHOWN_FULL if kept["full-text"] else SHOWN_TEXT, list[str]()
-    for text in (text for name in SNIPPET_FIELDS for text in kept[name]):
+def shown(summary: Summary, values: Mapping[str, Sequence[str]]) -> Shown:
+    """What a hit will need of a summary, whose values are `named`."""
+    room, kept = SHOWN_FULL if "full-text" in values else SHOWN_TEXT, list[str]()
+    for text in (text for name in SNIPPET_FIELDS for text in values.get(name, ())):
         if room > 0 and text:
-            text_kept.append(text[:room])
+            kept.append(text[:room])
             room -= len(text)
-    title = next(iter(kept["title"]), "")[:MAX_TITLE]
-    return Shown(key(summary.oid), summary.url, title, summary.type, summary.copies, summary.copies_count, tuple(text_kept))
+    title = next(iter(values.get("title", ())), "")[:MAX_TITLE]
+    return Shown(key(summary.oid), summary.url, title, summary.type, summary.copies, summary.copies_count, tuple(kept))
 
 
 def hit(score: float, kept: Shown, wanted: Terms) -> Hit:

@@ -32,7 +32,7 @@ from uuid import uuid4
 
 import msgspec
 
-from processors.query.words import properties, texts
+from processors.query.words import named, properties
 from schemas.codec import encode
 from schemas.query import SETS
 from schemas.records import Removed, Summary
@@ -87,19 +87,17 @@ def identifier(oid: str) -> str:
 
 def summary_document(summary: Summary) -> dict[str, Any]:
     """A summary as a document."""
-    given = list(texts(summary))
+    values = named(summary)
     known = properties(summary)
-    document: dict[str, Any] = {}
-    for field, words in worded(given):
-        document.setdefault(field, []).append(words)
-    document["has"] = list(present(given, known))
+    document: dict[str, Any] = {**worded(values)}
+    document["has"] = list(present(values, known))
     document["exact"] = [f"{name}={value}" for name, value in known.items()]
-    if links := linked(given):
+    if links := linked(values):
         document["links"] = list(links)
     document["url"] = sortable(summary.url)
     if summary.copy_of:
         document["role"] = COPY
-    document["shown"] = msgspec.json.encode(shown(summary, given)).decode()
+    document["shown"] = msgspec.json.encode(shown(summary, values)).decode()
     return document
 
 

@@ -27,7 +27,7 @@ from typing import Literal
 import msgspec
 from tantivy import Document, Schema, SchemaBuilder
 
-from processors.query.words import properties, texts
+from processors.query.words import named, properties
 from schemas.query import SETS
 from schemas.records import Removed, Summary
 from sinks import documents
@@ -82,22 +82,23 @@ def summary_document(summary: Summary) -> Document:
     """A summary as a document."""
     document = _identified(summary)
     add = document.add_text
-    given = list(texts(summary))
-    for field, words in worded(given):
-        add(field, words)
+    values = named(summary)
+    for field, texts in worded(values).items():
+        for words in texts:
+            add(field, words)
     known = properties(summary)
     for name, value in known.items():
         if name == "oid" and is_plain(summary.oid):
             continue
         add("exact", OWN if name == "object-url" and value == known.get("url") else f"{name}={value}")
     # One text for all the names: each call into the engine costs a microsecond.
-    add("has", " ".join(present(given, known)))
-    if links := linked(given):
+    add("has", " ".join(present(values, known)))
+    if links := linked(values):
         add("links", " ".join(links))
     if summary.copy_of:
         add("role", COPY)
     add("url", sortable(summary.url))
-    document.add_bytes("shown", msgspec.msgpack.encode(shown(summary, given)))
+    document.add_bytes("shown", msgspec.msgpack.encode(shown(summary, values)))
     return document
 
 

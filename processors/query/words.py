@@ -20,7 +20,7 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from operator import attrgetter
 
@@ -203,9 +203,7 @@ def spans(text: str) -> Iterator[tuple[int, int, str]]:
 
 def exact(value: str, bound: int = MAX_EXACT) -> str:
     """A value that is compared whole, as it is compared: folded, without white space around, and bounded."""
-    folded = fold(value).strip()
-    if not folded.isascii():
-        folded = folded.encode("utf-8", "replace").decode()
+    folded = value.lower().strip() if value.isascii() else fold(value).strip().encode("utf-8", "replace").decode()
     if len(folded) <= bound:
         return folded
     return folded[:bound] + hashlib.sha256(folded.encode()).hexdigest()
@@ -232,29 +230,37 @@ def targets(url: str) -> tuple[str, ...]:
     return (whole, host) if host else (whole,)
 
 
-def texts(summary: Summary) -> Iterator[tuple[str, str]]:
-    """Every value of a summary's attributes, then of its annotations, as (name as it is compared, text).
+def named(summary: Summary) -> dict[str, list[str]]:
+    """The values of a summary's attributes, and behind them those of its annotations, by name as it is compared.
 
     Bytes count as UTF-8 with what is none left out. The EXACT_FIELDS are properties, but an attribute that has
     the name of one counts as text all the same.
     """
+    found: dict[str, list[str]] = {}
     for attributes in (summary.attributes, summary.annotations):
         for name, values in attributes.items():
-            known = attribute(name)
-            for value in values:
-                yield known, value if isinstance(value, str) else value.decode("utf-8", "replace")
+            if values:
+                made = [value if isinstance(value, str) else value.decode("utf-8", "replace") for value in values]
+                known = attribute(name)
+                found[known] = found[known] + made if known in found else made
+    return found
+
+
+def texts(summary: Summary) -> Iterator[tuple[str, str]]:
+    """Every value that a summary has, as (name as it is compared, text)."""
+    return ((name, text) for name, values in named(summary).items() for text in values)
 
 
 def properties(summary: Summary) -> dict[str, str]:
     """Those of EXACT_FIELDS that a summary has, as they are compared."""
-    return {field: value for field in EXACT_FIELDS if (value := property_of(summary, field))}
+    return {field: value for field, getter in _GETTERS.items() if (value := exact(getter(summary)))}
 
 
-def links(given: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """(name, what it is found by) of each link among the `texts` of a summary."""
-    return ((name, target) for name, text in given if name in LINKS for target in targets(text) if target)
+def links(values: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:
+    """(name, what it is found by) of each link among the values of a summary, which are `named`."""
+    return ((name, target) for name in LINKS for text in values.get(name, ()) for target in targets(text) if target)
 
 
 def names(summary: Summary) -> set[str]:
     """The attributes and properties that a summary has at all, as `attribute:*` asks."""
-    return {name for name, _ in texts(summary)}.difference(EXACT_FIELDS).union(properties(summary))
+    return set(named(summary)).difference(EXACT_FIELDS).union(properties(summary))

@@ -46,6 +46,10 @@ class Size(NamedTuple):
     records: int
     documents: int
     """Of the log and the index."""
+    streamed: int
+    """Documents that go through Kafka into OpenSearch."""
+    streams: int
+    """Rounds of that."""
     shared: int
     shared_heavy: int
     """Objects of the two trees that workers share."""
@@ -56,8 +60,36 @@ class Size(NamedTuple):
     """Bytes of the large archive."""
 
 
-FULL = Size(False, 3, 16_000, 2_000, 40_000, 6_000, 4_000, 2_000, 40_000, 1_000_000, 10_000_000_000)
-QUICK = Size(True, 1, 300, 60, 4_000, 300, 60, 0, 500, 500, 100_000_000)
+FULL = Size(
+    quick=False,
+    rounds=3,
+    light=16_000,
+    heavy=2_000,
+    records=40_000,
+    documents=6_000,
+    streamed=24_000,
+    streams=5,
+    shared=4_000,
+    shared_heavy=2_000,
+    messages=40_000,
+    rows=1_000_000,
+    unpacked=10_000_000_000,
+)
+QUICK = Size(
+    quick=True,
+    rounds=1,
+    light=300,
+    heavy=60,
+    records=4_000,
+    documents=300,
+    streamed=300,
+    streams=1,
+    shared=60,
+    shared_heavy=0,
+    messages=500,
+    rows=500,
+    unpacked=100_000_000,
+)
 
 
 def measure_objects(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
@@ -102,7 +134,7 @@ def measure_tree(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
 
 def measure_sink(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
     """Documents/s of the index sink on Kafka against raw bulk loops."""
-    yield from sink.measured(size.documents, size.rounds, quick=size.quick)
+    yield from sink.measured(size.streamed, size.streams, quick=size.quick)
 
 
 def measure_stage(size: Size, cache: Path, work: Path) -> Iterator[Figure]:

@@ -1,9 +1,12 @@
 """Documents/s of the index sink, from a real Kafka into a real OpenSearch, against raw `_bulk` loops into the same server.
 
 The raw loop is given what the sink has to make: the same documents as bytes of JSON, under the same mapping, with the same
-versions; all that it does is to post them, by as many connections and in such batches as the grid has. The best of the grid
-counts, and of alternate rounds the best of each. The sink reads, decodes and analyses each record, and writes offsets to both.
-Servers share the cores with what is measured, as they do with both.
+versions; all that it does is to post them, by as many connections and in such batches as the grid has. The sink reads, decodes
+and analyses each record, and writes offsets to both. Servers share the cores with what is measured, as they do with both.
+
+The grid is measured once, to find the best of it. In each round these and the sink take turns; the best of the round is what the
+sink is held to, and of the rounds the one in the middle is told. There are enough documents for what an index of some seconds
+does not do yet: its pieces are merged, and few records are remembered from when they were written.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from itertools import product
+from statistics import median_low
 from typing import Any
 
 from opensearchpy import OpenSearch, TransportError
@@ -34,6 +38,8 @@ from tests.servers.fixtures import TIMEOUT, Topics
 
 BATCHES = (250, 1_000, 2_000)
 CONNECTIONS = (1, 2, 4)
+BEST = 2
+"""Loops of the grid that take turns with the sink."""
 GOAL = Goal(">=", 0.8)
 
 
@@ -112,16 +118,17 @@ def measured(documents: int, rounds: int, *, quick: bool) -> Iterator[Figure]:
     grid = [(100, 1), (100, 2)] if quick else list(product(BATCHES, CONNECTIONS))
     with servers("kafka", "opensearch") as (kafka, url), topics(kafka) as made:
         cluster = filled(kafka, made, summaries)
-        # Neither is the first that the server compiles its code for.
+        # Neither is the first that the servers compile their code for.
         raw(url, items, *grid[0])
-        found: dict[tuple[int, int], float] = dict.fromkeys(grid, 0.0)
-        ours = 0.0
-        for _ in range(rounds):
-            for how in grid:
-                found[how] = max(found[how], raw(url, items, *how))
-            ours = max(ours, sink(cluster, url, documents))
+        sink(cluster, url, documents)
+        found = {how: raw(url, items, *how) for how in grid}
+        best = sorted(grid, key=found.__getitem__)[-BEST:]
+        played = [(max(raw(url, items, *how) for how in best), sink(cluster, url, documents)) for _ in range(rounds)]
     for (batch, connections), rate in found.items():
-        yield Figure("sink", f"raw _bulk, {batch:,} x {connections}", rate, "documents/s", "batch x connections")
-    best = max(found.values())
-    yield Figure("sink", "sink", ours, "documents/s", f"the best raw loop: {best:,.0f}")
-    yield Figure("sink", "sink to the best raw loop", ours / best, "ratio", "the same documents and mapping", GOAL)
+        yield Figure("sink", f"raw _bulk, {batch:,} x {connections}", rate, "documents/s", "batch x connections; once")
+    ratios = sorted(ours / theirs for theirs, ours in played)
+    ratio = median_low(ratios)
+    theirs, ours = next((theirs, ours) for theirs, ours in played if ours / theirs == ratio)
+    yield Figure("sink", "sink", ours, "documents/s", f"the best raw loop of its round: {theirs:,.0f}")
+    against = f"the same documents and mapping; the rounds: {', '.join(f'{one:.3f}' for one in ratios)}"
+    yield Figure("sink", "sink to the best raw loop", ratio, "ratio", against, GOAL)
