@@ -10,6 +10,7 @@ a tenth of the time.
 
 from __future__ import annotations
 
+import hashlib
 import io
 import struct
 from collections.abc import Callable
@@ -48,6 +49,10 @@ MAX_TOLD = 8_000
 
 END = b"\xff"
 """In place of a frame: the records of one object are whole."""
+DAMAGED = b"\xfe"
+"""In place of all frames of an object: its body is not the one that was stored."""
+PIECE = 1 << 20
+"""Bytes read between two signs of life."""
 
 
 class Job(msgspec.Struct, frozen=True, array_like=True):
@@ -69,6 +74,8 @@ class Chunk(msgspec.Struct, frozen=True, array_like=True):
     jobs: tuple[Job, ...]
     carry: bool = False
     """Whether frames on `made` carry their records in msgpack, up to CARRIED bytes of each object."""
+    check: bool = False
+    """Whether bodies of the blob store are held to their digests first: who stored them cannot vouch for a disk."""
 
 
 class Frame(NamedTuple):
@@ -153,27 +160,45 @@ def _by_program(programs: Programs, facts: Facts, body: BinaryIO) -> bytes:
 
 
 def work(request: bytes, body: BinaryIO | None, emit: Callable[[bytes], None], progress: Callable[[str], None]) -> None:
-    """One task of the pool: every record of each object as a frame, and an END behind them."""
+    """One task of the pool: every record of each object as a frame, or DAMAGED, and an END behind them."""
     chunk = _chunk(request)
-    settings, route = _settings(chunk.settings), _router().route
     for number, job in enumerate(chunk.jobs):
         at = partial(_say, progress, number)
         at("")
         if job.body is not None:
             body = io.BytesIO(job.body)
-        room = CARRIED if chunk.carry else 0
-        for record in essence.essence(job.obj, body, settings, job.skip, at, job.stop):
-            topic, key, _ = route(record)
-            # A child reads none of them again: what was remembered came to 75 MB, of which nothing was asked.
-            value = encode(record, kept=False)
-            carried = pack(record) if room and topic == "made" else b""
-            if len(carried) > room:
-                carried = b""
-            room -= len(carried)
-            head = HEAD.pack(TOPICS.index(topic), partition_of(key, chunk.partitions), len(key), len(carried))
-            emit(b"".join((head, key, carried, value)))
+        if chunk.check and body is not None and not _whole(job.obj.blob, body, at):
+            emit(DAMAGED)
+        else:
+            _give(chunk, job, body, emit, at)
         emit(END)
         body = None
+
+
+def _give(chunk: Chunk, job: Job, body: BinaryIO | None, emit: Callable[[bytes], None], at: Callable[[str], None]) -> None:
+    """The records of one object."""
+    settings, route = _settings(chunk.settings), _router().route
+    room = CARRIED if chunk.carry else 0
+    for record in essence.essence(job.obj, body, settings, job.skip, at, job.stop):
+        topic, key, _ = route(record)
+        # A child reads none of them again: what was remembered came to 75 MB, of which nothing was asked.
+        value = encode(record, kept=False)
+        carried = pack(record) if room and topic == "made" else b""
+        if len(carried) > room:
+            carried = b""
+        room -= len(carried)
+        head = HEAD.pack(TOPICS.index(topic), partition_of(key, chunk.partitions), len(key), len(carried))
+        emit(b"".join((head, key, carried, value)))
+
+
+def _whole(digest: str, body: BinaryIO, at: Callable[[str], None]) -> bool:
+    """Whether a body has the SHA-256 that it is stored by; it is read from its beginning again."""
+    found = hashlib.sha256()
+    while piece := body.read(PIECE):
+        found.update(piece)
+        at("")
+    body.seek(0)
+    return found.hexdigest() == digest
 
 
 def _say(progress: Callable[[str], None], number: int, path: str) -> None:

@@ -6,8 +6,8 @@ by itself, since a frame ends each. Large ones travel alone, as an open file.
 Laws:
 - One object crashes, times out or runs out of memory: what its neighbours gave stands, or is given again; the member that it was
   at is skipped, and it is tried again. The outcome is recorded by essence itself (law 8): a rejection and an Unrecognized summary.
-- An object that fails even when it is not opened, whose body is not there, or that is no record at all, becomes a dead letter. Of a
-  body that is lost the frontier learns, so that the next run has it sent anew.
+- An object that fails even when it is not opened, whose body is not there or not the one that was stored, or that is no record at
+  all, becomes a dead letter. Of a body that is lost the frontier learns, so that the next run has it sent anew.
 - One object has `Limits.whole` seconds of children, with all its tries. What it gave before the members that hold a child until the
   deadline stands; the rest of it is given up (Partial).
 - Frames of one object become visible together, with its offset; what is too much for memory is staged meanwhile; children whose
@@ -31,7 +31,7 @@ from streams.clock import now_ms
 from streams.edges.base import DECODED, EdgeBase, Finished, Source, Staging
 from streams.edges.believing import Belief
 from streams.edges.work import Work
-from streams.essence_job import END, Chunk, Frame, Job, blamed, pack, unpack
+from streams.essence_job import DAMAGED, END, Chunk, Frame, Job, blamed, pack, unpack
 from streams.faults import fault
 from streams.own import Own
 from streams.sandbox.early import PRELOAD, WORK
@@ -187,12 +187,15 @@ class EssenceEdge(EdgeBase):
             if work.blob:
                 self._blobs.open(work.blob).close()
         except FileNotFoundError as error:
-            self.refuse(work.logged, error, LOST, [self._lost(work.obj)])
+            self._lose(work, error)
             return False
         return True
 
+    def _lose(self, work: Work, error: Exception) -> None:
+        """A body that is not there, or is another one: a dead letter, and word to the frontier that it has to be fetched anew."""
+        self.refuse(work.logged, error, LOST, [self._lost(work.obj)])
+
     def _lost(self, obj: FetchedObject) -> Frame:
-        """Word to the frontier that an object has to be fetched anew."""
         host = frontier_key(obj.url)
         event = CrawlEvent(kind="failed", host=host, time=now_ms(), url=obj.url, version=obj.version, root=obj.root, reason=LOST)
         key = CRAWL.key(event).encode()
@@ -200,7 +203,7 @@ class EssenceEdge(EdgeBase):
 
     def _request(self, chunk: list[Work]) -> bytes:
         jobs = tuple(Job(work.obj, work.skip, self._small(work), work.stop) for work in chunk)
-        return pack(Chunk(self._settings, self.partitions, jobs, self._carry))
+        return pack(Chunk(self._settings, self.partitions, jobs, self._carry, check=True))
 
     def _small(self, work: Work) -> bytes | None:
         """A body of the blob store that travels with the request."""
@@ -223,6 +226,11 @@ class EssenceEdge(EdgeBase):
                 position += 1
                 self._deliver(work)
                 return self._room()
+            if work.damaged or (data == DAMAGED and (not work.blob or work.frames or work.staged)):
+                raise NonsenseError("a body that is damaged gives nothing")
+            if data == DAMAGED:
+                work.damaged = True
+                return None
             try:
                 frame = self._unpacked(data, work.belief)
             except ValueError as error:
@@ -270,6 +278,9 @@ class EssenceEdge(EdgeBase):
 
     def _deliver(self, work: Work) -> None:
         fault("essence.deliver")
+        if work.damaged:
+            self._lose(work, ValueError("its body is not the one that was stored"))
+            return
         if work.staged and work.frames:
             self._stage(work)
         self._held += work.size
@@ -286,7 +297,7 @@ class EssenceEdge(EdgeBase):
         for work in left:
             if work.staged:
                 self.staging.append(Staging(work.owner, []))
-            work.frames, work.size, work.staged = [], 0, False
+            work.frames, work.size, work.staged, work.damaged = [], 0, False, False
         number, culprit = (0, "") if isinstance(outcome, Lost) else blamed(outcome.culprit)
         failed = chunk[number] if number < len(chunk) and not chunk[number].ended else left[0]
         if isinstance(outcome, Failed):

@@ -28,6 +28,8 @@ class Work(Tries):
         self.size = 0
         self.staged = False
         self.ended = False
+        self.damaged = False
+        """Whether its body is not the one that was stored."""
         self.lost = 0
 
     @property

@@ -15,6 +15,7 @@ from typing import Any
 import apsw
 import pytest
 
+from streams.edges.work import ALONE
 from streams.store import Store
 from streams.store.schema import FILE, PAGE, connect
 
@@ -249,11 +250,22 @@ def body_is_a_link(body: Path) -> None:
     body.symlink_to("nowhere")
 
 
-@pytest.mark.parametrize("lose", [body_is_gone, body_is_a_folder, body_is_a_pipe, body_is_a_link], ids=lambda lose: lose.__name__)
-def test_a_body_that_is_lost(harvest: Any, tree: Path, tmp_path: Path, lose: Callable[[Path], None]) -> None:
+def body_has_changed(body: Path) -> None:
+    """A body is as long as it was, and one byte of it is another."""
+    held = bytearray(body.read_bytes())
+    held[len(held) // 2] ^= 1
+    body.write_bytes(held)
+
+
+SMALL = 100_000
+LOSSES = [(lose, SMALL) for lose in (body_is_gone, body_is_a_folder, body_is_a_pipe, body_is_a_link, body_has_changed)]
+
+
+@pytest.mark.parametrize(("lose", "size"), [*LOSSES, (body_has_changed, 2 * ALONE)])
+def test_a_body_that_is_lost(harvest: Any, tree: Path, tmp_path: Path, lose: Callable[[Path], None], size: int) -> None:
     """What cannot be tried again for want of its body is rejected for that, and fetched anew by the next run, unchanged or not."""
     torn = tree / "torn.gz"
-    torn.write_bytes(gzip.compress(random.Random(1).randbytes(100_000))[:-50])
+    torn.write_bytes(gzip.compress(random.Random(1).randbytes(size))[:-50])
     harvest("gather", tree, "--quiet")
     (letter,) = harvest.lines("rejected", "list")
     (body,) = (path for path in (tmp_path / "harvest-data" / "blobs").glob("??/*") if path.stat().st_size == torn.stat().st_size)

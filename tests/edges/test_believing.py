@@ -20,7 +20,7 @@ from schemas.records import Complete, CrawlEvent, FetchedObject, File, Link, Par
 from streams.edges import parsing
 from streams.edges.parsing import CHUNK_BYTES, EssenceEdge, NonsenseError
 from streams.edges.work import ALONE, Work
-from streams.essence_job import END, HEAD, TOPICS, pack
+from streams.essence_job import DAMAGED, END, HEAD, TOPICS, pack
 from streams.sandbox.task import Clock
 from streams.sandbox.values import Flooded, Limits, TimedOut
 from streams.settings import SettingsError, load
@@ -128,6 +128,22 @@ FORGED: tuple[tuple[str, str, str, Record], ...] = (
     (PAGE, "rejected", PAGE, Rejected(stage="essence", reason="no", time=1, url=PAGE, version=5, key=PAGE.encode(), topic="crawl")),
     (PAGE, "rejected", PAGE, Rejected(stage="fetch", reason="no", time=1, url=PAGE, version=5, key=PAGE.encode())),
 )
+
+
+def test_a_damaged_body_gives_nothing(given: Given) -> None:
+    """That a body is damaged is believed where there is one in the blob store, and before anything else is said of it."""
+    work = given.works[PAGE]
+    receive = given.edge._receiver([work])
+    with pytest.raises(NonsenseError):
+        receive(DAMAGED)
+    work.blob = "0" * 64
+    receive(DAMAGED)
+    with pytest.raises(NonsenseError):
+        given.say(PAGE, "made", PAGE, summary())
+    work.damaged = False
+    given.say(PAGE, "made", PAGE, summary())
+    with pytest.raises(NonsenseError):
+        receive(DAMAGED)
 
 
 @pytest.mark.parametrize(("url", "topic", "key", "record"), FORGED)
