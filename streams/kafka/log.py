@@ -199,7 +199,8 @@ class KafkaLog:
             consumer.assign([TopicPartition(name, partition, offset) for partition, offset in offsets.items()])
             while True:
                 for message in self._taken(consumer, BATCH):
-                    if message.error() is None:
+                    # From beyond the end the client begins at the first record that there is.
+                    if message.error() is None and message.offset() >= offsets[message.partition()]:
                         yield self._logged(topic, message)
         finally:
             consumer.close()

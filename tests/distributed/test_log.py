@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -105,6 +106,20 @@ def test_a_read_ends_where_the_log_ends(log: KafkaLog) -> None:
         append(log, [7])
         assert offsets(log.read(SUMMARIES, 0, 7, 9)) == [7]
         assert offsets(log.read(SUMMARIES, 0, 99, 9)) == []
+
+
+def test_who_follows_from_beyond_the_end_waits(log: KafkaLog) -> None:
+    """Records below the offset that is followed from are given by no means, though the topic has not come so far yet."""
+    append(log, range(5))
+    with log:
+        coming = log.follow(SUMMARIES, {0: 7})
+        later = threading.Timer(2.0, append, (KafkaLog(log.cluster), range(5, 9)))
+        later.start()
+        try:
+            assert [next(coming).offset, next(coming).offset] == [7, 8]
+        finally:
+            later.join()
+            coming.close()
 
 
 def test_reads_wait_for_no_more_than_there_is(log: KafkaLog) -> None:
