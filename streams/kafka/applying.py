@@ -14,7 +14,7 @@ import msgspec
 
 from schemas.codec import DecodeError
 from schemas.ports import BrokerIndex, Logged
-from streams.changes import change, changed
+from streams.changes import Change, change, changed
 from streams.faults import fault
 from streams.kafka.held import Read
 from streams.kafka.letters import Letters
@@ -53,7 +53,7 @@ class Applier:
             self.saw("retried", len(changes))
             raise
         for one in failed:
-            read = by_place[_last(records, one.change.oid)]
+            read = by_place[_place(records, one.change)]
             self.letters.send([(refused("index", one.reason, read.logged), read.headers)])
         self.saw("refused", len(failed))
         self.saw("applied", len(changes) - len(failed))
@@ -79,10 +79,10 @@ class Applier:
         return logged
 
 
-def _last(records: Sequence[Logged], oid: str) -> tuple[int, int]:
-    """Partition and offset of the last record about an OID."""
+def _place(records: Sequence[Logged], applied: Change) -> tuple[int, int]:
+    """Partition and offset of the record that was applied: not of an older one behind it (`streams/changes.py`)."""
     for record in reversed(records):
         with suppress(DecodeError):
-            if record.value is not None and change(record.value).oid == oid:
+            if record.value is not None and change(record.value) == applied:
                 return record.partition, record.offset
-    raise KeyError(oid)
+    raise KeyError(applied.oid)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 from confluent_kafka import Producer
 
 from schemas.codec import decode, encode
+from schemas.ports import BrokerIndex, Logged, Refused
 from schemas.query import Every
-from schemas.records import Rejected
+from schemas.records import Rejected, Removed, Summary
 from streams.kafka import letters, placing
+from streams.kafka.applying import Applier
 from streams.kafka.cluster import Cluster
-from streams.kafka.letters import Letters
+from streams.kafka.held import Read
+from streams.kafka.letters import Letter, Letters
 from streams.kafka.outbox import LARGEST
 from streams.kafka.registry import wire
 from tests.distributed.conftest import Broker
@@ -89,6 +92,33 @@ def test_large_letters(
     found = [decode(value or b"") for _, value in broker.read(cluster.topic("rejected"))]
     assert [one.value for one in found if isinstance(one, Rejected)] == [b"x" * 5, b"x" * 1_500_000 if whole else None, b"x" * 6]
     assert all((one.key, one.offset) == (b"key", 7) for one in found if isinstance(one, Rejected))
+
+
+class Refusing:
+    """An index that takes nothing."""
+
+    def apply(self, changes: Sequence[Summary | Removed], offsets: Mapping[int, int]) -> list[Refused]:
+        return [Refused(change, "odd") for change in changes]
+
+
+class Told:
+    """Takes dead letters."""
+
+    def __init__(self) -> None:
+        self.letters: list[Letter] = []
+
+    def send(self, letters: Iterable[Letter]) -> None:
+        self.letters += letters
+
+
+def test_the_letter_is_of_what_was_refused() -> None:
+    """Where an older record stands behind the newer one that the index refuses, the dead letter has the newer one's bytes."""
+    told = Told()
+    values = [encode(summary(0, published)) for published in (4, 6, 5)]
+    reads = [Read(Logged("broker.main", 1, at, 1, b"k", value), [("n", b"%d" % at)]) for at, value in enumerate(values)]
+    Applier(cast("BrokerIndex", Refusing()), cast("Letters", told), whole=False, plain=bytes).apply({1: reads})
+    ((refused, with_it),) = told.letters
+    assert (refused.partition, refused.offset, refused.value, with_it) == (1, 1, values[1], [("n", b"1")])
 
 
 def test_a_large_record_stops_nothing(broker: Broker, opensearch: str, index: str) -> None:
