@@ -60,7 +60,7 @@ cores are busy there is no hurry."""
 STEP = 0.005
 """Seconds between two looks at whether a batch that waits is full."""
 LARGEST = 999_000
-"""Bytes of a record that brokers take, as they come; a client that is told so late gives up the whole batch."""
+"""Bytes of a record, and its key, that topics take as brokers make them; a client that is told so late gives up the whole batch."""
 RAW: Mapping[str, Any] = {"key_serializer": "raw", "value_serializer": "raw"}
 
 
@@ -83,12 +83,15 @@ class Decider:
         prefix: str = "",
         end: Callable[[BaseException | None], None] = die,
         wire: Wire = SINGLE,
+        largest: int = LARGEST,
     ) -> None:
+        """`largest`: bytes of a record, and its key, that all topics take which this writes."""
         self.app = app
         self.stage = stage
         self.end = end
         self.wire = wire
         self._prefix = prefix
+        self._largest = largest
         inputs = (*stage.inputs, *((stage.ticks,) if stage.ticks else ()))
         self.names = {prefix + topic.name: topic.name for topic in inputs}
         self.router = Router(stage, REJECTED)
@@ -247,7 +250,7 @@ class Decider:
         """Raises ValueError for a record that the log does not take."""
         topic, key, _ = self.router.route(record)
         value = self.wire.frame(topic, encode(record))
-        if len(value) + len(key) > LARGEST:
+        if len(value) + len(key) > self._largest:
             raise ValueError(f"a record of {len(value)} bytes for {topic} is too large for the log")
         return Outgoing(self._prefix + topic, key, value, headers=headers)
 

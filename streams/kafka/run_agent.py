@@ -9,8 +9,10 @@ from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
-from streams.kafka.agents import Decider
+from streams.kafka.admin import Admin
+from streams.kafka.agents import LARGEST, Decider
 from streams.kafka.apps import application, runner
+from streams.kafka.brokers import written
 from streams.kafka.cluster import ClusterError
 from streams.kafka.mends import tables
 from streams.kafka.watchdog import Watchdog
@@ -33,6 +35,17 @@ def own(folder: Path) -> Iterator[Path]:
             return
 
 
+ROOM = 1_048_588 - LARGEST
+"""Bytes of what a topic takes (`max.message.bytes`, here as it comes) that are left to headers: a record's own, and its batch's."""
+
+
+def largest(context: Context) -> int:
+    """Bytes of a record that all topics take which the stage writes, its changelog among them. Raises ClusterError."""
+    names = [context.cluster.changelog(context.stage.name), *map(context.cluster.topic, written(context.stage))]
+    found = Admin(context.cluster).found(names).values()
+    return min((int(topic.settings["max.message.bytes"]) for topic in found), default=LARGEST + ROOM) - ROOM
+
+
 def decides(context: Context) -> None:
     """Run it. Its tables are believed by the next worker where this one left in order. Raises ClusterError."""
     settings, stage = context.settings, context.stage
@@ -48,7 +61,7 @@ def decides(context: Context) -> None:
             broker_session_timeout=settings.session,
             broker_heartbeat_interval=settings.session / 5,
         )
-        decider = Decider(app, stage, settings.prefix, wire=context.wire)
+        decider = Decider(app, stage, settings.prefix, wire=context.wire, largest=largest(context))
         owned, telling = decider.owned, context.telling
         decider.telling = telling
         telling.beats(lambda: telling.since(owned.beat))
