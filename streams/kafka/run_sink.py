@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import signal
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
 
@@ -15,6 +16,9 @@ from streams.kafka.index_sink import IndexSink, manner
 from streams.kafka.placing import FIRST, LONGEST
 from streams.kafka.watchdog import Watchdog
 from streams.kafka.worker import Context
+
+LOOK = 0.1
+"""Seconds between two looks whether it was told to stop."""
 
 
 def indexes(context: Context) -> None:
@@ -61,10 +65,18 @@ def opened(ask: Callable[[], BrokerIndex], stop: threading.Event, note: Callable
             if not waited:
                 note(f"{error}; trying again")
             waited = True
-            stop.wait(pause)
+            _rest(stop, pause)
             pause = min(2 * pause, LONGEST)
         else:
             if waited:
                 note("the index can be reached again")
             return index
     return None
+
+
+def _rest(stop: threading.Event, seconds: float) -> None:
+    """Wait, or until told to stop."""
+    until = time.monotonic() + seconds
+    # Not by the event itself: a signal that sets it while it holds its lock here would wait for that, and be waited for.
+    while not stop.is_set() and (left := until - time.monotonic()) > 0:
+        time.sleep(min(left, LOOK))

@@ -15,7 +15,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -88,21 +87,22 @@ class Ward:
 
 def supervise(stages: Sequence[str], command: Callable[[str], Sequence[str]], note: Callable[[str], object]) -> int:
     """Run the command of each stage until a signal comes; gives the exit code. For the main thread."""
-    stop = threading.Event()
+    stops: list[int] = []
 
     def told(number: int, frame: FrameType | None) -> None:
-        stop.set()
+        # No event: where this comes while the loop below holds the lock of one, both would wait for ever.
+        stops.append(number)
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, told)
     wards = [Ward(stage, command(stage)) for stage in stages]
     code = 0
     try:
-        while not stop.is_set():
+        while not stops:
             if not all(ward.look(note, time.monotonic()) for ward in wards):
                 code = 1
                 break
-            stop.wait(LOOK)
+            time.sleep(LOOK)
     finally:
         for ward in wards:
             ward.tell()

@@ -112,7 +112,7 @@ def test_who_follows_from_beyond_the_end_waits(log: KafkaLog) -> None:
     """Records below the offset that is followed from are given by no means, though the topic has not come so far yet."""
     append(log, range(5))
     with log:
-        coming = log.follow(SUMMARIES, {0: 7})
+        coming: Any = log.follow(SUMMARIES, {0: 7})
         later = threading.Timer(2.0, append, (KafkaLog(log.cluster), range(5, 9)))
         later.start()
         try:

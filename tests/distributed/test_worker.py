@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -21,13 +24,15 @@ from typer.testing import CliRunner
 from processors.essence import EssenceSettings
 from processors.identity import file_url
 from schemas.codec import decode
+from schemas.ports import BrokerIndex
 from schemas.query import Every
 from schemas.records import Record, Root
+from sinks.errors import IndexUnreachable
 from sinks.tantivy_index import TantivyIndex
 from streams.cli.app import app
 from streams.embedded import Embedded, EmbeddedSettings, runs
 from streams.folder import index_folder
-from streams.kafka import supervisor
+from streams.kafka import run_sink, supervisor
 from streams.kafka.supervisor import ENDS, supervise
 from streams.kafka.worker import RUNNERS, kind, served
 from streams.store import Store
@@ -147,6 +152,54 @@ def test_a_stage_that_cannot_stay_ends_all(monkeypatch: pytest.MonkeyPatch) -> N
     assert said[-1] == f"bad: ended {ENDS} times within 3600 s"
     assert [line for line in said[:-1] if line.startswith("bad: ended with 3; started again")] == said[:-1]
     assert len(said) == ENDS
+
+
+@pytest.mark.timeout(60)
+def test_a_signal_is_heard_whenever_it_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A supervisor that is told to stop does, whichever line it is at; and so does a sink that waits for its index."""
+    monkeypatch.setattr(supervisor, "LOOK", 0.001)
+    monkeypatch.setattr(run_sink, "LOOK", 0.001)
+    stop = threading.Event()
+
+    def away() -> BrokerIndex:
+        raise IndexUnreachable("away")
+
+    def waits() -> int:
+        stop.clear()
+        signal.signal(signal.SIGTERM, lambda *_: stop.set())
+        assert run_sink.opened(away, stop, lambda _: None) is None
+        return 0
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        for line, program in itertools.product(range(50), (waits, lambda: supervise([], lambda _: [], print))):
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            with signalled(line):
+                assert program() == 0
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def signalled(line: int) -> Iterator[None]:
+    """Have SIGTERM come at the line of that number, of those behind which somebody listens."""
+    left = line
+
+    def traced(frame: FrameType, event: str, _: Any) -> Any:
+        nonlocal left
+        if event == "line" and callable(signal.getsignal(signal.SIGTERM)):
+            left -= 1
+            if left == -1:
+                sys.settrace(None)
+                signal.raise_signal(signal.SIGTERM)
+        return traced
+
+    sys.settrace(traced)
+    try:
+        yield
+    finally:
+        sys.settrace(None)
 
 
 def test_stages_are_those_that_have_a_runner() -> None:
