@@ -350,12 +350,13 @@ def test_topics_are_made_first(plain: list[Manifest]) -> None:
 
 
 def test_helm_test(plain: list[Manifest], rendered: dict[str, list[Manifest]]) -> None:
-    """`helm test` asks Kafka for the topics, and every stage that is enabled whether it is ready."""
-    for name, disabled in (("as it comes", set()), ("least", {"fetch", "essence", "index"})):
+    """`helm test` fails where a topic that the chart makes is missing, and asks every stage that is enabled whether it is ready."""
+    check, ask = ["topics", "apply", "--check"], ["topics", "list"]
+    for name, disabled, words in (("as it comes", set(), check), ("least", {"fetch", "essence", "index"}, ask)):
         (pod,) = of(rendered[name], "Pod").values()
         assert pod["metadata"]["annotations"]["helm.sh/hook"] == "test"
         topics, stages = pod["spec"]["containers"]
-        assert topics["args"] == ["topics", "list"]
+        assert topics["args"] == words
         wanted = {stage.name.partition(".")[0] for stage in topology().stages} - disabled
         assert set(stages["args"][1:]) == {f"http://demo-harvest-{stage}:9108/readyz" for stage in wanted}
         compile(stages["args"][0], "helm test", "exec")
