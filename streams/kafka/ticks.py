@@ -6,6 +6,8 @@ one when the partition was taken. A tick that is read before its time is held, u
 Laws:
 - At most one tick of ours is on its way in a partition.
 - A tick names the ends that its inputs had on the broker when it was written.
+- It waits for what was written, not for what will be: where an input is read to its end, and that is before the end which the tick
+  names, the topic was made anew, or a stranger wrote the tick. (A broker's answer about an end never goes back, KIP-207.)
 - Ticks are applied in their order, each acknowledged when what it gave is durable.
 - The clock of a process is not before a tick that it has applied: it was another machine's clock, perhaps.
 """
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 
 LOOK = 0.05
 """Seconds between two looks at the deadlines."""
+REACH = 10.0
+"""Seconds in which a broker must answer."""
 APART = 100
 """ms between two ticks of a partition: a stage may want one more once an offset is committed, which it cannot see."""
 
@@ -99,10 +103,22 @@ class Ticker:
         if not isinstance(tick, Tick):
             return False
         for name, end in tick.ends.items():
-            if name in self._inputs and await self._decider.following.position(TP(self._inputs[name], partition)) < end:
+            if name in self._inputs and await self._comes(TP(self._inputs[name], partition), end):
                 return True
         now_ms.not_before(tick.time)
         return False
+
+    async def _comes(self, tp: TP, end: int) -> bool:
+        """Whether there is more to decide below an end; the broker is asked where all that was read of the input is decided."""
+        following = self._decider.following
+        due = await following.position(tp)
+        if due >= end:
+            return False
+        if following.reached(tp) <= due:
+            with suppress(KafkaError, TimeoutError):
+                async with asyncio.timeout(REACH):
+                    return due < ((await self._decider.app.consumer.highwaters(tp))[tp] or 0)
+        return True
 
     # ---- writing -------------------------------------------------------------------------------------------------
 
