@@ -29,7 +29,15 @@ class Router:
         for topic in stage.outputs:
             for cls in topic.carries:
                 self._by_type[cls] = topic
+        self._carried = {topic.name: topic.carries for topic in stage.inputs}
+        if isinstance(stage, Stage) and stage.ticks:
+            self._carried[stage.ticks.name] = stage.ticks.carries
         self.stage = stage
+
+    def admit(self, topic: str, record: Record) -> None:
+        """Raises DecodeError for a record that its topic does not carry: some stage might take it for what it resembles."""
+        if not isinstance(record, self._carried[topic]):
+            raise DecodeError(f"a {type(record).__name__}")
 
     def route(self, record: Record) -> Routed:
         """Raises KeyError for a record that the stage has no topic for: a bug of ours."""

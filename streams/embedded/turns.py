@@ -229,6 +229,7 @@ class Turns:
                 if value is None:
                     return
                 record = decode(value)
+            task.router.admit(origin.topic, record)
             known = _before(task, rows, record)
             counted = [self._append(tx, task, made) for made in task.stage.process(rows, record, origin)]
         except (OSError, MemoryError, StoreError, apsw.Error):

@@ -232,6 +232,7 @@ class Decider:
         rows = self.rows(message.partition)
         try:
             plain = decode(self.wire.plain(message.value))
+            self.router.admit(origin.topic, plain)
             given = [self._output(record) for record in self.stage.process(rows, plain, origin)]
         except ClusterError:
             # The registry does not answer: no fault of the record's, which comes again when the process is started anew.
