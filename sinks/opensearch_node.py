@@ -102,6 +102,9 @@ class Node:
         reason = _reason(error)
         if error.error == CLOSED:
             return IndexUnreachable(f"the index is closed: {self.name}: {reason}")
+        if error.status_code == 404 and not isinstance(error.info, dict):
+            # A page: an OpenSearch has an object for each answer.
+            return self._strange()
         if error.status_code == 404:
             return IndexMissing(f"there is no such index at {self.name}: {reason}")
         if "too many nested clauses" in reason or "too_many_clauses" in reason:
@@ -173,10 +176,10 @@ class Node:
 
 
 def _reason(error: TransportError) -> str:
-    """Why, in the server's words."""
+    """Why, in the server's words, on one line."""
     told = error.info.get("error") if isinstance(error.info, dict) else None
     causes = told.get("root_cause") if isinstance(told, dict) else None
     first = causes[0] if isinstance(causes, list) and causes else told
     words = first.get("reason") if isinstance(first, dict) else first
     failed = told.get("caused_by") if isinstance(told, dict) and not words else None
-    return str(words or failed or error.error)[:REASON]
+    return " ".join(str(words or failed or error.error).split())[:REASON]

@@ -51,6 +51,12 @@ def traced(written: Written) -> dict[str, str | int]:
     return fields | {name: value for name, value in about.items() if value}
 
 
+def put(stream: TextIO, line: str) -> None:
+    """Write a line, end included, at once: processes that share a stream, as the stages of one command do, tear no line apart."""
+    stream.write(f"{line}\n")
+    stream.flush()
+
+
 class Logs:
     """Where a process says what it does. `form` is text or json; `always` stands in each line that is JSON.
 
@@ -85,7 +91,7 @@ class Logs:
         if self._json:
             self._json.info(text, **fields)
         else:
-            print(f"harvest: {text}", file=self._stream, flush=True)
+            put(self._stream, f"harvest: {text}")
 
     def failed(self, text: str, **fields: str | float) -> None:
         """Something went wrong: a line, or the traceback of a bug of ours."""
@@ -93,7 +99,7 @@ class Logs:
             last = text.rstrip().rpartition("\n")[2]
             self._json.error(last, **fields, **({"traceback": text} if "\n" in text.rstrip() else {}))
         else:
-            print(text.rstrip(), file=self._stream, flush=True)
+            put(self._stream, text.rstrip())
 
     def capture(self) -> None:
         """Have what libraries say be lines of this log, where lines are JSON; what they repeat is left out in any case."""
@@ -113,7 +119,7 @@ class Logs:
             self._json.info("wrote", **fields)
         else:
             rest = " ".join(f"{name}={value}" for name, value in fields.items() if name not in ("topic", "partition", "offset"))
-            print(f"harvest: {written.topic}/{written.partition}@{written.offset} {rest}", file=self._stream, flush=True)
+            put(self._stream, f"harvest: {written.topic}/{written.partition}@{written.offset} {rest}")
 
 
 class Sparing(logging.Handler):
@@ -172,5 +178,5 @@ def _structured(stream: TextIO, clock: Callable[[], float], always: Mapping[str,
         return {"time": round(clock(), 3), **event}
 
     processors: list[Any] = [structlog.processors.add_log_level, stamped, structlog.processors.JSONRenderer(ensure_ascii=False)]
-    logger = structlog.wrap_logger(structlog.PrintLogger(stream), processors=processors, wrapper_class=structlog.BoundLogger)
+    logger = structlog.wrap_logger(structlog.WriteLogger(stream), processors=processors, wrapper_class=structlog.BoundLogger)
     return logger.bind(**always)

@@ -47,7 +47,8 @@ def pages(answers: Sequence[tuple[int, str, bytes]]) -> ThreadingHTTPServer:
 
 STRANGE = (
     (200, "text/html", b"<html>sign in, please"),
-    (503, "text/html", b"<html>no upstream"),
+    (503, "text/html", b"<html>no\nupstream"),
+    (404, "text/html", b"<html>\nno such page"),
     (200, "application/json", b'{"errors":fal'),
     (200, "application/json", b""),
     (200, "application/json", b"[]"),
@@ -66,7 +67,8 @@ def test_what_answers_is_no_index() -> None:
         for status, _, page in STRANGE:
             with pytest.raises(IndexUnreachable) as told:
                 node.bulk("a", [b"{}\n{}\n"] * 2)
-            assert ("no index" in str(told.value)) == (status == 200)
+            assert ("no index" in str(told.value)) == (status in (200, 404))
+            assert "\n" not in str(told.value)
             assert "secret" not in str(told.value)
             answered = b"items" in page
             with pytest.raises(IndexUnreachable) if not answered else nullcontext():

@@ -44,6 +44,24 @@ def test_lines_for_a_machine() -> None:
     assert second["traceback"] == "Traceback:\nValueError: naïve\n"
 
 
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_a_line_is_written_at_once(form: str) -> None:
+    """A line and its end are one write, so that processes that share a stream, as a command's stages do, tear none apart."""
+    writes: list[str] = []
+
+    class Stream(io.StringIO):
+        def write(self, text: str) -> int:
+            writes.append(text)
+            return len(text)
+
+    logs = Logs(Stream(), form, trace=True)
+    logs.say("running")
+    logs.failed("ValueError: x")
+    logs.wrote(written(REMOVED))
+    assert [text.count("\n") for text in writes] == [1, 1, 1]
+    assert all(text.endswith("\n") for text in writes)
+
+
 @pytest.mark.parametrize(
     ("record", "about"),
     [
