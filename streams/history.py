@@ -6,7 +6,7 @@ trimmed by age is not told any more.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -30,6 +30,7 @@ from schemas.records import (
 )
 from streams.logs import LogAccess
 from streams.rejections import RETRIED
+from streams.seeding import ORDERS
 from streams.topology import topology
 
 
@@ -58,7 +59,16 @@ def history(log: LogAccess, url: str, gatherer: str) -> list[Event]:
     wanted = _Wanted(url, object_url, path, oid(gatherer, url))
     flow = {topic.name: number for number, topic in enumerate(topology().topics)}
     found = [event for topic in flow if topic in log.topics() for event in _of(log, topic, wanted)]
-    return sorted(found, key=lambda e: (e.time, flow[e.topic], e.partition, e.offset))
+    return list(_once(sorted(found, key=lambda e: (e.time, flow[e.topic], e.partition, e.offset))))
+
+
+def _once(events: Iterable[Event]) -> Iterator[Event]:
+    """Events, without those that say in a further partition what the first has said: an order stands in each (`seeding`)."""
+    told: set[tuple[int, str]] = set()
+    for event in events:
+        if event.event not in ORDERS or (event.time, event.event) not in told:
+            yield event
+        told.add((event.time, event.event))
 
 
 def at(time_ms: int) -> str:

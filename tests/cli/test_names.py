@@ -200,3 +200,10 @@ def test_a_time_that_no_record_has(harvest: Any, tree: Path, time: str, all_sinc
     harvest("gather", tree, "--quiet")
     assert bool(harvest.lines("cat", "summaries", "--since", time)) is all_since
     assert bool(harvest.lines("cat", "summaries", "--before", time)) is not all_since
+
+
+def test_an_order_is_told_once(harvest: Any, tree: Path) -> None:
+    """What is said of a root in every partition is told once, and each time that it is said anew."""
+    for _ in range(2):
+        harvest("gather", tree, "--partitions", 4, "--quiet")
+    assert [event["event"] for event in harvest.lines("why", tree)].count("seeded") == 2
