@@ -11,6 +11,8 @@ from streams.cli.common import Config, Data, Failure, printable, settings
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from streams.settings import Settings
+
 
 STAGES = "Stages, as `harvest describe` has them; all, if none is named."
 
@@ -36,6 +38,8 @@ def worker(
     if not found.kafka.brokers:
         raise Failure("kafka.brokers is not set (HARVEST_KAFKA_BROKERS=HOST:PORT): harvest run needs none, nor a worker", 2)
     prepare(given, wanted)
+    if "essence" in wanted:
+        _one_name(found)
     if len(wanted) == 1:
         from streams.cli.serving import served as served_by_http
         from streams.kafka.worker import work
@@ -58,6 +62,20 @@ def worker(
     if code := supervise(wanted, lambda stage: [*served_at.get(stage, []), *again(stage, options)], logs.say):
         raise typer.Exit(code)
     logs.say("stopped")
+
+
+def _one_name(found: Settings) -> None:
+    """See that essence goes on with a name that summaries are of already: else each object would have two OIDs. Raises Failure."""
+    from streams.kafka.cluster import Cluster
+    from streams.kafka.log import KafkaLog
+
+    with KafkaLog(Cluster.of(found.kafka)) as log:
+        names = log.gatherers()
+    if names and found.gatherer not in names:
+        made = " and ".join(map(printable, sorted(names)))
+        raise Failure(
+            f"the summaries on Kafka are of the gatherer {made}, not {printable(found.gatherer)}; every OID is made of that name"
+        )
 
 
 def _named(stage: str, known: Sequence[str]) -> str:

@@ -20,9 +20,9 @@ from typing import Any, Self
 
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
-from schemas.codec import DecodeError, encode
+from schemas.codec import DecodeError, decode, encode
 from schemas.ports import Logged
-from schemas.records import Record
+from schemas.records import Record, Summary
 from streams.kafka.admin import EARLIEST, LATEST, Admin
 from streams.kafka.brokers import passing
 from streams.kafka.cluster import TIMEOUT, Cluster, ClusterError, sentence, told
@@ -35,6 +35,8 @@ BATCH = 500
 WAIT = 0.5
 SILENCE = 60
 """Seconds of a poll, and polls without a word after which the cluster is given up: a machine that stands still costs one."""
+LAST = 20
+"""Records at the end of a partition, among which there is a summary, if there is one at all."""
 LARGEST = 64 << 20
 """Bytes of a record that the producer lets through: whether the topic does is its own setting."""
 
@@ -98,6 +100,18 @@ class KafkaLog:
     def gatherer(self) -> str:
         """The cluster remembers no name: it is a setting, the same for all workers."""
         return ""
+
+    def gatherers(self) -> set[str]:
+        """The names in the last summaries that essence made, while they are kept."""
+        if "made" not in self._topics:
+            return set()
+        found = set()
+        for number, (start, end) in enumerate(zip(self.starts("made"), self.ends("made"), strict=True)):
+            for logged in self.read("made", number, max(start, end - LAST), LAST):
+                with suppress(DecodeError):
+                    if isinstance(record := decode(logged.value or b""), Summary):
+                        found.add(record.gatherer)
+        return found
 
     # ---- reading -------------------------------------------------------------------------------------------------
 

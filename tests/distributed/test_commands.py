@@ -200,6 +200,20 @@ def test_export_and_import(harvest: Run, cluster: Cluster, tmp_path: Path, monke
         assert [logged.time for logged in kafka.read("frontier.ticks", 0, 0, 9)] == [5]
 
 
+def test_another_gatherer(harvest: Run, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker that would make OIDs of a name that no summary on the cluster is of does not begin, alone or with other stages."""
+    harvest("topics", "apply")
+    with KafkaLog(cluster) as log:
+        assert log.gatherers() == set()
+        ended = Complete(object_url=URL, version=3, time=2, attempt="a", count=1)
+        log.write([Logged("made", -1, -1, 1_000, URL.encode(), value) for value in (encode(SUMMARY), encode(ended), JUNK)])
+        assert log.gatherers() == {"test"}
+    monkeypatch.setenv("HARVEST_GATHERER", "other")
+    for stages in (), ("essence",):
+        said = harvest("worker", *stages, code=1).stderr
+        assert said == "harvest: the summaries on Kafka are of the gatherer test, not other; every OID is made of that name\n"
+
+
 def held(log: LogAccess) -> dict[bytes, list[tuple[int, bytes | None]]]:
     """What each key of summaries has, in order."""
     found: dict[bytes, list[tuple[int, bytes | None]]] = {}
