@@ -212,6 +212,11 @@ class Worker(Section):
     """Its port; 0: they are not served. Where one command runs several stages, those behind it too, one for each."""
     stall: float = Field(default=60.0, gt=0, le=YEAR)
     """What has records to read and stands still for so long (and for what one record may take) is taken for dead."""
+    session: float = Field(default=10.0, ge=6, le=1_800)
+    """Without a sign of life for so long, a worker's partitions are given to others."""
+    instance: str = Field(default="", pattern=r"^[A-Za-z0-9._-]{0,200}$")
+    """A name that is this worker's alone, and its own again when it starts anew: until `session` is over its partitions wait for
+    it, and nobody's change hands (static membership). Empty: what it has goes to others at once when it leaves."""
 
 
 class Log(Section):

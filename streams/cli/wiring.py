@@ -107,6 +107,8 @@ def worker_settings(settings: Settings) -> WorkerSettings:
         index_name=settings.index.name,
         folder=settings.data,
         stall=settings.worker.stall,
+        session=settings.worker.session,
+        instance=settings.worker.instance,
         children=settings.children,
         fetch=fetch_settings(settings),
         essence=essence,

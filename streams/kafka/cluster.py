@@ -20,6 +20,8 @@ TIMEOUT = 30.0
 """Seconds that an administrative request may take."""
 REACH = 10.0
 """Seconds in which a broker must answer at all."""
+HEARTBEAT = 2.0
+"""Seconds between two signs of life at the most: with them comes the word that a group changes. A short session has several."""
 
 
 class ClusterError(Exception):
@@ -59,6 +61,17 @@ class Cluster(NamedTuple):
         """Settings of a client of confluent-kafka, `__` for each point; the client itself says nothing: its caller does."""
         given = {name.replace("__", "."): value for name, value in more.items()}
         return {"bootstrap.servers": self.brokers, "client.id": "harvest", "log_level": 0, **given}
+
+
+def heartbeat(session: float) -> float:
+    """Seconds between two signs of life of a member whose session lasts for so many."""
+    return min(session / 5, HEARTBEAT)
+
+
+def membership(session: float, instance: str = "") -> dict[str, Any]:
+    """What a consumer of confluent-kafka is told of its place in its group; with a name for `instance` it is a static member."""
+    times = {"session.timeout.ms": int(session * 1_000), "heartbeat.interval.ms": int(heartbeat(session) * 1_000)}
+    return times | ({"group.instance.id": instance} if instance else {})
 
 
 @contextmanager

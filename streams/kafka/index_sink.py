@@ -33,7 +33,7 @@ from schemas.ports import BrokerIndex, Logged
 from sinks.errors import IndexDamaged, IndexMoved
 from streams.kafka.applying import Applier
 from streams.kafka.brokers import passing
-from streams.kafka.cluster import TIMEOUT, Cluster, ClusterError, sentence
+from streams.kafka.cluster import TIMEOUT, Cluster, ClusterError, membership, sentence
 from streams.kafka.held import HELD_BYTES, Part, Read, gathered
 from streams.kafka.letters import Letters
 from streams.kafka.placing import Placing
@@ -45,8 +45,6 @@ POLL, BUSY = 0.5, 0.02
 """Seconds of a poll, while the index has nothing to do and while it has."""
 SESSION = 10.0
 """Seconds after which a member that says nothing has left the group."""
-HEARTBEAT = 2.0
-"""Seconds between two words to the group at the most; a short session has several all the same."""
 LOOK = 5.0
 """Seconds between looks whether the index is still the one that it was, while nothing happens."""
 REQUESTS = 4
@@ -71,6 +69,7 @@ class IndexSink:
         requests: int = REQUESTS,
         whole: bool = False,
         session: float = SESSION,
+        instance: str = "",
         note: Callable[[str], None] = lambda line: print(f"harvest: {line}", file=sys.stderr, flush=True),  # noqa: T201
         plain: Callable[[bytes], bytes] = lambda value: value,
     ) -> None:
@@ -92,12 +91,11 @@ class IndexSink:
         """The offsets that are being written behind what was acknowledged."""
         group = cluster.group(f"index.{broker}")
         settings = {"enable__auto__commit": False, "enable__partition__eof": True, "auto__offset__reset": "error"}
-        settings |= {"session__timeout__ms": int(session * 1_000)}
-        settings |= {"heartbeat__interval__ms": int(min(session / 5, HEARTBEAT) * 1_000)}
         settings |= {"fetch__wait__max__ms": 50, "queued__max__messages__kbytes": HELD_BYTES >> 10}
         # How long the client asks for no more once it has so much: a second, unless it is told.
         settings |= {"fetch__queue__backoff__ms": 10}
-        self._consumer = Consumer(cluster.client(group__id=group, **settings) | {"on_commit": self._heard})
+        client = cluster.client(group__id=group, **settings) | membership(session, instance)
+        self._consumer = Consumer(client | {"on_commit": self._heard})
 
     def run(self, stop: Callable[[], bool]) -> None:
         """Consume until `stop` says so. Raises IndexDamaged, ClusterError, and what is a bug of ours."""

@@ -13,7 +13,7 @@ from streams.kafka.admin import Admin
 from streams.kafka.agents import LARGEST, Decider
 from streams.kafka.apps import application, runner
 from streams.kafka.brokers import written
-from streams.kafka.cluster import ClusterError
+from streams.kafka.cluster import ClusterError, heartbeat
 from streams.kafka.mends import tables
 from streams.kafka.watchdog import Watchdog
 from streams.kafka.worker import Context
@@ -59,7 +59,8 @@ def decides(context: Context) -> None:
             context.partitions,
             broker_commit_interval=settings.commit,
             broker_session_timeout=settings.session,
-            broker_heartbeat_interval=settings.session / 5,
+            broker_heartbeat_interval=heartbeat(settings.session),
+            consumer_group_instance_id=settings.instance or None,
         )
         decider = Decider(app, stage, settings.prefix, wire=context.wire, largest=largest(context))
         owned, telling = decider.owned, context.telling

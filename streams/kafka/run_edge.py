@@ -13,7 +13,7 @@ import uvloop
 from streams.edges.base import EdgeBase
 from streams.edges.fetching import FetchEdge
 from streams.edges.parsing import EssenceEdge
-from streams.kafka.cluster import told
+from streams.kafka.cluster import membership, told
 from streams.kafka.edges import EdgeRunner
 from streams.kafka.outbox import Outbox
 from streams.kafka.source import Buffer
@@ -75,8 +75,7 @@ async def _run_edge(context: Context, edge: EdgeBase, buffer: Buffer) -> None:
         "auto.offset.reset": "earliest",
         "logger": logging.getLogger("harvest.kafka"),
         "partition.assignment.strategy": "cooperative-sticky",
-        "session.timeout.ms": int(settings.session * 1000),
-        "heartbeat.interval.ms": int(settings.session * 200),
+        **membership(settings.session, settings.instance),
         "queued.max.messages.kbytes": 32 << 10,
     }
     topic = settings.prefix + edge.topic

@@ -39,6 +39,7 @@ def indexes(context: Context) -> None:
             index,
             **manner(settings.index_url),
             session=settings.session,
+            instance=settings.instance,
             note=note,
             plain=context.wire.plain,
         )

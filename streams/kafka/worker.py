@@ -53,6 +53,8 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     children: int = 2
     commit: float = COMMIT
     session: float = SESSION
+    instance: str = ""
+    """The name that it keeps from start to start, in each group (static membership); empty: none."""
     fetch: FetchSettings = FetchSettings()
     essence: EssenceSettings = EssenceSettings(gatherer="localhost")
     own: Own = Own()

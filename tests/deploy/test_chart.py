@@ -28,6 +28,7 @@ ALL = {
     "index": {"existingSecret": "opensearch"},
     "image": {"digest": "sha256:" + "0" * 64},
     "settings": {"HARVEST_FETCH_PAUSE": "2", "HARVEST_LOG_FORMAT": "text"},
+    "worker": {"session": 45, "static": True},
     "networkPolicy": {"fetchTo": [{"ipBlock": {"cidr": "10.1.0.0/16"}}]},
     "stages": {"essence": {"maxReplicas": 4, "children": 3}, "fetch": {"maxReplicas": 100}},
     "imagePullSecrets": [{"name": "pull"}],
@@ -220,6 +221,17 @@ def test_values_reach_the_settings(full: list[Manifest], settings_of: Any) -> No
     for name, workload in of(full, "StatefulSet", "Deployment").items():
         variables = environment(workload["spec"]["template"]["spec"]["containers"][0])
         assert ("HARVEST_INDEX_URL" in variables) == (name == "index")
+        assert settings_of({n: v for n, v in variables.items() if v is not None}).worker.session == 45
+
+
+def test_static_members(plain: list[Manifest], full: list[Manifest]) -> None:
+    """Workers with tables may keep their places by the names of their pods, which stay; others, whose names do not, never do."""
+    for manifests, wanted in ((plain, False), (full, True)):
+        for workload in of(manifests, "StatefulSet", "Deployment").values():
+            (container,) = workload["spec"]["template"]["spec"]["containers"]
+            named = [each for each in container["env"] if each["name"] == "HARVEST_WORKER_INSTANCE"]
+            told = [{"name": "HARVEST_WORKER_INSTANCE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]
+            assert named == (told if wanted and workload["kind"] == "StatefulSet" else [])
 
 
 def test_probes(plain: list[Manifest]) -> None:

@@ -28,6 +28,7 @@ class Station(msgspec.Struct, frozen=True):
     commit: float = 0.3
     stall: float = 60.0
     index_url: str = ""
+    instance: str = ""
 
     def settings(self) -> WorkerSettings:
         """The same as a worker takes it: sessions and commits are short, and nobody waits for his turn at a server."""
@@ -39,6 +40,7 @@ class Station(msgspec.Struct, frozen=True):
             index_url=self.index_url,
             commit=self.commit,
             session=self.session,
+            instance=self.instance,
             essence=EssenceSettings(gatherer=self.gatherer),
             # A server that does not answer is waited for as long as the test wants.
             fetch=FetchSettings(pause=0.0, allow=("127.0.0.0/8",), max_file=self.max_file, answer_timeout=300.0),

@@ -53,7 +53,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
   "HARVEST_LOG_TRACE" $v.log.trace
 -}}
 {{- if .stage -}}
-{{- $env = merge $env (dict "HARVEST_WORKER_HOST" "0.0.0.0" "HARVEST_WORKER_PORT" $v.worker.port "HARVEST_WORKER_STALL" $v.worker.stall) -}}
+{{- $env = merge $env (dict "HARVEST_WORKER_HOST" "0.0.0.0" "HARVEST_WORKER_PORT" $v.worker.port "HARVEST_WORKER_STALL" $v.worker.stall "HARVEST_WORKER_SESSION" $v.worker.session) -}}
 {{- end -}}
 {{- if eq .stage "fetch" -}}{{- $env = merge $env (dict "HARVEST_FETCH_SPOOL" "/var/lib/harvest") -}}{{- end -}}
 {{- if eq .stage "essence" -}}{{- $env = merge $env (dict "HARVEST_CHILDREN" $v.stages.essence.children) -}}{{- end -}}
