@@ -164,8 +164,7 @@ def _fetched(walk: Walk, body: BinaryIO) -> Iterator[Made]:
         yield from walk.thing(thing, Known(body, digest))
         if walk.rule:
             yield from _refused(obj, walk.rule)
-        elif obj.root is not None and obj.url.startswith("http"):
-            # What is in a folder is its listing's affair: a page in it must not lead out of it, into the files or the network.
+        elif walk.followed:
             yield from listing.references(obj, walk.links)
 
 

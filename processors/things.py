@@ -99,8 +99,8 @@ class Known:
 class State:
     """What is known of a thing so far; at the end, what its summary is made of."""
 
-    def __init__(self, rule: str = "", full: int = 0) -> None:
-        self.found = Found(full)
+    def __init__(self, rule: str = "", full: int = 0, *, linked: bool = True) -> None:
+        self.found = Found(full, linked=linked)
         self.recognized = Recognized(UNRECOGNIZED, "application/octet-stream", "content")
         self.rule = rule
         """The selection rule that drops it."""

@@ -90,8 +90,11 @@ class Walk:
         self.exhausted = ""
         self.damage = ""
         """Why not all that the object holds could be read; "" if it could."""
+        # What is in a folder is its listing's affair: a page in it must not lead out of it, into the files or the network.
+        self.followed = obj.root is not None and obj.url.startswith("http")
+        """Whether links of the object itself are followed."""
         self.links: list[Link] = []
-        """Links of the object itself."""
+        """Links of the object itself, where they are followed."""
         self.rule = ""
         """The rule that did not select the thing that was last done with, or ""."""
 
@@ -100,7 +103,7 @@ class Walk:
     def thing(self, thing: Thing, stored: Stored) -> Iterator[Made]:
         """All records of an object or a file that is a member."""
         self.progress(thing.path)
-        state = State(full=self.settings.full_text)
+        state = State(full=self.settings.full_text, linked=self.followed and not thing.path)
         self._describe(thing, state.found)
         try:
             yield from self._open(thing, stored, state)

@@ -59,10 +59,12 @@ class Found:
     """The attributes and links that a summarizer has found; it keeps to the bounds above.
 
     `full`: bytes of full text that are asked for; 0: none, but the partial text that is usual.
+    `linked`: whether links are kept, with their texts; where nobody follows them, they are not made.
     """
 
-    def __init__(self, full: int = 0) -> None:
+    def __init__(self, full: int = 0, *, linked: bool = True) -> None:
         self.full = full
+        self.linked = linked
         self.whole = ""
         """The text that the partial text is a part of, as far as it was read."""
         self.attributes: dict[str, list[str | bytes]] = {}
@@ -134,7 +136,7 @@ class Found:
 
     def link(self, url: str, text: str = "", *, page: bool = True) -> None:
         """Add a link to another document; `page`: one that is to be followed as the links of pages are."""
-        if len(self.links) < MAX_LINKS and 0 < len(url) <= MAX_URL:
+        if self.linked and len(self.links) < MAX_LINKS and 0 < len(url) <= MAX_URL:
             self.links.append(Link(url=_clean(url), kind="page" if page else "unknown", text=_clean(text[:MAX_ANCHOR])))
 
 

@@ -15,8 +15,8 @@ import re
 
 DEPTH = 1_000
 """Elements that may be open at once: twice what browsers keep."""
-FEW = 10_000
-"""Tags that may be nested in any way: a parser has done with them in a quarter of a second."""
+FEW = 20_000
+"""Tags that may be nested in any way: a parser has done with them in a second."""
 STYLES = 256
 """Fonts and the like that may wait for their end."""
 ATTRIBUTES = 10_000
@@ -40,6 +40,10 @@ _RAW = frozenset(b"script style textarea title xmp iframe noembed noframes noscr
 _STYLED = frozenset(b"b big code em font i s small strike strong tt u".split())
 """Elements that are begun anew until they are ended; of those without attributes, three of a kind at most. Links end each other."""
 _STYLE = re.compile(rb"<(?=[bcefistu])(?:b|big|code|em|font|i|s|small|strike|strong|tt|u)[\s/]", re.IGNORECASE)
+_ENDED = re.compile(
+    rb"<(b|big|code|em|font|i|s|small|strike|strong|tt|u)(?:\s++[a-z-]++=\"[^\"<>]*+\"|(?!))++\s*+>[^<]*+</\1>",
+)
+"""One of them that is ended before another tag comes, its attributes in quotes: nobody can read its beginning but not its end."""
 _CELLS = frozenset(b"td th tr caption".split())
 """Elements at which a style of the cell before ends."""
 _PASSED = _NEVER - _CELLS
@@ -89,8 +93,13 @@ def _attributes(piece: bytes) -> int:
 
 def too_deep(page: bytes) -> int:
     """Where the elements of a page come to be nested too deep to be parsed; -1 if they do not, or if it does not matter."""
-    few = page.count(b"<") < FEW and len(_STYLE.findall(page)) < STYLES
-    return -1 if few else _read(page)
+    return -1 if page.count(b"<") < FEW and not _styled(page) else _read(page)
+
+
+def _styled(page: bytes) -> bool:
+    """Whether fonts and the like, all of those that are not ended at once, may be too many."""
+    styles = len(_STYLE.findall(page))
+    return styles >= STYLES and styles - len(_ENDED.findall(page)) >= STYLES
 
 
 def _read(page: bytes) -> int:

@@ -24,6 +24,8 @@ MARKED = 250_000
 MARK = "\0"
 """Ends a line. No text of a page has it: the parser drops it, or makes U+FFFD of it (HTML, 13.2.5 and 13.2.6.4)."""
 
+_AROUND = f"{MARK} "
+
 
 def numbers(names: str) -> dict[int, str]:
     """The parser's numbers of elements by name: they are the cheapest that a node can be asked for."""
@@ -66,9 +68,7 @@ class Page:
         self._mains: list[LexborNode] = []
         self.met: list[tuple[str, LexborNode]] = []
         """The elements wanted, in order, each with its name."""
-        source = tree.raw_html
-        # Of a longer one the limit may be in the middle of the text, and tags count too: see `_parts`.
-        self._marked = whole and len(source) <= limit and source.count(b"<") <= MARKED
+        self._marked = whole and tree.raw_html.count(b"<") <= MARKED
         self._walk(wanted or {})
 
     def _walk(self, wanted: Mapping[int, str]) -> None:
@@ -93,7 +93,7 @@ class Page:
     def text(self) -> str:
         """The main text, a block a line, without navigation, forms and scripts; no more is visited than `limit` bytes take."""
         if self._marked:
-            return lines(self.words())
+            return lines(self.words()[: self._limit + self._limit // 4])
         node = self._mains[0] if len(self._mains) == 1 and not self._whole else self._tree.body
         return lines(_parts(node, self._limit + self._limit // 4, _HIDDEN if self._whole else _NOISE)) if node else ""
 
@@ -113,8 +113,9 @@ def main_text(tree: LexborHTMLParser, limit: int = MAX_TEXT, *, whole: bool = Fa
 
 def lines(text: str) -> str:
     """A text whose lines end at marks, each with its white space made single; empty ones are left out."""
-    parts = text.replace("\u00ad", "").split(MARK)
-    return "\n".join([squeezed for part in parts if part and (squeezed := squeeze(part))])
+    # All white space at once, then what stands between marks: most marks stand beside others.
+    parts = squeeze(text.replace("\u00ad", "").replace(MARK, f" {MARK} ")).split(f" {MARK}")
+    return "\n".join([bare for part in parts if (bare := part.strip(_AROUND))])
 
 
 def _parts(node: LexborNode, room: int, noise: frozenset[int]) -> str:

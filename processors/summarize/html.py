@@ -160,10 +160,14 @@ class _About:
         resolved = _resolver(self.base)
         for target, node in self.links.items():
             url = resolved(target)
-            if not url or url in seen or "nofollow" in (node.attrs.get("rel") or "").lower():
+            if not url or url in seen:
+                continue
+            attributes = node.attributes
+            if "nofollow" in (attributes.get("rel") or "").lower():
                 continue
             seen[url] = None
-            self.found.link(url, self._text(node) or node.attrs.get("title") or "")
+            if self.found.linked:
+                self.found.link(url, self._text(node) or attributes.get("title") or "")
         self.found.extend("url-references", list(seen)[:REFERENCES], 500)
 
 

@@ -322,6 +322,8 @@ def test_nesting_is_told_before_parsing() -> None:
         "<span><div></span>",
         "<div><table></div>",
         "<u x=%d><p>",
+        # Whoever took the first for a whole element would not see that its quote goes on.
+        '<u "x%d="> a</u>"><p>',
     ):
         found = Found()
         body = page.format(fill(fragment, 20 * _nesting.FEW)).encode()

@@ -27,6 +27,18 @@ def made(body: bytes, kind: str, full: int = 1 << 20) -> Found:
     return found
 
 
+def test_links_that_nobody_follows() -> None:
+    """Where links are not followed, a page says the same of itself, and where it leads; only its links are not made."""
+    body = b'<title>T</title><h2>H</h2><p>One <a href="a">two</a> <a href="b" rel="nofollow">three</a>.'
+    followed, alone = Found(), Found(linked=False)
+    for found in (followed, alone):
+        summarize(Facts(b"x", "http://example.org/x", "HTML", "text/html", len(body), 0, ""), io.BytesIO(body), found)
+    assert [(link.url, link.text) for link in followed.links] == [("http://example.org/a", "two")]
+    assert alone.links == []
+    assert alone.attributes == followed.attributes
+    assert alone.text("url-references") == "http://example.org/a"
+
+
 def references(body: bytes, kind: str, full: int = 1 << 20) -> list[str | bytes]:
     """Where a body leads."""
     return made(body, kind, full).attributes.get("url-references", [])

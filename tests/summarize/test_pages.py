@@ -8,7 +8,7 @@ from py3langid import langid  # type: ignore[import-untyped]
 from selectolax.lexbor import LexborHTMLParser
 
 from processors.summarize import _page
-from processors.summarize._general import keywords, terms
+from processors.summarize._general import english, keywords, terms
 from processors.summarize._language import identifier, span
 from processors.summarize._page import main_text
 from processors.summarize.html import _resolver, resolve
@@ -102,6 +102,19 @@ def test_language() -> None:
     for text in texts:
         assert ours.classify(text) == theirs.classify(text)
         assert ours.rank(text) == theirs.rank(text)
+
+
+def test_english() -> None:
+    """A text is English by its function words alone where a tenth of many words are; what is near to it, or short, is not."""
+    text = "the value of each part is added to it by name, and kept for use"
+    assert english(f"{text} " * 30)
+    assert not english(text)
+    for other in (
+        "het deel of een naam is van de lijst met namen",
+        "alle land og byer er for en dag by for by",
+        "int main void",
+    ):
+        assert not english(f"{other} " * 100)
 
 
 def test_span() -> None:
