@@ -76,7 +76,9 @@ def _number(value: float, parts: tuple[tuple[str, str], ...]) -> str:
 
 def _date(value: float, parts: tuple[tuple[str, str], ...], first: int) -> str:
     seconds = round(value * 86_400)
-    when = FIRST + timedelta(days=first, seconds=seconds)
+    # 1900 has a 29 February there, day 60: those before it are a day later than counted (ECMA-376-1, 18.17.4.1).
+    late = not first and 86_400 <= seconds < 60 * 86_400
+    when = FIRST + timedelta(days=first + late, seconds=seconds)
     half = any(mark[:1] in "aA" for mark, _ in parts if mark)
     said: list[str] = []
     hours = False

@@ -85,6 +85,7 @@ class _About:
     def __init__(self, facts: Facts, found: Found) -> None:
         self.found = found
         self.base = facts.url.partition("#")[0]
+        self.based = False
         self.robots: set[str] = set()
         self.title = ""
         self.headings: list[str] = []
@@ -114,8 +115,11 @@ class _About:
         elif tag == "title":
             self.title = self.title or self._text(node)
         elif tag == "base":
-            href = node.attrs.get("href") or ""
-            self.base = (resolve(href, self.base) if len(href) <= MAX_URL else "") or self.base
+            href = node.attrs.get("href")
+            # The first that has one counts (HTML, 4.2.3).
+            if href is not None and not self.based:
+                self.based = True
+                self.base = (resolve(href, self.base) if len(href) <= MAX_URL else "") or self.base
         else:
             self.found.set("language", (node.attrs.get("lang") or "").partition("-")[0].lower()[:8])
 

@@ -68,12 +68,14 @@ def open_pdf(body: Reader, budget: Budget) -> Iterator[Member]:
         document = None
     if document is None:
         return
+    damage: Damaged | None = None
     try:
         for number in range(document.count_attachments()):
             try:
                 attachment = document.get_attachment(number)
             except pdfium.PdfiumError as error:
-                raise Damaged(f"damaged: {error}") from error
+                damage = damage or Damaged(f"damaged: {error}")
+                continue
             name = _text(raw.FPDFAttachment_GetName, attachment)
             yield Member(
                 name=name.encode("utf-8", "replace") or b"attachment",
@@ -83,6 +85,8 @@ def open_pdf(body: Reader, budget: Budget) -> Iterator[Member]:
             )
     finally:
         document.close()
+    if damage:
+        raise damage
 
 
 UNNESTER = Container(("PDF",), open_pdf, summarized=True)

@@ -2,12 +2,13 @@
 
 import random
 from collections import Counter
+from collections.abc import Callable
 
 import pytest
 from py3langid import langid  # type: ignore[import-untyped]
 from selectolax.lexbor import LexborHTMLParser
 
-from processors.summarize import _page
+from processors.summarize import Found, _page
 from processors.summarize._general import english, keywords, terms
 from processors.summarize._language import identifier, span
 from processors.summarize._page import main_text
@@ -145,3 +146,12 @@ def test_references() -> None:
         for _ in range(300):
             href = "".join(chance.choices(parts, k=chance.randrange(1, 6)))
             assert resolved(href) == resolve(href, base)
+
+
+@pytest.mark.parametrize("first", ["/a/", "a/"])
+def test_the_first_base_counts(first: str, summary: Callable[..., Found]) -> None:
+    """Links are relative to the first base that a page names, whatever others say (HTML, 4.2.3)."""
+    bases = f'<base target=x><base href="{first}"><base href="http://other.example/">'
+    page = f'<html><head>{bases}</head><body><a href="b">c</a></body></html>'
+    made = summary(b"x.html", page.encode(), url="http://example.org/")
+    assert made.attributes["url-references"] == ["http://example.org/a/b"]

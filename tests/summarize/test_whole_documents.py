@@ -29,6 +29,9 @@ def made(body: bytes, kind: str, full: int = FULL) -> Found:
     ("value", "code", "text"),
     [
         (39448, "m/d/yy", "1/1/08"),
+        (1, "yyyy-mm-dd", "1900-01-01"),
+        (59, "yyyy-mm-dd", "1900-02-28"),
+        (61, "yyyy-mm-dd", "1900-03-01"),
         (39448.5, "yyyy-mm-dd hh:mm:ss", "2008-01-01 12:00:00"),
         (39448.75, "h:mm AM/PM", "6:00 PM"),
         (0.00347222, "mm:ss", "05:00"),

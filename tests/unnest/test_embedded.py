@@ -105,3 +105,18 @@ def test_any_objects(pieces: list[bytes]) -> None:
             while data := member.body.read(3):
                 given += len(data)
     assert given <= len(body) // 2
+
+
+def test_a_broken_attachment_of_a_pdf_is_passed_over(read: Read) -> None:
+    """A PDF one of whose attachments is none gives the others, and says that it is damaged."""
+    objects = (
+        b"<< /Type /Catalog /Pages 2 0 R /Names << /EmbeddedFiles << /Names [(a) 4 0 R (b) 9 0 R (c) 4 0 R] >> >> >>",
+        b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+        b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 9 9] >>",
+        b"<< /Type /Filespec /F (sea.txt) /UF (sea.txt) /EF << /F 5 0 R >> >>",
+        b"<< /Type /EmbeddedFile /Length 3 >>\nstream\nsea\nendstream",
+    )
+    body = b"".join(b"%d 0 obj\n%s\nendobj\n" % (n, o) for n, o in enumerate(objects, 1))
+    found, problem = read("pdf", b"%PDF-1.7\n" + body + b"trailer\n<< /Root 1 0 R /Size 6 >>\n%%EOF\n")
+    assert [member["text"] for member in found] == ["sea", "sea"]
+    assert problem.startswith("damaged")
