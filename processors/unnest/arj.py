@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from processors.unnest import Budget, Container, Damaged, Member, Reader, Refused
+from processors.unnest import Budget, Container, Damaged, Member, Reader, Refused, UnnestError
 from processors.unnest._lzh import LH7, Lzh
 from processors.unnest._streams import CHUNK, Slice, need
 
@@ -108,6 +108,7 @@ class _Body:
         self._packed = packed
         self._reader: Reader | None = None
         self._crc = self._size = 0
+        self._error: UnnestError | None = None
 
     def _open(self) -> Reader:
         head = self._head
@@ -122,6 +123,15 @@ class _Body:
         raise Refused(f"compression method {head.method} is not known")
 
     def read(self, size: int, /) -> bytes:
+        if self._error:
+            raise self._error
+        try:
+            return self._next(size)
+        except UnnestError as error:
+            self._error = error
+            raise
+
+    def _next(self, size: int) -> bytes:
         self._reader = self._reader or self._open()
         data = self._reader.read(min(size, CHUNK))
         self._crc = zlib.crc32(data, self._crc)
