@@ -50,14 +50,24 @@ _PASSED = _NEVER - _CELLS
 """Elements whose tags are of no concern."""
 _NAMES = _NEVER | _BLOCKS | _WALLS | _RAW | _STYLED | _CELLS | frozenset(b"a span".split())
 """Names in lower case."""
+_ATTRIBUTE = (
+    rb"[^\t\n\f\r />][^\t\n\f\r />=]*+"
+    rb"(?:[\t\n\f\r ]*+=[\t\n\f\r ]*+(?:\"[^\"]*+(?:\"|\Z)|'[^']*+(?:'|\Z)|[^\t\n\f\r >\"'][^\t\n\f\r >]*+)?)?"
+)
+"""What a parser takes for one (HTML, 13.2.5.32 to 13.2.5.39): where a name is due a `=` begins one, and a quote is part of it."""
 _TAG = re.compile(
-    rb"<!--(?:-?>|.*?(?:--!?>|\Z))|<(/?)([a-zA-Z][^\s/>]*+)(?:[^>\"'=]++|=\s*+\"[^\"]*+(?:\"|\Z)|=\s*+'[^']*+(?:'|\Z)|[\"'=]|(?!))*+",
+    rb"<!--(?:-?>|.*?(?:--!?>|\Z))|<(?:[!?]|/[^a-zA-Z>])[^>]*+"
+    rb"|<(/?)([a-zA-Z][^\t\n\f\r />]*+)(?:[\t\n\f\r /]++|" + _ATTRIBUTE + rb"|(?!))*+",
     re.DOTALL,
 )
-
-
-_QUOTED = re.compile(rb"\"[^\"]*\"?|'[^']*'?")
-_ATTRIBUTE = re.compile(rb"[\s/]+[^\s/=]")
+"""A tag without its `>`, or what is none and hides some: a comment, and what counts as one."""
+_ATTRIBUTES = re.compile(_ATTRIBUTE)
+_BEGUN = re.compile(rb"</?[a-zA-Z][^\t\n\f\r />]*+")
+_PART = re.compile(rb"=[\t\n\f\r ]*+(?:\"[^\"<>]*+[<>]|'[^'<>]*+[<>])")
+"""A value with a bracket in it."""
+_PARTING = (b" ", b"\n", b"\t", b"\r", b"\f", b"/", b'"', b"'")
+"""What stands before an attribute."""
+_NO_BRACKETS = bytes(sorted(set(range(256)) - set(b"<>")))
 _LEAST = 2 * ATTRIBUTES
 """Bytes that so many take."""
 
@@ -73,22 +83,35 @@ def parsable(page: bytes) -> tuple[bytes, str]:
 
 def crowded(page: bytes) -> int:
     """Where the first tag with more than ATTRIBUTES of them begins; -1 if there is none. A long value counts as one."""
+    if len(page) < _LEAST:
+        return -1
+    if not _plain(page):
+        if sum(map(page.count, _PARTING)) <= ATTRIBUTES:
+            return -1
+        spans = (tag.span() for tag in _TAG.finditer(page))
+        return next((begin for begin, end in spans if end - begin >= _LEAST and _crowd(page[begin:end])), -1)
     # So many take two steps and more: one of those without a tag in it is what most pages do not have.
     step = _LEAST // 2 - 1
     if all(page.find(b"<", at, at + step) >= 0 for at in range(0, len(page) - step, step)):
         return -1
     at = -1
     for piece in page.split(b"<"):
-        if len(piece) >= _LEAST and piece[:1].isalpha() and _attributes(piece) > ATTRIBUTES:
+        if len(piece) >= _LEAST and _crowd(b"<" + piece.partition(b">")[0]):
             return at
         at += len(piece) + 1
     return -1
 
 
-def _attributes(piece: bytes) -> int:
-    """How many attributes stand in what begins with a tag, behind its `<`."""
-    # A value in quotes, with its second quote: what comes behind it is a name, with or without a space.
-    return len(_ATTRIBUTE.findall(_QUOTED.sub(b" ", piece).partition(b">")[0]))
+def _plain(page: bytes) -> bool:
+    """Whether no tag has a bracket in it: then each ends at the first `>`. Most pages are such, and it is cheap to see."""
+    brackets = page.translate(None, _NO_BRACKETS)
+    return not (b"<<" in brackets or b">>" in brackets or _PART.search(page))
+
+
+def _crowd(tag: bytes) -> bool:
+    """Whether a tag has too many attributes; what is none has none."""
+    name = _BEGUN.match(tag)
+    return name is not None and len(_ATTRIBUTES.findall(tag, name.end())) > ATTRIBUTES
 
 
 def too_deep(page: bytes) -> int:

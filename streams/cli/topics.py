@@ -19,28 +19,37 @@ app = typer.Typer(no_args_is_help=True, help="Look after topics.")
 @app.command()
 def apply(
     check: Annotated[bool, typer.Option("--check", help="Change nothing; exit code 1 if anything differs.")] = False,
+    register: Annotated[bool, typer.Option("--register", help="Register schemas, though kafka.register is false.")] = False,
     config: Config = None,
 ) -> None:
-    """Make the topics on Kafka as the topology has them: partitions, retention, compaction, replicas; say what differed."""
+    """Make the topics on Kafka as the topology has them: partitions, retention, compaction, replicas; say what differed.
+
+    Where kafka.registry is set, schemas that it does not have are registered too, or told, as kafka.register says.
+    """
     found = settings(config)
     if not found.kafka.brokers:
         raise Failure("kafka.brokers is not set (HARVEST_KAFKA_BROKERS=HOST:PORT): a data folder makes its topics by itself", 2)
     from streams.kafka.admin import Admin, planned
     from streams.kafka.cluster import Cluster
+    from streams.kafka.registry import Registry
     from streams.topology import topology
 
+    if register and not found.kafka.registry:
+        raise Failure("kafka.registry is not set: there is nowhere to register schemas", 2)
     cluster = Cluster.of(found.kafka)
     plan = planned(topology(), cluster, found.retention, found.sandbox.frame)
-    different = 0
+    different = left = 0
     for line in Admin(cluster).apply(plan, change=not check):
         put(line)
         different += 1
-    note(
-        f"{len(plan):,} topics, {different:,} differences{'' if check or not different else ' mended'}"
-        if different
-        else f"{len(plan):,} topics, as they should be"
-    )
-    if check and different:
+    if cluster.registry:
+        may = not check and (register or cluster.register)
+        for line in Registry(cluster._replace(register=may)).apply(change=may):
+            put(line)
+            different, left = different + 1, left + (not may)
+    mended = "" if check or different == left else " mended" if not left else f", {different - left:,} mended"
+    note(f"{len(plan):,} topics, {different:,} differences{mended}" if different else f"{len(plan):,} topics, as they should be")
+    if left or (check and different):
         raise typer.Exit(1)
 
 

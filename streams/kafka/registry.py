@@ -3,7 +3,8 @@
 Laws:
 - A topic's subject is TOPIC-value, by its name on the cluster. Public compacted topics, which are read from the beginning for
   years, are set to FULL_TRANSITIVE before anything is registered.
-- Nothing is registered where `kafka.register` is false: what is missing is told in one line.
+- Nothing is registered by whoever reads or writes where `kafka.register` is false: what is missing is told in one line. Then an
+  operator does it, by `harvest topics apply --register`.
 - A registry that cannot be reached is a ClusterError, never the fault of a record.
 """
 
@@ -56,17 +57,36 @@ class Registry:
         from confluent_kafka.schema_registry import Schema  # noqa: PLC0415
 
         name, drawn = subject(self._cluster, topic), topology().topic(topic)
-        schema = Schema(schema_text(drawn), "AVRO")
+        if not self._cluster.register:
+            if (found := self.known(topic)) is None:
+                raise ClusterError(
+                    f"{name}: its schema is not registered, and kafka.register is false (`harvest topics apply --register` does it)"
+                )
+            return found
         with self._told():
-            if self._cluster.register:
-                self._allow(name, drawn)
-                return int(self._client.register_schema(name, schema))
+            self._allow(name, drawn)
+            return int(self._client.register_schema(name, Schema(schema_text(drawn), "AVRO")))
+
+    def known(self, topic: str) -> int | None:
+        """The number that the schema of a topic has already; None where it is not registered. Raises ClusterError."""
+        from confluent_kafka.schema_registry import Schema  # noqa: PLC0415
+
+        schema = Schema(schema_text(topology().topic(topic)), "AVRO")
+        with self._told():
             try:
-                return int(self._client.lookup_schema(name, schema).schema_id)
+                return int(self._client.lookup_schema(subject(self._cluster, topic), schema).schema_id)
             except Exception as error:
-                if getattr(error, "http_status_code", 0) != NOT_FOUND:
-                    raise
-                raise ClusterError(f"{name}: its schema is not registered, and kafka.register is false") from error
+                if getattr(error, "http_status_code", 0) == NOT_FOUND:
+                    return None
+                raise
+
+    def apply(self, *, change: bool = True) -> Iterator[str]:
+        """Register the schemas of all topics that are not; a line for each. Without `change` nothing is. Raises ClusterError."""
+        for topic in topology().topics:
+            if self.known(topic.name) is None:
+                if change:
+                    self.number(topic.name)
+                yield f"{subject(self._cluster, topic.name)}: {'registered' if change else 'its schema is not registered'}"
 
     def _allow(self, name: str, topic: Topic[Any]) -> None:
         from confluent_kafka.schema_registry import ConfigCompatibilityLevel, ServerConfig  # noqa: PLC0415

@@ -29,6 +29,7 @@ ALL = {
     "image": {"digest": "sha256:" + "0" * 64},
     "settings": {"HARVEST_FETCH_PAUSE": "2", "HARVEST_LOG_FORMAT": "text"},
     "worker": {"session": 45, "static": True},
+    "topics": {"register": True},
     "networkPolicy": {"fetchTo": [{"ipBlock": {"cidr": "10.1.0.0/16"}}]},
     "stages": {"essence": {"maxReplicas": 4, "children": 3}, "fetch": {"maxReplicas": 100}},
     "imagePullSecrets": [{"name": "pull"}],

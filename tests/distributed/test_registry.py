@@ -19,7 +19,8 @@ from streams.kafka.cluster import Cluster, ClusterError
 from streams.kafka.log import KafkaLog
 from streams.kafka.registry import Registry as Ours
 from streams.kafka.registry import wire
-from tests.distributed.conftest import Broker
+from streams.topology import topology
+from tests.distributed.conftest import Broker, Run
 from tests.servers.fixtures import TIMEOUT, Topics
 from tests.servers.registry import Registry
 
@@ -72,6 +73,19 @@ def test_nothing_is_registered_in_production(cluster: Cluster, registry: Registr
     registry.compatibility.clear()
     assert wire(careful).frame("summaries", encode(REMOVED)) == framed
     assert not registry.compatibility
+
+
+def test_an_operator_registers(harvest: Run, cluster: Cluster, registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In production the schemas of all topics are registered by one command and no other; what is missing is told until then."""
+    monkeypatch.setenv("HARVEST_KAFKA_REGISTRY", cluster.registry)
+    monkeypatch.setenv("HARVEST_KAFKA_REGISTER", "false")
+    assert f"{cluster.prefix}summaries-value: its schema is not registered" in harvest("topics", "apply", code=1).output
+    assert not registry.subjects
+    assert f"{cluster.prefix}summaries-value: registered" in harvest("topics", "apply", "--register").output
+    assert set(registry.subjects) == {f"{cluster.prefix}{topic.name}-value" for topic in topology().topics}
+    assert registry.compatibility[f"{cluster.prefix}summaries-value"] == "FULL_TRANSITIVE"
+    assert harvest("topics", "apply").output.endswith("as they should be\n")
+    wire(cluster._replace(register=False)).frame("summaries", encode(REMOVED))
 
 
 def test_a_registry_that_does_not_answer(cluster: Cluster) -> None:

@@ -170,9 +170,12 @@ def test_a_signal_is_heard_whenever_it_comes(monkeypatch: pytest.MonkeyPatch) ->
         assert run_sink.opened(away, stop, lambda _: None) is None
         return 0
 
+    def supervises() -> int:
+        return supervise([], lambda _: [], print)
+
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
-        for line, program in itertools.product(range(50), (waits, lambda: supervise([], lambda _: [], print))):
+        for line, program in itertools.product(range(50), (waits, supervises)):
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
             with signalled(line):
                 assert program() == 0

@@ -324,6 +324,11 @@ def test_nesting_is_told_before_parsing() -> None:
         "<u x=%d><p>",
         # Whoever took the first for a whole element would not see that its quote goes on.
         '<u "x%d="> a</u>"><p>',
+        # A `=` that begins a name, and what counts as a comment.
+        '<u ="x%d="> a</u>"><p>',
+        "<u x=%d><!x </u>><p>",
+        "<u x=%d><?x </u>><p>",
+        "<u x=%d></ </u>><p>",
     ):
         found = Found()
         body = page.format(fill(fragment, 20 * _nesting.FEW)).encode()
@@ -345,6 +350,14 @@ def test_attributes_are_counted_before_parsing() -> None:
                 summarize(facts, io.BytesIO(body), found)
             assert found.text("title") == "Crowd"
             assert "Some words." in found.text("partial-text")
+    for crowd in (
+        *(
+            "<a {}>".format(" ".join(f"a{number}={value}" for number in range(2 * _nesting.ATTRIBUTES)))
+            for value in ('"<"', "'>'", "<")
+        ),
+        *(f"<a {begin} {' '.join(f'a{number}' for number in range(2 * _nesting.ATTRIBUTES))}>" for begin in ('="x', 'x=">"', "<")),
+    ):
+        assert _nesting.parsable(f"<p>{crowd}".encode())[0] == b"<p>", crowd[:20]
     values = ("x y=z/ " * _nesting.ATTRIBUTES, "<" * 9 + " a=b" * 3 * _nesting.ATTRIBUTES)
     for page in ('<img src="{}">', "<p title='{}'", "<pre>{}"):
         for value in values[: 1 if page == "<pre>{}" else 2]:
