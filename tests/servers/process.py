@@ -31,6 +31,9 @@ STARTS = 3
 """How often a server is started before it is given up."""
 LOWEST, HIGHEST = 10_000, 32_768
 """Ports that are looked at, but for those that the kernel gives away by itself."""
+LASTING = "HARVEST_TEST_LASTING"
+"""The variable that says that servers are to work for long: then they may take time to compile themselves well, and have the memory
+for it, as those of operators do."""
 LOGGING = """
 status = error
 appender.out.type = Console
