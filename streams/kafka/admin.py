@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -210,17 +210,20 @@ class Admin:
             client.close()
         raise ClusterError(f"{self._cluster.brokers}: the coordinator of the group {group} is not to be had")
 
-    def lags(self, topology: Topology) -> Iterator[Lag]:
-        """What each stage has still to read, by topic and partition; topics that are not there are left out."""
+    def lags(self, topology: Topology, stages: Container[str] | None = None) -> Iterator[Lag]:
+        """What each stage, or each of these, has still to read, by topic and partition; topics that are not there are left out."""
         counts = self.partitions()
         for stage, pairs in itertools.groupby(inputs(topology), itemgetter(0)):
+            if stages is not None and stage not in stages:
+                continue
             topics = {self._cluster.topic(topic): topic for _, topic in pairs}
             group = self._cluster.group(stage)
             places = [(name, partition) for name in topics for partition in range(counts.get(name, 0))]
             if not places:
                 continue
-            starts, ends = self.offsets(places, EARLIEST), self.offsets(places, LATEST)
+            # In this order: what is read meanwhile must not seem to lie beyond the end.
             committed = self.committed(group, places)
+            starts, ends = self.offsets(places, EARLIEST), self.offsets(places, LATEST)
             for place in places:
                 done = max(committed[place], starts[place])
                 yield Lag(group, topics[place[0]], place[1], done, ends[place], ends[place] - done)

@@ -21,8 +21,9 @@ from processors.essence import EssenceSettings
 from processors.frontier import FrontierSettings
 from schemas.wire import Wire
 from streams.fetch import FetchSettings
+from streams.kafka.admin import Admin
 from streams.kafka.brokers import check, partitions, written
-from streams.kafka.cluster import Cluster
+from streams.kafka.cluster import Cluster, ClusterError
 from streams.kafka.registry import Registry, wire
 from streams.kafka.telling import Place, Telling
 from streams.own import Own
@@ -130,10 +131,16 @@ def served(declared: Topology) -> tuple[str, ...]:
 def prepare(settings: WorkerSettings, stages: Sequence[str]) -> None:
     """See that all is there that these stages need, before one begins: topics, their schemas, and the data folder, which is made.
 
+    A topic that was made anew is none of theirs: what they know is of the old one, and they would pass over what comes as done.
     Raises BrokerError, ClusterError, OSError.
     """
     drawn = declared(settings)
     check(drawn, stages, settings.brokers, settings.prefix)
+    for lag in Admin(settings.cluster).lags(drawn, stages):
+        if lag.lag < 0:
+            where = f"{settings.prefix}{lag.topic}, partition {lag.partition}: {lag.group} has read to {lag.committed:,}"
+            helps = "take new topics, by kafka.prefix, or set the offsets of the group back"
+            raise ClusterError(f"{where}, and it ends at {lag.end:,}: it was made anew, or cut ({helps})")
     if settings.registry:
         registry = Registry(settings.cluster)
         for topic in dict.fromkeys(name for stage in stages for name in written(drawn.stage(stage))):

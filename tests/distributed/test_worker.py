@@ -13,12 +13,13 @@ import threading
 import time
 import urllib.request
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 from typer.testing import CliRunner
 
 from processors.essence import EssenceSettings
@@ -244,9 +245,10 @@ def environment(broker: Broker | Own, prefix: str = "", **more: str) -> dict[str
 )
 def test_what_is_missing_is_told_at_once(broker: Broker, stages: Sequence[str], more: dict[str, str], line: str) -> None:
     """A registry that does not answer, and a data folder that cannot be made, are told in one line before a stage begins."""
-    environ = environment(broker, f"{broker.topics.prefix}-", **more)
+    environ = environment(broker, f"{broker.topics.prefix}-")
     applied = CliRunner().invoke(app, ["topics", "apply"], env={SESSION: None, **environ})
     assert applied.exit_code == 0, applied.stderr
+    environ |= more
     result = CliRunner().invoke(app, ["worker", *stages], env={SESSION: None, **environ})
     assert result.exit_code == 1
     assert result.stderr.startswith(f"harvest: {line}")
@@ -296,6 +298,19 @@ def test_missing_topics(broker: Broker) -> None:
     assert result.exit_code == 1
     wanted = ", ".join(f"{broker.topics.prefix}-{name}" for name in ("made", "annotations", "summaries", "rejected"))
     assert result.stderr == f"harvest: topics are missing: {wanted} (`harvest topics apply` makes them)\n"
+
+
+def test_a_topic_that_was_made_anew(broker: Broker) -> None:
+    """Where a group has read beyond the end of its topic nobody begins: what comes would be passed over as done, in silence."""
+    environ = environment(broker, prefix := f"{broker.topics.prefix}-", HARVEST_KAFKA_PARTITIONS="2")
+    assert CliRunner().invoke(app, ["topics", "apply"], env={SESSION: None, **environ}).exit_code == 0
+    with closing(Consumer({"bootstrap.servers": broker.address, "group.id": f"{prefix}catalog"})) as group:
+        group.commit(offsets=[TopicPartition(f"{prefix}made", 1, 7)], asynchronous=False)
+    result = CliRunner().invoke(app, ["worker", "catalog"], env={SESSION: None, **environ})
+    assert result.exit_code == 1
+    told = f"harvest: {prefix}made, partition 1: {prefix}catalog has read to 7, and it ends at 0: it was made anew"
+    assert result.stderr.startswith(told)
+    assert result.stderr.count("\n") == 1
 
 
 def test_the_loops_are_in_c(tmp_path: Path) -> None:
