@@ -215,8 +215,7 @@ class Worker(Section):
     session: float = Field(default=10.0, ge=6, le=1_800)
     """Without a sign of life for so long, a worker's partitions are given to others."""
     instance: str = Field(default="", pattern=r"^[A-Za-z0-9._-]{0,200}$")
-    """A name that is this worker's alone, and its own again when it starts anew: until `session` is over its partitions wait for
-    it, and nobody's change hands (static membership). Empty: what it has goes to others at once when it leaves."""
+    """This worker's own name, from start to start: until `session` is over its partitions wait for it (static membership)."""
 
 
 class Log(Section):
