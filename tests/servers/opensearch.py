@@ -51,15 +51,16 @@ MODULES = {
 """The class of each module, below org.opensearch."""
 EXTENDS_PAINLESS = {"analysis-common", "ingest-common", "search-pipeline-common"}
 OPTIONS = [
-    *("-Xss1m", "-XX:+UseSerialGC", "-XX:-UsePerfData"),
+    *("-Xss1m", "-XX:-UsePerfData"),
     *("-XX:+ExitOnOutOfMemoryError", "-XX:-OmitStackTraceInFastThrow", "--enable-native-access=ALL-UNNAMED"),
     *("-Djava.awt.headless=true", "-Dfile.encoding=UTF-8", "-Djava.locale.providers=CLDR,SPI", "-Djna.nosys=true"),
     *("-Dio.netty.noUnsafe=true", "-Dio.netty.noKeySetOptimization=true", "-Dio.netty.recycler.maxCapacityPerThread=0"),
     *("-Dlog4j.shutdownHookEnabled=false", "-Dlog4j2.disable.jmx=true", "-Dlog4j2.formatMsgNoLookups=true"),
     *("-Dopensearch.distribution.type=tar", "-Dopensearch.bundled_jdk=false"),
 ]
-SHORT, LONG = ("-Xms512m", "-Xmx512m", "-XX:TieredStopAtLevel=1"), ("-Xms1g", "-Xmx1g")
-"""What it has besides, for a test, and for a measurement (`LASTING`)."""
+SHORT = ("-Xms512m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+LONG = ("-Xms2g", "-Xmx2g", "-XX:+UseG1GC", "-XX:G1ReservePercent=25", "-XX:InitiatingHeapOccupancyPercent=30")
+"""What it has besides, for a test, and for a measurement (`LASTING`): a collector as its distribution has it."""
 SETTINGS = {
     "cluster.name": "harvest-tests",
     "node.name": "one",
