@@ -168,7 +168,7 @@ PUBLISHED = ("published", "copy_of", "copies", "copies_count")
 _TAIL = parse_schema({"type": "record", "name": "Tail", "fields": schema_text("Summary")["fields"][-len(PUBLISHED) :]})
 _UNSAID = bytes(len(PUBLISHED))
 """The tail of a summary that no Broker has said anything of: zero, an empty string, an empty array, zero."""
-ENDED = bytes(1)
+_ENDED = bytes(1)
 """What stands before it: the end of a map. So it begins nowhere else, though a number may be longer than it need be."""
 
 
@@ -233,7 +233,7 @@ def encode(record: Record, *, kept: bool = True) -> bytes:
 
 def adopt(summary: records.Summary, data: bytes) -> None:
     """Remember `data` as what `encode` gives for a summary: neither is made again for a while. Of PUBLISHED it has nothing yet."""
-    if data.endswith(ENDED + _UNSAID):
+    if data.endswith(_ENDED + _UNSAID):
         _memory.keep(summary, data)
 
 
@@ -242,7 +242,7 @@ def publish(summary: records.Summary, **said: Any) -> records.Summary:
     made = msgspec.structs.replace(summary, **said)
     known = _memory.of(summary)
     # Others may write a number or an array in another way than we do: then all of it is written anew.
-    if known is not None and known.data.endswith(ENDED + (before := _tail(summary))):
+    if known is not None and known.data.endswith(_ENDED + (before := _tail(summary))):
         _memory.keep(made, known.data[: -len(before)] + _tail(made))
     return made
 

@@ -44,7 +44,7 @@ def apply(
         different += 1
     if cluster.registry:
         may = not check and (register or cluster.register)
-        for line in Registry(cluster._replace(register=may)).apply(change=may):
+        for line in Registry(cluster._replace(register=may)).apply():
             put(line)
             different, left = different + 1, left + (not may)
     mended = "" if check or different == left else " mended" if not left else f", {different - left:,} mended"

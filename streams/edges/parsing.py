@@ -192,10 +192,11 @@ class EssenceEdge(EdgeBase):
         return True
 
     def _lose(self, work: Work, error: Exception) -> None:
-        """A body that is not there, or is another one: a dead letter, and word to the frontier that it has to be fetched anew."""
+        """Its body is not there, or is another one: a dead letter takes its place, and the frontier is told."""
         self.refuse(work.logged, error, LOST, [self._lost(work.obj)])
 
     def _lost(self, obj: FetchedObject) -> Frame:
+        """Word to the frontier that an object has to be fetched anew."""
         host = frontier_key(obj.url)
         event = CrawlEvent(kind="failed", host=host, time=now_ms(), url=obj.url, version=obj.version, root=obj.root, reason=LOST)
         key = CRAWL.key(event).encode()

@@ -80,13 +80,14 @@ class Registry:
                     return None
                 raise
 
-    def apply(self, *, change: bool = True) -> Iterator[str]:
-        """Register the schemas of all topics that are not; a line for each. Without `change` nothing is. Raises ClusterError."""
+    def apply(self) -> Iterator[str]:
+        """Register the schemas of all topics that are not, where that may be; a line for each. Raises ClusterError."""
         for topic in topology().topics:
             if self.known(topic.name) is None:
-                if change:
+                if self._cluster.register:
                     self.number(topic.name)
-                yield f"{subject(self._cluster, topic.name)}: {'registered' if change else 'its schema is not registered'}"
+                said = "registered" if self._cluster.register else "its schema is not registered"
+                yield f"{subject(self._cluster, topic.name)}: {said}"
 
     def _allow(self, name: str, topic: Topic[Any]) -> None:
         from confluent_kafka.schema_registry import ConfigCompatibilityLevel, ServerConfig  # noqa: PLC0415
