@@ -25,6 +25,8 @@ STAMP = r"\d{8}t\d{6}(?:\d{3})?"
 """That of one that was rebuilt: when, to the ms; of an earlier version, to the second."""
 REBUILD = ".rebuild"
 """What the alias of an index that is being made ends in."""
+NEVER = "-1"
+"""An interval of `pace`."""
 
 
 class Serving(NamedTuple):
@@ -138,7 +140,7 @@ def _stamped(alias: str) -> re.Pattern[str]:
 
 
 def pace(node: Node, alias: str, interval: str | None) -> None:
-    """How often what was written comes to be found ("-1": never; None: as the engine has it)."""
+    """How often what was written comes to be found (NEVER; None: as the engine has it)."""
     node.ask("PUT", f"/{alias}/_settings", {"index": {"refresh_interval": interval}})
 
 

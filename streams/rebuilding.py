@@ -24,7 +24,7 @@ from pathlib import Path
 from schemas.ports import BrokerIndex
 from schemas.query import Every
 from schemas.records import Summary
-from sinks.opensearch_aliases import begin_rebuild, behind, drop, pace, searched, swap, sweep
+from sinks.opensearch_aliases import NEVER, begin_rebuild, behind, drop, pace, searched, swap, sweep
 from sinks.opensearch_index import OpenSearchIndex
 from sinks.opensearch_node import Node
 from sinks.tantivy_index import TantivyIndex
@@ -120,7 +120,7 @@ def on_server(log: Source, selection: Selection, url: str, alias: str, stamp: st
         try:
             with closing(OpenSearchIndex(url, building, fresh=False)) as index:
                 filler = held.enter_context(closing(Filler(log, index, selection, watch)))
-                pace(node, building, "-1")
+                pace(node, building, NEVER)
                 filler.catch_up()
                 pace(node, building, None)
                 index.refresh()
