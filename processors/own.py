@@ -17,11 +17,16 @@ Rules are data (`rules.toml`):
     [programs.Recipe]                     # the program that summarizes a type: the file on its standard input, SOIF out
     command = ["/usr/local/bin/recipe2soif"]
 
+    [programs.PDF]
+    command = ["/usr/local/bin/refs"]
+    beside = true                         # it adds to what the summarizer says that the type has
+
 Laws:
 - A mistake is one line that names what it is about (OwnError); nothing is in force then.
 - Types of his own come before those of `types.toml`, a place before what the source states: but none of them wins over content that
   contradicts it.
-- A summarizer or program of his own replaces the one that a type has. A program that fails, or gives what is no SOIF, rejects the
+- A summarizer or program of his own replaces the one that a type has, unless it is to stand beside it: then it reads what is of
+  that type, or of one that extends it, once the type's own has. A program that fails, or gives what is no SOIF, rejects the
   file, as a summarizer does that meets damage.
 """
 
@@ -32,7 +37,7 @@ import re
 import tomllib
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import msgspec
 
@@ -88,6 +93,8 @@ class Program(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Wall-clock time of one file."""
     reads: tuple[str, ...] = ()
     """Folders and files that it has to read besides those of the system and its own."""
+    beside: bool = False
+    """Whether it adds to what the type's own summarizer says; else it replaces it."""
 
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -98,8 +105,8 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     programs: Mapping[str, Program] = {}
 
 
-Run = Callable[[Facts, BinaryIO], bytes]
-"""Runs the program of a file's type on its body, and gives what it printed. Raises SummaryError."""
+Run = Callable[[str, Facts, BinaryIO], bytes]
+"""Runs the program that is named by a type on a file's body, and gives what it printed. Raises SummaryError."""
 
 
 def parse_rules(text: str) -> Rules:
@@ -177,28 +184,42 @@ def _checked(name: str, rule: TypeRule) -> TypeRule:
     return rule
 
 
-def claimed(plugins: Mapping[str, object], rules: Rules) -> dict[str, Summarizer]:
-    """The summarizers of plug-ins, given by where each is from, by type. Raises OwnError."""
-    types, found, source = _merged(rules), dict[str, Summarizer](), dict[str, str]()
+class Claimed(NamedTuple):
+    """An operator's summarizers: those that replace others, by type, and those that stand beside them."""
+
+    instead: dict[str, Summarizer]
+    beside: list[Summarizer]
+
+
+def claimed(plugins: Mapping[str, object], rules: Rules, run: Run) -> Claimed:
+    """The summarizers of plug-ins, given by where each is from, and the programs. Raises OwnError."""
+    types, found, source = _merged(rules), Claimed({}, []), dict[str, str]()
+    for name, program in rules.programs.items():
+        made = Summarizer(types=(name,), run=partial(_by_program, run, name), beside=program.beside)
+        if program.beside:
+            found.beside.append(made)
+        else:
+            found.instead[name], source[name] = made, "a program"
     for where, plugin in plugins.items():
         if not isinstance(plugin, Summarizer):
             raise OwnError(f"{where}: SUMMARIZER is a {type(plugin).__name__}, not a Summarizer")
         for name in plugin.types:
             if name not in types:
                 raise OwnError(f"{where}: there is no type {name} (rules.toml can name it)")
-            if name in found or name in rules.programs:
-                raise OwnError(f"{where}: {source.get(name, 'a program')} summarizes {name} already")
-            found[name], source[name] = plugin, where
+            if not plugin.beside and name in found.instead:
+                raise OwnError(f"{where}: {source[name]} summarizes {name} already")
+            if not plugin.beside:
+                found.instead[name], source[name] = plugin, where
+        if plugin.beside:
+            found.beside.append(plugin)
     return found
 
 
 def install(rules: Rules, plugins: Mapping[str, object], run: Run | None = None) -> None:
     """Put all of it in force in this process. `run`: for programs. Raises OwnError."""
-    found = claimed(plugins, rules)
+    found = claimed(plugins, rules, run or _nowhere)
     made = table(rules)
-    for name in rules.programs:
-        found[name] = Summarizer(types=(name,), run=partial(_by_program, run or _nowhere))
-    summarize.use(found)
+    summarize.use(found.instead, found.beside)
     recognize.use(made)
 
 
@@ -208,13 +229,13 @@ def uninstall() -> None:
     recognize.use(None)
 
 
-def _nowhere(facts: Facts, body: BinaryIO) -> bytes:
+def _nowhere(name: str, facts: Facts, body: BinaryIO) -> bytes:
     raise SummaryError(f"{facts.type}: no program can be run here")
 
 
-def _by_program(run: Run, facts: Facts, body: BinaryIO, found: Found) -> None:
+def _by_program(run: Run, name: str, facts: Facts, body: BinaryIO, found: Found) -> None:
     """Add the attributes of the templates that a program printed."""
-    printed = run(facts, body)
+    printed = run(name, facts, body)
     try:
         templates = parse(printed)
     except SoifError as error:

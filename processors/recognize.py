@@ -39,6 +39,8 @@ GENERIC = frozenset(_GENERIC.split())
 """Content types that servers state when they know nothing."""
 PLAIN = frozenset({"RawText", "Markdown", "ReStructuredText", "AsciiDoc", "Configuration"})
 """Types whose suffix says less than a whole name does: README.md is a README."""
+MARKUP = PLAIN - {"RawText", "Configuration"}
+"""Those of them that have marks of their own."""
 LANGUAGES = frozenset({"C", "CHeader", "Python", "Perl", "ShellScript", "Makefile"})
 """Types for the source of one language that do not extend SourceCode."""
 SENTENCE = 6
@@ -214,6 +216,15 @@ def placed(url: str) -> str:
 def _libmagic() -> magic.Magic:
     # One for each process: loading the database costs 20 ms and 8 MB.
     return magic.Magic(mime=True)
+
+
+def written(kind: str, name: bytes) -> str:
+    """The markup language that a file is written in whose type a whole name tells: README.md is a README in Markdown; "": none."""
+    rules, lower = table(), name.decode("latin-1").lower()
+    rule = rules.rules.get(kind)
+    if rule is None or not rule.names or kind in MARKUP:
+        return ""
+    return next((found for found, _ in rules.suffixes.get(lower.rpartition(".")[2], ()) if found in MARKUP), "")
 
 
 def preload() -> None:

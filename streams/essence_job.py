@@ -150,11 +150,11 @@ def _add(added: Own) -> Callable[[Limits], None] | None:
     return programs.begin if programs.commands else None
 
 
-def _by_program(programs: Programs, facts: Facts, body: BinaryIO) -> bytes:
+def _by_program(programs: Programs, name: str, facts: Facts, body: BinaryIO) -> bytes:
     """What the program for a file's type says of it. Raises SummaryError."""
     about = {"TYPE": facts.type, "NAME": facts.name.decode(errors="replace"), "URL": facts.url[:MAX_TOLD]}
     try:
-        return programs.run(facts.type, about, body)
+        return programs.run(name, about, body)
     except ProgramError as error:
         raise SummaryError(f"{facts.type}: the program: {error}") from error
 

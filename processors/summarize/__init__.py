@@ -5,6 +5,9 @@ names begin with an underscore are not summarizers. A type without a summarizer 
 nearest type it extends (`processors/types.toml`), in the end by that of Unrecognized, which never fails. What an operator adds
 (`processors/own.py`) goes before all.
 
+Several read one file where each knows a part: the summarizer of its type; that of the markup language which it is written in, where
+a whole name told the type (README.md); and those that an operator has put beside it. Each adds what those before have not.
+
 Laws:
 - Only SummaryError leaves `summarize`, with a reason that is fit for a record.
 - A summary is bounded (see `Found`), and always has a title.
@@ -15,7 +18,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import BinaryIO
 
@@ -28,6 +31,7 @@ __all__ = ["Facts", "Found", "Link", "Summarizer", "SummaryError", "preload", "s
 
 
 _own: dict[str, Summarizer] = {}
+_beside: list[Summarizer] = []
 
 
 def summarizers() -> Mapping[str, Summarizer]:
@@ -35,12 +39,14 @@ def summarizers() -> Mapping[str, Summarizer]:
     return {**_shipped(), **_own} if _own else _shipped()
 
 
-def use(own: Mapping[str, Summarizer]) -> None:
-    """Have an operator's summarizers in force in this process from now on, by type, in place of others."""
+def use(own: Mapping[str, Summarizer], beside: Sequence[Summarizer] = ()) -> None:
+    """Have an operator's summarizers in force in this process from now on: by type, in place of others; and beside others."""
     _own.clear()
     _own.update(own)
+    _beside[:] = beside
     summarizer_for.cache_clear()
-    for plugin in own.values():
+    beside_for.cache_clear()
+    for plugin in (*own.values(), *beside):
         for name in plugin.modules:
             importlib.import_module(name)
 
@@ -63,18 +69,39 @@ def _shipped() -> Mapping[str, Summarizer]:
 @cache
 def summarizer_for(kind: str) -> Summarizer:
     """The summarizer that serves a type: its own, or that of the nearest type it extends."""
-    own, rules = summarizers(), recognize.table().rules
+    own = summarizers()
+    return next((own[each] for each in lineage(kind) if each in own), own[recognize.UNRECOGNIZED])
+
+
+@cache
+def beside_for(kind: str) -> Sequence[Summarizer]:
+    """Those of an operator that add to what the summarizer of a type says, in the order in which they were given."""
+    line = frozenset(lineage(kind))
+    return [plugin for plugin in _beside if line.intersection(plugin.types)]
+
+
+def lineage(kind: str) -> Iterator[str]:
+    """A type, the type that it extends, and so on: to Unrecognized, unless an operator's types go round in a circle."""
+    rules = recognize.table().rules
     seen: set[str] = set()
-    while kind not in own and kind in rules and kind not in seen:
+    while kind in rules and kind not in seen:
         seen.add(kind)
+        yield kind
         kind = rules[kind].extends
-    return own.get(kind) or own[recognize.UNRECOGNIZED]
+
+
+def readers(facts: Facts) -> Iterator[Summarizer]:
+    """All that read a file, in order."""
+    yield summarizer_for(facts.type)
+    if markup := recognize.written(facts.type, facts.name):
+        yield summarizer_for(markup)
+    yield from beside_for(facts.type)
 
 
 def preload() -> None:
     """Import every summarizer and whatever it would import late, so that summarizing needs no file system. Takes 1.5 s."""
     recognize.preload()
-    for plugin in summarizers().values():
+    for plugin in (*summarizers().values(), *_beside):
         for name in plugin.modules:
             importlib.import_module(name)
     _general.preload()
@@ -87,7 +114,9 @@ def summarize(facts: Facts, body: BinaryIO, found: Found) -> None:
     What had been found before the damage stays in `found`, title included.
     """
     try:
-        summarizer_for(facts.type).run(facts, body, found)
+        for plugin in readers(facts):
+            body.seek(0)
+            plugin.run(facts, body, found)
     except SummaryError:
         raise
     # The parsers raise whatever their C code meets; all of it is the fault of the file, and the reason keeps its name.

@@ -149,6 +149,8 @@ class Summarizer(NamedTuple):
     """Reads the body (seekable, at its start) and adds what it finds. May raise; any exception becomes a SummaryError."""
     modules: tuple[str, ...] = ()
     """Modules that `run` imports late: preload() imports them."""
+    beside: bool = False
+    """Of an operator's: it adds to what the types' own summarizers say, and to what those say whose types extend them."""
 
 
 def _clean(text: str) -> str:

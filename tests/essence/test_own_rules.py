@@ -104,6 +104,26 @@ def test_own_summarizer_replaces_ours(install: Callable[..., None]) -> None:
         made("Recipe", b"salt!")
 
 
+def test_beside_ours(install: Callable[..., None]) -> None:
+    """What stands beside others adds to what they say, of each type that it names and of what extends that; so does a program."""
+
+    def count(facts: Facts, body: Any, found: Found) -> None:
+        found.add("lines", str(body.read().count(b"\n")))
+
+    def ask(name: str, facts: Facts, body: Any) -> bytes:
+        return dumps([Template("FILE", "-", (Attribute("asked", f"{name} of {facts.type}".encode()),))])
+
+    counts = Summarizer(types=("RawText", "README"), run=count, beside=True)
+    install('[programs.Unrecognized]\ncommand = ["/bin/true"]\nbeside = true\n', ask, mine=counts, other=counts)
+    notes = made("FAQ", b"What is it?\nSoup.\n").attributes
+    assert (notes["headings"], notes["lines"], notes["asked"]) == (["What is it?"], ["2"], ["Unrecognized of FAQ"])
+    script = made("Python", b"def soup():\n    pass\n").attributes
+    assert (script["functions"], script["asked"]) == (["soup"], ["Unrecognized of Python"])
+    assert "lines" not in script
+    own.uninstall()
+    assert "lines" not in made("FAQ", b"What is it?\n").attributes
+
+
 def test_a_program_prints_soif(install: Callable[..., None]) -> None:
     """All attributes of all its templates count, bytes too, but for those that are not its business."""
     attributes = (Attribute("Yield", b"4"), Attribute("raw", b"\xff"), Attribute("reason", b"none"))

@@ -176,3 +176,35 @@ def test_notebook_of_the_third_version(summary: Make) -> None:
     assert recognize(b"x", old).type == recognize(b"x", b'{"cells": [{"cell_type": "code"}]}').type == "Notebook"
     for odd in (b"[]", b'{"cells": [{"source": {"a": 1}}], "metadata": {"authors": [1, {"name": 2}], "kernelspec": []}}'):
         assert summary(b"x.ipynb", odd).text("title") == "x.ipynb"
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "text"),
+    [
+        (
+            "README.md",
+            "README",
+            "[![build](https://ci.example/b.svg)](https://ci.example/b)\n\n# Soup\n\nCooks.\n\n## Installing\n\nStir.\n",
+        ),
+        ("readme.rst", "README", "====\nSoup\n====\n\nCooks.\n\nInstalling\n==========\n\nStir.\n"),
+        ("CHANGES.adoc", "ChangeLog", "= Soup\n\n== 1.2.0\n\n* Salt.\n\n== Installing\n\nStir.\n"),
+    ],
+)
+def test_what_is_written_in_a_markup_language(name: str, kind: str, text: str) -> None:
+    """A file whose whole name tells its type, and its suffix a markup language, has what the summarizers of both find."""
+    assert recognize(name.encode(), text.encode()).type == kind
+    found = Found()
+    summarize(Facts(name.encode(), f"file:///{name}", kind, "text/plain", len(text), 0, ""), io.BytesIO(text.encode()), found)
+    assert found.attributes["title"] == ["Soup"]
+    assert "Installing" in found.attributes["headings"]
+    assert "Stir." in found.said
+    assert found.attributes.get("version", ["1.2.0"]) == ["1.2.0"]
+
+
+def test_plain_ones_have_one_summarizer(summary: Make) -> None:
+    """A title that its marks do not tell is the first line that looks like one; a README of plain text has no headings."""
+    text = "Soup\n====\n\nCooks.\n"
+    found = Found()
+    summarize(Facts(b"README", "file:///README", "README", "text/plain", len(text), 0, ""), io.BytesIO(text.encode()), found)
+    assert found.attributes["title"] == ["Soup"]
+    assert "headings" not in found.attributes
