@@ -180,11 +180,10 @@ def _notes(page: pdfium.PdfPage) -> Iterator[str]:
 
 def _references(document: pdfium.PdfDocument, page: pdfium.PdfPage) -> Iterator[str]:
     """The URLs that the links of a page lead to (ISO 32000-1, 12.6.4.7)."""
-    at, link = ctypes.c_int(), raw.FPDF_LINK()
+    at, link, url = ctypes.c_int(), raw.FPDF_LINK(), ctypes.create_string_buffer(MAX_TITLE)
     for _ in range(LINKS):
         if not raw.FPDFLink_Enumerate(page, at, link):
             return
-        url = ctypes.create_string_buffer(MAX_TITLE)
         size = raw.FPDFAction_GetURIPath(document, raw.FPDFLink_GetAction(link), url, MAX_TITLE)
         text = url.value.decode("utf-8", "replace") if 0 < size <= MAX_TITLE else ""
         if scheme := _SCHEME.match(text):

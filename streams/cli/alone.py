@@ -71,6 +71,8 @@ class Alone:
         self._json = json
         self._whole = True
         self._named: set[str] = set()
+        self._turns = asyncio.Semaphore(2 * settings.children)
+        """For those that wait for a child alone, each with its file open."""
 
     def run(self, paths: Sequence[str]) -> bool:
         """Summarize; says whether every file could be read."""
@@ -126,13 +128,16 @@ class Alone:
                 yield from self._files(file_url(folder + name, folder=is_folder))
 
     async def _some(self, pool: Pool, asked: Sequence[tuple[Root, str]]) -> list[Record]:
-        """What some files give, in their order: the small ones go to a child together."""
+        """What some files give, in their order: small ones go to a child together, large ones to whichever child is free."""
         objs = await asyncio.to_thread(lambda: [obj for each in asked if (obj := self._read(*each))])
         made: list[Record] = []
         for large, run in groupby(objs, key=lambda obj: bool(obj.blob)):
             some = list(run)
             found = await self._together(pool, some) if len(some) > 1 and not large else None
-            made += found if found is not None else [record for obj in some for record in await self._one(pool, obj)]
+            if found is None:
+                each = await asyncio.gather(*(self._in_turn(pool, obj) for obj in some))
+                found = [record for records in each for record in records]
+            made += found
         return made
 
     async def _together(self, pool: Pool, objs: Sequence[FetchedObject]) -> list[Record] | None:
@@ -143,6 +148,10 @@ class Alone:
         if not isinstance(outcome, Done) or frames.count(END) != len(objs):
             return None
         return [decode(unpack(frame).value) for frame in frames if frame != END]
+
+    async def _in_turn(self, pool: Pool, obj: FetchedObject) -> list[Record]:
+        async with self._turns:
+            return await self._one(pool, obj)
 
     async def _one(self, pool: Pool, obj: FetchedObject) -> list[Record]:
         """What one file gives."""
