@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+import msgspec
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import ConnectionError as NoConnection
 from opensearchpy.exceptions import ConnectionTimeout, ImproperlyConfigured, SerializationError, TransportError
@@ -31,6 +32,10 @@ REASON = 300
 """Characters of a reason that are told."""
 CONFLICT, TOO_LARGE, TOO_MANY = 409, 413, 429
 REFUSED = (400, TOO_LARGE)
+REFUSING = frozenset(range(400, 500)) - {401, 403, 408, TOO_MANY}
+"""What is answered to a request that will never be taken."""
+FULL = "validation_exception"
+"""What a cluster answers, with 400, that has as many shards as it may: one that goes makes room."""
 CLOSED = "index_closed_exception"
 """What an index that somebody has closed answers, with 400: it is opened again as it was."""
 WANTED = "errors,items.*._index,items.*.status,items.*.error.type,items.*.error.reason"
@@ -42,6 +47,15 @@ class Bulk(NamedTuple):
 
     refused: Mapping[int, str]
     indexes: frozenset[str]
+
+
+class _Fate(msgspec.Struct):
+    """What became of the items so far."""
+
+    refused: dict[int, str] = {}
+    indexes: set[str] = set()
+    busy: str = ""
+    """Why the server had no room for what has to be tried again, in its words."""
 
 
 class Answer(dict[str, Any]):
@@ -83,7 +97,8 @@ class Node:
     def _ask(self, method: str, path: str, body: Any, parameters: Mapping[str, str]) -> Answer:
         try:
             said = self._client.transport.perform_request(method, path, params=dict(parameters), body=body)
-        except SerializationError as error:
+        # The client looks for an error's reason in whatever JSON comes with it.
+        except (SerializationError, AttributeError) as error:
             raise self._strange() from error
         if not isinstance(said, dict):
             raise self._strange()
@@ -109,27 +124,25 @@ class Node:
             return IndexMissing(f"there is no such index at {self.name}: {reason}")
         if "too many nested clauses" in reason or "too_many_clauses" in reason:
             return QueryRefused("the query has too many words for this index")
-        if isinstance(error.status_code, int) and 400 <= error.status_code < 500 and error.status_code not in (401, 403, 408, 429):
+        # In a page it is a gateway that refuses, and whatever was asked: no query is at fault for that.
+        if isinstance(error.info, dict) and error.status_code in REFUSING and error.error != FULL:
             return QueryRefused(f"the index refuses: {reason}")
         return IndexUnreachable(f"the index does not serve: {self.name}: {error.status_code}: {reason}")
 
     def bulk(self, alias: str, items: Sequence[bytes]) -> Bulk:
         """Apply items (each an action and a document, a line each) behind an alias. Raises IndexUnreachable, IndexMissing."""
-        refused: dict[int, str] = {}
-        indexes: set[str] = set()
+        fate = _Fate()
         pending: Sequence[int] = range(len(items))
         for pause in (0.0, *PAUSES):
             if not pending:
                 break
             time.sleep(pause)
-            pending = self._round(alias, items, pending, refused, indexes)
+            pending = self._round(alias, items, pending, fate)
         if pending:
-            raise IndexUnreachable(f"the index is too busy: {self.name}")
-        return Bulk(refused, frozenset(indexes))
+            raise IndexUnreachable(f"the index has no room: {self.name}: {fate.busy}")
+        return Bulk(fate.refused, frozenset(fate.indexes))
 
-    def _round(
-        self, alias: str, items: Sequence[bytes], pending: Sequence[int], refused: dict[int, str], indexes: set[str]
-    ) -> Sequence[int]:
+    def _round(self, alias: str, items: Sequence[bytes], pending: Sequence[int], fate: _Fate) -> Sequence[int]:
         """Ask once for all that is pending; gives what has to be tried again."""
         try:
             # Where there is no alias none is made: an index of nobody's mapping is worse than none.
@@ -141,34 +154,36 @@ class Node:
             )
         except TransportError as error:
             if error.status_code == TOO_MANY:
+                fate.busy = _reason(error)
                 return pending
             if error.status_code != TOO_LARGE:
                 raise self._told(error) from error
             if len(pending) == 1:
-                refused[pending[0]] = "too large for the index"
+                fate.refused[pending[0]] = "too large for the index"
                 return ()
             middle = len(pending) // 2
             return [
-                *self._round(alias, items, pending[:middle], refused, indexes),
-                *self._round(alias, items, pending[middle:], refused, indexes),
+                *self._round(alias, items, pending[:middle], fate),
+                *self._round(alias, items, pending[middle:], fate),
             ]
         try:
-            return self._judged(answer["items"], pending, refused, indexes)
+            return self._judged(answer["items"], pending, fate)
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise self._strange() from error
 
-    def _judged(self, answers: Any, pending: Sequence[int], refused: dict[int, str], indexes: set[str]) -> Sequence[int]:
+    def _judged(self, answers: Any, pending: Sequence[int], fate: _Fate) -> Sequence[int]:
         """Each item by itself; gives what has to be tried again."""
         again = []
         for at, said in zip(pending, answers, strict=True):
             (item,) = said.values()
             status = item["status"]
             if status < 300 or status == CONFLICT:
-                indexes.add(item["_index"])
+                fate.indexes.add(item["_index"])
             elif status == TOO_MANY or status >= 500:
+                fate.busy = str(item.get("error", {}).get("reason"))[:REASON]
                 again.append(at)
             elif status in REFUSED and item["error"]["type"] != CLOSED:
-                refused[at] = f"{item['error']['type']}: {item['error']['reason']}"[:REASON]
+                fate.refused[at] = f"{item['error']['type']}: {item['error']['reason']}"[:REASON]
             else:
                 kind = IndexMissing if status == 404 else IndexUnreachable
                 raise kind(f"the index cannot be written: {self.name}: {item['error']['reason']}"[:REASON])

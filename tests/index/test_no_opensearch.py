@@ -80,6 +80,27 @@ def test_what_answers_is_no_index() -> None:
         gateway.shutdown()
 
 
+REFUSALS = (
+    (400, "text/html", b"<html>bad request"),
+    (413, "text/html", b"<html>too large"),
+    (451, "application/json", b'"no"'),
+    (503, "application/json", b"[]"),
+    (503, "application/json", b'"come back later"'),
+)
+
+
+@pytest.mark.parametrize("page", REFUSALS)
+def test_a_gateway_refuses(page: tuple[int, str, bytes]) -> None:
+    """What a gateway refuses with words of its own may be asked again: it is nobody's query, and ends nobody who writes."""
+    with pages([page]) as gateway:
+        threading.Thread(target=gateway.serve_forever, daemon=True).start()
+        node = opensearch_node.Node(f"http://127.0.0.1:{gateway.server_port}")
+        with pytest.raises(IndexUnreachable, match=r"the index does not serve|what answers is no index"):
+            opensearch_aliases.served_by(node, "a")
+        node.close()
+        gateway.shutdown()
+
+
 @pytest.mark.parametrize("url", ["http://[::1", "http://[::1]]:9200", "http://127.0.0.1:99999", "https://[x]/"])
 def test_no_url_of_an_index(url: str) -> None:
     """What cannot be read as a URL is told as one that is none, whatever stumbles over it first."""

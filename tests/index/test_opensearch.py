@@ -163,6 +163,25 @@ def test_what_cannot_be_written(
         assert index.count(Every()) == 1
 
 
+def test_why_it_has_no_room(
+    open_index: Callable[..., OpenSearchIndex], search_client: OpenSearch, monkeypatch: pytest.MonkeyPatch, summary: Make
+) -> None:
+    """A server whose disk is full says so to whoever writes: the operator is told what the server said."""
+    monkeypatch.setattr(opensearch_node, "PAUSES", (0.01,))
+    with closing(open_index()) as index:
+        block(search_client, index.alias, "read_only_allow_delete", on=True)
+        with pytest.raises(IndexUnreachable, match=r"the index has no room: http:.*disk usage exceeded flood-stage watermark"):
+            index.apply([summary("http://b/")], {0: 2})
+
+
+def test_no_room_for_an_index(opensearch: str, name: str) -> None:
+    """A cluster that has as many shards as it may can be asked again: that is nobody's query that is refused."""
+    node = opensearch_node.Node(opensearch)
+    with pytest.raises(IndexUnreachable, match=r"would add .* shards"):
+        node.ask("PUT", f"/{name}-0", {"settings": {"number_of_shards": 1_024}})
+    node.close()
+
+
 def test_closed(open_index: Callable[..., OpenSearchIndex], search_client: OpenSearch, summary: Make, removed: Remove) -> None:
     """An index that somebody has closed refuses nothing and passes nothing: all that is asked fails, until it is open again."""
     with closing(open_index(fresh=False)) as index:
