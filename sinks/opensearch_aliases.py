@@ -12,6 +12,7 @@ Laws:
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from sinks.documents import FORMAT
@@ -94,14 +95,35 @@ def behind(node: Node, alias: str) -> list[str]:
 def begin_rebuild(node: Node, alias: str, stamp: str) -> str:
     """Make an index behind the alias of a rebuild, in the place of one that was begun before; gives the alias.
 
-    Whoever still fills that one finds the alias moved, and ends.
+    Whoever still fills that one finds the alias moved, and ends. Of several that begin at once one goes on: whose index was
+    made last, by the server's clock. Raises IndexMoved for the others.
     """
     index, building = f"{alias}-{stamp}", alias + REBUILD
-    make(node, index)
-    left = behind(node, building)
-    actions: list[dict[str, Any]] = [{"remove_index": {"index": other}} for other in left]
-    node.ask("POST", "/_aliases", {"actions": [*actions, {"add": {"index": index, "alias": building}}]})
+    # With its alias from the start: one that no alias names is what a killed rebuild has left, to whoever begins now.
+    make(node, index, building)
+    there = _by_age(node, building)
+    if there[-1:] != [index]:
+        drop(node, index)
+        raise begun(node, alias)
+    for other in there[:-1]:
+        drop(node, other)
     return building
+
+
+def begun(node: Node, alias: str) -> IndexMoved:
+    """What is told to a rebuild in whose place another one has come."""
+    return IndexMoved(f"another rebuild of {alias} has begun at {node.name}")
+
+
+def _by_age(node: Node, alias: str) -> list[str]:
+    """The indexes behind an alias, the one that was made last at the end."""
+    while behind(node, alias):
+        try:
+            found = node.ask("GET", f"/{alias}/_settings/index.creation_date")
+        except IndexMissing:
+            continue  # one of them went while they were read
+        return sorted(found, key=lambda name: (int(found[name]["settings"]["index"]["creation_date"]), name))
+    return []
 
 
 def swap(node: Node, alias: str, stamp: str) -> list[str]:
@@ -118,19 +140,24 @@ def swap(node: Node, alias: str, stamp: str) -> list[str]:
     except (IndexMissing, QueryRefused):
         if index in behind(node, building):
             raise
-        raise IndexMoved(f"another rebuild of {alias} has begun at {node.name}") from None
+        raise begun(node, alias) from None
     return old
 
 
 def drop(node: Node, index: str) -> None:
     """Delete an index; one that is not there is deleted."""
-    node.ask("DELETE", f"/{index}", ignore_unavailable="true")
+    # Somebody else may delete it between two steps of the server's, which it tells in spite of this.
+    with suppress(IndexMissing):
+        node.ask("DELETE", f"/{index}", ignore_unavailable="true")
 
 
 def sweep(node: Node, alias: str) -> None:
-    """Delete what a rebuild that was killed has left: indexes of this name that no alias names."""
+    """Delete what a rebuild that was killed has left: indexes of this name that no alias names.
+
+    One that somebody still searches may be what another rebuild has just replaced; it is left to that, or to the next.
+    """
     for index, about in node.ask("GET", f"/{alias}-*/_alias").items():
-        if _stamped(alias).fullmatch(index) and not about["aliases"]:
+        if _stamped(alias).fullmatch(index) and not about["aliases"] and not searched(node, index):
             drop(node, index)
 
 

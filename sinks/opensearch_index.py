@@ -39,17 +39,18 @@ PARTITIONS = 4_096
 
 
 class OpenSearchIndex:
-    """The index behind an alias. With `writable`, it is made where there is none.
+    """The index behind an alias. With `writable`, it is made where there is none, unless `make` is false.
 
     With `fresh`, what was applied is found at once; without, within the second that the engine takes to show it, which costs less.
     """
 
-    def __init__(self, url: str, alias: str, *, writable: bool = True, fresh: bool = True) -> None:
-        """Open the index. Raises IndexUnreachable, IndexDamaged, IndexMissing (not writable, and none there)."""
+    def __init__(self, url: str, alias: str, *, writable: bool = True, fresh: bool = True, make: bool = True) -> None:
+        """Open the index. Raises IndexUnreachable, IndexDamaged, IndexMissing (none there, and not to be made)."""
         self.alias = alias
         self.node = Node(url)
         self._writable = writable
         self._fresh = fresh
+        self._make = writable and make
         self._making, self._sweeping = Lock(), Lock()
         self._clock = 0
         """The latest time of a removal that was seen, ms."""
@@ -59,7 +60,7 @@ class OpenSearchIndex:
 
     def _behind(self) -> Serving:
         """The index behind the alias, now."""
-        return first(self.node, self.alias) if self._writable else served_by(self.node, self.alias)
+        return first(self.node, self.alias) if self._make else served_by(self.node, self.alias)
 
     def apply(self, changes: Sequence[Summary | Removed], offsets: Mapping[int, int]) -> Sequence[Refused]:
         """Apply a batch: see `BrokerIndex.apply`. Raises IndexUnreachable, IndexMissing, IndexMoved."""
@@ -139,7 +140,7 @@ class OpenSearchIndex:
     def offsets(self) -> Mapping[int, int]:
         """The next offset to apply by partition, of the index behind the alias now; empty for a new one.
 
-        Raises IndexUnreachable, IndexDamaged, IndexMissing (not writable).
+        Raises IndexUnreachable, IndexDamaged, IndexMissing (none there, and not to be made).
         """
         self._index = index = self._behind()
         self.refresh()

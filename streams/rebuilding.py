@@ -8,7 +8,7 @@ Laws:
 - The old index serves until the new one is whole. Where they are exchanged no search fails, and no write is lost.
 - An index that holds another number of summaries than its topic never serves.
 - One that was made of a part of its topic holds no offsets: no sink passes for it what was left out.
-- What stands behind a rebuild that was killed is in nobody's way: the next one removes it.
+- What stands behind a rebuild that was killed is in nobody's way: the next one removes it, once nobody searches it any more.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from pathlib import Path
 from schemas.ports import BrokerIndex
 from schemas.query import Every
 from schemas.records import Summary
-from sinks.opensearch_aliases import NEVER, begin_rebuild, behind, drop, pace, searched, swap, sweep
+from sinks.errors import IndexDamaged, IndexMissing, IndexMoved
+from sinks.opensearch_aliases import NEVER, begin_rebuild, begun, behind, drop, pace, searched, swap, sweep
 from sinks.opensearch_index import OpenSearchIndex
 from sinks.opensearch_node import Node
 from sinks.tantivy_index import TantivyIndex
@@ -45,6 +46,10 @@ RENAME_EXCHANGE = 2
 
 class MismatchError(Exception):
     """The new index holds another number of summaries than its topic: the old one stays."""
+
+
+LOST = (IndexDamaged, IndexMissing, IndexMoved, MismatchError)
+"""What a rebuild meets whose index another one has taken from under it."""
 
 
 class Filler:
@@ -114,11 +119,12 @@ def on_server(log: Source, selection: Selection, url: str, alias: str, stamp: st
 
     Raises MismatchError, IndexUnreachable, IndexMoved (another rebuild has begun).
     """
+    made = f"{alias}-{stamp}"
     with closing(Node(url)) as node, ExitStack() as held:
         sweep(node, alias)
         building = begin_rebuild(node, alias, stamp)
         try:
-            with closing(OpenSearchIndex(url, building, fresh=False)) as index:
+            with closing(OpenSearchIndex(url, building, fresh=False, make=False)) as index:
                 filler = held.enter_context(closing(Filler(log, index, selection, watch)))
                 pace(node, building, NEVER)
                 filler.catch_up()
@@ -126,9 +132,13 @@ def on_server(log: Source, selection: Selection, url: str, alias: str, stamp: st
                 index.refresh()
                 filler.count()
             old = swap(node, alias, stamp)
-        except BaseException:
-            if f"{alias}-{stamp}" not in behind(node, alias):
-                drop(node, f"{alias}-{stamp}")
+        except BaseException as error:
+            if made not in behind(node, alias):
+                # Whoever began behind this one may have taken its index from under it.
+                taken = isinstance(error, LOST) and behind(node, building) != [made]
+                drop(node, made)
+                if taken:
+                    raise begun(node, alias) from error
             raise
         fault("rebuild.swapped")
         # Sinks that run go on from here by themselves; this only shortens the time in which a search finds less than before.

@@ -7,6 +7,7 @@ import json
 import os
 import threading
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +15,16 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from processors.query import parse
-from sinks import opensearch_aliases
+from schemas.query import Every
+from sinks import opensearch_aliases, opensearch_search
 from sinks.opensearch_index import OpenSearchIndex
 from sinks.tantivy_index import TantivyIndex
 from streams import rebuilding
 from streams.cli.app import app
 from streams.folder import index_folder
 from streams.kafka import held
+from streams.kafka.log import KafkaLog
+from streams.selecting import Selection
 from tests.distributed.conftest import Broker
 from tests.distributed.test_index_sink import PARTITIONS, World, answers, removal, stream, summary
 from tests.distributed.threads import beside
@@ -118,6 +122,48 @@ def test_under_live_writes(world: World, search_client: OpenSearch, tmp_path: Pa
     assert answers(reader) == expected(world, tmp_path / "data")
     assert len({first, second, served(search_client, world)}) == 3
     reader.close()
+
+
+def test_several_begin_at_once(world: World, search_client: OpenSearch) -> None:
+    """Of rebuilds that begin at once one comes to its end; the others are told so in one line, and leave nothing."""
+    world.send(stream())
+    with closing(world.open()):
+        for first in (100, 200, 300, 400):
+            with ThreadPoolExecutor(3) as pool:
+                done = list(pool.map(rebuilt, itertools.repeat(world, 3), itertools.count(first)))
+            told = [line for line in done if line]
+            assert len(told) == 2, done
+            assert set(told) == {f"another rebuild of {world.alias} has begun at {world.url}"}
+            served(search_client, world)
+
+
+def test_a_search_outlives_two_swaps(world: World, search_client: OpenSearch, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search that began before a rebuild comes to its end, though another rebuild begins meanwhile; then its index goes."""
+    world.send(stream())
+    monkeypatch.setattr(opensearch_search, "SCROLL", 50)
+    harvest("index", "rebuild")
+    with closing(world.open()) as index:
+        wanted = list(index.scroll(Every()))
+        going = index.scroll(Every())
+        found = [next(going)]
+        monkeypatch.setattr(rebuilding, "LOOKS", 0)
+        with monkeypatch.context() as killed:
+            killed.setattr(rebuilding, "drop", lambda *_: None)
+            harvest("index", "rebuild")
+        harvest("index", "rebuild")
+        assert [*found, *going] == wanted
+    harvest("index", "rebuild")
+    served(search_client, world)
+
+
+def rebuilt(world: World, number: int) -> str:
+    """Rebuild the index; gives what went wrong."""
+    with KafkaLog(world.cluster) as log:
+        try:
+            rebuilding.on_server(log, Selection(), world.url, world.alias, f"20260101t000000{number}")
+        except OSError as error:
+            return str(error)
+    return ""
 
 
 def test_swapped_before_it_had_all(world: World, search_client: OpenSearch, tmp_path: Path) -> None:
