@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -54,14 +54,19 @@ def said(record: Record) -> Any:
     return type(record).__name__
 
 
-def final(records: Sequence[tuple[bytes, Record]]) -> dict[bytes, Any]:
-    """What the last records of the keys say; for a Broker's archive, those of the highest counters."""
+def newest(records: Iterable[tuple[bytes, Record]]) -> dict[bytes, Record]:
+    """The last records of the keys; for a Broker's archive, those of the highest counters."""
     last: dict[bytes, Record] = {}
     for key, record in records:
         before = last.get(key)
         if before is None or _published(record) >= _published(before):
             last[key] = record
-    return {key: said(record) for key, record in last.items() if not isinstance(record, Removed)}
+    return last
+
+
+def final(records: Sequence[tuple[bytes, Record]]) -> dict[bytes, Any]:
+    """What the newest records say that are no removals."""
+    return {key: said(record) for key, record in newest(records).items() if not isinstance(record, Removed)}
 
 
 def _published(record: Record) -> int:
@@ -297,4 +302,4 @@ def edges(fetch: Callable[[FetchRequest, int], Sequence[Record]], essence: Calla
     return {"fetches": lambda record: fetch(record, now_ms()), "objects": essence}
 
 
-__all__ = ["QUIET", "STAGES", "TIMEOUT", "Flow", "edges", "final", "said"]
+__all__ = ["QUIET", "STAGES", "TIMEOUT", "Flow", "edges", "final", "newest", "said"]

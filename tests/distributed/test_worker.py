@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
-import json
 import os
 import signal
 import subprocess
@@ -22,120 +20,17 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from typer.testing import CliRunner
 
-from processors.essence import EssenceSettings
-from processors.identity import file_url
-from schemas.codec import decode
 from schemas.ports import BrokerIndex
-from schemas.query import Every
-from schemas.records import Record, Root
 from sinks.errors import IndexUnreachable
-from sinks.tantivy_index import TantivyIndex
 from streams.cli.app import app
-from streams.embedded import Embedded, EmbeddedSettings, runs
-from streams.folder import index_folder
 from streams.kafka import run_sink, supervisor
 from streams.kafka.supervisor import ENDS, supervise
-from streams.kafka.worker import RUNNERS, kind, served
-from streams.store import Store
+from streams.kafka.worker import served
 from streams.topology import topology
 from tests.distributed.conftest import Broker
-from tests.distributed.flows import Flow, final
 from tests.distributed.own import Own, broker_of_its_own
-from tests.samples import make_corpus
 from tests.servers.process import free_port
 from tests.servers.sharing import SESSION
-
-GATHERER = "example"
-PARTITIONS = 4
-PUBLIC = ("summaries", "broker.main")
-
-
-@pytest.fixture
-def corpus(tmp_path: Path) -> Path:
-    """A tree of files of many types, archives in archives among them."""
-    make_corpus.write(tmp_path / "corpus")
-    return tmp_path / "corpus"
-
-
-@pytest.fixture
-def flow(broker: Broker, root: Path, tmp_path: Path) -> Iterator[Flow]:
-    """Topics for all stages."""
-    stages = [stage.name for stage in topology().stages if kind(stage) in RUNNERS]
-    flow = Flow(broker, root, tmp_path, PARTITIONS, {}, stages)
-    yield flow
-    flow.close()
-
-
-def embedded(folder: Path, wanted: Root) -> dict[str, dict[bytes, Any]]:
-    """What the embedded runner ends with."""
-
-    async def gather() -> None:
-        settings = EmbeddedSettings(partitions=PARTITIONS, essence=EssenceSettings(gatherer=GATHERER))
-        async with Embedded(folder, settings, pytest.fail) as runner:
-            begun = runs.begin(runner, [wanted])
-            await runner.run()
-            runs.finish(runner, begun.run)
-
-    asyncio.run(gather())
-    with Store(folder, readonly=True) as store:
-        return {topic: final(list(stored(store, topic))) for topic in PUBLIC}
-
-
-def stored(store: Store, topic: str) -> Iterator[tuple[bytes, Record]]:
-    """All records of a topic."""
-    for partition, end in enumerate(store.ends(topic)):
-        for logged in store.read(topic, partition, 0, end):
-            if logged.value is not None:
-                yield logged.key, decode(logged.value)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(900)  # a minute on two idle cores
-def test_a_tree_ends_as_in_the_embedded_runner(flow: Flow, corpus: Path, tmp_path: Path) -> None:
-    """All workers, one process each, come to what the embedded runner comes to, OID by OID, and to nothing without the root."""
-    wanted = Root(url=file_url(str(corpus).encode(), folder=True), run="r1")
-    environ = {"HARVEST_KAFKA_BROKERS": flow.broker.address, "HARVEST_KAFKA_PREFIX": flow.prefix, "HARVEST_GATHERER": GATHERER}
-    workers = flow.run("-m", "streams.cli", "worker", "--data", str(tmp_path / "data"), **environ)
-    flow.workers["all"] = workers
-    asked = CliRunner().invoke(app, ["roots", "add", str(corpus)], env={SESSION: None, **environ})
-    assert asked.exit_code == 0, asked.stderr
-    assert roots(environ) == [(wanted.url, "active")]
-    flow.rest()
-    assert roots(environ) == [(wanted.url, "active")]
-    paused = CliRunner().invoke(app, ["roots", "pause", str(corpus)], env={SESSION: None, **environ})
-    assert paused.exit_code == 0, paused.stderr
-    flow.rest()
-    assert roots(environ) == [(wanted.url, "paused")]
-    expected = embedded(tmp_path / "embedded", wanted)
-    for topic in PUBLIC:
-        assert final(flow.records[topic]) == expected[topic], topic
-    assert expected["broker.main"]
-    assert indexed(tmp_path / "data") == indexed(tmp_path / "embedded")
-    dropped = CliRunner().invoke(app, ["roots", "remove", str(corpus)], env={SESSION: None, **environ})
-    assert dropped.exit_code == 0, dropped.stderr
-    flow.rest()
-    assert final(flow.records["summaries"]) == {}
-    assert indexed(tmp_path / "data") == []
-    assert roots(environ) == []
-    workers.send_signal(signal.SIGTERM)
-    assert workers.wait() == 0
-    assert (flow.folder / "workers.out").read_bytes() == b""
-
-
-def roots(environ: dict[str, str]) -> list[tuple[str, str]]:
-    """What `harvest roots list` tells."""
-    told = CliRunner().invoke(app, ["roots", "list", "--json"], env={SESSION: None, **environ})
-    assert told.exit_code == 0, told.stderr
-    return [(root["url"], root["state"]) for root in map(json.loads, told.stdout.splitlines())]
-
-
-def indexed(folder: Path) -> list[str]:
-    """The OIDs that the index of a data folder holds."""
-    index = TantivyIndex(index_folder(folder), writable=False)
-    try:
-        return list(index.scroll(Every()))
-    finally:
-        index.close()
 
 
 def test_a_stage_that_cannot_stay_ends_all(monkeypatch: pytest.MonkeyPatch) -> None:

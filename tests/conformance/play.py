@@ -1,0 +1,125 @@
+"""Flows are played together: what they ask for in a round is done, all are waited for once, and each is told what became of it."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
+from typing import Any, NamedTuple
+
+from processors.query import parse
+from schemas.records import File, Record, Removed, Summary
+from tests.conformance.ground import Flow, Found, Ground, Order
+from tests.conformance.runners import Runner, obey, tell
+from tests.distributed.flows import newest, said
+
+WHOLE = 1_000_000
+QUERIES = (
+    *("*", "whale", "whale OR thistle", "whale -thistle", '"white whale"', "title:whale", "type:html"),
+    *("url:*notes*", "keywords:leviathan"),
+)
+"""Words of the flows, by all kinds of questions."""
+
+
+class Played(NamedTuple):
+    """One flow on one runner."""
+
+    found: list[Found]
+    """What it was told, round by round."""
+    failed: list[BaseException]
+    """What was not as it has to be, with which it ended."""
+
+
+def play(runner: Runner, flows: Mapping[str, Callable[[Ground], Flow]], grounds: Mapping[str, Ground]) -> dict[str, Played]:
+    """Play all flows from their beginnings to their ends, or to where they find something wrong."""
+    played = {name: Played([], []) for name in flows}
+    for name in flows:
+        grounds[name].clear()
+    running = {name: flow(grounds[name]) for name, flow in flows.items()}
+    orders = {name: next(flow) for name, flow in running.items()}
+    while orders:
+        for name in orders:
+            grounds[name].date()
+        for order in _together(orders.values()):
+            obey(runner, order)
+        runner.rest()
+        for name, found in look(runner, {name: grounds[name] for name in orders}).items():
+            played[name].found.append(found)
+            del orders[name]
+            if further := _next(running[name], found, played[name].failed):
+                orders[name] = further
+    return played
+
+
+def _together(orders: Iterable[Order]) -> Iterable[Order]:
+    """The same orders; what is visited in the same way is so by one command, for each takes a while to start."""
+    visits: dict[Order, tuple[str, ...]] = {}
+    for order in orders:
+        if order.roots:
+            alike = order._replace(roots=())
+            visits[alike] = visits.get(alike, ()) + order.roots
+        else:
+            yield order
+    yield from (order._replace(roots=roots) for order, roots in visits.items())
+
+
+def _next(flow: Flow, found: Found, failed: list[BaseException]) -> Order | None:
+    try:
+        return flow.send(found)
+    except StopIteration:
+        return None
+    except Exception as error:  # noqa: BLE001 - the others are played on; the test of this one raises it
+        failed.append(error)
+        return None
+
+
+def look(runner: Runner, grounds: Mapping[str, Ground]) -> dict[str, Found]:
+    """What has become of each ground."""
+    last = {topic: list(newest(runner.records(topic)).values()) for topic in ("summaries", "broker.main")}
+    files: dict[str, File] = {}
+    for _, record in runner.records("files"):
+        if isinstance(record, File) and (record.url not in files or record.version >= files[record.url].version):
+            files[record.url] = record
+    letters = [json.loads(line) for line in tell(runner, ["rejected", "list", "--json"]).splitlines()]
+    roots = [json.loads(line) for line in tell(runner, ["roots", "list", "--json"]).splitlines()]
+    hits = _hits(runner)
+    return {
+        name: Found(
+            _summaries(ground, last["summaries"]),
+            _named(ground, ((r.url, r.reason) for r in last["summaries"] if isinstance(r, Removed))),
+            _summaries(ground, last["broker.main"]),
+            _named(ground, ((url, file.type) for url, file in files.items())),
+            _named(ground, ((root["url"], root["state"]) for root in roots)),
+            _named(ground, ((_member(one), f"{one['stage']}: {one['reason']}") for one in letters)),
+            {query: _named(ground, ((hit.url, hit) for hit in all_hits)) for query, all_hits in hits.items()},
+        )
+        for name, ground in grounds.items()
+    }
+
+
+def _summaries(ground: Ground, records: Iterable[Record]) -> dict[str, Summary]:
+    return _named(ground, ((record.url, said(record)) for record in records if isinstance(record, Summary)))
+
+
+def _named(ground: Ground, found: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """What is of a ground, by name."""
+    named = {ground.name(url): one for url, one in found}
+    named.pop("", None)
+    return named
+
+
+def _member(letter: Mapping[str, str]) -> str:
+    return f"{letter['url']}#{letter['path']}" if letter["path"] else letter["url"]
+
+
+def _hits(runner: Runner) -> dict[str, list[Any]]:
+    """What the index finds; "oids" is what it holds, whatever a search would say of it."""
+    found = defaultdict(list)
+    with closing(runner.index()) as index:
+        for text in QUERIES:
+            hits = index.search(query := parse(text), WHOLE, copies=True).hits
+            assert sorted(hit.oid for hit in hits) == list(index.scroll(query))
+            found[text] = [hit._replace(score=0.0) for hit in hits]
+        found["canonical"] = [hit._replace(score=0.0) for hit in index.search(parse("*"), WHOLE).hits]
+    return found
