@@ -41,7 +41,11 @@ class Answering(Asking):
         else:
             self.table.put_host(event.host, site.but(tries=0))
             for digest, known in self.table.waiting(event.host):
-                yield from self.give_up(event.host, digest, known, event.reason)
+                # What it forbade when it last answered would not have been fetched, whenever its turn had come.
+                if robots.allowed(site.robots, self.settings.agent, known.url):
+                    yield from self.give_up(event.host, digest, known, event.reason)
+                else:
+                    yield from self.forbid(event.host, digest, known)
                 self.table.dequeue(event.host, digest, known)
 
     def _resolved_again(self, event: CrawlEvent) -> Iterator[Decided]:

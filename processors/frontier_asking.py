@@ -127,11 +127,15 @@ class Asking:
                 self.table.put_host(host, site)
                 yield self.request(host, digest, known, site)
             else:
-                yield from self.refuse(host, digest, known)
-                self.refused.setdefault((host, "robots.txt", ""), []).append(Link(url=known.url))
+                yield from self.forbid(host, digest, known)
             self.table.dequeue(host, digest, known)
             if len(site.flying) >= self.settings.credit:
                 return
+
+    def forbid(self, host: str, digest: bytes, known: Known) -> Iterator[Decided]:
+        """The host's robots.txt forbids it."""
+        yield from self.refuse(host, digest, known)
+        self.refused.setdefault((host, "robots.txt", ""), []).append(Link(url=known.url))
 
     def refuse(self, host: str, digest: bytes, known: Known) -> Iterator[Decided]:
         """Not to be fetched, for now: looked at again when it would be refreshed; past its time-to-live it goes."""

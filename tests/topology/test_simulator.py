@@ -284,6 +284,20 @@ def test_host_that_is_not_there(wait: int, world: World, make_simulator: Make, s
     check(simulator, oracle(world))
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_host_that_goes_away_in_the_middle(seed: int, world: World, make_simulator: Make, seeded: Seeded) -> None:
+    """What robots.txt forbids is no dead letter while its host fails, whenever its turn would have come."""
+    simulator = make_simulator(world, 1, random.Random(seed))
+    pages = [f"{SITE}{'private/' if number % 2 else ''}{number}" for number in range(60)]
+    world.pages |= {SITE: ("home", tuple(pages)), **{url: (url, ()) for url in pages}}
+    world.robots[SITE.rstrip("/")] = b"User-agent: *\nDisallow: /private/\n"
+    gather(simulator, "r1", seeded, roots=(SITE,))
+    world.failing |= {SITE, *pages}
+    world.away[SITE.rstrip("/")] = 0
+    gather(simulator, "r2", seeded, roots=(SITE,), crashes=4)
+    assert {r.url for r in rejections(simulator)} == {url for url in (SITE, *pages) if "/private/" not in url}
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_root_in_a_root(seed: int, world: World, make_simulator: Make, seeded: Seeded) -> None:
     """When the outer one of two roots goes, what the inner one asks for stays, whoever found it, whatever crashes."""
