@@ -7,14 +7,16 @@ Laws:
 - It alone writes `summaries` (law 1); an OID belongs to one object URL, and the key of its inputs is that URL.
 - A version below the object's last Complete, or below the member's own, is dropped; an equal one is applied again, so that
   redelivery repeats and never loses (law 3).
+- A member has one OID: where its summary comes under another one (the Gatherer has another name), the former OID is removed with
+  that version, whatever became of the attempt.
 - The row of a removed member stays until its removal is delivered for sure (`Origin.committed`). Until then the record that
   gave it gives it again, whatever the rows know by then.
 - Partial removes nothing. Rows that depend on the number of members are one each (law 5).
 
 Delivery: at least once; what a redelivered record gives is equal to what it gave, or absorbed by the versions downstream.
 
-Rows: `o|object` (version of the last Complete), `m|object NUL path` (version, attempt, summary as made, where it was removed),
-`a|object NUL path` (annotations).
+Rows: `o|object` (version of the last Complete), `m|object NUL path` (version, attempt, summary as made, where it was removed, what
+it was under other OIDs), `a|object NUL path` (annotations).
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from typing import cast
 import msgspec
 
 from processors.identity import split_url
-from schemas.codec import decode, encode
+from schemas.codec import HEADER, decode, encode
 from schemas.ports import Origin, Rows
 from schemas.records import Annotation, Attributes, Complete, Partial, RemovalReason, Removed, Summary
 
@@ -45,7 +47,12 @@ class Member(msgspec.Struct, frozen=True, array_like=True):
     attempt: str
     record: bytes
     removed_at: int = -1
+    former: tuple[tuple[bytes, int], ...] = ()
+    """Removals of OIDs that it had before, each with the offset of the record that gave it, until they are delivered for sure."""
 
+
+OID = HEADER + 2 + 64
+"""Bytes at the beginning of an encoded summary whose OID is a digest: its schema, and that OID."""
 
 _pack = msgspec.msgpack.encode
 _member = msgspec.msgpack.Decoder(Member).decode
@@ -58,17 +65,48 @@ def catalog(rows: Rows, record: Made, origin: Origin) -> Iterator[Catalogued]:
     elif record.version < completed(rows, record.object_url):
         if isinstance(record, Complete):
             yield from _repeated(rows, record, origin)
+        elif isinstance(record, Summary) and (value := rows.get(_key(b"m|", record.object_url, record.path))) is not None:
+            yield from _renamed(_member(value), origin)
     elif isinstance(record, Partial):
         return
     elif isinstance(record, Summary):
-        key = _key(b"m|", record.object_url, record.path)
-        value = rows.get(key)
-        if value is not None and record.version < _member(value).version:
-            return
-        rows.put(key, _pack(Member(record.version, record.attempt, encode(record))))
-        yield _annotated(rows, record)
+        yield from _member_made(rows, record, origin)
     else:
         yield from _complete(rows, record, origin)
+
+
+def _member_made(rows: Rows, record: Summary, origin: Origin) -> Iterator[Catalogued]:
+    key = _key(b"m|", record.object_url, record.path)
+    value, made = rows.get(key), encode(record)
+    former: tuple[tuple[bytes, int], ...] = ()
+    if value is not None:
+        known = _member(value)
+        if record.version < known.version:
+            yield from _renamed(known, origin)
+            return
+        former = _former(known, record, made, origin)
+    rows.put(key, _pack(Member(record.version, record.attempt, made, former=former)))
+    yield from (cast("Removed", decode(removal)) for removal, _ in former)
+    yield _annotated(rows, record)
+
+
+def _renamed(known: Member, origin: Origin) -> Iterator[Removed]:
+    """The removals of other OIDs that a record gave which comes again, where the rows know of a later version (`_repeated`)."""
+    yield from (cast("Removed", decode(removal)) for removal, at in known.former if at == origin.offset)
+
+
+def _former(known: Member, record: Summary, made: bytes, origin: Origin) -> tuple[tuple[bytes, int], ...]:
+    """The removals of other OIDs of a member that are yet to be delivered, or not for sure."""
+    same = known.record[:OID] == made[:OID]
+    if same and not known.former:
+        return ()
+    found = {removal: at for removal, at in known.former if at >= origin.committed}
+    before = cast("Catalogued", decode(known.record))
+    if isinstance(before, Summary) and before.oid != record.oid:
+        found[encode(_removed(before, record.version, record.time, "member_missing"))] = origin.offset
+    elif isinstance(before, Removed) and known.removed_at >= origin.committed:
+        found[known.record] = known.removed_at
+    return tuple((removal, at) for removal, at in found.items() if cast("Removed", decode(removal)).oid != record.oid)
 
 
 def completed(rows: Rows, object_url: str) -> int:
@@ -90,13 +128,15 @@ def _key(kind: bytes, object_url: str, path: str) -> bytes:
 def _complete(rows: Rows, record: Complete, origin: Origin) -> Iterator[Removed]:
     for key, value in rows.scan(_key(b"m|", record.object_url, "")):
         member = _member(value)
+        yield from (cast("Removed", decode(removal)) for removal, at in member.former if at >= origin.committed)
         if member.removed_at >= origin.committed:
             yield cast("Removed", decode(member.record))
         elif member.removed_at >= 0:
             rows.delete(key)
         elif member.version <= record.version and (record.reason != "whole" or member.attempt != record.attempt):
-            removed = _removed(cast("Summary", decode(member.record)), record)
-            rows.put(key, _pack(Member(record.version, "", encode(removed), origin.offset)))
+            summary = cast("Summary", decode(member.record))
+            removed = _removed(summary, record.version, record.time, REASONS[record.reason])
+            rows.put(key, _pack(Member(record.version, "", encode(removed), origin.offset, member.former)))
             yield removed
     rows.put(b"o|" + record.object_url.encode(), record.version.to_bytes(8, "big"))
 
@@ -109,19 +149,13 @@ def _repeated(rows: Rows, record: Complete, origin: Origin) -> Iterator[Removed]
     """
     for _, value in rows.scan(_key(b"m|", record.object_url, "")):
         member = _member(value)
+        yield from _renamed(member, origin)
         if member.removed_at == origin.offset:
             yield cast("Removed", decode(member.record))
 
 
-def _removed(summary: Summary, by: Complete) -> Removed:
-    return Removed(
-        oid=summary.oid,
-        url=summary.url,
-        object_url=summary.object_url,
-        version=by.version,
-        time=by.time,
-        reason=REASONS[by.reason],
-    )
+def _removed(summary: Summary, version: int, time: int, reason: RemovalReason) -> Removed:
+    return Removed(oid=summary.oid, url=summary.url, object_url=summary.object_url, version=version, time=time, reason=reason)
 
 
 def _annotate(rows: Rows, record: Annotation) -> Iterator[Summary]:
