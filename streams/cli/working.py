@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from streams.settings import Settings
 
 
+NAMING = frozenset({"frontier", "essence"})
+"""Stages that work by the gatherer's name: OIDs are made of it, and so is what tells whether an object is to be made anew."""
 STAGES = "Stages, as `harvest describe` has them; all, if none is named."
 
 
@@ -38,7 +40,7 @@ def worker(
     if not found.kafka.brokers:
         raise Failure("kafka.brokers is not set (HARVEST_KAFKA_BROKERS=HOST:PORT): harvest run needs none, nor a worker", 2)
     prepare(given, wanted)
-    if "essence" in wanted:
+    if NAMING & set(wanted):
         _one_name(found)
     if len(wanted) == 1:
         from streams.cli.serving import served as served_by_http
@@ -65,7 +67,7 @@ def worker(
 
 
 def _one_name(found: Settings) -> None:
-    """See that essence goes on with a name that summaries are of already: else each object would have two OIDs. Raises Failure."""
+    """See that stages go on with a name that summaries are of already: else each object would get another OID. Raises Failure."""
     from streams.kafka.cluster import Cluster
     from streams.kafka.log import KafkaLog
 

@@ -201,7 +201,7 @@ def test_export_and_import(harvest: Run, cluster: Cluster, tmp_path: Path, monke
 
 
 def test_another_gatherer(harvest: Run, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker that would make OIDs of a name that no summary on the cluster is of does not begin, alone or with other stages."""
+    """A worker that would make OIDs, or have all made anew, by a name that no summary on the cluster is of does not begin."""
     harvest("topics", "apply")
     with KafkaLog(cluster) as log:
         assert log.gatherers() == set()
@@ -209,7 +209,7 @@ def test_another_gatherer(harvest: Run, cluster: Cluster, monkeypatch: pytest.Mo
         log.write([Logged("made", -1, -1, 1_000, URL.encode(), value) for value in (encode(SUMMARY), encode(ended), JUNK)])
         assert log.gatherers() == {"test"}
     monkeypatch.setenv("HARVEST_GATHERER", "other")
-    for stages in (), ("essence",):
+    for stages in (), ("essence",), ("frontier",), ("catalog", "frontier"):
         said = harvest("worker", *stages, code=1).stderr
         assert said == "harvest: the summaries on Kafka are of the gatherer test, not other; every OID is made of that name\n"
 
