@@ -43,6 +43,11 @@ def frontier(rows: Rows, record: CrawlEvent | Tick, origin: Origin, settings: Fr
     yield from Decision(Table(rows), record.time, origin, settings).decide(record)
 
 
+def seen(rows: Rows) -> int:
+    """The time of this partition, in ms since the epoch; 0 before its first event."""
+    return Table(rows).advance(0)
+
+
 def deadline(rows: Rows) -> int | None:
     """When the next URL or host of this partition is due, in ms since the epoch; None if nothing waits."""
     return Table(rows).next_due()

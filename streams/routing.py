@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from schemas.codec import DecodeError
 from schemas.ports import Logged, Origin
-from schemas.records import MAX_DETAIL, MAX_REASON, Record, Rejected
+from schemas.records import MAX_DETAIL, MAX_REASON, Record, Rejected, Tick
+from streams.clock import AHEAD
 from streams.topology import Edge, Stage, Topic
 
 
@@ -34,10 +35,15 @@ class Router:
             self._carried[stage.ticks.name] = stage.ticks.carries
         self.stage = stage
 
-    def admit(self, topic: str, record: Record) -> None:
-        """Raises DecodeError for a record that its topic does not carry: some stage might take it for what it resembles."""
+    def admit(self, topic: str, record: Record, now: int | None = None) -> None:
+        """Raises DecodeError for a record that its topic does not carry: some stage might take it for what it resembles.
+
+        And for a tick from beyond `now` (ms): time never goes back, so that one would have everything expire, for good.
+        """
         if not isinstance(record, self._carried[topic]):
             raise DecodeError(f"a {type(record).__name__}")
+        if now is not None and isinstance(record, Tick) and record.time > now + AHEAD:
+            raise DecodeError("a tick of a time to come")
 
     def route(self, record: Record) -> Routed:
         """Raises KeyError for a record that the stage has no topic for: a bug of ours."""

@@ -24,6 +24,7 @@ from typing import Any, Self
 
 import msgspec
 
+from processors import frontier
 from processors.essence import EssenceSettings
 from processors.frontier import FrontierSettings, outstanding
 from schemas.codec import encode
@@ -95,7 +96,7 @@ class Embedded:
         self.folder = folder
         self.store = Store(folder, {t.name: settings.partitions for t in self.topology.topics}, runner=True)
         self.partitions = self.store.topics()["crawl"]
-        now_ms.not_before(self._last_tick())
+        now_ms.not_before(self._last_time())
         self.blobs = FolderBlobs(folder / "blobs", owner=True, clock=now_ms)
         still = () if fetching else ("frontier",)
         self.turns = Turns(self.topology, self.store, self.blobs, log, handing=("fetches", "objects"), still=still)
@@ -132,12 +133,10 @@ class Embedded:
         """Is told how many seconds a turn took."""
         self.fetch.wake = self.essence.wake = self._wake.set
 
-    def _last_tick(self) -> int:
-        """When the last tick was written, ms since the epoch; 0 if none was."""
-        last = 0
-        for p, end in enumerate(self.store.ends("frontier.ticks")):
-            last = max([last, *(r.time for r in self.store.read("frontier.ticks", p, max(0, end - 1), 1))])
-        return last
+    def _last_time(self) -> int:
+        """The time that the frontier has come to, ms since the epoch: not that of the last tick, which it may have rejected."""
+        rows = (self.store.rows("frontier", p) for p in range(self.partitions))
+        return max((frontier.seen(found) for found in rows if found is not None), default=0)
 
     async def __aenter__(self) -> Self:
         self.essence.start()

@@ -229,7 +229,7 @@ class Turns:
                 if value is None:
                     return
                 record = decode(value)
-            task.router.admit(origin.topic, record)
+            task.router.admit(origin.topic, record, now_ms())
             known = _before(task, rows, record)
             counted = [self._append(tx, task, made) for made in task.stage.process(rows, record, origin)]
         except (OSError, MemoryError, StoreError, apsw.Error):
@@ -239,7 +239,9 @@ class Turns:
             self.tail.rollback(tailed)
             del self._written[told:]
             del self._handed[handed:]
-            self.log(traceback.format_exc())
+            where = f"{origin.topic}, partition {origin.partition}, offset {origin.offset}"
+            # What others wrote is no bug of ours.
+            self.log(f"harvest: {where}: not a record: {error}" if isinstance(error, DecodeError) else traceback.format_exc())
             known, counted = None, [self._append(tx, task, poisoned(task.stage.name, error, origin, key, value, now_ms()))]
         for made, size in counted:
             self.tally.saw(task.stage.name, made, size)
@@ -319,21 +321,27 @@ class Turns:
         if not batch:
             return False
         offset, key, value, record = batch[0]
-        if self._too_early(task, record, value):
+        if self._too_early(tx, task, record, value):
             return False
         rows = tx.rows(task.stage.name, task.partition)
         self._process(tx, task, rows, Origin(task.ticks, task.partition, offset, start), key, value, record)
         self._commit(tx, task, task.ticks, offset + 1)
         return True
 
-    def _too_early(self, task: Task, record: Record | None, value: bytes | None) -> bool:
-        """Whether a tick has to wait for the ends that it names; what is no tick waits for nothing, and is rejected."""
+    def _too_early(self, tx: Transaction, task: Task, record: Record | None, value: bytes | None) -> bool:
+        """Whether a tick has to wait for the ends that it names; what is no tick waits for nothing, and is rejected.
+
+        Nor does one that names more than there is, as one of another log does that was imported.
+        """
         try:
             tick = record or decode(value or b"")
         except DecodeError:
             return False
         ends = tick.ends if isinstance(tick, Tick) else {}
-        return any(self._committed(task.stage.name, t, task.partition) < end for t, end in ends.items())
+        return any(
+            self._committed(task.stage.name, topic, task.partition) < min(ends.get(topic, 0), tx.ends(topic)[task.partition])
+            for topic in task.inputs
+        )
 
 
 def _before(task: Task, rows: Any, record: Record) -> bool | None:

@@ -33,6 +33,7 @@ from schemas.codec import decode, encode
 from schemas.ports import Origin
 from schemas.records import Record, Rejected
 from schemas.wire import SINGLE, Wire
+from streams.clock import now_ms
 from streams.kafka.apps import STORE
 from streams.kafka.cluster import ClusterError
 from streams.kafka.following import PATIENCE, Following
@@ -232,7 +233,7 @@ class Decider:
         rows = self.rows(message.partition)
         try:
             plain = decode(self.wire.plain(message.value))
-            self.router.admit(origin.topic, plain)
+            self.router.admit(origin.topic, plain, now_ms.machine())
             given = [self._output(record) for record in self.stage.process(rows, plain, origin)]
         except ClusterError:
             # The registry does not answer: no fault of the record's, which comes again when the process is started anew.

@@ -9,7 +9,8 @@ Laws:
 - It waits for what was written, not for what will be: where an input is read to its end, and that is before the end which the tick
   names, the topic was made anew, or a stranger wrote the tick. (A broker's answer about an end never goes back, KIP-207.)
 - Ticks are applied in their order, each acknowledged when what it gave is durable.
-- The clock of a process is not before a tick that it has applied: it was another machine's clock, perhaps.
+- The clock of a process is not before a tick that it has applied: it was another machine's clock, perhaps. What is farther ahead of
+  this machine's than clocks may be (`AHEAD`) no clock of ours has written: it is rejected.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from faust.types import TP
 
 from schemas.codec import DecodeError, decode, encode
 from schemas.records import Tick
-from streams.clock import now_ms
+from streams.clock import AHEAD, now_ms
 
 if TYPE_CHECKING:
     from faust.types import EventT
@@ -105,7 +106,9 @@ class Ticker:
         for name, end in tick.ends.items():
             if name in self._inputs and await self._comes(TP(self._inputs[name], partition), end):
                 return True
-        now_ms.not_before(tick.time)
+        # One from farther ahead is rejected.
+        if tick.time <= now_ms.machine() + AHEAD:
+            now_ms.not_before(tick.time)
         return False
 
     async def _comes(self, tp: TP, end: int) -> bool:

@@ -11,9 +11,11 @@ import pytest
 from aiokafka.errors import KafkaConnectionError  # type: ignore[import-untyped]
 from faust.types import TP
 
-from schemas.codec import encode
-from schemas.records import Tick
+from schemas.codec import decode, encode
+from schemas.records import Rejected, Tick
+from streams.clock import AHEAD, now_ms
 from streams.kafka.ticks import Ticker
+from tests.distributed.test_following import Message
 from tests.distributed.test_rows import decider
 
 INPUT = TP("holders.main", 0)
@@ -54,3 +56,21 @@ def test_a_tick_waits_for_what_is_there(tmp_path: Path, due: int, reached: int, 
     event: Any = SimpleNamespace(message=message)
     assert ticker.held(event)
     assert asyncio.run(ticker.ripe()) == ([event] if ripe else [])
+
+
+def test_a_tick_of_a_time_to_come_is_rejected(tmp_path: Path) -> None:
+    """A stranger's tick moves neither the time of a stage nor the clock of its process farther ahead than clocks may be apart."""
+    decided: Any = decider(tmp_path, "dedup.main")
+    topic, before = "dedup.main.ticks", now_ms()
+    decided.following.committed = lambda _: 0
+    messages = [Message(0), Message(1)]
+    for message, time in zip(messages, (before + 2 * AHEAD, before), strict=True):
+        message.tp, message.topic, message.value = message.tp._replace(topic=topic), topic, encode(Tick(time=time))
+    far, near = (SimpleNamespace(message=message) for message in messages)
+    assert not asyncio.run(decided.ticker._too_early(0, far))
+    assert now_ms() < before + AHEAD
+    rows, (sent,) = decided.decide(far)
+    letter = decode(sent.value)
+    assert isinstance(letter, Rejected)
+    assert (rows, letter.reason) == ([], "not a record: a tick of a time to come")
+    assert decided.decide(near)[0]

@@ -10,8 +10,10 @@ from typing import Any
 import apsw
 import pytest
 
+from processors import frontier
 from schemas.codec import decode, encode
-from schemas.records import Complete, Rejected, Summary
+from schemas.records import Complete, Rejected, Summary, Tick
+from streams.clock import AHEAD, now_ms
 from streams.edges.base import Finished, Staging
 from streams.embedded.turns import Inbox, Turns
 from streams.essence_job import Frame, blamed
@@ -103,6 +105,28 @@ def test_what_is_undone_is_not_counted(turns: Turns, monkeypatch: pytest.MonkeyP
     turns.take(Inbox([], [], []))
     assert (turns.tally.summaries, turns.tally.added) == (0, 0)
     assert turns.tally.rejected == {"error in catalog: KeyError": 2}
+
+
+@pytest.mark.parametrize(
+    ("ahead", "ends", "letters"), [(2 * AHEAD, {}, 1), (0, {"crawl": 9}, 0), (0, {"junk": 9}, 0)], ids=["time", "ends", "topic"]
+)
+def test_a_strange_tick_holds_up_nothing(
+    turns: Turns, monkeypatch: pytest.MonkeyPatch, ahead: int, ends: dict[str, int], letters: int
+) -> None:
+    """A tick that was imported, of a time to come, or of ends that are not there: it moves no clock, and the next is applied."""
+    logged: list[str] = []
+    monkeypatch.setattr(turns, "log", logged.append)
+    turns.take(Inbox([], [], []))
+    now, first = now_ms(), turns.store.ends("frontier.ticks")[0]
+    with turns.store.transaction() as tx:
+        tx.append("frontier.ticks", 0, b"", encode(Tick(time=now + ahead, ends=ends)), now + ahead)
+    turns.take(Inbox([], [], []))
+    rows = turns.store.rows("frontier", 0)
+    assert turns.store.offsets("frontier")["frontier.ticks", 0] == Offsets(first + 1)
+    assert rows is not None
+    assert now - AHEAD < frontier.seen(rows) < now + AHEAD
+    assert turns.store.ends("rejected") == [letters]
+    assert [line.count("\n") for line in logged] == [0] * letters
 
 
 def damage(folder: Path, space: str) -> None:
