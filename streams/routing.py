@@ -13,6 +13,9 @@ from schemas.records import MAX_DETAIL, MAX_REASON, Record, Rejected, Tick
 from streams.clock import AHEAD
 from streams.topology import Edge, Stage, Topic
 
+MAX_VERSION = 1 << 62
+"""Versions are times in ms, or one more than the last: there is room for all above one that a stage takes."""
+
 
 class Routed(NamedTuple):
     """A record on its way to a topic."""
@@ -38,10 +41,13 @@ class Router:
     def admit(self, topic: str, record: Record, now: int | None = None) -> None:
         """Raises DecodeError for a record that its topic does not carry: some stage might take it for what it resembles.
 
-        And for a tick from beyond `now` (ms): time never goes back, so that one would have everything expire, for good.
+        And for a version without one above it, and for a tick from beyond `now` (ms): time never goes back, so that one would have
+        everything expire, for good.
         """
         if not isinstance(record, self._carried[topic]):
             raise DecodeError(f"a {type(record).__name__}")
+        if not all(0 <= getattr(record, name, 0) <= MAX_VERSION for name in ("version", "published")):
+            raise DecodeError("a version that nobody minted")
         if now is not None and isinstance(record, Tick) and record.time > now + AHEAD:
             raise DecodeError("a tick of a time to come")
 

@@ -6,14 +6,16 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 
 from schemas.codec import decode, encode
-from schemas.records import File, Record, Rejected, Removed, Summary, Tick
+from schemas.records import Complete, File, Record, Rejected, Removed, Summary, Tick
 from tests.distributed.test_following import Message
 from tests.distributed.test_rows import decider
 
 REMOVED = Removed(oid="a", url="http://a/", object_url="http://a/", version=1, time=1, reason="gone")
+COMPLETE = Complete(object_url="http://a/", version=1, time=1, attempt="a", count=0)
 SUMMARY = Summary(oid="a", url="http://a/", object_url="http://a/", gatherer="g", version=1, time=1, type="Text")
 
 
@@ -37,6 +39,25 @@ def test_what_a_topic_does_not_carry_is_rejected(tmp_path: Path, stage: str, top
     rows, outputs = decided.decide(_event(message))
     assert not rows
     assert [_letter(output.value).reason for output in outputs] == [f"not a record: a {type(record).__name__}"]
+
+
+@pytest.mark.parametrize("version", [-1, (1 << 63) - 1])
+@pytest.mark.parametrize(
+    ("stage", "topic", "record"),
+    [("register.main", "summaries", SUMMARY), ("register.main", "summaries", REMOVED), ("catalog", "made", COMPLETE)],
+)
+def test_a_version_that_nobody_minted_is_rejected(
+    tmp_path: Path, stage: str, topic: str, record: Summary | Removed | Complete, version: int
+) -> None:
+    """A version below all, or without one above it, is a dead letter that says so, and changes no row."""
+    decided: Any = decider(tmp_path, stage)
+    message = Message(0)
+    message.tp, message.topic = message.tp._replace(topic=topic), topic
+    message.value = encode(msgspec.structs.replace(record, version=version))
+    decided.following.committed = lambda _: 0
+    rows, outputs = decided.decide(_event(message))
+    assert not rows
+    assert [_letter(output.value).reason for output in outputs] == ["not a record: a version that nobody minted"]
 
 
 def _event(message: Message) -> Any:
