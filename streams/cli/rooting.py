@@ -41,10 +41,15 @@ def add(
     if found.kafka.brokers:
         with _cluster(found) as (log, cluster):
             cluster.ask(log, wanted)
-        return
-    with appending(found) as store:
-        for root in wanted:
-            runs.ask(store, root)
+            paused = cluster.paused(log)
+    else:
+        with appending(found) as store:
+            for root in wanted:
+                runs.ask(store, root)
+            paused = runs.paused(store)
+    for root in wanted:
+        if root.url in paused:
+            note(f"{printable(root.url)}: is paused still (harvest roots resume ROOT)")
 
 
 @app.command("list")

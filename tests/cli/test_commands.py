@@ -183,7 +183,10 @@ def test_paused_roots(harvest: Any, gathered: Path) -> None:
     assert [r["state"] for r in harvest.lines("roots", "list")] == ["paused"]
     assert "no ROOT given, and all of harvest-data are paused (harvest roots resume)" in harvest("gather", code=2).stderr
     assert len(harvest.lines("search", "Ishmael")) == 1
+    said = harvest("roots", "add", gathered).stderr
+    assert said == f"harvest: file://{gathered}/: is paused still (harvest roots resume ROOT)\n"
     harvest("roots", "resume", gathered)
+    assert harvest("roots", "add", gathered).stderr == ""
     harvest("gather")
 
 

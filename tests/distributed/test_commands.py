@@ -238,6 +238,7 @@ def test_roots_are_paused(harvest: Run) -> None:
     told = [json.loads(line) for line in harvest("cat", "crawl", "--json").stdout.splitlines()]
     paused = [(one["partition"], one["value"]["url"]) for one in told if one["value"]["kind"] == "paused"]
     assert paused == [(0, urls[0]), (1, urls[0])]
+    assert harvest("roots", "add", urls[0]).stderr == f"harvest: {urls[0]}: is paused still (harvest roots resume ROOT)\n"
     assert "not a root" in harvest("roots", "pause", "http://example.com/", code=1).stderr
     harvest("roots", "resume", urls[0])
     assert states() == ["active", "active"]
