@@ -150,7 +150,12 @@ def show(
     """Show a whole summary, as SOIF."""
     found = settings(config, data=data)
     if found.index.url:
-        summary = _indexed(found, what)
+        from sinks.errors import IndexMissing
+
+        try:
+            summary = _indexed(found, what)
+        except IndexMissing as error:
+            raise Failure(_missing(found, printable(str(error)))) from None
     else:
         with reading(found) as store:
             summary = _summary(store, what, found.gatherer)
