@@ -17,7 +17,7 @@ from schemas.ports import BrokerIndex, Logged
 from streams.changes import Change, change, changed
 from streams.faults import fault
 from streams.kafka.held import Read
-from streams.kafka.letters import Letters
+from streams.kafka.letters import Letter, Letters
 from streams.routing import refused
 
 
@@ -41,9 +41,8 @@ class Applier:
         records = [self._plain(read.logged) for read in reads]
         by_place = {(read.logged.partition, read.logged.offset): read for read in reads}
         changes, poison = changed(records, records[-1].time)
-        for letter in poison:
-            read = by_place[letter.partition, letter.offset]
-            self.letters.send([(msgspec.structs.replace(letter, value=read.logged.value), read.headers)])
+        found = ((letter, by_place[letter.partition, letter.offset]) for letter in poison)
+        self._send([(msgspec.structs.replace(letter, value=read.logged.value), read.headers) for letter, read in found])
         fault("index.apply")
         ends = {partition: batch[-1].logged.offset + 1 for partition, batch in batches.items()}
         # Without the offsets: what is refused must be in `rejected` before anything passes it.
@@ -52,13 +51,17 @@ class Applier:
         except OSError:
             self.saw("retried", len(changes))
             raise
-        for one in failed:
-            read = by_place[_place(records, one.change)]
-            self.letters.send([(refused("index", one.reason, read.logged), read.headers)])
+        told = ((one.reason, by_place[_place(records, one.change)]) for one in failed)
+        self._send([(refused("index", why, read.logged), read.headers) for why, read in told])
         self.saw("refused", len(failed))
         self.saw("applied", len(changes) - len(failed))
         fault("index.applied")
         return self._written(ends) if self._whole else ends
+
+    def _send(self, letters: Sequence[Letter]) -> None:
+        """Those of a batch together: each sending waits for the broker. Raises ClusterError."""
+        if letters:
+            self.letters.send(letters)
 
     def remember(self, ends: Mapping[int, int]) -> Mapping[int, int]:
         """Let the index know how far it is; gives that back. Raises OSError."""

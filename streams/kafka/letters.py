@@ -40,6 +40,9 @@ class Letters:
     def send(self, letters: Iterable[Letter]) -> None:
         """Write dead letters, each with headers, acknowledged. Raises ClusterError, KafkaException."""
         large = self._sent(letters)
+        if len(large) > 1:
+            # All of a batch are refused for one of them.
+            large = [each for one in large for each in self._sent([one])]
         if large and self._sent((msgspec.structs.replace(letter, value=None), headers) for letter, headers in large):
             raise ClusterError("dead letters could not be written: their keys and headers alone are too large for the log")
 

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 UNKNOWN = b"\0\0\0\0\x63junk"
 """The Confluent wire format, with a schema that no registry has."""
+SMALL = range(1, 41)
+"""Sizes that a topic takes, but not all in one batch."""
 
 
 @pytest.fixture(params=["", "registry"], ids=["no registry", "a registry"])
@@ -87,9 +89,12 @@ def test_large_letters(
     topics.make("rejected", 1, {"max.message.bytes": str(taken)})
     cluster = Cluster(broker.address, f"{topics.prefix}-")
     sender = Letters(cluster)
-    for size in (5, 1_500_000, 6):
-        sender.send([(letter(size), [("n", b"%d" % size)])])
-    found = [decode(value or b"") for _, value in broker.read(cluster.topic("rejected"))]
+    for sizes in [5], [1_500_000], [6], [*SMALL, 1_400_000]:
+        sender.send([(letter(size), [("n", b"%d" % size)]) for size in sizes])
+    every = [decode(value or b"") for _, value in broker.read(cluster.topic("rejected"))]
+    together = sorted(len(one.value or b"") for one in every[3:] if isinstance(one, Rejected))
+    assert together == ([*SMALL, 1_400_000] if whole else [0, *SMALL])
+    found = every[:3]
     assert [one.value for one in found if isinstance(one, Rejected)] == [b"x" * 5, b"x" * 1_500_000 if whole else None, b"x" * 6]
     assert all((one.key, one.offset) == (b"key", 7) for one in found if isinstance(one, Rejected))
 
@@ -106,9 +111,11 @@ class Told:
 
     def __init__(self) -> None:
         self.letters: list[Letter] = []
+        self.times = 0
 
     def send(self, letters: Iterable[Letter]) -> None:
         self.letters += letters
+        self.times += 1
 
 
 def test_the_letter_is_of_what_was_refused() -> None:
@@ -119,6 +126,17 @@ def test_the_letter_is_of_what_was_refused() -> None:
     Applier(cast("BrokerIndex", Refusing()), cast("Letters", told), whole=False, plain=bytes).apply({1: reads})
     ((refused, with_it),) = told.letters
     assert (refused.partition, refused.offset, refused.value, with_it) == (1, 1, values[1], [("n", b"1")])
+
+
+def test_letters_of_a_batch_are_sent_together() -> None:
+    """What is no change is sent in one go, and what is refused in another; where there is neither, nothing is."""
+    told, values = Told(), [b"x", b"y", encode(summary(0)), encode(summary(1))]
+    reads = [Read(Logged("broker.main", 0, at, 1, b"k", value), []) for at, value in enumerate(values)]
+    applier = Applier(cast("BrokerIndex", Refusing()), cast("Letters", told), whole=False, plain=bytes)
+    applier.apply({0: reads})
+    assert ([letter.offset for letter, _ in told.letters], told.times) == ([0, 1, 2, 3], 2)
+    applier.apply({0: [Read(Logged("broker.main", 0, 4, 1, b"k", None), [])]})
+    assert told.times == 2
 
 
 def test_a_large_record_stops_nothing(broker: Broker, opensearch: str, index: str) -> None:
