@@ -19,7 +19,7 @@ Laws:
 
 from __future__ import annotations
 
-import sys
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -39,6 +39,7 @@ from streams.kafka.letters import Letters
 from streams.kafka.placing import Placing
 from streams.topology import archive
 
+NOTE = logging.getLogger("harvest").warning
 TAKEN = 500
 """Records of one poll."""
 POLL, BUSY = 0.5, 0.02
@@ -70,7 +71,7 @@ class IndexSink:
         whole: bool = False,
         session: float = SESSION,
         instance: str = "",
-        note: Callable[[str], None] = lambda line: print(f"harvest: {line}", file=sys.stderr, flush=True),  # noqa: T201
+        note: Callable[[str], None] = NOTE,
         plain: Callable[[bytes], bytes] = lambda value: value,
     ) -> None:
         self.cluster = cluster

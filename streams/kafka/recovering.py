@@ -13,6 +13,8 @@ Laws:
 from __future__ import annotations
 
 import asyncio
+import logging
+import os
 import threading
 from collections.abc import Callable, Mapping, MutableMapping
 from contextlib import closing
@@ -25,7 +27,6 @@ from rocksdict import WriteBatch
 
 from streams.kafka.cluster import REACH
 from streams.kafka.rows import of_store
-from streams.kafka.watchdog import end
 
 if TYPE_CHECKING:
     from faust.types import TP
@@ -38,6 +39,12 @@ Place = tuple[str, int]
 """A changelog and a partition of it."""
 PATIENCE = 30.0
 """Seconds without a row, before the rest is left to Faust."""
+
+
+def _end(why: str) -> None:
+    """End the process, and say why where Faust's lines go, which makes this object by itself."""
+    logging.getLogger("harvest").error(why)
+    os._exit(1)
 
 
 class Filling:
@@ -120,7 +127,7 @@ class Filled(Recovery):
         """`client`: settings of a client of confluent-kafka; the others are Faust's."""
         super().__init__(*given, **named)
         self._client = client
-        self._end: Callable[[str], None] = end
+        self._end: Callable[[str], None] = _end
         self._one = asyncio.Lock()
 
     async def _build_highwaters(self, consumer: Any, tps: Any, destination: Any, title: str) -> None:

@@ -62,8 +62,11 @@ def decides(context: Context) -> None:
             broker_heartbeat_interval=heartbeat(settings.session),
             consumer_group_instance_id=settings.instance or None,
         )
-        decider = Decider(app, stage, settings.prefix, wire=context.wire, largest=largest(context))
-        owned, telling = decider.owned, context.telling
+        telling = context.telling
+        # Before anything of the batch can be committed.
+        die = lambda error: telling.end(f"a batch could not be ended: {error!r}")  # noqa: E731 - named for the line below
+        decider = Decider(app, stage, settings.prefix, die, wire=context.wire, largest=largest(context))
+        owned = decider.owned
         decider.telling = telling
         telling.beats(lambda: telling.since(owned.beat))
         telling.needs("assigned and recovered", lambda: "" if owned.partitions else "not yet")
@@ -72,7 +75,13 @@ def decides(context: Context) -> None:
         telling.started()
         watched = owned.places, owned.excused
         Watchdog(
-            context.brokers, context.group, settings.stall, *watched, looked=telling.looked, everywhere=lambda: context.places
+            context.brokers,
+            context.group,
+            settings.stall,
+            *watched,
+            telling.end,
+            looked=telling.looked,
+            everywhere=lambda: context.places,
         ).start()
         try:
             # Where lines are JSON, Faust's are too.

@@ -92,7 +92,13 @@ async def _run_edge(context: Context, edge: EdgeBase, buffer: Buffer) -> None:
     excused = lambda: runner.excused(settings.stall)  # noqa: E731 - named for the line below
     watched = runner.places, excused
     Watchdog(
-        context.brokers, context.group, settings.stall, *watched, looked=telling.looked, everywhere=lambda: context.places
+        context.brokers,
+        context.group,
+        settings.stall,
+        *watched,
+        telling.end,
+        looked=telling.looked,
+        everywhere=lambda: context.places,
     ).start()
     stopped, loop = threading.Event(), asyncio.get_running_loop()
 

@@ -49,7 +49,13 @@ def indexes(context: Context) -> None:
         telling.started()
         watched = sink.places, sink.excused
         Watchdog(
-            context.brokers, context.group, settings.stall, *watched, looked=telling.looked, everywhere=lambda: context.places
+            context.brokers,
+            context.group,
+            settings.stall,
+            *watched,
+            telling.end,
+            looked=telling.looked,
+            everywhere=lambda: context.places,
         ).start()
         sink.run(stop.is_set)
     finally:

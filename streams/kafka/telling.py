@@ -7,6 +7,7 @@ watchdog of how far each partition is. Nothing asks the broker on behalf of a me
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Hashable, Mapping
 from time import monotonic
 from typing import NamedTuple
@@ -50,6 +51,11 @@ class Telling:
         self._standing: dict[tuple[str, int], tuple[Hashable, float]] = {}
         """By partition that has a lag, where it stands and since when (ms)."""
         health.alive_when("progress", self._progress.stalled)
+
+    def end(self, why: str) -> None:
+        """Say so, and end the process: whoever supervises it starts it again."""
+        self.logs.last(why)
+        os._exit(1)
 
     def beats(self, beat: Check) -> None:
         """`beat` says whether the loop goes round."""

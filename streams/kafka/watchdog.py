@@ -12,8 +12,6 @@ is one that should have had it, and lost its place in the group without a word.
 
 from __future__ import annotations
 
-import os
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -38,12 +36,6 @@ class Standing(NamedTuple):
     since: float
 
 
-def end(why: str) -> None:
-    """End the process: whoever supervises it starts it again."""
-    print(f"harvest: {why}", file=sys.stderr, flush=True)  # noqa: T201 - its last word
-    os._exit(1)
-
-
 class Watchdog(threading.Thread):
     """Watches the partitions of a group that this process has (`mine`), but for those that may stand (`excused`)."""
 
@@ -53,12 +45,12 @@ class Watchdog(threading.Thread):
         group: str,
         stall: float,
         mine: Callable[[], Iterable[Place]],
-        excused: Callable[[], Iterable[Place]] = tuple,
-        end: Callable[[str], None] = end,
+        excused: Callable[[], Iterable[Place]],
+        end: Callable[[str], None],
         looked: Callable[[Mapping[Place, Seen]], None] = lambda _: None,
         everywhere: Callable[[], Iterable[Place]] = tuple,
     ) -> None:
-        """`everywhere`: all partitions that the group reads."""
+        """`end` ends the process, and says why; `everywhere`: all partitions that the group reads."""
         super().__init__(name="watchdog", daemon=True)
         self._brokers, self._group, self._stall = brokers, group, stall
         self._mine, self._excused, self._end, self._looked = mine, excused, end, looked

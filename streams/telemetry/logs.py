@@ -101,6 +101,10 @@ class Logs:
         else:
             put(self._stream, text.rstrip())
 
+    def last(self, text: str) -> None:
+        """Why this process ends itself, in one line: its last word."""
+        self.failed(text if self.structured else f"harvest: {text}")
+
     def capture(self) -> None:
         """Have what libraries say be lines of this log, where lines are JSON; what they repeat is left out in any case."""
         for library in REPEATING:

@@ -11,7 +11,8 @@ import pytest
 
 from schemas.codec import encode
 from schemas.records import Complete, Record, Removed, Role
-from streams.telemetry import Logs, Written
+from streams.kafka.telling import Telling
+from streams.telemetry import Health, Logs, Metrics, Written
 from streams.telemetry.logs import EVERY, WORDS, Sparing
 
 REMOVED = Removed(oid="o1", url="http://a/x#m", object_url="http://a/x", version=7, time=1, reason="gone")
@@ -42,6 +43,18 @@ def test_lines_for_a_machine() -> None:
     assert first == {"time": 12.346, "level": "info", "event": "running", "stage": "run", "roots": 2}
     assert (second["level"], second["event"]) == ("error", "ValueError: naïve")
     assert second["traceback"] == "Traceback:\nValueError: naïve\n"
+
+
+def test_a_last_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Why a worker ends itself is one line like all its lines, and it ends with 1."""
+    ended: list[int] = []
+    monkeypatch.setattr("streams.kafka.telling.os._exit", ended.append)
+    text, machine = io.StringIO(), io.StringIO()
+    for stream, form in (text, "text"), (machine, "json"):
+        Telling("catalog", "", 1, Health(), Metrics(), Logs(stream, form)).end("stands at 3")
+    assert text.getvalue() == "harvest: stands at 3\n"
+    said = json.loads(machine.getvalue())
+    assert (said["level"], said["event"], ended) == ("error", "stands at 3", [1, 1])
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
