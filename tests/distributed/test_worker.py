@@ -153,7 +153,10 @@ def test_what_is_missing_is_told_at_once(broker: Broker, stages: Sequence[str], 
 @pytest.mark.slow
 @pytest.mark.parametrize("stage", ["catalog", "fetch"])
 def test_a_broker_that_is_gone(stage: str, tmp_path: Path) -> None:
-    """A stage leaves in order where no broker answers any more, without waiting for it, and says what went wrong a few times."""
+    """A stage leaves in order where no broker answers any more, without waiting for it, and says what went wrong a few times.
+
+    Until then it listens where its settings say, on loopback, and nowhere else: Faust has a server of its own, for everybody.
+    """
     with broker_of_its_own() as broker:
         plain = {name: value for name, value in os.environ.items() if not name.startswith("HARVEST_")}
         environ = plain | environment(broker, HARVEST_KAFKA_PARTITIONS="2", HARVEST_WORKER_PORT=str(port := free_port()))
@@ -163,6 +166,7 @@ def test_a_broker_that_is_gone(stage: str, tmp_path: Path) -> None:
             worker = subprocess.Popen([*command, "worker", stage, "--data", str(tmp_path / "data")], env=environ, stderr=log)
         try:
             ready(worker, port)
+            assert listening(worker.pid) == {("0100007F", port)}
             broker.close()
             worker.send_signal(signal.SIGTERM)
             # Less than Faust waits for a thread that is gone.
@@ -174,6 +178,20 @@ def test_a_broker_that_is_gone(stage: str, tmp_path: Path) -> None:
     assert said.startswith(f"harvest: {stage}; stop with Ctrl-C\n")
     assert "Traceback" not in said
     assert len(said.splitlines()) < 25
+
+
+def listening(pid: int) -> set[tuple[str, int]]:
+    """Where a process listens: addresses as /proc has them, in hexadecimal, and ports."""
+    links = (str(link.readlink()) for link in Path(f"/proc/{pid}/fd").iterdir() if link.is_symlink())
+    own = {link[8:-1] for link in links if link.startswith("socket:[")}
+    found = set()
+    for table in "tcp", "tcp6":
+        for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
+            _, local, _, state, *_, inode = line.split()[:10]
+            if state == "0A" and inode in own:
+                address, _, port = local.partition(":")
+                found.add((address, int(port, 16)))
+    return found
 
 
 def ready(worker: subprocess.Popen[bytes], port: int) -> None:
