@@ -32,14 +32,20 @@ _ENTITY = re.compile(rb"(?:[A-Za-z-]{1,40}:[^\r\n]*\r?\n(?:[ \t][^\r\n]*\r?\n)*)
 
 
 class _Element(NamedTuple):
-    """The tag and the length of an element; those of the end mark are 0."""
+    """The tag and the length of an element, and of both together."""
 
     tag: int
     size: int
+    header: int
 
     @property
     def open(self) -> bool:
         return self.size == OPEN
+
+    @property
+    def ends(self) -> bool:
+        """Whether it is the mark that ends one whose length is left open."""
+        return self.tag == self.size == 0
 
 
 def _element(body: Reader) -> _Element:
@@ -48,13 +54,13 @@ def _element(body: Reader) -> _Element:
     if tag & 0x1F == 0x1F:
         raise Damaged("a tag of several bytes")
     if first < 0x80:
-        return _Element(tag, first)
+        return _Element(tag, first, 2)
     if first == 0x80 and tag & CONSTRUCTED:
-        return _Element(tag, OPEN)
+        return _Element(tag, OPEN, 2)
     count = first & 0x7F
     if not 0 < count <= MAX_LENGTH:
         raise Damaged("a length makes no sense")
-    return _Element(tag, int.from_bytes(need(body, count, "a length ends early")))
+    return _Element(tag, int.from_bytes(need(body, count, "a length ends early")), 2 + count)
 
 
 def _pass(body: Reader, element: _Element) -> None:
@@ -67,7 +73,7 @@ def _pass(body: Reader, element: _Element) -> None:
         inner = _element(body)
         if inner.open:
             depth += 1
-        elif inner == (0, 0):
+        elif inner.ends:
             depth -= 1
         else:
             skip(body, inner.size, "an element ends early")
@@ -106,15 +112,14 @@ class _Content:
         if self._within[-1] == 0:
             self._within.pop()
             return
-        counted = _Counted(self._body)
-        element = _element(counted)
-        if element == (0, 0) and self._within[-1] == OPEN:
+        element = _element(self._body)
+        if element.ends and self._within[-1] == OPEN:
             self._within.pop()
-            self._take(counted.count)
+            self._take(element.header)
             return
         if element.tag not in (OCTETS, PIECES):
             raise Damaged("content that is no octets")
-        self._take(counted.count + max(element.size, 0))
+        self._take(element.header + max(element.size, 0))
         if element.tag == OCTETS:
             self._left = element.size
         elif len(self._within) > MAX_LENGTH:
@@ -128,19 +133,6 @@ class _Content:
             self._within[-1] -= size
             if self._within[-1] < 0:
                 raise Damaged("a piece is longer than what it is a piece of")
-
-
-class _Counted:
-    """A stream that knows how much was read of it."""
-
-    def __init__(self, body: Reader) -> None:
-        self._body = body
-        self.count = 0
-
-    def read(self, size: int, /) -> bytes:
-        data = self._body.read(size)
-        self.count += len(data)
-        return data
 
 
 def about(head: bytes) -> Iterator[tuple[str, str]]:

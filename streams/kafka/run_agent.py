@@ -15,7 +15,6 @@ from streams.kafka.apps import application, runner
 from streams.kafka.brokers import written
 from streams.kafka.cluster import ClusterError, heartbeat
 from streams.kafka.mends import tables
-from streams.kafka.watchdog import Watchdog
 from streams.kafka.worker import Context
 from streams.topology import Stage
 
@@ -73,16 +72,7 @@ def decides(context: Context) -> None:
         # Faust says nothing of a broker that is gone, and keeps its partitions.
         telling.needs("broker", telling.broker)
         telling.started()
-        watched = owned.places, owned.excused
-        Watchdog(
-            context.brokers,
-            context.group,
-            settings.stall,
-            *watched,
-            telling.end,
-            looked=telling.looked,
-            everywhere=lambda: context.places,
-        ).start()
+        context.watch(owned.places, owned.excused)
         try:
             # Where lines are JSON, Faust's are too.
             runner(app, override_logging=not telling.logs.structured).execute_from_commandline()

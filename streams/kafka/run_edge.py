@@ -17,7 +17,6 @@ from streams.kafka.cluster import membership, told
 from streams.kafka.edges import EdgeRunner
 from streams.kafka.outbox import Outbox
 from streams.kafka.source import Buffer
-from streams.kafka.watchdog import Watchdog
 from streams.kafka.worker import Context
 from streams.routing import Router
 from streams.store import FolderBlobs
@@ -89,17 +88,7 @@ async def _run_edge(context: Context, edge: EdgeBase, buffer: Buffer) -> None:
         Written(edge.name, frame.topic, partition, offset, frame.value, frame.record)
     )
     runner.worked = lambda oldest, seconds: telling.worked(edge.topic, oldest, seconds)
-    excused = lambda: runner.excused(settings.stall)  # noqa: E731 - named for the line below
-    watched = runner.places, excused
-    Watchdog(
-        context.brokers,
-        context.group,
-        settings.stall,
-        *watched,
-        telling.end,
-        looked=telling.looked,
-        everywhere=lambda: context.places,
-    ).start()
+    context.watch(runner.places, lambda: runner.excused(settings.stall))
     stopped, loop = threading.Event(), asyncio.get_running_loop()
 
     def leave(*_: object) -> None:

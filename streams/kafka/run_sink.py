@@ -14,7 +14,6 @@ from sinks.errors import IndexUnreachable
 from streams.indexes import at
 from streams.kafka.index_sink import IndexSink, manner
 from streams.kafka.placing import FIRST, LONGEST
-from streams.kafka.watchdog import Watchdog
 from streams.kafka.worker import Context
 
 LOOK = 0.1
@@ -47,16 +46,7 @@ def indexes(context: Context) -> None:
         telling.needs("assigned", lambda: "" if sink.places() else "no partitions")
         telling.needs("index", lambda: "" if sink.reaches() else "the index cannot be written")
         telling.started()
-        watched = sink.places, sink.excused
-        Watchdog(
-            context.brokers,
-            context.group,
-            settings.stall,
-            *watched,
-            telling.end,
-            looked=telling.looked,
-            everywhere=lambda: context.places,
-        ).start()
+        context.watch(sink.places, sink.excused)
         sink.run(stop.is_set)
     finally:
         index.close()

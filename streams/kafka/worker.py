@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from streams.kafka.brokers import check, partitions, written
 from streams.kafka.cluster import Cluster, ClusterError
 from streams.kafka.registry import Registry, wire
 from streams.kafka.telling import Place, Telling
+from streams.kafka.watchdog import Watchdog
 from streams.own import Own
 from streams.sandbox.values import Limits
 from streams.telemetry import Health, Logs, Metrics
@@ -108,6 +109,11 @@ class Context(msgspec.Struct, frozen=True, dict=True):
     def tables(self) -> Path:
         """The folder of the stage's tables; those of further workers on this machine are beside it."""
         return self.settings.folder / "tables" / self.stage.name
+
+    def watch(self, mine: Callable[[], Iterable[Place]], excused: Callable[[], Iterable[Place]]) -> None:
+        """Have a watchdog end this process where partitions that it has stand still, but for those that are excused."""
+        told = self.telling.end, self.telling.looked
+        Watchdog(self.brokers, self.group, self.settings.stall, mine, excused, *told, lambda: self.places).start()
 
 
 Runner = Callable[[Context], None]
