@@ -128,10 +128,11 @@ class _Content:
             self._within.append(element.size)
 
     def _take(self, size: int) -> None:
-        """Count what a piece takes of those around it."""
-        if self._within and self._within[-1] != OPEN:
-            self._within[-1] -= size
-            if self._within[-1] < 0:
+        """Count what a piece takes of the innermost whose length is stated: those around that one have counted it whole."""
+        at = next((at for at in reversed(range(len(self._within))) if self._within[at] != OPEN), None)
+        if at is not None:
+            self._within[at] -= size
+            if self._within[at] < 0:
                 raise Damaged("a piece is longer than what it is a piece of")
 
 

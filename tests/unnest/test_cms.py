@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from processors.unnest.cms import SIGNED, STAMPED, about
@@ -18,6 +18,7 @@ SAMPLES = Path(__file__).resolve().parents[1] / "samples" / "unnest" / "cms"
 DATA = bytes.fromhex("2a864886f70d010701")
 END = b"\0\0"
 Pieces = bytes | list["Pieces"]
+PIECES = st.recursive(st.binary(max_size=300), lambda inner: st.lists(inner, max_size=4), max_leaves=12)
 
 
 def element(tag: int, *parts: bytes, open_: bool = False) -> bytes:
@@ -29,11 +30,11 @@ def element(tag: int, *parts: bytes, open_: bool = False) -> bytes:
     return bytes((tag,)) + (bytes((len(inside),)) if len(inside) < 0x80 else b"\x84" + size) + inside
 
 
-def octets(pieces: Pieces, *, open_: bool) -> bytes:
-    """A string of octets, whole or in pieces."""
+def octets(pieces: Pieces, *, open_: bool, mixed: bool = False) -> bytes:
+    """A string of octets, whole or in pieces; `mixed`: lengths that are left open and such that are stated take turns."""
     if isinstance(pieces, bytes):
         return element(0x04, pieces)
-    return element(0x24, *(octets(piece, open_=open_) for piece in pieces), open_=open_)
+    return element(0x24, *(octets(piece, open_=open_ != mixed, mixed=mixed) for piece in pieces), open_=open_)
 
 
 def whole(pieces: Pieces) -> bytes:
@@ -55,10 +56,11 @@ def shown(found: list[dict[str, object]]) -> object:
     return member.get("text", member.get("length"))
 
 
-@given(st.recursive(st.binary(max_size=300), lambda inner: st.lists(inner, max_size=4), max_leaves=12), st.booleans())
-def test_content_in_any_pieces(read: Read, pieces: Pieces, open_: bool) -> None:
+@given(PIECES, st.booleans(), st.booleans())
+@example([[b"a note ", b"about "], b"quillwort"], False, True)
+def test_content_in_any_pieces(read: Read, pieces: Pieces, open_: bool, mixed: bool) -> None:
     """However the octets are parted, and wherever lengths are left open, the content is what they are together."""
-    found, problem = read("cms", signed(octets(pieces, open_=open_), open_=open_), forward=True)
+    found, problem = read("cms", signed(octets(pieces, open_=open_, mixed=mixed), open_=open_), forward=True)
     content = whole(pieces)
     assert not problem
     assert shown(found) == (content.decode("utf-8", "replace") if len(content) <= 100 else len(content))
