@@ -106,8 +106,20 @@ def begin_rebuild(node: Node, alias: str, stamp: str) -> str:
         drop(node, index)
         raise begun(node, alias)
     for other in there[:-1]:
-        drop(node, other)
+        _take(node, building, other)
     return building
+
+
+def _take(node: Node, building: str, index: str) -> None:
+    """Delete an index that another rebuild is making; one that serves since it was looked at is left alone."""
+    try:
+        # One request, as a swap is: whichever comes first, the other one fails.
+        node.ask("POST", "/_aliases", {"actions": [{"remove": {"index": index, "alias": building, "must_exist": True}}]})
+    except (IndexMissing, QueryRefused):
+        if index in behind(node, building):
+            raise
+    else:
+        drop(node, index)
 
 
 def begun(node: Node, alias: str) -> IndexMoved:

@@ -6,11 +6,12 @@ import threading
 from collections.abc import Sequence
 from contextlib import nullcontext
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, cast
 
 import pytest
 
 from sinks import opensearch_aliases, opensearch_node
-from sinks.errors import IndexUnreachable
+from sinks.errors import IndexMissing, IndexUnreachable
 from sinks.opensearch_index import OpenSearchIndex
 from tests.servers.process import free_port
 
@@ -106,3 +107,38 @@ def test_no_url_of_an_index(url: str) -> None:
     """What cannot be read as a URL is told as one that is none, whatever stumbles over it first."""
     with pytest.raises(IndexUnreachable, match="is no URL of an index"):
         opensearch_node.Node(url)
+
+
+class Swapping:
+    """What a server has of aliases; the rebuild that was there first swaps as soon as somebody has asked how old its index is."""
+
+    name = "here"
+
+    def __init__(self) -> None:
+        self.behind = {"a": {"a-0"}, "a.rebuild": {"a-1"}}
+        self.gone: list[str] = []
+
+    def ask(self, method: str, path: str, body: Any = None, **_: str) -> dict[str, Any]:
+        name = path.strip("/").removeprefix("_alias/").partition("/")[0]
+        if method == "PUT":
+            self.behind["a.rebuild"].add(name)
+        elif method == "DELETE":
+            self.gone.append(name)
+        elif path == "/_aliases":
+            for action in (each["remove"] for each in body["actions"]):
+                if action["index"] not in self.behind[action["alias"]]:
+                    raise IndexMissing("aliases missing")
+                self.behind[action["alias"]].remove(action["index"])
+        else:
+            found = sorted(self.behind[name])
+            if "/_settings/" in path:
+                self.behind = {"a": {"a-1"}, "a.rebuild": {"a-2"}}
+            return {index: {"settings": {"index": {"creation_date": index[2:]}}} for index in found}
+        return {}
+
+
+def test_a_rebuild_takes_no_index_that_serves() -> None:
+    """One that begins while another one swaps leaves the index alone that serves by then, and goes on with its own."""
+    server = Swapping()
+    assert opensearch_aliases.begin_rebuild(cast("opensearch_node.Node", server), "a", "2") == "a.rebuild"
+    assert (server.behind, server.gone) == ({"a": {"a-1"}, "a.rebuild": {"a-2"}}, [])
