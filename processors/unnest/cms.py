@@ -16,12 +16,16 @@ from processors.unnest import Budget, Container, Damaged, Member, Reader
 from processors.unnest._streams import CHUNK, need, peek, skip
 
 SEQUENCE, NUMBER, NAME, OCTETS, PIECES, TAGGED = 0x30, 0x02, 0x06, 0x04, 0x24, 0xA0
+EVIDENCE = (0xA0, 0xA1, 0xA2)
+"""What stands behind the content of a file with a time stamp (RFC 5544, 2)."""
 CONSTRUCTED = 0x20
 OPEN = -1
 """A length that is not stated: an end mark follows the last element."""
 MAX_NAME = 32
 MAX_LENGTH = 8
 """Bytes of an object identifier, and of a length."""
+MAX_DEPTH = 8
+"""Pieces inside pieces."""
 SIGNED = bytes.fromhex("2a864886f70d010702")
 STAMPED = bytes.fromhex("2a864886f70d010910011f")
 ENCRYPTED = frozenset(map(bytes.fromhex, ("2a864886f70d010703", "2a864886f70d010706", "2a864886f70d0109100117")))
@@ -122,7 +126,7 @@ class _Content:
         self._take(element.header + max(element.size, 0))
         if element.tag == OCTETS:
             self._left = element.size
-        elif len(self._within) > MAX_LENGTH:
+        elif len(self._within) > MAX_DEPTH:
             raise Damaged("pieces inside pieces")
         else:
             self._within.append(element.size)
@@ -169,7 +173,7 @@ def _content(body: Reader, kind: bytes) -> _Element | None:
     if kind == STAMPED:
         # An address and what is said of the content may stand before it.
         while (element := _element(body)).tag not in (OCTETS, PIECES):
-            if element.tag in (0, TAGGED):
+            if element.tag in (0, *EVIDENCE):
                 return None
             _pass(body, element)
         return element
