@@ -39,15 +39,18 @@ class Letters:
 
     def send(self, letters: Iterable[Letter]) -> None:
         """Write dead letters, each with headers, acknowledged. Raises ClusterError, KafkaException."""
-        large = self._sent(letters)
-        if len(large) > 1:
-            # All of a batch are refused for one of them.
-            large = [each for one in large for each in self._sent([one])]
-        if large and self._sent((msgspec.structs.replace(letter, value=None), headers) for letter, headers in large):
+        large = self._too_large(letters)
+        if large and self._too_large((msgspec.structs.replace(letter, value=None), headers) for letter, headers in large):
             raise ClusterError("dead letters could not be written: their keys and headers alone are too large for the log")
 
+    def _too_large(self, letters: Iterable[Letter]) -> list[Letter]:
+        """Write them; gives those that are too large, each by itself. Raises ClusterError, KafkaException."""
+        large = self._sent(letters)
+        # All of a batch are refused for one of them, or for all together.
+        return [each for one in large for each in self._sent([one])] if len(large) > 1 else large
+
     def _sent(self, letters: Iterable[Letter]) -> list[Letter]:
-        """Write them; gives those that are too large. Raises ClusterError, KafkaException."""
+        """Write them; gives those that are too large, or stood in a batch that is. Raises ClusterError, KafkaException."""
         large: list[Letter] = []
         failed: list[KafkaError] = []
 

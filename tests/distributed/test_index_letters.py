@@ -99,6 +99,27 @@ def test_large_letters(
     assert all((one.key, one.offset) == (b"key", 7) for one in found if isinstance(one, Rejected))
 
 
+class Narrow(Letters):
+    """A topic that takes a batch of one letter of some bytes, or of two without."""
+
+    def __init__(self) -> None:
+        self.taken: list[Letter] = []
+
+    def _sent(self, letters: Iterable[Letter]) -> list[Letter]:
+        batch = list(letters)
+        if len(batch) > 2 or sum(len(one.value or b"") for one, _ in batch) > 10:
+            return batch
+        self.taken += batch
+        return []
+
+
+def test_letters_without_bytes_are_too_many_for_a_batch() -> None:
+    """Where the topic refuses a whole batch of those that go without bytes, each is tried alone too."""
+    narrow = Narrow()
+    narrow.send([(letter(size), []) for size in (5, 20, 30, 40)])
+    assert sorted(len(one.value or b"") for one, _ in narrow.taken) == [0, 0, 0, 5]
+
+
 class Refusing:
     """An index that takes nothing."""
 
