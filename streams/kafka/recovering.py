@@ -42,7 +42,7 @@ PATIENCE = 30.0
 
 
 def _end(why: str) -> None:
-    """End the process, and say why where Faust's lines go, which makes this object by itself."""
+    """Say why, and end the process. Faust makes a `Filled` and gives it no `Telling`: the line goes where Faust's go."""
     logging.getLogger("harvest").error(why)
     os._exit(1)
 

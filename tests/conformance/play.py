@@ -114,7 +114,7 @@ def _member(letter: Mapping[str, str]) -> str:
 
 
 def _hits(runner: Runner) -> dict[str, list[Any]]:
-    """What the index finds; "oids" is what it holds, whatever a search would say of it."""
+    """What the index finds, as it gives it to one who asks for all of it at once; "canonical" is what it finds without copies."""
     found = defaultdict(list)
     with closing(runner.index()) as index:
         for text in QUERIES:
