@@ -160,7 +160,11 @@ class Alone:
         for _ in range(MEMBERS + 5):
             frames: list[bytes] = []
             request = pack(Chunk(self._packed, 1, (Job(obj, tries.skip, stop=tries.stop),)))
-            body = open(file_path(url), "rb") if obj.blob else None  # noqa: ASYNC230, SIM115 - local, and closed below
+            try:
+                body = open(file_path(url), "rb") if obj.blob else None  # noqa: ASYNC230, SIM115 - local, and closed below
+            except OSError as error:
+                self._missed(f"{url}: {error.strerror}")
+                return []
             try:
                 outcome = await pool.run(request, body.fileno() if body else None, frames.append, tries.clock)
             finally:

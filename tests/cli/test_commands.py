@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from schemas.records import FetchedObject
 from schemas.soif import parse
 from schemas.soif_summary import to_record
 from streams import describe
+from streams.cli.alone import Alone
+from streams.settings import Settings
 from streams.topology import topology
+
+if TYPE_CHECKING:
+    from streams.sandbox.pool import Pool
 
 
 @pytest.fixture
@@ -296,6 +303,15 @@ def test_summarize_what_cannot_be(harvest: Any, tree: Path) -> None:
     result = harvest("summarize", tree / "bad.gz", "--json")
     assert json.loads(result.stdout)["type"] == "Unrecognized"
     assert f"harvest: file://{tree}/bad.gz: " in result.stderr
+
+
+def test_summarize_what_goes_away(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A file that goes away while it waits for its turn is one line, and ends nothing."""
+    url = f"file://{tmp_path}/gone.bin"
+    seen = FetchedObject(url=url, version=1, time=1, outcome="fetched", blob="00")
+    alone = Alone(Settings(), json=False)
+    assert asyncio.run(alone._one(cast("Pool", None), seen)) == []
+    assert capsys.readouterr().err == f"harvest: {url}: No such file or directory\n"
 
 
 def test_summarize_what_is_refused(harvest: Any, tree: Path) -> None:
