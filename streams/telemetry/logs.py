@@ -20,6 +20,8 @@ REPEATING = ("aiokafka", "harvest.kafka")
 """Libraries that say the same several times a second, as long as no broker answers; the second is librdkafka, as edges log it."""
 EVERY = 60.0
 WORDS = 200
+NAME = "harvest: "
+"""What lines for a person begin with."""
 
 _VALUE = re.compile(r"%[a-z]")
 
@@ -91,19 +93,19 @@ class Logs:
         if self._json:
             self._json.info(text, **fields)
         else:
-            put(self._stream, f"harvest: {text}")
+            put(self._stream, f"{NAME}{text}")
 
     def failed(self, text: str, **fields: str | float) -> None:
-        """Something went wrong: a line, or the traceback of a bug of ours."""
+        """Something went wrong: a line, with this program's name before it, or the traceback of a bug of ours."""
         if self._json:
-            last = text.rstrip().rpartition("\n")[2]
+            last = text.rstrip().rpartition("\n")[2].removeprefix(NAME)
             self._json.error(last, **fields, **({"traceback": text} if "\n" in text.rstrip() else {}))
         else:
             put(self._stream, text.rstrip())
 
     def last(self, text: str) -> None:
         """Why this process ends itself, in one line: its last word."""
-        self.failed(text if self.structured else f"harvest: {text}")
+        self.failed(f"{NAME}{text}")
 
     def capture(self) -> None:
         """Have what libraries say be lines of this log, where lines are JSON; what they repeat is left out in any case."""
@@ -123,7 +125,7 @@ class Logs:
             self._json.info("wrote", **fields)
         else:
             rest = " ".join(f"{name}={value}" for name, value in fields.items() if name not in ("topic", "partition", "offset"))
-            put(self._stream, f"harvest: {written.topic}/{written.partition}@{written.offset} {rest}")
+            put(self._stream, f"{NAME}{written.topic}/{written.partition}@{written.offset} {rest}")
 
 
 class Sparing(logging.Handler):

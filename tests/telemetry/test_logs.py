@@ -39,10 +39,12 @@ def test_lines_for_a_machine() -> None:
     logs = Logs(stream, "json", clock=lambda: 12.3456, always={"stage": "run"})
     logs.say("running", roots=2)
     logs.failed("Traceback:\nValueError: naïve\n")
-    first, second = map(json.loads, stream.getvalue().splitlines())
+    logs.failed("harvest: crawl, partition 0, offset 7: not a record")
+    first, second, third = map(json.loads, stream.getvalue().splitlines())
     assert first == {"time": 12.346, "level": "info", "event": "running", "stage": "run", "roots": 2}
     assert (second["level"], second["event"]) == ("error", "ValueError: naïve")
     assert second["traceback"] == "Traceback:\nValueError: naïve\n"
+    assert (third["level"], third["event"], "traceback" in third) == ("error", "crawl, partition 0, offset 7: not a record", False)
 
 
 def test_a_last_word(monkeypatch: pytest.MonkeyPatch) -> None:
