@@ -49,12 +49,19 @@ class Answering(Asking):
                 self.table.dequeue(event.host, digest, known)
 
     def _resolved_again(self, event: CrawlEvent) -> Iterator[Decided]:
-        """A redelivery: what was given up because of it is given up again, what was asked is asked again."""
+        """A redelivery: what was given up, or went, because of it does so again, what was asked is asked again."""
         if event.robots is None:
             for digest, known in list(self.table.between(event.host, b"", b"\xff" * 16)):
                 if known.state == "failed" and known.origin == self.origin:
                     yield from self.give_up(event.host, digest, known, event.reason)
+                else:
+                    yield from self._expired_again(event.host, digest, known)
         yield from self.pump(event.host)
+
+    def _expired_again(self, host: str, digest: bytes, known: Known | None) -> Iterator[Decided]:
+        """A redelivery of an answer for which a URL went, past its time-to-live."""
+        if known is not None and known.state == "gone" and known.origin == self.origin:
+            yield self.end(host, digest, known, "expired", "past its time-to-live")
 
     def _answered(self, event: CrawlEvent) -> tuple[bytes, Known | None]:
         """The row that an answer is about, its credit given back; None where it answers no request that stands."""
@@ -120,10 +127,9 @@ class Answering(Asking):
             self._lost(event)
             return
         digest, known = self._answered(event)
-        gone = self.table.get(event.host, digest) if known is None else None
-        if gone is not None and gone.state == "gone" and gone.origin == self.origin:
-            yield self.end(event.host, digest, gone, "expired", "past its time-to-live")
-        if known is not None:
+        if known is None:
+            yield from self._expired_again(event.host, digest, self.table.get(event.host, digest))
+        else:
             known = known.but(tries=known.tries + 1)
             wait = self.backoff(known.tries - 1, event.wait)
             if event.retryable and not event.host.startswith("file:"):
@@ -170,16 +176,20 @@ class Answering(Asking):
         if not event.version:
             return  # our own
         digest, known = self._answered(event)
-        if known is not None:
+        if known is None:
+            yield from self._expired_again(event.host, digest, self.table.get(event.host, digest))
+        else:
             yield from self.refuse(event.host, digest, known)
         yield from self.pump(event.host)
 
     def deferred(self, event: CrawlEvent) -> Iterator[Decided]:
         """The edge would have had to wait too long: queued again, and the host is left alone meanwhile."""
         digest, known = self._answered(event)
-        if known is not None and event.wait > self.settings.patience:
+        if known is None:
+            yield from self._expired_again(event.host, digest, self.table.get(event.host, digest))
+        elif event.wait > self.settings.patience:
             yield from self.give_up(event.host, digest, known, "its host asks for too long a wait")
-        elif known is not None:
+        else:
             due = self.now + event.wait
             site = self.table.host(event.host)
             self.table.put_host(event.host, site.but(next_allowed=max(site.next_allowed, due)))
