@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from schemas.codec import DecodeError
 from schemas.ports import Logged, Origin
-from schemas.records import MAX_DETAIL, MAX_REASON, Record, Rejected, Tick
+from schemas.records import MAX_DETAIL, MAX_REASON, CrawlEvent, Record, Rejected, Tick
 from streams.clock import AHEAD
 from streams.topology import Edge, Stage, Topic
 
@@ -41,15 +41,15 @@ class Router:
     def admit(self, topic: str, record: Record, now: int | None = None) -> None:
         """Raises DecodeError for a record that its topic does not carry: some stage might take it for what it resembles.
 
-        And for a version without one above it, and for a tick from beyond `now` (ms): time never goes back, so that one would have
-        everything expire, for good.
+        And for a version without one above it, and for a tick or an event from beyond `now` (ms): time never goes back, so that one
+        would have everything expire, for good. No broker takes it from a worker whose clock is so wrong; an import may have it.
         """
         if not isinstance(record, self._carried[topic]):
             raise DecodeError(f"a {type(record).__name__}")
         if not all(0 <= getattr(record, name, 0) <= MAX_VERSION for name in ("version", "published")):
             raise DecodeError("a version that nobody minted")
-        if now is not None and isinstance(record, Tick) and record.time > now + AHEAD:
-            raise DecodeError("a tick of a time to come")
+        if now is not None and isinstance(record, Tick | CrawlEvent) and record.time > now + AHEAD:
+            raise DecodeError("of a time to come")
 
     def route(self, record: Record) -> Routed:
         """Raises KeyError for a record that the stage has no topic for: a bug of ours."""

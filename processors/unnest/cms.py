@@ -152,7 +152,11 @@ def members(body: Reader, budget: Budget) -> Iterator[Member]:
     head, body = peek(body, 2)
     if len(head) < 2 or head[0] != SEQUENCE:
         return
-    kind = _kind(body)
+    try:
+        kind = _kind(body)
+    except Damaged:
+        # Nothing says that it is a message: a key, or words, may begin like one.
+        return
     if kind in (SIGNED, STAMPED) and (content := _content(body, kind)):
         start, whole = peek(_Content(body, content), HEADER)
         yield Member(b"content", body=whole, stated="message/rfc822" if _ENTITY.match(start) else "")

@@ -12,7 +12,7 @@ import pytest
 
 from processors import frontier
 from schemas.codec import decode, encode
-from schemas.records import Complete, Rejected, Summary, Tick
+from schemas.records import Complete, CrawlEvent, Rejected, Summary, Tick
 from streams.clock import AHEAD, now_ms
 from streams.edges.base import Finished, Staging
 from streams.embedded.turns import Inbox, Turns
@@ -105,6 +105,24 @@ def test_what_is_undone_is_not_counted(turns: Turns, monkeypatch: pytest.MonkeyP
     turns.take(Inbox([], [], []))
     assert (turns.tally.summaries, turns.tally.added) == (0, 0)
     assert turns.tally.rejected == {"error in catalog: KeyError": 2}
+
+
+def test_an_event_of_a_time_to_come_is_rejected(turns: Turns, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that was imported moves the clock of the frontier no more than a tick does."""
+    logged: list[str] = []
+    monkeypatch.setattr(turns, "log", logged.append)
+    now = now_ms()
+    with turns.store.transaction() as tx:
+        for ahead in (2 * AHEAD, 0):
+            event = CrawlEvent(kind="failed", host="a", url="http://a/", time=now + ahead)
+            tx.append("crawl", 0, b"a", encode(event), now)
+    turns.take(Inbox([], [], []))
+    rows = turns.store.rows("frontier", 0)
+    assert rows is not None
+    assert frontier.seen(rows) < now + AHEAD
+    (letter,) = (decode(logged.value) for logged in turns.store.read("rejected", 0, 0, 9))
+    assert isinstance(letter, Rejected)
+    assert letter.reason == "not a record: of a time to come"
 
 
 @pytest.mark.parametrize(

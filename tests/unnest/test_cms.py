@@ -68,9 +68,9 @@ def test_content_in_any_pieces(read: Read, pieces: Pieces, open_: bool, mixed: b
 
 @pytest.mark.parametrize("open_", [False, True])
 def test_cut_off_anywhere(read: Read, open_: bool) -> None:
-    """What there is of the content is given, and that it is damaged; nothing else is raised."""
+    """What there is of the content is given, and that it is damaged, once it says that it is a message; nothing else is raised."""
     message = signed(octets([b"a note ", [b"about ", b"quillwort"]], open_=open_), open_=open_)
-    for cut in range(2, message.index(b"quillwort") + 9):
+    for cut in range(message.index(SIGNED) + len(SIGNED), message.index(b"quillwort") + 9):
         found, problem = read("cms", message[:cut])
         text = "".join(str(member["text"]) for member in found)
         assert "a note about quillwort".startswith(text)
@@ -94,6 +94,8 @@ def test_a_stamped_file(read: Read) -> None:
         b"",
         b"\x30",
         b"no key",
+        b"0_key",
+        b"0\x84key",
         element(0x30, element(0x02, b"\3"), element(0x30, b"store")),
         element(0x30, element(0x30, b"certificate")),
         signed(element(0x30, b"a catalogue")),
