@@ -124,8 +124,17 @@ def test_under_live_writes(world: World, search_client: OpenSearch, tmp_path: Pa
     reader.close()
 
 
-def test_several_begin_at_once(world: World, search_client: OpenSearch) -> None:
+def test_several_begin_at_once(world: World, search_client: OpenSearch, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of rebuilds that begin at once one comes to its end; the others are told so in one line, and leave nothing."""
+    barrier, begin = threading.Barrier(3), rebuilding.begin_rebuild
+
+    def together(*args: Any) -> str:
+        try:
+            return begin(*args)
+        finally:
+            barrier.wait(60)
+
+    monkeypatch.setattr(rebuilding, "begin_rebuild", together)
     world.send(stream())
     with closing(world.open()):
         for first in (100, 200, 300, 400):
