@@ -126,7 +126,7 @@ def test_under_live_writes(world: World, search_client: OpenSearch, tmp_path: Pa
 
 def test_several_begin_at_once(world: World, search_client: OpenSearch, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of rebuilds that begin at once one comes to its end; the others are told so in one line, and leave nothing."""
-    barrier, begin = threading.Barrier(3), rebuilding.begin_rebuild
+    barrier, begin = threading.Barrier(3), opensearch_aliases.begin_rebuild
 
     def together(*args: Any) -> str:
         try:

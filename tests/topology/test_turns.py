@@ -120,7 +120,7 @@ def test_an_event_of_a_time_to_come_is_rejected(turns: Turns, monkeypatch: pytes
     rows = turns.store.rows("frontier", 0)
     assert rows is not None
     assert frontier.seen(rows) < now + AHEAD
-    (letter,) = (decode(logged.value) for logged in turns.store.read("rejected", 0, 0, 9))
+    (letter,) = (decode(logged.value or b"") for logged in turns.store.read("rejected", 0, 0, 9))
     assert isinstance(letter, Rejected)
     assert letter.reason == "not a record: of a time to come"
 

@@ -69,7 +69,7 @@ def test_content_in_any_pieces(read: Read, pieces: Pieces, open_: bool, mixed: b
 @pytest.mark.parametrize("open_", [False, True])
 def test_cut_off_anywhere(read: Read, open_: bool) -> None:
     """What there is of the content is given, and that it is damaged, once it says that it is a message; nothing else is raised."""
-    message = signed(octets([b"a note ", [b"about ", b"quillwort"]], open_=open_), open_=open_)
+    message, text = signed(octets([b"a note ", [b"about ", b"quillwort"]], open_=open_), open_=open_), ""
     for cut in range(message.index(SIGNED) + len(SIGNED), message.index(b"quillwort") + 9):
         found, problem = read("cms", message[:cut])
         text = "".join(str(member["text"]) for member in found)
