@@ -179,32 +179,30 @@ def test_notebook_of_the_third_version(summary: Make) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "kind", "text"),
+    ("name", "kind", "text", "versions"),
     [
         (
             "README.md",
             "README",
             "[![build](https://ci.example/b.svg)](https://ci.example/b)\n\n# Soup\n\nCooks.\n\n## Installing\n\nStir.\n",
+            [],
         ),
-        ("readme.rst", "README", "====\nSoup\n====\n\nCooks.\n\nInstalling\n==========\n\nStir.\n"),
-        ("CHANGES.adoc", "ChangeLog", "= Soup\n\n== 1.2.0\n\n* Salt.\n\n== Installing\n\nStir.\n"),
+        ("readme.rst", "README", "====\nSoup\n====\n\nCooks.\n\nInstalling\n==========\n\nStir.\n", []),
+        ("CHANGES.adoc", "ChangeLog", "= Soup\n\n== 1.2.0\n\n* Salt.\n\n== Installing\n\nStir.\n", ["1.2.0"]),
     ],
 )
-def test_what_is_written_in_a_markup_language(name: str, kind: str, text: str) -> None:
+def test_what_is_written_in_a_markup_language(summary: Make, name: str, kind: str, text: str, versions: list[str]) -> None:
     """A file whose whole name tells its type, and its suffix a markup language, has what the summarizers of both find."""
+    found = summary(name.encode(), text.encode())
     assert recognize(name.encode(), text.encode()).type == kind
-    found = Found()
-    summarize(Facts(name.encode(), f"file:///{name}", kind, "text/plain", len(text), 0, ""), io.BytesIO(text.encode()), found)
     assert found.attributes["title"] == ["Soup"]
     assert "Installing" in found.attributes["headings"]
     assert "Stir." in found.said
-    assert found.attributes.get("version", ["1.2.0"]) == ["1.2.0"]
+    assert found.attributes.get("version", []) == versions
 
 
 def test_plain_ones_have_one_summarizer(summary: Make) -> None:
     """A title that its marks do not tell is the first line that looks like one; a README of plain text has no headings."""
-    text = "Soup\n====\n\nCooks.\n"
-    found = Found()
-    summarize(Facts(b"README", "file:///README", "README", "text/plain", len(text), 0, ""), io.BytesIO(text.encode()), found)
+    found = summary(b"README", b"Soup\n====\n\nCooks.\n")
     assert found.attributes["title"] == ["Soup"]
     assert "headings" not in found.attributes
