@@ -55,13 +55,8 @@ class Answering(Asking):
                 if known.state == "failed" and known.origin == self.origin:
                     yield from self.give_up(event.host, digest, known, event.reason)
                 else:
-                    yield from self._expired_again(event.host, digest, known)
+                    yield from self.expired_again(event.host, digest, known)
         yield from self.pump(event.host)
-
-    def _expired_again(self, host: str, digest: bytes, known: Known | None) -> Iterator[Decided]:
-        """A redelivery of an answer for which a URL went, past its time-to-live."""
-        if known is not None and known.state == "gone" and known.origin == self.origin:
-            yield self.end(host, digest, known, "expired", "past its time-to-live")
 
     def _answered(self, event: CrawlEvent) -> tuple[bytes, Known | None]:
         """The row that an answer is about, its credit given back; None where it answers no request that stands."""
@@ -128,7 +123,7 @@ class Answering(Asking):
             return
         digest, known = self._answered(event)
         if known is None:
-            yield from self._expired_again(event.host, digest, self.table.get(event.host, digest))
+            yield from self.expired_again(event.host, digest, self.table.get(event.host, digest))
         else:
             known = known.but(tries=known.tries + 1)
             wait = self.backoff(known.tries - 1, event.wait)
@@ -177,7 +172,7 @@ class Answering(Asking):
             return  # our own
         digest, known = self._answered(event)
         if known is None:
-            yield from self._expired_again(event.host, digest, self.table.get(event.host, digest))
+            yield from self.expired_again(event.host, digest, self.table.get(event.host, digest))
         else:
             yield from self.refuse(event.host, digest, known)
         yield from self.pump(event.host)
@@ -186,7 +181,7 @@ class Answering(Asking):
         """The edge would have had to wait too long: queued again, and the host is left alone meanwhile."""
         digest, known = self._answered(event)
         if known is None:
-            yield from self._expired_again(event.host, digest, self.table.get(event.host, digest))
+            yield from self.expired_again(event.host, digest, self.table.get(event.host, digest))
         elif event.wait > self.settings.patience:
             yield from self.give_up(event.host, digest, known, "its host asks for too long a wait")
         else:

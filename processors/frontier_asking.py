@@ -109,11 +109,7 @@ class Asking:
         if host.startswith("file:"):
             return
         site = self.table.host(host)
-        for digest in site.flying:
-            known = self.table.get(host, digest)
-            # Redelivered: what this event asked for is asked for again; queued yet flying is a crash between the two writes.
-            if known is not None and (known.state == "queued" or (known.state == "asked" and known.origin == self.origin)):
-                yield self.request(host, digest, known, site)
+        yield from self._pumped_again(host, site)
         if site.next_allowed > self.now:
             return
         if site.robots_until <= self.now:
@@ -127,10 +123,25 @@ class Asking:
                 self.table.put_host(host, site)
                 yield self.request(host, digest, known, site)
             else:
+                if site.lapsed < self.origin and self.lapsed(known):
+                    site = site.but(lapsed=self.origin)
+                    self.table.put_host(host, site)
                 yield from self.forbid(host, digest, known)
             self.table.dequeue(host, digest, known)
             if len(site.flying) >= self.settings.credit:
                 return
+
+    def _pumped_again(self, host: str, site: Host) -> Iterator[Decided]:
+        """A redelivery: what this event took from the queue is given again."""
+        if 0 <= self.origin <= site.lapsed:
+            # What went past its time-to-live is in no queue any more, and only its own row names the event.
+            for digest, gone in list(self.table.between(host, b"", b"\xff" * 16)):
+                yield from self.expired_again(host, digest, gone)
+        for digest in site.flying:
+            known = self.table.get(host, digest)
+            # Queued yet flying is a crash between the two writes.
+            if known is not None and (known.state == "queued" or (known.state == "asked" and known.origin == self.origin)):
+                yield self.request(host, digest, known, site)
 
     def forbid(self, host: str, digest: bytes, known: Known) -> Iterator[Decided]:
         """The host's robots.txt forbids it."""
@@ -143,20 +154,34 @@ class Asking:
 
     def keep_or_expire(self, host: str, digest: bytes, known: Known) -> Iterator[Decided]:
         """An attempt came to nothing: only past its time-to-live does a URL go for it (law 4)."""
-        root = self.known_root(known)
-        if known.confirmed and self.now > known.confirmed + root.ttl * 1000:
+        if self.lapsed(known):
             yield self.end(host, digest, known, "expired", "past its time-to-live")
         else:
-            self.table.schedule(host, digest, known, self.now + root.refresh * 1000)
+            self.table.schedule(host, digest, known, self.now + self.known_root(known).refresh * 1000)
+
+    def lapsed(self, known: Known) -> bool:
+        """Whether a URL is past the time-to-live of its root."""
+        return known.confirmed > 0 and self.now > known.confirmed + self.known_root(known).ttl * 1000
+
+    def expired_again(self, host: str, digest: bytes, known: Known | None) -> Iterator[Decided]:
+        """A redelivery of an event for which a URL went, past its time-to-live."""
+        if known is not None and self.gone_by_this(known):
+            yield self.end(host, digest, known, "expired", "past its time-to-live")
+
+    def gone_by_this(self, known: Known) -> bool:
+        """Whether this event, delivered before, ended a URL: one that its source says is gone is of a run still."""
+        return known.state == "gone" and known.origin == self.origin and not known.run
 
     def again(self) -> Iterator[Decided]:
-        """A redelivery whose rows name no longer what it asked for: all that waits or flies because of it is looked for."""
+        """A redelivery whose rows name no longer what it asked for: all that waits, flies or went because of it is looked for."""
         hosts: dict[str, None] = {}
         for host, digest, known in list(self.table.all()):
             if known.state == "queued":
                 hosts[host] = None
             elif known.state == "asked" and known.origin == self.origin:
                 yield self.request(host, digest, known, self.table.host(host))
+            else:
+                yield from self.expired_again(host, digest, known)
         for host in hosts:
             yield from self.pump(host)
 

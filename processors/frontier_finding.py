@@ -161,6 +161,8 @@ class Finding(Asking):
             if known.moved:
                 yield from self._met_again(host, digest, known, root, trail)
             return
+        if known is not None and self.gone_by_this(known):
+            return  # redelivered: the host's queue lost it by this very event, and `pump` says so again
         if known is None or (known.state == "gone" and known.origin != self.origin):
             if self._admits(host, link, depth, root, parent):
                 since = known.since if known is not None else 0

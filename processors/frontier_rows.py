@@ -112,6 +112,8 @@ class Host(_Row, frozen=True, array_like=True):
     tries: int = 0
     failures: int = 0
     """Answers in a row that failed and may pass."""
+    lapsed: int = -1
+    """Offset of the last event that had a URL of its queue go past its time-to-live, forbidden by robots.txt; -1: none."""
 
 
 _pack = msgspec.msgpack.encode

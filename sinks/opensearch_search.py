@@ -59,7 +59,7 @@ def by_score(node: Node, alias: str, engine: Engine, offset: int, limit: int) ->
         hits, total = _read(node, alias, engine, _BY_SCORE, 0, size)
         end = min(offset + limit, total, len(hits))
         # A last score that goes on behind what was read might hide a lesser URL there.
-        if len(hits) == total or size >= WINDOW or _score(hits[end - 1]) != _score(hits[-1]):
+        if not hits or len(hits) == total or size >= WINDOW or _score(hits[end - 1]) != _score(hits[-1]):
             return _page(hits, offset, end), total
         size = min(WINDOW, size * 4)
 

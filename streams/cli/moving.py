@@ -104,11 +104,16 @@ def _append(log: LogAccess, topic: str, records: Iterator[Logged], *, append: bo
     held = sum(log.ends(topic)) - sum(log.starts(topic))
     if held and not append:
         raise Failure(f"{topic}: has {counted(held, 'record')} already; --append adds to them")
+    from streams.files import FileError
+
     count = 0
-    while batch := list(islice(records, BATCH)):
-        # What has no key has a partition; everything else goes where its key goes.
-        log.write(one._replace(partition=-1 if one.key else one.partition % partitions) for one in batch)
-        count += len(batch)
+    try:
+        while batch := list(islice(records, BATCH)):
+            # What has no key has a partition; everything else goes where its key goes.
+            log.write(one._replace(partition=-1 if one.key else one.partition % partitions) for one in batch)
+            count += len(batch)
+    except FileError as error:
+        raise FileError(f"{error}; {counted(count, 'record')} before that appended") from error
     return count
 
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from sinks import opensearch_aliases, opensearch_node
+from sinks import opensearch_aliases, opensearch_node, opensearch_search
 from sinks.errors import IndexMissing, IndexUnreachable
 from sinks.opensearch_index import OpenSearchIndex
 from tests.servers.process import free_port
@@ -77,6 +77,17 @@ def test_what_answers_is_no_index() -> None:
         for _ in range(2):
             with pytest.raises(IndexUnreachable, match="no index"):
                 opensearch_aliases.served_by(node, "a")
+        node.close()
+        gateway.shutdown()
+
+
+def test_total_without_hits() -> None:
+    """An answer that counts matches and has none of them, as a proxy cut it, is a page without hits."""
+    empty = b'{"hits":{"total":{"value":3},"hits":[]}}'
+    with pages([(200, "application/json", empty)]) as gateway:
+        threading.Thread(target=gateway.serve_forever, daemon=True).start()
+        node = opensearch_node.Node(f"http://127.0.0.1:{gateway.server_port}")
+        assert opensearch_search.by_score(node, "a", {"match_all": {}}, 0, 10) == ([], 3)
         node.close()
         gateway.shutdown()
 

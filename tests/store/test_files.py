@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 from collections.abc import Sequence
@@ -112,15 +113,21 @@ def run(*arguments: str | Path, code: int = 0, given: bytes | None = None) -> An
     return result
 
 
-@pytest.mark.parametrize("partitions", [(1, 4), (4, 1)])
-def test_from_folder_to_folder(partitions: Sequence[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Exported and imported, with another number of partitions, each key has what it had, in its order."""
+@pytest.fixture
+def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to work in, without settings from outside."""
     monkeypatch.chdir(tmp_path)
     for variable in [name for name in os.environ if name.startswith("HARVEST_")]:
         monkeypatch.delenv(variable)
+    return tmp_path
+
+
+@pytest.mark.parametrize("partitions", [(1, 4), (4, 1)])
+def test_from_folder_to_folder(partitions: Sequence[int], alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exported and imported, with another number of partitions, each key has what it had, in its order."""
     values = [None, b"junk", encode(REMOVED)]
     given = [Logged("summaries", -1, -1, 9_000 - n, b"k%d" % (n % 7), values[n % 3]) for n in range(2_500)]
-    with StoreLog(Store(tmp_path / "a", {"summaries": partitions[0], "rejected": 1})) as log:
+    with StoreLog(Store(alone / "a", {"summaries": partitions[0], "rejected": 1})) as log:
         log.write(given)
         before = by_key(log, "summaries")
     run("export", "summaries", "s.avro", "--data", "a")
@@ -132,12 +139,27 @@ def test_from_folder_to_folder(partitions: Sequence[int], tmp_path: Path, monkey
         run("import", "s.avro", "--data", "b", code=1).stderr
         == "harvest: summaries: has 2,500 records already; --append adds to them\n"
     )
-    with StoreLog(Store(tmp_path / "b", readonly=True)) as log:
+    with StoreLog(Store(alone / "b", readonly=True)) as log:
         assert by_key(log, "summaries") == before
     out = run("export", "summaries", "-", "--data", "b")
     run("import", "-", "--append", "--data", "b", given=out.stdout_bytes)
-    with StoreLog(Store(tmp_path / "b", readonly=True)) as log:
+    with StoreLog(Store(alone / "b", readonly=True)) as log:
         assert by_key(log, "summaries") == {key: values * 2 for key, values in before.items()}
     assert "no such topic" in run("export", "nothing", "x", "--data", "a", code=1).stderr
-    assert "not an Avro" in run("import", tmp_path / "a" / "store.sqlite", "--data", "c", code=1).stderr
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "s.avro"]
+    assert "not an Avro" in run("import", alone / "a" / "store.sqlite", "--data", "c", code=1).stderr
+    assert sorted(path.name for path in alone.iterdir()) == ["a", "b", "s.avro"]
+
+
+def test_damaged_file_says_how_far_it_came(alone: Path) -> None:
+    """What stands before the damage of a file is appended, and the one line says how much that was."""
+    with StoreLog(Store(alone / "a", {"summaries": 1, "rejected": 1})) as log:
+        log.write(Logged("summaries", 0, n, 9, b"k%d" % n, hashlib.sha256(b"%d" % n).digest() * 20) for n in range(3_000))
+    run("export", "summaries", "s.avro", "--data", "a")
+    whole = (alone / "s.avro").read_bytes()
+    (alone / "s.avro").write_bytes(whole[: len(whole) * 2 // 3])
+    told = run("import", "s.avro", "--data", "b", code=1).stderr
+    assert told.startswith("harvest: s.avro: damaged, ")
+    with StoreLog(Store(alone / "b", readonly=True)) as log:
+        ends = sum(log.ends("summaries"))
+    assert told.endswith(f"; {ends:,} records before that appended\n")
+    assert 0 < ends < 3_000

@@ -8,8 +8,9 @@ import pytest
 
 from processors.frontier import FrontierSettings, frontier
 from processors.frontier_asking import DAY
+from processors.frontier_rows import Table
 from schemas.ports import Origin
-from schemas.records import CrawlEvent, FetchedObject, FetchRequest, Link, Record, Root
+from schemas.records import CrawlEvent, FetchedObject, FetchRequest, Link, Record, Root, Tick
 from streams.simulator import MemoryRows
 
 HOST = "http://example.org"
@@ -32,13 +33,18 @@ class Partition:
 
     def seeded(self, run: str, time: int) -> FetchRequest:
         """The request of the root, or of the robots.txt before it."""
-        root, links = Root(url=URL, run=run, ttl=1), (Link(url=URL, kind="page"),)
-        return one(self.give(CrawlEvent(kind="seeded", host=HOST, time=time, url=URL, root=root, links=links)))
+        return one(self.give(seed(run, time)))
 
     def resolved(self, to: FetchRequest, time: int) -> FetchRequest:
         """The request that waited for the host."""
         there: dict[str, Any] = {"addresses": ("192.0.2.1",), "robots": b""}
         return one(self.give(CrawlEvent(kind="resolved", host=HOST, time=time, version=to.version, **there)))
+
+
+def seed(run: str, time: int, url: str = URL) -> CrawlEvent:
+    """A root that lives for a second is to be gathered."""
+    root, links = Root(url=url, run=run, ttl=1), (Link(url=url, kind="page"),)
+    return CrawlEvent(kind="seeded", host=HOST, time=time, url=url, root=root, links=links)
 
 
 def one(given: list[Record]) -> FetchRequest:
@@ -59,6 +65,48 @@ def test_what_expires_is_told_again(kind: Any) -> None:
         asked = partition.resolved(asked, 2 * DAY + 1)
     url = "" if kind == "resolved" else URL
     answer = CrawlEvent(kind=kind, host=HOST, time=2 * DAY + 2, url=url, version=asked.version, reason="odd", wait=DAY)
-    told = [[gone for gone in partition.give(answer, DELIVERED) if isinstance(gone, FetchedObject)] for _ in range(2)]
+    told = [removed(partition.give(answer, DELIVERED)) for _ in range(2)]
     assert [(gone.url, gone.outcome) for gone in told[0]] == [(URL, "expired")]
     assert told[0] == told[1]
+
+
+FORBIDS = b"User-agent: *\nDisallow: /"
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_what_is_forbidden_is_told_again(later: bool) -> None:
+    """A URL that goes since its host forbids it now goes again with the event that asked for it, also behind another such event."""
+    partition = Partition()
+    other = f"{HOST}/other"
+    for of in (partition.resolved(partition.seeded("1", 1), 2), one(partition.give(seed("1", 3, other)))):
+        partition.give(CrawlEvent(kind="fetched", host=HOST, time=4, url=of.url, version=of.version, root=of.root))
+    asked = partition.seeded("2", 2 * DAY)
+    answer = CrawlEvent(kind="resolved", host=HOST, time=2 * DAY, version=asked.version, robots=FORBIDS, addresses=("192.0.2.1",))
+    events = [answer, seed("2", 2 * DAY + 1, other)][: 1 + later]
+    told = [
+        [
+            [(gone.url, gone.outcome, gone.version) for gone in removed(partition.give(event, DELIVERED + place))]
+            for place, event in enumerate(events)
+        ]
+        for _ in range(2)
+    ]
+    assert [[gone[:2] for gone in of] for of in told[0]] == [[(URL, "expired")], [(other, "expired")]][: 1 + later]
+    assert told[0] == told[1]
+
+
+def test_what_a_tick_finds_forbidden_is_told_again() -> None:
+    """So it is where a tick asked for it."""
+    partition = Partition()
+    request = partition.resolved(partition.seeded("1", 1), 2)
+    partition.give(CrawlEvent(kind="fetched", host=HOST, time=3, url=URL, version=request.version, root=request.root))
+    rows = Table(partition.rows)
+    rows.put_host(HOST, rows.host(HOST).but(robots=FORBIDS, robots_until=99 * DAY))
+    tick = Tick(time=90 * DAY)
+    told = [removed(list(frontier(partition.rows, tick, Origin("crawl.ticks", 0, 7), FrontierSettings()))) for _ in range(2)]
+    assert [(gone.url, gone.outcome) for gone in told[0]] == [(URL, "expired")]
+    assert told[0] == told[1]
+
+
+def removed(given: list[Record]) -> list[FetchedObject]:
+    """The removals of what was given."""
+    return [record for record in given if isinstance(record, FetchedObject)]
