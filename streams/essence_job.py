@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import struct
 from collections.abc import Callable
 from functools import lru_cache, partial
@@ -156,7 +157,8 @@ def _by_program(programs: Programs, name: str, facts: Facts, body: BinaryIO) -> 
     try:
         return programs.run(name, about, body)
     except ProgramError as error:
-        raise SummaryError(f"{facts.type}: the program: {error}") from error
+        program = os.path.basename(programs.commands[name].arguments[0])
+        raise SummaryError(f"{facts.type}: {program}: {error}") from error
 
 
 def work(request: bytes, body: BinaryIO | None, emit: Callable[[bytes], None], progress: Callable[[str], None]) -> None:

@@ -100,7 +100,7 @@ def test_a_program(harvest: Any, put: Put, kitchen: Path) -> None:
     found = {line["url"].rpartition("/")[2]: line for line in harvest.lines("summarize", kitchen)}
     assert found["cake.recipe"]["attributes"]["first"] == ["flour"]
     assert found["soup"]["type"] == "Unrecognized"
-    assert found["soup"]["attributes"]["reason"] == ["Recipe: the program: it ended with 1: no carrots"]
+    assert found["soup"]["attributes"]["reason"] == ["Recipe: recipe.sh: it ended with 1: no carrots"]
 
 
 def test_a_package(harvest: Any, put: Put, kitchen: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
