@@ -38,13 +38,15 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         sharing.end()
 
 
-def _rank(item: pytest.Item) -> tuple[bool, int]:
+def _rank(item: pytest.Item) -> tuple[bool, float, int]:
     folder = item.path.relative_to(ROOT / "tests").parts[0]
-    return item.get_closest_marker("slow") is not None, ORDER.index(folder) if folder in ORDER else len(ORDER)
+    slow = item.get_closest_marker("slow")
+    seconds = slow.args[0] if slow and slow.args else 0
+    return slow is not None, -seconds, ORDER.index(folder) if folder in ORDER else len(ORDER)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Sort the tests by `ORDER`, those marked slow behind all others; the order inside a folder stays."""
+    """Sort the tests by `ORDER`, those marked slow behind all others, the longest first; the order inside a folder stays."""
     items.sort(key=_rank)
 
 

@@ -59,7 +59,7 @@ def test_the_benchmark_runs(root: Path, tmp_path: Path) -> None:
     assert not any(wrong.values())
 
 
-@pytest.mark.slow
+@pytest.mark.slow(60)
 @pytest.mark.timeout(900)  # a minute on two idle cores: fifteen workers start, one after the other
 def test_the_benchmark_of_the_distributed_runner_runs(root: Path, tmp_path: Path) -> None:
     """The groups of the distributed runner end well; each contender, each stage and each table has figures above zero."""

@@ -20,7 +20,7 @@ def farm(root: Path, tmp_path: Path) -> Iterator[Farm]:
         farm.close()
 
 
-@pytest.mark.slow
+@pytest.mark.slow(90)
 @pytest.mark.timeout(900)  # a minute and a half on two idle cores
 def test_faults_lose_nothing(farm: Farm) -> None:
     """Whatever is killed, restarted, added, removed and put in between, all ends as a plain walk says, also once compacted."""

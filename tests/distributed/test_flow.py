@@ -51,7 +51,7 @@ def seeds(run: str, now: int, partitions: int) -> Iterator[tuple[int, Record]]:
             yield p, CrawlEvent(kind="seeded", host=host, time=now, url=url, root=root, links=links)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(60)
 @pytest.mark.timeout(900)  # a minute on two idle cores
 @pytest.mark.parametrize(("partitions", "cut"), [(1, "outputs"), (4, "rows")])
 def test_stages_end_as_in_the_simulator(flow: Flow, world: World, partitions: int, cut: str) -> None:

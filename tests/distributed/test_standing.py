@@ -100,7 +100,7 @@ def test_who_stands_still_is_given_up(flow: Flow, monkeypatch: pytest.MonkeyPatc
         flow.rest()
 
 
-@pytest.mark.slow
+@pytest.mark.slow(40)
 def test_groups_are_told_of_after_restarts() -> None:
     """A broker that was away, more than once, still answers for its groups."""
     with broker_of_its_own() as own:

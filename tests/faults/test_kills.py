@@ -88,14 +88,14 @@ def rounds(folder: Path, partitions: int, count: int, kills: int, depth: int, se
     return died
 
 
-@pytest.mark.slow
+@pytest.mark.slow(120)
 @pytest.mark.timeout(900)  # two minutes on two idle cores
 def test_killed_fifty_times(tmp_path: Path) -> None:
     """Killed at any moment and every point, a folder ends as one that never was, and as a plain walk says; no child stays."""
     assert rounds(tmp_path, 1, 5_000, 50, 16, 1) >= 50
 
 
-@pytest.mark.slow
+@pytest.mark.slow(50)
 @pytest.mark.timeout(900)  # most of a minute on two idle cores
 def test_killed_with_four_partitions(tmp_path: Path) -> None:
     """The same holds with four partitions, in small."""
