@@ -6,6 +6,9 @@ That a process lives, or answers, tells nothing of that; its offsets do.
 Strategy: a thread with a client of its own asks the broker, so that it sees what others see, whatever the worker's loop does. What
 an edge has in flight has deadlines of its own and may take its time, as long as the edge's loop turns.
 
+A topic that was deleted and made anew is left out by the rebalances of the time between, and nobody notices: who has a partition of
+one topic of its group has to read that of all.
+
 A worker without partitions is well where others have them all: it waits to take over. Where a partition stands that nobody has, it
 is one that should have had it, and lost its place in the group without a word.
 """
@@ -17,13 +20,16 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from streams.kafka.telling import Place
 from streams.kafka.telling import Standing as Seen
 
 TIMEOUT = 10.0
+GONE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)  # noqa: SLF001 - its own codes
+NOWHERE = -1
+"""In place of the offset in a partition that there is not."""
 LOOKS = 6
 """Looks in the time that an offset may stand."""
 
@@ -86,16 +92,21 @@ class Watchdog(threading.Thread):
 
     def look(self, client: Consumer, now: float) -> None:
         """One look. Raises KafkaException."""
-        places = [TopicPartition(topic, partition) for topic, partition in self._mine()]
+        places = [TopicPartition(topic, partition) for topic, partition in self._due()]
         self._others = {} if places else self._look_around(client, now)
         excused = set(self._excused())
         seen: dict[Place, Standing] = {}
         looked: dict[Place, Seen] = {}
         for found in client.committed(places, timeout=TIMEOUT) if places else ():
             place = found.topic, found.partition
-            low, high = client.get_watermark_offsets(found, timeout=TIMEOUT)
-            offset, metadata = max(found.offset, low), found.metadata or ""
             before = self._seen.get(place)
+            if (ends := _ends(client, found)) is None:
+                seen[place] = before if before and before.offset == NOWHERE else Standing(NOWHERE, "", now)
+                if now - seen[place].since > self._stall:
+                    self._end(f"{place[0]}-{place[1]}: not there for more than {self._stall:.0f} s (harvest topics apply)")
+                continue
+            low, high = ends
+            offset, metadata = max(found.offset, low), found.metadata or ""
             looked[place] = Seen((offset, metadata), max(0, high - offset), place in excused)
             if offset >= high or place in excused:
                 continue
@@ -105,12 +116,20 @@ class Watchdog(threading.Thread):
         self._seen = seen
         self._looked(looked)
 
+    def _due(self) -> set[Place]:
+        """What this process has to read: who has a partition of one topic of its group has it of all."""
+        mine = set(self._mine())
+        numbers = {partition for _, partition in mine}
+        return mine.union(place for place in self._everywhere() if place[1] in numbers)
+
     def _look_around(self, client: Consumer, now: float) -> dict[Place, Standing]:
         """Where others stand; ends the process where nobody does, for too long. Raises KafkaException."""
         places = [TopicPartition(topic, partition) for topic, partition in self._everywhere()]
         found: dict[Place, Standing] = {}
         for at in client.committed(places, timeout=TIMEOUT) if places else ():
-            low, high = client.get_watermark_offsets(at, timeout=TIMEOUT)
+            if (ends := _ends(client, at)) is None:
+                continue  # who has partitions is ended for that
+            low, high = ends
             offset, metadata = max(at.offset, low), at.metadata or ""
             if offset < high:
                 before = self._others.get((at.topic, at.partition))
@@ -122,6 +141,16 @@ class Watchdog(threading.Thread):
             where = f"{topic}-{partition}: stands at {found[nobodys[0]].offset}"
             self._end(f"{where} for more than {self._stall:.0f} s, nobody of the group has it, and this process has none")
         return found
+
+
+def _ends(client: Consumer, place: TopicPartition) -> tuple[int, int] | None:
+    """The first offset of a partition, and the next; None where there is none. Raises KafkaException."""
+    try:
+        return client.get_watermark_offsets(place, timeout=TIMEOUT)
+    except KafkaException as error:
+        if error.args[0].code() in GONE:
+            return None
+        raise
 
 
 def owned(brokers: str, group: str) -> set[Place]:

@@ -32,9 +32,10 @@ class Watched:
         self.said: list[str] = []
         self.excused: list[tuple[str, int]] = []
         self.mine = [(self.topic, 0)]
+        self.everywhere = [(self.topic, 0)]
         given = lambda: self.mine, lambda: self.excused, self.said.append
         self.group = f"{self.topic}-group"
-        self.dog = Watchdog(broker.address, self.group, STALL, *given, everywhere=lambda: [(self.topic, 0)])
+        self.dog = Watchdog(broker.address, self.group, STALL, *given, everywhere=lambda: self.everywhere)
 
     def commit(self, offset: int, metadata: str = "") -> None:
         place = TopicPartition(self.topic, 0, offset, metadata=metadata)
@@ -102,6 +103,27 @@ def test_who_has_nothing_is_well_where_others_have_all(watched: Watched, broker:
     assert watched.look(5 * STALL + 1) == [
         f"{watched.topic}-0: stands at 3 for more than 10 s, nobody of the group has it, and this process has none"
     ]
+
+
+def test_a_topic_that_was_made_anew_is_read_by_nobody(watched: Watched, broker: Broker) -> None:
+    """Who has a partition of one topic of its group has it of all: one that a rebalance left out, while it was away, stands too."""
+    anew = broker.topics.make("anew")
+    watched.everywhere += [(anew, 0), (anew, 1)]
+    watched.commit(5)
+    assert not watched.look(0.0)
+    assert not watched.look(STALL + 1)
+    broker.fill(anew, {b"": b""})
+    assert not watched.look(STALL + 2)
+    assert watched.look(2 * STALL + 3) == [f"{anew}-0: stands at 0 of 1 for more than 10 s"]
+
+
+def test_a_topic_that_is_not_there(watched: Watched) -> None:
+    """A topic that somebody has deleted ends who reads it, but not at once: a broker that starts knows none for a moment."""
+    watched.everywhere.append((f"{watched.topic}-gone", 0))
+    watched.commit(5)
+    assert not watched.look(0.0)
+    assert not watched.look(STALL - 1)
+    assert watched.look(STALL + 1) == [f"{watched.topic}-gone-0: not there for more than 10 s (harvest topics apply)"]
 
 
 def test_each_worker_has_tables_of_its_own(tmp_path: Path) -> None:
