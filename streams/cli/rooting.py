@@ -40,14 +40,21 @@ def add(
     wanted = [gathered_root(name, found, depth, max_urls) for name in roots]
     if found.kafka.brokers:
         with _cluster(found) as (log, cluster):
+            before = cluster.roots(log)
             cluster.ask(log, wanted)
             paused = cluster.paused(log)
     else:
         with appending(found) as store:
+            before = runs.roots(store)
             for root in wanted:
                 runs.ask(store, root)
             paused = runs.paused(store)
+    limits = {root.url: _limits(root) for root in before}
     for root in wanted:
+        if limits.get(root.url, now := _limits(root)) != now:
+            note(
+                f"{printable(root.url)}: its limits were {_told(limits[root.url])}, and are {_told(now)} now (--depth, --max-urls)"
+            )
         if root.url in paused:
             note(f"{printable(root.url)}: is paused still (harvest roots resume ROOT)")
 
@@ -74,6 +81,10 @@ def _limits(root: Root) -> str:
     shown = [f"depth {root.depth}"] if root.depth >= 0 else []
     shown += [f"{root.urls:,} URLs"] if root.urls else []
     return "".join(f", {text}" for text in shown)
+
+
+def _told(limits: str) -> str:
+    return limits.removeprefix(", ") or "none"
 
 
 @app.command()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Annotated
 
@@ -62,10 +62,9 @@ def list_topics(data: Data = None, json: Json = False, config: Config = None) ->
     from streams.topology import topology
 
     with opened(found, bare=True) as log:
+        there = log.topics()
         for topic in topology().topics:
-            partitions = log.topics().get(topic.name)
-            if partitions is None:
-                note(f"{topic.name}: not there (harvest topics apply)")
+            if (partitions := there.get(topic.name)) is None:
                 continue
             ends, starts = list(log.ends(topic.name)), list(log.starts(topic.name))
             if json:
@@ -74,6 +73,7 @@ def list_topics(data: Data = None, json: Json = False, config: Config = None) ->
             else:
                 count = counted(partitions, "partition")
                 put(f"{topic.name:<18} {count:>16}  {sum(ends):>12,} records written  {topic.keep:<7} {topic.says}")
+    _miss(topic.name for topic in topology().topics if topic.name not in there)
 
 
 @app.command()
@@ -81,15 +81,26 @@ def lag(data: Data = None, json: Json = False, config: Config = None) -> None:
     """Tell how many records each stage has still to read, by topic."""
     found = settings(config, data=data)
     from schemas.jsonform import line
-    from streams.logs import opened
+    from streams.logs import inputs, opened
+    from streams.topology import topology
 
     with opened(found) as log:
+        there = log.topics()
         for (group, topic), lags in groupby(log.lags(), key=lambda one: (one.group, one.topic)):
             if json:
                 for one in lags:
                     put(line(one._asdict()))
             else:
                 put(f"{group:<18} {topic:<18} {_behind(list(lags))}")
+    _miss(name for name in dict.fromkeys(topic for _, topic in inputs(topology())) if name not in there)
+
+
+def _miss(names: Iterable[str]) -> None:
+    """Say which topics are not there, if any are not. Raises Exit then."""
+    if missing := list(names):
+        for name in missing:
+            note(f"{name}: not there (harvest topics apply)")
+        raise typer.Exit(1)
 
 
 def _behind(lags: Sequence[Lag]) -> str:

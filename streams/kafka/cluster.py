@@ -74,6 +74,11 @@ def membership(session: float, instance: str = "") -> dict[str, Any]:
     return times | ({"group.instance.id": instance} if instance else {})
 
 
+TAKEN = "another worker has taken the name of this one (worker.instance), or its session was over"
+FENCED = "group.instance.id"
+"""In what confluent-kafka says where the name of a member was given to another; its code says only that it is fatal."""
+
+
 @contextmanager
 def told(cluster: Cluster) -> Iterator[None]:
     """Inside the block, what the client raises becomes a ClusterError."""
@@ -85,6 +90,8 @@ def told(cluster: Cluster) -> Iterator[None]:
 
 def sentence(cluster: Cluster, error: Any) -> str:
     """What a KafkaError says, in one line."""
+    if isinstance(error, KafkaError) and FENCED in error.str():
+        return TAKEN
     silent = {KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE}  # noqa: SLF001
     if not isinstance(error, KafkaError):
         return str(error).splitlines()[0]

@@ -24,12 +24,14 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from types import CoroutineType, coroutine
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from confluent_kafka import KafkaException, Producer
 from faust.streams import _current_event
 from faust.transport.drivers import aiokafka
 from mode.services import Service, WaitResults
+
+from streams.kafka.named import heed
 
 if TYPE_CHECKING:
     from faust.types import TP, EventT, Message
@@ -116,6 +118,12 @@ class ConsumerThread(aiokafka.AIOKafkaConsumerThread):
         except asyncio.CancelledError:
             if self._consumer is not None:
                 await self._consumer._client.close()  # noqa: SLF001 - the one thing that is left to be closed
+
+    async def on_start(self) -> None:
+        """Begin; where the member has a name (static membership), it is heard of that being taken."""
+        await super().on_start()
+        if self.consumer.app.conf.consumer_group_instance_id:
+            heed(self._consumer, cast("Transport", self.consumer.transport).taken)
 
     def _create_worker_consumer(self, transport: aiokafka.Transport) -> Any:
         """A client that reads what stands, and is answered soon.
@@ -260,6 +268,9 @@ class Transport(aiokafka.Transport):
     """Faust's transport, with the consumer above: `app.transport = Transport([url], app)`."""
 
     Consumer: ClassVar[type[ConsumerT]] = Consumer
+
+    def taken(self) -> None:
+        """Is called, in the consumer's thread, where a member with a name (static membership) is none of its group any more."""
 
 
 @contextmanager

@@ -8,13 +8,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
+from typing import cast
 
 from streams.kafka.admin import Admin
 from streams.kafka.agents import LARGEST, Decider
 from streams.kafka.apps import application, runner
 from streams.kafka.brokers import written
-from streams.kafka.cluster import ClusterError, heartbeat
-from streams.kafka.mends import tables
+from streams.kafka.cluster import TAKEN, ClusterError, heartbeat
+from streams.kafka.mends import Transport, tables
 from streams.kafka.worker import Context
 from streams.topology import Stage
 
@@ -67,6 +68,7 @@ def decides(context: Context) -> None:
         decider = Decider(app, stage, settings.prefix, die, wire=context.wire, largest=largest(context))
         owned = decider.owned
         decider.telling = telling
+        cast("Transport", app.transport).taken = lambda: telling.end(TAKEN)  # type: ignore[method-assign]
         telling.beats(lambda: telling.since(owned.beat))
         telling.needs("assigned and recovered", lambda: "" if owned.partitions else "not yet")
         # Faust says nothing of a broker that is gone, and keeps its partitions.

@@ -173,8 +173,10 @@ def test_roots(harvest: Any, gathered: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
     (other / "b.txt").write_text("Queequeg\n")
-    harvest("roots", "add", other)
+    harvest("roots", "add", other, "--depth", "5")
     assert [r["url"] for r in harvest.lines("roots", "list")] == [f"file://{other}/", f"file://{gathered}/"]
+    changed = f"harvest: file://{other}/: its limits were depth 5, and are none now (--depth, --max-urls)\n"
+    assert [harvest("roots", "add", other).stderr for _ in range(2)] == [changed, ""]
     harvest("gather")
     assert len(harvest.lines("search", "Queequeg")) == 1
     harvest("roots", "remove", gathered)

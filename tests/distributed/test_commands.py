@@ -242,6 +242,8 @@ def test_roots_are_paused(harvest: Run) -> None:
     assert "not a root" in harvest("roots", "pause", "http://example.com/", code=1).stderr
     harvest("roots", "resume", urls[0])
     assert states() == ["active", "active"]
+    limits = f"harvest: {urls[1]}: its limits were depth 10, 10,000 URLs, and are depth 3, 10,000 URLs now (--depth, --max-urls)\n"
+    assert harvest("roots", "add", urls[1], "--depth", "3").stderr == limits
     harvest("roots", "pause", *urls)
     harvest("roots", "remove", urls[0])
     assert states() == ["paused"]

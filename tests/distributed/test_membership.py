@@ -92,3 +92,18 @@ def test_a_worker_keeps_its_partitions(flow: Flow, stage: str) -> None:
     assert {name: has for name, (_, has) in now.items()} == {name: has for name, (_, has) in before.items()}
     assert now["first"][0] != before["first"][0]
     assert all(now[name] == before[name] for name in others)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("stage", ["dedup.main", "fetch"])
+def test_two_of_one_name(flow: Flow, stage: str) -> None:
+    """Where two workers are given one name the later one has it; the earlier one ends, and says which setting it was."""
+    group = Group(flow, stage)
+    earlier = group.start("first")
+    group.settled("first")
+    group.start("first")
+    assert earlier.wait(PATIENCE) == 1
+    group.settled("first")
+    said = (flow.folder / "workers.log").read_text()
+    assert "another worker has taken the name of this one (worker.instance)" in said

@@ -89,9 +89,11 @@ def test_a_topic_that_another_makes_meanwhile(cluster: Cluster, monkeypatch: pyt
     assert list(admin.apply([plan]))
 
 
-def test_list_and_lag(harvest: Run, cluster: Cluster) -> None:
-    """Topics are listed with their offsets; a group is behind by what it has not committed; what is missing is said."""
-    assert "summaries: not there (harvest topics apply)" in harvest("topics", "list").stderr
+def test_list_and_lag(harvest: Run, cluster: Cluster, topics: Topics) -> None:
+    """Topics are listed with their offsets; a group is behind by what it has not committed; what is missing is said, and fails."""
+    topics.make("crawl", 2)
+    for command in ("list", "lag"):
+        assert "summaries: not there (harvest topics apply)\n" in harvest("topics", command, code=1).stderr
     harvest("topics", "apply")
     with KafkaLog(cluster) as log:
         log.append("summaries", [(b"a", removed("a")), (b"b", removed("b"))], partition=1)
