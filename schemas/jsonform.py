@@ -66,7 +66,7 @@ def line(value: Any) -> str:
 def logged(entry: Logged, record: Record | None) -> dict[str, Any]:
     """An entry of the log, with its value decoded (None: a tombstone), as `cat` prints it."""
     place = {"topic": entry.topic, "partition": entry.partition, "offset": entry.offset, "key": text(entry.key), "time": entry.time}
-    return {**place, "value": to_json(record)}
+    return {**place, "type": type(record).__name__ if record is not None else None, "value": to_json(record)}
 
 
 def template(found: Template) -> dict[str, Any]:

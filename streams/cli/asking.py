@@ -47,6 +47,7 @@ def search(
     """Search the index: best hits first."""
     page, unknown = _found(settings(config, data=data), " ".join(query), limit, copies)
     from schemas.jsonform import line
+    from schemas.soif_summary import NAMES
 
     for hit in page.hits:
         if json:
@@ -55,7 +56,8 @@ def search(
             _print(hit)
     typer.echo(f"{page.total:,} found" + (f", {len(page.hits)} shown" if len(page.hits) < page.total else ""), err=True)
     for name in unknown:
-        note(f"no summary has the attribute {printable(name)}")
+        shown = "; `harvest show` tells it, but it is not searched" if name in NAMES else ""
+        note(f"no summary has the attribute {printable(name)}{shown}")
 
 
 def _found(found: Settings, query: str, limit: int, copies: bool) -> tuple[Page, list[str]]:

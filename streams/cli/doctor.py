@@ -48,6 +48,10 @@ def _checks(found: Settings) -> Iterator[Check]:
     yield from _layers(found)
     if found.essence.own or found.essence.packages:
         yield _tried("own summarizers", lambda: _own(found))
+    if found.kafka.brokers:
+        yield _tried("kafka", lambda: _kafka(found))
+    if found.index.url:
+        yield _tried("index server", lambda: _server(found))
     yield _tried("data folder", lambda: _folder(found))
     yield _room(found.data)
 
@@ -116,6 +120,38 @@ def _own(found: Settings) -> str:
     added = own_additions(found)
     with PlainPool(WORK, None, PRELOAD, added.ordered()):
         return ", ".join(counted(count, what) for what, count in held(added).items())
+
+
+def _kafka(found: Settings) -> str:
+    """The brokers and the topics on them. Raises ClusterError."""
+    from streams.cli.common import counted
+    from streams.kafka.cluster import Cluster, ClusterError
+    from streams.kafka.log import KafkaLog
+    from streams.topology import topology
+
+    brokers = ",".join(found.kafka.brokers)
+    with KafkaLog(Cluster.of(found.kafka)) as log:
+        there, wanted = log.topics(), [topic.name for topic in topology().topics]
+    if missing := [name for name in wanted if name not in there]:
+        some = f"{missing[0]} and {len(missing) - 1:,} more are" if len(missing) > 1 else f"{missing[0]} is"
+        raise ClusterError(f"{brokers}: {some} not there (harvest topics apply)")
+    return f"{brokers}: {counted(len(wanted), 'topic')} of {counted(there['crawl'], 'partition')}"
+
+
+def _server(found: Settings) -> str:
+    """The index on a server. Raises IndexUnreachable."""
+    from contextlib import closing
+
+    from schemas.query import Every
+    from sinks.errors import IndexMissing
+    from streams.cli.common import counted
+    from streams.indexes import opened
+
+    try:
+        with closing(opened(found)) as index:
+            return f"answers, {counted(index.count(Every()), 'summary', 'summaries')}"
+    except IndexMissing:
+        return "answers, no index yet"
 
 
 def _folder(found: Settings) -> str:

@@ -113,6 +113,8 @@ def test_an_attribute_that_no_summary_has(harvest: Any, tree: Path) -> None:
     harvest("gather", tree, "--quiet")
     told = harvest("search", "autor:melville OR (title:Ahab -Type:HTML -(fo\x07o:bar))").stderr
     assert told == "0 found\nharvest: no summary has the attribute autor\nharvest: no summary has the attribute fo o\n"
+    told = harvest("search", "sha256:*").stderr
+    assert told == "0 found\nharvest: no summary has the attribute sha256; `harvest show` tells it, but it is not searched\n"
     assert harvest("search", "title:Moby OR autor:melville").stderr == "1 found\n"
 
 

@@ -7,8 +7,10 @@ import json
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.cimpl import NewTopic
+from typer.testing import CliRunner
 
 from schemas.records import Removed
+from streams.cli.app import app
 from streams.kafka.admin import LATEST, Admin, planned
 from streams.kafka.brokers import patient
 from streams.kafka.cluster import Cluster, ClusterError
@@ -16,6 +18,7 @@ from streams.kafka.log import KafkaLog
 from streams.topology import Stage, topology
 from tests.distributed.conftest import Run
 from tests.servers.fixtures import TIMEOUT, Topics
+from tests.servers.process import free_port
 
 RETENTION = 3_600.0
 
@@ -152,3 +155,31 @@ def test_topics_beside_ours(cluster: Cluster, topics: Topics) -> None:
     topics.make("crawl", 2)
     with KafkaLog(cluster) as log:
         assert dict(log.topics()) == {"crawl": 2}
+
+
+def test_the_doctor_looks_at_servers(harvest: Run, topics: Topics, opensearch: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the settings name a Kafka and an OpenSearch, the doctor says whether they answer, and what is missing there."""
+
+    def told() -> dict[str, tuple[bool, str]]:
+        # Its exit code tells of the machine too.
+        lines = map(json.loads, CliRunner().invoke(app, ["doctor", "--json"]).stdout.splitlines())
+        return {line["check"]: (line["ok"], line["detail"]) for line in lines if line["check"] in ("kafka", "index server")}
+
+    monkeypatch.setenv("HARVEST_INDEX_URL", opensearch)
+    monkeypatch.setenv("HARVEST_INDEX_NAME", topics.prefix)
+    topics.make("crawl", 2)
+    ok, said = told()["kafka"]
+    assert not ok
+    assert said.endswith("frontier.ticks and 11 more are not there (harvest topics apply)")
+    harvest("topics", "apply")
+    ok, said = told()["kafka"]
+    assert ok
+    assert said.endswith("13 topics of 2 partitions")
+    assert told()["index server"] == (True, "answers, no index yet")
+    nobody = f"127.0.0.1:{free_port()}"
+    monkeypatch.setenv("HARVEST_INDEX_URL", f"http://{nobody}")
+    monkeypatch.setenv("HARVEST_KAFKA_BROKERS", nobody)
+    assert told()["kafka"] == (False, f"{nobody}: no broker of Kafka answers")
+    ok, said = told()["index server"]
+    assert not ok
+    assert nobody in said

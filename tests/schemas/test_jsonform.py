@@ -70,6 +70,7 @@ def test_logged() -> None:
         "offset": 2,
         "key": "http://a/",
         "time": 3,
+        "type": "Removed",
         "value": {
             "oid": "o",
             "url": "u",
@@ -81,7 +82,8 @@ def test_logged() -> None:
             "published": 0,
         },
     }
-    assert json.loads(line(logged(place._replace(key=b"\xff", value=None), None)))["value"] is None
+    nothing = json.loads(line(logged(place._replace(key=b"\xff", value=None), None)))
+    assert (nothing["type"], nothing["value"]) == (None, None)
     assert logged(place._replace(key=b"\xff"), None)["key"] == {"base64": "/w=="}
 
 
