@@ -16,7 +16,7 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -39,7 +39,7 @@ from tests.distributed.compaction import compact
 from tests.distributed.conftest import Broker
 from tests.distributed.flows import Flow
 from tests.distributed.own import Own, servers
-from tests.distributed.repeats import Fault, Repeats, repeats
+from tests.distributed.repeats import Repeats, repeats
 from tests.distributed.standing import TOPOLOGY, inputs
 from tests.distributed.station import Station
 from tests.faults.corpus import Corpus
@@ -55,8 +55,6 @@ GRACE = 240.0
 """Seconds that a worker has to leave in order."""
 LATE = 2.0
 """Seconds by which a broker may be late in ending a session."""
-UNSEEN = 1_000
-"""Ms for which a worker may have been gone before that is seen."""
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -113,10 +111,8 @@ class Farm(Flow):
         self.struck = self.next = 0.0
         """When the last fault was, and when the next one may be."""
         self.faults: Counter[str] = Counter()
-        self.befell: list[Fault] = []
-        """What befell which stage, and when."""
-        self.leaving = 0
-        """When workers were last asked to leave (ms since the epoch)."""
+        self.shaken: Counter[str] = Counter()
+        """Faults that were no worker's end, by the stage that they shook."""
         (folder / "tree").mkdir()
         self.corpus = Corpus(os.fsencode(folder / "tree"), plan.seed, plan.objects)
         self.corpus.build()
@@ -141,19 +137,8 @@ class Farm(Flow):
             code = process.poll()
             if code is not None:
                 assert code == 1, (name, code)
-                self.note_ended(name)
+                self.ended[name.partition("/")[0]] += 1
                 self.station(name)
-
-    def note_ended(self, name: str) -> None:
-        """A worker has ended itself, between the last look at it and now."""
-        stage, now = name.partition("/")[0], now_ms()
-        self.ended[stage] += 1
-        self.befell.append(Fault(stage, now - UNSEEN, now))
-
-    def shaken(self, stages: Iterable[str], began: int) -> None:
-        """Whatever befell these stages that was no worker's end: their groups are in order again within a session."""
-        over = now_ms() + int(self.plan.session * 1_000)
-        self.befell += [Fault(stage, began, over) for stage in stages]
 
     def watch(self) -> None:
         """Start again what has ended; and have the next fault, if it is time."""
@@ -176,7 +161,6 @@ class Farm(Flow):
             self.revive()
             self.read()
             self.tell()
-        self.leaving = now_ms()
         for name in names:
             self.workers[name].send_signal(signal.SIGTERM)
         codes = {name: self.workers.pop(name).wait(GRACE) for name in names}
@@ -184,9 +168,7 @@ class Farm(Flow):
             self.coming.pop(name, None)
         # One that was asleep for longer than its session, the machine being busy, has ended itself before it could leave.
         assert set(codes.values()) <= {0, 1}, codes
-        for name, code in codes.items():
-            if code:
-                self.note_ended(name)
+        self.ended.update(name.partition("/")[0] for name, code in codes.items() if code)
 
     def gathered(self, stage: str) -> bool:
         """Whether the group of a stage has all its workers, nobody else, and partitions for each."""
@@ -202,11 +184,9 @@ class Farm(Flow):
     def kill(self) -> None:
         """Kill a worker, and start it again."""
         name = self.rng.choice(sorted(self.workers))
-        stage, began = name.partition("/")[0], now_ms()
         self.workers[name].kill()
         self.workers[name].wait()
-        self.killed[stage] += 1
-        self.befell.append(Fault(stage, began, now_ms()))
+        self.killed[name.partition("/")[0]] += 1
         self.station(name)
 
     def poison(self) -> None:
@@ -216,11 +196,10 @@ class Farm(Flow):
 
     def restart_broker(self) -> None:
         """The broker stops and starts: each worker has commits under way."""
-        began = now_ms()
         self.kafka.restart()
         # It begins the sessions of its members anew, those of the killed too.
         self.started = time.monotonic()
-        self.shaken([name.partition("/")[0] for name in self.workers], began)
+        self.shaken.update(name.partition("/")[0] for name in self.workers)
 
     def restart_search(self) -> None:
         """OpenSearch stops and starts."""
@@ -228,15 +207,14 @@ class Farm(Flow):
 
     def join(self) -> None:
         """A worker more for each stage."""
-        began = now_ms()
         for stage in RUN:
             self.station(f"{stage}/{self.plan.workers}")
-        self.shaken(RUN, began)
+        self.shaken.update(RUN)
 
     def leave(self) -> None:
         """Those go again."""
         self.end([f"{stage}/{self.plan.workers}" for stage in RUN])
-        self.shaken(RUN, self.leaving)
+        self.shaken.update(RUN)
 
     def planned(self, number: int) -> list[Callable[[], None]]:
         """The faults of a round, kills anywhere between the others."""
@@ -265,7 +243,7 @@ class Farm(Flow):
             self.todo = self.planned(number)
             self.rest()
             self.check()
-        found = list(repeats(self.records, self.times, self.befell, self.plan.commit))
+        found = list(repeats(self.records, self.times, self.killed + self.ended + self.shaken, self.plan.commit))
         self.end(list(self.workers))
         compacted = {topic: compact(self.cluster, topic) for topic in ARCHIVES}
         self.rebuild()
