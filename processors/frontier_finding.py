@@ -35,7 +35,7 @@ class Finding(Asking):
                 continue
             elif self._stale(known, root):
                 yield from self.ask(host, digest, known.but(whole=known.whole or (changed and not covered(known))), root)
-            elif known.state != "queued":
+            elif known.state != "queued" and not self.gone_by_this(known):
                 continue
             # What is queued may be so by this very event, redelivered: nobody else asks its host, if that is not the root's.
             hosts[host] = None

@@ -73,7 +73,8 @@ def list_topics(data: Data = None, json: Json = False, config: Config = None) ->
             else:
                 count = counted(partitions, "partition")
                 put(f"{topic.name:<18} {count:>16}  {sum(ends):>12,} records written  {topic.keep:<7} {topic.says}")
-    _miss(topic.name for topic in topology().topics if topic.name not in there)
+    if found.kafka.brokers:
+        _miss(topic.name for topic in topology().topics if topic.name not in there)
 
 
 @app.command()
@@ -92,7 +93,8 @@ def lag(data: Data = None, json: Json = False, config: Config = None) -> None:
                     put(line(one._asdict()))
             else:
                 put(f"{group:<18} {topic:<18} {_behind(list(lags))}")
-    _miss(name for name in dict.fromkeys(topic for _, topic in inputs(topology())) if name not in there)
+    if found.kafka.brokers:
+        _miss(name for name in dict.fromkeys(topic for _, topic in inputs(topology())) if name not in there)
 
 
 def _miss(names: Iterable[str]) -> None:

@@ -23,12 +23,14 @@ def heed(consumer: Any, taken: Callable[[], None]) -> None:
     ask = coordinator._send_req  # noqa: SLF001
 
     async def heeded(request: Any) -> Any:
+        member = coordinator.member_id
         answer, said = await ask(request), set[int]()
         if isinstance(request, HeartbeatRequest):
             said.add(answer.error_code)
         elif isinstance(request, OffsetCommitRequest):
             said.update(code for _, parts in answer.topics for _, code in parts)
-        if UnknownMemberIdError.errno in said:
+        # One that left its generation asks without a name for a moment, and one that has joined anew is answered about before.
+        if member and member == coordinator.member_id and UnknownMemberIdError.errno in said:
             taken()
         return answer
 

@@ -94,6 +94,24 @@ def test_what_is_forbidden_is_told_again(later: bool) -> None:
     assert told[0] == told[1]
 
 
+def test_what_another_host_forbids_is_told_again() -> None:
+    """So it is on a host that the root has moved to, of which its own event names no link."""
+    partition = Partition()
+    moved = "http://www.example.org"
+    root = Root(url=URL, run="1", ttl=1)
+    links = (Link(url=f"{moved}/", kind="page"),)
+    found = one(partition.give(CrawlEvent(kind="discovered", host=moved, time=1, url=URL, root=root, depth=-1, links=links)))
+    there: dict[str, Any] = {"addresses": ("192.0.2.1",), "robots": b""}
+    request = one(partition.give(CrawlEvent(kind="resolved", host=moved, time=2, version=found.version, **there)))
+    partition.give(CrawlEvent(kind="fetched", host=moved, time=3, url=request.url, version=request.version, root=root))
+    rows = Table(partition.rows)
+    rows.put_host(moved, rows.host(moved).but(robots=FORBIDS, robots_until=99 * DAY))
+    again = CrawlEvent(kind="seeded", host=HOST, time=2 * DAY, url=URL, root=Root(url=URL, run="2", ttl=1))
+    told = [removed(partition.give(again, DELIVERED)) for _ in range(2)]
+    assert [(gone.url, gone.outcome) for gone in told[0]] == [(f"{moved}/", "expired")]
+    assert told[0] == told[1]
+
+
 def test_what_a_tick_finds_forbidden_is_told_again() -> None:
     """So it is where a tick asked for it."""
     partition = Partition()
