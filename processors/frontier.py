@@ -81,7 +81,7 @@ class Decision(Finding, Answering):
         hosts: dict[str, None] = {}
         paused = self.table.paused().union(self.settings.paused)
         if not self.table.tick_once(self.origin):
-            yield from self.again()
+            yield from self.again(ended=True)
         for host, digest in self.table.due(self.now, TICK_BATCH):
             hosts[host] = None
             if digest == HOST_WAKE:

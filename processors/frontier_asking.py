@@ -172,15 +172,18 @@ class Asking:
         """Whether this event, delivered before, ended a URL: one that its source says is gone is of a run still."""
         return known.state == "gone" and known.origin == self.origin and not known.run
 
-    def again(self) -> Iterator[Decided]:
-        """A redelivery whose rows name no longer what it asked for: all that waits, flies or went because of it is looked for."""
+    def again(self, *, ended: bool = False) -> Iterator[Decided]:
+        """A redelivery whose rows name no longer what it asked for: all that waits or flies because of it is looked for.
+
+        `ended`: so is what it had go past its time-to-live.
+        """
         hosts: dict[str, None] = {}
         for host, digest, known in list(self.table.all()):
             if known.state == "queued":
                 hosts[host] = None
             elif known.state == "asked" and known.origin == self.origin:
                 yield self.request(host, digest, known, self.table.host(host))
-            else:
+            elif ended:
                 yield from self.expired_again(host, digest, known)
         for host in hosts:
             yield from self.pump(host)
