@@ -253,7 +253,8 @@ def test_topics_and_cat(harvest: Any, gathered: Path) -> None:
     assert (topics["summaries"]["ends"], topics["summaries"]["keep"]) == ([3], "compact")
     assert {name for name, topic in topics.items() if topic["keep"] == "always"} == {"annotations", "rejected"}
     lines = harvest.lines("cat", "summaries")
-    assert set(lines[0]) == {"topic", "partition", "offset", "key", "time", "value"}
+    assert set(lines[0]) == {"topic", "partition", "offset", "key", "time", "type", "value"}
+    assert {line["type"] for line in lines} == {"Summary"}
     assert {"oid", "url", "path", "type", "md5", "size", "version", "attributes"} <= set(lines[0]["value"])
     assert [line["offset"] for line in lines] == [0, 1, 2]
     assert [line["offset"] for line in harvest.lines("cat", "summaries", "--from", 1, "--limit", 1, "--partition", 0)] == [1]
