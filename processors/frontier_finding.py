@@ -129,14 +129,16 @@ class Finding(Asking):
         root = self.root_of(event) if event.root and not self.table.ended(event.root) else None
         present = {url_digest(link.url): link for link in event.links}
         for digest, known in list(self.table.between(event.host, span.low, span.high)):
-            if digest not in present:
-                if known.url in known.roots and known.state != "gone":
-                    # A root of its own: no listing ends it, its own fetch tells.
-                    yield from self.ask(event.host, digest, known, self.known_root(known))
-                elif known.state != "gone" or not self.delivered(known):
-                    yield self.end(event.host, digest, known, "gone", "not in the listing any more")
-                else:
-                    self.table.forget(event.host, digest, known)
+            if digest in present:
+                continue
+            if known.state != "gone" and known.url in known.roots:
+                # A root of its own: no listing ends it, its own fetch tells.
+                yield from self.ask(event.host, digest, known, self.known_root(known))
+            elif known.state != "gone" or self.gone_by_this(known):
+                yield self.end(event.host, digest, known, "gone", "not in the listing any more")
+            elif self.delivered(known):
+                self.table.forget(event.host, digest, known)
+            # Else its row stays, for the event that ended it: should what that gave be lost, it comes again, and says it again.
         if root is None:
             return
         for link in event.links:
@@ -165,12 +167,11 @@ class Finding(Asking):
             return  # redelivered: the host's queue lost it by this very event, and `pump` says so again
         if known is None or (known.state == "gone" and known.origin != self.origin):
             if self._admits(host, link, depth, root, parent):
-                since = known.since if known is not None else 0
-                if known is not None and known.moved:
-                    self.table.uncount(known)
-                self.table.count(root.url, 1)
                 fresh = Known(url=link.url, kind=link.kind, depth=depth, roots=(root.url,), run=root.run, moves=moves, trail=trail)
-                yield from self.ask(host, digest, fresh.but(since=since), root)
+                if known is not None:
+                    fresh = self._anew(known, fresh)
+                self.table.count(root.url, 1)
+                yield from self.ask(host, digest, fresh, root)
             return
         known = self._by_another_way(host, digest, known, root, moves, trail)
         again = known.state == "asked" and known.origin == self.origin
@@ -187,6 +188,16 @@ class Finding(Asking):
         if again or wanted:
             # A new root of something with links of its own: asked for whole, so that the root reaches what it leads to.
             yield from self.ask(host, digest, known.but(whole=known.whole or (news and not listed_with)), root)
+
+    def _anew(self, gone: Known, fresh: Known) -> Known:
+        """A URL that was gone is new again."""
+        if gone.moved:
+            self.table.uncount(gone)
+        # Who ended it cannot say so again once it is asked for, and may have to. It counts as confirmed long ago, then: should
+        # what is asked for now come to nothing, it goes once more.
+        lost = not gone.run and not self.delivered(gone)
+        anew: Known = fresh.but(since=gone.since, confirmed=int(lost))
+        return anew
 
     def _by_another_way(self, host: str, digest: bytes, known: Known, root: Root, moves: int, trail: tuple[str, ...]) -> Known:
         """What is known was found once more: by fewer redirects than before, or by more of them."""

@@ -10,7 +10,7 @@ from processors.frontier import FrontierSettings, frontier
 from processors.frontier_asking import DAY
 from processors.frontier_rows import Table
 from schemas.ports import Origin
-from schemas.records import CrawlEvent, FetchedObject, FetchRequest, Link, Record, Root, Tick
+from schemas.records import CrawlEvent, FetchedObject, FetchRequest, Link, Record, Root, Span, Tick
 from streams.simulator import MemoryRows
 
 HOST = "http://example.org"
@@ -26,10 +26,10 @@ class Partition:
         self.rows = MemoryRows()
         self.offset = 0
 
-    def give(self, record: CrawlEvent, offset: int = 0) -> list[Record]:
+    def give(self, record: CrawlEvent, offset: int = 0, committed: int = 0) -> list[Record]:
         """What an event gives; without an offset, the next one's."""
         self.offset += 1
-        return list(frontier(self.rows, record, Origin("crawl", 0, offset or self.offset), FrontierSettings()))
+        return list(frontier(self.rows, record, Origin("crawl", 0, offset or self.offset, committed), FrontierSettings()))
 
     def seeded(self, run: str, time: int) -> FetchRequest:
         """The request of the root, or of the robots.txt before it."""
@@ -123,6 +123,48 @@ def test_what_a_tick_finds_forbidden_is_told_again() -> None:
     told = [removed(list(frontier(partition.rows, tick, Origin("crawl.ticks", 0, 7), FrontierSettings()))) for _ in range(2)]
     assert [(gone.url, gone.outcome) for gone in told[0]] == [(URL, "expired")]
     assert told[0] == told[1]
+
+
+def test_what_is_listed_no_more_is_told_once() -> None:
+    """A file that is in two listings no more goes with the first of them, and again only where that one comes again."""
+    partition = Partition()
+    folder, url = "file:///tree/", "file:///tree/a"
+    root = Root(url=folder, run="1", ttl=1)
+
+    def listed(offset: int, *links: Link, committed: int = 0) -> list[Record]:
+        span = Span(low=b"", high=b"\xff" * 16)
+        found = CrawlEvent(kind="discovered", host=folder, time=9, url=folder, version=1, root=root, links=links, span=span)
+        return partition.give(found, offset, committed)
+
+    asked = one(listed(10, Link(url=url, kind="file", size=1, mtime=1, inode=1)))
+    partition.give(CrawlEvent(kind="fetched", host=folder, time=9, url=url, version=asked.version, root=root), 11)
+    told = removed(listed(12))
+    assert [(gone.url, gone.outcome) for gone in told] == [(url, "gone")]
+    assert not listed(13)
+    assert removed(listed(12)) == told
+    assert not listed(14, committed=14)
+    assert not listed(12)
+
+
+@pytest.mark.parametrize("committed", [0, DELIVERED + 1])
+def test_what_is_found_behind_its_removal_goes_once_more(committed: int) -> None:
+    """A URL expires, and a page of the same batch leads to it: where the removal may be lost, it can be made again."""
+    partition = Partition()
+    request = partition.resolved(partition.seeded("1", 1), 2)
+    partition.give(CrawlEvent(kind="fetched", host=HOST, time=3, url=URL, version=request.version, root=request.root))
+    asked = partition.resolved(partition.seeded("2", 2 * DAY), 2 * DAY + 1)
+
+    def fails(to: FetchRequest, offset: int) -> list[FetchedObject]:
+        failed = CrawlEvent(kind="failed", host=HOST, time=2 * DAY + 2, url=URL, version=to.version, reason="odd")
+        return removed(partition.give(failed, offset))
+
+    (gone,) = fails(asked, DELIVERED)
+    other = Root(url=f"{HOST}/other", run="2", ttl=1)
+    links = (Link(url=URL, kind="page"),)
+    found = CrawlEvent(kind="discovered", host=HOST, time=2 * DAY + 3, url=other.url, root=other, links=links)
+    anew = one(partition.give(found, DELIVERED + 1, committed))
+    told = fails(anew, DELIVERED + 2)
+    assert [(of.url, of.outcome, of.version > gone.version) for of in told] == ([] if committed else [(URL, "expired", True)])
 
 
 def removed(given: list[Record]) -> list[FetchedObject]:
