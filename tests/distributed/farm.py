@@ -16,7 +16,7 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -39,7 +39,7 @@ from tests.distributed.compaction import compact
 from tests.distributed.conftest import Broker
 from tests.distributed.flows import Flow
 from tests.distributed.own import Own, servers
-from tests.distributed.repeats import Repeats, repeats
+from tests.distributed.repeats import Fault, Repeats, repeats
 from tests.distributed.standing import TOPOLOGY, inputs
 from tests.distributed.station import Station
 from tests.faults.corpus import Corpus
@@ -89,7 +89,7 @@ class Report(NamedTuple):
 
     def __str__(self) -> str:
         lines = [f"faults   {dict(self.faults)}", f"killed   {dict(self.killed)}", f"ended    {dict(self.ended)}"]
-        lines += [f"repeats  {r.topic}: {r.repeated} of {r.records}, {r.faults} faults, at most {r.most}" for r in self.repeats]
+        lines += [f"repeats  {r.name}: {r.repeated} of {r.records}, {r.faults} faults, at most {r.most}" for r in self.repeats]
         lines += [f"compact  {topic}: {before} -> {after}" for topic, (before, after) in self.compacted.items()]
         return "\n".join([*lines, f"seconds  {self.seconds:.0f}"])
 
@@ -111,8 +111,10 @@ class Farm(Flow):
         self.struck = self.next = 0.0
         """When the last fault was, and when the next one may be."""
         self.faults: Counter[str] = Counter()
-        self.shaken: Counter[str] = Counter()
-        """Faults that were no worker's end, by the stage that they shook."""
+        self.befell: list[Fault] = []
+        """What befell which stage, and when."""
+        self.looked = now_ms()
+        """When all workers were seen to be there, or were started again (ms since the epoch)."""
         (folder / "tree").mkdir()
         self.corpus = Corpus(os.fsencode(folder / "tree"), plan.seed, plan.objects)
         self.corpus.build()
@@ -126,7 +128,7 @@ class Farm(Flow):
         told = Station(
             self.broker.address, self.prefix, data, GATHERER, MAX_FILE, plan.session, plan.commit, index_url=self.search.address
         )
-        stage = name.partition("/")[0]
+        stage = stage_of(name)
         self.expect(name, TOPOLOGY.stage(stage))
         self.workers[name] = self.run("-m", "tests.distributed.station", stage, msgspec.json.encode(told).decode())
         self.started = time.monotonic()
@@ -137,8 +139,15 @@ class Farm(Flow):
             code = process.poll()
             if code is not None:
                 assert code == 1, (name, code)
-                self.ended[name.partition("/")[0]] += 1
+                self.ended[stage_of(name)] += 1
+                self.shaken([stage_of(name)], self.looked)
                 self.station(name)
+        self.looked = now_ms()
+
+    def shaken(self, stages: Iterable[str], began: int) -> None:
+        """Something befell these stages: their groups are in order again within a session, the killed being out of them."""
+        over = now_ms() + int((self.plan.session + LATE) * 1_000)
+        self.befell += [Fault(stage, began, over) for stage in stages]
 
     def watch(self) -> None:
         """Start again what has ended; and have the next fault, if it is time."""
@@ -161,6 +170,7 @@ class Farm(Flow):
             self.revive()
             self.read()
             self.tell()
+        leaving = now_ms()
         for name in names:
             self.workers[name].send_signal(signal.SIGTERM)
         codes = {name: self.workers.pop(name).wait(GRACE) for name in names}
@@ -168,7 +178,8 @@ class Farm(Flow):
             self.coming.pop(name, None)
         # One that was asleep for longer than its session, the machine being busy, has ended itself before it could leave.
         assert set(codes.values()) <= {0, 1}, codes
-        self.ended.update(name.partition("/")[0] for name, code in codes.items() if code)
+        self.ended.update(stage_of(name) for name, code in codes.items() if code)
+        self.shaken([stage_of(name) for name in names], leaving)
 
     def gathered(self, stage: str) -> bool:
         """Whether the group of a stage has all its workers, nobody else, and partitions for each."""
@@ -176,7 +187,7 @@ class Farm(Flow):
             state, shares = self.standing.shares(stage)
         except KafkaException:
             return False
-        workers = sum(name.partition("/")[0] == stage for name in self.workers)
+        workers = sum(stage_of(name) == stage for name in self.workers)
         return state == ConsumerGroupState.STABLE and len(shares) == workers and all(shares)
 
     # ---- faults --------------------------------------------------------------------------------------------------
@@ -184,9 +195,11 @@ class Farm(Flow):
     def kill(self) -> None:
         """Kill a worker, and start it again."""
         name = self.rng.choice(sorted(self.workers))
+        began = now_ms()
         self.workers[name].kill()
         self.workers[name].wait()
-        self.killed[name.partition("/")[0]] += 1
+        self.killed[stage_of(name)] += 1
+        self.shaken([stage_of(name)], began)
         self.station(name)
 
     def poison(self) -> None:
@@ -196,10 +209,11 @@ class Farm(Flow):
 
     def restart_broker(self) -> None:
         """The broker stops and starts: each worker has commits under way."""
+        began = now_ms()
         self.kafka.restart()
         # It begins the sessions of its members anew, those of the killed too.
         self.started = time.monotonic()
-        self.shaken.update(name.partition("/")[0] for name in self.workers)
+        self.shaken([stage_of(name) for name in self.workers], began)
 
     def restart_search(self) -> None:
         """OpenSearch stops and starts."""
@@ -207,14 +221,14 @@ class Farm(Flow):
 
     def join(self) -> None:
         """A worker more for each stage."""
+        began = now_ms()
         for stage in RUN:
             self.station(f"{stage}/{self.plan.workers}")
-        self.shaken.update(RUN)
+        self.shaken(RUN, began)
 
     def leave(self) -> None:
         """Those go again."""
         self.end([f"{stage}/{self.plan.workers}" for stage in RUN])
-        self.shaken.update(RUN)
 
     def planned(self, number: int) -> list[Callable[[], None]]:
         """The faults of a round, kills anywhere between the others."""
@@ -243,7 +257,7 @@ class Farm(Flow):
             self.todo = self.planned(number)
             self.rest()
             self.check()
-        found = list(repeats(self.records, self.times, self.killed + self.ended + self.shaken, self.plan.commit))
+        found = list(repeats(self.records, self.times, self.befell, self.plan.commit))
         self.end(list(self.workers))
         compacted = {topic: compact(self.cluster, topic) for topic in ARCHIVES}
         self.rebuild()
@@ -278,6 +292,11 @@ class Farm(Flow):
             assert result.exit_code == 0, (result.output, result.exception)
             assert served_by(node, "harvest-main") != before
         verdict.indexed(self.search.address, "harvest-main", broker)
+
+
+def stage_of(name: str) -> str:
+    """The stage of a worker: STAGE/NUMBER."""
+    return name.partition("/")[0]
 
 
 def main(*knobs: str) -> None:
