@@ -7,7 +7,8 @@ Strategy: a thread with a client of its own asks the broker, so that it sees wha
 an edge has in flight has deadlines of its own and may take its time, as long as the edge's loop turns.
 
 A topic that was deleted and made anew is left out by the rebalances of the time between, and nobody notices: who has a partition of
-one topic of its group has to read that of all.
+one topic of its group has to read that of all, since the assignors that are used here give all those of a number to one member. A
+topic that is not there is waited for no longer than for an offset, whatever is in flight: nothing of that can be committed.
 
 A worker without partitions is well where others have them all: it waits to take over. Where a partition stands that nobody has, it
 is one that should have had it, and lost its place in the group without a word.
@@ -43,7 +44,10 @@ class Standing(NamedTuple):
 
 
 class Watchdog(threading.Thread):
-    """Watches the partitions of a group that this process has (`mine`), but for those that may stand (`excused`)."""
+    """Watches the partitions of a group that this process has (`mine`), and those of the same numbers in the group's other topics.
+
+    Where one is there, it may stand while it is `excused`.
+    """
 
     def __init__(
         self,

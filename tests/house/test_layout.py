@@ -50,3 +50,20 @@ def test_every_folder_says_what_lives_there(root: Path) -> None:
         if not all(says):
             wrong.append(folder)
     assert not wrong
+
+
+def test_tables_of_modules_are_whole(root: Path, tracked: Sequence[Path]) -> None:
+    """Where a README has a table of the files of its folder, each module is in it, and each that is in it is there."""
+    wrong = []
+    for readme in (path for path in tracked if path.name == "README.md"):
+        text = readme.read_text("utf-8")
+        if re.search(r"(?m)^\| (file|module) \|", text):
+            rows = "".join(row.split("|")[1] for row in text.splitlines() if row.startswith("| `"))
+            modules = {path.name for path in tracked if path.parent == readme.parent and path.suffix == ".py"}
+            named = set(re.findall(r"`(\w+(?:\.py)?)`", rows))
+            gone = {name for name in named if name.endswith(".py")} - modules
+            # Tests say themselves what they show.
+            plain = ("__",) if "tests" not in readme.relative_to(root).parts else ("__", "test_", "conftest")
+            missing = {name for name in modules - named if name[:-3] not in named and not name.startswith(plain)}
+            wrong += [f"{readme.relative_to(root)}: {name}" for name in sorted(gone | missing)]
+    assert not wrong
