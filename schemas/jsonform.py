@@ -39,14 +39,16 @@ class JsonError(ValueError):
 
 def to_json(value: Any) -> Any:
     """A record, or anything that stands in one, as what `json.dumps` takes."""
-    if isinstance(value, Record):
-        return {name: to_json(getattr(value, name)) for name in value.__struct_fields__}
-    if isinstance(value, bytes):
+    kind = type(value)
+    if kind is bytes:
         return text(value)
+    # Most of what stands in a record is text: it is seen here, and nothing is called for it.
+    if kind is tuple or kind is list:
+        return [v if type(v) is str else to_json(v) for v in value]
+    if isinstance(value, Record):
+        value = {name: getattr(value, name) for name in value.__struct_fields__}
     if isinstance(value, Mapping):
-        return {name: to_json(v) for name, v in value.items()}
-    if isinstance(value, tuple | list):
-        return [to_json(v) for v in value]
+        return {name: v if type(v) is str else to_json(v) for name, v in value.items()}
     return value
 
 
@@ -60,7 +62,10 @@ def text(raw: bytes) -> str | dict[str, str]:
 
 def line(value: Any) -> str:
     """A record, or what is JSON already, as one line without its end. Times, sizes and digests stay as they are."""
-    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", msgspec.json.encode(to_json(value)).decode())
+    encoded = msgspec.json.encode(to_json(value))
+    if encoded.isascii() and b"\x7f" not in encoded:
+        return encoded.decode("ascii")
+    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", encoded.decode())
 
 
 def logged(entry: Logged, record: Record | None) -> dict[str, Any]:

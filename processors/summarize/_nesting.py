@@ -116,7 +116,8 @@ def _crowd(tag: bytes) -> bool:
 
 def too_deep(page: bytes) -> int:
     """Where the elements of a page come to be nested too deep to be parsed; -1 if they do not, or if it does not matter."""
-    return -1 if page.count(b"<") < FEW and not _styled(page) else _read(page)
+    few = len(page) < FEW or page.count(b"<") < FEW
+    return -1 if few and not _styled(page) else _read(page)
 
 
 def _styled(page: bytes) -> bool:

@@ -1,12 +1,13 @@
 """The text of a page, a block a line, from the tree that lexbor made of it.
 
 Strategy: each question asked of a node is a call into the parser, so that few are asked. One walk meets the elements that matter,
-told by their numbers. Where all text is wanted, that walk sets a mark into the tree where a block begins or ends, and the parser
-gives the whole text in one go. Where only the first of it is wanted, a second walk goes from node to node, and ends there.
+told by their numbers. Where all text is wanted, what stands within lines is taken out of the tree, but for its text: what is left
+parts blocks, and the parser gives all texts between them in one go. Where only the first is wanted, a second walk goes from node to
+node, and ends there.
 
 Laws:
 - Both ways give the same text.
-- A mark takes memory: a page with more than MARKED tags is walked through node by node.
+- Elements that are kept take memory: a page with more than WHOLE tags is walked through node by node.
 """
 
 from __future__ import annotations
@@ -19,12 +20,10 @@ from processors.summarize._text import squeeze
 
 MAX_TEXT = 2_048
 """Bytes of the main text that are kept."""
-MARKED = 250_000
-"""Tags of a page whose blocks are marked: a mark takes 150 bytes."""
+WHOLE = 250_000
+"""Tags of a page whose text the parser gives in one go: 100 bytes are kept of each of them."""
 MARK = "\0"
 """Ends a line. No text of a page has it: the parser drops it, or makes U+FFFD of it (HTML, 13.2.5 and 13.2.6.4)."""
-
-_AROUND = f"{MARK} "
 
 
 def numbers(names: str) -> dict[int, str]:
@@ -39,17 +38,19 @@ _HIDDEN = _UNSEEN | {_COMMENT, *numbers("head")}
 """Elements whose text nobody sees."""
 _NOISE = _HIDDEN.union(numbers("svg nav footer aside form select iframe object"))
 """Elements that hold no text of the page's own."""
+_DROPPED = _UNSEEN | {_COMMENT}
+"""What is taken out of the tree where the parser gives the text."""
 _MAIN = frozenset(numbers("main article"))
 """Elements that hold the text of a page, where there is one of them."""
-_EMPTY = frozenset(numbers("br hr img"))
-"""Those of the following that hold nothing."""
-_BLOCKS = _EMPTY.union(
+_BLOCKS = frozenset(
     numbers(
-        "p div li ul ol dl dt dd h1 h2 h3 h4 h5 h6 pre table tr td th blockquote section article main header center address "
-        "caption figure figcaption details summary title body fieldset legend option"
+        "br hr img p div li ul ol dl dt dd h1 h2 h3 h4 h5 h6 pre table tr td th blockquote section article main header center "
+        "address caption figure figcaption details summary title body fieldset legend option"
     )
 )
 """Elements that part words; all others stand within a line."""
+_LEFT = _BLOCKS.union(numbers("html head tbody thead tfoot colgroup col"))
+"""Elements that may stay where the parser gives the text: blocks, and those that no text stands beside."""
 
 
 class Page:
@@ -62,48 +63,57 @@ class Page:
         self, tree: LexborHTMLParser, limit: int = MAX_TEXT, *, whole: bool = False, wanted: Mapping[int, str] | None = None
     ) -> None:
         self._tree = tree
+        # One that frames have taken the place of is in no tree any more (HTML, 13.2.6.4.7).
+        self._body = tree.body if tree.body is not None and tree.body.parent is not None else None
         self._limit = limit
         self._whole = whole
-        self._unseen: list[LexborNode] = []
+        self._dropped: list[LexborNode] = []
         self._mains: list[LexborNode] = []
         self.met: list[tuple[str, LexborNode]] = []
         """The elements wanted, in order, each with its name."""
-        self._marked = whole and tree.raw_html.count(b"<") <= MARKED
+        self._within: list[LexborNode] = []
+        """Elements that stand within a line."""
+        page = tree.raw_html
+        self._at_once = whole and (len(page) <= WHOLE or page.count(b"<") <= WHOLE)
         self._walk(wanted or {})
 
     def _walk(self, wanted: Mapping[int, str]) -> None:
-        blocks = _BLOCKS if self._marked else frozenset()
-        some = blocks | _UNSEEN | _MAIN | wanted.keys()
-        root = self._tree.root
+        root, at_once = self._tree.root, self._at_once
         for node in root.traverse() if root else ():
             number = node.tag_id
-            if number not in some:
-                continue
-            if number in blocks:
-                node.insert_before(MARK)
-                if number not in _EMPTY:
-                    node.insert_after(MARK)
             if number in wanted:
                 self.met.append((wanted[number], node))
-            elif number in _UNSEEN:
-                self._unseen.append(node)
+            if number in _DROPPED:
+                self._dropped.append(node)
+            elif at_once and number not in _LEFT:
+                self._within.append(node)
             elif number in _MAIN and len(self._mains) <= 1:
                 self._mains.append(node)
 
     def text(self) -> str:
         """The main text, a block a line, without navigation, forms and scripts; no more is visited than `limit` bytes take."""
-        if self._marked:
-            return lines(self.words()[: self._limit + self._limit // 4])
-        node = self._mains[0] if len(self._mains) == 1 and not self._whole else self._tree.body
+        if self._at_once:
+            self.words()
+            self._join()
+            return lines(self.words(MARK)[: self._limit + self._limit // 4])
+        node = self._mains[0] if len(self._mains) == 1 and not self._whole else self._body
         return lines(_parts(node, self._limit + self._limit // 4, _HIDDEN if self._whole else _NOISE)) if node else ""
 
     def words(self, separator: str = "") -> str:
         """All text that is seen of a page, as the parser itself gives it. What is not seen is gone from the tree then."""
         # What stands in another one comes behind it.
-        for node in reversed(self._unseen):
+        for node in reversed(self._dropped):
             node.decompose(recursive=False)
-        self._unseen.clear()
-        return self._tree.body.text(separator=separator) if self._tree.body is not None else ""
+        self._dropped.clear()
+        return self._body.text(separator=separator) if self._body is not None else ""
+
+    def _join(self) -> None:
+        """Make one text of those that stand within a line. Only blocks are left in the tree then."""
+        for node in self._within:
+            node.unwrap(delete_empty=True)
+        self._within.clear()
+        if self._body is not None:
+            self._body.merge_text_nodes()
 
 
 def main_text(tree: LexborHTMLParser, limit: int = MAX_TEXT, *, whole: bool = False) -> str:
@@ -113,9 +123,9 @@ def main_text(tree: LexborHTMLParser, limit: int = MAX_TEXT, *, whole: bool = Fa
 
 def lines(text: str) -> str:
     """A text whose lines end at marks, each with its white space made single; empty ones are left out."""
-    # All white space at once, then what stands between marks: most marks stand beside others.
-    parts = squeeze(text.replace("\u00ad", "").replace(MARK, f" {MARK} ")).split(f" {MARK}")
-    return "\n".join([bare for part in parts if (bare := part.strip(_AROUND))])
+    # Most marks stand beside others, with nothing but white space between.
+    parts = [part for part in text.replace("\u00ad", "").split(MARK) if part and not part.isspace()]
+    return "\n".join([squeeze(part) for part in parts])
 
 
 def _parts(node: LexborNode, room: int, noise: frozenset[int]) -> str:

@@ -19,7 +19,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from processors.summarize._base import MAX_URL, Facts, Found, Summarizer, SummaryError
 from processors.summarize._nesting import parsable
-from processors.summarize._page import MARK, MAX_TEXT, Page, numbers
+from processors.summarize._page import MAX_TEXT, Page, numbers
 from processors.summarize._text import decode, squeeze
 
 MAX_HTML = 8_000_000
@@ -97,7 +97,7 @@ class _About:
         """The text in an element, on one line; "" once there was enough."""
         if self.room <= 0:
             return ""
-        text = node.text().replace(MARK, "")
+        text = node.text()
         self.room -= len(text)
         return squeeze(text[:MAX_TEXT])
 

@@ -66,15 +66,22 @@ def soup(chance: random.Random) -> str:
     return "".join(parts)
 
 
-def test_marks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The text that the parser gives of a tree with marks is the one that a walk from node to node finds."""
+def test_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The text that the parser gives of a tree of blocks alone is the one that a walk from node to node finds."""
     chance = random.Random(5)
     pages = [soup(chance) for _ in range(1_000)]
-    marked = [main_text(LexborHTMLParser(page), 1 << 16, whole=True) for page in pages]
-    monkeypatch.setattr(_page, "MARKED", 0)
+    joined = [main_text(LexborHTMLParser(page), 1 << 16, whole=True) for page in pages]
+    monkeypatch.setattr(_page, "WHOLE", 0)
     walked = [main_text(LexborHTMLParser(page), 1 << 16, whole=True) for page in pages]
-    assert marked == walked
-    assert sum("\n" in text for text in marked) > len(marked) / 3
+    assert joined == walked
+    assert sum("\n" in text for text in joined) > len(joined) / 3
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_frames_take_the_place_of_a_body(whole: bool) -> None:
+    """What stood in a body before frames took its place is no text of the page."""
+    assert main_text(LexborHTMLParser("<style>p {}</style><br><frameset><frame src=a></frameset>"), whole=whole) == ""
+    assert main_text(LexborHTMLParser("\0</math><style>p {}</style><frameset>"), whole=whole) == ""
 
 
 def test_limit() -> None:

@@ -141,6 +141,22 @@ def test_canonical_is_idempotent(scheme: str, rest: str) -> None:
         assert "@" not in once.split("/")[2]
 
 
+@given(
+    scheme=st.sampled_from(["http://", "https://", "file://", "file:///"]),
+    host=st.text(st.sampled_from("ab0x-._%"), max_size=12),
+    rest=st.text(st.sampled_from("aA0-._~/%:@?|"), max_size=20),
+    base=st.sampled_from(["", "http://example.org/", "file:///x"]),
+)
+@example(scheme="http://", host="a.0xff", rest="/", base="")
+@example(scheme="http://", host="xn--a.ab", rest="/", base="")
+@example(scheme="http://", host="a.b.abc", rest="/-/a.b/..", base="file:///x")
+@example(scheme="file://", host="", rest="/a/b", base="http://example.org/")
+def test_a_plain_url_is_what_a_parser_makes_of_it(scheme: str, host: str, rest: str, base: str) -> None:
+    """Whether a URL is seen to be canonical, or parsed, which a fragment makes sure of, comes to the same."""
+    url = scheme + host + rest
+    assert canonical(url, base) == canonical(f"{url}#", base)
+
+
 @given(st.binary(min_size=1, max_size=60).filter(lambda name: b"\0" not in name and b"/" not in name and name not in (b".", b"..")))
 def test_every_file_has_a_canonical_url(name: bytes) -> None:
     """The URL of any path is canonical already, and leads back to the path."""
