@@ -39,11 +39,10 @@ class JsonError(ValueError):
 
 def to_json(value: Any) -> Any:
     """A record, or anything that stands in one, as what `json.dumps` takes."""
-    kind = type(value)
-    if kind is bytes:
+    if isinstance(value, bytes):
         return text(value)
     # Most of what stands in a record is text: it is seen here, and nothing is called for it.
-    if kind is tuple or kind is list:
+    if isinstance(value, tuple | list):
         return [v if type(v) is str else to_json(v) for v in value]
     if isinstance(value, Record):
         value = {name: getattr(value, name) for name in value.__struct_fields__}

@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import BinaryIO, NamedTuple
 
 from processors.unnest import Budget, Damaged, Exhausted
+from processors.unnest._zip_names import DOS, charset_of
 
 END = b"PK\x05\x06"
 END64 = b"PK\x06\x06"
@@ -24,6 +25,8 @@ MAX32 = 0xFFFF_FFFF
 ENCRYPTED, DESCRIBED, UTF8 = 1, 1 << 3, 1 << 11
 """Flags: encrypted; sizes follow the data; the name is UTF-8."""
 UNIX = 3
+NAMES = 1_000
+"""Names that do not say what charset they are in, of which it is told."""
 
 
 MAX_OFFSET = (1 << 62) - 1
@@ -115,14 +118,20 @@ def extras(data: bytes) -> dict[int, bytes]:
     return found
 
 
-def _name(raw: bytes, flags: int, system: int, extra: dict[int, bytes]) -> bytes:
-    """A name as UTF-8 where its charset is known: by flag, by the extra field of Info-ZIP, or as DOS had it."""
+def _name(raw: bytes, flags: int, system: int, extra: dict[int, bytes], charset: str) -> bytes:
+    """A name as UTF-8 where its charset is known: by flag, by the extra field of Info-ZIP, or by what the others are in."""
     unicode = extra.get(0x7075, b"")
     if len(unicode) > 5 and unicode[0] == 1 and _valid(unicode[5:]):
         return unicode[5:]
     if flags & UTF8 or system == UNIX or _valid(raw):
         return raw
-    return raw.decode("cp437").encode()
+    # Who wrote the others need not have written this one.
+    return raw.decode(charset, "surrogateescape").encode("utf-8", "surrogateescape") if charset else raw
+
+
+def _doubtful(entry: Entry) -> bool:
+    """Whether nothing says what charset a name is in; of Unix no name has one."""
+    return not (entry.flags & UTF8 or entry.system == UNIX or _valid(entry.name))
 
 
 def _valid(raw: bytes) -> bool:
@@ -158,8 +167,11 @@ def _ids(extra: dict[int, bytes]) -> tuple[str, str]:
         return "", ""
 
 
-def entries(file: BinaryIO, directory: Directory) -> Iterator[Entry]:
-    """The entries of a directory, in its order. Raises Damaged."""
+def entries(file: BinaryIO, directory: Directory, charset: str = "") -> Iterator[Entry]:
+    """The entries of a directory, in its order. `charset`: of names that do not say theirs; "": they stay as they are.
+
+    Raises Damaged.
+    """
     at, end = directory.start, directory.start + directory.size
     for _ in range(directory.members):
         head = _at(file, at, CENTRAL_SIZE)
@@ -171,18 +183,24 @@ def entries(file: BinaryIO, directory: Directory) -> Iterator[Entry]:
         rest = _at(file, at + CENTRAL_SIZE, named + extended)
         extra = extras(rest[named:])
         size, packed, offset = _wide(extra.get(1, b""), [size, packed, offset])
-        name = _name(rest[:named], flags, made >> 8, extra)
+        name = _name(rest[:named], flags, made >> 8, extra, charset)
         shifted, when = offset + directory.shift, _mtime(date, time, extra)
         yield Entry(name, flags, method, crc, packed, size, shifted, when, made >> 8, attributes, *_ids(extra))
         at += CENTRAL_SIZE + named + extended + comment
 
 
-def check(file: BinaryIO, directory: Directory, budget: Budget) -> None:
-    """Refuse a directory whose entries share bytes. Raises Damaged, and Exhausted for more entries than the budget has."""
+def check(file: BinaryIO, directory: Directory, budget: Budget) -> str:
+    """Refuse a directory whose entries share bytes; gives the charset of names that do not say theirs.
+
+    Raises Damaged, and Exhausted for more entries than the budget has.
+    """
     if directory.members > budget.entries:
         raise Exhausted(f"more than {budget.limits.entries} members")
     starts, ends = array("Q"), array("Q")
+    doubtful: list[bytes] = []
     for entry in entries(file, directory):
+        if len(doubtful) < NAMES and _doubtful(entry):
+            doubtful.append(entry.name)
         if entry.at < 0 or entry.at + LOCAL_SIZE + entry.packed > directory.start:
             raise Damaged("entries overlap with the directory, or lie outside of the archive")
         starts.append(entry.at)
@@ -190,6 +208,7 @@ def check(file: BinaryIO, directory: Directory, budget: Budget) -> None:
     order = sorted(range(len(starts)), key=starts.__getitem__)
     if any(ends[a] > starts[b] for a, b in pairwise(order)):
         raise Damaged("entries overlap")
+    return charset_of(doubtful) if doubtful else ""
 
 
 def local(file: BinaryIO, at: int) -> tuple[Entry, int]:
@@ -201,6 +220,6 @@ def local(file: BinaryIO, at: int) -> tuple[Entry, int]:
     rest = _at(file, at + LOCAL_SIZE, named + extended)
     extra = extras(rest[named:])
     size, packed = _wide(extra.get(1, b""), [size, packed])
-    name = _name(rest[:named], flags, 0, extra)
+    name = _name(rest[:named], flags, 0, extra, DOS)
     entry = Entry(name, flags, method, crc, packed, size, at, _mtime(date, time, extra))
     return entry, at + LOCAL_SIZE + named + extended

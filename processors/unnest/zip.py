@@ -210,7 +210,7 @@ def open_zip(body: Reader, budget: Budget) -> Iterator[Member]:
     with seekable(body, budget.limits, damaged=True) as file:
         try:
             found = directory.find(file)
-            directory.check(file, found, budget)
+            charset = directory.check(file, found, budget)
         except Damaged as damage:
             if damage.reason.startswith("entries overlap"):
                 raise
@@ -219,7 +219,7 @@ def open_zip(body: Reader, budget: Budget) -> Iterator[Member]:
             except Damaged:
                 raise damage from None
             return
-        for entry in directory.entries(file, found):
+        for entry in directory.entries(file, found, charset):
             yield _member(file, entry)
 
 
