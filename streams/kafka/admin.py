@@ -48,6 +48,8 @@ LED = {
 the client has asked again who leads."""
 TRIES = 300
 PAUSE = 0.1
+AS_IT_COMES = -1
+"""In place of a number of replicas: that of the brokers."""
 EARLIEST: Any = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 LATEST: Any = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 STANDS: Any = IsolationLevel.READ_COMMITTED
@@ -86,6 +88,11 @@ def planned(topology: Topology, cluster: Cluster, retention: float, frame: int) 
         made.append((cluster.topic(topic.name), compacted if topic.keep == "compact" else deleted))
     made += [(cluster.changelog(s.name), compacted) for s in topology.stages if isinstance(s, Stage)]
     return [Planned(name, cluster.partitions, cluster.replication, settings) for name, settings in made]
+
+
+def changelog(cluster: Cluster, stage: str, partitions: int) -> Planned:
+    """The changelog of a stage, for a worker that finds none: with what the brokers give topics as they come."""
+    return Planned(cluster.changelog(stage), partitions, AS_IT_COMES, {"cleanup.policy": "compact"})
 
 
 class Admin:
@@ -139,10 +146,15 @@ class Admin:
             for key, value in changed.items():
                 before = now.settings.get(key, "not set")
                 yield f"{topic.name}: {key} {f'was {before}, now' if change else f'is {before}, not'} {value}"
-            if now.replication != topic.replication:
+            if topic.replication not in (AS_IT_COMES, now.replication):
                 yield f"{topic.name}: {counted(now.replication, 'replica')}, not {topic.replication}: reassign its partitions"
         if change:
             self._await(made)
+
+    def has(self, topic: Planned) -> None:
+        """Make a topic if it is not there, and wait until brokers know of it."""
+        for _ in self.apply([topic]):
+            pass
 
     def _await(self, names: Collection[str]) -> None:
         """Wait until brokers know of topics: the controller answers before it has told them."""

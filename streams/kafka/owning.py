@@ -10,6 +10,8 @@ Laws:
 - Derived rows are made when a partition is taken, and at no other time: nobody else wrote to it since. So a recovery that was over
   before the group was joined anew takes nothing: its tables are not those of the new generation.
 - Derived rows are made in a thread, however many there are: the process gives signs of life meanwhile, and is excused.
+- Nobody decides in a partition whose rows were not recovered. The member that assigns leaves out what its client does not know yet:
+  a changelog that has just been made, say. Nothing would be recovered, and nobody would notice; so that process ends.
 """
 
 from __future__ import annotations
@@ -41,6 +43,10 @@ BEAT = 0.5
 
 class AsleepError(Exception):
     """The process did nothing for about as long as its session lasts: others may own its partitions by now."""
+
+
+class UnrecoveredError(Exception):
+    """Partitions came without those of the changelog that their rows are in: to begin again may mend it."""
 
 
 class Owned:
@@ -188,7 +194,13 @@ class Owned:
     async def _take(self) -> None:
         if (joined := self._joined) is None:
             return
-        places = [tp for tp in self._app.consumer.assignment() if tp.topic in self._decider.names]
+        assigned = self._app.consumer.assignment()
+        places = [tp for tp in assigned if tp.topic in self._decider.names]
+        changelog = self._decider.table.changelog_topic.get_topic_name()
+        lacking = {tp.partition for tp in places} - {tp.partition for tp in assigned if tp.topic == changelog}
+        if lacking:
+            told = ", ".join(map(str, sorted(lacking)))
+            raise UnrecoveredError(f"{changelog}: partitions {told} are not assigned, but those of the inputs are")
         taken = sorted({tp.partition for tp in places} - self._mine)
         for partition in taken:
             self._cursors[partition] = Cursors(self._decider.stage.derived)

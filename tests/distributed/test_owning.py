@@ -28,19 +28,20 @@ BOTH = {TP("holders.main", 0), TP("holders.main", 1)}
 
 
 class Client:
-    """What the stage asks of Faust's application, answered by the test."""
+    """What the stage asks of Faust's application, answered by the test. `rows`: the partitions of its changelog."""
 
-    def __init__(self) -> None:
+    def __init__(self, rows: set[TP]) -> None:
+        self.rows = rows
         self.consumer = self
         self.consumer_generation_id = 6
         self.tables = SimpleNamespace(recovery=SimpleNamespace(active_offsets={}))
         self.started = True
 
     def assignment(self) -> set[TP]:
-        """Both partitions."""
+        """Both partitions, and those of the changelog."""
         if not self.started:
             raise ConsumerNotStarted
-        return BOTH
+        return BOTH | self.rows
 
 
 @pytest.fixture
@@ -53,7 +54,7 @@ def ends() -> list[Any]:
 def decided(tmp_path: Path, ends: list[Any]) -> Decider:
     """A stage with derived rows and ticks, in an application that nobody starts."""
     found = decider(tmp_path, "dedup.main", ends)
-    found.owned._app = Client()
+    found.owned._app = Client({TP(found.table.changelog_topic.get_topic_name(), tp.partition) for tp in BOTH})
 
     async def none(*tps: TP) -> dict[TP, int]:
         return {}
@@ -90,6 +91,20 @@ def test_a_recovery_that_is_over_takes_nothing(decided: Decider, owned: Owned) -
 
     asyncio.run(scenario())
     assert (made, sorted(owned.partitions)) == ([0, 1], [0, 1])
+
+
+def test_nobody_decides_without_the_rows_of_a_partition(decided: Decider, owned: Owned, ends: list[Any]) -> None:
+    """A member that assigns may not know of a changelog yet: what it leaves out is recovered by nobody, and the process ends."""
+    client: Any = owned._app
+    client.rows = {tp for tp in client.rows if tp.partition == 0}
+
+    async def scenario() -> None:
+        await owned._on_assigned(None, BOTH)
+        await owned._on_recovered()
+
+    asyncio.run(scenario())
+    assert not owned.partitions
+    assert ["partitions 1 are not assigned" in str(error) for error in ends] == [True]
 
 
 def test_derived_rows_take_their_time(decided: Decider, owned: Owned, ends: list[Any]) -> None:
@@ -180,7 +195,7 @@ def test_a_tick_waits_for_inputs_that_move(decided: Decider, owned: Owned) -> No
 
 def test_before_the_start_there_is_nothing_to_watch(owned: Owned) -> None:
     """A client that has not begun has no partitions, and is no mistake of ours."""
-    client = Client()
+    client = Client(set())
     client.started = False
     owned._app = client
     assert owned.places() == []
