@@ -93,19 +93,26 @@ class Page:
     def text(self) -> str:
         """The main text, a block a line, without navigation, forms and scripts; no more is visited than `limit` bytes take."""
         if self._at_once:
-            self.words()
+            self._drop()
             self._join()
-            return lines(self.words(MARK)[: self._limit + self._limit // 4])
+            return lines(self._all(MARK)[: self._limit + self._limit // 4])
         node = self._mains[0] if len(self._mains) == 1 and not self._whole else self._body
         return lines(_parts(node, self._limit + self._limit // 4, _HIDDEN if self._whole else _NOISE)) if node else ""
 
     def words(self, separator: str = "") -> str:
         """All text that is seen of a page, as the parser itself gives it. What is not seen is gone from the tree then."""
+        self._drop()
+        return self._all(separator)
+
+    def _all(self, separator: str) -> str:
+        return self._body.text(separator=separator) if self._body is not None else ""
+
+    def _drop(self) -> None:
+        """Take what is not seen out of the tree."""
         # What stands in another one comes behind it.
         for node in reversed(self._dropped):
             node.decompose(recursive=False)
         self._dropped.clear()
-        return self._body.text(separator=separator) if self._body is not None else ""
 
     def _join(self) -> None:
         """Make one text of those that stand within a line. Only blocks are left in the tree then."""

@@ -53,9 +53,9 @@ def _far(raw: bytes) -> str:
 
 def _usual(raw: bytes, charset: str) -> float:
     """The part of the characters beyond ASCII that are usual in a text of a charset."""
-    text = _read(raw, charset)
-    usual = sum(len(USUAL[charset].findall(char.encode(charset))) for char in _beyond(text or ""))
-    return usual / len(_beyond(text)) if text and _beyond(text) else 0.0
+    found = _beyond(_read(raw, charset) or "")
+    usual = sum(USUAL[charset].fullmatch(char.encode(charset)) is not None for char in found)
+    return usual / len(found) if found else 0.0
 
 
 def _together(names: Iterable[bytes]) -> bytes:

@@ -146,15 +146,16 @@ class Admin:
             for key, value in changed.items():
                 before = now.settings.get(key, "not set")
                 yield f"{topic.name}: {key} {f'was {before}, now' if change else f'is {before}, not'} {value}"
-            if topic.replication not in (AS_IT_COMES, now.replication):
+            if now.replication != topic.replication:
                 yield f"{topic.name}: {counted(now.replication, 'replica')}, not {topic.replication}: reassign its partitions"
         if change:
             self._await(made)
 
     def has(self, topic: Planned) -> None:
-        """Make a topic if it is not there, and wait until brokers know of it."""
-        for _ in self.apply([topic]):
-            pass
+        """Make a topic if it is not there, and wait until brokers know of it; one that is there stays as it is."""
+        if topic.name not in self._listed():
+            self._make(topic)
+            self._await([topic.name])
 
     def _await(self, names: Collection[str]) -> None:
         """Wait until brokers know of topics: the controller answers before it has told them."""

@@ -14,6 +14,7 @@ import pytest
 
 from streams.settings import known, load
 from tests.deploy import tools
+from tests.deploy.manifests import VALUES, Manifest
 
 PINNED = re.compile(r"^[a-z0-9./_-]+:(v?\d+\.\d+\.\d+[a-z0-9.-]*)(@sha256:[0-9a-f]{64})?$")
 """An image that is one version: all three numbers, or a digest beside them."""
@@ -74,6 +75,24 @@ def helm(installed: None, root: Path) -> Iterator[Helm]:
     found = Helm(root / "helm" / "harvest")
     yield found
     found.close()
+
+
+@pytest.fixture(scope="session")
+def rendered(helm: Helm) -> dict[str, list[Manifest]]:
+    """The manifests of each set of values."""
+    return {name: helm.template(values) for name, values in VALUES.items()}
+
+
+@pytest.fixture(scope="session")
+def plain(rendered: dict[str, list[Manifest]]) -> list[Manifest]:
+    """The manifests as they come."""
+    return rendered["as it comes"]
+
+
+@pytest.fixture(scope="session")
+def full(rendered: dict[str, list[Manifest]]) -> list[Manifest]:
+    """The manifests with all on."""
+    return rendered["all"]
 
 
 @pytest.fixture(scope="session")

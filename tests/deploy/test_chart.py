@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
-from ipaddress import ip_address, ip_network
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,56 +13,11 @@ import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from referencing import Registry, Resource
 
-from processors.urls import guard
 from streams.topology import Stage, topology
 from tests.deploy import tools
 from tests.deploy.conftest import Helm, HelmError
 from tests.deploy.custom import CUSTOM
-
-Manifest = dict[str, Any]
-ALL = {
-    "autoscaling": {"enabled": True},
-    "monitoring": {"serviceMonitor": {"enabled": True}, "prometheusRule": {"enabled": True}, "dashboard": {"enabled": True}},
-    "kafka": {"brokers": ["a:9092", "b:9093"], "prefix": "prod.", "registry": "http://registry:8081", "partitions": 6},
-    "index": {"existingSecret": "opensearch"},
-    "image": {"digest": "sha256:" + "0" * 64},
-    "settings": {"HARVEST_FETCH_PAUSE": "2", "HARVEST_LOG_FORMAT": "text"},
-    "worker": {"session": 45, "static": True},
-    "topics": {"register": True},
-    "networkPolicy": {"fetchTo": [{"ipBlock": {"cidr": "10.1.0.0/16"}}]},
-    "stages": {"essence": {"maxReplicas": 4, "children": 3}, "fetch": {"maxReplicas": 100}},
-    "imagePullSecrets": [{"name": "pull"}],
-    "nodeSelector": {"disk": "ssd"},
-}
-"""All that may be on, on."""
-LEAST = {
-    "stages": {name: {"enabled": False} for name in ("fetch", "essence", "index")},
-    "podDisruptionBudget": {"enabled": False},
-    "networkPolicy": {"enabled": False},
-    "topics": {"apply": False},
-    "blobs": {"existingClaim": "bodies"},
-    "index": {"url": ""},
-}
-"""All that may be off, off."""
-VALUES: dict[str, Mapping[str, Any]] = {"as it comes": {}, "all": ALL, "least": LEAST}
-
-
-@pytest.fixture(scope="module")
-def rendered(helm: Helm) -> dict[str, list[Manifest]]:
-    """The manifests of each set of values."""
-    return {name: helm.template(values) for name, values in VALUES.items()}
-
-
-@pytest.fixture(scope="module")
-def plain(rendered: dict[str, list[Manifest]]) -> list[Manifest]:
-    """The manifests as they come."""
-    return rendered["as it comes"]
-
-
-@pytest.fixture(scope="module")
-def full(rendered: dict[str, list[Manifest]]) -> list[Manifest]:
-    """The manifests with all on."""
-    return rendered["all"]
+from tests.deploy.manifests import LEAST, VALUES, Manifest, environment, of, pods
 
 
 @pytest.fixture(scope="module")
@@ -85,26 +39,6 @@ def kubernetes() -> Callable[[Manifest], list[str]]:
         return [f"{kind} {manifest['metadata']['name']}: {error.json_path}: {error.message[:200]}" for error in errors]
 
     return faults
-
-
-def of(manifests: list[Manifest], *kinds: str) -> dict[str, Manifest]:
-    """The manifests of some kinds, by the stage or other part that they are for."""
-    found = [m for m in manifests if m["kind"] in kinds]
-    return {m["metadata"]["labels"].get("app.kubernetes.io/component", m["metadata"]["name"]): m for m in found}
-
-
-def pods(manifests: list[Manifest]) -> Iterator[tuple[str, Manifest]]:
-    """The specifications of all pods, by name."""
-    for m in manifests:
-        if m["kind"] == "Pod":
-            yield m["metadata"]["name"], m["spec"]
-        elif m["kind"] in ("Deployment", "StatefulSet", "Job"):
-            yield m["metadata"]["name"], m["spec"]["template"]["spec"]
-
-
-def environment(container: Manifest) -> dict[str, str | None]:
-    """The variables of a container; None: from a secret."""
-    return {entry["name"]: entry.get("value") for entry in container.get("env", [])}
 
 
 @pytest.mark.parametrize("values", VALUES.values(), ids=VALUES)
@@ -280,79 +214,6 @@ def test_autoscaling(helm: Helm, plain: list[Manifest], full: list[Manifest]) ->
     assert most == dict.fromkeys(most, 6) | {"essence": 4}
     few = helm.template({"autoscaling": {"enabled": True}, "kafka": {"partitions": 1}})
     assert {one["spec"]["maxReplicaCount"] for one in of(few, "ScaledObject").values()} == {1}
-
-
-def allowed(policy: Manifest, address: str) -> bool:
-    """Whether a policy lets its pods go to an address, by its blocks."""
-    found = ip_address(address.partition("%")[0])
-    for peer in (peer for rule in policy["spec"]["egress"] for peer in rule.get("to", [])):
-        block = peer.get("ipBlock")
-        if block and found in ip_network(block["cidr"]) and not any(found in ip_network(e) for e in block.get("except", [])):
-            return True
-    return False
-
-
-@pytest.mark.parametrize(
-    "address",
-    [
-        *("127.0.0.1", "10.1.2.3", "172.16.0.1", "172.31.255.255", "192.168.1.1", "169.254.169.254", "100.64.0.1", "168.63.129.16"),
-        *(
-            "0.0.0.0",
-            "192.0.0.192",
-            "192.0.2.1",
-            "192.88.99.1",
-            "198.18.0.1",
-            "198.51.100.1",
-            "203.0.113.1",
-            "224.0.0.1",
-            "255.255.255.255",
-        ),
-        *("::1", "::", "fe80::1", "fc00::1", "fd00:ec2::254", "fec0::1", "ff02::1", "2001:db8::1", "3fff::1", "64:ff9b::a9fe:a9fe"),
-        *("64:ff9b:1::1", "2002:a9fe:a9fe::", "2001:0:7f00:1::f7f7:f7f7", "::ffff:0:127.0.0.1", "100::1"),
-    ],
-)
-def test_fetchers_are_kept_out(plain: list[Manifest], address: str) -> None:
-    """What the fetch edge refuses to dial, its pods cannot reach either: metadata, private ranges, relays into them."""
-    assert guard(address, ())
-    assert not allowed(of(plain, "NetworkPolicy")["demo-harvest-fetch"], address)
-
-
-@pytest.mark.parametrize(
-    "address", ["93.184.216.34", "8.8.8.8", "172.15.255.255", "100.128.0.1", "2606:4700::1111", "2a00:1450::200e"]
-)
-def test_fetchers_are_let_out(plain: list[Manifest], address: str) -> None:
-    """Public addresses are reached."""
-    assert not guard(address, ())
-    assert allowed(of(plain, "NetworkPolicy")["demo-harvest-fetch"], address)
-
-
-def test_blocks_are_well_formed(full: list[Manifest]) -> None:
-    """What is excepted of a block is inside it: Kubernetes refuses what is not. An intranet that is meant is let through."""
-    policy = of(full, "NetworkPolicy")["demo-harvest-fetch"]
-    for peer in (peer for rule in policy["spec"]["egress"] for peer in rule["to"]):
-        whole = ip_network(peer["ipBlock"]["cidr"])
-        for part in map(ip_network, peer["ipBlock"].get("except", [])):
-            assert part.version == whole.version
-            assert part.subnet_of(whole)  # type: ignore[arg-type]
-    assert allowed(policy, "10.1.2.3")
-    assert not allowed(policy, "10.2.2.3")
-
-
-def test_only_fetchers_go_out(plain: list[Manifest]) -> None:
-    """The other stages are let to names, Kafka and what they need, on its port; nobody is let in but to the metrics."""
-    policies = of(plain, "NetworkPolicy")
-    assert not allowed(policies["demo-harvest"], "8.8.8.8")
-    assert not allowed(policies["demo-harvest-index"], "8.8.8.8")
-    assert policies["demo-harvest"]["spec"]["policyTypes"] == ["Ingress", "Egress"]
-    (into,) = policies["demo-harvest"]["spec"]["ingress"]
-    assert into["ports"] == [{"protocol": "TCP", "port": 9108}]
-    assert all(rule["ports"] for rule in policies["demo-harvest"]["spec"]["egress"])
-
-
-def test_ports_of_policies(full: list[Manifest]) -> None:
-    """Ports come from the addresses that are configured."""
-    ports = {p["port"] for rule in of(full, "NetworkPolicy")["demo-harvest"]["spec"]["egress"] for p in rule["ports"]}
-    assert ports == {53, 9108, 9092, 9093, 8081}
 
 
 def test_topics_are_made_first(plain: list[Manifest]) -> None:
