@@ -78,6 +78,8 @@ def _text(compound: Compound, found: Found) -> None:
             reference(url, found)
         for title in titles[:HEADINGS]:
             found.add("headings", title, 200)
+        # As of OfficeDocument: the title of the first slide that has one.
+        found.set("title", next(filter(None, titles), ""), 500)
         found.body("\n".join(told.lines), MAX_TEXT)
     else:
         _message(compound, found)

@@ -89,6 +89,14 @@ def test_presentation() -> None:
     assert (found.attributes["headings"], found.text("partial-text"), problem) == (["Möwen"], "Möwen\none\ntwo\nMöwen", "")
 
 
+def test_title_of_presentation() -> None:
+    """The title that is stated; that of the first slide where PowerPoint itself has put the one that stands there."""
+    slides = atom(1000, atom(3999, struct.pack("<I", 6)) + atom(4008, b"Gulls"), 0xF)
+    for stated, title in (("PowerPoint Presentation", "Gulls"), ("Birds", "Birds")):
+        streams = {"PowerPoint Document": slides, "\x05SummaryInformation": properties({2: stated})}
+        assert made(compound(streams))[0].attributes["title"] == [title]
+
+
 def test_message() -> None:
     """A message of Outlook gives subject, author, addresses and text, in UTF-16 or not."""
     streams = {
