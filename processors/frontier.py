@@ -9,8 +9,8 @@ Laws:
 - It alone expires: a URL past its time-to-live goes when an attempt made since then failed, or when no root asks for it any
   more (law 4). A transient failure alone never removes.
 - It reads no clock: time is the maximum seen in events and ticks.
-- A redelivered event gives again what it gave: the row of a URL names the origin of its last request. A page that it had queued may
-  be asked for anew.
+- A redelivered event gives again what it gave: the row of a URL names the origin of its last request, and what an event ended stays
+  noted under its origin until it is delivered for sure. A page that it had queued may be asked for anew.
 
 Delivery: at least once; a repeated request carries its version again, or a higher one, and what is made from it is dropped or
 absorbed.
@@ -45,7 +45,7 @@ def frontier(rows: Rows, record: CrawlEvent | Tick, origin: Origin, settings: Fr
 
 def seen(rows: Rows) -> int:
     """The time of this partition, in ms since the epoch; 0 before its first event."""
-    return Table(rows).advance(0)
+    return Table(rows).advance(0).seen
 
 
 def deadline(rows: Rows) -> int | None:
@@ -68,6 +68,7 @@ class Decision(Finding, Answering):
 
     def decide(self, record: CrawlEvent | Tick) -> Iterator[Decided]:
         """Dispatch on the kind of event; what was refused on the way goes out last, in chunks."""
+        yield from self.told_again()
         if isinstance(record, Tick):
             yield from self.tick()
         elif handler := HANDLERS.get(record.kind):
@@ -81,7 +82,7 @@ class Decision(Finding, Answering):
         hosts: dict[str, None] = {}
         paused = self.table.paused().union(self.settings.paused)
         if not self.table.tick_once(self.origin):
-            yield from self.again(ended=True)
+            yield from self.again()
         for host, digest in self.table.due(self.now, TICK_BATCH):
             hosts[host] = None
             if digest == HOST_WAKE:

@@ -49,13 +49,11 @@ class Answering(Asking):
                 self.table.dequeue(event.host, digest, known)
 
     def _resolved_again(self, event: CrawlEvent) -> Iterator[Decided]:
-        """A redelivery: what was given up, or went, because of it does so again, what was asked is asked again."""
+        """A redelivery: what was given up because of it is so again, what was asked is asked again."""
         if event.robots is None:
             for digest, known in list(self.table.between(event.host, b"", b"\xff" * 16)):
                 if known.state == "failed" and known.origin == self.origin:
                     yield from self.give_up(event.host, digest, known, event.reason)
-                else:
-                    yield from self.expired_again(event.host, digest, known)
         yield from self.pump(event.host)
 
     def _answered(self, event: CrawlEvent) -> tuple[bytes, Known | None]:
@@ -122,9 +120,7 @@ class Answering(Asking):
             self._lost(event)
             return
         digest, known = self._answered(event)
-        if known is None:
-            yield from self.expired_again(event.host, digest, self.table.get(event.host, digest))
-        else:
+        if known is not None:
             known = known.but(tries=known.tries + 1)
             wait = self.backoff(known.tries - 1, event.wait)
             if event.retryable and not event.host.startswith("file:"):
@@ -158,7 +154,8 @@ class Answering(Asking):
             moved = event.reason == MOVED
             if not moved:
                 self.table.uncount(known)
-            gone = known.but(state="gone", validators=None, confirmed=0, moved=moved, since=known.since or self.now)
+            since = known.since or self.now
+            gone = known.but(state="gone", origin=self.origin, validators=None, confirmed=0, moved=moved, since=since)
             if moved and len(known.trail) > len(event.trail):
                 # A longer way led here meanwhile: see `Finding.found`. It is never written as gone: a crash would leave it so.
                 yield from self.ask(event.host, digest, gone, self.known_root(known))
@@ -171,9 +168,7 @@ class Answering(Asking):
         if not event.version:
             return  # our own
         digest, known = self._answered(event)
-        if known is None:
-            yield from self.expired_again(event.host, digest, self.table.get(event.host, digest))
-        else:
+        if known is not None:
             yield from self.refuse(event.host, digest, known)
         yield from self.pump(event.host)
 
@@ -181,7 +176,7 @@ class Answering(Asking):
         """The edge would have had to wait too long: queued again, and the host is left alone meanwhile."""
         digest, known = self._answered(event)
         if known is None:
-            yield from self.expired_again(event.host, digest, self.table.get(event.host, digest))
+            pass
         elif event.wait > self.settings.patience:
             yield from self.give_up(event.host, digest, known, "its host asks for too long a wait")
         else:

@@ -42,11 +42,15 @@ class Asking:
 
     def __init__(self, table: Table, time: int, origin: Origin, settings: FrontierSettings) -> None:
         self.table = table
-        self.now = table.advance(time)
+        clock = table.advance(time)
+        self.now = clock.seen
         ticked = origin.topic.endswith(".ticks")
         self.origin = -1 - origin.offset if ticked else origin.offset
         self.committed = origin.committed
         self.settings = settings
+        self._last = clock.told
+        self.told: set[tuple[str, bytes]] = set()
+        """What this event has ended when it came before."""
         self.refused: dict[tuple[str, str, str], list[Link]] = {}
         self.roots: dict[str, Root] = {}
 
@@ -123,9 +127,6 @@ class Asking:
                 self.table.put_host(host, site)
                 yield self.request(host, digest, known, site)
             else:
-                if site.lapsed < self.origin and self.lapsed(known):
-                    site = site.but(lapsed=self.origin)
-                    self.table.put_host(host, site)
                 yield from self.forbid(host, digest, known)
             self.table.dequeue(host, digest, known)
             if len(site.flying) >= self.settings.credit:
@@ -133,10 +134,6 @@ class Asking:
 
     def _pumped_again(self, host: str, site: Host) -> Iterator[Decided]:
         """A redelivery: what this event took from the queue is given again."""
-        if 0 <= self.origin <= site.lapsed:
-            # What went past its time-to-live is in no queue any more, and only its own row names the event.
-            for digest, gone in list(self.table.between(host, b"", b"\xff" * 16)):
-                yield from self.expired_again(host, digest, gone)
         for digest in site.flying:
             known = self.table.get(host, digest)
             # Queued yet flying is a crash between the two writes.
@@ -155,7 +152,7 @@ class Asking:
     def keep_or_expire(self, host: str, digest: bytes, known: Known) -> Iterator[Decided]:
         """An attempt came to nothing: only past its time-to-live does a URL go for it (law 4)."""
         if self.lapsed(known):
-            yield self.end(host, digest, known, "expired", "past its time-to-live")
+            yield from self.end(host, digest, known, "expired", "past its time-to-live")
         else:
             self.table.schedule(host, digest, known, self.now + self.known_root(known).refresh * 1000)
 
@@ -163,28 +160,14 @@ class Asking:
         """Whether a URL is past the time-to-live of its root."""
         return known.confirmed > 0 and self.now > known.confirmed + self.known_root(known).ttl * 1000
 
-    def expired_again(self, host: str, digest: bytes, known: Known | None) -> Iterator[Decided]:
-        """A redelivery of an event for which a URL went, past its time-to-live."""
-        if known is not None and self.gone_by_this(known):
-            yield self.end(host, digest, known, "expired", "past its time-to-live")
-
-    def gone_by_this(self, known: Known) -> bool:
-        """Whether this event, delivered before, ended a URL: one that its source says is gone is of a run still."""
-        return known.state == "gone" and known.origin == self.origin and not known.run
-
-    def again(self, *, ended: bool = False) -> Iterator[Decided]:
-        """A redelivery whose rows name no longer what it asked for: all that waits or flies because of it is looked for.
-
-        `ended`: so is what it had go past its time-to-live.
-        """
+    def again(self) -> Iterator[Decided]:
+        """A redelivery whose rows name no longer what it asked for: all that waits or flies because of it is looked for."""
         hosts: dict[str, None] = {}
         for host, digest, known in list(self.table.all()):
             if known.state == "queued":
                 hosts[host] = None
             elif known.state == "asked" and known.origin == self.origin:
                 yield self.request(host, digest, known, self.table.host(host))
-            elif ended:
-                yield from self.expired_again(host, digest, known)
         for host in hosts:
             yield from self.pump(host)
 
@@ -205,20 +188,27 @@ class Asking:
             rules=self.settings.rules,
         )
 
-    def end(self, host: str, digest: bytes, known: Known, outcome: Outcome, reason: str) -> FetchedObject:
-        """A URL goes: its row stays as gone, with the origin, until a later event forgets it."""
-        version = known.version if known.state == "gone" else max(self.table.mint(self.now), known.version + 1)
-        if known.state != "gone":
+    def end(self, host: str, digest: bytes, known: Known, outcome: Outcome, reason: str) -> Iterator[Decided]:
+        """A URL goes, and its row with it. What is told of it stays noted until it is delivered for sure: see `told_again`."""
+        version = max(self.table.mint(self.now), known.version + 1)
+        removal = FetchedObject(url=known.url, version=version, time=self.now, outcome=outcome, reason=reason)
+        self.table.tell(self.origin, host, digest, removal)
+        if known.counts and not known.moved:
             self.table.uncount(known)
-        self.table.unschedule(host, digest, known)
-        if known.state != "gone":
-            self.table.put(
-                host,
-                digest,
-                # Of no run: where it is found again, even in this one, it is asked for.
-                known.but(state="gone", version=version, origin=self.origin, run="", validators=None, confirmed=0, due=0),
-            )
-        return FetchedObject(url=known.url, version=version, time=self.now, outcome=outcome, reason=reason)
+        self.table.forget(host, digest, known)
+        yield removal
+
+    def told_again(self) -> Iterator[Decided]:
+        """A redelivery: what it ended goes again, also if it was found anew meanwhile: that is of a higher version."""
+        if self.origin >= 0 and self._last < 0:
+            return
+        self.table.delivered(self.origin, self.committed)
+        for host, digest, removal in self.table.told(self.origin) if self.origin <= self._last or self.origin < 0 else ():
+            known = self.table.get(host, digest)
+            # What was asked for before and is there still had a crash between the two writes: it is ended anew.
+            if known is None or known.state == "gone" or not 0 < known.version < removal.version:
+                self.told.add((host, digest))
+                yield removal
 
     def delivered(self, known: Known) -> bool:
         """Whether what a URL's last event gave is delivered for sure."""

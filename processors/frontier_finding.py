@@ -27,7 +27,10 @@ class Finding(Asking):
         root = self.root_of(event)
         hosts: dict[str, None] = {}
         asked = set()
-        for host, digest, known in list(self.table.asked_by(root.url)):
+        for host, digest, known in list(self.table.asked_by(root.url, self.origin)):
+            if root.url not in known.roots:
+                hosts[host] = None  # redelivered: another root's, which waited for a host that this event pumped
+                continue
             if self._comes_back(host, known, root):
                 yield from self.revive(host, digest, known, root)
             elif known.state == "gone" and self.delivered(known):
@@ -35,7 +38,7 @@ class Finding(Asking):
                 continue
             elif self._stale(known, root):
                 yield from self.ask(host, digest, known.but(whole=known.whole or (changed and not covered(known))), root)
-            elif known.state != "queued" and not self.gone_by_this(known):
+            elif known.state != "queued":
                 continue
             # What is queued may be so by this very event, redelivered: nobody else asks its host, if that is not the root's.
             hosts[host] = None
@@ -46,11 +49,14 @@ class Finding(Asking):
                 yield from self.found(host, link, 0, root, event.url)
             hosts[host] = None
         for host in hosts:
-            site = self.table.host(host)
-            if site.asking and site.asked != self.origin:
-                # A run does not wait for a look-up of an earlier one, which may have got lost: it asks anew.
-                self.table.put_host(host, site.but(asking=0))
+            self._look_up_anew(host)
             yield from self.pump(host)
+
+    def _look_up_anew(self, host: str) -> None:
+        """A run does not wait for a look-up of an earlier one, which may have got lost."""
+        site = self.table.host(host)
+        if site.asking and site.asked != self.origin:
+            self.table.put_host(host, site.but(asking=0))
 
     def _comes_back(self, host: str, known: Known, root: Root) -> bool:
         """Whether a run asks once more for what is gone."""
@@ -84,11 +90,13 @@ class Finding(Asking):
         hosts: dict[str, None] = {}
         for host, digest, known in list(self.table.asked_by(root.url)):
             left = tuple(r for r in known.roots if r != root.url)
-            if left and not (known.state == "gone" and known.origin == self.origin):
+            if left:
                 yield from self._left_to(host, digest, known.but(roots=left))
                 hosts[host] = None
-            elif known.state != "gone" or known.origin == self.origin:
-                yield self.end(host, digest, known, "expired", "no root asks for it")
+            elif known.state != "gone":
+                yield from self.end(host, digest, known, "expired", "no root asks for it")
+            else:
+                self.table.forget(host, digest, known)  # or it would be looked for at its refresh
         for host in hosts:
             yield from self.pump(host)
 
@@ -134,11 +142,10 @@ class Finding(Asking):
             if known.state != "gone" and known.url in known.roots:
                 # A root of its own: no listing ends it, its own fetch tells.
                 yield from self.ask(event.host, digest, known, self.known_root(known))
-            elif known.state != "gone" or self.gone_by_this(known):
-                yield self.end(event.host, digest, known, "gone", "not in the listing any more")
+            elif known.state != "gone":
+                yield from self.end(event.host, digest, known, "gone", "not in the listing any more")
             elif self.delivered(known):
                 self.table.forget(event.host, digest, known)
-            # Else its row stays, for the event that ended it: should what that gave be lost, it comes again, and says it again.
         if root is None:
             return
         for link in event.links:
@@ -163,13 +170,13 @@ class Finding(Asking):
             if known.moved:
                 yield from self._met_again(host, digest, known, root, trail)
             return
-        if known is not None and self.gone_by_this(known):
-            return  # redelivered: the host's queue lost it by this very event, and `pump` says so again
         if known is None or (known.state == "gone" and known.origin != self.origin):
             if self._admits(host, link, depth, root, parent):
                 fresh = Known(url=link.url, kind=link.kind, depth=depth, roots=(root.url,), run=root.run, moves=moves, trail=trail)
                 if known is not None:
-                    fresh = self._anew(known, fresh)
+                    fresh = fresh.but(since=known.since)
+                    if known.moved:
+                        self.table.uncount(known)
                 self.table.count(root.url, 1)
                 yield from self.ask(host, digest, fresh, root)
             return
@@ -188,16 +195,6 @@ class Finding(Asking):
         if again or wanted:
             # A new root of something with links of its own: asked for whole, so that the root reaches what it leads to.
             yield from self.ask(host, digest, known.but(whole=known.whole or (news and not listed_with)), root)
-
-    def _anew(self, gone: Known, fresh: Known) -> Known:
-        """A URL that was gone is new again."""
-        if gone.moved:
-            self.table.uncount(gone)
-        # Who ended it cannot say so again once it is asked for, and may have to. It counts as confirmed long ago, then: should
-        # what is asked for now come to nothing, it goes once more.
-        lost = not gone.run and not self.delivered(gone)
-        anew: Known = fresh.but(since=gone.since, confirmed=int(lost))
-        return anew
 
     def _by_another_way(self, host: str, digest: bytes, known: Known, root: Root, moves: int, trail: tuple[str, ...]) -> Known:
         """What is known was found once more: by fewer redirects than before, or by more of them."""
@@ -230,6 +227,8 @@ class Finding(Asking):
 
     def _admits(self, host: str, link: Link, depth: int, root: Root, parent: str) -> bool:
         """Whether a URL that is new may be asked for; a refusal is noted."""
+        if self.told and (host, url_digest(link.url)) in self.told:
+            return False  # redelivered: it was found, and went, by this very event
         reason = self._refusal(host, link, depth, root)
         if reason:
             self.refused.setdefault((host, reason, parent), []).append(link)

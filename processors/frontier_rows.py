@@ -2,11 +2,12 @@
 
 | row | holds |
 | --- | --- |
-| `t`, `k` | time seen, last version minted; the last tick |
+| `t`, `k` | time seen, last version minted, last event with rows in `e|`; the last tick |
 | `g|root`, `x|root` | the Root, as its newest event gave it; the run that ended it |
 | `p|root` | the root is paused |
 | `s|host` | Host: robots, address, requests in flight, next allowed |
 | `u|host NUL digest` | Known: the only bulk rows with a changelog |
+| `e|c offset host NUL digest` | the removal of a URL that this event ended (`e|t`: this tick), until it is delivered for sure |
 | `l|root` | some URL of the root was refused by its limit of URLs |
 | `q|host NUL rank digest` | due now (derived) |
 | `w|due|host NUL digest` | later: refresh, retry, or a host to be woken (derived) |
@@ -25,7 +26,7 @@ import msgspec
 
 from schemas.codec import DecodeError, decode, encode
 from schemas.ports import Rows
-from schemas.records import Link, LinkKind, Root, Validators
+from schemas.records import FetchedObject, Link, LinkKind, Root, Validators
 
 HOST_WAKE = b"\0" * 16
 """Stands for a host, in place of a URL's digest, among what is due."""
@@ -112,14 +113,23 @@ class Host(_Row, frozen=True, array_like=True):
     tries: int = 0
     failures: int = 0
     """Answers in a row that failed and may pass."""
-    lapsed: int = -1
-    """Offset of the last event that had a URL of its queue go past its time-to-live, forbidden by robots.txt; -1: none."""
+
+
+class Clock(_Row, frozen=True, array_like=True):
+    """What moves with every event."""
+
+    seen: int = 0
+    """ms since the epoch: the partition's time."""
+    minted: int = 0
+    """The last version."""
+    told: int = -1
+    """Offset of the last event that ended a URL; -1: all that events ended is delivered."""
 
 
 _pack = msgspec.msgpack.encode
 _known = msgspec.msgpack.Decoder(Known).decode
 _host = msgspec.msgpack.Decoder(Host).decode
-_clock = msgspec.msgpack.Decoder(tuple[int, int]).decode
+_clock = msgspec.msgpack.Decoder(Clock).decode
 
 
 class Table:
@@ -130,12 +140,12 @@ class Table:
 
     # ---- time and versions ---------------------------------------------------------------------------------------
 
-    def advance(self, time: int) -> int:
-        """The partition's time, once it has seen `time`: the maximum."""
-        seen, last = self._clock()
-        if time > seen:
-            self.rows.put(b"t", _pack((time, last)))
-        return max(seen, time)
+    def advance(self, time: int) -> Clock:
+        """The clock of the partition, once it has seen `time`: the maximum."""
+        clock = self._clock()
+        if time > clock.seen:
+            clock = self._put_clock(clock.but(seen=time))
+        return clock
 
     def tick_once(self, origin: int) -> bool:
         """Whether this tick (its origin, below 0) comes for the first time; notes it."""
@@ -147,14 +157,42 @@ class Table:
 
     def mint(self, now: int) -> int:
         """A version above all that this partition has minted: max(last + 1, now)."""
-        seen, last = self._clock()
-        version = max(last + 1, now)
-        self.rows.put(b"t", _pack((seen, version)))
-        return version
+        clock = self._clock()
+        return self._put_clock(clock.but(minted=max(clock.minted + 1, now))).minted
 
-    def _clock(self) -> tuple[int, int]:
+    def _clock(self) -> Clock:
         value = self.rows.get(b"t")
-        return _clock(value) if value is not None else (0, 0)
+        return _clock(value) if value is not None else Clock()
+
+    def _put_clock(self, clock: Clock) -> Clock:
+        self.rows.put(b"t", _pack(clock))
+        return clock
+
+    # ---- removals ------------------------------------------------------------------------------------------------
+
+    def tell(self, origin: int, host: str, digest: bytes, removal: FetchedObject) -> None:
+        """Note the removal of a URL, before its row goes."""
+        clock = self._clock()
+        if origin > clock.told:
+            self._put_clock(clock.but(told=origin))
+        self.rows.put(_told_by(origin) + host.encode() + b"\0" + digest, encode(removal))
+
+    def told(self, origin: int) -> list[tuple[str, bytes, FetchedObject]]:
+        """What an event, or a tick, has ended: host, digest, removal."""
+        prefix = _told_by(origin)
+        found = self.rows.scan(prefix)
+        return [(_text(key[len(prefix) : -17]), key[-16:], cast("FetchedObject", decode(value))) for key, value in found]
+
+    def delivered(self, origin: int, committed: int) -> None:
+        """Forget what those before `committed` have ended: events, or ticks, as the one of `origin` is."""
+        kind = _told_by(origin)[:3]
+        while batch := [key for key, _ in self.rows.scan(kind, limit=64)]:
+            for key in batch:
+                if int(key[3:23]) >= committed:
+                    return
+                self.rows.delete(key)
+        if origin >= 0:
+            self._put_clock(self._clock().but(told=-1))
 
     # ---- URLs ----------------------------------------------------------------------------------------------------
 
@@ -188,9 +226,9 @@ class Table:
         for key, value in self.rows.scan(b"u|"):
             yield _text(key[2:-17]), key[-16:], _known(value)
 
-    def asked_by(self, root: str) -> Iterator[tuple[str, bytes, Known]]:
-        """Every URL that a root asks for."""
-        return (found for found in self.all() if root in found[2].roots)
+    def asked_by(self, root: str, origin: int | None = None) -> Iterator[tuple[str, bytes, Known]]:
+        """Every URL that a root asks for, and every one on its way because of an event."""
+        return (found for found in self.all() if root in found[2].roots or (found[2].state, found[2].origin) == ("asked", origin))
 
     # ---- the queue -----------------------------------------------------------------------------------------------
 
@@ -373,6 +411,10 @@ def _text(part: bytes) -> str:
         return part.decode()
     except UnicodeDecodeError as error:
         raise DecodeError(f"a key of the frontier: {error}") from error
+
+
+def _told_by(origin: int) -> bytes:
+    return b"e|c%020d" % origin if origin >= 0 else b"e|t%020d" % (-1 - origin)
 
 
 def _queue(host: str) -> bytes:

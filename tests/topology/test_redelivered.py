@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import pytest
 
 from processors.frontier import FrontierSettings, frontier
 from processors.frontier_asking import DAY
 from processors.frontier_rows import Table
+from processors.identity import url_digest
 from schemas.ports import Origin
 from schemas.records import CrawlEvent, FetchedObject, FetchRequest, Link, Record, Root, Span, Tick
 from streams.simulator import MemoryRows
@@ -147,8 +150,8 @@ def test_what_is_listed_no_more_is_told_once() -> None:
 
 
 @pytest.mark.parametrize("committed", [0, DELIVERED + 1])
-def test_what_is_found_behind_its_removal_goes_once_more(committed: int) -> None:
-    """A URL expires, and a page of the same batch leads to it: where the removal may be lost, it can be made again."""
+def test_what_is_found_behind_its_removal(committed: int) -> None:
+    """A URL expires, and a page behind leads to it: its removal may come again still; that it fails now is no reason to go."""
     partition = Partition()
     request = partition.resolved(partition.seeded("1", 1), 2)
     partition.give(CrawlEvent(kind="fetched", host=HOST, time=3, url=URL, version=request.version, root=request.root))
@@ -158,15 +161,135 @@ def test_what_is_found_behind_its_removal_goes_once_more(committed: int) -> None
         failed = CrawlEvent(kind="failed", host=HOST, time=2 * DAY + 2, url=URL, version=to.version, reason="odd")
         return removed(partition.give(failed, offset))
 
-    (gone,) = fails(asked, DELIVERED)
+    told = fails(asked, DELIVERED)
+    assert [(of.url, of.outcome) for of in told] == [(URL, "expired")]
     other = Root(url=f"{HOST}/other", run="2", ttl=1)
     links = (Link(url=URL, kind="page"),)
     found = CrawlEvent(kind="discovered", host=HOST, time=2 * DAY + 3, url=other.url, root=other, links=links)
     anew = one(partition.give(found, DELIVERED + 1, committed))
-    told = fails(anew, DELIVERED + 2)
-    assert [(of.url, of.outcome, of.version > gone.version) for of in told] == ([] if committed else [(URL, "expired", True)])
+    assert anew.version > told[0].version
+    assert fails(asked, DELIVERED) == ([] if committed else told)
+    assert not fails(anew, DELIVERED + 2)
 
 
-def removed(given: list[Record]) -> list[FetchedObject]:
+def test_what_no_root_asks_for_is_not_looked_for() -> None:
+    """A root whose source says that it is gone ends: nobody asks that source again."""
+    partition = Partition()
+    asked = partition.resolved(partition.seeded("1", 1), 2)
+    partition.give(CrawlEvent(kind="gone", host=HOST, time=3, url=URL, version=asked.version, root=asked.root))
+    partition.give(CrawlEvent(kind="unseeded", host=HOST, time=4, url=URL, root=Root(url=URL, run="2")))
+    assert not list(frontier(partition.rows, Tick(time=90 * DAY), Origin("crawl.ticks", 0, 7), FrontierSettings()))
+    assert not list(partition.rows.scan(b"u|"))
+
+
+def test_long_gone_is_no_reason_to_go() -> None:
+    """What a tick ended, and a page leads to later, does not go for one failure: it is tried again in the next run."""
+    partition = Partition()
+    request = partition.resolved(partition.seeded("1", 1), 2)
+    partition.give(CrawlEvent(kind="fetched", host=HOST, time=3, url=URL, version=request.version, root=request.root))
+    rows = Table(partition.rows)
+    rows.put_host(HOST, rows.host(HOST).but(robots=FORBIDS, robots_until=99 * DAY))
+    tick = list(frontier(partition.rows, Tick(time=90 * DAY), Origin("crawl.ticks", 0, 7), FrontierSettings()))
+    assert [gone.url for gone in removed(tick)] == [URL]
+    rows.put_host(HOST, rows.host(HOST).but(robots=b"", robots_until=300 * DAY))
+    other = Root(url=f"{HOST}/other", run="2")
+    links = (Link(url=URL, kind="page"),)
+    found = CrawlEvent(kind="discovered", host=HOST, time=200 * DAY, url=other.url, root=other, links=links)
+    asked = one(partition.give(found, 5_000, 5_000))
+    assert not removed(
+        partition.give(CrawlEvent(kind="failed", host=HOST, time=200 * DAY, url=URL, version=asked.version, reason="odd"))
+    )
+    again = CrawlEvent(kind="seeded", host=HOST, time=230 * DAY, url=other.url, root=Root(url=other.url, run="3"))
+    assert one(partition.give(again)).url == URL
+
+
+class Two(Partition):
+    """Two roots with a page each on one host; that of the second lives for a second."""
+
+    first, second = Root(url=URL, run="1"), Root(url=f"{HOST}/b", run="1", ttl=1)
+
+    def finds(self, root: Root, url: str, time: int) -> None:
+        """A page of a root, or the root itself, is found and fetched."""
+        links = (Link(url=url, kind="page"),)
+        kind: Any = "seeded" if url == root.url else "discovered"
+        host = url[: url.index("/", len("http://"))]
+        found = CrawlEvent(kind=kind, host=host, time=time, url=root.url, root=root, links=links)
+        request = one(self.give(found))
+        if request.kind == "resolve":
+            there: dict[str, Any] = {"addresses": ("192.0.2.1",), "robots": b""}
+            request = one(self.give(CrawlEvent(kind="resolved", host=host, time=time, version=request.version, **there)))
+        self.give(CrawlEvent(kind="fetched", host=host, time=time, url=url, version=request.version, root=root))
+
+    def says(self, host: str, body: bytes, wait: int = 0) -> None:
+        """The robots.txt of a host is another by now; `wait`: it is left alone until then."""
+        rows = Table(self.rows)
+        rows.put_host(host, rows.host(host).but(robots=body, robots_until=99 * DAY, next_allowed=wait))
+
+
+def test_what_two_roots_asked_for_is_told_again() -> None:
+    """A root ends, and another's page goes, since it is past its time and forbidden: both go again where that comes again."""
+    partition = Two()
+    shared = f"{HOST}/shared"
+    partition.finds(partition.first, URL, 1)
+    partition.finds(partition.first, shared, 2)
+    partition.finds(partition.second, partition.second.url, 3)
+    links = (Link(url=shared, kind="page"),)
+    by_both = CrawlEvent(kind="discovered", host=HOST, time=4, url=URL, root=partition.second, depth=0, links=links)
+    request = one(partition.give(by_both))
+    partition.give(CrawlEvent(kind="fetched", host=HOST, time=4, url=shared, version=request.version, root=partition.second))
+    partition.says(HOST, FORBIDS)
+    ends = CrawlEvent(kind="unseeded", host=HOST, time=2 * DAY, url=URL, root=Root(url=URL, run="2"))
+    told = [[(gone.url, gone.reason, gone.version) for gone in removed(partition.give(ends, DELIVERED))] for _ in range(2)]
+    assert sorted(gone[:2] for gone in told[0]) == [(URL, "no root asks for it"), (shared, "past its time-to-live")]
+    assert sorted(told[0]) == sorted(told[1])
+
+
+@pytest.mark.parametrize("forbidden", [FORBIDS, b"User-agent: *\nDisallow: /x"])
+def test_what_another_root_queued_is_given_again(forbidden: bytes) -> None:
+    """A run pumps another host, where another root's page waits: that is asked for, or goes, again where the run comes again."""
+    partition = Two()
+    elsewhere = "http://elsewhere.example.org"
+    partition.finds(partition.first, f"{elsewhere}/x", 1)
+    partition.finds(partition.second, f"{elsewhere}/y", 2)
+    partition.says(elsewhere, b"", 2 * DAY + 5)
+    late = msgspec.structs.replace(partition.second, run="2")
+    partition.give(CrawlEvent(kind="seeded", host=HOST, time=2 * DAY, url=late.url, root=late))
+    partition.says(elsewhere, forbidden, 2 * DAY + 5)
+    run = CrawlEvent(kind="seeded", host=HOST, time=2 * DAY + 9, url=URL, root=Root(url=URL, run="2"))
+    told = [[one for one in partition.give(run, DELIVERED) if not isinstance(one, CrawlEvent)] for _ in range(2)]
+    assert [(type(one), one.url) for one in told[0] if isinstance(one, (FetchedObject, FetchRequest))] == [
+        (FetchedObject if forbidden is FORBIDS else FetchRequest, f"{elsewhere}/y")
+    ]
+    assert told[0] == told[1]
+
+
+def test_cut_between_the_two_writes_of_a_removal() -> None:
+    """Noted, and there still: a worker died between the two rows. It goes when the event comes again, once."""
+    partition = Partition()
+    request = partition.resolved(partition.seeded("1", 1), 2)
+    partition.give(CrawlEvent(kind="fetched", host=HOST, time=3, url=URL, version=request.version, root=request.root))
+    before = {key: value for prefix in (b"u|", b"g|", b"c|") for key, value in partition.rows.scan(prefix)}
+    ends = CrawlEvent(kind="unseeded", host=HOST, time=9, url=URL, root=Root(url=URL, run="2"))
+    assert len(removed(partition.give(ends, DELIVERED))) == 1
+    for key, value in before.items():
+        partition.rows.put(key, value)
+    assert [gone.url for gone in removed(partition.give(ends, DELIVERED))] == [URL]
+    assert Table(partition.rows).get(HOST, url_digest(URL)) is None
+
+
+def test_what_is_delivered_is_noted_no_longer() -> None:
+    """Removals are noted as long as they may have to be told again."""
+    partition = Partition()
+    request = partition.resolved(partition.seeded("1", 1), 2)
+    partition.give(CrawlEvent(kind="fetched", host=HOST, time=3, url=URL, version=request.version, root=request.root))
+    ends = CrawlEvent(kind="unseeded", host=HOST, time=9, url=URL, root=Root(url=URL, run="2"))
+    partition.give(ends, DELIVERED)
+    other = seed("1", 10, f"{HOST}/other")
+    for committed, noted in ((DELIVERED, 1), (DELIVERED + 1, 0)):
+        partition.give(other, DELIVERED + 1, committed)
+        assert len(list(partition.rows.scan(b"e|"))) == noted
+
+
+def removed(given: Sequence[Record]) -> list[FetchedObject]:
     """The removals of what was given."""
     return [record for record in given if isinstance(record, FetchedObject)]
