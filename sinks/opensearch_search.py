@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from sinks.documents import Shown, rounded
+from sinks.errors import IndexUnreachable
 from sinks.opensearch_node import Node
 from sinks.opensearch_query import Engine
 
@@ -59,7 +60,9 @@ def by_score(node: Node, alias: str, engine: Engine, offset: int, limit: int) ->
         hits, total = _read(node, alias, engine, _BY_SCORE, 0, size)
         end = min(offset + limit, total, len(hits))
         # A last score that goes on behind what was read might hide a lesser URL there.
-        if not hits or len(hits) == total or size >= WINDOW or _score(hits[end - 1]) != _score(hits[-1]):
+        if total and not hits:
+            raise IndexUnreachable("an answer that counts matches and has none of them")
+        if len(hits) == total or size >= WINDOW or _score(hits[end - 1]) != _score(hits[-1]):
             return _page(hits, offset, end), total
         size = min(WINDOW, size * 4)
 

@@ -108,6 +108,8 @@ def _records(stream: BinaryIO, topic: Topic[Record]) -> Iterator[Logged]:
         names = _names(reader.writer_schema)
         for entry in reader:
             yield _logged(topic.name, cast("dict[str, Any]", entry), names)
+    except OSError:
+        raise  # the disk's, not the file's
     # fastavro raises what its C code meets (EOFError, ValueError, zlib.error ...): all are the file's fault.
     except Exception as error:
         raise FileError(f"damaged, or of a release that this one cannot read: {type(error).__name__}: {error}"[:200]) from error

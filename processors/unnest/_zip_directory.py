@@ -129,7 +129,7 @@ def _name(raw: bytes, flags: int, system: int, extra: dict[int, bytes], charset:
     return raw.decode(charset, "surrogateescape").encode("utf-8", "surrogateescape") if charset else raw
 
 
-def _doubtful(entry: Entry) -> bool:
+def doubtful(entry: Entry) -> bool:
     """Whether nothing says what charset a name is in; of Unix no name has one."""
     return not (entry.flags & UTF8 or entry.system == UNIX or _valid(entry.name))
 
@@ -197,10 +197,10 @@ def check(file: BinaryIO, directory: Directory, budget: Budget) -> str:
     if directory.members > budget.entries:
         raise Exhausted(f"more than {budget.limits.entries} members")
     starts, ends = array("Q"), array("Q")
-    doubtful: list[bytes] = []
+    names: list[bytes] = []
     for entry in entries(file, directory):
-        if len(doubtful) < NAMES and _doubtful(entry):
-            doubtful.append(entry.name)
+        if len(names) < NAMES and doubtful(entry):
+            names.append(entry.name)
         if entry.at < 0 or entry.at + LOCAL_SIZE + entry.packed > directory.start:
             raise Damaged("entries overlap with the directory, or lie outside of the archive")
         starts.append(entry.at)
@@ -208,11 +208,11 @@ def check(file: BinaryIO, directory: Directory, budget: Budget) -> str:
     order = sorted(range(len(starts)), key=starts.__getitem__)
     if any(ends[a] > starts[b] for a, b in pairwise(order)):
         raise Damaged("entries overlap")
-    return charset_of(doubtful) if doubtful else ""
+    return charset_of(names) if names else ""
 
 
-def local(file: BinaryIO, at: int) -> tuple[Entry, int]:
-    """The local header at an offset, and where its data begin. Raises Damaged."""
+def local(file: BinaryIO, at: int, charset: str = DOS) -> tuple[Entry, int]:
+    """The local header at an offset, and where its data begin; `charset` as of `entries`. Raises Damaged."""
     head = _at(file, at, LOCAL_SIZE)
     if not head.startswith(LOCAL):
         raise Damaged("damaged: a local header is missing")
@@ -220,6 +220,6 @@ def local(file: BinaryIO, at: int) -> tuple[Entry, int]:
     rest = _at(file, at + LOCAL_SIZE, named + extended)
     extra = extras(rest[named:])
     size, packed = _wide(extra.get(1, b""), [size, packed])
-    name = _name(rest[:named], flags, 0, extra, DOS)
+    name = _name(rest[:named], flags, 0, extra, charset)
     entry = Entry(name, flags, method, crc, packed, size, at, _mtime(date, time, extra))
     return entry, at + LOCAL_SIZE + named + extended

@@ -21,6 +21,7 @@ from processors.unnest import Budget, Container, Damaged, Member, MemberKind, Re
 from processors.unnest import _zip_directory as directory
 from processors.unnest._streams import CHUNK, Decoded, Decoder, Slice, exact, need, seekable
 from processors.unnest._zip_directory import Entry
+from processors.unnest._zip_names import charset_of
 from processors.unnest.gzip import Inflate
 from processors.unnest.zstandard import Frame
 
@@ -182,18 +183,46 @@ class _Measured:
 
 def _salvaged(file: BinaryIO) -> Iterator[Member]:
     """What local headers tell, from the start of the file for as long as they hold. Raises Damaged."""
+    # A file that was torn has the members, by name, that it had before.
+    charset = charset_of(_doubtful(file))
     at = 0
     while True:
-        entry, start = directory.local(file, at)
-        if not entry.flags & directory.DESCRIBED or entry.packed:
+        entry, start = directory.local(file, at, charset)
+        if _told(entry):
             yield _member(file, entry)
-            at = start + entry.packed + (_descriptor(file, start + entry.packed) if entry.flags & directory.DESCRIBED else 0)
+            at = _behind(file, entry, start)
         elif entry.method != DEFLATED or entry.flags & directory.ENCRYPTED:
             raise Damaged("an entry does not tell its length")
         else:
             body = _Measured(file, entry, start)
             yield _member(file, entry)._replace(size=-1, body=None if entry.name.endswith(b"/") else body)
             at = body.next()
+
+
+def _doubtful(file: BinaryIO) -> Iterator[bytes]:
+    """Names in local headers that do not say their charset, as far as each header tells where the next one is."""
+    at = 0
+    for _ in range(directory.NAMES):
+        try:
+            entry, start = directory.local(file, at, "")
+            if directory.doubtful(entry):
+                yield entry.name
+            if not _told(entry):
+                return
+            at = _behind(file, entry, start)
+        except UnnestError:
+            return
+
+
+def _told(entry: Entry) -> bool:
+    """Whether a local header says how long its data are."""
+    return not entry.flags & directory.DESCRIBED or entry.packed > 0
+
+
+def _behind(file: BinaryIO, entry: Entry, start: int) -> int:
+    """Where the header behind an entry is, whose length is told."""
+    end = start + entry.packed
+    return end + (_descriptor(file, end) if entry.flags & directory.DESCRIBED else 0)
 
 
 def _descriptor(file: BinaryIO, at: int) -> int:

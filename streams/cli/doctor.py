@@ -166,7 +166,7 @@ def _folder(found: Settings) -> str:
         if store is None:
             if not found.kafka.brokers:  # the index of workers has its log elsewhere
                 check_index(folder / FILE)
-            return f"{folder}: none yet"
+            return f"{folder}: {'no store of its own' if folder.exists() else 'none yet'}"
         if damage := store.damage():
             raise StoreError(f"{folder}: damaged: {damage}")
         size = (folder / FILE).stat().st_size

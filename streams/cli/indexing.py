@@ -32,7 +32,8 @@ def rebuild(data: Data = None, quiet: Quiet = False, config: Config = None) -> N
     with watched(quiet=quiet) as watch:
         tally = anew(found, Selection(), watch)
     if not quiet:
-        hint = "nothing is in the Broker's topic (harvest run, or the next harvest gather, takes an import there)"
+        takes = "harvest worker takes" if found.kafka.brokers else "harvest run, or the next harvest gather, takes"
+        hint = f"nothing is in the Broker's topic ({takes} an import there)"
         note(f"{counted(tally.held, 'summary', 'summaries')} indexed{'' if tally.read else ': ' + hint}")
 
 

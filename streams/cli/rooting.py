@@ -51,10 +51,9 @@ def add(
             paused = runs.paused(store)
     limits = {root.url: _limits(root) for root in before}
     for root in wanted:
-        if limits.get(root.url, now := _limits(root)) != now:
-            note(
-                f"{printable(root.url)}: its limits were {_told(limits[root.url])}, and are {_told(now)} now (--depth, --max-urls)"
-            )
+        was, now = limits.get(root.url), _limits(root)
+        if was is not None and was != now:
+            note(f"{printable(root.url)}: its limits were {_told(was)}, and are {_told(now)} now (--depth, --max-urls)")
         if root.url in paused:
             note(f"{printable(root.url)}: is paused still (harvest roots resume ROOT)")
 

@@ -48,8 +48,6 @@ LED = {
 the client has asked again who leads."""
 TRIES = 300
 PAUSE = 0.1
-AS_IT_COMES = -1
-"""In place of a number of replicas: that of the brokers."""
 EARLIEST: Any = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 LATEST: Any = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 STANDS: Any = IsolationLevel.READ_COMMITTED
@@ -88,11 +86,6 @@ def planned(topology: Topology, cluster: Cluster, retention: float, frame: int) 
         made.append((cluster.topic(topic.name), compacted if topic.keep == "compact" else deleted))
     made += [(cluster.changelog(s.name), compacted) for s in topology.stages if isinstance(s, Stage)]
     return [Planned(name, cluster.partitions, cluster.replication, settings) for name, settings in made]
-
-
-def changelog(cluster: Cluster, stage: str, partitions: int) -> Planned:
-    """The changelog of a stage, for a worker that finds none: with what the brokers give topics as they come."""
-    return Planned(cluster.changelog(stage), partitions, AS_IT_COMES, {"cleanup.policy": "compact"})
 
 
 class Admin:
@@ -150,12 +143,6 @@ class Admin:
                 yield f"{topic.name}: {counted(now.replication, 'replica')}, not {topic.replication}: reassign its partitions"
         if change:
             self._await(made)
-
-    def has(self, topic: Planned) -> None:
-        """Make a topic if it is not there, and wait until brokers know of it; one that is there stays as it is."""
-        if topic.name not in self._listed():
-            self._make(topic)
-            self._await([topic.name])
 
     def _await(self, names: Collection[str]) -> None:
         """Wait until brokers know of topics: the controller answers before it has told them."""

@@ -67,7 +67,7 @@ RAW: Mapping[str, Any] = {"key_serializer": "raw", "value_serializer": "raw"}
 
 def die(error: BaseException | None) -> None:
     """End the process before anything of the batch can be committed."""
-    print(f"harvest: a batch could not be ended: {error!r}", file=sys.stderr, flush=True)  # noqa: T201 - its last word
+    print(f"harvest: it cannot go on: {error!r}", file=sys.stderr, flush=True)  # noqa: T201 - its last word
     os._exit(1)
 
 

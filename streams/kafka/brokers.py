@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
+from streams.kafka.cluster import changelog_of
 from streams.topology import REJECTED, Edge, Stage, Topology
 
 TIMEOUT = 10.0
@@ -53,8 +54,9 @@ def written(stage: Stage[Any, Any] | Edge[Any, Any]) -> list[str]:
 
 
 def names(stage: Stage[Any, Any] | Edge[Any, Any]) -> list[str]:
-    """The topics of a stage, inputs first."""
-    return list(dict.fromkeys([*(topic.name for topic in stage.inputs), *written(stage)]))
+    """The topics of a stage, inputs first; its changelog last."""
+    changelog = [changelog_of(stage.name)] if isinstance(stage, Stage) else []
+    return list(dict.fromkeys([*(topic.name for topic in stage.inputs), *written(stage), *changelog]))
 
 
 def patient(ask: Callable[[], Answer], stop: Callable[[], bool] = lambda: False) -> Answer:

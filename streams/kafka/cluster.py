@@ -24,6 +24,11 @@ HEARTBEAT = 2.0
 """Seconds between two signs of life at the most: with them comes the word that a group changes. A short session has several."""
 
 
+def changelog_of(stage: str) -> str:
+    """The topic that holds the rows of a stage, as Faust names it, without the prefix."""
+    return f"{stage}-rows-changelog"
+
+
 class ClusterError(Exception):
     """The cluster cannot be reached, or refuses: told in one line."""
 
@@ -55,7 +60,7 @@ class Cluster(NamedTuple):
 
     def changelog(self, stage: str) -> str:
         """The topic on the cluster that holds the rows of a stage, as Faust names it."""
-        return f"{self.group(stage)}-rows-changelog"
+        return self.prefix + changelog_of(stage)
 
     def client(self, **more: Any) -> dict[str, Any]:
         """Settings of a client of confluent-kafka, `__` for each point; the client itself says nothing: its caller does."""

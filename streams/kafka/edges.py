@@ -106,12 +106,15 @@ class EdgeRunner:
 
     async def close(self) -> None:
         """Send what is finished, commit it, and leave the group."""
-        with suppress(KafkaException):
-            if self._sending is not None:
-                await self._sending
-            await self._settle()
-            self._commit(asynchronous=False)
-        self._consumer.close()
+        try:
+            with suppress(KafkaException):
+                if self._sending is not None:
+                    await self._sending
+                await self._settle()
+                self._commit(asynchronous=False)
+        finally:
+            # Whatever failed: who leaves says so, or its partitions stand for a session.
+            self._consumer.close()
 
     def places(self) -> list[tuple[str, int]]:
         """The partitions that are worked on; for another thread."""

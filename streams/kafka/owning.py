@@ -103,7 +103,8 @@ class Owned:
         one of these has moved since the last look.
         """
         if self._generation == NOBODY:
-            rows = self._restoring[0].count if self._restoring is not None else 0
+            restoring = self._restoring
+            rows = restoring[0].count if restoring is not None else 0
             # Where nothing is known of a changelog yet, its offset is None.
             offsets = list(self._app.tables.recovery.active_offsets.values())
             before, self._recovered = self._recovered, sum(offset or 0 for offset in offsets) + self._restored + rows

@@ -140,8 +140,11 @@ class RestoredRows(TableRows):
 
 
 def of_store(error: Exception) -> bool:
-    """Whether a store cannot be read or written: no fault of the record's. RocksDB's own errors have no class of theirs."""
-    return type(error) is Exception or isinstance(error, DbClosedError)
+    """Whether a store cannot be read or written, or memory is short: no fault of the record's.
+
+    RocksDB's own errors have no class of theirs.
+    """
+    return type(error) is Exception or isinstance(error, (DbClosedError, OSError, MemoryError))
 
 
 def durable(table: Collection, places: Iterable[Place]) -> None:

@@ -10,7 +10,7 @@ from itertools import count
 from pathlib import Path
 from typing import cast
 
-from streams.kafka.admin import Admin, changelog
+from streams.kafka.admin import Admin
 from streams.kafka.agents import LARGEST, Decider
 from streams.kafka.apps import application, runner
 from streams.kafka.brokers import written
@@ -51,8 +51,6 @@ def decides(context: Context) -> None:
     settings, stage = context.settings, context.stage
     if not isinstance(stage, Stage):
         raise TypeError(stage.name)
-    # Faust would make it while it joins its group, and perhaps not know it yet when it assigns partitions.
-    Admin(context.cluster).has(changelog(context.cluster, stage.name, context.partitions))
     with own(context.tables) as folder, tables(folder, time.time()):
         app = application(
             context.group,
@@ -66,7 +64,7 @@ def decides(context: Context) -> None:
         )
         telling = context.telling
         # Before anything of the batch can be committed.
-        die = lambda error: telling.end(f"a batch could not be ended: {error!r}")  # noqa: E731 - named for the line below
+        die = lambda error: telling.end(f"it cannot go on: {error!r}")  # noqa: E731 - named for the line below
         decider = Decider(app, stage, settings.prefix, die, wire=context.wire, largest=largest(context))
         owned = decider.owned
         decider.telling = telling

@@ -95,11 +95,11 @@ class Logs:
         else:
             put(self._stream, f"{NAME}{text}")
 
-    def failed(self, text: str, **fields: str | float) -> None:
-        """Something went wrong: a line, with this program's name before it, or the traceback of a bug of ours."""
+    def failed(self, text: str, *, level: str = "error", **fields: str | float) -> None:
+        """Something went wrong, or (`level`: warning) may: a line, with this program's name before it, or a bug's traceback."""
         if self._json:
             last = text.rstrip().rpartition("\n")[2].removeprefix(NAME)
-            self._json.error(last, **fields, **({"traceback": text} if "\n" in text.rstrip() else {}))
+            getattr(self._json, level)(last, **fields, **({"traceback": text} if "\n" in text.rstrip() else {}))
         else:
             put(self._stream, text.rstrip())
 
@@ -168,11 +168,14 @@ def _words(record: logging.LogRecord) -> str:
 class _Bridge(logging.Handler):
     def __init__(self, logs: Logs) -> None:
         super().__init__()
+        # Or `basicConfig` gives it one that says the level and the logger in the line.
+        self.setFormatter(logging.Formatter())
         self._logs = logs
 
     def emit(self, record: logging.LogRecord) -> None:
         """A line of a library's."""
-        self._logs.failed(self.format(record), logger=record.name)
+        level = "error" if record.levelno >= logging.ERROR else "warning"
+        self._logs.failed(self.format(record), level=level, logger=record.name)
 
 
 def _structured(stream: TextIO, clock: Callable[[], float], always: Mapping[str, str]) -> Any:

@@ -67,7 +67,7 @@ def test_half_made(harvest: Any, tree: Path, tmp_path: Path, half: Callable[[Pat
     for command in (["show", "x"], ["roots", "list"], ["index", "rebuild"], ["topics", "list"]):
         assert f"{folder.name}: no data of harvest here" in harvest(*command, code=1).stderr
     assert "none known" in harvest("gather", code=2).stderr
-    assert b"none yet" in harvest.start("doctor").communicate()[0]
+    assert b"no store of its own" in harvest.start("doctor").communicate()[0]
     harvest("gather", tree, "--quiet")
     assert len(harvest.lines("search", "*", "--copies")) == 3
 

@@ -21,6 +21,7 @@ from schemas.codec import DecodeError, decode, encode
 from schemas.records import FetchedObject, FetchRequest, Record, Rejected, Removed, Summary
 from streams.clock import now_ms
 from streams.kafka.brokers import patient
+from streams.kafka.cluster import changelog_of
 from streams.routing import Router
 from streams.sandbox.seal import die_with
 from streams.store.murmur2 import partition as partition_of
@@ -91,6 +92,9 @@ class Flow:
         self.prefix = f"{broker.topics.prefix}-"
         for topic in TOPOLOGY.topics:
             broker.topics.make(topic.name, partitions, settings.get(topic.name))
+        for stage in TOPOLOGY.stages:
+            if isinstance(stage, Stage):
+                broker.topics.make(changelog_of(stage.name), partitions, {"cleanup.policy": "compact"})
         self.edges = edges
         self.stages = stages
         self.workers: dict[str, subprocess.Popen[str]] = {}

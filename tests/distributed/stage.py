@@ -15,10 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from streams.kafka.admin import Admin, changelog
 from streams.kafka.agents import Decider
 from streams.kafka.apps import application, runner
-from streams.kafka.cluster import Cluster
 from streams.kafka.mends import tables
 from streams.kafka.sending import Outgoing, Place
 from streams.topology import Stage, topology
@@ -62,8 +60,6 @@ def main(name: str, broker: str, prefix: str, partitions: str, folder: str, cut:
     """Until SIGTERM."""
     stage = topology().stage(name)
     assert isinstance(stage, Stage)
-    cluster = Cluster(broker, prefix, int(partitions))
-    Admin(cluster).has(changelog(cluster, name, int(partitions)))
     with tables(Path(folder), time.time()):
         settings = {"broker_commit_interval": 0.3, "broker_session_timeout": 3.0, "broker_heartbeat_interval": 0.5}
         app = application(f"{prefix}{name}", broker, folder, int(partitions), **settings)

@@ -17,6 +17,7 @@ import pytest
 from processors.identity import member_url, oid
 from schemas.codec import decode, encode
 from schemas.records import Annotation, Complete, Record, Rejected, Removed, Summary
+from streams.kafka.cluster import changelog_of
 from streams.sandbox.seal import die_with
 from streams.simulator import Simulator
 from streams.topology import ANNOTATIONS, MADE, SUMMARIES, Topology, topology
@@ -85,6 +86,7 @@ class Cluster:
         for topic in (MADE, ANNOTATIONS, SUMMARIES):
             broker.topics.make(topic.name, partitions)
         broker.topics.make("rejected", partitions)
+        broker.topics.make(changelog_of("catalog"), partitions, {"cleanup.policy": "compact"})
         self.prefix = f"{broker.topics.prefix}-"
         self.workers: list[subprocess.Popen[str]] = []
 

@@ -24,11 +24,13 @@ from schemas.ports import BrokerIndex
 from sinks.errors import IndexUnreachable
 from streams.cli.app import app
 from streams.kafka import run_sink, supervisor
+from streams.kafka.cluster import ClusterError
 from streams.kafka.supervisor import ENDS, supervise
-from streams.kafka.worker import served
+from streams.kafka.worker import WorkerSettings, prepare, served
 from streams.topology import topology
 from tests.distributed.conftest import Broker
 from tests.distributed.own import Own, broker_of_its_own
+from tests.servers.fixtures import TIMEOUT
 from tests.servers.process import free_port
 from tests.servers.sharing import SESSION
 
@@ -209,7 +211,9 @@ def test_missing_topics(broker: Broker) -> None:
     environ = {"HARVEST_GATHERER": "x", "HARVEST_KAFKA_BROKERS": broker.address, "HARVEST_KAFKA_PREFIX": f"{broker.topics.prefix}-"}
     result = CliRunner().invoke(app, ["worker", "catalog"], env={SESSION: None, **environ})
     assert result.exit_code == 1
-    wanted = ", ".join(f"{broker.topics.prefix}-{name}" for name in ("made", "annotations", "summaries", "rejected"))
+    wanted = ", ".join(
+        f"{broker.topics.prefix}-{name}" for name in ("made", "annotations", "summaries", "rejected", "catalog-rows-changelog")
+    )
     assert result.stderr == f"harvest: topics are missing: {wanted} (`harvest topics apply` makes them)\n"
 
 
@@ -224,6 +228,29 @@ def test_a_topic_that_was_made_anew(broker: Broker) -> None:
     told = f"harvest: {prefix}made, partition 1: {prefix}catalog has read to 7, and it ends at 0: it was made anew"
     assert result.stderr.startswith(told)
     assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_a_changelog_that_was_made_anew(given: bool, broker: Broker, tmp_path: Path) -> None:
+    """Where a stage has given something and its rows are gone nobody begins: nobody would miss what has vanished."""
+    environ = environment(broker, prefix := f"{broker.topics.prefix}-", HARVEST_KAFKA_PARTITIONS="2")
+    assert CliRunner().invoke(app, ["topics", "apply"], env={SESSION: None, **environ}).exit_code == 0
+    broker.append(f"{prefix}made", [(b"key", b"no record")])
+    with closing(Consumer({"bootstrap.servers": broker.address, "group.id": f"{prefix}catalog"})) as group:
+        ends = [group.get_watermark_offsets(TopicPartition(f"{prefix}made", at), timeout=TIMEOUT)[1] for at in (0, 1)]
+        group.commit(offsets=[TopicPartition(f"{prefix}made", at, end) for at, end in enumerate(ends)], asynchronous=False)
+    if given:
+        broker.append(f"{prefix}summaries", [(b"key", b"some record")])
+    settings = WorkerSettings(brokers=(broker.address,), prefix=prefix, folder=tmp_path)
+    try:
+        prepare(settings, ["catalog"])
+        told = ""
+    except ClusterError as error:
+        told = str(error)
+    assert told.startswith(
+        f"{prefix}catalog-rows-changelog: catalog has worked, and it is empty: it was made anew" if given else ""
+    )
+    assert bool(told) is given
 
 
 def test_the_loops_are_in_c(tmp_path: Path) -> None:

@@ -82,12 +82,13 @@ def test_what_answers_is_no_index() -> None:
 
 
 def test_total_without_hits() -> None:
-    """An answer that counts matches and has none of them, as a proxy cut it, is a page without hits."""
+    """An answer that counts matches and has none of them, as a proxy cut it, is no answer."""
     empty = b'{"hits":{"total":{"value":3},"hits":[]}}'
     with pages([(200, "application/json", empty)]) as gateway:
         threading.Thread(target=gateway.serve_forever, daemon=True).start()
         node = opensearch_node.Node(f"http://127.0.0.1:{gateway.server_port}")
-        assert opensearch_search.by_score(node, "a", {"match_all": {}}, 0, 10) == ([], 3)
+        with pytest.raises(IndexUnreachable, match="has none of them"):
+            opensearch_search.by_score(node, "a", {"match_all": {}}, 0, 10)
         node.close()
         gateway.shutdown()
 

@@ -125,7 +125,7 @@ def test_what_a_library_repeats_is_left_out(form: str, aiokafka: logging.Logger)
     logging.getLogger("faust").error("mine")
     logging.getLogger("faust").error("mine")
     lines = stream.getvalue().splitlines()
-    assert [json.loads(line)["event"].rpartition(":")[2] if form == "json" else line for line in lines] == [
+    assert [json.loads(line)["event"] if form == "json" else line for line in lines] == [
         "Unable connect to node with id 0",
         "Failed fetch messages from 1",
         "Unable connect to node with id 400 (399 more of these were left out)",
@@ -135,6 +135,20 @@ def test_what_a_library_repeats_is_left_out(form: str, aiokafka: logging.Logger)
     for number in range(1_000):
         aiokafka.error(f"word {number}")
     assert len(aiokafka.parent.handlers[0]._said) == WORDS  # type: ignore[union-attr]
+
+
+@pytest.mark.usefixtures("aiokafka")
+def test_levels_of_libraries() -> None:
+    """A warning of a library, or one of this program through logging, has its own level, and nothing but its words."""
+    stream = io.StringIO()
+    Logs(stream, "json").capture()
+    logging.getLogger("harvest").warning("the index is written again")
+    logging.getLogger("faust").error("gone")
+    said = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert [(one["level"], one["logger"], one["event"]) for one in said] == [
+        ("warning", "harvest", "the index is written again"),
+        ("error", "faust", "gone"),
+    ]
 
 
 def test_lines_without_words_of_their_own(aiokafka: logging.Logger) -> None:

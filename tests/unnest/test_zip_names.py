@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processors.unnest import Budget, Limits
+from processors.unnest import Budget, Damaged, Limits
 from processors.unnest._zip_names import charset_of
 from processors.unnest.zip import open_zip
 
@@ -50,6 +50,18 @@ def test_names_are_read_as_they_were_written(charset: str) -> None:
     data = packed(names, charset)
     members = list(open_zip(io.BytesIO(data), Budget(Limits(), len(data))))
     assert [member.name.decode() for member in members] == list(names)
+
+
+@pytest.mark.parametrize("charset", NAMES)
+def test_a_torn_zip_has_the_same_names(charset: str) -> None:
+    """Where the directory is lost the members are the same, or each would be another one of the same content."""
+    names = NAMES[charset]
+    data = packed(names, charset)
+    torn = data[: data.index(b"PK\x01\x02")]
+    members = open_zip(io.BytesIO(torn), Budget(Limits(), len(torn)))
+    assert [next(members).name.decode() for _ in names] == list(names)
+    with pytest.raises(Damaged):
+        next(members)
 
 
 @pytest.mark.parametrize("raw", [b"a\xb0\xb1\xb2", b"\xb3a\xc3 b\xc4", bytes(range(128, 256))])
