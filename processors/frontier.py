@@ -26,7 +26,8 @@ from collections.abc import Callable, Iterator, Mapping
 from processors.frontier_answers import Answering
 from processors.frontier_asking import Decided, FrontierSettings
 from processors.frontier_finding import Finding
-from processors.frontier_rows import DERIVED, HOST_WAKE, Known, Table
+from processors.frontier_known import Known
+from processors.frontier_rows import DERIVED, HOST_WAKE, Table
 from schemas.ports import Origin, Rows
 from schemas.records import MAX_LINKS, CrawlEvent, Tick
 

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 
 from processors import robots
 from processors.frontier_asking import Asking, Decided, covered
-from processors.frontier_rows import HOST_WAKE, Known
+from processors.frontier_known import Known
+from processors.frontier_rows import HOST_WAKE
 from processors.identity import url_digest
 from schemas.records import LOST, MOVED, CrawlEvent, Rejected
 
@@ -175,11 +176,9 @@ class Answering(Asking):
     def deferred(self, event: CrawlEvent) -> Iterator[Decided]:
         """The edge would have had to wait too long: queued again, and the host is left alone meanwhile."""
         digest, known = self._answered(event)
-        if known is None:
-            pass
-        elif event.wait > self.settings.patience:
+        if known is not None and event.wait > self.settings.patience:
             yield from self.give_up(event.host, digest, known, "its host asks for too long a wait")
-        else:
+        elif known is not None:
             due = self.now + event.wait
             site = self.table.host(event.host)
             self.table.put_host(event.host, site.but(next_allowed=max(site.next_allowed, due)))

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 import msgspec
 
 from processors import robots
-from processors.frontier_rows import Host, Known, Table
+from processors.frontier_known import Host, Known
+from processors.frontier_rows import Table
 from schemas.ports import Origin
 from schemas.records import CrawlEvent, FetchedObject, FetchRequest, Link, Outcome, Rejected, Root
 
@@ -48,7 +49,7 @@ class Asking:
         self.origin = -1 - origin.offset if ticked else origin.offset
         self.committed = origin.committed
         self.settings = settings
-        self._last = clock.told
+        self._last = clock.ending
         self.told: set[tuple[str, bytes]] = set()
         """What this event has ended when it came before."""
         self.refused: dict[tuple[str, str, str], list[Link]] = {}
@@ -189,12 +190,11 @@ class Asking:
         )
 
     def end(self, host: str, digest: bytes, known: Known, outcome: Outcome, reason: str) -> Iterator[Decided]:
-        """A URL goes, and its row with it. What is told of it stays noted until it is delivered for sure: see `told_again`."""
+        """A URL that is there goes, and its row; its removal stays noted until it is delivered for sure: see `told_again`."""
         version = max(self.table.mint(self.now), known.version + 1)
         removal = FetchedObject(url=known.url, version=version, time=self.now, outcome=outcome, reason=reason)
         self.table.tell(self.origin, host, digest, removal)
-        if known.counts and not known.moved:
-            self.table.uncount(known)
+        self.table.uncount(known)
         self.table.forget(host, digest, known)
         yield removal
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from processors.frontier_asking import Asking, Decided, covered
-from processors.frontier_rows import Known
+from processors.frontier_known import Known
 from processors.identity import frontier_key, url_digest
 from processors.urls import trap
 from schemas.records import MAX_MOVES, CrawlEvent, Link, Root, Span

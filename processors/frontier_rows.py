@@ -20,13 +20,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any, Literal, cast
+from typing import cast
 
 import msgspec
 
+from processors.frontier_known import Clock, Host, Known
 from schemas.codec import DecodeError, decode, encode
 from schemas.ports import Rows
-from schemas.records import FetchedObject, Link, LinkKind, Root, Validators
+from schemas.records import FetchedObject, Root
 
 HOST_WAKE = b"\0" * 16
 """Stands for a host, in place of a URL's digest, among what is due."""
@@ -36,95 +37,6 @@ DERIVED = (b"q|", b"w|", b"c|")
 
 LATEST = 10**13 - 1
 """ms since the epoch: what is due later is due then, since rows are in order of 13 digits."""
-
-State = Literal["queued", "asked", "waiting", "ok", "failed", "refused", "gone"]
-
-
-class _Row(msgspec.Struct, frozen=True, array_like=True):
-    def but(self, **changes: Any) -> Any:
-        return msgspec.structs.replace(self, **changes)
-
-
-class Known(_Row, frozen=True, array_like=True):
-    """What is known of one URL."""
-
-    url: str
-    kind: LinkKind
-    depth: int
-    roots: tuple[str, ...]
-    """URLs of the roots that ask for it."""
-    state: State = "queued"
-    run: str = ""
-    """The last run that asked."""
-    version: int = 0
-    origin: int = 0
-    """Offset of the event that caused the last request, below 0 for ticks."""
-    validators: Validators | None = None
-    confirmed: int = 0
-    """ms since the epoch: the last time that it was seen to be there."""
-    tries: int = 0
-    rules: str = ""
-    due: int = 0
-    """ms since the epoch of its row in `w|`; 0: none."""
-    listing: bool = False
-    whole: bool = False
-    """The next request is unconditional."""
-    moves: int = 0
-    """Redirects in a row that led to it."""
-    moved: bool = False
-    """Gone, since it moved: until it is forgotten it counts for its roots, or a server could move for ever within any limit."""
-    since: int = 0
-    """ms since the epoch: since when its source says that it is not there."""
-    trail: tuple[str, ...] = ()
-    """The longest way of redirects that led to it in this run."""
-
-    @property
-    def lasts(self) -> bool:
-        """Whether it is asked for again after it was gone: no listing will say that it is back."""
-        return self.kind == "page" or not self.depth
-
-    @property
-    def counts(self) -> bool:
-        """Whether it is one of the URLs of its roots."""
-        return self.state != "gone" or self.moved
-
-    def same_file(self, link: Link) -> bool:
-        """Whether a listing says of it what fstat said when it was fetched."""
-        v = self.validators
-        return v is not None and link.size >= 0 and (v.size, v.mtime, v.inode) == (link.size, link.mtime, link.inode)
-
-
-class Host(_Row, frozen=True, array_like=True):
-    """What is known of one host (scheme, name and port)."""
-
-    robots: bytes = b""
-    robots_until: int = 0
-    """ms since the epoch; RFC 9309, 2.4: at most 24 hours."""
-    address: str = ""
-    delay: int = -1
-    """Crawl-delay in ms; -1: none."""
-    flying: tuple[bytes, ...] = ()
-    """Digests of the URLs that are being fetched."""
-    next_allowed: int = 0
-    asking: int = 0
-    """Version of the resolve request on its way; 0: none."""
-    asked: int = 0
-    """Origin of that request."""
-    tries: int = 0
-    failures: int = 0
-    """Answers in a row that failed and may pass."""
-
-
-class Clock(_Row, frozen=True, array_like=True):
-    """What moves with every event."""
-
-    seen: int = 0
-    """ms since the epoch: the partition's time."""
-    minted: int = 0
-    """The last version."""
-    told: int = -1
-    """Offset of the last event that ended a URL; -1: all that events ended is delivered."""
-
 
 _pack = msgspec.msgpack.encode
 _known = msgspec.msgpack.Decoder(Known).decode
@@ -173,8 +85,8 @@ class Table:
     def tell(self, origin: int, host: str, digest: bytes, removal: FetchedObject) -> None:
         """Note the removal of a URL, before its row goes."""
         clock = self._clock()
-        if origin > clock.told:
-            self._put_clock(clock.but(told=origin))
+        if origin > clock.ending:
+            self._put_clock(clock.but(ending=origin))
         self.rows.put(_told_by(origin) + host.encode() + b"\0" + digest, encode(removal))
 
     def told(self, origin: int) -> list[tuple[str, bytes, FetchedObject]]:
@@ -192,7 +104,7 @@ class Table:
                     return
                 self.rows.delete(key)
         if origin >= 0:
-            self._put_clock(self._clock().but(told=-1))
+            self._put_clock(self._clock().but(ending=-1))
 
     # ---- URLs ----------------------------------------------------------------------------------------------------
 

@@ -184,11 +184,11 @@ class _Measured:
 def _salvaged(file: BinaryIO) -> Iterator[Member]:
     """What local headers tell, from the start of the file for as long as they hold. Raises Damaged."""
     # A file that was torn has the members, by name, that it had before.
-    charset = charset_of(_doubtful(file))
+    charset = charset_of(_in_doubt(file))
     at = 0
     while True:
         entry, start = directory.local(file, at, charset)
-        if _told(entry):
+        if _tells_length(entry):
             yield _member(file, entry)
             at = _behind(file, entry, start)
         elif entry.method != DEFLATED or entry.flags & directory.ENCRYPTED:
@@ -199,7 +199,7 @@ def _salvaged(file: BinaryIO) -> Iterator[Member]:
             at = body.next()
 
 
-def _doubtful(file: BinaryIO) -> Iterator[bytes]:
+def _in_doubt(file: BinaryIO) -> Iterator[bytes]:
     """Names in local headers that do not say their charset, as far as each header tells where the next one is."""
     at = 0
     for _ in range(directory.NAMES):
@@ -207,14 +207,14 @@ def _doubtful(file: BinaryIO) -> Iterator[bytes]:
             entry, start = directory.local(file, at, "")
             if directory.doubtful(entry):
                 yield entry.name
-            if not _told(entry):
+            if not _tells_length(entry):
                 return
             at = _behind(file, entry, start)
         except UnnestError:
             return
 
 
-def _told(entry: Entry) -> bool:
+def _tells_length(entry: Entry) -> bool:
     """Whether a local header says how long its data are."""
     return not entry.flags & directory.DESCRIBED or entry.packed > 0
 

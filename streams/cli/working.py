@@ -31,7 +31,8 @@ def worker(
     found = settings(config, data=data)
     from streams.cli.serving import logs_of
     from streams.cli.wiring import worker_settings
-    from streams.kafka.worker import prepare, served
+    from streams.kafka.preparing import prepare
+    from streams.kafka.worker import served
     from streams.topology import topology
 
     known = served(topology())

@@ -37,7 +37,7 @@ from streams.clock import now_ms
 from streams.kafka.apps import STORE
 from streams.kafka.cluster import ClusterError
 from streams.kafka.following import PATIENCE, Following
-from streams.kafka.owning import Owned
+from streams.kafka.owning import Owned, UnrecoveredError
 from streams.kafka.rows import TableRows, durable, of_store
 from streams.kafka.sending import Outgoing, Place, Sender
 from streams.kafka.telling import Telling
@@ -67,8 +67,13 @@ RAW: Mapping[str, Any] = {"key_serializer": "raw", "value_serializer": "raw"}
 
 def die(error: BaseException | None) -> None:
     """End the process before anything of the batch can be committed."""
-    print(f"harvest: it cannot go on: {error!r}", file=sys.stderr, flush=True)  # noqa: T201 - its last word
+    print(f"harvest: {last_word(error)}", file=sys.stderr, flush=True)  # noqa: T201
     os._exit(1)
+
+
+def last_word(error: BaseException | None) -> str:
+    """Why a worker ends: what we say ourselves as we say it, any other error with its kind."""
+    return f"it cannot go on: {error if isinstance(error, UnrecoveredError) else repr(error)}"
 
 
 class Decider:

@@ -79,10 +79,9 @@ def passing(error: KafkaError) -> bool:
     return not error.fatal() and (error.retriable() or error.code() in PASSING)
 
 
-def check(declared: Topology, stages: Iterable[str], brokers: Sequence[str], prefix: str) -> None:
-    """Raises BrokerError unless all that these stages need is there."""
-    for stage in stages:
-        partitions(brokers, prefix, declared.stage(stage))
+def check(declared: Topology, stages: Iterable[str], brokers: Sequence[str], prefix: str) -> dict[str, int]:
+    """How many partitions each of these stages has. Raises BrokerError unless all that they need is there."""
+    return {name: partitions(brokers, prefix, declared.stage(name)) for name in stages}
 
 
 def partitions(brokers: Sequence[str], prefix: str, stage: Stage[Any, Any] | Edge[Any, Any]) -> int:

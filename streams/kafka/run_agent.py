@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import cast
 
 from streams.kafka.admin import Admin
-from streams.kafka.agents import LARGEST, Decider
+from streams.kafka.agents import LARGEST, Decider, last_word
 from streams.kafka.apps import application, runner
 from streams.kafka.brokers import written
 from streams.kafka.cluster import TAKEN, ClusterError, heartbeat
@@ -64,7 +64,7 @@ def decides(context: Context) -> None:
         )
         telling = context.telling
         # Before anything of the batch can be committed.
-        die = lambda error: telling.end(f"it cannot go on: {error!r}")  # noqa: E731 - named for the line below
+        die = lambda error: telling.end(last_word(error))  # noqa: E731 - named for the line below
         decider = Decider(app, stage, settings.prefix, die, wire=context.wire, largest=largest(context))
         owned = decider.owned
         decider.telling = telling

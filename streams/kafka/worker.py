@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,10 +21,9 @@ from processors.essence import EssenceSettings
 from processors.frontier import FrontierSettings
 from schemas.wire import Wire
 from streams.fetch import FetchSettings
-from streams.kafka.admin import LATEST, Admin
-from streams.kafka.brokers import check, partitions, written
-from streams.kafka.cluster import Cluster, ClusterError
-from streams.kafka.registry import Registry, wire
+from streams.kafka.brokers import partitions
+from streams.kafka.cluster import Cluster
+from streams.kafka.registry import wire
 from streams.kafka.telling import Place, Telling
 from streams.kafka.watchdog import Watchdog
 from streams.own import Own
@@ -134,48 +133,6 @@ def served(declared: Topology) -> tuple[str, ...]:
     return tuple(stage.name for stage in declared.stages if kind(stage) in RUNNERS)
 
 
-def prepare(settings: WorkerSettings, stages: Sequence[str]) -> None:
-    """See that all is there that these stages need, before one begins: topics, their schemas, and the data folder, which is made.
-
-    A topic that was made anew is none of theirs: what they know is of the old one, and they would pass over what comes as done. Nor
-    is a changelog: without what a stage knew, nothing that is gone would be missed.
-    Raises BrokerError, ClusterError, OSError.
-    """
-    drawn = declared(settings)
-    check(drawn, stages, settings.brokers, settings.prefix)
-    admin = Admin(settings.cluster)
-    for lag in admin.lags(drawn, stages):
-        if lag.lag < 0:
-            where = f"{settings.prefix}{lag.topic}, partition {lag.partition}: {lag.group} has read to {lag.committed:,}"
-            raise ClusterError(f"{where}, and it ends at {lag.end:,}: it was made anew, or cut ({ANEW})")
-    for name in stages:
-        stage = drawn.stage(name)
-        if isinstance(stage, Stage) and _forgotten(admin, settings.cluster, stage):
-            changelog = settings.cluster.changelog(name)
-            raise ClusterError(f"{changelog}: {name} has worked, and it is empty: it was made anew, or cut ({ANEW})")
-    if settings.registry:
-        registry = Registry(settings.cluster)
-        for topic in dict.fromkeys(name for stage in stages for name in written(drawn.stage(stage))):
-            registry.number(topic)
-    settings.folder.mkdir(parents=True, exist_ok=True)
-
-
-def _forgotten(admin: Admin, cluster: Cluster, stage: Stage[Any, Any]) -> bool:
-    """Whether a stage has read and given something, which it does by rows, and has none. What it rejects leaves no row."""
-    counts = admin.partitions()
-
-    def places(names: Iterable[str]) -> list[Place]:
-        return [(name, partition) for name in names for partition in range(counts.get(name, 0))]
-
-    def ends(*names: str) -> int:
-        return sum(admin.offsets(places(names), LATEST).values())
-
-    if ends(cluster.changelog(stage.name)):
-        return False
-    read = admin.committed(cluster.group(stage.name), places(cluster.topic(topic.name) for topic in stage.inputs))
-    return max(read.values(), default=0) > 0 and ends(*(cluster.topic(topic.name) for topic in stage.outputs)) > 0
-
-
 def work(
     name: str, settings: WorkerSettings, health: Health | None = None, metrics: Metrics | None = None, logs: Logs | None = None
 ) -> None:
@@ -189,8 +146,6 @@ def work(
     runner(context)
 
 
-ANEW = "take new topics, by kafka.prefix, or set the offsets of the group back"
-"""What helps where a topic is another one."""
 RUNNERS: Mapping[str, str] = {
     "decides": "streams.kafka.run_agent:decides",
     "fetch": "streams.kafka.run_edge:fetches",

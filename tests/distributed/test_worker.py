@@ -25,8 +25,9 @@ from sinks.errors import IndexUnreachable
 from streams.cli.app import app
 from streams.kafka import run_sink, supervisor
 from streams.kafka.cluster import ClusterError
+from streams.kafka.preparing import prepare
 from streams.kafka.supervisor import ENDS, supervise
-from streams.kafka.worker import WorkerSettings, prepare, served
+from streams.kafka.worker import WorkerSettings, served
 from streams.topology import topology
 from tests.distributed.conftest import Broker
 from tests.distributed.own import Own, broker_of_its_own

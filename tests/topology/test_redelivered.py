@@ -43,6 +43,14 @@ class Partition:
         there: dict[str, Any] = {"addresses": ("192.0.2.1",), "robots": b""}
         return one(self.give(CrawlEvent(kind="resolved", host=HOST, time=time, version=to.version, **there)))
 
+    def fetched(self, of: FetchRequest, time: int) -> None:
+        """It was fetched."""
+        self.give(CrawlEvent(kind="fetched", host=of.host, time=time, url=of.url, version=of.version, root=of.root))
+
+    def begins(self) -> None:
+        """Its root is gathered, and fetched, within three milliseconds."""
+        self.fetched(self.resolved(self.seeded("1", 1), 2), 3)
+
 
 def seed(run: str, time: int, url: str = URL) -> CrawlEvent:
     """A root that lives for a second is to be gathered."""
@@ -61,8 +69,7 @@ def one(given: list[Record]) -> FetchRequest:
 def test_what_expires_is_told_again(kind: Any) -> None:
     """A URL that goes past its time-to-live, for whatever answer, goes again where that answer comes again: no removal is lost."""
     partition = Partition()
-    request = partition.resolved(partition.seeded("1", 1), 2)
-    partition.give(CrawlEvent(kind="fetched", host=HOST, time=3, url=URL, version=request.version, root=request.root))
+    partition.begins()
     asked = partition.seeded("2", 2 * DAY)
     if kind != "resolved":
         asked = partition.resolved(asked, 2 * DAY + 1)
@@ -82,7 +89,7 @@ def test_what_is_forbidden_is_told_again(later: bool) -> None:
     partition = Partition()
     other = f"{HOST}/other"
     for of in (partition.resolved(partition.seeded("1", 1), 2), one(partition.give(seed("1", 3, other)))):
-        partition.give(CrawlEvent(kind="fetched", host=HOST, time=4, url=of.url, version=of.version, root=of.root))
+        partition.fetched(of, 4)
     asked = partition.seeded("2", 2 * DAY)
     answer = CrawlEvent(kind="resolved", host=HOST, time=2 * DAY, version=asked.version, robots=FORBIDS, addresses=("192.0.2.1",))
     events = [answer, seed("2", 2 * DAY + 1, other)][: 1 + later]
@@ -106,7 +113,7 @@ def test_what_another_host_forbids_is_told_again() -> None:
     found = one(partition.give(CrawlEvent(kind="discovered", host=moved, time=1, url=URL, root=root, depth=-1, links=links)))
     there: dict[str, Any] = {"addresses": ("192.0.2.1",), "robots": b""}
     request = one(partition.give(CrawlEvent(kind="resolved", host=moved, time=2, version=found.version, **there)))
-    partition.give(CrawlEvent(kind="fetched", host=moved, time=3, url=request.url, version=request.version, root=root))
+    partition.fetched(request, 3)
     rows = Table(partition.rows)
     rows.put_host(moved, rows.host(moved).but(robots=FORBIDS, robots_until=99 * DAY))
     again = CrawlEvent(kind="seeded", host=HOST, time=2 * DAY, url=URL, root=Root(url=URL, run="2", ttl=1))
@@ -118,8 +125,7 @@ def test_what_another_host_forbids_is_told_again() -> None:
 def test_what_a_tick_finds_forbidden_is_told_again() -> None:
     """So it is where a tick asked for it."""
     partition = Partition()
-    request = partition.resolved(partition.seeded("1", 1), 2)
-    partition.give(CrawlEvent(kind="fetched", host=HOST, time=3, url=URL, version=request.version, root=request.root))
+    partition.begins()
     rows = Table(partition.rows)
     rows.put_host(HOST, rows.host(HOST).but(robots=FORBIDS, robots_until=99 * DAY))
     tick = Tick(time=90 * DAY)
@@ -153,8 +159,7 @@ def test_what_is_listed_no_more_is_told_once() -> None:
 def test_what_is_found_behind_its_removal(committed: int) -> None:
     """A URL expires, and a page behind leads to it: its removal may come again still; that it fails now is no reason to go."""
     partition = Partition()
-    request = partition.resolved(partition.seeded("1", 1), 2)
-    partition.give(CrawlEvent(kind="fetched", host=HOST, time=3, url=URL, version=request.version, root=request.root))
+    partition.begins()
     asked = partition.resolved(partition.seeded("2", 2 * DAY), 2 * DAY + 1)
 
     def fails(to: FetchRequest, offset: int) -> list[FetchedObject]:
@@ -185,8 +190,7 @@ def test_what_no_root_asks_for_is_not_looked_for() -> None:
 def test_long_gone_is_no_reason_to_go() -> None:
     """What a tick ended, and a page leads to later, does not go for one failure: it is tried again in the next run."""
     partition = Partition()
-    request = partition.resolved(partition.seeded("1", 1), 2)
-    partition.give(CrawlEvent(kind="fetched", host=HOST, time=3, url=URL, version=request.version, root=request.root))
+    partition.begins()
     rows = Table(partition.rows)
     rows.put_host(HOST, rows.host(HOST).but(robots=FORBIDS, robots_until=99 * DAY))
     tick = list(frontier(partition.rows, Tick(time=90 * DAY), Origin("crawl.ticks", 0, 7), FrontierSettings()))
@@ -218,7 +222,7 @@ class Two(Partition):
         if request.kind == "resolve":
             there: dict[str, Any] = {"addresses": ("192.0.2.1",), "robots": b""}
             request = one(self.give(CrawlEvent(kind="resolved", host=host, time=time, version=request.version, **there)))
-        self.give(CrawlEvent(kind="fetched", host=host, time=time, url=url, version=request.version, root=root))
+        self.fetched(request, time)
 
     def says(self, host: str, body: bytes, wait: int = 0) -> None:
         """The robots.txt of a host is another by now; `wait`: it is left alone until then."""
@@ -236,7 +240,7 @@ def test_what_two_roots_asked_for_is_told_again() -> None:
     links = (Link(url=shared, kind="page"),)
     by_both = CrawlEvent(kind="discovered", host=HOST, time=4, url=URL, root=partition.second, depth=0, links=links)
     request = one(partition.give(by_both))
-    partition.give(CrawlEvent(kind="fetched", host=HOST, time=4, url=shared, version=request.version, root=partition.second))
+    partition.fetched(request, 4)
     partition.says(HOST, FORBIDS)
     ends = CrawlEvent(kind="unseeded", host=HOST, time=2 * DAY, url=URL, root=Root(url=URL, run="2"))
     told = [[(gone.url, gone.reason, gone.version) for gone in removed(partition.give(ends, DELIVERED))] for _ in range(2)]
@@ -266,8 +270,7 @@ def test_what_another_root_queued_is_given_again(forbidden: bytes) -> None:
 def test_cut_between_the_two_writes_of_a_removal() -> None:
     """Noted, and there still: a worker died between the two rows. It goes when the event comes again, once."""
     partition = Partition()
-    request = partition.resolved(partition.seeded("1", 1), 2)
-    partition.give(CrawlEvent(kind="fetched", host=HOST, time=3, url=URL, version=request.version, root=request.root))
+    partition.begins()
     before = {key: value for prefix in (b"u|", b"g|", b"c|") for key, value in partition.rows.scan(prefix)}
     ends = CrawlEvent(kind="unseeded", host=HOST, time=9, url=URL, root=Root(url=URL, run="2"))
     assert len(removed(partition.give(ends, DELIVERED))) == 1
@@ -280,8 +283,7 @@ def test_cut_between_the_two_writes_of_a_removal() -> None:
 def test_what_is_delivered_is_noted_no_longer() -> None:
     """Removals are noted as long as they may have to be told again."""
     partition = Partition()
-    request = partition.resolved(partition.seeded("1", 1), 2)
-    partition.give(CrawlEvent(kind="fetched", host=HOST, time=3, url=URL, version=request.version, root=request.root))
+    partition.begins()
     ends = CrawlEvent(kind="unseeded", host=HOST, time=9, url=URL, root=Root(url=URL, run="2"))
     partition.give(ends, DELIVERED)
     other = seed("1", 10, f"{HOST}/other")

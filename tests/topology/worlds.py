@@ -7,7 +7,8 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
-from processors.frontier_rows import Known, Table
+from processors.frontier_known import Known
+from processors.frontier_rows import Table
 from processors.identity import member_url, oid
 from schemas.records import CrawlEvent, Removed, Root, Summary
 from streams.simulator import Simulator, rejections
