@@ -5,7 +5,7 @@ is, and all of what goes to `crawl` and `rejected` (`streams.edges.believing`).
 
 Frame: topic number (1 byte), partition (2), length of the key (4), length of the record in msgpack (4; 0: left out), all
 big-endian, then the key, the record in msgpack, and the encoded record. Who acts on a record at once reads msgpack, which takes
-a tenth of the time.
+a tenth of the time. Who writes no log at all asks for records alone (`Chunk.alone`): a number in ALONE (1 byte), then msgpack.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ import msgspec
 from processors import essence, recognize, summarize
 from processors.own import OwnError
 from processors.summarize import Facts, SummaryError
-from schemas import records
+from schemas import records as declared
 from schemas.codec import encode, record_type
-from schemas.records import Attributes, Complete, FetchedObject, Partial, Record, Summary
+from schemas.records import Attributes, Complete, CrawlEvent, FetchedObject, Partial, Record, Rejected, Summary
 from streams.own import Own, load
 from streams.routing import Router
 from streams.sandbox.programs import Command, ProgramError, Programs
@@ -77,6 +77,8 @@ class Chunk(msgspec.Struct, frozen=True, array_like=True):
     """Whether frames on `made` carry their records in msgpack, up to CARRIED bytes of each object."""
     check: bool = False
     """Whether bodies of the blob store are held to their digests first: who stored them cannot vouch for a disk."""
+    alone: bool = False
+    """Whether records of ALONE come back, and nothing that only a log is for."""
 
 
 class Frame(NamedTuple):
@@ -93,7 +95,7 @@ class Frame(NamedTuple):
 _chunk = msgspec.msgpack.Decoder(Chunk).decode
 pack = msgspec.msgpack.encode
 _TEXTS = {str, bytes}
-_hints = get_type_hints(Summary, vars(records))
+_hints = get_type_hints(Summary, vars(declared))
 _attributes = dict[str, tuple[Any, ...]]
 """What values may be of two kinds of text, msgspec checks no further."""
 _told = msgspec.msgpack.Decoder(
@@ -114,6 +116,15 @@ _CARRIED: dict[type[Record], Callable[[bytes], Record]] = {
     Complete: msgspec.msgpack.Decoder(Complete).decode,
     Partial: msgspec.msgpack.Decoder(Partial).decode,
 }
+
+
+ALONE: tuple[type[Record], ...] = (Summary, Rejected, CrawlEvent)
+"""The records that somebody reads who follows no log."""
+_READ: tuple[Callable[[bytes], Record], ...] = (
+    _summary,
+    msgspec.msgpack.Decoder(Rejected).decode,
+    msgspec.msgpack.Decoder(CrawlEvent).decode,
+)
 
 
 @lru_cache(maxsize=4)
@@ -179,9 +190,15 @@ def work(request: bytes, body: BinaryIO | None, emit: Callable[[bytes], None], p
 
 def _give(chunk: Chunk, job: Job, body: BinaryIO | None, emit: Callable[[bytes], None], at: Callable[[str], None]) -> None:
     """The records of one object."""
-    settings, route = _settings(chunk.settings), _router().route
+    records = essence.essence(job.obj, body, _settings(chunk.settings), job.skip, at, job.stop)
+    if chunk.alone:
+        for record in records:
+            if type(record) in ALONE:
+                emit(bytes((ALONE.index(type(record)),)) + pack(record))
+        return
+    route = _router().route
     room = CARRIED if chunk.carry else 0
-    for record in essence.essence(job.obj, body, settings, job.skip, at, job.stop):
+    for record in records:
         topic, key, _ = route(record)
         # A child reads none of them again: what was remembered came to 75 MB, of which nothing was asked.
         value = encode(record, kept=False)
@@ -214,6 +231,16 @@ def blamed(culprit: str) -> tuple[int, str]:
     """
     number, _, path = culprit.partition("\n")
     return (int(number), path) if number.isdecimal() and len(number) < MAX_DIGITS else (0, "")
+
+
+def alone(frame: bytes) -> Record:
+    """The record of a frame that holds nothing else. Raises ValueError for anything else."""
+    if not frame or frame[0] >= len(_READ):
+        raise ValueError("not a frame: no record that is read alone")
+    try:
+        return _READ[frame[0]](frame[1:])
+    except msgspec.DecodeError as error:
+        raise ValueError(f"not a frame: {error}"[:200]) from error
 
 
 def unpack(frame: bytes) -> Frame:

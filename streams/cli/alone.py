@@ -18,9 +18,8 @@ import msgspec
 
 from processors.identity import file_path, file_url, frontier_key
 from processors.select import select
-from schemas.codec import decode
 from schemas.jsonform import line
-from schemas.records import CrawlEvent, FetchedObject, FetchRequest, Record, Rejected, Root, Summary
+from schemas.records import CrawlEvent, FetchedObject, FetchRequest, Rejected, Root, Summary
 from schemas.soif import dumps
 from schemas.soif_summary import to_template
 from streams.cli.common import USAGE, Failure, give, note, printable, put
@@ -28,7 +27,7 @@ from streams.cli.rootnames import root_of
 from streams.cli.wiring import essence_settings, own_additions
 from streams.clock import now_ms
 from streams.edges.tries import MEMBERS, Tries
-from streams.essence_job import END, Chunk, Job, blamed, pack, unpack
+from streams.essence_job import END, Chunk, Job, alone, blamed, pack
 from streams.fetch import fetch_local
 from streams.sandbox.early import PRELOAD, WORK
 from streams.sandbox.pool import Pool
@@ -40,6 +39,10 @@ T = TypeVar("T")
 PIECE = 1 << 20
 MOST = 16
 """Files that go to a child together: each task has a price of its own, whatever the file."""
+AHEAD = 16
+"""Groups of files a child that are read ahead of the one whose turn it is to be told: one file may take as long as a hundred."""
+HELD = 64 << 20
+"""Bytes of what is ready before its turn; above that, nobody reads on."""
 
 
 class Passing:
@@ -73,6 +76,8 @@ class Alone:
         self._named: set[str] = set()
         self._turns = asyncio.Semaphore(2 * settings.children)
         """For those that wait for a child alone, each with its file open."""
+        self._held = 0
+        """Bytes that are ready, and not told yet."""
 
     def run(self, paths: Sequence[str]) -> bool:
         """Summarize; says whether every file could be read."""
@@ -96,11 +101,11 @@ class Alone:
     async def _run(self, roots: list[Root]) -> None:
         children = self._settings.children
         async with Pool(WORK, children, self._limits, PRELOAD, self._added.ordered()) as pool:
-            waiting: deque[asyncio.Task[list[Record]]] = deque()
+            waiting: deque[asyncio.Task[list[bytes]]] = deque()
             try:
                 for some in grouped((root, url) for root in roots for url in self._files(root.url)):
                     waiting.append(asyncio.create_task(self._some(pool, some)))
-                    if len(waiting) > children * 2:
+                    while len(waiting) > children * (2 if self._held > HELD else AHEAD) or (waiting and waiting[0].done()):
                         self._give(await waiting.popleft())
                 while waiting:
                     self._give(await waiting.popleft())
@@ -127,39 +132,40 @@ class Alone:
             if name not in dropped:
                 yield from self._files(file_url(folder + name, folder=is_folder))
 
-    async def _some(self, pool: Pool, asked: Sequence[tuple[Root, str]]) -> list[Record]:
-        """What some files give, in their order: small ones go to a child together, large ones to whichever child is free."""
+    async def _some(self, pool: Pool, asked: Sequence[tuple[Root, str]]) -> list[bytes]:
+        """The frames that some files give, in their order: small ones go to a child together, large ones to any that is free."""
         objs = await asyncio.to_thread(lambda: [obj for each in asked if (obj := self._read(*each))])
-        made: list[Record] = []
+        made: list[bytes] = []
         for large, run in groupby(objs, key=lambda obj: bool(obj.blob)):
             some = list(run)
             found = await self._together(pool, some) if len(some) > 1 and not large else None
             if found is None:
                 each = await asyncio.gather(*(self._in_turn(pool, obj) for obj in some))
-                found = [record for records in each for record in records]
+                found = [frame for frames in each for frame in frames]
             made += found
+            self._held += sum(map(len, found))
         return made
 
-    async def _together(self, pool: Pool, objs: Sequence[FetchedObject]) -> list[Record] | None:
+    async def _together(self, pool: Pool, objs: Sequence[FetchedObject]) -> list[bytes] | None:
         """What small files give; None where one of them ends the child, or takes more than is its due: each is tried alone then."""
         frames: list[bytes] = []
-        request = pack(Chunk(self._packed, 1, tuple(map(Job, objs))))
+        request = pack(Chunk(self._packed, 1, tuple(map(Job, objs)), alone=True))
         outcome = await pool.run(request, None, frames.append, Tries().clock)
         if not isinstance(outcome, Done) or frames.count(END) != len(objs):
             return None
-        return [decode(unpack(frame).value) for frame in frames if frame != END]
+        return [frame for frame in frames if frame != END]
 
-    async def _in_turn(self, pool: Pool, obj: FetchedObject) -> list[Record]:
+    async def _in_turn(self, pool: Pool, obj: FetchedObject) -> list[bytes]:
         async with self._turns:
             return await self._one(pool, obj)
 
-    async def _one(self, pool: Pool, obj: FetchedObject) -> list[Record]:
+    async def _one(self, pool: Pool, obj: FetchedObject) -> list[bytes]:
         """What one file gives."""
         url, tries, outcome = obj.url, Tries(), None
         # One more for the object itself, and some for children that were lost or killed.
         for _ in range(MEMBERS + 5):
             frames: list[bytes] = []
-            request = pack(Chunk(self._packed, 1, (Job(obj, tries.skip, stop=tries.stop),)))
+            request = pack(Chunk(self._packed, 1, (Job(obj, tries.skip, stop=tries.stop),), alone=True))
             try:
                 body = open(file_path(url), "rb") if obj.blob else None  # noqa: ASYNC230, SIM115 - local, and closed below
             except OSError as error:
@@ -171,7 +177,7 @@ class Alone:
                 if body:
                     body.close()
             if isinstance(outcome, Done):
-                return [decode(unpack(frame).value) for frame in frames if frame != END]
+                return [frame for frame in frames if frame != END]
             if isinstance(outcome, Failed):
                 note(f"{url}: {outcome.traceback}")
             if not isinstance(outcome, Lost) and not tries.spared(outcome):
@@ -191,8 +197,9 @@ class Alone:
             self._missed(f"{url}: {reason}")
         return obj
 
-    def _give(self, records: list[Record]) -> None:
-        for record in records:
+    def _give(self, frames: list[bytes]) -> None:
+        self._held -= sum(map(len, frames))
+        for record in map(alone, frames):
             if isinstance(record, Rejected):
                 note(printable(f"{record.url}{'#' * bool(record.path)}{record.path}: {record.reason}"))
             elif isinstance(record, CrawlEvent) and record.kind == "refused" and record.url in self._named:

@@ -45,6 +45,8 @@ from streams.sandbox.wire import ProgressPage
 PACKET = 65_536
 EXIT_UNSEALED = 78
 """Exit status of a child that could not be set up."""
+THRESHOLDS = (50_000, 20, 20)
+"""A child's for `gc.set_threshold`: between two looks it may make so many objects that others refer to."""
 
 
 class Configuration(msgspec.Struct, frozen=True, kw_only=True):
@@ -195,6 +197,8 @@ class Server:
                 self._before(limits)
             layers = seal(limits, self._base)
             gc.enable()
+            # The elements of a page are objects by the thousand, which need not be looked at again and again while it is read.
+            gc.set_threshold(*THRESHOLDS)
             Child(socket.socket(fileno=channel), mapped, limits, memory, layers).serve(self._target)
             status = 0
         except BaseException as error:  # noqa: BLE001 (nothing may get out of a child)

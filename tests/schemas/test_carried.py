@@ -14,7 +14,7 @@ from processors.essence import EssenceSettings
 from schemas import codec
 from schemas.codec import adopt, decode, encode, publish, record_type
 from schemas.records import Complete, FetchedObject, Partial, Record, Summary
-from streams.essence_job import END, HEAD, Chunk, Job, pack, unpack, work
+from streams.essence_job import ALONE, END, HEAD, Chunk, Job, alone, pack, unpack, work
 
 Anything = Callable[[type[Record]], st.SearchStrategy[Any]]
 UNSAID: dict[str, Any] = {"published": 0, "copy_of": "", "copies": (), "copies_count": 0}
@@ -29,6 +29,23 @@ def test_what_a_child_gives(kind: type[Record], any_record: Anything, data: st.D
     frame = unpack(HEAD.pack(0, 3, len(key), len(carried)) + key + carried + value)
     assert frame == ("made", 3, key, value, record)
     assert unpack(HEAD.pack(0, 3, len(key), 0) + key + value) == ("made", 3, key, value, None)
+
+
+@pytest.mark.parametrize("kind", ALONE)
+@given(data=st.data())
+def test_what_is_read_alone(kind: type[Record], any_record: Anything, data: st.DataObject) -> None:
+    """A record without its encoded self comes as it went."""
+    record = data.draw(any_record(kind))
+    assert alone(bytes((ALONE.index(kind),)) + pack(record)) == record
+
+
+@given(
+    st.one_of(st.just(END), st.binary(max_size=64), st.builds(bytes.__add__, st.sampled_from([b"\0", b"\1", b"\2"]), st.binary()))
+)
+def test_what_is_no_record(frame: bytes) -> None:
+    """A child that was taken over says what it likes: that is no record, and nothing else is raised."""
+    with pytest.raises(ValueError, match="not a frame"):
+        alone(frame)
 
 
 @given(data=st.data())

@@ -10,8 +10,8 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from processors.summarize import _nesting
 
 _NAMES = """
-    div b a p li ul table tr td th caption tbody svg g math mi foreignObject script style textarea title select option button form h1
-    span template object em font nobr dd dl pre iframe noscript frameset body html br img details marquee x-y desc ruby rt
+    div b a p li ul table tr td th caption tbody svg g math mi foreignObject script style textarea title select option button form
+    h1 span template object em font nobr dd dl pre iframe noscript frameset body html br img details marquee x-y desc ruby rt
 """
 NAMES = _NAMES.split()
 ODD = ("x", "<!-- c -->", "<!--a> ", "--><b -->", "</div -->", "<![CDATA[a> ", "<? x>", "</p>", "</br>", "<DIV>", "<b\n>", "</Div>")
