@@ -5,7 +5,7 @@ is, and all of what goes to `crawl` and `rejected` (`streams.edges.believing`).
 
 Frame: topic number (1 byte), partition (2), length of the key (4), length of the record in msgpack (4; 0: left out), all
 big-endian, then the key, the record in msgpack, and the encoded record. Who acts on a record at once reads msgpack, which takes
-a tenth of the time. Who writes no log at all asks for records alone (`Chunk.alone`): a number in ALONE (1 byte), then msgpack.
+a tenth of the time. Who writes no log at all asks for records alone (`Chunk.alone`): the number of a class (1 byte), then msgpack.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import hashlib
 import io
 import os
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 from typing import Any, BinaryIO, NamedTuple, get_type_hints
 
@@ -78,7 +78,7 @@ class Chunk(msgspec.Struct, frozen=True, array_like=True):
     check: bool = False
     """Whether bodies of the blob store are held to their digests first: who stored them cannot vouch for a disk."""
     alone: bool = False
-    """Whether records of ALONE come back, and nothing that only a log is for."""
+    """Whether summaries, rejections and refusals come back, as records alone."""
 
 
 class Frame(NamedTuple):
@@ -118,13 +118,15 @@ _CARRIED: dict[type[Record], Callable[[bytes], Record]] = {
 }
 
 
-ALONE: tuple[type[Record], ...] = (Summary, Rejected, CrawlEvent)
-"""The records that somebody reads who follows no log."""
-_READ: tuple[Callable[[bytes], Record], ...] = (
-    _summary,
-    msgspec.msgpack.Decoder(Rejected).decode,
-    msgspec.msgpack.Decoder(CrawlEvent).decode,
-)
+Alone = Summary | Rejected | CrawlEvent
+ALONE: Mapping[type[Record], Callable[[bytes], Alone]] = {
+    Summary: _summary,
+    Rejected: msgspec.msgpack.Decoder(Rejected).decode,
+    CrawlEvent: msgspec.msgpack.Decoder(CrawlEvent).decode,
+}
+"""The records that somebody reads who follows no log, and how each is read."""
+_NUMBERS = {kind: bytes((number,)) for number, kind in enumerate(ALONE)}
+_READ = tuple(ALONE.values())
 
 
 @lru_cache(maxsize=4)
@@ -193,8 +195,8 @@ def _give(chunk: Chunk, job: Job, body: BinaryIO | None, emit: Callable[[bytes],
     records = essence.essence(job.obj, body, _settings(chunk.settings), job.skip, at, job.stop)
     if chunk.alone:
         for record in records:
-            if type(record) in ALONE:
-                emit(bytes((ALONE.index(type(record)),)) + pack(record))
+            if isinstance(record, Summary | Rejected) or (isinstance(record, CrawlEvent) and record.kind == "refused"):
+                emit(_NUMBERS[type(record)] + pack(record))
         return
     route = _router().route
     room = CARRIED if chunk.carry else 0
@@ -233,13 +235,13 @@ def blamed(culprit: str) -> tuple[int, str]:
     return (int(number), path) if number.isdecimal() and len(number) < MAX_DIGITS else (0, "")
 
 
-def alone(frame: bytes) -> Record:
+def alone(frame: bytes) -> Alone:
     """The record of a frame that holds nothing else. Raises ValueError for anything else."""
     if not frame or frame[0] >= len(_READ):
         raise ValueError("not a frame: no record that is read alone")
     try:
         return _READ[frame[0]](frame[1:])
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise ValueError(f"not a frame: {error}"[:200]) from error
 
 
@@ -265,5 +267,5 @@ def _carried(data: bytes, value: bytes) -> Record:
         raise ValueError(f"not a frame: a {kind.__name__} is not carried")
     try:
         return _CARRIED[kind](data)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise ValueError(f"not a frame: {error}"[:200]) from error

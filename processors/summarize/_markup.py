@@ -10,9 +10,7 @@ from collections.abc import Iterator
 from lxml import etree
 from selectolax.lexbor import LexborHTMLParser
 
-from processors.summarize._nesting import parsable
-from processors.summarize._page import main_text
-from processors.summarize._text import decode
+from processors.summarize._page import main_text, parse
 
 MAX_PAGE = 1 << 20
 """Bytes of one page that are parsed."""
@@ -26,7 +24,7 @@ PAGE = 4_096
 
 def page(raw: bytes, charset: str = "", limit: int = MAX_PAGE) -> LexborHTMLParser:
     """The first `limit` bytes of a page as a tree, as far as it can be parsed."""
-    return LexborHTMLParser(decode(parsable(raw[:limit])[0], charset))
+    return parse(raw[:limit], charset)[0]
 
 
 def page_text(tree: LexborHTMLParser, limit: int = PAGE, *, whole: bool = False) -> str:

@@ -16,7 +16,8 @@ from collections.abc import Mapping
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from processors.summarize._text import squeeze
+from processors.summarize._nesting import parsable
+from processors.summarize._text import decode, squeeze
 
 MAX_TEXT = 2_048
 """Bytes of the main text that are kept."""
@@ -51,6 +52,13 @@ _BLOCKS = frozenset(
 """Elements that part words; all others stand within a line."""
 _LEFT = _BLOCKS.union(numbers("html head tbody thead tfoot colgroup col"))
 """Elements that may stay where the parser gives the text: blocks, and those that no text stands beside."""
+
+
+def parse(raw: bytes, charset: str = "") -> tuple[LexborHTMLParser, str]:
+    """The tree of a page, as far as it can be parsed, and why that is not all of it; "" where it is."""
+    # As the parser reads it: there are charsets in which a tag does not look like one.
+    page, cut = parsable(decode(raw, charset).encode("utf-8", "ignore"))
+    return LexborHTMLParser(page), cut
 
 
 class Page:

@@ -15,12 +15,11 @@ from collections.abc import Callable
 from typing import BinaryIO
 
 import ada_url
-from selectolax.lexbor import LexborHTMLParser, LexborNode
+from selectolax.lexbor import LexborNode
 
 from processors.summarize._base import MAX_URL, Facts, Found, Summarizer, SummaryError
-from processors.summarize._nesting import parsable
-from processors.summarize._page import MAX_TEXT, Page, numbers
-from processors.summarize._text import decode, squeeze
+from processors.summarize._page import MAX_TEXT, Page, numbers, parse
+from processors.summarize._text import squeeze
 
 MAX_HTML = 8_000_000
 REFERENCES = 100
@@ -65,9 +64,8 @@ _WANTED = numbers("title base meta h1 h2 h3 a area frame iframe html")
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     """Add what a page says of itself, its links, and partial-text. Raises SummaryError for what cannot be parsed to its end."""
     raw = body.read(MAX_HTML)
-    raw, cut = parsable(raw)
     meta = _CHARSET.search(raw[:2_048])
-    tree = LexborHTMLParser(decode(raw, facts.charset or (meta[1].decode("ascii") if meta else "")))
+    tree, cut = parse(raw, facts.charset or (meta[1].decode("ascii") if meta else ""))
     page, about = Page(tree, found.most(MAX_TEXT), whole=bool(found.full), wanted=_WANTED), _About(facts, found)
     for tag, node in page.met:
         about.take(tag, node)

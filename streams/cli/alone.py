@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+import struct
+import tempfile
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby, islice
 from typing import BinaryIO, TypeVar
 
@@ -22,7 +24,7 @@ from schemas.jsonform import line
 from schemas.records import CrawlEvent, FetchedObject, FetchRequest, Rejected, Root, Summary
 from schemas.soif import dumps
 from schemas.soif_summary import to_template
-from streams.cli.common import USAGE, Failure, give, note, printable, put
+from streams.cli.common import USAGE, Failure, give, note, printable
 from streams.cli.rootnames import root_of
 from streams.cli.wiring import essence_settings, own_additions
 from streams.clock import now_ms
@@ -39,10 +41,36 @@ T = TypeVar("T")
 PIECE = 1 << 20
 MOST = 16
 """Files that go to a child together: each task has a price of its own, whatever the file."""
-AHEAD = 16
+AHEAD = 8
 """Groups of files a child that are read ahead of the one whose turn it is to be told: one file may take as long as a hundred."""
-HELD = 64 << 20
-"""Bytes of what is ready before its turn; above that, nobody reads on."""
+KEPT = 1 << 17
+"""Bytes of what is to be told of a file, or of small ones together, that wait in memory for their turn; more waits in a file."""
+HEAD = struct.Struct(">?I")
+
+
+class Told:
+    """What is to be told of some files, in order."""
+
+    def __init__(self) -> None:
+        self._file = tempfile.SpooledTemporaryFile(max_size=KEPT)  # noqa: SIM115 - closed once it was told, or forgotten
+        self.ended = 0
+        """Files of which all was said."""
+
+    def add(self, data: bytes, *, error: bool = False) -> None:
+        """Add some output, or a note. Raises OSError."""
+        self._file.write(HEAD.pack(error, len(data)) + data)
+
+    def tell(self) -> None:
+        """Tell it, once."""
+        self._file.seek(0)
+        with self._file as file:
+            while head := file.read(HEAD.size):
+                error, size = HEAD.unpack(head)
+                data = file.read(size)
+                if error:
+                    note(data.decode())
+                else:
+                    give(data)
 
 
 class Passing:
@@ -76,8 +104,6 @@ class Alone:
         self._named: set[str] = set()
         self._turns = asyncio.Semaphore(2 * settings.children)
         """For those that wait for a child alone, each with its file open."""
-        self._held = 0
-        """Bytes that are ready, and not told yet."""
 
     def run(self, paths: Sequence[str]) -> bool:
         """Summarize; says whether every file could be read."""
@@ -101,14 +127,15 @@ class Alone:
     async def _run(self, roots: list[Root]) -> None:
         children = self._settings.children
         async with Pool(WORK, children, self._limits, PRELOAD, self._added.ordered()) as pool:
-            waiting: deque[asyncio.Task[list[bytes]]] = deque()
+            waiting: deque[asyncio.Task[list[Told]]] = deque()
             try:
                 for some in grouped((root, url) for root in roots for url in self._files(root.url)):
                     waiting.append(asyncio.create_task(self._some(pool, some)))
-                    while len(waiting) > children * (2 if self._held > HELD else AHEAD) or (waiting and waiting[0].done()):
-                        self._give(await waiting.popleft())
+                    await asyncio.sleep(0)  # it begins now, whatever the next folder takes to be listed
+                    while len(waiting) > children * AHEAD or (waiting and waiting[0].done()):
+                        await _tell(waiting.popleft())
                 while waiting:
-                    self._give(await waiting.popleft())
+                    await _tell(waiting.popleft())
             finally:
                 # Whoever reads may have enough: nobody waits for these any more, and the pool closes.
                 for task in waiting:
@@ -132,60 +159,76 @@ class Alone:
             if name not in dropped:
                 yield from self._files(file_url(folder + name, folder=is_folder))
 
-    async def _some(self, pool: Pool, asked: Sequence[tuple[Root, str]]) -> list[bytes]:
-        """The frames that some files give, in their order: small ones go to a child together, large ones to any that is free."""
+    async def _some(self, pool: Pool, asked: Sequence[tuple[Root, str]]) -> list[Told]:
+        """What some files give, in their order: small ones go to a child together, large ones to any that is free."""
         objs = await asyncio.to_thread(lambda: [obj for each in asked if (obj := self._read(*each))])
-        made: list[bytes] = []
+        made: list[Told] = []
         for large, run in groupby(objs, key=lambda obj: bool(obj.blob)):
             some = list(run)
             found = await self._together(pool, some) if len(some) > 1 and not large else None
-            if found is None:
-                each = await asyncio.gather(*(self._in_turn(pool, obj) for obj in some))
-                found = [frame for frames in each for frame in frames]
-            made += found
-            self._held += sum(map(len, found))
+            made += [found] if found else await asyncio.gather(*(self._in_turn(pool, obj) for obj in some))
         return made
 
-    async def _together(self, pool: Pool, objs: Sequence[FetchedObject]) -> list[bytes] | None:
-        """What small files give; None where one of them ends the child, or takes more than is its due: each is tried alone then."""
-        frames: list[bytes] = []
-        request = pack(Chunk(self._packed, 1, tuple(map(Job, objs)), alone=True))
-        outcome = await pool.run(request, None, frames.append, Tries().clock)
-        if not isinstance(outcome, Done) or frames.count(END) != len(objs):
-            return None
-        return [frame for frame in frames if frame != END]
+    def _hear(self, objs: Sequence[FetchedObject], told: Told) -> Callable[[bytes], None]:
+        """What takes the frames of some objects; it raises ValueError for what none of them can have given."""
+        known = {obj.url for obj in objs}
 
-    async def _in_turn(self, pool: Pool, obj: FetchedObject) -> list[bytes]:
+        def hear(frame: bytes) -> None:
+            if frame == END:
+                told.ended += 1
+                return
+            record = alone(frame)
+            if (record.object_url if isinstance(record, Summary) else record.url) not in known:
+                raise ValueError("not a frame: what no object but another can give")
+            self._tell(record, told)
+
+        return hear
+
+    async def _together(self, pool: Pool, objs: Sequence[FetchedObject]) -> Told | None:
+        """What small files give; None where one of them ends the child, or takes more than is its due: each is tried alone then."""
+        told = Told()
+        request = pack(Chunk(self._packed, 1, tuple(map(Job, objs)), alone=True))
+        try:
+            outcome = await pool.run(request, None, self._hear(objs, told), Tries().clock)
+        except ValueError:
+            return None
+        return told if isinstance(outcome, Done) and told.ended == len(objs) else None
+
+    async def _in_turn(self, pool: Pool, obj: FetchedObject) -> Told:
         async with self._turns:
             return await self._one(pool, obj)
 
-    async def _one(self, pool: Pool, obj: FetchedObject) -> list[bytes]:
+    async def _one(self, pool: Pool, obj: FetchedObject) -> Told:
         """What one file gives."""
-        url, tries, outcome = obj.url, Tries(), None
+        url, tries, why = obj.url, Tries(), ""
         # One more for the object itself, and some for children that were lost or killed.
         for _ in range(MEMBERS + 5):
-            frames: list[bytes] = []
+            told = Told()
             request = pack(Chunk(self._packed, 1, (Job(obj, tries.skip, stop=tries.stop),), alone=True))
             try:
                 body = open(file_path(url), "rb") if obj.blob else None  # noqa: ASYNC230, SIM115 - local, and closed below
             except OSError as error:
-                self._missed(f"{url}: {error.strerror}")
-                return []
+                why = error.strerror or str(error)
+                break
             try:
-                outcome = await pool.run(request, body.fileno() if body else None, frames.append, tries.clock)
+                outcome = await pool.run(request, body.fileno() if body else None, self._hear((obj,), told), tries.clock)
+            except ValueError as error:
+                why = str(error)
+                break
             finally:
                 if body:
                     body.close()
+            why = outcome.reason
             if isinstance(outcome, Done):
-                return [frame for frame in frames if frame != END]
+                return told
             if isinstance(outcome, Failed):
-                note(f"{url}: {outcome.traceback}")
+                note("\n".join(map(printable, f"{url}: {outcome.traceback}".splitlines())))
             if not isinstance(outcome, Lost) and not tries.spared(outcome):
                 if "" in tries.skip:
                     break
                 tries.failed_at(blamed(outcome.culprit)[1], outcome, self._limits)
-        self._missed(f"{url}: {outcome.reason if outcome else ''}")
-        return []
+        self._missed(f"{url}: {why}")
+        return Told()
 
     def _read(self, root: Root, url: str) -> FetchedObject | None:
         now = now_ms()
@@ -197,17 +240,20 @@ class Alone:
             self._missed(f"{url}: {reason}")
         return obj
 
-    def _give(self, frames: list[bytes]) -> None:
-        self._held -= sum(map(len, frames))
-        for record in map(alone, frames):
-            if isinstance(record, Rejected):
-                note(printable(f"{record.url}{'#' * bool(record.path)}{record.path}: {record.reason}"))
-            elif isinstance(record, CrawlEvent) and record.kind == "refused" and record.url in self._named:
-                note(printable(f"{record.url}: refused: {record.reason}"))
-            elif isinstance(record, Summary) and self._json:
-                put(line({"url": record.url, "type": record.type, "attributes": dict(record.attributes)}))
-            elif isinstance(record, Summary):
-                give(dumps([to_template(record)]))
+    def _tell(self, record: Summary | Rejected | CrawlEvent, told: Told) -> None:
+        if isinstance(record, Rejected):
+            told.add(printable(f"{record.url}{'#' * bool(record.path)}{record.path}: {record.reason}").encode(), error=True)
+        elif isinstance(record, CrawlEvent) and record.url in self._named:
+            told.add(printable(f"{record.url}: refused: {record.reason}").encode(), error=True)
+        elif isinstance(record, Summary) and self._json:
+            told.add(line({"url": record.url, "type": record.type, "attributes": dict(record.attributes)}).encode() + b"\n")
+        elif isinstance(record, Summary):
+            told.add(dumps([to_template(record)]))
+
+
+async def _tell(some: asyncio.Task[list[Told]]) -> None:
+    for told in await some:
+        told.tell()
 
 
 def grouped(files: Iterable[T]) -> Iterator[list[T]]:

@@ -313,8 +313,8 @@ def test_summarize_what_goes_away(tmp_path: Path, capsys: pytest.CaptureFixture[
     url = f"file://{tmp_path}/gone.bin"
     seen = FetchedObject(url=url, version=1, time=1, outcome="fetched", blob="00")
     alone = Alone(Settings(), json=False)
-    assert asyncio.run(alone._one(cast("Pool", None), seen)) == []
-    assert capsys.readouterr().err == f"harvest: {url}: No such file or directory\n"
+    asyncio.run(alone._one(cast("Pool", None), seen)).tell()
+    assert capsys.readouterr() == ("", f"harvest: {url}: No such file or directory\n")
 
 
 def test_summarize_what_is_refused(harvest: Any, tree: Path) -> None:
