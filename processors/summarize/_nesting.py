@@ -13,15 +13,17 @@ from __future__ import annotations
 
 import re
 
-from processors.summarize._open import DEPTH, ORDER, PASSED, RAW, STYLES, Open, known
+from processors.summarize._open import ANEW, DEPTH, ORDER, PASSED, RAW, STYLES, Open, known
 
 FEW = 20_000
 """Tags that may be nested in any way: a parser has done with them in a second."""
-ATTRIBUTES = 10_000
+ATTRIBUTES = 2_000
 """Attributes of one element: a parser compares each with all before it."""
-_STYLE = re.compile(rb"<(?=[bcefistu])(?:b|big|code|em|font|i|s|small|strike|strong|tt|u)[\s/]", re.IGNORECASE)
+OPTIONS = 5_000
+"""Options of one list: a parser looks through all before each of them."""
+_STYLE = re.compile(rb"<(?=[bcefinstu])(?:b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)[\s/]", re.IGNORECASE)
 _ENDED = re.compile(
-    rb"<(b|big|code|em|font|i|s|small|strike|strong|tt|u)(?:\s++[a-z-]++=\"[^\"<>]*+\"|(?!))++\s*+>[^<]*+</\1>",
+    rb"<(b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)(?:\s++[a-z-]++=\"[^\"<>]*+\"|(?!))++\s*+>[^<]*+</\1>",
 )
 """One of them that is ended before another tag comes, its attributes in quotes: nobody can read its beginning but not its end."""
 _ATTRIBUTE = (
@@ -40,6 +42,11 @@ _BEGUN = re.compile(rb"</?[a-zA-Z][^\t\n\f\r />]*+")
 _PART = re.compile(rb"=[\t\n\f\r ]*+(?:\"[^\"<>]*+>|'[^'<>]*+>)")
 """A value with a bracket in it, where brackets take turns: the first one behind a `<` is a `>`."""
 _CLOSING = {name: re.compile(rb"</" + name + rb"(?=[\t\n\f\r />])", re.IGNORECASE) for name in RAW}
+_OPTION = re.compile(rb"<(?:option|(select))", re.IGNORECASE)
+_MERGED = re.compile(rb"<(?:body|html)[\t\n\f\r /]", re.IGNORECASE)
+"""Tags whose attributes all become those of one element (13.2.6.4.7)."""
+_MERGED_LEAST = 100_000
+"""Bytes of a page in which so many take long."""
 _COMMENT = re.compile(rb"<!--[^<>]*+(?<=--)>")
 """A comment that ends at its first bracket."""
 _PARTING = (b" ", b"\n", b"\t", b"\r", b"\f", b"/", b'"', b"'")
@@ -51,17 +58,37 @@ _LEAST = 2 * ATTRIBUTES
 
 def parsable(page: bytes) -> tuple[bytes, str]:
     """A page, as far as it can be parsed, and why it is not all; "" where it is."""
-    crowd = crowded(page)
+    crowd, what = crowded(page), f"an element with more than {ATTRIBUTES:,} attributes"
+    if crowd < 0:
+        crowd, what = listed(page), f"a list of more than {OPTIONS:,} options"
     page = page[:crowd] if crowd >= 0 else page
     if (deep := too_deep(page)) >= 0:
         return page[:deep], f"elements nested too deep (more than {DEPTH}, or {STYLES} fonts and the like)"
-    return page, f"an element with more than {ATTRIBUTES:,} attributes" if crowd >= 0 else ""
+    return page, what if crowd >= 0 else ""
+
+
+def listed(page: bytes) -> int:
+    """Where a list of options comes to have too many; -1 if none does."""
+    if len(page) < 8 * OPTIONS:
+        return -1
+    count = 0
+    for tag in _OPTION.finditer(page):
+        count = 0 if tag[1] else count + 1
+        if count > OPTIONS:
+            return tag.start()
+    return -1
 
 
 def crowded(page: bytes) -> int:
     """Where the first tag with more than ATTRIBUTES of them begins; -1 if there is none. A long value counts as one."""
     if len(page) < _LEAST:
         return -1
+    count = 0
+    for place in _MERGED.finditer(page) if len(page) >= _MERGED_LEAST else ():
+        tag = _TAG.match(page, place.start())
+        count += len(_ATTRIBUTES.findall(tag[0], 5)) if tag else 0
+        if count > ATTRIBUTES:
+            return place.start()
     if not _plain(page):
         if sum(map(page.count, _PARTING)) <= ATTRIBUTES:
             return -1
@@ -93,8 +120,8 @@ def _crowd(tag: bytes) -> bool:
 
 def too_deep(page: bytes) -> int:
     """Where the elements of a page come to be nested too deep to be parsed; -1 if they do not, or if it does not matter."""
-    few = len(page) < FEW or page.count(b"<") < FEW
-    if (few and not _styled(page)) or (_bare(page) and ORDER.kept(page, STYLES)):
+    tags = page.count(b"<")
+    if (tags < FEW and not _styled(page, tags)) or (_bare(page) and ORDER.kept(page, STYLES, ANEW)):
         return -1
     return _read(page)
 
@@ -104,10 +131,11 @@ def _bare(page: bytes) -> bool:
     return b"\0" not in page and _plain(page) and b"<![CDATA[" not in page and page.count(b"<!--") == len(_COMMENT.findall(page))
 
 
-def _styled(page: bytes) -> bool:
-    """Whether fonts and the like, all of those that are not ended at once, may be too many."""
+def _styled(page: bytes, tags: int) -> bool:
+    """Whether fonts and the like, all of those that are not ended at once, may be too many, or be begun anew too often."""
     styles = len(_STYLE.findall(page))
-    return styles >= STYLES and styles - len(_ENDED.findall(page)) >= STYLES
+    least = min(STYLES, ANEW // max(1, tags))
+    return styles >= least and styles - len(_ENDED.findall(page)) >= least
 
 
 def _read(page: bytes) -> int:
@@ -131,6 +159,8 @@ def _read(page: bytes) -> int:
             if not doubt and tag.start() >= until:
                 opened.end(name)
             continue
+        if opened.drawn and tag[0].endswith(b"/") and _closed(tag) and opened.empty(name):
+            continue
         if name in RAW and tag.start() >= until:
             close = _CLOSING[name].search(page, at)
             until = close.start() if close else len(page)
@@ -143,3 +173,9 @@ def _read(page: bytes) -> int:
         if opened.too_many():
             return tag.start()
     return -1
+
+
+def _closed(tag: re.Match[bytes]) -> bool:
+    """Whether a tag that has a slash at its end ends its own element: in a value without quotes it is part of that."""
+    attributes = _ATTRIBUTES.findall(tag[0], tag.end(2) - tag.start())
+    return not attributes or not attributes[-1].endswith(b"/")

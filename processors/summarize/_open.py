@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from processors.summarize._order import Order
 
-DEPTH = 1_000
-"""Elements that may be open at once: twice what browsers keep."""
+DEPTH = 512
+"""Elements that may be open at once: as many as browsers keep."""
 STYLES = 256
 """Fonts and the like that may wait for their end."""
+ANEW = 1_000_000
+"""Times that these may be begun anew: each is some 100 bytes of memory."""
 _LOOK = 64
 """Open elements that an end tag looks through for its own."""
 
@@ -27,9 +29,9 @@ _WALLS = _HTML_WALLS.union(b"svg math foreignobject desc title".split())
 """Elements that no end tag of another looks through."""
 RAW = frozenset(b"script style textarea title xmp iframe noembed noframes".split())
 """Elements that hold text, whatever it looks like."""
-_STYLED = frozenset(b"b big code em font i s small strike strong tt u".split())
+_STYLED = frozenset(b"b big code em font i nobr s small strike strong tt u".split())
 """Elements that are begun anew until they are ended; of those without attributes, three of a kind at most. Links end each other."""
-_FORMATTING = _STYLED.union((b"a", b"nobr"))
+_FORMATTING = _STYLED.union((b"a",))
 _DRAWINGS = frozenset((b"svg", b"math"))
 _DRAWN = _DRAWINGS.union(b"foreignobject desc title mi mo mn ms mtext annotation-xml".split())
 """Drawings and formulas, and what HTML may stand in within them. Their end tags end nothing from within HTML (13.2.6.5)."""
@@ -72,6 +74,8 @@ class Open:
         """Of each element in the stack, how many loose ones were open before it."""
         self._styles = 0
         """Fonts and the like that are begun anew where a paragraph begins."""
+        self.anew = 0
+        """How often one may have been."""
         self._tables: list[int] = []
         """For each table in the stack, how many of those no cell of it ends: they began before it, or beside cells (13.2.6.4.9)."""
         self._framesets = 0
@@ -83,7 +87,12 @@ class Open:
 
     def too_many(self) -> bool:
         """Whether a parser would take too long from here on."""
-        return len(self._stack) + len(self._loose) + self._framesets > DEPTH or self._styles > STYLES
+        return len(self._stack) + len(self._loose) + self._framesets > DEPTH or self._styles > STYLES or self.anew > ANEW
+
+    def empty(self, name: bytes) -> bool:
+        """Whether an element that ends itself is one here: in a drawing, and not in HTML within it."""
+        within = next((one for one in reversed(self._stack) if one in _DRAWN or one == b"font"), b"")
+        return name not in _BROKEN_OUT and name != b"font" and within in _DRAWINGS
 
     def begin(self, name: bytes) -> None:
         """See a start tag."""
@@ -92,6 +101,8 @@ class Open:
         elif self.drawn:
             self._push(name)
             return
+        if name in _BLOCKS or name in _LOOSE:
+            self.anew += self._styles
         if name in _LOOSE:
             self._begin_loose(name)
         elif name not in PASSED and self._admits(name):
@@ -135,18 +146,20 @@ class Open:
             if self._in_table():
                 self._loose[self._base() :] = [name]
             return
-        # An item ends the one before it, with its paragraphs; a paragraph ends another, with what is in it.
-        alike = next((items for items in _ITEMS if name in items), (name,))
-        for at in range(len(self._loose) - 1, max(self._base(), len(self._loose) - _LOOK) - 1, -1):
-            if self._loose[at] in alike:
-                del self._loose[at:]
-                break
-            if name != b"p" and self._loose[at] != b"p":
-                break
+        # An item ends the one before it, and every one a paragraph, with what is in them.
+        for alike in (next((items for items in _ITEMS if name in items), ()), (b"p",)):
+            for at in range(len(self._loose) - 1, max(self._base(), len(self._loose) - _LOOK) - 1, -1):
+                if self._loose[at] in alike:
+                    del self._loose[at:]
+                    break
+                if b"p" not in alike and self._loose[at] != b"p":
+                    break
         self._loose.append(name)
 
     def end(self, name: bytes) -> None:
         """See an end tag."""
+        if self.drawn and name in (b"p", b"br"):
+            self._break_out()
         if name in _LOOSE and not self.drawn:
             for depth in range(1, min(_LOOK, len(self._loose) - self._base()) + 1):
                 if self._loose[-depth] == name:

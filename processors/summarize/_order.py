@@ -81,8 +81,10 @@ class Order:
         at = np.minimum(np.searchsorted(self._first, first), len(self._first) - 1)
         return np.where((self._first[at] == first) & (self._second[at] == second), self._bits[at], 0).astype(np.uint8)
 
-    def kept(self, page: bytes, most: int) -> bool:
+    def kept(self, page: bytes, most: int, anew: int) -> bool:
         """Whether elements are ended in the order of their beginnings, and no more than `most`, of 32,000, are open at once.
+
+        Nor are there more than `anew` of `formatting` that may be begun anew.
 
         `page`: one without NUL in which whatever looks like a tag is one, and ends at the first `>`. False where it cannot be told.
         """
@@ -100,9 +102,9 @@ class Order:
         if not lengths.all():
             return False
         first, second = (names.view(np.uint64) & _KEPT[lengths]).T
-        return self._in_order(first, second, ends, most)
+        return self._in_order(first, second, ends, most, anew)
 
-    def _in_order(self, first: Words, second: Words, ends: Truths, most: int) -> bool:
+    def _in_order(self, first: Words, second: Words, ends: Truths, most: int, anew: int) -> bool:
         bits = self._known(first, second)
         aside = (bits & (PASSED | LOOSE)) != 0
         depth = np.cumsum(np.where(aside, 0, 1 - 2 * ends.astype(np.int32)), dtype=np.int32)
@@ -114,6 +116,10 @@ class Order:
         closing = np.flatnonzero(ends[order])
         end, start = order[closing], order[closing - 1]
         if (first[end] != first[start]).any() or (second[end] != second[start]).any():
+            return False
+        # Each paragraph may begin anew what was open in the one before it (13.2.4.3).
+        fonts = np.where((bits & FORMATTING) != 0, 1 - 2 * ends.astype(np.int64), 0)
+        if np.cumsum(fonts)[~ends].sum() > anew:
             return False
         drawings = (bits & DRAWING) != 0
         if 2 * np.count_nonzero(drawings & ends) != np.count_nonzero(drawings):

@@ -55,7 +55,7 @@ def unit(chance: random.Random, *, well: bool) -> str:
 def kept(page: str, most: int = MOST) -> bool:
     """Whether a page is told to be in order."""
     raw = page.encode()
-    return _nesting._bare(raw) and _open.ORDER.kept(raw, most)
+    return _nesting._bare(raw) and _open.ORDER.kept(raw, most, _open.ANEW)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -125,6 +125,8 @@ def test_words_that_are_not_ended() -> None:
         (b"<span><li></span></li>", 1),
         (b"<form><div></form>", 1),
         (b"<li><dd>", 2),
+        (b"<li><p>x<dd>", 2),
+        (b"<table><table></table><div><td>", 1),
         (b"<rt>", 1),
         (b"<svg><link></svg>", 2),
         (b"<svg><link></x>", 2),
@@ -143,6 +145,32 @@ def test_tags_that_do_not_look_like_tags(charset: str) -> None:
     tree, cut = parse(("<div>" * 25_000).encode(charset), "" if charset == "utf-16" else charset)
     assert "too deep" in cut
     assert len(tree.css("div")) == _open.DEPTH
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<body {0}>" * 40,
+        "<p {0}>" * 2,
+        "<select>" + "<option>a</option>" * 2 * _nesting.OPTIONS,
+        "<p>" + "".join(f"<font size={number}>" for number in range(250)) + "<p>x" * 15_000,
+    ],
+)
+def test_what_takes_long(page: str) -> None:
+    """Attributes of one element, options of one list, fonts of many paragraphs: so many as no page has."""
+    step = _nesting.ATTRIBUTES + 1 if "<p {0}" in page else 100
+    parts = page.split("{0}")
+    names = (" ".join(f"a{part * step + number}" for number in range(step)) for part in range(len(parts) - 1))
+    cut = _nesting.parsable(("<h1>x</h1>" + "".join(part + next(names, "") for part in parts) + " " * 100_000).encode())
+    assert cut[1]
+    assert cut[0].startswith(b"<h1>x</h1>")
+
+
+def test_drawings() -> None:
+    """What ends itself in a drawing is not open behind it; in HTML, it is."""
+    assert _nesting.too_deep((b"<svg>" + b"<path d=x />" * 1_500 + b"</svg>") + b"<p>a</p>" * 12_000) == -1
+    assert _nesting.too_deep(b"<svg></p>" + b"<path d='x'/>" * 25_000) > 0
+    assert _nesting.too_deep(b"<svg>" + b"<path d=x/>" * 25_000) > 0
 
 
 def test_fonts_before_a_table() -> None:
