@@ -71,7 +71,10 @@ def _fields(text: str) -> Pairs:
     header, _, rest = text.partition("\n\n") if text.startswith("Metadata-Version:") else (text, "", "")
     for field, value in debiancontrol._fields(header):
         name = _FIELDS.get(field, "")
-        if name == "depends":
+        if name == "depends" and field == "requires-dist":
+            # One a field (core metadata, 2.1); those of extras are asked for by whoever wants them.
+            yield from _depends([value] if "extra ==" not in value else [])
+        elif name == "depends":
             yield from _depends(value.split(","))
         elif name == "keywords":
             yield from (("keywords", word) for word in re.split(r"[,;]", value))

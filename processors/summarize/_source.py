@@ -15,7 +15,8 @@ COMMENTS = 4_096
 
 LEGAL = re.compile(
     r"(?i)copyright|\(c\)|©|licen[cs]e|SPDX|warrant|all rights reserved|permission is|redistribut|without modification|"
-    r"-\*-|^\s*\$(?:Id|Header|RCS)|vim?:|eslint|pragma|noqa"
+    r"-\*-|^\s*\$(?:Id|Header|RCS)|vim?:|eslint|istanbul|pragma|noqa|under section \d|\bGPL\b|do not (?:edit|modify)|"
+    r"(?:was|automatically) (?:generated|preprocessed)"
 )
 _GUTTER = re.compile(r"^[ \t]*(?:/?\*+/?|//+!?|#+|;+|--+|%+|\"+|dnl\b)?[ \t]?", re.MULTILINE)
 _DRAWN = re.compile(r"^[^\w\n]{3,}+$|(?<![ \t])[ \t]++[*#;|]{1,3}+$|^[ \t]*+[|^][ \t]", re.MULTILINE)

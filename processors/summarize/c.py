@@ -35,6 +35,9 @@ _PROCEDURE = re.compile(
     _HEAD + r"(?:const\b\s*+|noexcept\b\s*+)?(?:[A-Za-z_][\w \t*,\[\]]{0,80}+;\s*+|(?!)){0,12}+\{", re.MULTILINE
 )
 _PROTOTYPE = re.compile(_HEAD + rf"(?:[A-Z_]\w*+\s*+(?:{_ARGUMENTS})?)?;", re.MULTILINE)
+_WRAPPED = re.compile(r"(?<!\w)([A-Za-z_]\w{1,80}+)[ \t]++(?:OF|__P|PROTO|ARGS)[ \t]*+\(\(")
+"""Parameters that old compilers were not to see."""
+_EXPORTED = re.compile(r"(?<!\w)PyAPI_(?:FUNC|DATA)\(([^()\n]{1,80}+)\)")
 _NO_PROCEDURE = frozenset(("if", "for", "while", "switch", "return", "else", "do", "sizeof", "defined", "catch", "__attribute__"))
 
 
@@ -45,8 +48,9 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     add_all(found, "includes", _INCLUDE.findall(text))
     comments: list[str] = []
     code = _TOKEN.sub(lambda token: _blank(token[0], comments), text)
+    code = _WRAPPED.sub(r"\1((", _EXPORTED.sub(r"\1", code)) if header else code
     names = _PROCEDURE.findall(code) + (_PROTOTYPE.findall(code) if header else [])
-    add_all(found, "procedures", (n for n in names if n not in _NO_PROCEDURE))
+    add_all(found, "procedures", (n for n in names if n not in _NO_PROCEDURE and not (n[0] == "_" and n.isupper())))
     add_all(found, "types", _TYPE.findall(code) + [m[0].rstrip() for d in _TYPEDEF.findall(code) if (m := _LAST.search(d))])
     if header:
         add_all(found, "macros", _MACRO.findall(code))

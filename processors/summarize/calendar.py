@@ -85,9 +85,15 @@ def _value(parameters: str, raw: str) -> str:
     return squeeze(_ESCAPED.sub(lambda m: " " if m[1] in "nN" else m[1], raw)) if raw else ""
 
 
+NO_CHARSETS = frozenset(("punycode", "idna", "unicode-escape", "raw-unicode-escape"))
+"""Codecs of Python's that turn bytes into text, and are no charsets."""
+
+
 def _known(charset: str) -> str:
     try:
-        return codecs.lookup(charset).name if charset else "utf-8"
+        found = codecs.lookup(charset) if charset else None
+        # Some take quadratic time; none of those is a charset.
+        return found.name if found and found.name not in NO_CHARSETS else "utf-8"
     except LookupError:
         return "utf-8"
 

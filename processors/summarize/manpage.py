@@ -23,7 +23,7 @@ MAX_HEADING = 1_000
 
 _SECTION = re.compile(r"^\.[ \t]*S[hH][ \t]+(.*)\n?", re.MULTILINE)
 _SUBSECTION = re.compile(r"^\.[ \t]*S[sS][ \t]+(.*)", re.MULTILINE)
-_TITLE = re.compile(r"^\.[ \t]*(?:TH|Dt)[ \t]+\"?([^\s\"]+)\"?[ \t]+\"?([^\s\"]*)", re.MULTILINE)
+_TITLE = re.compile(r"^\.[ \t]*(?:TH|Dt)[ \t]+(\"[^\"\n]{1,200}+\"|[^\s\"]+)[ \t]+\"?([^\s\"]*)", re.MULTILINE)
 _SOURCE = re.compile(r"\A(?:[.'][ \t]*+\\\".*+\n|\s++|(?!))*+\.so[ \t]++(\S+)")
 _FONT = re.compile(r"\\(?:f(?:\(..|\[[^\]\n]{0,20}\]|.)|[-&|^%])|^[.'][ \t]*+(?:\\\"[^\n]*+|\S{0,20}+)", re.MULTILINE)
 """Changes of font, the signs that stand for nothing or a hyphen, the names of macros."""
@@ -52,7 +52,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
         found.add("manual-section", head[2])
         # Definitions of macros precede the title: half of what pod2man writes.
         text = text[head.start() :]
-    _sections(text, found, name=unescape(head[1]) if head else facts.name.decode("utf-8", "replace"))
+    _sections(text, found, name=unescape(head[1].strip('"')) if head else facts.name.decode("utf-8", "replace"))
 
 
 def _sections(text: str, found: Found, name: str) -> None:

@@ -13,6 +13,7 @@ import struct
 import tempfile
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import groupby, islice
 from typing import BinaryIO, TypeVar
 
@@ -21,7 +22,7 @@ import msgspec
 from processors.identity import file_path, file_url, frontier_key
 from processors.select import select
 from schemas.jsonform import line
-from schemas.records import CrawlEvent, FetchedObject, FetchRequest, Rejected, Root, Summary
+from schemas.records import CrawlEvent, FetchedObject, FetchRequest, Rejected, Root, Summary, Validators
 from schemas.soif import dumps
 from schemas.soif_summary import to_template
 from streams.cli.common import USAGE, Failure, give, note, printable
@@ -30,7 +31,7 @@ from streams.cli.wiring import essence_settings, own_additions
 from streams.clock import now_ms
 from streams.edges.tries import MEMBERS, Tries
 from streams.essence_job import END, Chunk, Job, alone, blamed, pack
-from streams.fetch import fetch_local
+from streams.fetch import FetchError, fetch_local, reopened
 from streams.sandbox.early import PRELOAD, WORK
 from streams.sandbox.pool import Pool
 from streams.sandbox.values import Done, Failed, Limits, Lost
@@ -206,18 +207,14 @@ class Alone:
             told = Told()
             request = pack(Chunk(self._packed, 1, (Job(obj, tries.skip, stop=tries.stop),), alone=True))
             try:
-                body = open(file_path(url), "rb") if obj.blob else None  # noqa: ASYNC230, SIM115 - local, and closed below
+                with self._body(obj) as body:
+                    outcome = await pool.run(request, body.fileno() if body else None, self._hear((obj,), told), tries.clock)
+            except (ValueError, FetchError) as error:
+                why = str(error)
+                break
             except OSError as error:
                 why = error.strerror or str(error)
                 break
-            try:
-                outcome = await pool.run(request, body.fileno() if body else None, self._hear((obj,), told), tries.clock)
-            except ValueError as error:
-                why = str(error)
-                break
-            finally:
-                if body:
-                    body.close()
             why = outcome.reason
             if isinstance(outcome, Done):
                 return told
@@ -229,6 +226,17 @@ class Alone:
                 tries.failed_at(blamed(outcome.culprit)[1], outcome, self._limits)
         self._missed(f"{url}: {why}")
         return Told()
+
+    @contextmanager
+    def _body(self, obj: FetchedObject) -> Iterator[BinaryIO | None]:
+        """What an object is read from, where it is too large to travel with it: its file, as it was. Raises OSError, FetchError."""
+        if not obj.blob or obj.root is None:
+            yield None
+            return
+        host = frontier_key(obj.url)
+        request = FetchRequest(url=obj.url, host=host, version=obj.version, time=obj.time, root=obj.root)
+        with reopened(request, obj.validators or Validators()) as body:
+            yield body
 
     def _read(self, root: Root, url: str) -> FetchedObject | None:
         now = now_ms()

@@ -1,8 +1,8 @@
 """The fetch edge: requests in, what became of them out."""
 
-from streams.fetch.adapters.local import fetch_local
-from streams.fetch.answers import StoreError
+from streams.fetch.adapters.local import fetch_local, reopened
+from streams.fetch.answers import FetchError, StoreError
 from streams.fetch.fetcher import Fetcher
 from streams.fetch.settings import FetchSettings
 
-__all__ = ["FetchSettings", "Fetcher", "StoreError", "fetch_local"]
+__all__ = ["FetchError", "FetchSettings", "Fetcher", "StoreError", "fetch_local", "reopened"]

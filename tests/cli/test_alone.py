@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -61,6 +62,31 @@ def test_summarize_what_a_child_makes_up(frame: bytes, tmp_path: Path, capsys: p
     assert err.startswith(f"harvest: file://{tmp_path}/a: not a frame")
     asyncio.run(command._one(cast("Pool", Scripted([])), objs[1])).tell()
     assert json.loads(capsys.readouterr().out)["url"] == f"file://{tmp_path}/b"
+
+
+@pytest.mark.parametrize("change", ["fifo", "link", "other", "grown"])
+def test_summarize_what_changes(change: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A large file that is another one when its turn comes is not read: nor what a link leads to; nobody waits for a writer."""
+    path, other = tmp_path / "tree" / "large", tmp_path / "secret"
+    path.parent.mkdir()
+    path.write_bytes(b"text " * 20_000)
+    other.write_bytes(b"text " * 20_000)
+    command = alone.Alone(Settings(), json=True)
+    root = root_of(str(path), Settings(), None, None)
+    obj = cast("FetchedObject", command._read(root, root.url))
+    assert obj.blob
+    if change != "grown":
+        path.unlink()
+    if change == "fifo":
+        os.mkfifo(path)
+    elif change == "link":
+        path.symlink_to(other)
+    else:
+        path.write_bytes(b"others " * 20_000)
+    asyncio.run(command._one(cast("Pool", Scripted([])), obj)).tell()
+    out, err = capsys.readouterr()
+    assert not out
+    assert err.startswith(f"harvest: file://{path}: ")
 
 
 def test_summarize_behind_a_slow_one(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from schemas.records import FetchedObject
+from schemas.records import FetchedObject, Root
 from schemas.soif import parse
 from schemas.soif_summary import to_record
 from streams import describe
@@ -311,7 +311,7 @@ def test_summarize_what_cannot_be(harvest: Any, tree: Path) -> None:
 def test_summarize_what_goes_away(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A file that goes away while it waits for its turn is one line, and ends nothing."""
     url = f"file://{tmp_path}/gone.bin"
-    seen = FetchedObject(url=url, version=1, time=1, outcome="fetched", blob="00")
+    seen = FetchedObject(url=url, version=1, time=1, outcome="fetched", blob="00", root=Root(url=url, run=""))
     alone = Alone(Settings(), json=False)
     asyncio.run(alone._one(cast("Pool", None), seen)).tell()
     assert capsys.readouterr() == ("", f"harvest: {url}: No such file or directory\n")

@@ -41,3 +41,10 @@ def test_what_is_torn(summary: Callable[..., Found], text: str) -> None:
     found = summary(b"x.ics", text.encode()).attributes
     assert found["title"]
     assert "error" not in found
+
+
+@pytest.mark.parametrize("charset", ["punycode", "idna", "unicode_escape"])
+def test_what_is_no_charset(summary: Callable[..., Found], charset: str) -> None:
+    """Codecs that are no charsets, and may take for ever, are not asked."""
+    card = f"BEGIN:VCARD\nFN;CHARSET={charset};ENCODING=QUOTED-PRINTABLE:Moss\\u0041-a\nEND:VCARD\n"
+    assert summary(b"a.vcf", card.encode()).attributes["names"] == ["Moss\\u0041-a"]

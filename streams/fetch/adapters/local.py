@@ -20,8 +20,9 @@ import os
 import pwd
 import stat
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
-from typing import cast
+from typing import BinaryIO, cast
 
 from processors.identity import file_path
 from schemas.codec import encode
@@ -75,6 +76,28 @@ def fetch_local(
         return answers.failed(FetchError(error.strerror or str(error), retryable=retryable))
     except ValueError as error:  # an embedded NUL, or no path at all
         return answers.failed(FetchError(f"not a path: {error}", retryable=False))
+
+
+@contextmanager
+def reopened(request: FetchRequest, seen: Validators) -> Iterator[BinaryIO]:
+    """A file that was read before, to be read once more, as long as it is what it was: before, and when that is done.
+
+    Raises OSError, FetchError where it is another one, or has changed.
+    """
+    with Places() as places:
+        at, name = places.of(request)
+        fd = os.open(name, _OPEN, dir_fd=at)
+    with open(fd, "rb") as file:
+        before = os.fstat(fd)
+        if not stat.S_ISREG(before.st_mode) or (before.st_size, before.st_mtime_ns, before.st_ino) != (
+            seen.size,
+            seen.mtime,
+            seen.inode,
+        ):
+            raise FetchError(CHANGED, retryable=True)
+        yield file
+        if _facts(before) != _facts(os.fstat(fd)):
+            raise FetchError(CHANGED, retryable=True)
 
 
 def _answers(answers: Answers, blobs: Blobs, max_file: int, places: Places) -> list[Record]:
