@@ -1,4 +1,4 @@
-"""How deep the elements of a page are nested, and how many attributes one has, told before it is parsed.
+"""How deep the elements of a page are nested, how many attributes one has, and a list options: told before it is parsed.
 
 Every parser that follows the HTML standard looks through the open elements at most start tags (13.2.4.2), so that its time
 grows with their depth: 8 MB of `<div>` would take an hour. And each paragraph begins anew all fonts and the like that are not
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 
-from processors.summarize._open import ANEW, DEPTH, ORDER, PASSED, RAW, STYLES, Open, known
+from processors.summarize._open import ANEW, DEPTH, ORDER, PASSED, RAW, STYLED, STYLES, Open, known
 
 FEW = 20_000
 """Tags that may be nested in any way: a parser has done with them in a second."""
@@ -21,10 +21,13 @@ ATTRIBUTES = 2_000
 """Attributes of one element: a parser compares each with all before it."""
 OPTIONS = 5_000
 """Options of one list: a parser looks through all before each of them."""
-_STYLE = re.compile(rb"<(?=[bcefinstu])(?:b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)[\s/]", re.IGNORECASE)
-_ENDED = re.compile(
-    rb"<(b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)(?:\s++[a-z-]++=\"[^\"<>]*+\"|(?!))++\s*+>[^<]*+</\1>",
+_FONTS = b"|".join(sorted(STYLED))
+_STYLE = re.compile(
+    rb"<(?=[" + bytes(sorted({name[0] for name in STYLED})) + rb"])(?:" + _FONTS + rb")[\s/]",
+    re.IGNORECASE,
 )
+"""A font or the like that has attributes."""
+_ENDED = re.compile(rb"<(" + _FONTS + rb")(?:\s++[a-z-]++=\"[^\"<>]*+\"|(?!))++\s*+>[^<]*+</\1>")
 """One of them that is ended before another tag comes, its attributes in quotes: nobody can read its beginning but not its end."""
 _ATTRIBUTE = (
     rb"[^\t\n\f\r />][^\t\n\f\r />=]*+"

@@ -29,9 +29,9 @@ _WALLS = _HTML_WALLS.union(b"svg math foreignobject desc title".split())
 """Elements that no end tag of another looks through."""
 RAW = frozenset(b"script style textarea title xmp iframe noembed noframes".split())
 """Elements that hold text, whatever it looks like."""
-_STYLED = frozenset(b"b big code em font i nobr s small strike strong tt u".split())
+STYLED = frozenset(b"b big code em font i nobr s small strike strong tt u".split())
 """Elements that are begun anew until they are ended; of those without attributes, three of a kind at most. Links end each other."""
-_FORMATTING = _STYLED.union((b"a",))
+_FORMATTING = STYLED.union((b"a",))
 _DRAWINGS = frozenset((b"svg", b"math"))
 _DRAWN = _DRAWINGS.union(b"foreignobject desc title mi mo mn ms mtext annotation-xml".split())
 """Drawings and formulas, and what HTML may stand in within them. Their end tags end nothing from within HTML (13.2.6.5)."""
@@ -106,7 +106,7 @@ class Open:
         if name in _LOOSE:
             self._begin_loose(name)
         elif name not in PASSED and self._admits(name):
-            if name in _STYLED:
+            if name in STYLED:
                 self._styles += 1
                 if self._table() >= 0:
                     self._tables[-1] += 1
@@ -127,7 +127,7 @@ class Open:
 
     def _table(self) -> int:
         """Where in the stack the table is in which, but in no cell of which, an element begins now; -1 where it is in none."""
-        at = next((at for at in range(len(self._stack) - 1, -1, -1) if self._stack[at] not in _STYLED), -1)
+        at = next((at for at in range(len(self._stack) - 1, -1, -1) if self._stack[at] not in STYLED), -1)
         # The part of a table that is open is the loose element right within it.
         beside = at >= 0 and self._stack[at] == b"table" and not _CELLS.intersection(self._loose[self._bases[at] :][:1])
         return at if beside else -1
@@ -166,7 +166,7 @@ class Open:
                     del self._loose[-depth:]
                     return
         elif depth := self._found(name):
-            self._styles -= name in _STYLED
+            self._styles -= name in STYLED
             if name == b"form":
                 # What is open in it stays open (13.2.6.4.7).
                 del self._stack[-depth], self._bases[-depth]

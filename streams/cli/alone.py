@@ -61,6 +61,10 @@ class Told:
         """Add some output, or a note. Raises OSError."""
         self._file.write(HEAD.pack(error, len(data)) + data)
 
+    def forget(self) -> None:
+        """Let go of it untold."""
+        self._file.close()
+
     def tell(self) -> None:
         """Tell it, once."""
         self._file.seek(0)
@@ -192,8 +196,11 @@ class Alone:
         try:
             outcome = await pool.run(request, None, self._hear(objs, told), Tries().clock)
         except ValueError:
-            return None
-        return told if isinstance(outcome, Done) and told.ended == len(objs) else None
+            outcome = None
+        if isinstance(outcome, Done) and told.ended == len(objs):
+            return told
+        told.forget()
+        return None
 
     async def _in_turn(self, pool: Pool, obj: FetchedObject) -> Told:
         async with self._turns:
@@ -201,9 +208,10 @@ class Alone:
 
     async def _one(self, pool: Pool, obj: FetchedObject) -> Told:
         """What one file gives."""
-        url, tries, why = obj.url, Tries(), ""
+        url, tries, why, told = obj.url, Tries(), "", Told()
         # One more for the object itself, and some for children that were lost or killed.
         for _ in range(MEMBERS + 5):
+            told.forget()
             told = Told()
             request = pack(Chunk(self._packed, 1, (Job(obj, tries.skip, stop=tries.stop),), alone=True))
             try:
@@ -225,6 +233,7 @@ class Alone:
                     break
                 tries.failed_at(blamed(outcome.culprit)[1], outcome, self._limits)
         self._missed(f"{url}: {why}")
+        told.forget()
         return Told()
 
     @contextmanager
