@@ -57,26 +57,30 @@ def rich(raw: bytes) -> bytes:
     size = min(struct.unpack_from("<I", raw, 4)[0], MAX_RTF)
     if raw[8:12] == RAW:
         return raw[16 : 16 + size]
-    window = bytearray(DICTIONARY.ljust(WINDOW, b"\0"))
-    place, at, out = len(DICTIONARY), 16, bytearray()
-    while at < len(raw) and len(out) < size:
+    # The dictionary is a window of what was written last: it begins with zeros where nothing was.
+    start = WINDOW - len(DICTIONARY)
+    out, at = bytearray(start) + DICTIONARY, 16
+    end = WINDOW + size
+    while at < len(raw) and len(out) < end:
         control, at = raw[at], at + 1
+        if not control:
+            out += raw[at : at + 8]
+            at += 8
+            continue
         for bit in range(8):
-            if control >> bit & 1:
-                token = int.from_bytes(raw[at : at + 2], "big")
-                start, length, at = token >> 4, (token & 0xF) + 2, at + 2
-            else:
-                # A byte that stands for itself is put where it is read from.
-                window[place : place + 1] = raw[at : at + 1] or b"\0"
-                start, length, at = place, 1, at + 1
+            if not control >> bit & 1:
+                out += raw[at : at + 1]
+                at += 1
+                continue
+            token, at = int.from_bytes(raw[at : at + 2], "big"), at + 2
+            back = (len(out) - start - (token >> 4)) % WINDOW
             # A reference to what is not written yet ends it.
-            if at > len(raw) or (length > 1 and start == place):
-                return bytes(out[:size])
-            for n in range(length):
-                window[place] = byte = window[(start + n) % WINDOW]
-                out.append(byte)
-                place = (place + 1) % WINDOW
-    return bytes(out[:size])
+            if at > len(raw) or not back:
+                return bytes(out[WINDOW:end])
+            length, first = (token & 0xF) + 2, len(out) - back
+            # What is shorter than what is asked for goes on with itself.
+            out += out[first : first + length] if back >= length else (out[first:] * length)[:length]
+    return bytes(out[WINDOW:end])
 
 
 def enclosed(raw: bytes) -> Iterator[str]:

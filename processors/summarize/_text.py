@@ -26,6 +26,7 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
+_STARTS = tuple(mark for mark, _ in _MARKS)
 _LATIN = {"iso-8859-1", "iso8859-1", "latin-1", "latin1", "us-ascii", "ascii"}
 """Labels that mean windows-1252 to everyone who writes them (WHATWG Encoding, 4.2)."""
 _SENTENCE_END = re.compile(r"[.!?](?=[\s\"')\]]|$)")
@@ -43,9 +44,10 @@ def preload() -> None:
 
 def decode(raw: bytes, declared: str = "") -> str:
     """Bytes as text: by byte order mark, declared charset, UTF-8, then what cchardet believes, then windows-1252. Never raises."""
-    for mark, charset in _MARKS:
-        if raw.startswith(mark):
-            return raw[len(mark) :].decode(charset, "replace")
+    if raw.startswith(_STARTS):
+        for mark, charset in _MARKS:
+            if raw.startswith(mark):
+                return raw[len(mark) :].decode(charset, "replace")
     if raw.isascii() and not declared.lower().startswith(("utf-16", "utf-32", "utf-7", "iso-2022", "hz")):
         return raw.decode("ascii")
     return _by_charset(raw, declared) or _by_guess(raw)

@@ -15,7 +15,8 @@ from processors.summarize._markup import page, page_links, page_text
 from processors.summarize._text import add_references, decode, utc
 from processors.summarize.rawtext import raw_text
 from processors.unnest import UnnestError
-from processors.unnest._mime import FIELD, Header, Part, field, message
+from processors.unnest._header import FIELD, Header
+from processors.unnest._mime import Part, field, message
 from processors.unnest._streams import exact
 from processors.unnest._words import words
 from processors.unnest.mail import is_text
@@ -91,21 +92,21 @@ def _plain(part: Part, charset: str, most: int) -> str:
 def _fields(head: Header, charset: str, found: Found) -> None:
     found.add("title", _value(head, "subject", charset), 500)
     for name, attribute in FIELDS.items():
-        value = _value(head, name, charset)
-        for each in value.split(",") if name in LISTS else (value,):
-            found.add(attribute, each, 1_000)
+        if value := _value(head, name, charset):
+            for each in value.split(",") if name in LISTS else (value,):
+                found.add(attribute, each, 1_000)
     for each in _value(head, "keywords", charset).split(","):
         found.add("keywords", each, 200)
     for name, attribute in IDS.items():
-        for match in _ID.finditer(field(head, name)):
-            found.add(attribute, match[1], 250)
+        if value := field(head, name):
+            found.extend(attribute, _ID.findall(value), 250)
     found.add("date", _date(field(head, "date")))
 
 
 def _value(head: Header, name: str, charset: str) -> str:
     """A field on one line; one that is not ASCII, though it should be, in the charset that can be told."""
     raw = head.raw(name)[:FIELD]
-    return " ".join(words(decode(raw, charset)).split())
+    return " ".join(words(decode(raw, charset)).split()) if raw else ""
 
 
 def _date(value: str) -> str:

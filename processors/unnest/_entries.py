@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 
 from processors.unnest import Member, Reader
-from processors.unnest._mime import Lines
+from processors.unnest._header import Lines
 
 MAX_ENTRY = 65_536
 """Bytes of an entry that are kept."""

@@ -1,8 +1,8 @@
 """The parts of a message (RFC 5322, RFC 2045 to 2047, RFC 2231), from one forward read; what mail, news and archives of them share.
 
 Laws:
-- Of the bytes of a message, one line is held at a time (a longer one comes in pieces), and HEADER bytes of each header.
-- Every line is held against all boundaries that are open by one look-up, so that nesting costs nothing.
+- Of the bytes of a message, what was read at once is held twice at most, and HEADER bytes of each header.
+- Every line that may be a boundary is held against all that are open by one look-up, so that nesting costs nothing.
 - Nothing is damage but more than PARTS parts: what breaks a rule is taken for text, as mail programs do, and the end of the stream
   ends all parts.
 """
@@ -10,100 +10,38 @@ Laws:
 from __future__ import annotations
 
 import binascii
-import re
 from collections.abc import Callable, Iterator
 from datetime import UTC
 from email.message import Message
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 from typing import NamedTuple
 
 from processors.unnest import Damaged, Reader, UnnestError
-from processors.unnest._streams import CHUNK
+from processors.unnest._header import FIELD, Header, Lines, header
 from processors.unnest._words import NO_BASE64, decoded, unbase64, unuuencode, words
 
-HEADER = 65_536
-"""Bytes of one header, with all its fields, that are kept."""
-FIELD = 4_096
-"""Bytes of a field that is taken apart ..."""
 PARAMETERS = 50
-"""... and parameters of it."""
+"""Parameters of a field that are looked at."""
 PARTS = 10_000
 """Parts of a message, multiparts included."""
 DEPTH = 50
 """Multiparts inside each other; what lies deeper is text."""
-LINE = CHUNK
-"""Bytes of a line, at most; a longer one comes in pieces."""
-
-_FIELD = re.compile(rb"^([!-9;-~]+)[ \t]*:[ \t]*")
 MAX_TIME = (1 << 63) - 1
 """ns since the epoch that a record can hold: an Avro long."""
 MULTIPART = "multipart/"
-BATCH = 16_384
-"""Bytes of lines that are decoded at once."""
 
 
-class Lines:
-    """A stream, line by line; a line ends with its line feed, but for the last one and the pieces of one that is too long."""
+class Told(NamedTuple):
+    """What the header of a part says that it is; "" for what it does not say."""
 
-    def __init__(self, reader: Reader) -> None:
-        self._reader = reader
-        self._data = b""
-        self._at = 0
-        self.more = False
-        """The line given last goes on."""
-
-    def next(self) -> bytes:
-        """The next line; b"" at the end. Raises what the stream raises."""
-        while True:
-            end = self._data.find(b"\n", self._at) + 1
-            if end or len(self._data) - self._at >= LINE:
-                return self._cut(end or self._at + LINE, more=not end)
-            data = self._reader.read(CHUNK)
-            if not data:
-                return self._cut(len(self._data), more=False)
-            self._data, self._at = self._data[self._at :] + data, 0
-
-    def _cut(self, end: int, *, more: bool) -> bytes:
-        line, self._at, self.more = self._data[self._at : end], end, more
-        return line
-
-
-class Header:
-    """The fields of a header, by their names in lower case, as they were written."""
-
-    def __init__(self) -> None:
-        self.fields: dict[str, list[bytearray]] = {}
-        self._room = HEADER
-        self._last: list[bytearray] | None = None
-
-    def take(self, line: bytes) -> bool:
-        """Add a line; False where it cannot belong to a header."""
-        self._room -= len(line)
-        if line[:1] in (b" ", b"\t"):
-            if self._last and self._room > 0:
-                self._last[-1] += line.rstrip(b"\r\n")
-            return self._last is not None
-        match = _FIELD.match(line)
-        if match is None:
-            return False
-        if self._room > 0:
-            name = match[1].decode("ascii").lower()
-            self._last = self.fields.setdefault(name, [])
-            self._last.append(bytearray(line[match.end() :].rstrip(b"\r\n")))
-        return True
-
-    def raw(self, name: str) -> bytes:
-        """The first field of a name; b"" without one."""
-        return bytes(self.fields.get(name, [b""])[0])
-
-    def message(self) -> Message:
-        """The fields that tell what a part is, as the standard library takes them apart."""
-        message = Message()
-        for name in ("content-type", "content-disposition"):
-            # The standard library takes parameters apart in time that grows with the square of their number.
-            if value := b";".join(self.raw(name)[:FIELD].split(b";")[:PARAMETERS]):
-                message[name] = " ".join(value.decode("utf-8", "surrogateescape").split())
-        return message
+    type: str
+    """Its media type, lower case."""
+    boundary: bytes
+    charset: str
+    filename: str
+    attached: bool
+    """It says that it is to be shown apart."""
 
 
 class Part(NamedTuple):
@@ -113,27 +51,11 @@ class Part(NamedTuple):
     """1 for the first; 0: what stands before the parts of a multipart, all of it where its boundary never comes."""
     header: Header
     type: str
-    """Its media type, lower case."""
     charset: str
     filename: str
     attached: bool
-    """It says that it is to be shown apart."""
     body: Reader
     """Its content, decoded; to be read before the next part is asked for, or not at all."""
-
-
-def header(lines: Lines) -> tuple[Header, bytes]:
-    """The header that a message or a part begins with, and the line that ended it where that was not an empty one."""
-    found = Header()
-    while line := lines.next():
-        if line in (b"\n", b"\r\n"):
-            return found, b""
-        whole = not lines.more
-        if not found.take(line):
-            return found, line
-        while not whole and lines.next():
-            whole = not lines.more
-    return found, b""
 
 
 class _Body:
@@ -151,18 +73,24 @@ class _Body:
         self.last = False
         """That was the boundary's last delimiter."""
 
-    def line(self) -> bytes:
-        """The next line; b"" at the end."""
+    def run(self) -> bytes:
+        """The next lines, as they were read; b"" at the end. What could be read before damage is given first."""
         while not self.ended:
-            line = self._first or self._lines.next()
+            try:
+                data = self._first or self._lines.run()
+            except UnnestError:
+                out, self._held = self._held, b""
+                if out:
+                    return out
+                raise
             self._first = b""
-            if not line or (self._start and self._delimits(line)):
+            if not data or (self._start and self._delimits(data)):
                 self.ended = True
-                line = b""
+                data = b""
                 if self.boundary >= 0:
                     self._held = self._held.removesuffix(b"\n").removesuffix(b"\r")
             self._start = not self._lines.more
-            out, self._held = self._held, line
+            out, self._held = self._held, data
             if out:
                 return out
         return b""
@@ -180,7 +108,7 @@ class _Body:
 
     def drain(self) -> None:
         """Pass over what was not read."""
-        while self.line():
+        while self.run():
             pass
 
 
@@ -191,44 +119,38 @@ class _Decoded:
         self._body = body
         self._left = b""
         self._out = b""
+        self._at = 0
         ways: dict[bytes, Callable[[bytes], bytes]] = {b"base64": self._base64, b"quoted-printable": binascii.a2b_qp}
-        ways |= dict.fromkeys((b"x-uuencode", b"uuencode", b"x-uue"), unuuencode)
-        self._decode = ways.get(encoding.strip().lower(), bytes)
+        ways |= dict.fromkeys((b"x-uuencode", b"uuencode", b"x-uue"), _uuencode)
+        self._decode = ways.get(encoding.strip().lower()) if encoding else None
 
     def read(self, size: int, /) -> bytes:
-        if not self._out:
-            self._out = self._batch()
-        data, self._out = self._out[:size], self._out[size:]
+        if self._at == len(self._out):
+            self._out, self._at = self._next(), 0
+        data = self._out[self._at : self._at + size]
+        self._at += len(data)
         return data
 
-    def _batch(self) -> bytes:
-        """The next lines, decoded; b"" at the end. What could be read before damage is given first."""
-        out: list[bytes] = []
-        room = BATCH
-        while room > 0 or not out:
-            try:
-                line = self._body.line()
-            except UnnestError:
-                if not out:
-                    raise
-                break
-            if not line:
-                out.append(self._rest())
-                break
-            if piece := self._decode(line):
-                out.append(piece)
-            room -= len(line)
-        return b"".join(out)
-
-    def _rest(self) -> bytes:
+    def _next(self) -> bytes:
+        """The next lines, decoded; b"" at the end."""
+        while data := self._body.run():
+            if out := self._decode(data) if self._decode else data:
+                return out
         left, self._left = self._left, b""
         return unbase64(left + b"=" * (-len(left) % 4))
 
-    def _base64(self, line: bytes) -> bytes:
-        left = self._left + NO_BASE64.sub(b"", line)
+    def _base64(self, lines: bytes) -> bytes:
+        left = self._left + NO_BASE64.sub(b"", lines)
+        if lines.count(b"\n") > 1 and b"=" in left[:-2]:
+            # What is padded in its midst was encoded in pieces, of which each begins on a line of its own.
+            return b"".join(map(self._base64, lines.splitlines(keepends=True)))
         whole = len(left) // 4 * 4
         self._left = left[whole:]
         return unbase64(left[:whole])
+
+
+def _uuencode(lines: bytes) -> bytes:
+    return b"".join(map(unuuencode, lines.split(b"\n")))
 
 
 def message(reader: Reader) -> tuple[Header, Iterator[Part]]:
@@ -269,22 +191,19 @@ class _Open:
 def _parts(lines: Lines, head: Header, first: bytes) -> Iterator[Part]:
     opened, number = _Open(), 0
     for _ in range(PARTS):
-        told = head.message()
-        told.set_default_type(opened.default())
-        kind = _told(told.get_content_type)
-        boundary = _told(told.get_boundary).rstrip().encode("utf-8", "surrogateescape")
+        told = _told(head.raw("content-type")[:FIELD], head.raw("content-disposition")[:FIELD], opened.default())
         body = _Body(lines, first, opened.boundaries)
-        outer = opened.enter(kind, boundary)
+        outer = opened.enter(told.type, told.boundary)
         number += not outer
         if not outer or number == 0:
             yield Part(
                 number=0 if outer else number,
                 header=head,
                 # A multipart without a boundary has one part.
-                type="text/plain" if kind.startswith(MULTIPART) else kind,
-                charset=_told(told.get_content_charset),
-                filename=words(_told(told.get_filename)),
-                attached=_told(told.get_content_disposition) == "attachment",
+                type="text/plain" if told.type.startswith(MULTIPART) else told.type,
+                charset=told.charset,
+                filename=told.filename,
+                attached=told.attached,
                 body=_Decoded(body, head.raw("content-transfer-encoding")),
             )
         body.drain()
@@ -299,7 +218,28 @@ def _parts(lines: Lines, head: Header, first: bytes) -> Iterator[Part]:
     raise Damaged(f"more than {PARTS} parts")
 
 
-def _told(ask: Callable[[], object]) -> str:
+@lru_cache(maxsize=256)
+def _told(kind: bytes, disposition: bytes, default: str) -> Told:
+    """What the fields say that tell what a part is, as the standard library takes them apart.
+
+    Most messages say the same as others, and all say it twice: to who reads the text, and to who opens the parts.
+    """
+    message = Message()
+    for name, raw in (("content-type", kind), ("content-disposition", disposition)):
+        # The standard library takes parameters apart in time that grows with the square of their number.
+        if value := b";".join(raw.split(b";")[:PARAMETERS]):
+            message[name] = " ".join(value.decode("utf-8", "surrogateescape").split())
+    message.set_default_type(default)
+    return Told(
+        type=_asked(message.get_content_type),
+        boundary=_asked(message.get_boundary).rstrip().encode("utf-8", "surrogateescape"),
+        charset=_asked(message.get_content_charset),
+        filename=words(_asked(message.get_filename)),
+        attached=_asked(message.get_content_disposition) == "attachment",
+    )
+
+
+def _asked(ask: Callable[[], object]) -> str:
     """What the standard library makes of a field; "" where that is nothing, or more than it can bear."""
     try:
         return str(ask() or "")
@@ -323,4 +263,4 @@ def moment(stated: str) -> int:
 def field(head: Header, name: str) -> str:
     """The first field of a name, as text on one line."""
     raw = head.raw(name)[:FIELD]
-    return " ".join(words(decoded(raw, "")).split())
+    return " ".join(words(decoded(raw, "")).split()) if raw else ""

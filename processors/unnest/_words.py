@@ -11,6 +11,8 @@ _ENCODED = re.compile(r"=\?([^?\s]{1,60})\?([bBqQ])\?([^?\n]{0,1000})\?=([ \t]+(
 
 def words(value: str) -> str:
     """A field with its encoded words decoded (RFC 2047); a character may be split between two of them, as many mail programs do."""
+    if "=?" not in value:
+        return value
     out: list[str] = []
     at, held, charset = 0, b"", ""
     for match in _ENCODED.finditer(value):

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 
 from processors.unnest import Budget, Container, Damaged, Member, Reader, UnnestError
-from processors.unnest._mime import HEADER, Header, Lines
+from processors.unnest._header import HEADER, Header, Lines
 from processors.unnest._streams import CHUNK, Joined, exact
 
 MAX_NAME = 250

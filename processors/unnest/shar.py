@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from processors.unnest import Budget, Container, Damaged, Member, Reader
-from processors.unnest._mime import Lines
+from processors.unnest._header import Lines
 from processors.unnest._streams import CHUNK
 
 MAX_COMMAND = 1_000

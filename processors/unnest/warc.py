@@ -11,7 +11,8 @@ import re
 from collections.abc import Iterator
 
 from processors.unnest import Budget, Container, Damaged, Member, Reader
-from processors.unnest._mime import Header, field, moment
+from processors.unnest._header import Header
+from processors.unnest._mime import field, moment
 from processors.unnest._streams import CHUNK, Decoded, Joined, Slice, partly
 from processors.unnest.gzip import MAGIC, Inflate
 

@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from processors.unnest import Budget, Container, Damaged, Limits, plugins
-from processors.unnest._mime import Lines, field, message
+from processors.unnest._header import Lines
+from processors.unnest._mime import field, message
 from processors.unnest._streams import Decoded, exact, partly
 from processors.unnest._words import words
 from processors.unnest.gzip import Inflate
@@ -188,6 +189,41 @@ def test_uuencoded_lines_that_lost_their_spaces() -> None:
     head = HEAD + b"Content-Type: x/y\nContent-Transfer-Encoding: x-uuencode\n\nbegin 644 x\n"
     ((_, body),) = members("mail", head + b"#86)CX\n#\n\n`\nend\n")
     assert body == b"abc" + bytes(3)
+
+
+class Slow:
+    """A stream that gives a few bytes at a time."""
+
+    def __init__(self, data: bytes, most: int) -> None:
+        self._file = io.BytesIO(data)
+        self._most = most
+
+    def read(self, size: int, /) -> bytes:
+        return self._file.read(min(size, self._most))
+
+
+@given(MIME, st.booleans(), st.integers(1, 9), st.integers(1, 200))
+def test_a_message_is_the_same_however_it_is_read(data: bytes, outer: bool, most: int, size: int) -> None:
+    """Headers, parts and their contents are the same where a stream comes at once and where it comes by bytes."""
+    data = HEAD + b"Content-Type: multipart/mixed; boundary=a\n" * outer + data[:3_000]
+    told = []
+    for reader, piece in ((io.BytesIO(data), 1 << 16), (Slow(data, most), size)):
+        head, parts = message(reader)
+        found = []
+        for part in parts:
+            content = b"".join(iter(lambda body=part.body, piece=piece: body.read(piece), b""))  # type: ignore[misc]
+            # What stands behind the padding of base64 is nonsense, which may be decoded or not.
+            told_apart = b"base64" not in part.header.raw("content-transfer-encoding")
+            found.append((part.header.fields, *part[2:6], content if told_apart else b""))
+        told.append((head.fields, found))
+    assert told[0] == told[1]
+
+
+def test_base64_that_was_encoded_in_pieces() -> None:
+    """Some programs pad each line, or begin anew in the midst of a part: all of it is decoded."""
+    head = HEAD + b"Content-Type: x/y\nContent-Transfer-Encoding: base64\n\n"
+    ((_, body),) = members("mail", head + b"YQ==\nYmM=\r\nZGVm\nZ2hp\n--\namtsbQ==\n")
+    assert body == b"abcdefghijklm"
 
 
 def test_damage_below(read: Read) -> None:
