@@ -64,6 +64,17 @@ ENGLISH_KINDS = 6
 """... where so many different ones are among them."""
 
 
+_PLAINLY = (
+    "the The and And that which with have this This from From you You your would should could been were there their they them "
+    "what when it It we has but these those into such than its only also being where how about"
+)
+PLAINLY = frozenset(_PLAINLY.split())
+"""Function words of English alone."""
+PLAINLY_LEAST, PLAINLY_KINDS = 16, 4
+"""One word in so many, and so many different ones, tell that a text of nothing but ASCII is English: none of 2,795 manual pages
+in 12 other languages has them, though many quote English."""
+
+
 def _finder(pattern: str) -> Callable[[str], list[str]]:
     """What finds all of a pattern, in half the time where a text is ASCII: `L` in it is a letter."""
     every, ascii_ = re.compile(pattern.replace("L", r"[^\W\d_]")), re.compile(pattern.replace("L", "[A-Za-z]"), re.ASCII)
@@ -83,6 +94,10 @@ def language(text: str) -> str:
     words = _letters(text)
     if words and sum(map(ENGLISH.__contains__, words)) * 6 > len(words):
         return "en"
+    if text.isascii():
+        plainly = [word for word in words if word in PLAINLY]
+        if len(plainly) * PLAINLY_LEAST > len(words) and len(set(plainly)) >= PLAINLY_KINDS:
+            return "en"
     return str(_classifier()(text)[0])
 
 

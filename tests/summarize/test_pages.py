@@ -8,8 +8,8 @@ import pytest
 from py3langid import langid  # type: ignore[import-untyped]
 from selectolax.lexbor import LexborHTMLParser
 
-from processors.summarize import Found, _page
-from processors.summarize._general import english, keywords, terms
+from processors.summarize import Found, _general, _page
+from processors.summarize._general import english, keywords, language, terms
 from processors.summarize._language import identifier, span
 from processors.summarize._page import main_text
 from processors.summarize.html import _resolver, resolve
@@ -123,6 +123,28 @@ def test_english() -> None:
         "int main void",
     ):
         assert not english(f"{other} " * 100)
+
+
+def test_english_without_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """ASCII with a few words that only English has needs no model; a text in which English is quoted, or of few words, does."""
+    asked: list[str] = []
+
+    def model(text: str) -> tuple[str, float]:
+        asked.append(text)
+        return "xx", 0.0
+
+    monkeypatch.setattr(_general, "_classifier", lambda: model)
+    listing = "queue poll timeout unit peek offer element capacity drain remaining size iterator spliterator "
+    assert language(f"{listing} Returns what it has. {listing} when there is such an element") == "en"
+    assert not asked
+    for other in (
+        "ebenfalls gibt es einen Schalter mit dem Namen that und keinen mit which oder from",
+        f"{listing} Returns what it has. {listing} when there is such an élement",
+        f"{listing} only only only where where how how",
+        "",
+    ):
+        assert language(other) == "xx"
+    assert len(asked) == 4
 
 
 def test_span() -> None:
