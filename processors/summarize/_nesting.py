@@ -136,8 +136,8 @@ def _bare(page: bytes) -> bool:
 
 def _styled(page: bytes, tags: int) -> bool:
     """Whether fonts and the like, all of those that are not ended at once, may be too many, or be begun anew too often."""
-    styles = len(_STYLE.findall(page))
     least = min(STYLES, ANEW // max(1, tags))
+    styles = len(_STYLE.findall(page)) if tags >= least else 0
     return styles >= least and styles - len(_ENDED.findall(page)) >= least
 
 
