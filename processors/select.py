@@ -48,7 +48,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     profile: Profile = "file-server"
     """The environment: which rules there are at first."""
-    stop_names: tuple[str, ...] = (".DS_Store", "Thumbs.db", "desktop.ini", ".nfs*", "*.part", "*.crdownload")
+    stop_names: tuple[str, ...] = (".DS_Store", "._*", "Thumbs.db", "desktop.ini", ".nfs*", "*.part", "*.crdownload")
     """Shell patterns for the last component of a name."""
     stop_types: tuple[str, ...] = ("Core",)
     """Essence's names of types."""

@@ -87,7 +87,7 @@ class Select(Section):
 
     profile: Literal["file-server", "software-archive", "web"] = "file-server"
     """The environment: which selection rules there are at first."""
-    stop_names: tuple[str, ...] = (".DS_Store", "Thumbs.db", "desktop.ini", ".nfs*", "*.part", "*.crdownload")
+    stop_names: tuple[str, ...] = (".DS_Store", "._*", "Thumbs.db", "desktop.ini", ".nfs*", "*.part", "*.crdownload")
     """Stop list by name: shell patterns for the last component."""
     stop_types: tuple[str, ...] = ("Core",)
     """Stop list by type: Essence's names."""

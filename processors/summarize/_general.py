@@ -13,7 +13,7 @@ from functools import cache
 from typing import cast
 
 from processors.summarize._base import Facts, Found
-from processors.summarize._text import title_line
+from processors.summarize._text import squeeze, title_line
 
 LANGUAGE_TEXT = 600
 """Characters that the language is judged by: 2,000 take 0.8 ms and decide the same but for one page in a hundred."""
@@ -150,7 +150,10 @@ def _title(facts: Facts, found: Found, text: str, name: str) -> str:
         # Many a comment begins with the name of its file.
         purpose = purpose.removeprefix(name).lstrip(" \t:-") if re.match(rf"{re.escape(name)}[ \t]*(?::|-|$)", purpose) else purpose
         return f"{name}: {purpose}" if name and purpose else name or purpose
-    return title_line(text) or name
+    line = title_line(text)
+    first = [column for column in found.attributes.get("columns", [])[:2] if isinstance(column, str)]
+    # What the columns of a table are called is not what it is called.
+    return name if name and len(first) > 1 and line.startswith(squeeze(" ".join(first))) else line or name
 
 
 def _prose(found: Found) -> str:

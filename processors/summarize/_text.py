@@ -29,6 +29,7 @@ _MARKS = (
 _STARTS = tuple(mark for mark, _ in _MARKS)
 _LATIN = {"iso-8859-1", "iso8859-1", "latin-1", "latin1", "us-ascii", "ascii"}
 """Labels that mean windows-1252 to everyone who writes them (WHATWG Encoding, 4.2)."""
+SIGNED = "-----BEGIN PGP SIGNED MESSAGE-----"
 _SENTENCE_END = re.compile(r"[.!?](?=[\s\"')\]]|$)")
 _URL = re.compile(r"\bhttps?://[^\s<>\"`{}|\\^\[\]]{4,500}")
 _BACKSPACE = re.compile(".\b")
@@ -115,6 +116,9 @@ def add_references(found: Found, text: str) -> None:
 
 def title_line(text: str) -> str:
     """The first line that is a title rather than ornament or markup, on one line; "" if there is none."""
+    if text.startswith(SIGNED):
+        # Which digest was signed stands before an empty line (RFC 9580, 7).
+        text = text.partition("\n\n")[2] or text
     for line in text[:8_192].split("\n"):
         # Badges, comments, directives and editors' mode lines stand above the titles of many a README.
         if sum(map(str.isalpha, line)) >= 2 and not line.lstrip().startswith(

@@ -17,6 +17,8 @@ from processors.summarize.rawtext import raw_text
 
 _KEY = re.compile(r"^(?:- )?[\"']?([A-Za-z_$@/.][^:\n#{}\[\]\"']{0,100})[\"']?[ \t]*:(?:[ \t]+([^\n]{0,1000}))?$", re.MULTILINE)
 _INDENTED = re.compile(r"(?:\n(?:[ \t]+[^\n]{0,500}|- [^\n]{0,500}|[ \t]*(?=\n))){1,50}")
+_PERSON = re.compile(r"(?:- )?(given-names|name-particle|family-names|name-suffix|name|alias)[ \t]*:[ \t]+([^\n]{1,200})")
+"""What a person or an entity is called in a citation file (Citation File Format 1.2.0, definitions.person)."""
 _KUBERNETES = re.compile(r"^metadata:\n(?:[ \t]++[^\n]*+\n){0,8}?[ \t]++name:[ \t]*+([\w.-]{1,200})", re.MULTILINE)
 
 
@@ -28,7 +30,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
         found.add("keys", key, 100)
         meant = USUAL.get(key.lower(), "")
         if meant and meant != "schema" and "keys" in found.attributes:
-            for value in _values(match[2] or "", text, match.end()):
+            for value in _values(match[2] or "", text, match.end(), people=meant == "author"):
                 (found.set if meant in ("title", "version", "language") else found.add)(meant, value, 1_000)
     if "kind" in found.attributes.get("keys", []):
         add_all(found, "title", _KUBERNETES.findall(text)[:1])
@@ -37,8 +39,8 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     raw_text(text, found)
 
 
-def _values(inline: str, text: str, at: int) -> list[str]:
-    """What a key says: on its line, or in the lines indented below it, as a list or as text."""
+def _values(inline: str, text: str, at: int, *, people: bool) -> list[str]:
+    """What a key says: on its line, or in the lines indented below it, as a list or as text; of `people` their names."""
     value = re.sub(r"[ \t]#.*", "", inline).strip()
     if value.startswith("["):
         return [part.strip(" '\"") for part in value.strip("[]").split(",")]
@@ -46,9 +48,24 @@ def _values(inline: str, text: str, at: int) -> list[str]:
         return [value.strip("'\"")]
     block = _INDENTED.match(text, at)
     lines = [line.strip() for line in block[0].split("\n") if line.strip()] if block else []
+    if people and any(map(_PERSON.match, lines)):
+        return _people(lines)
     if lines and lines[0].startswith("- "):
         return [line[2:].strip(" '\"") for line in lines if line.startswith("- ")]
     return [squeeze(" ".join(lines))] if value else []
+
+
+def _people(lines: list[str]) -> list[str]:
+    """The names of people, each a mapping in a list."""
+    found: list[dict[str, str]] = []
+    for line in lines:
+        if line.startswith("- ") or not found:
+            found.append({})
+        if said := _PERSON.match(line):
+            found[-1][said[1]] = said[2].strip(" '\"")
+    parts = ("given-names", "name-particle", "family-names", "name-suffix")
+    called = (" ".join(one[part] for part in parts if part in one) or one.get("name") or one.get("alias", "") for one in found)
+    return [name for name in called if name]
 
 
 SUMMARIZER = Summarizer(types=("YAML",), run=run)

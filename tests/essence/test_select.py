@@ -151,6 +151,13 @@ def test_order_does_not_matter() -> None:
     assert select(listing, PLAIN) == select(listing[::-1], PLAIN)
 
 
+def test_what_another_system_keeps_beside_files() -> None:
+    """Forks and thumbnails that a Mac or a Windows leaves beside files, in archives too, are on the stop list."""
+    for name in (b"__MACOSX/notes/._a.txt", b"._a.txt", b"notes/Thumbs.db"):
+        assert by_name(name, PLAIN) == "stop-name"
+    assert by_name(b"notes/.a.txt", PLAIN) == by_name(b"_.txt", PLAIN) == ""
+
+
 def test_empty_stop_list_stops_nothing() -> None:
     """No pattern, no stop."""
     assert by_name(b".DS_Store", Selection(stop_names=())) == ""

@@ -47,6 +47,7 @@ def test_workbook(summary: Make) -> None:
     assert found.attributes["columns"] == ["name", "length", "crew"]
     assert found.text("partial-text") == "name length\nbarge 38\ncrew"
     assert found.text("generator") == "a pencil"
+    assert found.text("title") == "x.xlsx", "what its columns are called is no title"
 
 
 def test_presentation(summary: Make) -> None:
@@ -206,3 +207,30 @@ def test_plain_ones_have_one_summarizer(summary: Make) -> None:
     found = summary(b"README", b"Soup\n====\n\nCooks.\n")
     assert found.attributes["title"] == ["Soup"]
     assert "headings" not in found.attributes
+
+
+CITED = """cff-version: 1.2.0
+title: Soup
+authors:
+  - family-names: Beethoven
+    name-particle: van
+    given-names: "Ludwig"
+    affiliation: Vienna
+  - name: The Cooks
+  - alias: ladle
+version: 2.1
+"""
+
+
+def test_people_of_a_citation_file(summary: Make) -> None:
+    """People and entities are authors by their names; a list of plain names stays as it is."""
+    found = summary(b"CITATION.cff", CITED.encode())
+    assert found.attributes["author"] == ["Ludwig van Beethoven", "The Cooks", "ladle"]
+    assert summary(b"x.yaml", b"title: Soup\nauthors:\n  - Ann\n  - Bob\n").attributes["author"] == ["Ann", "Bob"]
+
+
+def test_title_of_a_signed_text(summary: Make) -> None:
+    """What stands around a signed text is not what it is called."""
+    signed = b"-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA512\n\nA new soup\n\nIt is hot.\n"
+    for name in (b"announcement.txt", b"README"):
+        assert summary(name, signed).text("title") == "A new soup"
