@@ -34,9 +34,11 @@ INDEX_LINE = re.compile(
 def is_text(head: bytes) -> bool:
     """Whether bytes look like text in some charset: no NUL or other controls that no text has (of some charsets by their marks).
 
-    ASCII may have some that strayed there, as the marks between the nodes of an Info file.
+    ASCII may have some that strayed there. Info files have marks between their nodes and around indices and images.
     """
     start = head[:PEEK]
+    if b"\n\x1f" in start or b"\0\b[" in start:
+        start = start.replace(b"\n\x1f", b"\n").replace(b"\0\b[", b"[").replace(b"\0\b]", b"]")
     stray = len(start) - len(start.translate(None, _CONTROLS))
     return not stray or start.startswith(_BOMS) or (stray * STRAY <= len(start) and b"\0" not in start and start.isascii())
 

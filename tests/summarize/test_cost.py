@@ -150,6 +150,10 @@ OWN = {
         "\\usepackage{",
     ),
     "Texinfo": ("@tex\n", "@copying\n", "@c", "@set a b\n", "@value{a}", "@uref{", "@{", "@chapter a\n", "* a: (", '@"', "@code{"),
+    "Info": (
+        *("\x1f\n", "* a: (b)", "* a: (b)c. d\n      e\n", "START-INFO-DIR-ENTRY\n", "\0\x08[image ", "\0\x08["),
+        *("a\n***\n", "***\n", "* a", "* Menu:", "*Note ", "File: a\n", "INFO-DIR-SECTION a\n", "\n\n"),
+    ),
     "Troff": (".TL\n", ".AU\n", ".NH\n", ".de a\n", ".TS\n", '.B "', ".H 1 a\n", "\\[", "\\h'", ".so a\n", ".\n", '.\\"\n'),
     "YAML": ("a:\n", "a: b\n", "- a: >\n", "name: >\n", "name:\n- a\n", "  \n", "#\n", "metadata:\n", "tags: [a,"),
     "XML": ("<a>", "<title>", "<a b='c'>"),
@@ -162,6 +166,7 @@ BEGINS = {
     "XML": "<a>",
     "TeX": "\\documentclass{a}\\begin{document}",
     "Texinfo": "\\input texinfo\n",
+    "Info": "This is a, produced by makeinfo from b.\n",
     "Troff": ".TL\n",
     "Bibliographic": "@a{b, title =",
     "Audio": "ID3\3\0\0\0\x0f\x7f\x7f",

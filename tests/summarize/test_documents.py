@@ -234,3 +234,12 @@ def test_title_of_a_signed_text(summary: Make) -> None:
     signed = b"-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA512\n\nA new soup\n\nIt is hot.\n"
     for name in (b"announcement.txt", b"README"):
         assert summary(name, signed).text("title") == "A new soup"
+
+
+def test_marks_of_info_files() -> None:
+    """What parts the nodes of an Info file and stands around its images makes it no binary; such bytes elsewhere do."""
+    manual = "This is a.info, produced by makeinfo from a.texi.\n\n\x1f\nFile: a.info,  Node: Top\n\nÄ\n\0\b[index\0\b]\n"
+    assert recognize(b"a.info", manual.encode()).type == "Info"
+    assert recognize(b"a.info-12", manual.encode()).type == "Info"
+    assert recognize(b"x", manual.encode()).type == "Info"
+    assert recognize(b"a.info", manual.replace("\0\b", "\0\0").encode()).type == "Unrecognized"
