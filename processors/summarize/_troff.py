@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 
 _LONG = r"\[[^\]\n]{0,80}+\]"
 _CALLED = r"\[([^\]\n]{0,80}+)\]"
@@ -17,9 +18,31 @@ _CHARACTERS = {
     "ti": "~", "mu": "\xd7", "->": "\u2192", "<-": "\u2190", ">=": "\u2265", "<=": "\u2264", "+-": "\xb1", "R": "\xae",
     "Tm": "\u2122", 'L"': '"', 'R"': '"', "C`": "", "C'": "", "--": "-", "PI": "\u03c0", "at": "@", "sh": "#",
     "Do": "$", "rs": "\\", "sl": "/", "ba": "|", "or": "|", "mi": "-", "pl": "+", "eq": "=", "de": "\xb0",
-    "dg": "\u2020", "sc": "\xa7", "Lq": "\u201c", "Rq": "\u201d", "ss": "\xdf", ":a": "\xe4", ":o": "\xf6",
-    ":u": "\xfc", "'e": "\xe9", "`e": "\xe8", "^e": "\xea", "'a": "\xe1", "~n": "\xf1", ",c": "\xe7",
+    "dg": "\u2020", "dd": "\u2021", "sc": "\xa7", "Lq": "\u201c", "Rq": "\u201d", "Bq": "\u201e", "bq": "\u201a", "Fo": "\xab",
+    "Fc": "\xbb", "fo": "\u2039", "fc": "\u203a", "r!": "\xa1", "r?": "\xbf", "ss": "\xdf", "AE": "\xc6", "ae": "\xe6",
+    "OE": "\u0152", "oe": "\u0153", "/O": "\xd8", "/o": "\xf8", "/L": "\u0141", "/l": "\u0142", "-D": "\xd0", "Sd": "\xf0",
+    "TP": "\xde", "Tp": "\xfe", "IJ": "\u0132", "ij": "\u0133", ".i": "\u0131", ".j": "\u0237", "ff": "ff", "fi": "fi", "fl": "fl",
+    "Fi": "ffi", "Fl": "ffl", "ct": "\xa2", "Po": "\xa3", "Ye": "\xa5", "Eu": "\u20ac", "eu": "\u20ac", "Cs": "\xa4", "ps": "\xb6",
+    "pc": "\xb7", "12": "\xbd", "14": "\xbc", "34": "\xbe", "S1": "\xb9", "S2": "\xb2", "S3": "\xb3", "di": "\xf7", "no": "\xac",
+    "!=": "\u2260", "==": "\u2261", "~=": "\u2245", "~~": "\u2248", "if": "\u221e", "sr": "\u221a", "su": "\u2211", "mo": "\u2208",
+    "<>": "\u2194", "ua": "\u2191", "da": "\u2193", "rA": "\u21d2", "lA": "\u21d0", "la": "\u27e8", "ra": "\u27e9", "lB": "[",
+    "rB": "]", "lC": "{", "rC": "}", "sq": "\u25a1", "OK": "\u2713", "Of": "\xaa", "Om": "\xba", "fm": "\u2032", "md": "\u22c5",
 }  # fmt: skip
+for _accent, _mark, _letters in (
+    ("'", "\u0301", "ACEIOUYaceiouy"),
+    ("`", "\u0300", "AEIOUaeiou"),
+    ("^", "\u0302", "AEIOUaeiou"),
+    (":", "\u0308", "AEIOUYaeiouy"),
+    ("~", "\u0303", "ANOano"),
+    ("v", "\u030c", "SZsz"),
+    (",", "\u0327", "Cc"),
+    ("o", "\u030a", "Aa"),
+):
+    _CHARACTERS |= {_accent + letter: unicodedata.normalize("NFC", letter + _mark) for letter in _letters}
+for _name, _greek in zip("abgdezyhiklmncoprstufxqw", "αβγδεζηθικλμνξοπρστυφχψω", strict=True):
+    _CHARACTERS |= {f"*{_name}": _greek, f"*{_name.upper()}": _greek.upper()}
+_NUMBERED = re.compile(r"u([0-9A-F]{4,6})")
+"""A character by its number in Unicode."""
 _SINGLE = {"-": "-", "e": "\\", " ": " ", "~": " ", "0": " ", "t": "\t", "'": "'", "`": "`", ".": ".", "\\": "\\"}
 
 
@@ -32,5 +55,6 @@ def _escape(match: re.Match[str]) -> str:
     *long, single = match.groups()
     name = next((g for g in long if g is not None), None)
     if name is not None:
-        return _CHARACTERS.get(name, "")
+        numbered = _NUMBERED.fullmatch(name)
+        return chr(min(int(numbered[1], 16), 0x10FFFF)) if numbered else _CHARACTERS.get(name, "")
     return _SINGLE.get(single, "") if single else ""

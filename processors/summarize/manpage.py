@@ -24,6 +24,9 @@ MAX_HEADING = 1_000
 _SECTION = re.compile(r"^\.[ \t]*S[hH][ \t]+(.*)\n?", re.MULTILINE)
 _SUBSECTION = re.compile(r"^\.[ \t]*S[sS][ \t]+(.*)", re.MULTILINE)
 _TITLE = re.compile(r"^\.[ \t]*(?:TH|Dt)[ \t]+(\"[^\"\n]{1,200}+\"|[^\s\"]+)[ \t]+\"?([^\s\"]*)", re.MULTILINE)
+_WORD = r"(?:\"[^\"\n]*+\"|[^\s\"]++)"
+_PRINTED_ON = re.compile(rf"^\.[ \t]*(TH[ \t]+{_WORD}[ \t]+{_WORD}|Dd)[ \t]+([^\n]{{1,200}})", re.MULTILINE)
+"""The date of a page, with what follows it: the third argument of TH, all those of Dd."""
 _SOURCE = re.compile(r"\A(?:[.'][ \t]*+\\\".*+\n|\s++|(?!))*+\.so[ \t]++(\S+)")
 _FONT = re.compile(r"\\(?:f(?:\(..|\[[^\]\n]{0,20}\]|.)|[-&|^%])|^[.'][ \t]*+(?:\\\"[^\n]*+|\S{0,20}+)", re.MULTILINE)
 """Changes of font, the signs that stand for nothing or a hyphen, the names of macros."""
@@ -31,11 +34,22 @@ _DEFINES = (".de ", ".de1 ", ".am ", ".ig")
 """Requests that take in what follows, up to a line with two dots."""
 _REFERENCE = re.compile(r"([A-Za-z0-9_][\w.:+-]{0,60})[ \t]?\(([1-9n][a-z]{0,10})\)")
 _XR = re.compile(r"^\.[ \t]*Xr[ \t]+(\S+)[ \t]+([1-9]\w*)", re.MULTILINE)
+_INDENTED = {"TP": 0, "HP": 0, "IP": 1}
+"""Macros with how many arguments are printed: behind them stands an indentation."""
 _FONTS = frozenset(("B", "I", "BR", "RB", "BI", "IB", "IR", "RI", "SM", "SB", "R", "CW"))
 _KEPT = "TP IP HP UR MT OP SY Nm Nd Fl Ar Op Pa Cm Ev Va Fa Fn Em Sy Ql Dq Sq Pq It Xr Bq Aq Li Dv Er In Vt Ft Sx"
 _KEEP = frozenset(_KEPT.split())
 """Macros whose arguments are printed."""
 _MDOC = {"Fl": "-", **dict.fromkeys(_KEEP - {"Fl"}, ""), "Ns": "", "No": "", "Ta": "", "Oo": "", "Oc": "", "Ux": "Unix"}
+_NAMES = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december")
+_MONTHS = {name[:3]: at for at, name in enumerate(_NAMES, 1)}
+_MONTH = rf"(?P<month>{'|'.join(f'{name[:3]}(?:{name[3:]})?' if name[3:] else name for name in _NAMES)}|sept)\.?"
+_DAY, _YEAR = r"(?P<day>\d\d?)(?:st|nd|rd|th|\.)?", r"(?P<year>\d{4})"
+_DATES = [
+    re.compile(stated, re.IGNORECASE)
+    for stated in (f"{_MONTH} {_DAY},? {_YEAR}", f"{_DAY} {_MONTH},? {_YEAR}", f"{_MONTH},? {_YEAR}", f"{_YEAR} {_MONTH} {_DAY}")
+]
+_DATED = re.compile(r"\b(?:19|20)\d\d\b")
 _ARGUMENT = re.compile(r"\"((?:[^\"]++|\"\")*+)\"?|(\S+)")
 
 
@@ -50,9 +64,22 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     head = _TITLE.search(text)
     if head:
         found.add("manual-section", head[2])
+        if printed := _PRINTED_ON.search(text):
+            found.add("date", _date(printed[2], alone=printed[1] == "Dd"), 100)
         # Definitions of macros precede the title: half of what pod2man writes.
         text = text[head.start() :]
     _sections(text, found, name=unescape(head[1].strip('"')) if head else facts.name.decode("utf-8", "replace"))
+
+
+def _date(argument: str, *, alone: bool) -> str:
+    """A date as TH (its first argument here) or Dd (all) state it, in ISO 8601 where that is sure; "" for what is none."""
+    first = next(iter(_ARGUMENT.findall(argument)), ("", ""))
+    stated = squeeze(unescape(argument if alone else first[0] or first[1])).removeprefix("$Mdocdate:").strip(" $")
+    for pattern in _DATES:
+        if found := pattern.fullmatch(stated):
+            said = found.groupdict()
+            return f"{said['year']}-{_MONTHS[said['month'][:3].lower()]:02}" + (f"-{said['day']:0>2}" if said.get("day") else "")
+    return stated if _DATED.search(stated) else ""
 
 
 def _sections(text: str, found: Found, name: str) -> None:
@@ -116,7 +143,7 @@ def _macro(line: str) -> str:
     if name in ("SH", "SS", "Sh", "Ss"):
         return rest.strip().strip('"')
     if name in _KEEP:
-        words = [_MDOC.get(b, b) if b else a for a, b in _ARGUMENT.findall(rest)]
+        words = [_MDOC.get(b, b) if b else a for a, b in _ARGUMENT.findall(rest)][: _INDENTED.get(name)]
         return ("-" if name == "Fl" else "") + " ".join(w for w in words if w).replace("- ", "-")
     return ""
 

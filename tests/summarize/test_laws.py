@@ -181,6 +181,48 @@ def test_mdoc(summary: Make) -> None:
     found = summary(b"oar.1", page)
     assert found.text("title") == "oar - row a boat"
     assert found.attributes["see-also"] == ["boat(5)", "sea(7)"]
+    assert found.attributes["date"] == ["1994-07-01"]
+
+
+@pytest.mark.parametrize(
+    ("line", "date"),
+    [
+        (b'.TH OAR 1 "1 July 1994" "oar 1.2" "A manual"', ["1994-07-01"]),
+        (b".TH OAR 1 1994-07-01", ["1994-07-01"]),
+        (b'.TH "OAR" "1" "July 1994"', ["1994-07"]),
+        (b'.TH OAR 1 "1994 Sept 3"', ["1994-09-03"]),
+        (b'.TH OAR 1 "04/07/1994"', ["04/07/1994"]),
+        (b'.TH OAR 1 "20 April 1994 (v3)"', ["20 April 1994 (v3)"]),
+        (b'.TH OAR 1 "" "oar 1994"', []),
+        (b'.TH OAR 1 "oar 1.2"', []),
+        (b".TH OAR 1", []),
+        (b".Dd $Mdocdate: July 1 1994 $\n.Dt OAR 1", ["1994-07-01"]),
+    ],
+)
+def test_date_of_a_manual_page(summary: Make, line: bytes, date: list[str]) -> None:
+    """A page has the date that it states: in ISO 8601 where that is sure, else as it stands; what names no year is none."""
+    found = summary(b"oar.1", line + b"\n.SH NAME\noar \\- row a boat\n")
+    assert found.attributes.get("date", []) == date
+
+
+def test_what_a_manual_page_prints(summary: Make) -> None:
+    """Characters by their names and numbers; no indentation that stands behind what is printed."""
+    page = rb"""
+.TH OAR 1
+.SH NAME
+oar \- row \(:Uber Stra\[ss]e to \[u00C5]land, \(vSibenik and \(*a\(*W; 20 \(Eu
+.SH OPTIONS
+.HP 4
+.B fast
+now
+.TP 8
+slow
+.IP \(bu 2
+never
+"""
+    found = summary(b"oar.1", page.replace(b"\\\\", b"\\"))
+    assert found.text("description") == "row Über Straße to Åland, Šibenik and αΩ; 20 €"
+    assert found.text("partial-text") == "OPTIONS\nfast\nnow\nslow\n•\nnever"
 
 
 def test_alias_page(summary: Make) -> None:
