@@ -75,13 +75,16 @@ def settle(settings: Settings, *, fetching: bool = False) -> bool:
 
 async def _settle(settings: Settings, *, fetching: bool) -> bool:
     with Store(settings.data, readonly=True) as store:
-        before = runs.last(store)
-    if before is None or not before.finished:
+        waits = runs.under_way(store)
+    if waits:
         note("the next run applies it")
         return False
     async with Embedded(settings.data, embedded_settings(settings), note, fetching=fetching) as runner:
         with Stop() as stop, progress(runner, runs.roots(runner.store), quiet=not fetching) as shown:
             await runner.run(stop=stop, seen=shown.seen)
+        last = runs.last(runner.store)
+        if not stop() and last is not None and not last.finished:
+            runs.finish(runner, last)
     return not stop()
 
 
@@ -97,6 +100,8 @@ class Gathering:
         """Gather the roots named, or all that the data folder knows; gives the exit code."""
         if self.settings.kafka.brokers:
             note(f"gather works in {self.settings.data} alone; the workers are given roots by harvest roots add")
+        if not names and self._emptied():
+            return self._empty()
         wanted, wrong = self._roots(names, depth, urls)
         code = asyncio.run(self._gather(wanted, named=bool(names))) if wanted else 1
         return code or int(wrong)
@@ -122,6 +127,18 @@ class Gathering:
                 note(str(failure))
                 wrong = True
         return list(wanted.values()), wrong
+
+    def _emptied(self) -> bool:
+        with there(self.settings.data) as store:
+            return store is not None and runs.emptied(store)
+
+    def _empty(self) -> int:
+        """Remove what the roots have left that were removed; gives the exit code."""
+        if not asyncio.run(_settle(self.settings, fetching=True)):
+            note("stopped; run again to go on")
+            return INTERRUPTED
+        note("no roots are left: what they alone had asked for is removed")
+        return 0
 
     def _known(self, depth: int | None, urls: int | None) -> list[Root]:
         known: list[Root] = []

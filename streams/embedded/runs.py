@@ -10,17 +10,20 @@ Rows of `runner`, partition 0: `run` (Run), `id` (the last id given), `gatherer`
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, cast
 
 import msgspec
 
+from processors.frontier import outstanding
 from schemas.codec import decode, encode
+from schemas.ports import Rows
 from schemas.records import CrawlEvent, Root
 from streams.clock import now_ms
-from streams.embedded.runner import Embedded
+from streams.embedded.runner import RETRY_HORIZON, Embedded
 from streams.faults import fault
-from streams.folder import SPACE
+from streams.folder import SPACE, gatherer
+from streams.logs import StoreLog
 from streams.seeding import orders, seeded, standing, unseeded
 from streams.store import Offsets, Store, Transaction
 
@@ -51,15 +54,36 @@ def last(store: Store) -> Run | None:
     return _run(value) if value is not None else None
 
 
-def begin(runner: Embedded, roots: Sequence[Root]) -> Begun:
-    """Begin a run over these roots, or go on with the last one, if that was over them and is unfinished."""
+def under_way(store: Store) -> bool:
+    """Whether a run has to begin, or to go on, before it is time for what was appended from outside.
+
+    A service leaves no run behind: what waits is told by the queues that it left. Where no root is left, nothing goes on.
+    """
+    if not gatherer(store):
+        return True
+    if not roots(store):
+        return False
+    before = last(store)
+    return (
+        not before.finished if before is not None else any(outstanding(rows, now_ms() + RETRY_HORIZON) for rows in _frontier(store))
+    )
+
+
+def emptied(store: Store) -> bool:
+    """Whether no root is left, and what those before have left is still to be removed."""
+    return bool(gatherer(store)) and not roots(store) and any(one.lag for one in StoreLog(store).lags())
+
+
+def begin(runner: Embedded, asked: Sequence[Root]) -> Begun:
+    """Begin a run over these roots, or go on with the last one, if that was over them and is unfinished, and none was removed."""
     before = last(runner.store)
-    if before is not None and not before.finished and _same(before, roots):
+    known = {root.url for root in roots(runner.store)}
+    if before is not None and not before.finished and _same(before, asked) and known.issuperset(root.url for root in asked):
         return Begun(before, continued=True, first=False)
     now = now_ms()
     with runner.store.transaction() as tx:
         run_id = _next_id(tx, now)
-        named = [msgspec.structs.replace(root, run=run_id) for root in roots]
+        named = [msgspec.structs.replace(root, run=run_id) for root in asked]
         run = Run(run_id, tuple(map(encode, named)))
         _seed(tx, named, runner.partitions, now)
         _note(tx, run)
@@ -123,9 +147,14 @@ def pause(store: Store, url: str, *, on: bool) -> None:
 
 def roots(store: Store) -> list[Root]:
     """The roots of a data folder, in order of URL: those that the frontier knows, and what was asked for since."""
-    rows = [store.rows("frontier", partition) for partition in range(store.topics()["crawl"])]
-    known = (cast("Root", decode(value)) for found in rows if found is not None for _, value in found.scan(b"g|"))
+    known = (cast("Root", decode(value)) for rows in _frontier(store) for _, value in rows.scan(b"g|"))
     return standing(known, orders(store, store.offsets("frontier").get(("crawl", 0), Offsets()).next))
+
+
+def _frontier(store: Store) -> Iterator[Rows]:
+    """The frontier's rows by partition, to read."""
+    found = (store.rows("frontier", partition) for partition in range(store.topics()["crawl"]))
+    return (rows for rows in found if rows is not None)
 
 
 def _seed(tx: Transaction, named: Sequence[Root], partitions: int, now: int) -> None:

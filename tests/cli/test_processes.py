@@ -229,6 +229,53 @@ def test_run_as_a_service(harvest: Any, tree: Path) -> None:
     assert not harvest.lines("roots", "list")
 
 
+def test_a_root_removed_behind_a_service(harvest: Any, tree: Path) -> None:
+    """A root that is removed when the service was stopped takes what it had along at once, and `gather` has nothing to do."""
+    process = harvest.start("run")
+    until((harvest.folder / "harvest-data" / "index" / "main" / "meta.json").is_file, process)
+    harvest("roots", "add", tree)
+    until(lambda: len(harvest.lines("search", "*", "--copies")) == 3, process)
+    assert stopped(process, signal.SIGTERM)[0] == 0
+    assert "next run" not in harvest("roots", "remove", tree).stderr
+    assert not harvest.lines("search", "*", "--copies")
+    assert "no ROOT given, and none known" in harvest("gather", code=2).stderr
+
+
+def test_a_root_removed_while_others_wait(harvest: Any, tree: Path, site: Site) -> None:
+    """A run that was interrupted goes on first; where none of its roots is left, the removal waits for nobody."""
+    harvest("gather", tree)
+    process = halfway(harvest, site)
+    assert stopped(process, signal.SIGINT)[0] == 130
+    assert "harvest: the next run applies it" in harvest("roots", "remove", tree).stderr
+    assert len(harvest.lines("search", "*", "--copies")) >= 3
+    assert "next run" not in harvest("roots", "remove", site.url).stderr
+    assert not harvest.lines("search", "*", "--copies")
+    site.go_on()
+    (table,) = harvest.lines("gather", site.url, *FAST)
+    assert table["added"]
+
+
+def test_a_root_removed_beside_its_run(harvest: Any, site: Site) -> None:
+    """A root that was removed while it was gathered is gathered anew when it is named again, though that run was interrupted."""
+    process = halfway(harvest, site)
+    assert "applies it" in harvest("roots", "remove", site.url).stderr
+    assert stopped(process, signal.SIGINT)[0] == 130
+    site.go_on()
+    assert harvest.lines("gather", site.url, *FAST)[0]["added"]
+
+
+def test_gather_without_a_root_settles_removals(harvest: Any, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the last roots were removed, and that was not applied, `gather` without a ROOT applies it and says so."""
+    harvest("gather", tree)
+    monkeypatch.setenv("HARVEST_FAULT", "turn.begin:1:kill")
+    harvest.start("roots", "remove", tree).communicate(timeout=PATIENCE)
+    monkeypatch.delenv("HARVEST_FAULT")
+    assert len(harvest.lines("search", "*", "--copies")) == 3
+    assert "harvest: no roots are left: what they alone had asked for is removed\n" in harvest("gather").stderr
+    assert not harvest.lines("search", "*", "--copies")
+    assert "no ROOT given, and none known" in harvest("gather", code=2).stderr
+
+
 def test_plain_progress(harvest: Any, site: Site) -> None:
     """Where standard error is no terminal, nothing is drawn: lines only."""
     process = harvest.start("gather", site.url, *FAST)
