@@ -7,7 +7,7 @@ and bytes that are not UTF-8 are percent-encoded in paths, and a second member o
 from __future__ import annotations
 
 import hashlib
-from urllib.parse import quote, unquote_to_bytes
+from urllib.parse import quote, unquote, unquote_to_bytes
 
 UNSAFE = {*range(0x21), 0x7F, ord("#"), ord("%")}
 """Bytes of a member path that are percent-encoded: controls and space, `#` and `%`."""
@@ -42,6 +42,20 @@ def split_url(url: str) -> tuple[str, str]:
     """A URL as (object URL, member path)."""
     object_url, _, path = url.partition("#")
     return object_url, path
+
+
+def readable(url: str) -> str:
+    """A URL, or a member's path, as a person reads it: percent-encoding undone, with U+FFFD for what is no UTF-8."""
+    return unquote(url, errors="replace")
+
+
+def file_name(url: str) -> str:
+    """The name of the file that a URL leads to, or of the member, as a person reads it; "" for a URL without a path."""
+    object_url, _, path = url.rpartition("#")
+    if object_url:
+        return readable(path.rpartition("/")[2])
+    place = path.partition("://")[2].partition("?")[0].rstrip("/")
+    return readable(place.rpartition("/")[2]) if "/" in place else ""
 
 
 def file_url(path: bytes, *, folder: bool = False) -> str:

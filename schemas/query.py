@@ -25,9 +25,12 @@ SETS = frozenset(("terms",))
 WHOLE = frozenset(EXACT_FIELDS) | LINKS
 """What is compared whole, and not word by word."""
 
-BY_NAME = frozenset(("url-references", "owner", "group", "mode", "last-modification-time"))
+COPY = "copy"
+"""Where the copies of a summary are: their URLs, as a person reads them."""
+
+BY_NAME = frozenset(("url-references", "owner", "group", "mode", "last-modification-time", COPY))
 """Attributes that are searched only where a query names them: who looks for `root` does not mean every file that root owns, nor
-who looks for a word every page with a link to a page of that name."""
+who looks for a word every page with a link to a page of that name, nor all that lies in a folder of that name."""
 
 
 class Node(msgspec.Struct, frozen=True, tag=True):

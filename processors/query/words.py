@@ -24,10 +24,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from operator import attrgetter
 
-from schemas.query import EXACT_FIELDS, LINKS
+from processors.identity import file_name, readable
+from schemas.query import COPY, EXACT_FIELDS, LINKS
 from schemas.records import Summary
 
-ANALYSIS = 1
+ANALYSIS = 2
 """Raised with every change of the analysis: an index made by another one has to be made anew."""
 
 MAX_WORD = 128
@@ -35,6 +36,8 @@ MAX_WORD = 128
 
 MAX_NAME = 100
 """Characters of the name of an attribute; the rest of a longer one stands in it as a digest."""
+
+FILE_NAME = "file-name"
 
 MAX_EXACT = 2_000
 """Characters of a value that is compared whole; the rest of a longer one stands in it as a digest."""
@@ -234,7 +237,7 @@ def named(summary: Summary) -> dict[str, list[str]]:
     """The values of a summary's attributes, and behind them those of its annotations, by name as it is compared.
 
     Bytes count as UTF-8 with what is none left out. The EXACT_FIELDS are properties, but an attribute that has
-    the name of one counts as text all the same.
+    the name of one counts as text all the same. Of its copies a summary has the names, and under COPY where they are.
     """
     found: dict[str, list[str]] = {}
     for attributes in (summary.attributes, summary.annotations):
@@ -243,6 +246,11 @@ def named(summary: Summary) -> dict[str, list[str]]:
                 made = [value if isinstance(value, str) else value.decode("utf-8", "replace") for value in values]
                 known = attribute(name)
                 found[known] = found[known] + made if known in found else made
+    if summary.copies:
+        own = found.get(FILE_NAME, [])
+        if others := set(map(file_name, summary.copies)).difference(own, ("",)):
+            found[FILE_NAME] = [*own, *sorted(others)]
+        found[COPY] = [*found.get(COPY, []), *map(readable, summary.copies)]
     return found
 
 

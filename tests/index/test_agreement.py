@@ -62,6 +62,8 @@ NAMES = (
     "owner",
     "Url-References",
     "Terms",
+    "file-name",
+    "Copy",
 )
 """Few words and names, so that they meet; each differs from another in one way only."""
 
@@ -109,6 +111,7 @@ def corpus(drawn: list[tuple[dict[str, tuple[str | bytes, ...]], dict[str, tuple
             "time": 1,
         }
         more: dict[str, Any] = {"md5": "ab" * 16, "type": "HTML", "copy_of": "first"} if rich else {"type": "whale"}
+        more |= {"copies": ("http://b/x-ray#d/whale%2etxt", "file:///%FF")} if at % 2 else {}
         made.append(Summary(**about, **more, attributes=given_attributes, annotations=notes, published=1))
     return made
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from processors.identity import oid
-from processors.query import parse
+from processors.query import parse, predicate
 from schemas.ports import BrokerIndex
 from schemas.query import And, Every, Exists, Or, Phrase, Word
 from schemas.records import Removed, Summary
@@ -207,6 +207,19 @@ class TestSearching:
         assert urls(index, "whale", copies=True) == ["http://a/", "http://b/"]
         assert index.count(parse("whale")) == 2
         assert list(index.scroll(parse("whale"))) == sorted([first.oid, second.oid])
+
+    def test_names_of_copies(self, index: BrokerIndex, summary: Make) -> None:
+        """One that is shown is found by the names of its copies too; by the words of where they are, if that is asked for."""
+        places = ("file:///home/ann/m%C3%B6by%20dick.txt", "http://h/b.zip#old/50%25.tar#Zebra.TXT", "http://h/papers/?q=a/squid")
+        first = summary("http://a/", title="whale", file_name="a.txt", copies=places, copies_count=3)
+        index.apply([first], {})
+        found = ('"möby dick.txt"', "file-name:zebra.txt", "file-name:a.txt", "file-name:papers", "copy:ann", "copy:old", "copy:*")
+        for query in (*found, 'copy:"old 50% tar"', "copy:squid"):
+            assert urls(index, query) == ["http://a/"], query
+            assert predicate(parse(query))(first), query
+        for query in ("ann", "old", "file-name:squid", "title:zebra"):
+            assert urls(index, query) == [], query
+            assert not predicate(parse(query))(first), query
 
     def test_promoted(self, index: BrokerIndex, summary: Make, removed: Remove) -> None:
         """A copy is found once it is published as no copy any more."""
