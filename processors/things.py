@@ -23,6 +23,8 @@ from schemas.records import File, Rejected, Summary
 
 MAX_CONTENTS = 4_096
 """Bytes of the names of members that the summary of an archive keeps."""
+_ONE_LINE = dict.fromkeys((*range(0x20), 0x7F), " ")
+"""Names are listed one a line, as a person reads them."""
 MAX_STEP, MAX_PATH = 4_096, 12_000
 """Bytes of one step of a path (Linux's PATH_MAX), and of a whole one: longer names stand as their digest, since paths are
 keys and URLs, and a sandbox tells its parent which one it works on."""
@@ -136,9 +138,9 @@ class Listed:
         self.names.add(name)
         self._size = None if self._size is None or member.size < 0 else self._size + member.size
         path = self._step(name)
-        if len(path) < self._room:
-            self._room -= len(path) + 1
-            self._contents.append(path)
+        if len(name) < self._room:
+            self._room -= len(name) + 1
+            self._contents.append(name.decode("utf-8", "replace").translate(_ONE_LINE))
         return f"{self._above}#{path}" if self._above else path
 
     def _step(self, name: bytes) -> str:

@@ -67,6 +67,15 @@ def test_members_of_a_compressed_tar_hang_on_the_object(run: Run, tar: Pack) -> 
     assert own.attributes["contents"] == ("doc/m.txt\nn.txt",)
 
 
+def test_contents_are_read_by_persons(run: Run, tar: Pack) -> None:
+    """An archive lists its members by the names that they have, one a line, whatever their paths must escape."""
+    data = tar([("50% of #1/k\u00e4se a.txt", b"Some words.\n"), ("two\nlines", b"Others.\n"), ("two\nlines", b"More.\n")])
+    own = summaries(run(data, "file:///d/y.tar"))[""]
+    assert own.attributes["contents"] == ("50% of #1/k\u00e4se a.txt\ntwo lines\ntwo lines;2",)
+    bare = tar([("L\udce4ngen.csv", b"a,b\n1,2\n")])
+    assert summaries(run(bare, "file:///d/x.tar"))[""].attributes["contents"] == ("L\ufffdngen.csv",)
+
+
 def test_nesting_goes_on_with_a_hash(run: Run, tar: Pack, zipped: Pack, ar: Pack) -> None:
     """Containers nest in any order, each level behind a # of its own, names escaped."""
     inner = zipped([("a#b%.txt", b"Some words.\n")])
