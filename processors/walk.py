@@ -79,6 +79,8 @@ class Walk:
         skip: Mapping[str, str],
         progress: Callable[[str], None],
         stop: str = "",
+        *,
+        blind: bool = False,
     ) -> None:
         self.obj = obj
         self.settings = settings
@@ -86,6 +88,9 @@ class Walk:
         self.skip = skip
         self.progress = progress
         self.stop = stop
+        self.blind = blind
+        self.given_up = ""
+        """Why nothing is opened any more; "" while it is."""
         self.budget = Budget(settings.limits, obj.size)
         self.exhausted = ""
         self.damage = ""
@@ -213,9 +218,7 @@ class Walk:
         room = Room(self.budget, container, unnester)
         problem: Exception | None = None
         try:
-            for member in unnester.open(reader, self.budget):
-                if room.full():
-                    continue
+            for member in self._listed(unnester, reader, room):
                 self.budget.enter(member.name)
                 if member.kind != "folder":
                     yield from gate.passed(member, self._entry(container, gate.watched(member), listing, held))
@@ -236,6 +239,14 @@ class Walk:
         if problem:
             self.damage = self.damage or reason(problem)
             raise problem
+
+    def _listed(self, unnester: Container, reader: Reader, room: Room) -> Iterator[Member]:
+        """The members that there is room for. Raises Damaged at their end if some were not opened."""
+        for member in unnester.open(reader, self.budget):
+            if not room.full():
+                yield member
+        if self.given_up:
+            raise Damaged(self.given_up)
 
     def _entry(self, container: Thing, member: Member, listing: Listed, held: Held) -> Iterator[Made]:
         """A member that is no folder: dropped, held back, or all its records."""
@@ -286,10 +297,11 @@ class Walk:
     def _member(self, container: Thing, path: str, member: Member) -> Iterator[Made]:
         """All records of a member that is not a folder."""
         thing = self._described(container, path, member)
-        if path in self.skip:
+        if path in self.skip or (self.given_up and member.body is not None):
             yield from self.skipped(thing, Digest(max(member.size, 0), "", ""))
             if path == self.stop:
-                self.exhausted = bounded(f"given up: {self.skip[path]}", MAX_REASON)
+                self.given_up = bounded(f"given up: {self.skip[path]}", MAX_REASON)
+                self.exhausted = self.given_up if self.blind else ""
         elif member.body is not None:
             yield from self.thing(thing, Hashed(member.body, self.budget))
             # What breaks between two members is not the last one's fault.
@@ -313,10 +325,10 @@ class Walk:
         yield from self._outcome(thing, digested(target), state)
 
     def skipped(self, thing: Thing, digest: Digest) -> Iterator[Made]:
-        """What is not opened, because it brought down a process before."""
+        """What is not opened, because it, or too much before it, brought down a process before."""
         state = State()
         self._describe(thing, state.found)
-        state.reason = bounded(self.skip[thing.path], MAX_REASON)
+        state.reason = bounded(self.skip.get(thing.path, self.given_up), MAX_REASON)
         yield from self._outcome(thing, digest, state)
 
     def _describe(self, thing: Thing, found: Found) -> None:

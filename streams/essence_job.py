@@ -64,7 +64,9 @@ class Job(msgspec.Struct, frozen=True, array_like=True):
     body: bytes | None = None
     """A body of the blob store, where it is small enough to travel with others."""
     stop: str = ""
-    """The member behind which the object is given up."""
+    """The member behind which nothing is opened any more."""
+    blind: bool = False
+    """Whether nothing is even listed behind it."""
 
 
 class Chunk(msgspec.Struct, frozen=True, array_like=True):
@@ -192,7 +194,7 @@ def work(request: bytes, body: BinaryIO | None, emit: Callable[[bytes], None], p
 
 def _give(chunk: Chunk, job: Job, body: BinaryIO | None, emit: Callable[[bytes], None], at: Callable[[str], None]) -> None:
     """The records of one object."""
-    records = essence.essence(job.obj, body, _settings(chunk.settings), job.skip, at, job.stop)
+    records = essence.essence(job.obj, body, _settings(chunk.settings), job.skip, at, job.stop, blind=job.blind)
     if chunk.alone:
         for record in records:
             if isinstance(record, Summary | Rejected) or (isinstance(record, CrawlEvent) and record.kind == "refused"):

@@ -8,8 +8,8 @@ Laws:
   at is skipped, and it is tried again. The outcome is recorded by essence itself (law 8): a rejection and an Unrecognized summary.
 - An object that fails even when it is not opened, whose body is not there or not the one that was stored, or that is no record at
   all, becomes a dead letter. Of a body that is lost the frontier learns, so that the next run has it sent anew.
-- One object has `Limits.whole` seconds of children, with all its tries. What it gave before the members that hold a child until the
-  deadline stands; the rest of it is given up (Partial).
+- One object has `Limits.whole` seconds of children, with all its tries. Members that hold a child until the deadline are skipped;
+  too many of them end it: what was read before stands, the rest is listed as given up (Partial; see `tries`).
 - Frames of one object become visible together, with its offset; what is too much for memory is staged meanwhile; children whose
   frames nobody takes wait.
 - What is said of another object than a child was handed is no frame (`believing`).
@@ -203,7 +203,7 @@ class EssenceEdge(EdgeBase):
         return Frame(CRAWL.name, partition_of(key, self.partitions), key, encode(event), event)
 
     def _request(self, chunk: list[Work]) -> bytes:
-        jobs = tuple(Job(work.obj, work.skip, self._small(work), work.stop) for work in chunk)
+        jobs = tuple(Job(work.obj, work.skip, self._small(work), work.stop, work.blind) for work in chunk)
         return pack(Chunk(self._settings, self.partitions, jobs, self._carry, check=True))
 
     def _small(self, work: Work) -> bytes | None:

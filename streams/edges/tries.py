@@ -1,6 +1,11 @@
 """How often, and for how long, an object was tried whose children end, and what of it is not opened again (law 8).
 
 Shared by the essence edge and by `harvest summarize`, so that both give the same records of the same file.
+
+Laws:
+- A member that ends its child is skipped alone, and the others are read. What is skipped, and for how long members may hold their
+  children, is bounded; behind the last of them the rest of the object is only listed, each of its members with that as the reason.
+- What cannot even be listed behind it is given up there: what was read before stands.
 """
 
 from __future__ import annotations
@@ -12,9 +17,11 @@ from streams.sandbox.task import Clock
 from streams.sandbox.values import Crashed, Limits, Outcome, TimedOut
 
 MEMBERS = 64
-"""Members of one object that are skipped one by one; then the whole object is."""
-PATIENCE = 3
-"""Members of one object that may hold a child until the deadline; behind the last of them, the object is given up."""
+"""Members of one object that are skipped one by one; behind the last of them, no more of it is opened."""
+PATIENCE = 12
+"""Members of one object that may hold a child until the deadline; the same behind them."""
+SHARE = 2
+"""The part of the time of an object in which members that hold a child are looked for: what is left is for all the others."""
 SPARED = 2
 """Times that an object is not blamed for a SIGKILL: it comes from outside, from a person, or from a kernel short of memory."""
 
@@ -26,7 +33,9 @@ class Tries:
         self.skip: dict[str, str] = {}
         """Members that are not to be opened, with why; "": the object itself."""
         self.stop = ""
-        """The member of `skip` behind which it is given up."""
+        """The member of `skip` behind which nothing is opened any more."""
+        self.blind = False
+        """Whether nothing is even listed behind it."""
         self.clock = Clock()
         self.timeouts = self.killed = 0
 
@@ -41,12 +50,19 @@ class Tries:
         """Note what is not to be opened when it is tried again."""
         self.timeouts += isinstance(outcome, TimedOut)
         spent = self.clock.spent >= limits.whole or (isinstance(outcome, TimedOut) and outcome.which != "deadline")
-        # A member that is skipped and fails all the same, or a second end: the whole object is skipped.
-        known = culprit in self.skip or len(self.skip) >= MEMBERS or bool(self.stop)
-        if spent or known:
-            culprit = ""
+        # A member that is skipped and fails all the same, or a third end: the whole object is skipped.
+        if spent or culprit in self.skip or self.blind:
+            self.skip[""] = outcome.reason[:MAX_REASON]
             # To say so takes next to no time, but some.
             self.clock.spent = min(self.clock.spent, max(limits.whole - limits.deadline, 0.0))
-        elif self.timeouts >= PATIENCE:
-            self.stop = culprit
-        self.skip[culprit] = outcome.reason[:MAX_REASON]
+        elif self.stop or self._stuck(culprit):
+            self.stop, self.blind = self.stop or next(reversed(self.skip)), True
+        else:
+            self.skip[culprit] = outcome.reason[:MAX_REASON]
+            late = self.timeouts >= PATIENCE or (self.timeouts and self.clock.spent * SHARE >= limits.whole)
+            if late or len(self.skip) >= MEMBERS:
+                self.stop = culprit
+
+    def _stuck(self, culprit: str) -> bool:
+        """Whether a container gets no further behind the member of it that was skipped last, having to read it all the same."""
+        return bool(self.skip) and (not culprit or next(reversed(self.skip)).startswith(f"{culprit}#"))

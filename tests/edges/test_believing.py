@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,10 +19,11 @@ from schemas.codec import decode, encode
 from schemas.records import Complete, CrawlEvent, FetchedObject, File, Link, Partial, Record, Rejected, Root, Summary, Validators
 from streams.edges import parsing
 from streams.edges.parsing import CHUNK_BYTES, EssenceEdge, NonsenseError
+from streams.edges.tries import MEMBERS, PATIENCE, Tries
 from streams.edges.work import ALONE, Work
 from streams.essence_job import DAMAGED, END, HEAD, TOPICS, pack
 from streams.sandbox.task import Clock
-from streams.sandbox.values import Flooded, Limits, TimedOut
+from streams.sandbox.values import Crashed, Flooded, Limits, TimedOut
 from streams.settings import SettingsError, load
 from streams.store import FolderBlobs, Offsets, Store
 from streams.store.murmur2 import partition as partition_of
@@ -249,12 +250,15 @@ def test_children_wait_for_the_runner(given: Given, monkeypatch: pytest.MonkeyPa
 
 
 def test_an_object_is_given_up(given: Given) -> None:
-    """Three members that hold a child end their object behind the third; then, or when its time is over, it is not opened."""
+    """Too many members that hold a child end their object: the rest is listed, then not even that, then it is not opened."""
     edge, work = given.edge, given.works[FILE]
-    for number in range(3):
+    for number in range(PATIENCE):
+        assert not work.stop
         assert edge._left([work], TimedOut(f"0\nm{number}"), work.clock) == [work]
-    assert (sorted(work.skip), work.stop) == (["m0", "m1", "m2"], "m2")
-    edge._left([work], TimedOut("0\nm0"), work.clock)
+    assert (sorted(work.skip), work.stop, work.blind) == (sorted(f"m{n}" for n in range(PATIENCE)), f"m{PATIENCE - 1}", False)
+    edge._left([work], TimedOut("0\n"), work.clock)
+    assert (work.blind, "" in work.skip) == (True, False)
+    edge._left([work], TimedOut("0\n"), work.clock)
     assert "" in work.skip
     assert edge._left([work], TimedOut("0\n"), work.clock) == []
     assert [decode(f.value).reason for f in edge.finished[-1].frames] == ["timed out (deadline)"]  # type: ignore[attr-defined]
@@ -262,6 +266,37 @@ def test_an_object_is_given_up(given: Given) -> None:
     clock.spent = LIMITS.whole + 1
     edge._left([other], TimedOut("0\nm", "whole"), clock)
     assert (list(other.skip), other.clock.spent) == ([""], LIMITS.whole - LIMITS.deadline)
+
+
+def test_looking_for_slow_members_leaves_time_to_read_the_others() -> None:
+    """Once half of an object's time is spent, the next member that holds a child is the last one that is looked for."""
+    tries = Tries()
+    tries.failed_at("m0", TimedOut("m0"), LIMITS)
+    tries.clock.spent = LIMITS.whole / 2
+    tries.failed_at("m1", Crashed(11, 0, "m1"), LIMITS)
+    assert (list(tries.skip), tries.stop) == (["m0", "m1"], "m1")
+
+
+def test_members_that_crash_cost_nobody_else() -> None:
+    """Behind the last member that may be skipped nothing is opened; the object is."""
+    tries = Tries()
+    for number in range(MEMBERS):
+        assert not tries.stop
+        tries.failed_at(f"m{number}", Crashed(11, 0, ""), LIMITS)
+    assert (len(tries.skip), tries.stop, "" in tries.skip) == (MEMBERS, f"m{MEMBERS - 1}", False)
+
+
+@pytest.mark.parametrize(("container", "member"), [("", "m"), ("a.7z", "a.7z#m")])
+def test_what_cannot_be_passed_over_ends_its_container(container: str, member: str) -> None:
+    """A member that must be read to come to the next one, and holds the child even then: what came before it stands."""
+    tries = Tries()
+    tries.failed_at(member, TimedOut(member), LIMITS)
+    tries.failed_at(container, TimedOut(container), LIMITS)
+    assert (list(tries.skip), tries.stop, tries.blind) == ([member], member, True)
+    other = Tries()
+    other.failed_at(member, TimedOut(member), LIMITS)
+    other.failed_at("b.7z", TimedOut("b.7z"), LIMITS)
+    assert (list(other.skip), other.stop) == ([member, "b.7z"], "")
 
 
 def test_nobody_is_blamed_for_what_a_chunk_gave_together(given: Given) -> None:
@@ -281,15 +316,36 @@ def test_a_frame_holds_what_a_child_is_handed() -> None:
 
 
 def test_what_was_read_before_stands() -> None:
-    """Given up behind a member: those before it have their summaries, it is Unrecognized, and the object is Partial."""
+    """Given up behind a member: those before it have their summaries, all behind it are Unrecognized, and the object is Partial."""
     raw = io.BytesIO()
     with zipfile.ZipFile(raw, "w") as archive:
         for name in "abcd":
             archive.writestr(f"{name}.txt", f"text of {name}")
     obj = FetchedObject(url=FILE, version=5, time=1, outcome="fetched", body=raw.getvalue(), size=raw.tell())
-    give: Callable[..., list[Record]] = lambda *a: list(essence(*a))  # noqa: E731 - shorter than it would be
-    records = give(obj, None, EssenceSettings(gatherer="g"), {"b.txt": "timed out (deadline)"}, lambda _: None, "b.txt")
-    assert [(r.path, r.type) for r in records if isinstance(r, Summary)][:2] == [("a.txt", "RawText"), ("b.txt", "Unrecognized")]
-    assert not any(r.path in ("c.txt", "d.txt") for r in records if isinstance(r, Summary))
-    assert isinstance(records[-1], Partial)
-    assert records[-1].reason == "given up: timed out (deadline)"
+    asked = (obj, None, EssenceSettings(gatherer="g"), {"b.txt": "timed out (deadline)"}, lambda _: None, "b.txt")
+    records, blind = list(essence(*asked)), list(essence(*asked, blind=True))
+    before = [("a.txt", "RawText"), ("b.txt", "Unrecognized")]
+    behind = [("c.txt", "Unrecognized"), ("d.txt", "Unrecognized"), ("", "Unrecognized")]
+    why = "given up: timed out (deadline)"
+    assert [(r.path, r.type) for r in records if isinstance(r, Summary)] == before + behind
+    rejected = [(r.path, r.reason) for r in records if isinstance(r, Rejected)]
+    assert rejected == [("b.txt", "timed out (deadline)"), ("c.txt", why), ("d.txt", why), ("", why)]
+    assert [(r.path, r.type) for r in blind if isinstance(r, Summary)] == before + behind[2:]
+    for made in (records, blind):
+        assert isinstance(made[-1], Partial)
+        assert made[-1].reason == why
+    assert len({made[-1].attempt for made in (records, blind) if isinstance(made[-1], Partial)}) == 2
+
+
+def test_what_lies_around_is_listed_too() -> None:
+    """Where it is given up in an archive in an archive, what comes behind that is listed, and each of the two says why."""
+    inner, raw = io.BytesIO(), io.BytesIO()
+    for out, names in ((inner, "ab"), (raw, "cde")):
+        with zipfile.ZipFile(out, "w") as archive:
+            for name in names:
+                archive.writestr(f"{name}.zip" if name == "d" else f"{name}.txt", inner.getvalue() if name == "d" else name)
+    obj = FetchedObject(url=FILE, version=5, time=1, outcome="fetched", body=raw.getvalue(), size=raw.tell())
+    records = essence(obj, None, EssenceSettings(gatherer="g"), {"d.zip#a.txt": "slow"}, lambda _: None, "d.zip#a.txt")
+    rejected = [(r.path, r.reason) for r in records if isinstance(r, Rejected)]
+    why = "given up: slow"
+    assert rejected == [("d.zip#a.txt", "slow"), ("d.zip#b.txt", why), ("d.zip", why), ("e.txt", why), ("", why)]
