@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import BinaryIO
 
 from processors.summarize._base import Facts, Found, Summarizer
@@ -29,15 +30,20 @@ _TYPE = re.compile(
     re.MULTILINE,
 )
 _IMPORT = re.compile(
-    r"^[ \t]*(?:import|export)\b(?:[\w$*,{} \t\n]{1,2000}?\bfrom)?[ \t]*[\"']([^\"'\n]{1,200})[\"']|"
-    r"\b(?:require|import)[ \t]*\([ \t]*[\"']([^\"'\n]{1,200})[\"']",
+    r"^[ \t]*+(?:import|export)\b([\w$*,{} \t\n]{0,2000}+)(?:[\"']([^\"'\n]{1,200}+)[\"'])?",
     re.MULTILINE,
 )
+"""A statement up to the first string: what was looked through for that is not looked through again from the next line."""
+_SOURCE = re.compile(r"(?:\bfrom|^|\n[ \t]*+(?:import|export))[ \t]*\Z")
+"""How what stands before the string ends, where it names a module; the last of two statements may be the one."""
+_REQUIRE = re.compile(r"\b(?:require|import)[ \t]*+\([ \t]*+[\"']([^\"'\n]{1,200}+)[\"']")
 _EXPORT = re.compile(
     rf"^[ \t]*(?:(?:module\.)?exports\.{_NAME}[ \t]*=|export[ \t]+(?:default[ \t]+)?(?:async[ \t]+)?(?:function\*?|"
     rf"class|const|let|var|abstract[ \t]+class)[ \t]+{_NAME})",
     re.MULTILINE,
 )
+_TAIL = 100
+"""Characters before a string that say whether it names a module."""
 _NO_FUNCTION = frozenset(
     ["if", "for", "while", "switch", "catch", "return", "function", "constructor", "with", "else", "do", "typeof", "new", "super"]
 )
@@ -47,12 +53,19 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     """Add imports, exports, types, functions, description and comments."""
     text = read_text(body, facts.charset, MAX_SOURCE)
     code, comments = split(text, _TOKEN)
-    add_all(found, "imports", (a or b for a, b in _IMPORT.findall(text)))
+    add_all(found, "imports", _modules(text))
     add_all(found, "exports", (a or b for a, b in _EXPORT.findall(code)))
     add_all(found, "types", _TYPE.findall(code))
     functions = (m[1] for m in sorted([*_FUNCTION.finditer(code), *_ASSIGNED.finditer(code), *_METHOD.finditer(code)], key=_place))
     add_all(found, "functions", named(functions, _NO_FUNCTION))
     add_remarks(found, comments, markup=True)
+
+
+def _modules(text: str) -> Iterator[str]:
+    """The modules that are asked for, in order."""
+    asked = [(m.start(), m[2]) for m in _IMPORT.finditer(text) if m[2] and _SOURCE.search(m[1][-_TAIL:])]
+    asked += [(m.start(), m[1]) for m in _REQUIRE.finditer(text)]
+    return (name for _, name in sorted(asked))
 
 
 def _place(match: re.Match[str]) -> int:

@@ -13,7 +13,8 @@ from processors.summarize._text import read_text
 _TOKEN = re.compile(rf"\{{[^}}]*+\}}?|\(\*.*?(?:\*\)|\Z)|{SLASHES}|'[^'\n]*+'?", re.DOTALL)
 _UNIT = re.compile(r"^[ \t]*(?:unit|library)[ \t]+([a-z_][\w.]{0,100})[ \t]*;", re.MULTILINE | re.IGNORECASE)
 _PROGRAM = re.compile(r"^[ \t]*program[ \t]+([a-z_]\w{0,100})", re.MULTILINE | re.IGNORECASE)
-_USES = re.compile(r"^[ \t]*uses\b([\w.,\s\"]{1,4000}?);", re.MULTILINE | re.IGNORECASE)
+_USES = re.compile(r"^[ \t]*+uses\b([\w.,\s\"]{1,4000}+)(;?)", re.MULTILINE | re.IGNORECASE)
+"""A clause, and its end where it has one: what was looked through for that is not looked through again from the next word."""
 _PROCEDURE = re.compile(
     r"^[ \t]*(?:class[ \t]+)?(?:procedure|function|constructor|destructor|operator)[ \t]+([a-z_][\w.]{0,120})",
     re.MULTILINE | re.IGNORECASE,
@@ -35,7 +36,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     add_all(
         found,
         "imports",
-        (name for names in _USES.findall(code) for name in names.replace(",", " ").split() if name not in ("in", '""')),
+        (name for names, end in _USES.findall(code) if end for name in names.replace(",", " ").split() if name not in ("in", '""')),
     )
     add_all(found, "includes", _INCLUDE.findall(text))
     add_all(found, "types", _TYPE.findall(code))

@@ -60,7 +60,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     text = _COMMENT.sub(r"\1", source)
     _provides(text, found)
     _head(text, found)
-    add_all(found, "headings", (h for h in islice(_headings(text), HEADINGS) if h))
+    add_all(found, "headings", filter(None, _headings(text)))
     add_all(found, "imports", (name.strip() for names in _PACKAGES.findall(text) for name in names.split(",")))
     add_all(found, "includes", _INCLUDES.findall(text))
     add_all(found, "bibliography", (name.strip() for names in _BIBLIOGRAPHY.findall(text) for name in names.split(",")))
@@ -123,10 +123,11 @@ def _ams(text: str) -> Iterator[re.Match[str]]:
 
 
 def _headings(text: str) -> list[str]:
-    marks = [(m.start(), _flat(argument(text, m.end(), 300))) for m in _HEADING.finditer(text)]
-    marks += [(m.start(), _flat(m[1])) for m in _BEGINSECTION.finditer(text)]
-    marks += [(m.start(), _flat(m[2])) for m in _ams(text) if m[1] == "heading"]
-    return [heading for _, heading in sorted(marks)]
+    """The first HEADINGS of them: none other is read."""
+    marks = [(m.end(), "") for m in islice(_HEADING.finditer(text), HEADINGS)]
+    marks += [(m.start(), m[1]) for m in islice(_BEGINSECTION.finditer(text), HEADINGS)]
+    marks += [(m.start(), m[2]) for m in _ams(text) if m[1] == "heading"]
+    return [_flat(said or argument(text, at, 300)) for at, said in sorted(marks)[:HEADINGS]]
 
 
 def _text(text: str, found: Found) -> None:

@@ -3,6 +3,7 @@
 import gc
 import io
 import os
+import re
 import resource
 import struct
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from functools import partial
 import pytest
 
 from processors.recognize import recognize
-from processors.summarize import Facts, Found, SummaryError, _nesting, summarize, summarizers
+from processors.summarize import Facts, Found, SummaryError, _nesting, javascript, pascal, summarize, summarizers, tex
 from processors.summarize._biff import Sheets
 from processors.summarize._package import Text
 from tests.summarize.compound import record
@@ -269,6 +270,64 @@ def test_repetition_behind_a_beginning(kind: str, begin: str, fragment: str) -> 
 def test_repetition(kind: str) -> None:
     """Whatever is repeated to 256 kB, a summarizer is done with it in the CPU time of one that reads it a few times."""
     assert bounded(partial(run, kind)) == 0
+
+
+CLAUSES = (
+    (pascal._USES, ("uses\n", "uses a,\n", "uses\n\n\n")),
+    (javascript._IMPORT, ("import\n", "import {\n", "export a\n")),
+)
+
+
+@pytest.mark.parametrize(("pattern", "fragments"), CLAUSES, ids=("Pascal", "JavaScript"))
+def test_clauses_without_end(pattern: re.Pattern[str], fragments: tuple[str, ...]) -> None:
+    """What was looked through for the end of a clause is not looked through again: few matches, which come to all of the text."""
+    for fragment in fragments:
+        for size in (SIZE, 4 * SIZE, 16 * SIZE):
+            matches = [m.end() - m.start() for m in pattern.finditer(fill(fragment, size))]
+            assert len(matches) < size / 1_000
+            assert sum(matches) > 0.98 * size
+
+
+def test_no_more_headings_are_read_than_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of sections whose braces nobody closes, each of which is looked for far, the first are looked for."""
+    read: list[int] = []
+
+    def argument(text: str, at: int, limit: int) -> str:
+        read.append(at)
+        return text[at : at + limit]
+
+    monkeypatch.setattr(tex, "argument", argument)
+    for size in (SIZE, 4 * SIZE):
+        read.clear()
+        tex._headings(fill("\\section{", size))
+        assert len(read) == tex.HEADINGS
+
+
+SCRIPT = """
+import a from "a"
+import "b";
+export * from 'c'
+import {
+  d,
+  e as f
+} from "d"
+export default App
+import './g.css'
+export const h = "no"
+const i = await import("i"), j = require( 'j' )
+  import("k")
+export default require("l")
+export default import('m')
+import n, { o } from "n"; import "no"
+export class P {
+}
+import q from 'q'
+"""
+
+
+def test_modules_of_scripts() -> None:
+    """Modules are those that statements name, wherever these end, and that are asked for in expressions."""
+    assert list(javascript._modules(SCRIPT)) == ["a", "b", "c", "d", "./g.css", "i", "j", "k", "l", "m", "n", "q"]
 
 
 def test_strings_of_many_records() -> None:
