@@ -18,6 +18,7 @@ import pypdfium2 as pdfium  # type: ignore[import-untyped]
 from pypdfium2 import raw
 
 from processors.summarize._base import Facts, Found, Summarizer, SummaryError
+from processors.summarize._brackets import steep
 from processors.summarize._exif import add_xmp
 from processors.summarize._text import decode, squeeze, utc
 from processors.summarize._unsaid import unsaid
@@ -229,6 +230,8 @@ def _by_pdfminer(data: bytes, found: Found) -> None:
     # What has no header anywhere near its start (ISO 32000-1, annex H.3.4.1) would only cost pdfminer a second.
     if b"%PDF-" not in data[:1_024]:
         raise SummaryError("PDF: no header")
+    if steep(data):
+        raise SummaryError("PDF: damaged, and nested too deep for pdfminer")
     miner = importlib.import_module(FALLBACK)
     try:
         text = miner.extract_text(io.BytesIO(data), maxpages=0 if found.full else PAGES)

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Sequence
 
 import pytest
 
-from processors.summarize import Found
+from processors.summarize import Found, pdf
+from processors.summarize._brackets import steep
 
 Make = Callable[..., Found]
 XMP = (
@@ -22,6 +24,25 @@ def _pdf(objects: Sequence[bytes], trailer: bytes = b"") -> bytes:
     count = len(objects) + 1
     table = b"xref\n0 %d\n0000000000 65535 f \n%b" % (count, places)
     return out + table + b"trailer\n<< /Size %d /Root 1 0 R %b >>\nstartxref\n%d\n%%%%EOF\n" % (count, trailer, len(out))
+
+
+DEEP = (*(each * 20_000 for each in (b"[", b"<<", b"{", b"<</A[")), b"(" + b"()" * 60_000, b"(" * 120_000, b"(" + b"\\n" * 90_000)
+
+
+@pytest.mark.parametrize("body", DEEP, ids=range(len(DEEP)))
+def test_brackets_without_end_reach_no_parser(body: bytes, summary: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What would take pdfminer a time that grows as its square, or its memory, is told without it."""
+    monkeypatch.setattr(pdf, "FALLBACK", "no.such.reader")
+    found = summary(b"a.pdf", b"%PDF-1.7\n1 0 obj\n" + body)
+    assert found.attributes["error"] == ["PDF: damaged, and nested too deep for pdfminer"]
+
+
+def test_what_chance_has_of_brackets_is_read() -> None:
+    """Streams of any bytes, and documents of many small objects, are not too deep."""
+    chance = random.Random(5)
+    assert not steep(b"stream\r\n" + chance.randbytes(3_000_000))
+    assert not steep(b"1 0 obj << /A [1 2 (a) (b\\)c)] >> endobj\n" * 100_000)
+    assert not steep(b"1 0 obj\nstream\n(((endstream\nendobj\n" * 100_000)
 
 
 def _document(after: bytes = b"6 0 R", trailer: bytes = b"") -> bytes:
