@@ -33,6 +33,10 @@ BY_NAME = frozenset(("url-references", "owner", "group", "mode", "last-modificat
 who looks for a word every page with a link to a page of that name, nor all that lies in a folder of that name."""
 
 
+DATES = frozenset(("date", "creation-date", "modification-date", "last-modification-time"))
+"""Attributes whose values are moments, where they can be told: they are found by their days, too."""
+
+
 class Node(msgspec.Struct, frozen=True, tag=True):
     """A node of the tree."""
 

@@ -25,7 +25,7 @@ from functools import lru_cache
 from operator import attrgetter
 
 from processors.identity import file_name, readable
-from schemas.query import COPY, EXACT_FIELDS, LINKS
+from schemas.query import COPY, DATES, EXACT_FIELDS, LINKS
 from schemas.records import Summary
 
 ANALYSIS = 2
@@ -38,6 +38,7 @@ MAX_NAME = 100
 """Characters of the name of an attribute; the rest of a longer one stands in it as a digest."""
 
 FILE_NAME = "file-name"
+DAY = len("2024-03-05")
 
 MAX_EXACT = 2_000
 """Characters of a value that is compared whole; the rest of a longer one stands in it as a digest."""
@@ -64,6 +65,7 @@ FEW = 40
 _ZERO_WIDTH_SPACE = 0x200B
 _ASCII_WORD = re.compile("[a-z0-9]+")
 _CHUNK = re.compile("w+|c")
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT", re.ASCII)
 
 
 def kind(code: int) -> str:
@@ -246,6 +248,9 @@ def named(summary: Summary) -> dict[str, list[str]]:
                 made = [value if isinstance(value, str) else value.decode("utf-8", "replace") for value in values]
                 known = attribute(name)
                 found[known] = found[known] + made if known in found else made
+    for name in DATES & found.keys():
+        # The day is no word of a moment, 2024-03-05T09:00:00Z: it runs into the hour.
+        found[name] = list(dict.fromkeys([*found[name], *(text[:DAY] for text in found[name] if _MOMENT.match(text))]))
     if summary.copies:
         own = found.get(FILE_NAME, [])
         if others := set(map(file_name, summary.copies)).difference(own, ("",)):

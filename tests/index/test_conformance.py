@@ -221,6 +221,17 @@ class TestSearching:
             assert urls(index, query) == [], query
             assert not predicate(parse(query))(first), query
 
+    def test_days(self, index: BrokerIndex, summary: Make) -> None:
+        """What has a moment is found by it, by its day and its month, and by nothing near to that."""
+        first = summary("http://a/", title="whale", date="2024-03-05T09:00:00Z")
+        index.apply([first, summary("http://b/", title="whale", date="5 March 2024")], {})
+        for query in ("date:2024-03-05", "date:2024-03", "date:2024-03-05T09:00:00Z", "2024-03-05", "whale date:2024-03-05"):
+            assert urls(index, query) == ["http://a/"], query
+            assert predicate(parse(query))(first), query
+        for query in ("date:2024-03-09", "date:2024-05-03", "date:2024-03-05T10:00:00Z", "date:2024-03-05-2024"):
+            assert urls(index, query) == [], query
+            assert not predicate(parse(query))(first), query
+
     def test_promoted(self, index: BrokerIndex, summary: Make, removed: Remove) -> None:
         """A copy is found once it is published as no copy any more."""
         first, second = summary("http://a/", title="whale"), summary("http://b/", title="whale", copy_of=oid("here", "http://a/"))

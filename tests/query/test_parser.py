@@ -165,7 +165,7 @@ def readme_rows(header: str) -> list[tuple[str, str]]:
 def test_readme_queries() -> None:
     """Every query of the README's table is read."""
     queries = [query for query, _ in readme_rows("query")]
-    assert len(queries) == 22
+    assert len(queries) == 23
     for query in queries:
         assert parse(unparse(parse(query))) == parse(query)
 
