@@ -9,9 +9,12 @@ import ctypes
 import importlib
 import io
 import re
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from html import unescape
+from itertools import takewhile
+from statistics import median
 from typing import BinaryIO
 
 import pypdfium2 as pdfium  # type: ignore[import-untyped]
@@ -32,6 +35,14 @@ OUTLINE, OUTLINE_DEPTH = 200, 3
 """Entries of the outline that are looked at, and levels of it."""
 MAX_TITLE = 1_000
 """Characters of an entry, or of a URL; longer ones are none."""
+HEADLINE_IN = 1_500
+"""Characters of a first page whose sizes are looked at: half a millisecond."""
+HEADLINES = 4
+"""Lines that a title may have."""
+LETTERS = 3
+"""Letters of a line whose size counts."""
+SAME, NEAR, NOTE, STANDS_OUT = 0.95, 0.8, 0.85, 1.15
+"""Sizes by each other: of one type, of a title to what is largest, of a sign that leads to a note, of a title to other lines."""
 LINKS = 200
 """Links and annotations of a page that are looked at."""
 MAX_NOTE, MAX_LANGUAGE = 4_096, 40
@@ -68,11 +79,12 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
         _by_pdfminer(data, found)
         return
     try:
-        _by_pdfium(document, found)
+        called = _by_pdfium(document, found)
     finally:
         document.close()
     if packet := _packet(data, silent=not found.attributes.keys() & {"title", "author"}):
         _add_xmp(packet, found)
+    found.set("title", called, 300)
 
 
 def _packet(data: bytes, *, silent: bool) -> bytes:
@@ -129,7 +141,9 @@ def _iso(value: str) -> str:
         return ""
 
 
-def _by_pdfium(document: pdfium.PdfDocument, found: Found) -> None:
+def _by_pdfium(document: pdfium.PdfDocument, found: Found) -> str:
+    """Add what pdfium tells. Gives what stands in the largest type on the first page, where nothing says what it is called."""
+    called = ""
     _add_info(document.get_metadata_dict(skip_empty=True), found)
     found.add("pages", str(len(document)))
     found.add("language", _language(document))
@@ -146,6 +160,8 @@ def _by_pdfium(document: pdfium.PdfDocument, found: Found) -> None:
             for url in _references(document, page):
                 found.add("url-references", url, 500)
             if room > 0:
+                if not number and "title" not in found.attributes:
+                    called = _headline(page)
                 said = [_text(page, 2 * room), *(_notes(page) if found.full else ())]
                 room -= sum(map(len, said))
                 texts += said
@@ -155,6 +171,44 @@ def _by_pdfium(document: pdfium.PdfDocument, found: Found) -> None:
         if room <= 0 and not found.full:
             break
     _add_text("\n".join([*texts, *(outline if found.full else ())]), found)
+    return called
+
+
+def _headline(page: raw.FPDF_PAGE) -> str:
+    """The first lines of a page that are in its largest type; "" where that is hardly larger than the others'."""
+    text = raw.FPDFText_LoadPage(page)
+    if not text:
+        return ""
+    try:
+        count = min(raw.FPDFText_CountChars(text), HEADLINE_IN)
+        chars = [chr(min(raw.FPDFText_GetUnicode(text, at), sys.maxunicode)) for at in range(count)]
+        sizes = [raw.FPDFText_GetFontSize(text, at) for at in range(count)]
+    finally:
+        raw.FPDFText_ClosePage(text)
+    return headline(chars, sizes)
+
+
+def headline(chars: Sequence[str], sizes: Sequence[float]) -> str:
+    """The first lines that are in the largest type, of characters and their sizes in points; "" where nothing stands out."""
+    lines: list[tuple[float, str]] = []
+    begin = 0
+    for end, char in enumerate([*chars, "\n"]):
+        if char in "\r\n":
+            letters = [size for each, size in zip(chars[begin:end], sizes[begin:end], strict=True) if each.isalpha()]
+            # Larger initials are no larger type, nor is a single letter in the margin.
+            usual = median(letters) if len(letters) >= LETTERS else 0.0
+            pairs = zip(chars[begin:end], sizes[begin:end], strict=True)
+            # Digits and signs that are smaller lead to notes.
+            said = "".join(each for each, size in pairs if each.isalpha() or each.isspace() or size >= usual * NOTE)
+            if letters:
+                lines.append((usual, said))
+            begin = end + 1
+    largest = max((size for size, _ in lines), default=0.0)
+    # A part that begins on the page may be in larger type than the title above it.
+    at = next((at for at, (size, _) in enumerate(lines) if size >= largest * NEAR), 0)
+    first = [said for _, said in takewhile(lambda line: line[0] >= lines[at][0] * SAME, lines[at : at + HEADLINES])]
+    others = [size for size, _ in lines[:at] + lines[at + len(first) :] if size]
+    return squeeze(" ".join(first)) if others and lines[at][0] >= STANDS_OUT * median(others) else ""
 
 
 def _text(page: raw.FPDF_PAGE, limit: int) -> str:

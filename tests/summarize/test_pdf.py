@@ -190,3 +190,51 @@ def test_all_links(summary: Make) -> None:
         "http://example.org/c",
         "mailto:a@example.org",
     ]
+
+
+def _set(*lines: tuple[str, float]) -> tuple[list[str], list[float]]:
+    """Lines in a size each as their characters and the sizes of those; a sign behind `|` is half as large."""
+    chars: list[str] = []
+    sizes: list[float] = []
+    for text, size in lines:
+        for small, part in enumerate(f"{text}\n".split("|")):
+            chars += part
+            sizes += [size / 2 if small else size] * len(part)
+    return chars, sizes
+
+
+@pytest.mark.parametrize(
+    ("lines", "title"),
+    [
+        (
+            [("A journal, 1994", 8), ("Of boats", 20), ("and rivers|1", 20), ("Ada", 12), ("text", 10)],
+            "Of boats and rivers",
+        ),
+        ([("Of boats", 17), ("Ada", 12), ("User's guide", 20), ("text", 10), ("text", 10)], "Of boats"),
+        ([("Of boats", 10), ("and rivers", 10), ("which flow", 10)], ""),
+        ([("T", 40), ("here was a boat", 10), ("on a river", 10)], ""),
+        ([("Of boats", 20)], ""),
+        ([("1994", 40), ("Of boats", 20), ("Ada and Bob", 10), ("text", 10)], "Of boats"),
+        ([], ""),
+    ],
+)
+def test_headline(lines: list[tuple[str, float]], title: str) -> None:
+    """The title of a document that states none is what stands first in its largest type, without what leads to notes."""
+    assert pdf.headline(*_set(*lines)) == title
+
+
+def test_title_by_its_type(summary: Make) -> None:
+    """A document says in its information what it is called, or else by the type on its first page."""
+    page = (
+        b"BT /F 8 Tf 9 90 Td (A journal) Tj /F 24 Tf 0 -30 Td (Of boats) Tj 0 -30 Td (and rivers) Tj /F 9 Tf 0 -15 Td (x y z) Tj ET"
+    )
+    objects = (
+        b"<< /Type /Catalog /Pages 2 0 R >>",
+        b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+        b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 200 120] /Contents 4 0 R /Resources << /Font << /F 5 0 R >> >> >>",
+        b"<< /Length %d >>\nstream\n%b\nendstream" % (len(page), page),
+        b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+        b"<< /Title (Rivers) >>",
+    )
+    assert summary(b"a.pdf", _pdf(objects)).text("title") == "Of boats and rivers"
+    assert summary(b"a.pdf", _pdf(objects, b"/Info 6 0 R")).text("title") == "Rivers"
