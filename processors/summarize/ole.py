@@ -5,9 +5,11 @@ Which of them a file is, its streams tell; of all others the properties are give
 
 from __future__ import annotations
 
+import io
 import struct
 from typing import BinaryIO
 
+from processors.summarize import officedocument
 from processors.summarize._base import Facts, Found, Summarizer
 from processors.summarize._biff import Sheets
 from processors.summarize._compound import FIXED, MOST_FIXED, TIME, Compound, add_properties, moment
@@ -15,6 +17,7 @@ from processors.summarize._links import enclosed, monikers, rich
 from processors.summarize._markup import MAX_PAGE, page, page_links, page_text
 from processors.summarize._office97 import MAX_STREAM, Encrypted, excel, powerpoint, word
 from processors.summarize._package import Text, reference
+from processors.summarize._sweatshop import unlocked
 from processors.summarize._text import squeeze
 from processors.summarize.rtf import rtf_text
 
@@ -43,7 +46,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     compound = Compound(body)
     add_properties(compound, found)
     try:
-        _text(compound, found)
+        _text(facts, compound, found)
     except Encrypted:
         found.add("encrypted", "a password is needed")
     # The properties are whole; text that its own tables lead nowhere is none.
@@ -51,11 +54,11 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
         return
 
 
-def _text(compound: Compound, found: Found) -> None:
+def _text(facts: Facts, compound: Compound, found: Found) -> None:
     streams = compound.streams
     if any(name in streams for name in LOCKED):
-        raise Encrypted
-    if "WordDocument" in streams:
+        _locked(facts, compound, found)
+    elif "WordDocument" in streams:
         text, links = word(compound, found.most(MAX_TEXT), whole=bool(found.full))
         for url in links:
             reference(url, found)
@@ -83,6 +86,13 @@ def _text(compound: Compound, found: Found) -> None:
         found.body("\n".join(told.lines), MAX_TEXT)
     else:
         _message(compound, found)
+
+
+def _locked(facts: Facts, compound: Compound, found: Found) -> None:
+    """What is locked with the password that every program tries by itself. Raises Encrypted, SummaryError."""
+    if (package := unlocked(compound)) is None:
+        raise Encrypted
+    officedocument.run(facts._replace(size=len(package)), io.BytesIO(package), found)
 
 
 def _times(raw: bytes, found: Found) -> None:
