@@ -6,22 +6,30 @@ are places. A message that is attached is TNEF again, an object of Windows a com
 
 from __future__ import annotations
 
+import io
 import struct
 from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
 from typing import BinaryIO, NamedTuple
 
-from processors.summarize._compound import known
+from processors.summarize._compound import known, moment
 from processors.summarize._links import rich
+from processors.summarize._text import utc
 from processors.unnest import Budget, Container, Damaged, Member, Reader
 from processors.unnest._streams import CHUNK, Joined, seekable
 
 MAGIC = b"\x78\x9f\x3e\x22"
 SUBJECT, FROM, TEXT, PROPERTIES, CODEPAGE = 0x18004, 0x8000, 0x2800C, 0x69003, 0x69007
+SENT, SENDER, MOMENT = 0x38005, 8, struct.Struct("<6H")
+"""When it was sent, in numbers from the year to the second; what stands before the sender's name."""
 START, TITLE, DATA, ATTACHED = 0x69002, 0x18010, 0x6800F, 0x69005
 """Attributes of a message, and of an attachment."""
 NAMES = (0x3707, 0x3704, 0x3001)
 CONTENT_TYPE, CONTENT, PLAIN, PAGE, RICH = 0x370E, 0x3701, 0x1000, 0x1013, 0x1009
 """Properties ([MS-OXPROPS]): of an attachment, and the text of a message in three ways."""
+OF_MESSAGE, SUBMITTED = {"title": 0x0037, "author": 0x0C1A}, 0x0039
+"""Properties of the message: its subject, its sender's name; when it was sent."""
 WIDTHS = {2: 4, 3: 4, 4: 4, 5: 8, 6: 8, 7: 8, 10: 4, 11: 4, 20: 8, 64: 8, 72: 16}
 """Bytes of the types of a fixed size, padded."""
 NARROW, WIDE, OBJECT, BINARY, MANY = 0x1E, 0x1F, 0x0D, 0x102, 0x1000
@@ -238,18 +246,46 @@ def open_tnef(body: Reader, budget: Budget) -> Iterator[Member]:
 
 
 def about_tnef(head: bytes) -> Iterator[tuple[str, str]]:
-    """The subject of the message, from the attributes before its first attachment."""
-    at, charset = 6, "cp1252"
+    """Subject, sender and date of the message, from what stands before its first attachment ([MS-OXTNEF] 2.1.3.3, 2.1.3.4)."""
+    at, charset, said = 6, "cp1252", dict[str, str]()
     while head.startswith(MAGIC) and at + _HEADER.size <= len(head):
         level, number, length = _HEADER.unpack_from(head, at)
-        data = head[at + _HEADER.size : at + _HEADER.size + min(length, MAX_NAME)]
+        place = _Place(at + _HEADER.size, length)
         if level != LEVELS[0]:
-            return
+            break
         if number == CODEPAGE:
-            charset = known(int.from_bytes(data[:4], "little"))
-        elif number == SUBJECT and (said := " ".join(data.partition(b"\0")[0].decode(charset, "replace").split())):
-            yield "title", said
-        at += _HEADER.size + length + 2
+            charset = known(int.from_bytes(head[place.at : place.at + 4], "little"))
+        for key, value in _told(number, place, head, charset):
+            said.setdefault(key, value)
+        at = place.at + length + 2
+    yield from said.items()
+
+
+def _told(number: int, place: _Place, head: bytes, charset: str) -> Iterator[tuple[str, str]]:
+    """What an attribute of a message says of it."""
+    data = head[place.at : place.at + min(place.size, MAX_NAME)]
+    texts: dict[str, tuple[bytes, str]] = {}
+    if number == SUBJECT:
+        texts["title"] = (data, charset)
+    elif number == FROM and len(data) > SENDER:
+        texts["author"] = (data[SENDER : SENDER + int.from_bytes(data[4:6], "little")], charset)
+    elif number == SENT and len(data) >= MOMENT.size:
+        with suppress(ValueError, OverflowError):
+            year, month, day, hour, minute, second = MOMENT.unpack_from(data)
+            yield "date", utc(datetime(year, month, day, hour, minute, second, tzinfo=UTC))
+    elif number == PROPERTIES:
+        found = _Properties(io.BytesIO(head), place).found
+        for key, asked in OF_MESSAGE.items():
+            if value := found.get(asked):
+                texts[key] = (
+                    head[value.at : value.at + min(value.size, MAX_NAME)],
+                    "utf-16-le" if value.kind == WIDE else charset,
+                )
+        if (when := found.get(SUBMITTED)) and when.size == 8 and len(raw := head[when.at : when.at + 8]) == 8:
+            texts["date"] = (moment(int.from_bytes(raw, "little")).encode(), "ascii")
+    for key, (raw, coded) in texts.items():
+        if text := " ".join(raw.decode(coded, "replace").partition("\0")[0].split()):
+            yield key, text
 
 
 UNNESTER = Container(("TNEF",), open_tnef, about_tnef)

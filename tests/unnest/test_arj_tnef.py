@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+from processors.unnest.tnef import CODEPAGE, FROM, MAGIC, PROPERTIES, SENT, START, SUBJECT, about_tnef
 
 if TYPE_CHECKING:
     from tests.unnest.conftest import Read
@@ -43,3 +46,44 @@ def test_tnef_attachment_with_a_wrong_checksum_is_damaged(read: Read) -> None:
     found, problem = read("tnef", data.replace(b"north", b"south"))
     assert [member.get("error", "") for member in found] == ["its checksum fails", "", ""]
     assert not problem
+
+
+def attribute(number: int, data: bytes, level: int = 1) -> bytes:
+    """An attribute of TNEF."""
+    return struct.pack("<BII", level, number, len(data)) + data + struct.pack("<H", sum(data) & 0xFFFF)
+
+
+def text(number: int, value: str) -> bytes:
+    """A property that is text."""
+    raw = value.encode("utf-16-le") + b"\0\0"
+    return struct.pack("<HHII", 0x1F, number, 1, len(raw)) + raw + bytes(-len(raw) % 4)
+
+
+START_OF_ALL = MAGIC + b"\1\0" + attribute(CODEPAGE, struct.pack("<II", 1251, 0))
+NAME = "Анна\0".encode("cp1251")
+OLD = (
+    attribute(SUBJECT, "О лодках\0".encode("cp1251")),
+    attribute(FROM, struct.pack("<4H", 4, 8 + len(NAME) + 9, len(NAME), 9) + NAME + b"SMTP:a@b\0"),
+    attribute(SENT, struct.pack("<7H", 2001, 2, 3, 4, 5, 6, 0)),
+)
+NEW = attribute(
+    PROPERTIES,
+    struct.pack("<I", 3) + text(0x0037, "О лодках") + text(0x0C1A, "Анна") + struct.pack("<HHQ", 64, 0x0039, 126256467060000000),
+)
+SAID = {"title": "О лодках", "author": "Анна", "date": "2001-02-03T04:05:06Z"}
+
+
+@pytest.mark.parametrize("parts", [OLD, (NEW,), (NEW, *OLD)])
+def test_tnef_says_who_sent_it_and_when(parts: tuple[bytes, ...]) -> None:
+    """Subject, sender and date are told once, from attributes or from properties; those of an attachment are not the message's."""
+    attached = attribute(START, b"", 2) + attribute(SUBJECT, b"Another", 1)
+    assert dict(about_tnef(START_OF_ALL + b"".join(parts) + attached)) == SAID
+    assert not dict(about_tnef(START_OF_ALL + attached))
+
+
+def test_tnef_that_ends_early_says_what_it_can() -> None:
+    """A head that is cut anywhere, or full of numbers that lead nowhere, raises nothing, and tells nothing that it does not say."""
+    whole = START_OF_ALL + b"".join(OLD) + NEW
+    for end in range(len(whole)):
+        assert dict(about_tnef(whole[:end])).keys() <= SAID.keys()
+    assert not dict(about_tnef(START_OF_ALL + attribute(SENT, b"\xff" * 14) + attribute(FROM, b"\xff" * 9)[:12]))
