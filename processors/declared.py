@@ -228,6 +228,26 @@ def _go(text: str) -> Pairs:
     yield from (("name", name) for name in _MODULE.findall(text)[:1])
 
 
+_MANIFEST = {
+    "implementation-title": "name", "bundle-name": "name", "specification-title": "name", "automatic-module-name": "name",
+    "bundle-symbolicname": "name", "implementation-version": "version", "bundle-version": "version",
+    "specification-version": "version", "bundle-description": "summary", "implementation-vendor": "author",
+    "bundle-vendor": "author", "bundle-license": "license", "main-class": "programs", "bundle-docurl": "url-references",
+    "implementation-url": "url-references",
+}  # fmt: skip
+"""Attributes of the main section of a manifest (JAR File Specification; OSGi Core 8, 3.2.1), those that say most first."""
+
+
+def _manifest(text: str) -> Pairs:
+    main = re.split(r"\n[ \t]*\n", text, maxsplit=1)[0].replace("\n ", "")
+    stated = {name.lower(): value.strip() for name, colon, value in (line.partition(":") for line in main.split("\n")) if colon}
+    for field, name in _MANIFEST.items():
+        # What a build did not fill in begins with a dollar; directives stand behind a semicolon.
+        if (value := stated.get(field, "")) and not value.startswith(("${", "%")):
+            yield name, value.partition(";")[0] if name in ("name", "license") else value
+    yield from _depends([part.rpartition("/")[2].removesuffix(".jar") for part in stated.get("class-path", "").split()])
+
+
 class Reader(NamedTuple):
     """A kind of declaration."""
 
@@ -258,8 +278,11 @@ READERS = (
     _reader(rb"CMakeLists\.txt", _cmake, sure=False),
     _reader(rb"meson\.build", _meson, sure=False),
     _reader(rb"go\.mod", _go, sure=False),
+    _reader(rb"META-INF/MANIFEST\.MF", _manifest, sure=False),
 )
 """Those that say most come first."""
+MANIFEST = len(READERS) - 1
+"""The reader of what declares a package where most of it is compiled classes: pages and sources are packed in jars, too."""
 _ANY = re.compile(b"|".join(b"(?:" + reader.path.pattern + b")" for reader in READERS))
 
 

@@ -7,7 +7,8 @@ decided there and then; and where PATIENCE members are no sign of one, it is non
 
 An archive is a package if, right beneath its one top folder, or at its top, there is
 - a file that declares one (`declared.py`: PKG-INFO, package.json, Cargo.toml, debian/control, a Linux Software Map entry ...), or
-- a README or INSTALL beside a build file, and program source somewhere beneath (a paper with its README and Makefile is none).
+- a README or INSTALL beside a build file, and program source somewhere beneath (a paper with its README and Makefile is none), or
+- the manifest of a jar that names it, where most files are compiled classes (a jar of pages, or of sources, is none by that).
 
 Laws:
 - What is gathered is bounded, however many members there are.
@@ -59,7 +60,7 @@ _SOURCE = re.compile(
 _ASIDE = re.compile(
     r"(?i)(?:^|[/_.-])(?:tests?|testsuite|examples?|samples?|contrib|docs?|demos?|third_?party|vendor|compat|lib|gnulib)(?:[/_.-]|$)"
 )
-_SUFFIX = re.compile(rb"(?i)(?:\.orig|\.debian)?\.(?:tar|zip|cpio|7z|rar|lzh|lha|cab|whl)$")
+_SUFFIX = re.compile(rb"(?i)(?:\.orig|\.debian)?\.(?:tar|zip|cpio|7z|rar|lzh|lha|cab|whl|jar|war|ear|aar)$")
 _VERSIONED = re.compile(r"(.+?)[-_]v?(\d[\w.+~-]*)")
 _COPYRIGHT = re.compile(r"(?i)\bcopyright\b[ \t]*+(?:\(c\)|©)?[ \t]*+((?:\d{4})[-, \d]{0,200}[^\n\d(,-][^\n]{2,120})")
 _LICENSES = tuple(
@@ -108,7 +109,8 @@ class Gathered:
 
     def __init__(self) -> None:
         self._declared: list[tuple[int, list[tuple[str, str]]]] = []
-        self._sure = self._about = self._read = self._build = self._source = False
+        self._sure = self._about = self._read = self._build = self._source = self._named = False
+        self._files = self._classes = 0
         self.sign = False
         """There is a file at its top that packages have, whatever else has one."""
         self._texts: dict[bool, list[tuple[bytes, str]]] = {False: [], True: []}
@@ -120,10 +122,13 @@ class Gathered:
     @property
     def shown(self) -> bool:
         """Whether it is a package, by what was seen so far."""
-        return self._sure or (self._read and self._build and self._source)
+        jar = self._named and 2 * self._classes > self._files
+        return self._sure or jar or (self._read and self._build and self._source)
 
     def enter(self, path: bytes) -> None:
         """A file is there."""
+        self._files += 1
+        self._classes += path.endswith(b".class")
         if b"/" not in path:
             self._about = self._about or bool(_ABOUT.fullmatch(path))
             self._build = self._build or bool(_BUILD.fullmatch(path))
@@ -137,7 +142,9 @@ class Gathered:
         pairs = declared.declared(number, raw)
         if pairs and len(self._declared) < SOURCES:
             self._declared.append((number, pairs))
-            self._sure = self._sure or (declared.READERS[number].sure and any(name == "name" for name, _ in pairs))
+            named = any(name == "name" for name, _ in pairs)
+            self._sure = self._sure or (declared.READERS[number].sure and named)
+            self._named = self._named or (number == declared.MANIFEST and named)
 
     def take(self, path: bytes, summary: Summary) -> None:
         """The summary of a file."""

@@ -68,6 +68,35 @@ def test_order_of_members_does_not_matter(order: int, run: Run, tar: Pack) -> No
     assert summary.attributes["not-selected"] == (f"{RULE} 4",)
 
 
+MANIFEST = (
+    b"Manifest-Version: 1.0\r\nImplementation-Title: Oars of a \r\n boat\r\nImplementation-Version: 1.2\r\n"
+    b"Main-Class: org.example.Oar\r\nBundle-License: MIT;link=x\r\nBundle-Vendor: ${vendor}\r\nClass-Path: lib/hull.jar\r\n\r\n"
+    b"Name: org/example/\r\nBundle-Name: x\r\n"
+)
+
+
+def test_a_jar_of_classes_is_a_package(run: Run, zipped: Pack) -> None:
+    """What its manifest says of it, where most of it is compiled; a jar of pages or of sources, or without a name, is a zip."""
+    classes = [(f"org/example/{name}.class", b"\xca\xfe\xba\xbe\0\0\0\x34") for name in ("Oar", "Blade")]
+    whole = [("META-INF/MANIFEST.MF", MANIFEST), *classes]
+    for members in (whole, whole[::-1]):
+        (summary,) = summaries(run(zipped(members), "file:///d/oar-1.2.jar")).values()
+        assert (summary.type, summary.content_type) == (TYPE, "application/java-archive")
+        said = {name: summary.attributes[name] for name in ("name", "version", "title", "programs", "license", "depends")}
+        assert said == {
+            "name": ("Oars of a boat",),
+            "version": ("1.2",),
+            "title": ("Oars of a boat 1.2",),
+            "programs": ("org.example.Oar",),
+            "license": ("MIT",),
+            "depends": ("hull",),
+        }
+        assert "author" not in summary.attributes
+    pages = [(f"{name}.html", b"<title>Oars</title>") for name in "abc"]
+    for none in ([*whole, *pages], [("META-INF/MANIFEST.MF", b"Manifest-Version: 1.0\n"), *classes], classes):
+        assert len(summaries(run(zipped(none), "file:///d/oar-1.2.jar"))) == len(none) + 1
+
+
 def without(*names: str) -> list[tuple[str, bytes]]:
     """The package, but for some members."""
     return [member for member in PACKAGE if member[0] not in names]
