@@ -30,6 +30,8 @@ _MEANS = {
 """What a property means; "": it is text."""
 _SAID = ("", "headings", "places", "names")
 """What the text is made of."""
+_WHOLE = frozenset(("ADR", "LABEL", "EMAIL", "TEL", "ROLE", "NICKNAME"))
+"""What a full text has besides: how somebody is reached."""
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
@@ -53,10 +55,8 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
             found.add("description", value)
         elif key == "DTSTART" and within[-1:] != ["STANDARD"] and within[-1:] != ["DAYLIGHT"]:
             days.add(f"{value[:4]}-{value[4:6]}-{value[6:8]}" if value[:8].isdigit() else value[:10])
-        elif key in _MEANS and within[-1:] != ["VALARM"]:
-            _keep(found, key, parameters, value)
-            if _MEANS[key] in _SAID and not value.lower().startswith("mailto:"):
-                said.append(value)
+        elif within[-1:] != ["VALARM"]:
+            said += _said(found, key, parameters, value)
     for kind, plural in _KINDS.items():
         found.add(plural, str(counts[kind]) if counts.get(kind) else "")
     add_all(found, "date", [min(days), max(days)] if days else [])
@@ -64,6 +64,16 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     first = str(lone[0]) if lone else ""
     found.set("title", named or (f"{first} and {len(lone) - 1} more" if len(lone) > 1 else first) or _name(facts), 300)
     found.body("\n".join(dict.fromkeys(said)) if counts else text, MAX_TEXT)
+
+
+def _said(found: Found, key: str, parameters: str, value: str) -> list[str]:
+    """What a property adds to the text; what it means is added."""
+    if key in _WHOLE:
+        return [", ".join(part for part in value.split(";") if part)] if found.full else []
+    if key not in _MEANS:
+        return []
+    _keep(found, key, parameters, value)
+    return [value] if _MEANS[key] in _SAID and not value.lower().startswith("mailto:") else []
 
 
 def _keep(found: Found, key: str, parameters: str, value: str) -> None:

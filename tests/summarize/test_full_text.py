@@ -114,3 +114,12 @@ def test_terms_of_marks(kind: str) -> None:
     terms = set(found.text("terms").split())
     assert "anemone" in terms
     assert not {"hidden", "unseen", "script", "fbcoral"} & terms
+
+
+def test_how_somebody_is_reached_is_part_of_the_full_text_of_a_card() -> None:
+    """Addresses stand in the full text alone."""
+    card = b"BEGIN:VCARD\nVERSION:3.0\nFN:Ann Oar\nADR:;;1 Quay St;Rowtown;;99;\nEMAIL:ann@example.org\nTEL:+1 555\nEND:VCARD\n"
+    for full, text in ((FULL, "Ann Oar\n1 Quay St, Rowtown, 99\nann@example.org\n+1 555"), (0, "Ann Oar")):
+        found = Found(full)
+        summarize(Facts(b"x.vcf", "http://h/x", "Calendar", "", len(card), 0, ""), io.BytesIO(card), found)
+        assert found.said == text
