@@ -82,3 +82,19 @@ def test_a_manual_page_of_several_words(summary: Callable[..., Found]) -> None:
     """The section of a manual page stands behind its name, whatever that has in it."""
     found = summary(b"tc-flower.8", b'.TH "Flower filter in tc" 8 "x"\n.SH NAME\nflower - a filter\n')
     assert (found.text("manual-section"), found.text("title")) == ("8", "flower - a filter")
+
+
+@pytest.mark.parametrize(
+    "about",
+    [
+        "# A licence.\n\n#[=======[.rst:\nFindOar\n-------\n\n.. versionadded:: 3.1\n\nFinds an oar. It is long.\n#]=======]\n",
+        "#.rst:\n# FindOar\n# -------\n#\n# Finds an oar. It is long.\n",
+        "#[[.rst:\nFindOar\n-------\n\nFinds an oar. It is long.\n]]\n",
+    ],
+)
+def test_module_of_cmake(summary: Callable[..., Found], about: str) -> None:
+    """A module is called, and is for, what the documentation at its head says."""
+    found = summary(b"FindOar.cmake", f"{about}\nfind_path(OAR_H oar.h) # no comment\n".encode())
+    assert found.text("title") == "FindOar"
+    assert found.text("description") == "Finds an oar."
+    assert found.text("comments").startswith("FindOar\n-------\n")
