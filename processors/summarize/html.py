@@ -127,7 +127,10 @@ class _About:
             return
         name = (attributes.get("name") or attributes.get("property") or "").lower()
         content = attributes["content"] or ""
-        if name in ("robots", "harvest"):
+        if not name and (attributes.get("http-equiv") or "").lower() == "content-language":
+            # Of several languages none is told (HTML, 4.2.5.3).
+            self.found.set("language", content.partition("-")[0].strip().lower()[:8] if "," not in content else "")
+        elif name in ("robots", "harvest"):
             self.robots.update(word.strip().lower() for word in content.split(","))
         elif name in META:
             self.meta.setdefault(META[name], []).append(content)

@@ -184,3 +184,17 @@ def test_the_first_base_counts(first: str, summary: Callable[..., Found]) -> Non
     page = f'<html><head>{bases}</head><body><a href="b">c</a></body></html>'
     made = summary(b"x.html", page.encode(), url="http://example.org/")
     assert made.attributes["url-references"] == ["http://example.org/a/b"]
+
+
+@pytest.mark.parametrize(
+    ("page", "language"),
+    [
+        ('<html lang="de-AT"><meta http-equiv="content-language" content="fr">', "de"),
+        ('<html><meta http-equiv="Content-Language" content="pt-BR">', "pt"),
+        ('<html><meta http-equiv="content-language" content="de, fr"><p>x', ""),
+        ('<html><meta http-equiv="content-type" content="text/html"><p>x', ""),
+    ],
+)
+def test_language_that_a_page_states(page: str, language: str, summary: Callable[..., Found]) -> None:
+    """A page is in the language of its root element, else in the one that its header would have."""
+    assert summary(b"x.html", page.encode()).text("language") == language
