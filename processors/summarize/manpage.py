@@ -84,11 +84,11 @@ def _date(argument: str, *, alone: bool) -> str:
 
 def _sections(text: str, found: Found, name: str) -> None:
     marks = [*islice(_SECTION.finditer(text), MAX_SECTIONS)]
-    ends = [*(m.start() for m in marks[1:]), len(text)]
+    ends = [*(m.start() for m in marks[1:]), len(text)][: len(marks)]
     heads = [squeeze(unescape(m[1][:MAX_HEADING].strip().strip('"'))) for m in marks]
     sections = {h.upper(): text[m.end() : end] for h, m, end in zip(heads, marks, ends, strict=True)}
-    first = _printed(text[marks[0].end() : ends[0]] if marks else text[:4_000], 500)
-    _name_line(squeeze(first), name, found)
+    # Where there are no sections, nothing says what it is for.
+    _name_line(squeeze(_printed(text[marks[0].end() : ends[0]], 500)) if marks else "", name, found)
     for heading in heads:
         found.add("headings", heading, 200)
     for heading in _SUBSECTION.findall(text)[:50]:

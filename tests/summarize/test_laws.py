@@ -225,6 +225,14 @@ never
     assert found.text("partial-text") == "OPTIONS\nfast\nnow\nslow\n•\nnever"
 
 
+def test_a_manual_page_without_sections(summary: Make) -> None:
+    """It is called as it says, and its text is all of it."""
+    found = summary(b"oar.1", b".TH OAR 1 1994-07-01\nRows a boat.\n.PP\nUpstream, too.\n")
+    assert "error" not in found.attributes
+    assert (found.text("title"), found.text("date")) == ("OAR", "1994-07-01")
+    assert found.text("partial-text") == "Rows a boat.\nUpstream, too."
+
+
 def test_alias_page(summary: Make) -> None:
     """A manual page that only sources another names it."""
     assert summary(b"vi.1", b'.\\" alias\n.so man1/vim.1\n').attributes["see-also"] == ["man1/vim.1"]
