@@ -67,6 +67,8 @@ class Found:
         self.linked = linked
         self.whole = ""
         """The text that the partial text is a part of, as far as it was read."""
+        self.part = ""
+        """What would be the partial text, where a full text stands for it."""
         self.attributes: dict[str, list[str | bytes]] = {}
         self.links: list[Link] = []
         self.room = MAX_SUMMARY
@@ -123,6 +125,7 @@ class Found:
             kept, size = cut(_clean(whole or text), self.full)
             if size:
                 self.attributes["full-text"] = [kept]
+                self.part = str(cut(_clean(text[:usual]), usual)[0])
 
     @property
     def said(self) -> str:

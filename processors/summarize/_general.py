@@ -157,8 +157,9 @@ def _title(facts: Facts, found: Found, text: str, name: str) -> str:
 
 
 def _prose(found: Found) -> str:
+    """What a summary says in words; the same with a full text as with a part, where there is one."""
     values = (found.text(name) for name in ("title", "description", "abstract"))
-    return "\n".join(v for v in (*values, found.said) if v)
+    return "\n".join(v for v in (*values, found.part or found.said) if v)
 
 
 def _middle(text: str) -> str:

@@ -18,9 +18,15 @@ MAX_READ = 1 << 20
 
 _NODE = re.compile(r"^\x1f\f?\n?", re.MULTILINE)
 _FILE = re.compile(r"\AFile: [^\n]*\n*")
+_TOP = re.compile(r"\AFile: [^\n]{1,300}?Node: Top\b")
+_TELLS_NOTHING = frozenset(("top", "introduction", "overview", "preface", "short contents", "table of contents"))
+"""Headings of the first node, lower case, that say not what a manual is called."""
 _TABLES = ("Tag Table:", "Indirect:", "Local Variables:", "End Tag Table")
 """How nodes begin that are for programs that read the file."""
-_MADE = re.compile(r"\AThis is \S{1,100}, produced by ([^\n]{1,100}?)\s{1,9}from\s{1,9}(\S{1,200}?)\.?\n")
+_MADE = re.compile(
+    r"\AThis is (?:Info file )?\S{1,100},\s{1,9}produced by (\S{1,50}(?: version [^\s]{1,50})?)\s{1,9}from\s(?:the\s)?"
+    r"(?:input\s)?(?:file\s)?(\S{1,200}?)\.?\n"
+)
 _UNDERLINE = r"(?:\*{3,}+|={3,}+|-{3,}+|\.{3,}+)[ \t]*$"
 _HEADING = re.compile(rf"^(\S[^\n]{{0,200}})\n{_UNDERLINE}", re.MULTILINE)
 _LINES = re.compile(rf"^{_UNDERLINE}\n?", re.MULTILINE)
@@ -49,10 +55,9 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     preamble, *nodes = _NODE.split(text)
     pages = [_FILE.sub("", node) for node in nodes if not node.startswith(_TABLES)]
     entries = [(squeeze(name), not node.strip(), squeeze(said)) for name, node, said in _ENTRY.findall(preamble)]
-    called = _HEADING.match(pages[0]) if pages else None
     # A manual whose first node has no heading is called as the directory calls it.
     name, _, said = next((entry for entry in entries if entry[1]), entries[0] if entries else ("", True, ""))
-    found.add("title", called[1] if called else name, 300)
+    found.add("title", _title(nodes, pages, name), 300)
     about = first_sentence(next(iter(paragraphs(_prose(preamble))), ""))
     add_all(found, "description", [said, "" if about.startswith("Copyright") else about])
     add_all(found, "category", _SECTION.findall(preamble))
@@ -64,6 +69,15 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     add_references(found, text)
     prose = re.sub(r"\n{3,}", "\n\n", "\n".join(map(_prose, pages))).strip()
     raw_text(prose or _prose(preamble), found)
+
+
+def _title(nodes: list[str], pages: list[str], name: str) -> str:
+    """What a manual is called; of a part of one, which has not its first node, where it begins. `name`: the directory's."""
+    called = _HEADING.match(pages[0]) if pages else None
+    heading = called[1].strip() if called else ""
+    if pages and not _TOP.match(nodes[0]):
+        return f"{name}: {heading}" if name and heading else name or heading
+    return name if name and heading.lower() in _TELLS_NOTHING else heading or name
 
 
 def _prose(page: str) -> str:

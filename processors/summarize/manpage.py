@@ -11,6 +11,7 @@ from itertools import islice
 from typing import BinaryIO
 
 from processors.summarize._base import Facts, Found, Summarizer
+from processors.summarize._dates import iso_date
 from processors.summarize._text import read_text, squeeze
 from processors.summarize._troff import unescape
 
@@ -41,15 +42,10 @@ _KEPT = "TP IP HP UR MT OP SY Nm Nd Fl Ar Op Pa Cm Ev Va Fa Fn Em Sy Ql Dq Sq Pq
 _KEEP = frozenset(_KEPT.split())
 """Macros whose arguments are printed."""
 _MDOC = {"Fl": "-", **dict.fromkeys(_KEEP - {"Fl"}, ""), "Ns": "", "No": "", "Ta": "", "Oo": "", "Oc": "", "Ux": "Unix"}
-_NAMES = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december")
-_MONTHS = {name[:3]: at for at, name in enumerate(_NAMES, 1)}
-_MONTH = rf"(?P<month>{'|'.join(f'{name[:3]}(?:{name[3:]})?' if name[3:] else name for name in _NAMES)}|sept)\.?"
-_DAY, _YEAR = r"(?P<day>\d\d?)(?:st|nd|rd|th|\.)?", r"(?P<year>\d{4})"
-_DATES = [
-    re.compile(stated, re.IGNORECASE)
-    for stated in (f"{_MONTH} {_DAY},? {_YEAR}", f"{_DAY} {_MONTH},? {_YEAR}", f"{_MONTH},? {_YEAR}", f"{_YEAR} {_MONTH} {_DAY}")
-]
 _DATED = re.compile(r"\b(?:19|20)\d\d\b")
+_AMERICAN = re.compile(r"\A(0[1-9]|1[0-2])/([0-3]\d)/(\d{4})\Z")
+_DOCBOOK = "Generator: DocBook XSL"
+"""What makes pages whose dates have the month first, then the day."""
 _ARGUMENT = re.compile(r"\"((?:[^\"]++|\"\")*+)\"?|(\S+)")
 
 
@@ -65,21 +61,19 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     if head:
         found.add("manual-section", head[2])
         if printed := _PRINTED_ON.search(text):
-            found.add("date", _date(printed[2], alone=printed[1] == "Dd"), 100)
+            found.add("date", _date(printed[2], alone=printed[1] == "Dd", docbook=_DOCBOOK in text[: head.start()]), 100)
         # Definitions of macros precede the title: half of what pod2man writes.
         text = text[head.start() :]
     _sections(text, found, name=unescape(head[1].strip('"')) if head else facts.name.decode("utf-8", "replace"))
 
 
-def _date(argument: str, *, alone: bool) -> str:
+def _date(argument: str, *, alone: bool, docbook: bool) -> str:
     """A date as TH (its first argument here) or Dd (all) state it, in ISO 8601 where that is sure; "" for what is none."""
     first = next(iter(_ARGUMENT.findall(argument)), ("", ""))
     stated = squeeze(unescape(argument if alone else first[0] or first[1])).removeprefix("$Mdocdate:").strip(" $")
-    for pattern in _DATES:
-        if found := pattern.fullmatch(stated):
-            said = found.groupdict()
-            return f"{said['year']}-{_MONTHS[said['month'][:3].lower()]:02}" + (f"-{said['day']:0>2}" if said.get("day") else "")
-    return stated if _DATED.search(stated) else ""
+    if docbook:
+        stated = _AMERICAN.sub(r"\3-\1-\2", stated)
+    return iso_date(stated) if _DATED.search(stated) else ""
 
 
 def _sections(text: str, found: Found, name: str) -> None:

@@ -1,6 +1,7 @@
 """Jupyter notebooks (nbformat 3 and 4): title, headings and prose of their text cells, language and imports of their code.
 
-What a cell gave when it was run is passed over: pictures and tables of numbers, mostly.
+The text is that of the text cells; a full text has the code, too. What a cell gave when it was run is passed over: pictures and
+tables of numbers, mostly.
 """
 
 from __future__ import annotations
@@ -58,10 +59,12 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
         return
     _metadata(book.metadata, found)
     prose: list[str] = []
+    whole: list[str] = []
     code: dict[str, None] = {}
     room = MAX_PROSE
     for cell in islice(_cells(book), CELLS):
         source = _source(cell.source or cell.input)
+        whole.append(source)
         if cell.cell_type in ("markdown", "heading") and room > 0:
             prose.append("# " + source if cell.cell_type == "heading" else source)
             room -= len(source)
@@ -73,7 +76,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     add_all(found, "headings", headings)
     add_all(found, "imports", code, 100)
     add_references(found, written)
-    raw_text(written, found)
+    raw_text(written, found, whole="\n\n".join(whole) if found.full else written)
 
 
 def _cells(book: _Notebook) -> Iterator[_Cell]:

@@ -6,6 +6,7 @@ import re
 from typing import BinaryIO
 
 from processors.summarize._base import Facts, Found, Summarizer
+from processors.summarize._dates import iso_date
 from processors.summarize._text import decode, squeeze
 
 MAX_READ = 262_144
@@ -29,7 +30,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     for name, value in _COMMENT.findall(text):
         plain = squeeze(value.strip().removeprefix("(").removesuffix(")"))
         if plain and not plain.startswith("atend") and (COMMENTS[name] != "title" or "title" not in found.attributes):
-            found.set(COMMENTS[name], plain, 300)
+            found.set(COMMENTS[name], iso_date(plain) if COMMENTS[name] == "date" else plain, 300)
     body_text = text[text.find("%%EndProlog") if "%%EndProlog" in text else 0 :]
     words = (_ESCAPE.sub("", shown[1]) for _, shown in zip(range(found.most(2_000)), _SHOWN.finditer(body_text), strict=False))
     found.body(squeeze(" ".join(w for w in words if any(map(str.isalpha, w)))), MAX_TEXT)

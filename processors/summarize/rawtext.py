@@ -19,10 +19,10 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     raw_text(plain(read_text(body, facts.charset, max(MAX_TEXT, found.full))), found)
 
 
-def raw_text(text: str, found: Found) -> None:
-    """Add partial-text for a text that is read already: what other summarizers fall back on."""
+def raw_text(text: str, found: Found, whole: str = "") -> None:
+    """Add partial-text for a text that is read already: what other summarizers fall back on. `whole`: as for `Found.body`."""
     end = _nth_line(text, LINES)
-    found.body(text[:end] + "\n" + sentences(text[end:]), FIRST + LATER, whole=text)
+    found.body(text[:end] + "\n" + sentences(text[end:]), FIRST + LATER, whole=whole or text)
 
 
 def _nth_line(text: str, lines: int) -> int:

@@ -180,7 +180,7 @@ def test_images_say_what_cameras_and_editors_wrote() -> None:
         "A long boat",
         "Oarflex",
         "Ada Row",
-        "1994-07-01 12:00:00",
+        "1994-07-01T12:00:00",
         "by hand",
         "40",
         "30",

@@ -243,3 +243,30 @@ def test_marks_of_info_files() -> None:
     assert recognize(b"a.info-12", manual.encode()).type == "Info"
     assert recognize(b"x", manual.encode()).type == "Info"
     assert recognize(b"a.info", manual.replace("\0\b", "\0\0").encode()).type == "Unrecognized"
+
+
+def info(first: str, heading: str, preamble: str = "This is oar.info, produced by makeinfo version 6.8 from oar.texi.") -> bytes:
+    """An Info file, or a part of one, whose first node has that name and heading."""
+    entry = "START-INFO-DIR-ENTRY\n* Oars: (oar).   All of oars.\nEND-INFO-DIR-ENTRY"
+    node = f"File: oar.info,  Node: {first},  Up: (dir)\n\n{heading}\n{'*' * len(heading)}\n\nOf wood.\n"
+    return f"{preamble}\n\n{entry}\n\n\x1f\n{node}\n\x1f\nTag Table:\n\x1f\nEnd Tag Table\n".encode()
+
+
+def test_title_of_info_files(summary: Make) -> None:
+    """A manual is called as its first node is headed, if that says something; a part of one by the manual and where it begins."""
+    assert summary(b"oar.info", info("Top", "The Book of Oars")).text("title") == "The Book of Oars"
+    assert summary(b"oar.info", info("Top", "Introduction")).text("title") == "Oars"
+    assert summary(b"oar.info-2", info("Paddles", "3 Paddles")).text("title") == "Oars: 3 Paddles"
+
+
+def test_info_without_a_telling_name(summary: Make) -> None:
+    """Info is told by its first line, as programs of all times write it, or by the line of a node."""
+    olds = {
+        "This is Info file oar.info, produced by Makeinfo-1.55 from the input\nfile oar.texi.": "Makeinfo-1.55",
+        "This is boats/of/a/long/name/oar.info,\nproduced by makeinfo version 6.8 from oar.texi.": "makeinfo version 6.8",
+    }
+    for old, generator in olds.items():
+        found = summary(b"manual", info("Top", "The Book of Oars", old))
+        assert found.text("title") == "The Book of Oars"
+        assert (found.text("generator"), found.text("source-file")) == (generator, "oar.texi")
+    assert recognize(b"manual", b"\n\x1f\nFile: oar,  Node: Top,  Up: (dir)\n\nOf oars.\n").type == "Info"

@@ -1,6 +1,7 @@
 """Full text, where it is asked for: all of the text in place of a part of it, and nothing else of a summary changes."""
 
 import io
+import json
 from pathlib import Path
 
 import pytest
@@ -123,3 +124,18 @@ def test_how_somebody_is_reached_is_part_of_the_full_text_of_a_card() -> None:
         found = Found(full)
         summarize(Facts(b"x.vcf", "http://h/x", "Calendar", "", len(card), 0, ""), io.BytesIO(card), found)
         assert found.said == text
+
+
+def test_code_is_part_of_the_full_text_of_a_notebook() -> None:
+    """The code of a notebook stands between its prose; keywords are those of the prose."""
+    prose = {"cell_type": "markdown", "source": ["# Oars\n", "Rowing, rowing."]}
+    code = {"cell_type": "code", "source": "row(oars, oars, oars)"}
+    made = {}
+    for full in (0, FULL):
+        found = Found(full)
+        body = json.dumps({"cells": [prose, code], "metadata": {}}).encode()
+        summarize(Facts(b"x.ipynb", "", "Notebook", "application/json", len(body), 0, ""), io.BytesIO(body), found)
+        made[full] = found
+    assert made[FULL].text("full-text") == "# Oars\nRowing, rowing.\n\nrow(oars, oars, oars)"
+    assert made[0].text("partial-text") == "# Oars\nRowing, rowing."
+    assert made[FULL].attributes["keywords"] == made[0].attributes["keywords"]

@@ -1,0 +1,100 @@
+"""Dates as programs write them: in ISO 8601 where they are sure, as they were written where not."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from processors.summarize._dates import iso_date
+from tests.summarize.test_binaries import exif, tried
+
+SURE = [
+    ("Tue Mar 5 09:00:00 2024", "2024-03-05T09:00:00"),
+    ("Tue Mar  5 09:00:00 2024", "2024-03-05T09:00:00"),
+    ("Tue Mar 05 09:00:00 GMT 2024", "2024-03-05T09:00:00Z"),
+    ("Tue Mar 05 09:00:00 MET 2024", "2024-03-05T09:00:00"),
+    ("Tue, 5 Mar 2024 09:00:00 +0100", "2024-03-05T08:00:00Z"),
+    ("5 March 2024", "2024-03-05"),
+    ("Sept. 5, 2024", "2024-09-05"),
+    ("5-Mar-2024", "2024-03-05"),
+    ("Mar 5, 2024", "2024-03-05"),
+    ("Tuesday, March 5, 2024", "2024-03-05"),
+    ("D:20240305090000", "2024-03-05T09:00:00"),
+    ("D:20240305090000Z00'00'", "2024-03-05T09:00:00Z"),
+    ("D:20240305090000+01'00'", "2024-03-05T08:00:00Z"),
+    ("2024:03:05 09:00:00", "2024-03-05T09:00:00"),
+    ("2024:03:05", "2024-03-05"),
+    ("2024/03/05 09:00", "2024-03-05T09:00:00"),
+    ("2024-03-05T09:00:00.25+01:00", "2024-03-05T08:00:00Z"),
+    ("2024-03-05", "2024-03-05"),
+    ("March 5th, 2024", "2024-03-05"),
+    ("5. March, 2024", "2024-03-05"),
+    ("2024 Mar 5", "2024-03-05"),
+    ("March 2024", "2024-03"),
+    ("Sep., 2024", "2024-09"),
+    ("<2024-03-05 Tue>", "2024-03-05"),
+    ("[2024-03-05 Di 09:00-10:30]", "2024-03-05T09:00:00"),
+    ("<2024-03-05 mar. 09:00 +1w -2d>", "2024-03-05T09:00:00"),
+]
+
+UNSURE = [
+    "",
+    "3/5/24",
+    "05/03/2024",
+    "2024-03/05",
+    "Tue Mar 32 09:00:00 2024",
+    "2024-02-30",
+    "2024-03-05 25:00",
+    "0000:00:00 00:00:00",
+    "    :  :     :  :",
+    "5 Marble 2024",
+    "Mar 5 2024 9:00 PM",
+    "0024:03:05 09:00:00",
+    "5. März 2024",
+    "<2024-03-05 Tue>--<2024-03-07 Thu>",
+    "D:20241305",
+    "9999-12-31T23:00:00-23:00",
+    "2024-03-05T09:00:00+99:00",
+    r"\today",
+    "20240305",
+    "1 May 2024 " * 20,
+]
+
+
+@pytest.mark.parametrize(("written", "date"), SURE)
+def test_what_is_sure(written: str, date: str) -> None:
+    """A date that can be read in one way only is written in ISO 8601, and stays as it is when that is read again."""
+    assert iso_date(written) == date
+    assert iso_date(date) == date
+
+
+@pytest.mark.parametrize("written", UNSURE)
+def test_what_is_not_sure(written: str) -> None:
+    """What nobody can be sure of stays as it was written."""
+    assert iso_date(written) == written.strip()
+
+
+@given(st.text("0123456789:/-.+ DTZ'<[]>Mar", max_size=110) | st.text())
+def test_anything(written: str) -> None:
+    """Whatever stands there, nothing is raised."""
+    assert isinstance(iso_date(written), str)
+
+
+def test_of_postscript() -> None:
+    """The date of PostScript's comments."""
+    found, _ = tried("PostScript", b"%!PS-Adobe-3.0\n%%CreationDate: (Tue Mar 5 09:00:00 2024)\n%%EndComments\n")
+    assert found.text("date") == "2024-03-05T09:00:00"
+
+
+def test_of_org() -> None:
+    """The date of an Org document."""
+    found, _ = tried("Org", b"#+TITLE: Oars\n#+DATE: <2024-03-05 Tue>\n\n* Boats\nOf wood.\n")
+    assert found.text("date") == "2024-03-05"
+
+
+def test_of_exif() -> None:
+    """The date of a photograph."""
+    part = b"Exif\0\0" + exif()
+    found, _ = tried("Image", b"\xff\xd8\xff\xe1" + (len(part) + 2).to_bytes(2, "big") + part + b"\xff\xd9" + bytes(9))
+    assert found.text("creation-date") == "1994-07-01T12:00:00"
