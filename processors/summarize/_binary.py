@@ -5,6 +5,8 @@ from __future__ import annotations
 import struct
 from typing import Any, BinaryIO
 
+from processors.summarize._text import squeeze
+
 
 def read_at(body: BinaryIO, at: int, size: int) -> bytes:
     """The bytes at a place of a file; fewer where it ends before."""
@@ -17,6 +19,15 @@ def read_at(body: BinaryIO, at: int, size: int) -> bytes:
 def unpack(form: str, raw: bytes, at: int = 0) -> tuple[Any, ...]:
     """The numbers at a place of bytes; () where the bytes end before."""
     return struct.unpack_from(form, raw, at) if 0 <= at <= len(raw) - struct.calcsize(form) else ()
+
+
+def short_text(raw: bytes, charset: str = "cp1252") -> str:
+    """A text too short for its charset to be guessed, up to its NUL, on one line: UTF-8, or else what is usual in its format."""
+    raw = raw.partition(b"\0")[0]
+    try:
+        return squeeze(raw.decode("utf-8"))
+    except UnicodeDecodeError:
+        return squeeze(raw.decode(charset, "replace"))
 
 
 def name_at(raw: bytes, at: int, limit: int = 300) -> str:

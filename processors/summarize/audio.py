@@ -1,7 +1,7 @@
-"""Sound and film: title, artist, album and the like from their tags, duration (ID3, Vorbis comments, MP4, RIFF, AIFF, ASF).
+"""Sound: title, artist, album and the like from its tags, duration (ID3, Vorbis comments, MP4, RIFF, AIFF, ASF).
 
-By mutagen, which reads tags alone. It is handed a file that counts: a tag may claim to be as large as the file, and a chain of
-pages to go on through all of it. What it does not know gives what Unrecognized gives.
+By mutagen, which reads tags alone; what it does not know, `_sounds` may. It is handed a file that counts: a tag may claim to be
+as large as the file, and a chain of pages to go on through all of it. What nobody knows gives what Unrecognized gives.
 """
 
 from __future__ import annotations
@@ -11,11 +11,17 @@ from typing import Any, BinaryIO
 
 from processors.summarize import unrecognized
 from processors.summarize._base import Facts, Found, Summarizer, SummaryError
+from processors.summarize._riff import add_info
+from processors.summarize._sounds import add_midi, add_sound
 from processors.summarize._text import squeeze
 
 MAX_READ = 32 << 20
 """Bytes that are read in all."""
 MAX_READS = 50_000
+INFO = 65_536
+"""Bytes of WAV and MIDI in which what they say of themselves may stand before the sound."""
+HEAD = 4_096
+"""Bytes that are read of what mutagen does not know."""
 VALUES = 20
 
 NAMES = {
@@ -25,6 +31,11 @@ NAMES = {
     "tracknumber": "track", "encodedby": "generator", "encoder": "generator", "website": "url-references",
     "contact": "url-references", "license": "license", "lyrics": "partial-text",
 }  # fmt: skip
+MEASURES = (
+    ("length", "duration", 1, 1e9), ("bitrate", "bitrate", 1, 2e8), ("sample_rate", "sample-rate", 1_000, 2e7),
+    ("channels", "channels", 1, 64),
+)  # fmt: skip
+"""What is told of a sound, and the least and most that can be meant: of a film in Windows Media mutagen may read the picture's."""
 _LATE = "mp3 trueaudio oggtheora oggspeex oggvorbis oggflac flac aiff apev2 mp4 easyid3 easymp4 id3 wavpack musepack monkeysaudio"
 _MODULES = (*f"{_LATE} optimfrog asf oggopus aac ac3 smf tak dsf dsdiff wave".split(),)
 
@@ -32,13 +43,14 @@ _MODULES = (*f"{_LATE} optimfrog asf oggopus aac ac3 smf tak dsf dsdiff wave".sp
 class _Counted:
     """A file that ends the work of its reader when too much of it is read."""
 
-    def __init__(self, body: BinaryIO) -> None:
+    def __init__(self, body: BinaryIO, name: bytes = b"") -> None:
         self.body = body
         self.left = MAX_READ
         self.reads = 0
         self.seek = body.seek
         self.tell = body.tell
-        self.name = ""
+        # By which mutagen tells what begins in no way of its own.
+        self.name = name.decode("utf-8", "replace")
 
     def read(self, size: int = -1) -> bytes:
         """At most as many bytes as may still be read. Raises SummaryError where there are none."""
@@ -54,18 +66,27 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     """Add title, author, album, date and others from the tags, duration (seconds), bitrate, sample-rate, file-size."""
     mutagen = importlib.import_module("mutagen")
     try:
-        file = mutagen.File(_Counted(body), easy=True)
+        file = mutagen.File(_Counted(body, facts.name), easy=True)
     except mutagen.MutagenError as error:
         _tags(_id3(body), found)
         raise SummaryError(f"tags: {str(error) or type(error).__name__}") from error
     if file is None:
         body.seek(0)
-        unrecognized.run(facts, body, found)
+        if not add_sound(body.read(HEAD), found):
+            body.seek(0)
+            unrecognized.run(facts, body, found)
+        found.set("title", facts.name.decode("utf-8", "replace"), 300)
         return
     found.add("format", type(file).__name__.removeprefix("Easy"), 50)
     found.add("file-size", str(facts.size) if facts.size >= 0 else "")
     _measures(file.info, found)
     _tags(file.tags, found)
+    if isinstance(file, importlib.import_module("mutagen.smf").SMF):
+        body.seek(0)
+        add_midi(body.read(INFO), found)
+    if isinstance(file, importlib.import_module("mutagen.wave").WAVE):
+        body.seek(0)
+        add_info(body.read(INFO), found)
     found.set("title", facts.name.decode("utf-8", "replace"), 300)
 
 
@@ -99,14 +120,14 @@ def _values(tags: Any, name: Any) -> list[str]:
 
 def _measures(info: Any, found: Found) -> None:
     """Duration, bit rate and sample rate, where they are told."""
-    for name, kind in (("length", "duration"), ("bitrate", "bitrate"), ("sample_rate", "sample-rate"), ("channels", "channels")):
+    for name, kind, least, most in MEASURES:
         value = getattr(info, name, 0)
-        if isinstance(value, int | float) and 0 < value < 1e12:
+        if isinstance(value, int | float) and least <= round(value) <= most:
             found.add(kind, str(round(value)), 20)
 
 
 SUMMARIZER = Summarizer(
-    types=("Audio", "Video"),
+    types=("Audio",),
     run=run,
     modules=("mutagen", *(f"mutagen.{name}" for name in _MODULES)),
 )

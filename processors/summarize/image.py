@@ -1,24 +1,41 @@
-"""Images: width and height from the header, the texts of PNG, the comments of JPEG, and what Exif and XMP say."""
+"""Images: width and height from the header, the texts of PNG, the comments of JPEG, and what Exif and XMP say.
+
+What the sensor of a camera gave (raw) is mostly a TIFF with another number at its start, or holds one.
+"""
 
 from __future__ import annotations
 
+import re
 import struct
 from typing import BinaryIO
 
+from processors.summarize import unrecognized
 from processors.summarize._base import Facts, Found, Summarizer
+from processors.summarize._binary import unpack
 from processors.summarize._exif import add_exif, add_xmp
+from processors.summarize._riff import add_info
+from processors.summarize._sizes import size_of
 from processors.summarize._text import decode
 
 MAX_READ = 262_144
 """Bytes that are read: what tells of an image stands before it, but in most TIFFs."""
 SEGMENTS = 1_000
+TIFFS = {
+    **dict.fromkeys((b"II*\0", b"IIU\0", b"IIRO", b"IIRS", b"EP*\0"), b"II*\0"),
+    **dict.fromkeys((b"MM\0*", b"MMOR"), b"MM\0*"),
+}
+"""How a TIFF starts, or what cameras and scanners write instead, and in which order its numbers are."""
+HELD = 4
+"""Directories that stand within other formats."""
+_HELD = re.compile(rb"(?:Exif\0\0(?:\0\0)?|CMT[12]|\0TTW....)(II\*\0|MM\0\*)", re.DOTALL)
+"""What stands before a TIFF in HEIF, AVIF and JPEG XL, in CR3, and in MRW."""
 PNG_TEXT = {"Title": "title", "Author": "author", "Description": "description", "Software": "generator", "Copyright": "copyright"}
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     """Add width and height (pixels), file-size, and what text the file holds."""
     raw = body.read(MAX_READ)
-    size = _size(raw)
+    size = size_of(raw, facts.content_type)
     found.add("file-size", str(facts.size) if facts.size >= 0 else "")
     if size:
         found.add("width", str(size[0]))
@@ -27,54 +44,40 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
         _png_texts(raw, found)
     elif raw.startswith(b"\xff\xd8"):
         _jpeg_texts(raw, found)
-    elif raw.startswith((b"II*\0", b"MM\0*")):
-        add_exif(raw, found, sizes=True)
     elif raw[8:12] == b"WEBP":
         _webp_texts(raw, body, found)
+    elif raw.startswith(b"ACON", 8):
+        add_info(raw, found)
+    elif raw.startswith(b" EMF", 40):
+        _emf_texts(raw, found)
+    else:
+        _directories(raw, found, sizes=not size)
     add_xmp(raw, found)
+    if facts.type != "Image" and found.attributes.keys() <= {"file-size"}:
+        body.seek(0)
+        unrecognized.run(facts, body, found)
     found.set("title", facts.name.decode("utf-8", "replace"), 300)
 
 
-def _size(raw: bytes) -> tuple[int, int] | None:
-    """Width and height of PNG (11.2.2), GIF (18), BMP, WebP and JPEG; None for others, or where the header is cut."""
-    try:
-        if raw.startswith(b"\x89PNG"):
-            return struct.unpack_from(">II", raw, 16)
-        if raw.startswith(b"GIF8"):
-            return struct.unpack_from("<HH", raw, 6)
-        if raw.startswith(b"BM"):
-            return struct.unpack_from("<II", raw, 18)
-        if raw[8:12] == b"WEBP":
-            return _webp_size(raw)
-        return _jpeg_size(raw) if raw.startswith(b"\xff\xd8") else None
-    except struct.error:
-        return None
+def _directories(raw: bytes, found: Found, *, sizes: bool) -> None:
+    """The directories of Exif: those of a TIFF itself, or what a picture of another format holds of them."""
+    order = TIFFS.get(raw[:4])
+    if order:
+        add_exif(order + raw[4:], found, sizes=sizes)
+    elif raw.startswith(b"FUJIFILMCCD-RAW"):
+        place, size = unpack(">II", raw, 84) or (0, 0)
+        _jpeg_texts(raw[place : place + size], found)
+    else:
+        for held in list(_HELD.finditer(raw))[:HELD]:
+            add_exif(raw[held.start(1) :], found, sizes=sizes)
 
 
-def _jpeg_size(raw: bytes) -> tuple[int, int] | None:
-    """The size in the frame header (ITU T.81, B.2.2), found by going from marker to marker."""
-    at = 2
-    while at + 9 <= len(raw) and raw[at] == 0xFF:
-        marker, length = struct.unpack_from(">xBH", raw, at)
-        if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
-            height, width = struct.unpack_from(">HH", raw, at + 5)
-            return width, height
-        at += 2 + length
-    return None
-
-
-def _webp_size(raw: bytes) -> tuple[int, int] | None:
-    """The size in the first chunk (RFC 9649, 2.5 to 2.7): of the canvas, of a lossless image, or of a key frame of VP8."""
-    kind = raw[12:16]
-    if kind == b"VP8X" and len(raw) >= 30:
-        return int.from_bytes(raw[24:27], "little") + 1, int.from_bytes(raw[27:30], "little") + 1
-    if kind == b"VP8L" and len(raw) >= 25:
-        bits = int.from_bytes(raw[21:25], "little")
-        return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
-    if kind == b"VP8 " and raw[23:26] == b"\x9d\x01\x2a":
-        width, height = struct.unpack_from("<HH", raw, 26)
-        return width & 0x3FFF, height & 0x3FFF
-    return None
+def _emf_texts(raw: bytes, found: Found) -> None:
+    """The description (MS-EMF, 2.2.9): the program and the title, each ended by a NUL of UTF-16."""
+    count, place = unpack("<II", raw, 60) or (0, 0)
+    program, _, rest = raw[place : place + 2 * min(count, 1_000)].decode("utf-16-le", "replace").partition("\0")
+    found.add("generator", program, 300)
+    found.add("title", rest.partition("\0")[0], 300)
 
 
 def _webp_texts(raw: bytes, body: BinaryIO, found: Found) -> None:

@@ -74,6 +74,11 @@ OWN = {
         "<h1><div>",
         "<!--",
     ),
+    "Video": (
+        *("\xec\x80", "\x73\x73\x80", "\xae\x81", "\x67\xc8\x84\x45\xa3\x81a", "\x1f\x43\xb6\x75\x80"),
+        *("\0\0\0\x08moov", "\0\0\0\0trak", "AVI LIST\4\0\0\0hdrl", "FLV\1\2\0\x0aonMetaData\x08\0\0\0\1", "\0\1a\2\0\0"),
+        *("\0\0\x01\xb3", "G\0\0\x01\xb3", ".RMF\0\0\0\x0a", "\x80theora", "OggS"),
+    ),
     "Image": ("\xff\xfe\0\4ab", "\xff\xe1\0\2", "<rdf:li>a", "<dc:title>", "\0\0\0\0iTXt", "\x69\x87\4\0\1\0\0\0\x08\0\0\0"),
     "Java": (" a ", " a<", " a a(", "class ", "fun <", '"""', "{@a b", "package a\n", "public class A{", "@"),
     "JavaScript": (
@@ -175,6 +180,7 @@ BEGINS = {
     "Dvi": "\xf7\2" + "\0" * 12,
     "Font": "STARTFONT 2.1\n",
     "Image": "\xff\xd8",
+    "Video": "\x1a\x45\xdf\xa3\x80\x18\x53\x80\x67\x01" + "\xff" * 7 + "\x12\x54\xc3\x67\x10\x10\0\0",
     "FlatOpenDocument": "<office:document>",
     "FrameMaker": "<MIFFile 7.00>\n<TextFlow\n",
     "GitBundle": "# v2 git bundle\n\nPACK\0\0\0\2\0\1\0\0",
@@ -205,7 +211,7 @@ ENDS = {"Notebook": '"}]}'}
 KINDS = sorted({*summarizers(), "CHeader"})
 
 
-BINARY = frozenset(("Audio", "Binary", "Dvi", "Font", "GitBundle", "Image", "SQLite"))
+BINARY = frozenset(("Audio", "Binary", "Dvi", "Font", "GitBundle", "Image", "SQLite", "Video"))
 """Types whose fragments are bytes, not text."""
 
 
