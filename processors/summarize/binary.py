@@ -1,7 +1,7 @@
 """Programs, libraries and objects: format, machine, libraries they ask for, symbols they give, strings (seed 003, table 3, Binary).
 
-ELF (gABI 4.1), PE (Microsoft, PE Format) and Mach-O (mach-o/loader.h), each by a reader that goes from table to table, a bounded
-part of each; whatever else extends Binary gives its strings alone.
+ELF (gABI 4.1), PE (Microsoft, PE Format), Mach-O (mach-o/loader.h) and classes of Java, each by a reader that goes from table to
+table, a bounded part of each; whatever else extends Binary gives its strings alone.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import BinaryIO
 from processors.summarize import unrecognized
 from processors.summarize._base import Facts, Found, Summarizer
 from processors.summarize._binary import name_at, read_at, unpack
+from processors.summarize._classfile import FIRST, add_class
 
 TABLE = 131_072
 """Bytes of a table that are read, and four times as many of names."""
@@ -55,6 +56,11 @@ _COMPILER = re.compile(rb"[\x20-\x7e]{6,120}")
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     """Add format, machine, libraries, soname, symbols, and what Unrecognized has: title, file-size, strings."""
     head = body.read(64)
+    if head.startswith(b"\xca\xfe\xba\xbe") and (unpack(">H", head, 6) or (0,))[0] > FIRST:
+        add_class(body, found)
+        found.add("file-size", str(facts.size) if facts.size >= 0 else "")
+        found.set("title", facts.name.decode("utf-8", "replace"), 300)
+        return
     if head.startswith(b"\x7fELF"):
         _elf(body, head, found)
     elif head.startswith(b"MZ"):

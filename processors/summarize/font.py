@@ -57,7 +57,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
         _sfnt(body, head, found)
     elif head.startswith(b"wOF2"):
         _woff2(body, head, found)
-    else:
+    elif not _tfm(head, found):
         body.seek(0)
         unrecognized.run(facts, body, found)
     found.set("title", f"{found.text('family')} {found.text('style')}".strip() or found.text("font-name"), 300)
@@ -74,6 +74,21 @@ def _text(head: bytes, found: Found) -> None:
         meant = TEXT.get(name.decode(), "")
         if meant:
             found.add("font-name" if name == b"FONT" else meant, _plain(quoted or plain), 1_000)
+
+
+def _tfm(head: bytes, found: Found) -> bool:
+    """Whether it is metrics of TeX (TFtoPL, 8 to 13): twelve lengths, checksum, size, and two texts with their lengths."""
+    lengths = unpack(">12H", head)
+    # The length of the file is that of all parts.
+    if not lengths or lengths[0] != 6 + lengths[1] + (lengths[3] - lengths[2] + 1) + sum(lengths[4:]):
+        return False
+    found.add("format", "TeX font metrics")
+    found.add("size", f"{(unpack('>I', head, 28) or (0,))[0] / (1 << 20):g}pt")
+    found.add("glyphs", str(lengths[3] - lengths[2] + 1))
+    for at, most, meant in ((32, 40, "charset"), (72, 20, "family")):
+        text = head[at + 1 : at + 1 + min(head[at], most - 1)] if at < 24 + 4 * lengths[1] <= len(head) else b""
+        found.add(meant, text.decode("latin-1") if text.isascii() else "", 100)
+    return True
 
 
 def _pcf(body: BinaryIO, head: bytes, found: Found) -> None:

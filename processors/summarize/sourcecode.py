@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 from processors.summarize._base import Facts, Found, Summarizer
 from processors.summarize._source import MAX_SOURCE, add_all, add_comments
-from processors.summarize._text import read_text
+from processors.summarize._text import read_text, squeeze
 
 _MODIFIES = r"(?:pub|export|default|async|static|public|private|protected|final|abstract|local|unsafe|partial|create)[ \t]+"
 _PREFIX = rf"^[ \t]*(?:{_MODIFIES}|\(){{0,5}}"
@@ -17,6 +17,15 @@ _FUNCTION = re.compile(
 )
 _DECLARES = r"(?:class|interface|struct|enum|trait|type|module|impl|package|namespace|table|view|record|object)[ \t]+"
 _TYPE = re.compile(_PREFIX + _DECLARES + r"([A-Za-z_][\w.]{1,80})", re.MULTILINE | re.IGNORECASE)
+_MESSAGE = re.compile(
+    r"^[ \t]*(?:message|service|input|scalar|union|query|mutation|subscription|fragment|contract|protocol|actor)[ \t]+"
+    r"([A-Z]\w{1,80})",
+    re.MULTILINE,
+)
+"""What interfaces between programs declare: words that are common otherwise, so that a name must look like one."""
+_FEATURE = re.compile(r"^[ \t]*(?:Feature|Ability|Business Need):[ \t]*(\S[^\n]*)", re.MULTILINE)
+_SCENARIO = re.compile(r"^[ \t]*(?:Scenario|Scenario Outline|Scenario Template|Example|Rule):[ \t]*(\S[^\n]*)", re.MULTILINE)
+"""What is to be tested, in Gherkin."""
 _IMPORT = re.compile(
     r"^[ \t]*(?:import|use|using|require|include|open|from|m4_include)[ \t(\"'<]{1,4}([\w./:@-]{2,120})", re.MULTILINE
 )
@@ -29,10 +38,13 @@ _REM = re.compile(r"^[ \t]*@?rem\b[ \t]?", re.MULTILINE | re.IGNORECASE)
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
-    """Add functions, types, imports, description and comments."""
+    """Add functions, types, imports, description, comments, and headings (what is to be tested)."""
     text = read_text(body, facts.charset, MAX_SOURCE)
     add_all(found, "functions", _FUNCTION.findall(text))
-    add_all(found, "types", _TYPE.findall(text))
+    add_all(found, "types", (*_TYPE.findall(text), *_MESSAGE.findall(text)))
+    for feature in _FEATURE.findall(text)[:1]:
+        found.add("description", squeeze(feature), 300)
+        add_all(found, "headings", map(squeeze, _SCENARIO.findall(text)))
     add_all(found, "imports", _IMPORT.findall(text))
     add_comments(found, (_REM.sub("", m[0]) for m in _COMMENT.finditer(text)))
 

@@ -74,6 +74,15 @@ OWN = {
         "<h1><div>",
         "<!--",
     ),
+    "OtherDocument": (
+        "\xd0\0\0\0",
+        "\xf1\0\0\0\xf1",
+        "\xf0\1\1\xf0",
+        "\xd4\1\5\0\0",
+        "\x0f\0\7\0\xff\0\0\0\0'a",
+        "\x08/#SYSTEM\0\1\1",
+        "\r\n",
+    ),
     "Video": (
         *("\xec\x80", "\x73\x73\x80", "\xae\x81", "\x67\xc8\x84\x45\xa3\x81a", "\x1f\x43\xb6\x75\x80"),
         *("\0\0\0\x08moov", "\0\0\0\0trak", "AVI LIST\4\0\0\0hdrl", "FLV\1\2\0\x0aonMetaData\x08\0\0\0\1", "\0\1a\2\0\0"),
@@ -180,6 +189,7 @@ BEGINS = {
     "Dvi": "\xf7\2" + "\0" * 12,
     "Font": "STARTFONT 2.1\n",
     "Image": "\xff\xd8",
+    "OtherDocument": "\xffWPC\x10\0\0\0\1\x0a\2" + "\0" * 5,
     "Video": "\x1a\x45\xdf\xa3\x80\x18\x53\x80\x67\x01" + "\xff" * 7 + "\x12\x54\xc3\x67\x10\x10\0\0",
     "FlatOpenDocument": "<office:document>",
     "FrameMaker": "<MIFFile 7.00>\n<TextFlow\n",
@@ -211,7 +221,7 @@ ENDS = {"Notebook": '"}]}'}
 KINDS = sorted({*summarizers(), "CHeader"})
 
 
-BINARY = frozenset(("Audio", "Binary", "Dvi", "Font", "GitBundle", "Image", "SQLite", "Video"))
+BINARY = frozenset(("Audio", "Binary", "Dvi", "Font", "GitBundle", "Image", "OtherDocument", "SQLite", "Video"))
 """Types whose fragments are bytes, not text."""
 
 
