@@ -104,21 +104,20 @@ def essence(
     skip: Mapping[str, str] | frozenset[str] = frozenset(),
     progress: Callable[[str], None] = lambda _: None,
     stop: str = "",
-    *,
-    blind: bool = False,
+    ends: Mapping[str, str] | None = None,
 ) -> Iterator[Made]:
     """All records that an object gives. `body`: seekable; None: the body is in the record, or there is none.
 
     `skip`: paths of members that are not to be opened, with the reason of each where it is a mapping ("crashed" where it is a
-    set). `progress(path)` is called before each member is worked on ("": the object itself).
-    `stop`: the one of them behind which nothing is opened any more, only listed as given up ("": none); with `blind` not even that.
+    set). `progress(path)` is called before each member is worked on ("": the object itself), `progress(BEHIND + path)` behind it.
+    `stop`: the member behind which nothing is opened any more, only listed as given up ("": none).
+    `ends`: the members behind which their containers are not read any further, each with the reason; what lies around those is.
     """
     if obj.outcome == "unchanged":
         return
     reasons = skip if isinstance(skip, Mapping) else dict.fromkeys(skip, "crashed")
-    skipped = hashlib.sha256(
-        "\n".join([*sorted(reasons), *([f"\n{stop}{chr(10) * blind}"] if stop else [])]).encode("utf-8", "surrogatepass")
-    ).hexdigest()[:12]
+    said = [*sorted(reasons), *([f"\n{stop}"] if stop else []), *(f"\n\n{path}" for path in sorted(ends or ()))]
+    skipped = hashlib.sha256("\n".join(said).encode("utf-8", "surrogatepass")).hexdigest()[:12]
     # The digest: a fetch that was repeated under its version may have met another content.
     attempt = f"{obj.version}-{obj.md5[:8]}-{rules_fingerprint(settings)}-{skipped}"
     if obj.outcome in ("gone", "expired"):
@@ -126,7 +125,7 @@ def essence(
         return
     if obj.blob and body is None:
         raise ValueError("the body is in the blob store, and was not handed over")
-    walk = Walk(obj, settings, attempt, reasons, progress, stop, blind=blind)
+    walk = Walk(obj, settings, attempt, reasons, progress, stop, ends)
     count = 0
     for record in _fetched(walk, body if body is not None else io.BytesIO(obj.body or b"")):
         count += isinstance(record, Summary)

@@ -16,9 +16,9 @@ from collections.abc import Container, Iterable, Iterator
 import msgspec
 
 from processors.distribution import CONTAINERS, RULE, TYPE, WAITING, Kept, Unit
-from processors.things import EssenceSettings, Held, Listed, Made, State, Thing
+from processors.things import GIVEN_UP, EssenceSettings, Held, Listed, Made, State, Thing
 from processors.unnest import Member
-from schemas.records import File, Summary
+from schemas.records import File, Rejected, Summary
 
 FIRST = 100
 """Records that wait in memory, before the anonymous file."""
@@ -95,7 +95,7 @@ class Gate:
             yield from records
             return
         for record in records:
-            if record.path in self._skip or not self._watch.holds(record.path[self._above :]):
+            if record.path in self._skip or _unopened(record) or not self._watch.holds(record.path[self._above :]):
                 yield record
             elif isinstance(record, File):
                 yield msgspec.structs.replace(record, selected=False, reason=record.reason or RULE)
@@ -108,3 +108,11 @@ class Gate:
             listing.dropped[RULE] += self._dropped
             self._watch.tell(state.found, self._archive)
             state.recognized = state.recognized._replace(type=TYPE)
+
+
+def _unopened(record: Made) -> bool:
+    """Whether a record says that something was not opened because of what came before it."""
+    if isinstance(record, Summary):
+        (why,) = record.attributes.get("reason", ("",))[:1]
+        return isinstance(why, str) and why.startswith(GIVEN_UP)
+    return isinstance(record, Rejected) and record.reason.startswith(GIVEN_UP)

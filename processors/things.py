@@ -31,6 +31,11 @@ keys and URLs, and a sandbox tells its parent which one it works on."""
 MAX_HELD = 500
 """Records that are held back in memory; further ones lie in an anonymous file."""
 
+BEHIND = "\n"
+"""Stands before the path of a member where it is told that the member is done with, and what comes behind it is looked for."""
+GIVEN_UP = "given up: "
+"""What the reason begins with of what was not opened because of something before it."""
+
 Made = File | Summary | Rejected
 KINDS = (File, Summary, Rejected)
 
@@ -119,6 +124,8 @@ class Listed:
         self._again: Counter[bytes] = Counter()
         self._contents: list[str] = []
         self._room = MAX_CONTENTS
+        self.path = ""
+        """That of the member that was entered last."""
         self.names: set[bytes] = set()
         self.dropped: Counter[str] = Counter()
         """Members that were not selected, by rule."""
@@ -141,7 +148,8 @@ class Listed:
         if len(name) < self._room:
             self._room -= len(name) + 1
             self._contents.append(name.decode("utf-8", "replace").translate(_ONE_LINE))
-        return f"{self._above}#{path}" if self._above else path
+        self.path = f"{self._above}#{path}" if self._above else path
+        return self.path
 
     def _step(self, name: bytes) -> str:
         path = identity.member_path(name)

@@ -22,6 +22,8 @@ from processors.gate import Gate
 from processors.recognize import HEAD, UNRECOGNIZED, Recognized, placed, recognize
 from processors.summarize import Facts, Found, SummaryError, summarize
 from processors.things import (
+    BEHIND,
+    GIVEN_UP,
     EssenceSettings,
     Held,
     Known,
@@ -79,8 +81,7 @@ class Walk:
         skip: Mapping[str, str],
         progress: Callable[[str], None],
         stop: str = "",
-        *,
-        blind: bool = False,
+        ends: Mapping[str, str] | None = None,
     ) -> None:
         self.obj = obj
         self.settings = settings
@@ -88,7 +89,7 @@ class Walk:
         self.skip = skip
         self.progress = progress
         self.stop = stop
-        self.blind = blind
+        self.ends = ends or {}
         self.given_up = ""
         """Why nothing is opened any more; "" while it is."""
         self.budget = Budget(settings.limits, obj.size)
@@ -222,6 +223,7 @@ class Walk:
                 self.budget.enter(member.name)
                 if member.kind != "folder":
                     yield from gate.passed(member, self._entry(container, gate.watched(member), listing, held))
+                    self._behind(listing.path)
                 if self.exhausted:
                     raise Exhausted(self.exhausted)
         except Exception as error:  # noqa: BLE001 - what was held back comes out first
@@ -299,13 +301,8 @@ class Walk:
         thing = self._described(container, path, member)
         if path in self.skip or (self.given_up and member.body is not None):
             yield from self.skipped(thing, Digest(max(member.size, 0), "", ""))
-            if path == self.stop:
-                self.given_up = bounded(f"given up: {self.skip[path]}", MAX_REASON)
-                self.exhausted = self.given_up if self.blind else ""
         elif member.body is not None:
             yield from self.thing(thing, Hashed(member.body, self.budget))
-            # What breaks between two members is not the last one's fault.
-            self.progress(container.path)
         elif member.kind in ("symlink", "hardlink"):
             yield from self.link(thing, member.target)
         else:
@@ -313,6 +310,15 @@ class Walk:
             self._describe(thing, state.found)
             state.found.add("device", text(member.target))
             yield from self._outcome(thing, Digest(0, "", ""), state)
+
+    def _behind(self, path: str) -> None:
+        """A member is done with. Raises Damaged where its container is not to be read any further."""
+        # What breaks between two members is not the last one's fault.
+        self.progress(BEHIND + path)
+        if path == self.stop:
+            self.given_up = bounded(GIVEN_UP + self.skip.get(path, self.ends.get(path, "")), MAX_REASON)
+        if path in self.ends:
+            raise Damaged(bounded(GIVEN_UP + self.ends[path], MAX_REASON))
 
     # ---- what comes out ------------------------------------------------------------------------------------------
 

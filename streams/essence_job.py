@@ -65,8 +65,8 @@ class Job(msgspec.Struct, frozen=True, array_like=True):
     """A body of the blob store, where it is small enough to travel with others."""
     stop: str = ""
     """The member behind which nothing is opened any more."""
-    blind: bool = False
-    """Whether nothing is even listed behind it."""
+    ends: dict[str, str] = {}
+    """The members behind which their containers are not read any further, each with why."""
 
 
 class Chunk(msgspec.Struct, frozen=True, array_like=True):
@@ -194,7 +194,7 @@ def work(request: bytes, body: BinaryIO | None, emit: Callable[[bytes], None], p
 
 def _give(chunk: Chunk, job: Job, body: BinaryIO | None, emit: Callable[[bytes], None], at: Callable[[str], None]) -> None:
     """The records of one object."""
-    records = essence.essence(job.obj, body, _settings(chunk.settings), job.skip, at, job.stop, blind=job.blind)
+    records = essence.essence(job.obj, body, _settings(chunk.settings), job.skip, at, job.stop, job.ends)
     if chunk.alone:
         for record in records:
             if isinstance(record, Summary | Rejected) or (isinstance(record, CrawlEvent) and record.kind == "refused"):
@@ -229,7 +229,7 @@ def _say(progress: Callable[[str], None], number: int, path: str) -> None:
 
 
 def blamed(culprit: str) -> tuple[int, str]:
-    """The number of the object in its chunk, and the path of its member, that a child was at when it died.
+    """The number of the object in its chunk, and the path of its member, that a child was at, or behind, when it died.
 
     (0, "") where it was at none yet, or said nonsense, as a child that was taken over may.
     """

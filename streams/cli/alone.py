@@ -213,7 +213,7 @@ class Alone:
         for _ in range(MEMBERS + 5):
             told.forget()
             told = Told()
-            request = pack(Chunk(self._packed, 1, (Job(obj, tries.skip, stop=tries.stop, blind=tries.blind),), alone=True))
+            request = pack(Chunk(self._packed, 1, (Job(obj, tries.skip, stop=tries.stop, ends=tries.ends),), alone=True))
             try:
                 with self._body(obj) as body:
                     outcome = await pool.run(request, body.fileno() if body else None, self._hear((obj,), told), tries.clock)

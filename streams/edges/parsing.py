@@ -203,7 +203,7 @@ class EssenceEdge(EdgeBase):
         return Frame(CRAWL.name, partition_of(key, self.partitions), key, encode(event), event)
 
     def _request(self, chunk: list[Work]) -> bytes:
-        jobs = tuple(Job(work.obj, work.skip, self._small(work), work.stop, work.blind) for work in chunk)
+        jobs = tuple(Job(work.obj, work.skip, self._small(work), work.stop, work.ends) for work in chunk)
         return pack(Chunk(self._settings, self.partitions, jobs, self._carry, check=True))
 
     def _small(self, work: Work) -> bytes | None:

@@ -5,13 +5,15 @@ Shared by the essence edge and by `harvest summarize`, so that both give the sam
 Laws:
 - A member that ends its child is skipped alone, and the others are read. What is skipped, and for how long members may hold their
   children, is bounded; behind the last of them the rest of the object is only listed, each of its members with that as the reason.
-- What cannot even be listed behind it is given up there: what was read before stands.
+- A container that gets no further behind one of its members, having to read it all the same, ends there: what was read before
+  stands, and what lies around the container is read.
 """
 
 from __future__ import annotations
 
 import signal
 
+from processors.things import BEHIND
 from schemas.records import MAX_REASON
 from streams.sandbox.task import Clock
 from streams.sandbox.values import Crashed, Limits, Outcome, TimedOut
@@ -34,8 +36,8 @@ class Tries:
         """Members that are not to be opened, with why; "": the object itself."""
         self.stop = ""
         """The member of `skip` behind which nothing is opened any more."""
-        self.blind = False
-        """Whether nothing is even listed behind it."""
+        self.ends: dict[str, str] = {}
+        """Members behind which their containers are not read any further, with why."""
         self.clock = Clock()
         self.timeouts = self.killed = 0
 
@@ -50,19 +52,19 @@ class Tries:
         """Note what is not to be opened when it is tried again."""
         self.timeouts += isinstance(outcome, TimedOut)
         spent = self.clock.spent >= limits.whole or (isinstance(outcome, TimedOut) and outcome.which != "deadline")
-        # A member that is skipped and fails all the same, or a third end: the whole object is skipped.
-        if spent or culprit in self.skip or self.blind:
+        behind, path = culprit.startswith(BEHIND), culprit.removeprefix(BEHIND)
+        if behind and path in self.ends:
+            # Its container cannot even be ended.
+            behind, path = False, path.rpartition("#")[0]
+        if behind and not spent:
+            self.ends[path] = outcome.reason[:MAX_REASON]
+        elif spent or not path or path in self.skip:
+            # A member that is skipped and fails all the same is not what is wrong: the whole object is skipped.
             self.skip[""] = outcome.reason[:MAX_REASON]
             # To say so takes next to no time, but some.
             self.clock.spent = min(self.clock.spent, max(limits.whole - limits.deadline, 0.0))
-        elif self.stop or self._stuck(culprit):
-            self.stop, self.blind = self.stop or next(reversed(self.skip)), True
         else:
-            self.skip[culprit] = outcome.reason[:MAX_REASON]
-            late = self.timeouts >= PATIENCE or (self.timeouts and self.clock.spent * SHARE >= limits.whole)
-            if late or len(self.skip) >= MEMBERS:
-                self.stop = culprit
-
-    def _stuck(self, culprit: str) -> bool:
-        """Whether a container gets no further behind the member of it that was skipped last, having to read it all the same."""
-        return bool(self.skip) and (not culprit or next(reversed(self.skip)).startswith(f"{culprit}#"))
+            self.skip[path] = outcome.reason[:MAX_REASON]
+        late = self.timeouts >= PATIENCE or (self.timeouts and self.clock.spent * SHARE >= limits.whole)
+        if not self.stop and (late or len(self.skip) + len(self.ends) >= MEMBERS):
+            self.stop = path

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from processors import gate
 from processors.essence import EssenceSettings, essence
 from processors.identity import frontier_key, oid
+from processors.things import BEHIND
 from schemas.codec import decode, encode
 from schemas.records import Complete, CrawlEvent, FetchedObject, File, Link, Partial, Record, Rejected, Root, Summary, Validators
 from streams.edges import parsing
@@ -255,10 +257,10 @@ def test_an_object_is_given_up(given: Given) -> None:
     for number in range(PATIENCE):
         assert not work.stop
         assert edge._left([work], TimedOut(f"0\nm{number}"), work.clock) == [work]
-    assert (sorted(work.skip), work.stop, work.blind) == (sorted(f"m{n}" for n in range(PATIENCE)), f"m{PATIENCE - 1}", False)
-    edge._left([work], TimedOut("0\n"), work.clock)
-    assert (work.blind, "" in work.skip) == (True, False)
-    edge._left([work], TimedOut("0\n"), work.clock)
+    assert (sorted(work.skip), work.stop, work.ends) == (sorted(f"m{n}" for n in range(PATIENCE)), f"m{PATIENCE - 1}", {})
+    edge._left([work], TimedOut("0\n\nm99"), work.clock)
+    assert (list(work.ends), "" in work.skip) == (["m99"], False)
+    edge._left([work], TimedOut("0\n\nm99"), work.clock)
     assert "" in work.skip
     assert edge._left([work], TimedOut("0\n"), work.clock) == []
     assert [decode(f.value).reason for f in edge.finished[-1].frames] == ["timed out (deadline)"]  # type: ignore[attr-defined]
@@ -291,12 +293,11 @@ def test_what_cannot_be_passed_over_ends_its_container(container: str, member: s
     """A member that must be read to come to the next one, and holds the child even then: what came before it stands."""
     tries = Tries()
     tries.failed_at(member, TimedOut(member), LIMITS)
-    tries.failed_at(container, TimedOut(container), LIMITS)
-    assert (list(tries.skip), tries.stop, tries.blind) == ([member], member, True)
-    other = Tries()
-    other.failed_at(member, TimedOut(member), LIMITS)
-    other.failed_at("b.7z", TimedOut("b.7z"), LIMITS)
-    assert (list(other.skip), other.stop) == ([member, "b.7z"], "")
+    tries.failed_at(BEHIND + member, TimedOut(BEHIND + member), LIMITS)
+    assert (list(tries.skip), list(tries.ends), tries.stop) == ([member], [member], "")
+    # What cannot even be ended is not opened.
+    tries.failed_at(BEHIND + member, TimedOut(BEHIND + member), LIMITS)
+    assert list(tries.skip) == [member, container]
 
 
 def test_nobody_is_blamed_for_what_a_chunk_gave_together(given: Given) -> None:
@@ -323,18 +324,18 @@ def test_what_was_read_before_stands() -> None:
             archive.writestr(f"{name}.txt", f"text of {name}")
     obj = FetchedObject(url=FILE, version=5, time=1, outcome="fetched", body=raw.getvalue(), size=raw.tell())
     asked = (obj, None, EssenceSettings(gatherer="g"), {"b.txt": "timed out (deadline)"}, lambda _: None, "b.txt")
-    records, blind = list(essence(*asked)), list(essence(*asked, blind=True))
+    records, ended = list(essence(*asked)), list(essence(*asked, {"b.txt": "timed out (deadline)"}))
     before = [("a.txt", "RawText"), ("b.txt", "Unrecognized")]
     behind = [("c.txt", "Unrecognized"), ("d.txt", "Unrecognized"), ("", "Unrecognized")]
     why = "given up: timed out (deadline)"
     assert [(r.path, r.type) for r in records if isinstance(r, Summary)] == before + behind
     rejected = [(r.path, r.reason) for r in records if isinstance(r, Rejected)]
     assert rejected == [("b.txt", "timed out (deadline)"), ("c.txt", why), ("d.txt", why), ("", why)]
-    assert [(r.path, r.type) for r in blind if isinstance(r, Summary)] == before + behind[2:]
-    for made in (records, blind):
+    assert [(r.path, r.type) for r in ended if isinstance(r, Summary)] == before + behind[2:]
+    for made in (records, ended):
         assert isinstance(made[-1], Partial)
         assert made[-1].reason == why
-    assert len({made[-1].attempt for made in (records, blind) if isinstance(made[-1], Partial)}) == 2
+    assert len({made[-1].attempt for made in (records, ended) if isinstance(made[-1], Partial)}) == 2
 
 
 def test_what_lies_around_is_listed_too() -> None:
@@ -349,3 +350,40 @@ def test_what_lies_around_is_listed_too() -> None:
     rejected = [(r.path, r.reason) for r in records if isinstance(r, Rejected)]
     why = "given up: slow"
     assert rejected == [("d.zip#a.txt", "slow"), ("d.zip#b.txt", why), ("d.zip", why), ("e.txt", why), ("", why)]
+
+
+def _zip(members: Mapping[str, str | bytes]) -> bytes:
+    raw = io.BytesIO()
+    with zipfile.ZipFile(raw, "w") as archive:
+        for name, text in members.items():
+            archive.writestr(name, text)
+    return raw.getvalue()
+
+
+def _around() -> FetchedObject:
+    """An archive in an archive, three members in the inner one, two documents around it."""
+    inner = _zip({f"m{n}.txt": f"text {n}" for n in range(4)})
+    raw = _zip({"a.txt": "before", "x.zip": inner, "z.txt": "behind"})
+    return FetchedObject(url=FILE, version=5, time=1, outcome="fetched", body=raw, size=len(raw))
+
+
+@pytest.mark.parametrize("skip", [{}, {"x.zip#m1.txt": "slow"}], ids=["behind one that was read", "behind one that was skipped"])
+def test_what_lies_around_a_container_that_ends_is_read(skip: dict[str, str]) -> None:
+    """A container that is stuck ends behind the member that was done with last; the documents around it have their summaries."""
+    records = list(essence(_around(), None, EssenceSettings(gatherer="g"), skip, lambda _: None, "", {"x.zip#m1.txt": "slow"}))
+    read = [r.path for r in records if isinstance(r, Summary) and r.type == "RawText"]
+    assert read == ["a.txt", "x.zip#m0.txt", *([] if skip else ["x.zip#m1.txt"]), "z.txt"]
+    assert [(r.path, r.reason) for r in records if isinstance(r, Rejected) and r.path not in skip] == [("x.zip", "given up: slow")]
+    assert isinstance(records[-1], Partial)
+
+
+def test_what_is_given_up_in_a_package_is_told() -> None:
+    """In an archive that was settled to be a package before: each member that was not opened says why."""
+    members = {"a-1/PKG-INFO": "Name: a\nVersion: 1\n", **{f"a-1/{name}.py": f"def {name}(): pass\n" for name in "abcdefgh"}}
+    raw = _zip(members)
+    obj = FetchedObject(url=FILE, version=5, time=1, outcome="fetched", body=raw, size=len(raw))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gate, "WAITING", 10)
+        records = list(essence(obj, None, EssenceSettings(gatherer="g"), {"a-1/d.py": "slow"}, lambda _: None, "a-1/d.py"))
+    told = {r.path: r.reason for r in records if isinstance(r, Rejected)}
+    assert told == {"a-1/d.py": "slow", **{f"a-1/{name}.py": "given up: slow" for name in "efgh"}, "": "given up: slow"}
