@@ -239,11 +239,11 @@ _MANIFEST = {
 
 
 def _manifest(text: str) -> Pairs:
-    main = re.split(r"\n[ \t]*\n", text, maxsplit=1)[0].replace("\n ", "")
+    main = re.split(r"\n[ \t]*\n", text, maxsplit=1)[0]
     stated = {name.lower(): value.strip() for name, colon, value in (line.partition(":") for line in main.split("\n")) if colon}
     for field, name in _MANIFEST.items():
-        # What a build did not fill in begins with a dollar; directives stand behind a semicolon.
-        if (value := stated.get(field, "")) and not value.startswith(("${", "%")):
+        # What a build did not fill in begins with a sign; directives stand behind a semicolon.
+        if (value := stated.get(field, "")) and not value.startswith(("${", "%", "@")):
             yield name, value.partition(";")[0] if name in ("name", "license") else value
     yield from _depends([part.rpartition("/")[2].removesuffix(".jar") for part in stated.get("class-path", "").split()])
 
@@ -296,6 +296,9 @@ def reader_of(path: bytes) -> int:
 def declared(number: int, raw: bytes) -> list[tuple[str, str]]:
     """What a file declares, to the reader of this number. Never raises."""
     pairs: list[tuple[str, str]] = []
+    if number == MANIFEST:
+        # Lines of a manifest are folded after 72 bytes, in the midst of a character where that is.
+        raw = raw[:MAX_READ].replace(b"\r\n ", b"").replace(b"\n ", b"")
     try:
         for name, value in READERS[number].read(decode(raw[:MAX_READ]).replace("\r\n", "\n")):
             kept = value.strip()[: MAX_README if name == "readme" else MAX_VALUE]

@@ -112,7 +112,7 @@ class Gathered:
         self._sure = self._about = self._read = self._build = self._source = self._named = False
         self._files = self._classes = 0
         self.sign = False
-        """There is a file at its top that packages have, whatever else has one."""
+        """There is a file at its top that packages have, whatever else has one, or a manifest that names it."""
         self._texts: dict[bool, list[tuple[bytes, str]]] = {False: [], True: []}
         """Of READMEs, and of what tells how to install."""
         self._sources: list[tuple[int, int, str]] = []
@@ -145,6 +145,8 @@ class Gathered:
             named = any(name == "name" for name, _ in pairs)
             self._sure = self._sure or (declared.READERS[number].sure and named)
             self._named = self._named or (number == declared.MANIFEST and named)
+            # Its classes may all come last.
+            self.sign = self.sign or self._named
 
     def take(self, path: bytes, summary: Summary) -> None:
         """The summary of a file."""

@@ -37,6 +37,9 @@ def is_text(head: bytes) -> bool:
     ASCII may have some that strayed there. Info files have marks between their nodes and around indices and images.
     """
     start = head[:PEEK]
+    if start.endswith((b"\0", b"\0\b")):
+        # A mark is not to be cut.
+        start = head[: PEEK + 2]
     if b"\n\x1f" in start or b"\0\b[" in start:
         start = start.replace(b"\n\x1f", b"\n").replace(b"\0\b[", b"[").replace(b"\0\b]", b"]")
     stray = len(start) - len(start.translate(None, _CONTROLS))
@@ -78,7 +81,7 @@ def _index(head: bytes) -> bool:
     """An index of files by hand: of the lines that are not indented, most name one, and each says what it is, there or below."""
     lines = head[:PEEK].splitlines()[: -1 if len(head) > PEEK else None]
     named = told = others = 0
-    for line, below in zip(lines, [*lines[1:], b""], strict=True):
+    for line, below in zip(lines, [*lines[1:], b""], strict=False):
         if not line.strip() or line[:1] in (b" ", b"\t"):
             continue
         found = INDEX_LINE.match(line)

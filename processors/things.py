@@ -23,8 +23,8 @@ from schemas.records import File, Rejected, Summary
 
 MAX_CONTENTS = 4_096
 """Bytes of the names of members that the summary of an archive keeps."""
-_ONE_LINE = dict.fromkeys((*range(0x20), 0x7F), " ")
-"""Names are listed one a line, as a person reads them."""
+_ONE_LINE = dict.fromkeys((*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029, *range(0x202A, 0x202F), *range(0x2066, 0x206A)), " ")
+"""Names are listed one a line, as a person reads them: without what ends a line, or turns one round."""
 MAX_STEP, MAX_PATH = 4_096, 12_000
 """Bytes of one step of a path (Linux's PATH_MAX), and of a whole one: longer names stand as their digest, since paths are
 keys and URLs, and a sandbox tells its parent which one it works on."""
@@ -146,8 +146,10 @@ class Listed:
         self._size = None if self._size is None or member.size < 0 else self._size + member.size
         path = self._step(name)
         if len(name) < self._room:
-            self._room -= len(name) + 1
-            self._contents.append(name.decode("utf-8", "replace").translate(_ONE_LINE))
+            shown = name.decode("utf-8", "replace").translate(_ONE_LINE)
+            self._room -= len(shown.encode()) + 1
+            if self._room >= 0:
+                self._contents.append(shown)
         self.path = f"{self._above}#{path}" if self._above else path
         return self.path
 
@@ -295,4 +297,8 @@ def charset(stated: str) -> str:
         return ""
     message = Message()
     message["content-type"] = stated.replace("\r", " ").replace("\n", " ")
-    return bounded(message.get_content_charset(""), 40)
+    try:
+        return bounded(message.get_content_charset(""), 40)
+    except (ValueError, LookupError, TypeError, AttributeError):
+        # The standard library cannot bear all that RFC 2231 may be bent to.
+        return ""

@@ -16,26 +16,29 @@ MARKS = 2_000_000
 COPIED = 4_000_000_000
 """Bytes that pdfminer may copy for strings: all of one, at each bracket and escape in it."""
 
-_MARK = re.compile(rb"\\.|[\[\](){}]|<<|>>|(?<=end)(?:obj|stream)|stream[\r\n]", re.DOTALL)
+_BETWEEN = rb"|(?<=end)(?:obj|stream)|(?<=\d )obj|stream[\r\n]"
+_MARK = re.compile(rb"[\[\](){}]|<<|>>" + _BETWEEN)
+_IN_STRING = re.compile(rb"\\.|[()]" + _BETWEEN, re.DOTALL)
+"""A backslash takes the meaning from what follows it in a string, and nowhere else."""
 
 
 def steep(data: bytes) -> bool:
     """Whether brackets without end, or strings of brackets, would keep pdfminer for a minute or fill its memory."""
-    deep = inside = begun = copied = 0
+    deep = inside = begun = copied = at = number = 0
     packed = False
-    for number, mark in enumerate(_MARK.finditer(data)):
-        token = mark[0]
+    while mark := (_IN_STRING if inside else _MARK).search(data, at):
+        token, at, number = mark[0], mark.end(), number + 1
         if token in (b"[", b"{", b"<<"):
-            deep += not inside
+            deep += 1
         elif token in (b"]", b"}", b">>"):
-            deep = max(deep - (not inside), 0)
+            deep = max(deep - 1, 0)
         elif token == b"(":
             begun, inside = begun if inside else mark.start(), inside + (not packed)
         elif token == b")":
             inside = max(inside - 1, 0)
         elif token[0] != ord("\\"):
             # What opened a string was none, and in what is packed there are none.
-            inside, packed = 0, token.startswith(b"stream")
+            inside, packed = 0, token[-1:] in b"\r\n"
         copied += mark.start() - begun if inside else 0
         if deep > DEEP or number > MARKS or copied > COPIED:
             return True

@@ -20,6 +20,8 @@ from processors.summarize._unsaid import unsaid
 
 MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 STEPS = 1 << 18
+SMALL = 64
+"""Bytes of a sector of a small stream."""
 ENTRIES = 8_192
 DIFAT = 1_024
 """Sectors that list where the allocation table is."""
@@ -77,6 +79,8 @@ class Compound:
 
     def __init__(self, body: BinaryIO) -> None:
         self._body = body
+        self._size = body.seek(0, 2)
+        """Bytes of the file: no chain is longer, unless it is a ring."""
         head = self._at(0, 512)
         if len(head) < 512 or not head.startswith(MAGIC):
             raise SummaryError("OLE: no header")
@@ -91,6 +95,7 @@ class Compound:
         self._cache: tuple[int, bytes] = (-1, b"")
         self._kept: tuple[int, list[int]] = (-1, [])
         self._smalls: tuple[bytes, bytes] | None = None
+        self._kept_small: tuple[int, list[int]] = (-1, [])
         self.streams: dict[str, Entry] = {}
         self._all: list[Entry] = []
         self._root = Entry("", 0, LAST, LAST, LAST, LAST, 0)
@@ -136,26 +141,30 @@ class Compound:
         if self._kept[0] != start:
             self._kept = (start, [start] if start < LAST else [])
         chain = self._kept[1]
-        while 0 < len(chain) < min(count, STEPS):
+        while 0 < len(chain) < min(count, STEPS, self._size // self._sector + 1):
             sector = self._next(chain[-1])
             if sector >= LAST:
                 break
             chain.append(sector)
         return chain
 
-    def _small(self, start: int, size: int) -> bytes:
-        """The bytes of a small stream, whose sectors of 64 bytes lie in the stream of the root."""
+    def _small(self, start: int, offset: int, size: int) -> bytes:
+        """Bytes of a small stream, whose sectors of 64 bytes lie in the stream of the root."""
         table, store = self._smalls = self._smalls or (
             self._chain(self._small_table, 0, STEPS * 4),
-            self._chain(self._root.start, 0, STEPS * 64),
+            self._chain(self._root.start, 0, STEPS * SMALL),
         )
-        parts, sector = [], start
-        for _ in range((size + 63) // 64):
-            if sector * 64 >= len(store) or sector * 4 + 4 > len(table):
+        if self._kept_small[0] != start:
+            self._kept_small = (start, [start])
+        chain = self._kept_small[1]
+        first, end = offset // SMALL, -(-(offset + size) // SMALL)
+        while len(chain) < min(end, len(store) // SMALL + 1):
+            sector = int.from_bytes(table[chain[-1] * 4 : chain[-1] * 4 + 4] or b"\xff" * 4, "little")
+            if sector * SMALL >= len(store):
                 break
-            parts.append(store[sector * 64 : sector * 64 + 64])
-            sector = int.from_bytes(table[sector * 4 : sector * 4 + 4], "little")
-        return b"".join(parts)[:size]
+            chain.append(sector)
+        data = b"".join([store[sector * SMALL : sector * SMALL + SMALL] for sector in chain[first:end]])
+        return data[offset % SMALL :][:size]
 
     def _entries(self) -> None:
         raw = self._chain(self._directory, 0, ENTRIES * 128)
@@ -189,7 +198,7 @@ class Compound:
             return b""
         size = min(limit, entry.size - offset)
         if entry.size < self._cutoff:
-            return self._small(entry.start, min(entry.size, offset + size))[offset:]
+            return self._small(entry.start, offset, size)
         return self._chain(entry.start, offset, size)
 
     @cached_property
@@ -209,10 +218,10 @@ class Compound:
     def pieces(self, entry: Entry) -> Iterator[bytes]:
         """A stream from its start, sector by sector; fewer bytes than it states where the chain ends."""
         if entry.size < self._cutoff:
-            yield self._small(entry.start, entry.size)
+            yield self._small(entry.start, 0, entry.size)
             return
         sector, left = entry.start, entry.size
-        for _ in range(STEPS):
+        for _ in range(min(STEPS, self._size // self._sector + 1)):
             data = self._at((sector + 1) * self._sector, min(self._sector, left)) if sector < LAST else b""
             if not data:
                 return

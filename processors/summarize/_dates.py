@@ -1,7 +1,8 @@
 """Dates as programs and people write them, in ISO 8601.
 
 A date that can be read in one way only is written anew; what nobody can be sure of (`3/5/24`, names of months in other languages)
-stays as it was written. A time without a zone stays without one: it is that of a place that nobody tells.
+stays as it was written, and so does a time in a zone whose name several have. A time without a zone stays without one: it is that
+of a place that nobody tells.
 """
 
 from __future__ import annotations
@@ -46,12 +47,21 @@ _FORMS = [
 ]
 
 
+_ZONES = {
+    "Z": 0, "UT": 0, "UTC": 0, "GMT": 0, "EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7,
+    "WET": 0, "WEST": 1, "CET": 1, "CEST": 2, "MET": 1, "MEST": 2, "MEZ": 1, "MESZ": 2, "EET": 2, "EEST": 3, "JST": 9, "AEST": 10,
+}  # fmt: skip
+"""Hours that a zone is ahead of UTC: those of RFC 5322, 4.3, and others whose names no two zones have."""
+_REMARK = re.compile(r"(?<=[+-]\d{4}) ?\([^()]{0,40}\)$")
+"""What mail has behind a date: the name of its zone (RFC 5322, 3.2.2)."""
+
+
 def iso_date(value: str) -> str:
     """A month, a day or a moment in ISO 8601: in UTC where it has a zone; as it was written where it is not sure."""
     value = value.strip()
     if len(value) > LONGEST:
         return value
-    plain = " ".join(value.split())
+    plain = _REMARK.sub("", " ".join(value.split()))
     for form in _FORMS:
         if match := form.fullmatch(plain):
             return _written(match.groupdict()) or value
@@ -69,18 +79,22 @@ def _written(parts: dict[str, str | None]) -> str:
         if parts.get("hour") is None:
             return day.isoformat()
         hour, minute, second = (int(parts[name] or 0) for name in ("hour", "minute", "second"))
-        at, off = time(hour, minute, second), _offset(parts.get("zone") or "")
-        return f"{day}T{at}" if off is None else utc(datetime.combine(day, at, timezone(off)))
+        at, zone = time(hour, minute, second), (parts.get("zone") or "").upper()
+        if not zone:
+            return f"{day}T{at}"
+        moment = utc(datetime.combine(day, at, timezone(_offset(zone))))
+        # ISO 8601 has years of four digits.
+        return moment if moment[4:5] == "-" else ""
     except (ValueError, OverflowError):
         return ""
 
 
-def _offset(zone: str) -> timedelta | None:
-    """What a zone is ahead of UTC; None for one that is not told, or by a name that several have."""
-    if zone.upper() in ("Z", "UT", "UTC", "GMT"):
-        return timedelta(0)
+def _offset(zone: str) -> timedelta:
+    """What a zone is ahead of UTC. Raises ValueError for one that is told by a name that several have."""
+    if zone in _ZONES:
+        return timedelta(hours=_ZONES[zone])
     if zone[:1] not in ("+", "-"):
-        return None
+        raise ValueError(zone)
     digits = re.sub(r"\D", "", zone)
     ahead = timedelta(hours=int(digits[:2]), minutes=int(digits[2:] or 0))
     return -ahead if zone[0] == "-" else ahead

@@ -29,14 +29,18 @@ def add_exif(raw: bytes, found: Found, *, sizes: bool = False) -> None:
     """Add what the directories of Exif say; `sizes`: width and height, too (of a TIFF itself)."""
     order = {b"II*\0": "<", b"MM\0*": ">"}.get(raw[:4], "")
     waiting = list(unpack(f"{order}I", raw, 4)) if order else []
+    seen = {0}
+    told: set[int] = set()
     for _ in range(DIRECTORIES):
         at = waiting.pop(0) if waiting else 0
-        count = unpack(f"{order}H", raw, at) if at else ()
+        count = unpack(f"{order}H", raw, at) if at not in seen else ()
+        seen.add(at)
         for n in range(min(count[0], ENTRIES) if count else 0):
             entry = unpack(f"{order}HHI", raw, at + 2 + 12 * n)
             if entry and entry[0] == 0x8769:
                 waiting += unpack(f"{order}I", raw, at + 10 + 12 * n)
-            elif entry and entry[0] in TAGS and (sizes or entry[0] > 0x101):
+            elif entry and entry[0] in TAGS and entry[0] not in told and (sizes or entry[0] > 0x101):
+                told.add(entry[0])
                 _add(raw, at + 10 + 12 * n, entry, order, found)
 
 

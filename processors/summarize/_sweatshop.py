@@ -39,7 +39,7 @@ SHA1, AES_BITS = 0x8004, {0x660E: 128, 0x660F: 192, 0x6610: 256}
 
 
 def unlocked(compound: Compound) -> bytes | None:
-    """The package in a locked document; None where another password, or a method that is not known, keeps it."""
+    """The package in a locked document; None where another password, or a method that is not known, keeps it, or its size."""
     info = compound.read("EncryptionInfo", MAX_INFO)
     entry = compound.streams.get("EncryptedPackage")
     if entry is None or entry.size > MAX_PACKAGE or len(info) < 8:
@@ -75,8 +75,8 @@ def _agile(info: bytes, package: bytes) -> bytes | None:
     data, lock = said["keyData"], said["encryptedKey"]
     if any((s["cipherAlgorithm"], s["cipherChaining"], s["blockSize"]) != ("AES", "ChainingModeCBC", "16") for s in (data, lock)):
         return None
-    spins, bits = int(lock["spinCount"]), int(lock["keyBits"])
-    if not 0 <= spins <= SPINS:
+    spins, bits, secret_bits = int(lock["spinCount"]), int(lock["keyBits"]), int(data["keyBits"])
+    if not 0 <= spins <= SPINS or not {bits, secret_bits} <= set(AES_BITS.values()):
         return None
     digest, salt = HASHES[lock["hashAlgorithm"]], base64.b64decode(lock["saltValue"])
     spun, start = _spun(digest, salt, spins), modes.CBC(salt[:BLOCK])
@@ -88,7 +88,7 @@ def _agile(info: bytes, package: bytes) -> bytes | None:
     verifier, value = opened("encryptedVerifierHashInput", INPUT), opened("encryptedVerifierHashValue", VALUE)
     if not verifier or not value.startswith(digest(verifier).digest()):
         return None
-    secret = opened("encryptedKeyValue", KEY)[: int(data["keyBits"]) // 8]
+    secret = opened("encryptedKeyValue", KEY)[: secret_bits // 8]
     digest, salt = HASHES[data["hashAlgorithm"]], base64.b64decode(data["saltValue"])
     parts = []
     for number, at in enumerate(range(8, len(package), SEGMENT)):

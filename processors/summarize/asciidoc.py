@@ -22,7 +22,7 @@ _DELIMITER = re.compile(r"(-{4,}|\.{4,}|\+{4,}|/{4,}|```.{0,20})[ \t]*")
 _SECTION = re.compile(r"={1,6}[ \t]+(\S.{0,250}?)(?:[ \t]+=+)?[ \t]*")
 _UNDERLINE = re.compile(r"(?:={2,}|-{2,}|~{2,}|\^{2,}|\+{2,})[ \t]*")
 _ATTRIBUTE = re.compile(r":([a-z][\w-]{0,30}):[ \t]+(.{1,500})")
-_AUTHOR = re.compile(r"([^\W\d_][^<>;:]{1,80}?)[ \t]*(?:<([^<>]{1,100})>)?[ \t]*")
+_AUTHOR = re.compile(r"([^\W\d_][^<>;:]{1,80}?) ?(?:<([^<>]{1,100})>)?")
 _REVISION = re.compile(
     r"(?:v(\d[\w.]{0,20}))?(?:,?[ \t]*)(\d{4}-\d\d-\d\d|\d{1,2} \w{3,9} \d{4}|\w{3,9} \d{1,2}, \d{4})?(?::.{0,100})?"
 )
@@ -95,7 +95,7 @@ def _underlined(line: str, below: str) -> bool:
 
 def _header(below: list[str], found: Found) -> None:
     """The lines of author and revision that may stand below the title of the document."""
-    lines = [line for line in below if not line.startswith("//")]
+    lines = [squeeze(line[:1_000]) for line in below if not line.startswith("//")]
     author = _AUTHOR.fullmatch(lines[0].partition(";")[0]) if lines and not lines[0].startswith((":", "=", "[")) else None
     if not author or not (author[2] or (author[1][0].isupper() and len(author[1].split()) <= 4)):
         return

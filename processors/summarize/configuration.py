@@ -37,7 +37,12 @@ _MEANS = {
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     """Add sections, keys, the usual attributes, comments and partial-text."""
-    text = read_text(body, facts.charset, MAX_SOURCE)
+    whole = text = read_text(body, facts.charset, MAX_SOURCE)
+    documented = _DOCUMENTED.search(text[:MAX_ABOUT])
+    if documented:
+        # What a module is called stands there, and no key does.
+        _documented(documented[2] or re.sub(r"^# ?", "", documented[3] or "", flags=re.MULTILINE), found)
+        text = text[: documented.start()] + text[documented.end() :]
     add_all(found, "sections", (name.strip(" \"'") for name in _SECTION.findall(text)))
     pairs = _KEY.findall(text)
     add_all(found, "keys", (key for key, _ in pairs if not key.endswith("]")))
@@ -47,12 +52,10 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
             people = _PERSON.findall(value) if meant == "author" else []
             for each in people or re.split("[,;]", value.strip("[] ")) if meant in ("keywords", "category", "author") else [value]:
                 (found.set if meant in ("title", "version") else found.add)(meant, each.strip(" \t\"'{}"), 500)
-    if documented := _DOCUMENTED.search(text[:MAX_ABOUT]):
-        _documented(documented[2] or re.sub(r"^# ?", "", documented[3] or "", flags=re.MULTILINE), found)
-    else:
+    if not documented:
         add_comments(found, (m[0] for m in _COMMENT.finditer(text)))
-    add_references(found, text)
-    raw_text(text, found)
+    add_references(found, whole)
+    raw_text(whole, found)
 
 
 def _documented(said: str, found: Found) -> None:

@@ -119,7 +119,7 @@ class _About:
                 self.based = True
                 self.base = (resolve(href, self.base) if len(href) <= MAX_URL else "") or self.base
         else:
-            self.found.set("language", (node.attrs.get("lang") or "").partition("-")[0].lower()[:8])
+            self.found.set("language", _language(node.attrs.get("lang") or ""))
 
     def _meta(self, node: LexborNode) -> None:
         attributes = node.attributes
@@ -129,7 +129,7 @@ class _About:
         content = attributes["content"] or ""
         if not name and (attributes.get("http-equiv") or "").lower() == "content-language":
             # Of several languages none is told (HTML, 4.2.5.3).
-            self.found.set("language", content.partition("-")[0].strip().lower()[:8] if "," not in content else "")
+            self.found.set("language", _language(content))
         elif name in ("robots", "harvest"):
             self.robots.update(word.strip().lower() for word in content.split(","))
         elif name in META:
@@ -174,6 +174,12 @@ class _About:
             if self.found.linked:
                 self.found.link(url, self._text(node) or attributes.get("title") or "")
         self.found.extend("url-references", list(seen)[:REFERENCES], 500)
+
+
+def _language(tag: str) -> str:
+    """The language of a tag (RFC 5646, 2.1), without what else it says; "" for what is none: several, any, a private one."""
+    name = tag.strip().replace("_", "-").partition("-")[0].lower()
+    return name if 2 <= len(name) <= 3 and name.isascii() and name.isalpha() else ""
 
 
 def _resolver(base: str) -> Callable[[str], str]:

@@ -57,7 +57,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     entries = [(squeeze(name), not node.strip(), squeeze(said)) for name, node, said in _ENTRY.findall(preamble)]
     # A manual whose first node has no heading is called as the directory calls it.
     name, _, said = next((entry for entry in entries if entry[1]), entries[0] if entries else ("", True, ""))
-    found.add("title", _title(nodes, pages, name), 300)
+    found.add("title", _title(next((node for node in nodes if not node.startswith(_TABLES)), ""), pages, name), 300)
     about = first_sentence(next(iter(paragraphs(_prose(preamble))), ""))
     add_all(found, "description", [said, "" if about.startswith("Copyright") else about])
     add_all(found, "category", _SECTION.findall(preamble))
@@ -71,11 +71,11 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     raw_text(prose or _prose(preamble), found)
 
 
-def _title(nodes: list[str], pages: list[str], name: str) -> str:
+def _title(first: str, pages: list[str], name: str) -> str:
     """What a manual is called; of a part of one, which has not its first node, where it begins. `name`: the directory's."""
     called = _HEADING.match(pages[0]) if pages else None
     heading = called[1].strip() if called else ""
-    if pages and not _TOP.match(nodes[0]):
+    if pages and not _TOP.match(first):
         return f"{name}: {heading}" if name and heading else name or heading
     return name if name and heading.lower() in _TELLS_NOTHING else heading or name
 

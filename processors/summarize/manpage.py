@@ -27,7 +27,8 @@ _SUBSECTION = re.compile(r"^\.[ \t]*S[sS][ \t]+(.*)", re.MULTILINE)
 _TITLE = re.compile(r"^\.[ \t]*(?:TH|Dt)[ \t]+(\"[^\"\n]{1,200}+\"|[^\s\"]+)[ \t]+\"?([^\s\"]*)", re.MULTILINE)
 _WORD = r"(?:\"[^\"\n]*+\"|[^\s\"]++)"
 _PRINTED_ON = re.compile(rf"^\.[ \t]*(TH[ \t]+{_WORD}[ \t]+{_WORD}|Dd)[ \t]+([^\n]{{1,200}})", re.MULTILINE)
-"""The date of a page, with what follows it: the third argument of TH, all those of Dd."""
+"""The date of a page, with what follows it: the third argument of TH, all those of Dd, which stands before the title."""
+_DD = re.compile(r"^\.[ \t]*(Dd)[ \t]+([^\n]{1,200})", re.MULTILINE)
 _SOURCE = re.compile(r"\A(?:[.'][ \t]*+\\\".*+\n|\s++|(?!))*+\.so[ \t]++(\S+)")
 _FONT = re.compile(r"\\(?:f(?:\(..|\[[^\]\n]{0,20}\]|.)|[-&|^%])|^[.'][ \t]*+(?:\\\"[^\n]*+|\S{0,20}+)", re.MULTILINE)
 """Changes of font, the signs that stand for nothing or a hyphen, the names of macros."""
@@ -43,6 +44,7 @@ _KEEP = frozenset(_KEPT.split())
 """Macros whose arguments are printed."""
 _MDOC = {"Fl": "-", **dict.fromkeys(_KEEP - {"Fl"}, ""), "Ns": "", "No": "", "Ta": "", "Oo": "", "Oc": "", "Ux": "Unix"}
 _DATED = re.compile(r"\b(?:19|20)\d\d\b")
+_VERSION = re.compile(r"(?i:version|release|v\d|rev)")
 _AMERICAN = re.compile(r"\A(0[1-9]|1[0-2])/([0-3]\d)/(\d{4})\Z")
 _DOCBOOK = "Generator: DocBook XSL"
 """What makes pages whose dates have the month first, then the day."""
@@ -60,7 +62,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     head = _TITLE.search(text)
     if head:
         found.add("manual-section", head[2])
-        if printed := _PRINTED_ON.search(text):
+        if printed := _PRINTED_ON.match(text, head.start()) or _DD.search(text):
             found.add("date", _date(printed[2], alone=printed[1] == "Dd", docbook=_DOCBOOK in text[: head.start()]), 100)
         # Definitions of macros precede the title: half of what pod2man writes.
         text = text[head.start() :]
@@ -73,7 +75,7 @@ def _date(argument: str, *, alone: bool, docbook: bool) -> str:
     stated = squeeze(unescape(argument if alone else first[0] or first[1])).removeprefix("$Mdocdate:").strip(" $")
     if docbook:
         stated = _AMERICAN.sub(r"\3-\1-\2", stated)
-    return iso_date(stated) if _DATED.search(stated) else ""
+    return iso_date(stated) if _DATED.search(stated) and not _VERSION.match(stated) else ""
 
 
 def _sections(text: str, found: Found, name: str) -> None:

@@ -64,7 +64,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     room = MAX_PROSE
     for cell in islice(_cells(book), CELLS):
         source = _source(cell.source or cell.input)
-        whole.append(source)
+        whole += [source] if found.full else []
         if cell.cell_type in ("markdown", "heading") and room > 0:
             prose.append("# " + source if cell.cell_type == "heading" else source)
             room -= len(source)

@@ -186,7 +186,7 @@ def _binary(parts: dict[str, bytes], text: Text, found: Found) -> None:
     """A workbook whose parts are binary."""
     related = relations(parts.get("xl/_rels/workbook.bin.rels", b""), "xl")
     strings = _xlsb.strings(parts.get("xl/sharedStrings.bin", b""))
-    for name, part in _xlsb.sheets(parts["xl/workbook.bin"]):
+    for name, part in _xlsb.sheets(parts["xl/workbook.bin"])[: found.most(SHEETS)]:
         found.add("headings", name, 200)
         text.add(name if found.full else "")
         text.end()

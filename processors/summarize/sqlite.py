@@ -15,6 +15,7 @@ from processors.summarize._binary import read_at, unpack
 
 PAGES = 200
 """Pages of the schema that are read."""
+COLUMNS = 200
 APPLICATIONS = {
     0x47504B47: "GeoPackage", 0x0F055112: "Fossil checkout", 0x0F055113: "Fossil global",
     0x0F055111: "Fossil repository", 0x42654462: "Bentley Systems", 0x4D504258: "MBTiles",
@@ -40,8 +41,9 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     for kind, name, sql in _schema(body, size, size - head[20], charset):
         if not name.startswith("sqlite_"):
             found.add(KINDS.get(kind, ""), name, 200) if kind in KINDS else None
-            columns += [f"{name}.{column}" for column in _columns(sql)] if kind == "table" else []
-    for column in columns[:200]:
+            if kind == "table" and len(columns) < COLUMNS:
+                columns += [f"{name}.{column}" for column in _columns(sql)]
+    for column in columns[:COLUMNS]:
         found.add("columns", column, 200)
 
 
@@ -66,7 +68,15 @@ def _schema(body: BinaryIO, size: int, usable: int, charset: str) -> Iterator[tu
             children = [(unpack(">I", page, at) or (0,))[0] for at in places]
             waiting += reversed([*children, (unpack(">I", page, start + 8) or (0,))[0]][:PAGES])
         else:
-            yield from (_record(page[at : at + usable], charset) for at in places)
+            room = size
+            for at in places:
+                length, start = _varint(page, at)
+                _, start = _varint(page, start)
+                # Cells share no byte: those that do lie.
+                room -= min(length, usable) + start - at
+                if room < 0:
+                    break
+                yield _record(page[at : min(start + length, at + usable)], charset)
 
 
 def _varint(raw: bytes, at: int) -> tuple[int, int]:

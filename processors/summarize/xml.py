@@ -31,7 +31,10 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     parser = etree.XMLParser(
         resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, recover=True, remove_pis=True
     )
-    root = etree.fromstring(body.read(MAX_XML), parser)
+    try:
+        root = etree.fromstring(body.read(MAX_XML), parser)
+    except etree.XMLSyntaxError as error:
+        raise SummaryError(f"XML: damaged: {error.msg}") from error
     if root is None:
         raise SummaryError("XML: no element in it can be read")
     found.add("root-element", local(root))

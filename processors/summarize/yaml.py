@@ -19,6 +19,8 @@ _KEY = re.compile(r"^(?:- )?[\"']?([A-Za-z_$@/.][^:\n#{}\[\]\"']{0,100})[\"']?[ 
 _INDENTED = re.compile(r"(?:\n(?:[ \t]+[^\n]{0,500}|- [^\n]{0,500}|[ \t]*(?=\n))){1,50}")
 _PERSON = re.compile(r"(?:- )?(given-names|name-particle|family-names|name-suffix|name|alias)[ \t]*:[ \t]+([^\n]{1,200})")
 """What a person or an entity is called in a citation file (Citation File Format 1.2.0, definitions.person)."""
+_COMMENTED = re.compile(r"[ \t]#.*")
+_MAPPING = re.compile(r"- [\w-]{1,40}:(?:[ \t]|$)")
 _KUBERNETES = re.compile(r"^metadata:\n(?:[ \t]++[^\n]*+\n){0,8}?[ \t]++name:[ \t]*+([\w.-]{1,200})", re.MULTILINE)
 
 
@@ -41,28 +43,37 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
 
 def _values(inline: str, text: str, at: int, *, people: bool) -> list[str]:
     """What a key says: on its line, or in the lines indented below it, as a list or as text; of `people` their names."""
-    value = re.sub(r"[ \t]#.*", "", inline).strip()
+    value = _COMMENTED.sub("", inline).strip()
     if value.startswith("["):
         return [part.strip(" '\"") for part in value.strip("[]").split(",")]
     if value and value[0] not in "|>&":
         return [value.strip("'\"")]
     block = _INDENTED.match(text, at)
-    lines = [line.strip() for line in block[0].split("\n") if line.strip()] if block else []
+    indented = [line for line in block[0].split("\n") if line.strip()] if block else []
+    lines = [line.strip() for line in indented]
     if people and any(map(_PERSON.match, lines)):
-        return _people(lines)
+        return _people(indented)
     if lines and lines[0].startswith("- "):
         return [line[2:].strip(" '\"") for line in lines if line.startswith("- ")]
     return [squeeze(" ".join(lines))] if value else []
 
 
 def _people(lines: list[str]) -> list[str]:
-    """The names of people, each a mapping in a list."""
+    """The names of people: each is an item of the list, a mapping or the name itself. Lists within an item are its own affair."""
     found: list[dict[str, str]] = []
+    least = min(len(line) - len(line.lstrip()) for line in lines)
+    within = least
     for line in lines:
-        if line.startswith("- ") or not found:
+        bare, indent = line.strip(), len(line) - len(line.lstrip())
+        begins = indent == least and bare.startswith("- ")
+        if begins or not found:
             found.append({})
-        if said := _PERSON.match(line):
-            found[-1][said[1]] = said[2].strip(" '\"")
+            within = indent + len(bare) - len(bare[1:].lstrip()) if begins else indent
+        said = _PERSON.match(bare)
+        if said and (begins or indent == within):
+            found[-1][said[1]] = _COMMENTED.sub("", said[2]).strip(" '\"")
+        elif begins and not _MAPPING.match(bare):
+            found[-1]["name"] = _COMMENTED.sub("", bare[2:]).strip(" '\"")
     parts = ("given-names", "name-particle", "family-names", "name-suffix")
     called = (" ".join(one[part] for part in parts if part in one) or one.get("name") or one.get("alias", "") for one in found)
     return [name for name in called if name]

@@ -141,7 +141,7 @@ class _Decoded:
 
     def _base64(self, lines: bytes) -> bytes:
         left = self._left + NO_BASE64.sub(b"", lines)
-        if lines.count(b"\n") > 1 and b"=" in left[:-2]:
+        if lines.count(b"\n") > 1 and (b"=" in left[:-2] or (left[-2:-1] == b"=" and left[-1:] != b"=")):
             # What is padded in its midst was encoded in pieces, of which each begins on a line of its own.
             return b"".join(map(self._base64, lines.splitlines(keepends=True)))
         whole = len(left) // 4 * 4

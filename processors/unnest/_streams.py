@@ -202,7 +202,7 @@ class Decoded:
             self._error = error
             raise
         except Exception as error:  # noqa: BLE001 - zlib, bz2 and lzma each have errors of their own
-            self._error = Damaged(f"{type(error).__name__}: {error}")
+            self._error = Damaged(f"damaged: {str(error) or type(error).__name__}")
             raise self._error from None
         if len(data) > size:
             self._out, self._at = data, size

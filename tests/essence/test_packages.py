@@ -75,6 +75,16 @@ MANIFEST = (
 )
 
 
+def test_what_a_manifest_says(run: Run, zipped: Pack) -> None:
+    """Its lines are folded in the midst of a character, and what a build did not fill in says nothing."""
+    folded = b"Implementation-Title: " + ("a" * 49 + "é caf").encode()
+    manifest = folded[:72] + b"\r\n " + folded[72:] + b"\r\nImplementation-Version: @VERSION@\r\n"
+    members = [("META-INF/MANIFEST.MF", manifest), *((f"{name}.class", b"\xca\xfe\xba\xbe\0\0\0\x34") for name in "AB")]
+    (summary,) = summaries(run(zipped(members), "file:///d/oar.jar")).values()
+    assert summary.attributes["name"] == ("a" * 49 + "é caf",)
+    assert "version" not in summary.attributes
+
+
 def test_a_jar_of_classes_is_a_package(run: Run, zipped: Pack) -> None:
     """What its manifest says of it, where most of it is compiled; a jar of pages or of sources, or without a name, is a zip."""
     classes = [(f"org/example/{name}.class", b"\xca\xfe\xba\xbe\0\0\0\x34") for name in ("Oar", "Blade")]
@@ -93,6 +103,10 @@ def test_a_jar_of_classes_is_a_package(run: Run, zipped: Pack) -> None:
         }
         assert "author" not in summary.attributes
     pages = [(f"{name}.html", b"<title>Oars</title>") for name in "abc"]
+    # Where the classes come last, too.
+    rest = [*((f"{n}.res", b"x") for n in range(1_100)), *((f"org/{n}.class", classes[0][1]) for n in range(1_200))]
+    (late,) = summaries(run(zipped([whole[0], *rest]), "file:///d/oar-1.2.jar")).values()
+    assert late.type == TYPE
     for none in ([*whole, *pages], [("META-INF/MANIFEST.MF", b"Manifest-Version: 1.0\n"), *classes], classes):
         assert len(summaries(run(zipped(none), "file:///d/oar-1.2.jar"))) == len(none) + 1
 

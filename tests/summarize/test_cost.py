@@ -259,6 +259,8 @@ def bounded(work: Callable[[], None], cpu: int = CPU) -> int:
 
 
 LED = (
+    ("AsciiDoc", "= T\nAb", " "),
+    ("AsciiDoc", "= T\nAb C", "\t<a> "),
     ("YAML", "kind: a\nmetadata:\n", " "),
     ("YAML", "kind: a\nmetadata:\n", " " * 99 + "a\n"),
     ("TeX", "\\documentclass", "\t"),

@@ -227,6 +227,11 @@ def test_people_of_a_citation_file(summary: Make) -> None:
     found = summary(b"CITATION.cff", CITED.encode())
     assert found.attributes["author"] == ["Ludwig van Beethoven", "The Cooks", "ladle"]
     assert summary(b"x.yaml", b"title: Soup\nauthors:\n  - Ann\n  - Bob\n").attributes["author"] == ["Ann", "Bob"]
+    tools = b"    tools:\n      - name: spoon\n      - alias: ladle\n"
+    mixed = b"title: Soup\nauthor:\n  - name: Ann Lee # cook\n" + tools + b"    alias: al\n  - Bob Poe\n"
+    assert summary(b"x.yaml", mixed).attributes["author"] == ["Ann Lee", "Bob Poe"]
+    one = b"title: Soup\nauthor:\n  name: Ann Lee\n  email: a@example.org\n"
+    assert summary(b"x.yaml", one).attributes["author"] == ["Ann Lee"]
 
 
 def test_title_of_a_signed_text(summary: Make) -> None:
@@ -243,6 +248,9 @@ def test_marks_of_info_files() -> None:
     assert recognize(b"a.info-12", manual.encode()).type == "Info"
     assert recognize(b"x", manual.encode()).type == "Info"
     assert recognize(b"a.info", manual.replace("\0\b", "\0\0").encode()).type == "Unrecognized"
+    # Wherever the bytes that are looked at end.
+    for filled in range(4_096 - 200, 4_096):
+        assert recognize(b"a.info", (manual[:-20].ljust(filled, "x") + manual[-20:] * 9).encode()).type == "Info"
 
 
 def info(first: str, heading: str, preamble: str = "This is oar.info, produced by makeinfo version 6.8 from oar.texi.") -> bytes:
@@ -256,6 +264,8 @@ def test_title_of_info_files(summary: Make) -> None:
     """A manual is called as its first node is headed, if that says something; a part of one by the manual and where it begins."""
     assert summary(b"oar.info", info("Top", "The Book of Oars")).text("title") == "The Book of Oars"
     assert summary(b"oar.info", info("Top", "Introduction")).text("title") == "Oars"
+    tagged = info("Top", "The Book of Oars").replace(b"\x1f\nFile:", b"\x1f\nTag Table:\n(Indirect)\n\x1f\nFile:", 1)
+    assert summary(b"oar.info", tagged).text("title") == "The Book of Oars"
     assert summary(b"oar.info-2", info("Paddles", "3 Paddles")).text("title") == "Oars: 3 Paddles"
 
 

@@ -197,6 +197,8 @@ def test_mdoc(summary: Make) -> None:
         (b'.TH OAR 1 "20 April 1994 (v3)"', ["20 April 1994 (v3)"]),
         (b'.TH OAR 1 "" "oar 1994"', []),
         (b'.TH OAR 1 "oar 1.2"', []),
+        (b'.TH OAR 1 "Version 2010"', []),
+        (b".TH OAR 1\n.SH NAME\noar \\- row\n.SH EXAMPLE\n.nf\n.TH BAR 8 2001-01-01\n.fi", []),
         (b".TH OAR 1", []),
         (b".Dd $Mdocdate: July 1 1994 $\n.Dt OAR 1", ["1994-07-01"]),
     ],

@@ -193,6 +193,12 @@ def test_the_first_base_counts(first: str, summary: Callable[..., Found]) -> Non
         ('<html><meta http-equiv="Content-Language" content="pt-BR">', "pt"),
         ('<html><meta http-equiv="content-language" content="de, fr"><p>x', ""),
         ('<html><meta http-equiv="content-type" content="text/html"><p>x', ""),
+        ('<html lang="en_US"><p>x', "en"),
+        ('<html lang=" de "><p>x', "de"),
+        ('<html lang="x-default"><p>x', ""),
+        ('<html lang="*"><p>x', ""),
+        ('<html lang="&lt;b>"><p>x', ""),
+        ('<html><meta http-equiv="content-language" content="de; q=1"><p>x', ""),
     ],
 )
 def test_language_that_a_page_states(page: str, language: str, summary: Callable[..., Found]) -> None:

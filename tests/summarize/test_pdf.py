@@ -26,7 +26,13 @@ def _pdf(objects: Sequence[bytes], trailer: bytes = b"") -> bytes:
     return out + table + b"trailer\n<< /Size %d /Root 1 0 R %b >>\nstartxref\n%d\n%%%%EOF\n" % (count, trailer, len(out))
 
 
-DEEP = (*(each * 20_000 for each in (b"[", b"<<", b"{", b"<</A[")), b"(" + b"()" * 60_000, b"(" * 120_000, b"(" + b"\\n" * 90_000)
+DEEP = (
+    *(each * 20_000 for each in (b"[", b"<<", b"{", b"<</A[")),
+    b"(" + b"()" * 60_000,
+    b"(" * 120_000,
+    b"(" + b"\\n" * 90_000,
+    b"\\[" * 20_000,
+)
 
 
 @pytest.mark.parametrize("body", DEEP, ids=range(len(DEEP)))
@@ -35,6 +41,9 @@ def test_brackets_without_end_reach_no_parser(body: bytes, summary: Make, monkey
     monkeypatch.setattr(pdf, "FALLBACK", "no.such.reader")
     found = summary(b"a.pdf", b"%PDF-1.7\n1 0 obj\n" + body)
     assert found.attributes["error"] == ["PDF: damaged, and nested too deep for pdfminer"]
+    # A stream that nothing ends, and that an object follows all the same, hides nothing; nor does one that has ended.
+    for before in (b"stream\n1 0 obj\n", b"1 0 obj\nstream\nendstream\n"):
+        assert steep(b"%PDF-1.7\n" + before + body)
 
 
 def test_what_chance_has_of_brackets_is_read() -> None:

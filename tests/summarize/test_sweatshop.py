@@ -86,6 +86,10 @@ KEPT = {
     "another key": agile(same=SAME.replace('keyBits="256"', 'keyBits="8"')),
     "no number": agile(same=SAME.replace('keyBits="256"', 'keyBits="x"')),
     "nothing said": compound({"EncryptionInfo": struct.pack("<HHI", 4, 4, 64), "EncryptedPackage": bytes(99)}),
+    **{
+        f"a key of {bits} bits": agile(same=SAME.replace('keyBits="256"', f'keyBits="{bits}"'))
+        for bits in ("8", "9" * 10, "1" + "0" * 30)
+    },
     "cut": compound({"EncryptionInfo": struct.pack("<HHII", 4, 2, 0x24, 9_999), "EncryptedPackage": bytes(99)}),
 }
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import base64
 import email.policy
 import gzip
 import io
@@ -224,6 +225,11 @@ def test_base64_that_was_encoded_in_pieces() -> None:
     head = HEAD + b"Content-Type: x/y\nContent-Transfer-Encoding: base64\n\n"
     ((_, body),) = members("mail", head + b"YQ==\nYmM=\r\nZGVm\nZ2hp\n--\namtsbQ==\n")
     assert body == b"abcdefghijklm"
+    # A slip at the end of a long part costs what stands there, and nothing before it.
+    whole = base64.encodebytes(bytes(range(256)) * 100)
+    for tail in (b"QQ\n=\nx\n", b"QQ==\n=\nQ\n", b"QUJDRA\n=\nQ\n"):
+        ((_, body),) = members("mail", head + whole + tail)
+        assert body.startswith(bytes(range(256)) * 100), tail
 
 
 def test_damage_below(read: Read) -> None:
