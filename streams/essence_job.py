@@ -45,8 +45,8 @@ MAX_DIGITS = 6
 CARRIED = 1 << 18
 """Bytes of records in msgpack that go with the frames of one object: what is longer is staged, and read much later."""
 
-MAX_TOLD = 8_000
-"""Characters of a URL that a program is told."""
+MAX_TOLD, MAX_NAME = 8_000, 1_000
+"""Characters of a URL and of a name that a program is told: both go in one packet."""
 
 END = b"\xff"
 """In place of a frame: the records of one object are whole."""
@@ -168,7 +168,7 @@ def _add(added: Own) -> Callable[[Limits], None] | None:
 
 def _by_program(programs: Programs, name: str, facts: Facts, body: BinaryIO) -> bytes:
     """What the program for a file's type says of it. Raises SummaryError."""
-    about = {"TYPE": facts.type, "NAME": facts.name.decode(errors="replace"), "URL": facts.url[:MAX_TOLD]}
+    about = {"TYPE": facts.type, "NAME": facts.name.decode(errors="replace")[:MAX_NAME], "URL": facts.url[:MAX_TOLD]}
     try:
         return programs.run(name, about, body)
     except ProgramError as error:

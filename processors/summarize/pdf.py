@@ -160,9 +160,9 @@ def _by_pdfium(document: pdfium.PdfDocument, found: Found) -> str:
             for url in _references(document, page):
                 found.add("url-references", url, 500)
             if room > 0:
-                if not number and "title" not in found.attributes:
-                    called = _headline(page)
-                said = [_text(page, 2 * room), *(_notes(page) if found.full else ())]
+                headed, text = _said(page, 2 * room, headed=not number and "title" not in found.attributes)
+                called = called or headed
+                said = [text, *(_notes(page) if found.full else ())]
                 room -= sum(map(len, said))
                 texts += said
         finally:
@@ -174,17 +174,22 @@ def _by_pdfium(document: pdfium.PdfDocument, found: Found) -> str:
     return called
 
 
-def _headline(page: raw.FPDF_PAGE) -> str:
-    """The first lines of a page that are in its largest type; "" where that is hardly larger than the others'."""
+def _said(page: raw.FPDF_PAGE, limit: int, *, headed: bool) -> tuple[str, str]:
+    """The headline of a page where it is asked for, and its text, at most so many characters; "" where there is none."""
     text = raw.FPDFText_LoadPage(page)
     if not text:
-        return ""
+        return "", ""
     try:
-        count = min(raw.FPDFText_CountChars(text), HEADLINE_IN)
-        chars = [chr(min(raw.FPDFText_GetUnicode(text, at), sys.maxunicode)) for at in range(count)]
-        sizes = [raw.FPDFText_GetFontSize(text, at) for at in range(count)]
+        return _headline(text) if headed else "", _text(text, limit)
     finally:
         raw.FPDFText_ClosePage(text)
+
+
+def _headline(text: raw.FPDF_TEXTPAGE) -> str:
+    """The first lines of a page that are in its largest type; "" where that is hardly larger than the others'."""
+    count = min(raw.FPDFText_CountChars(text), HEADLINE_IN)
+    chars = [chr(min(raw.FPDFText_GetUnicode(text, at), sys.maxunicode)) for at in range(count)]
+    sizes = [raw.FPDFText_GetFontSize(text, at) for at in range(count)]
     return headline(chars, sizes)
 
 
@@ -211,21 +216,15 @@ def headline(chars: Sequence[str], sizes: Sequence[float]) -> str:
     return squeeze(" ".join(first)) if others and lines[at][0] >= STANDS_OUT * median(others) else ""
 
 
-def _text(page: raw.FPDF_PAGE, limit: int) -> str:
-    """The text of a page, at most so many characters; "" where there is none."""
-    text = raw.FPDFText_LoadPage(page)
-    if not text:
+def _text(text: raw.FPDF_TEXTPAGE, limit: int) -> str:
+    """The text of a page, at most so many characters."""
+    count = min(raw.FPDFText_CountChars(text), limit)
+    if count <= 0:
         return ""
-    try:
-        count = min(raw.FPDFText_CountChars(text), limit)
-        if count <= 0:
-            return ""
-        # Two numbers a character, whatever pdfium makes of those that UTF-16 has no single one for, and one behind them.
-        units = (ctypes.c_ushort * (2 * count + 2))()
-        given = raw.FPDFText_GetText(text, 0, count, units)
-        return bytes(memoryview(units)[: max(given - 1, 0)]).decode("utf-16-le", "ignore")
-    finally:
-        raw.FPDFText_ClosePage(text)
+    # Two numbers a character, whatever pdfium makes of those that UTF-16 has no single one for, and one behind them.
+    units = (ctypes.c_ushort * (2 * count + 2))()
+    given = raw.FPDFText_GetText(text, 0, count, units)
+    return bytes(memoryview(units)[: max(given - 1, 0)]).decode("utf-16-le", "ignore")
 
 
 def _language(document: pdfium.PdfDocument) -> str:

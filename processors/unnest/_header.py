@@ -125,7 +125,10 @@ def header(lines: Lines) -> tuple[Header, bytes]:
 
 @lru_cache(maxsize=32)
 def _taken(lines: bytes) -> Header:
-    """The header of lines that `Lines.head` has found. A message is read twice: by who summarizes it, and by who opens it."""
+    """The header of lines that `Lines.head` has found. A message is read twice: by who summarizes it, and by who opens it.
+
+    Both are handed the same one: nobody may add to it.
+    """
     found = Header()
     for name, value in _FIELDS.findall(lines):
         text = value.rstrip(b"\r\n")

@@ -145,7 +145,6 @@ class _Message:
         self._file = file
         self.charset = "cp1252"
         self.texts: dict[int, _Place] = {}
-        self.attributes: dict[int, bytes] = {}
         self._open: _Attachment | None = None
 
     def read(self) -> Iterator[Member]:
@@ -187,8 +186,6 @@ class _Message:
     def _attribute(self, number: int, place: _Place) -> None:
         if number == CODEPAGE:
             self.charset = known(int.from_bytes(self._head(place, 4), "little"))
-        elif number in (SUBJECT, FROM):
-            self.attributes[number] = self._head(place, MAX_NAME)
         elif number == TEXT:
             self.texts[PLAIN] = place._replace(kind=NARROW)
         elif number == PROPERTIES:

@@ -18,6 +18,7 @@ PARSING = {"gather", "run", "summarize"}
 
 def main() -> None:
     """The program. Leaves by SystemExit; Ctrl-C ends it with 130 and no traceback, from its first imports to its end."""
+    whole()
     asked = signal.getsignal(signal.SIGINT)
     # An exception might be lost in the middle of an import; there is nothing to put in order yet.
     _leave_at_once(asked)
@@ -36,6 +37,17 @@ def main() -> None:
     finally:
         # Nor is there anything to put in order any more, and Python would tell of an exception that nobody takes.
         _leave_at_once(asked)
+
+
+def whole() -> None:
+    """Open to nothing whichever of the standard streams is closed: what is said would be written to the file that got its number."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            # The lowest number that is free is this one.
+            os.open(os.devnull, os.O_RDWR)
+            setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8", closefd=False))  # noqa: SIM115 - to the end
 
 
 def hear_again() -> None:

@@ -33,6 +33,16 @@ from streams.cli.working import worker
 class Harvest(TyperGroup):
     """Commands whose mistakes are one line each, and which a closed pipe ends quietly."""
 
+    def main(self, *args: Any, **extra: Any) -> Any:
+        """Read the arguments, and run a command."""
+        try:
+            return super().main(*args, **extra)
+        except OSError as error:
+            # A help that nobody can be shown; all other errors have been told by then.
+            _silence_if_full(error)
+            note(error.strerror or str(error))
+            raise SystemExit(1) from None
+
     def invoke(self, ctx: Any) -> Any:
         """Run a command."""
         try:

@@ -214,6 +214,20 @@ def test_an_output_that_is_full(harvest: Any, tree: Path) -> None:
     with Path("/dev/full").open("wb") as full:
         result = subprocess.run([*harvest.program, "cat", "crawl"], stdout=full, stderr=subprocess.PIPE, check=False)
     assert (result.returncode, result.stderr) == (1, b"harvest: No space left on device\n")
+    with Path("/dev/full").open("wb") as full:
+        result = subprocess.run([*harvest.program, "cat", "--help"], stdout=full, stderr=subprocess.PIPE, check=False)
+    assert (result.returncode, result.stderr) == (1, b"harvest: No space left on device\n")
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
+def test_a_standard_stream_that_is_closed(closed: str, harvest: Any, tree: Path) -> None:
+    """A closed stream is as good as one to nowhere: no file gets its number, and what was asked for is done."""
+    commands = (("gather", str(tree)), ("search", "*"), ("cat", "crawl"), ("index", "rebuild"), ("doctor",), ("--help",))
+    for command in commands:
+        line = ["sh", "-c", f'exec "$@" {closed}', "sh", *harvest.program, *command]
+        done = subprocess.run(line, capture_output=True, cwd=harvest.folder, check=False, timeout=PATIENCE)
+        assert (done.returncode, b"Traceback" in done.stderr) == (0, False), (command, done.stderr)
+    assert len(harvest.lines("search", "*", "--copies")) == 3
 
 
 def test_run_as_a_service(harvest: Any, tree: Path) -> None:
