@@ -40,7 +40,7 @@ def main() -> None:
 
 
 def whole() -> None:
-    """Open to nothing whichever of the standard streams is closed: what is said would be written to the file that got its number."""
+    """Open to nothing whichever of the standard streams is closed: what is said would be written to a file that got its number."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(number)

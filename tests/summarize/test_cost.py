@@ -221,7 +221,23 @@ ENDS = {"Notebook": '"}]}'}
 KINDS = sorted({*summarizers(), "CHeader"})
 
 
-BINARY = frozenset(("Audio", "Binary", "Dvi", "Font", "GitBundle", "Image", "OtherDocument", "SQLite", "Video"))
+BINARY = frozenset(
+    (
+        "Audio",
+        "Binary",
+        "Database",
+        "Dvi",
+        "Ebook",
+        "PropertyList",
+        "ScientificData",
+        "Font",
+        "GitBundle",
+        "Image",
+        "OtherDocument",
+        "SQLite",
+        "Video",
+    )
+)
 """Types whose fragments are bytes, not text."""
 
 

@@ -14,7 +14,7 @@ from tests.summarize.packages import document
 
 FULL = 1 << 20
 SAMPLES = sorted(path for path in FOLDER.iterdir() if path.suffix != ".json")
-TEXTLESS = {"Audio", "Font", "GitBundle", "Image", "SQLite", "Video", "Binary", "Unrecognized"}
+TEXTLESS = {"Audio", "Font", "GitBundle", "Image", "SQLite", "ScientificData", "Video", "Binary", "Unrecognized"}
 """Types of samples that have no text to be read."""
 OTHER: dict[str, list[str | bytes]] = {"language": [], "terms": []}
 """Attributes that are made of the text that is kept, or of what is not."""
