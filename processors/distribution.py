@@ -28,6 +28,7 @@ from processors.summarize import Facts, Found
 from processors.summarize._general import complete
 from processors.summarize._source import LEGAL, bare
 from processors.summarize._text import first_sentence, paragraphs, squeeze
+from processors.summarize.license import license_of
 from processors.unnest import Reader
 from schemas.records import Summary
 
@@ -63,22 +64,6 @@ _ASIDE = re.compile(
 _SUFFIX = re.compile(rb"(?i)(?:\.orig|\.debian)?\.(?:tar|zip|cpio|7z|rar|lzh|lha|cab|whl|jar|war|ear|aar)$")
 _VERSIONED = re.compile(r"(.+?)[-_]v?(\d[\w.+~-]*)")
 _COPYRIGHT = re.compile(r"(?i)\bcopyright\b[ \t]*+(?:\(c\)|©)?[ \t]*+((?:\d{4})[-, \d]{0,200}[^\n\d(,-][^\n]{2,120})")
-_LICENSES = tuple(
-    (name, re.compile(pattern, re.IGNORECASE))
-    for name, pattern in (
-        ("AGPL", r"gnu affero general public license\s+version (\d)"),
-        ("LGPL", r"gnu (?:lesser|library) general public license\s+version (\d(?:\.\d)?)"),
-        ("GPL", r"gnu general public license\s+version (\d)"),
-        ("Apache", r"apache license\s+version (\d\.\d)"),
-        ("MPL", r"mozilla public license,?\s+(?:version|v\.?) (\d\.\d)"),
-        ("Artistic", r"the (?:clarified )?\"?artistic license"),
-        ("BSL", r"boost software license - version (\d\.\d)"),
-        ("Unlicense", r"this is free and unencumbered software released into the public domain"),
-        ("ISC", r"permission to use, copy, modify, and/or distribute this software"),
-        ("MIT", r"permission is hereby granted, free of charge, to any person"),
-        ("BSD", r"redistributions? (?:and use )?(?:of source code must retain|in source and binary forms)"),
-    )
-)
 _TYPES = "C CHeader Python Perl ShellScript Ruby Tcl Awk JavaScript Java CSharp Go Rust Lisp Fortran Pascal SourceCode"
 _CODE = frozenset(_TYPES.split())
 _AIDS = re.compile(
@@ -313,12 +298,3 @@ def _first(readme: str) -> str:
     """The first sentence of a README that is prose."""
     prose = (p for p in paragraphs(readme[:8_192]) if len(p) > 60 and sum(map(str.isalpha, p)) * 2 > len(p) and not LEGAL.search(p))
     return first_sentence(next(prose, ""))
-
-
-def license_of(text: str) -> list[str]:
-    """The licence that a text is, where it is one of the usual ones."""
-    start = squeeze(text[:6_000])
-    for name, pattern in _LICENSES:
-        if found := pattern.search(start):
-            return [f"{name}-{found[1]}" if pattern.groups else name]
-    return []

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from processors.summarize._base import Found
-from processors.summarize._source import add_comments
+from processors.summarize._source import add_comments, inner
 
 BLOCK = r"/\*.*?(?:\*/|\Z)"
 SLASHES = r"//[^\n]*+(?:\n[ \t]*+//[^\n]*+|(?!))*+"
@@ -31,7 +31,7 @@ def split(text: str, token: re.Pattern[str], *, opens: str = "/") -> tuple[str, 
 
     def blank(found: re.Match[str]) -> str:
         if found[0].startswith(tuple(opens.split())):
-            comments.append(found[0])
+            comments.append(inner(found[0], text, found.start()))
             return " "
         return '""'
 

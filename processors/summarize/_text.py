@@ -32,6 +32,13 @@ _LATIN = {"iso-8859-1", "iso8859-1", "latin-1", "latin1", "us-ascii", "ascii"}
 SIGNED = "-----BEGIN PGP SIGNED MESSAGE-----"
 _SENTENCE_END = re.compile(r"[.!?](?=[\s\"')\]]|$)")
 _URL = re.compile(r"\bhttps?://[^\s<>\"`{}|\\^\[\]]{4,500}")
+_MARKUP = re.compile(
+    r"(?i)</?(?:h[1-6]|p|div|span|a|b|i|u|s|em|strong|small|big|code|kbd|tt|pre|sub|sup|br|hr|img|center|font|picture|source|table|t[rdh]|"
+    r"details|summary)(?:\s[^<>]*+)?/?>|-\*-.*?-\*-"
+)
+_HEAD = re.compile(r"\A(?:[\s#=~;|%!]++|[*_]{2,}+(?!\w)|\*+(?!\*)(?=\s)|//+|/\*++[*!]?|--++(?!\w)|-(?=\s)|<--*+|>(?=\s)|(?!))*+")
+_FOOT = re.compile(r"(?: [#=*~;%|_/<>-]++|(?<![=~_-])[=~_-]{3,}+|\*/)\Z")
+"""What is drawn before and behind a title."""
 _BACKSPACE = re.compile(".\b")
 
 
@@ -121,8 +128,18 @@ def title_line(text: str) -> str:
         text = text.partition("\n\n")[2] or text
     for line in text[:8_192].split("\n"):
         # Badges, comments, directives and editors' mode lines stand above the titles of many a README.
-        if sum(map(str.isalpha, line)) >= 2 and not line.lstrip().startswith(
-            ("[!", "<!", ".. ", "-*-", "---", "%", "<p", "<div", "<img")
-        ):
-            return squeeze(line.strip(" \t#*=-_~/;%|<>!\"'"))[:200]
+        if not line.lstrip().startswith(("[!", "<!", ".. ", "-*-", "---", "%")):
+            title = _undressed(line)
+            if sum(map(str.isalpha, title)) >= 2:
+                return title[:200]
     return ""
+
+
+def _undressed(line: str) -> str:
+    """A line without tags, and without what is drawn around it; what belongs to the words (paths, addresses, C#) stays."""
+    title = _FOOT.sub("", squeeze(_HEAD.sub("", _MARKUP.sub("", line[:2_000]))))
+    for mark in "*_`\"'":
+        inside = title.strip(mark)
+        if title.startswith(mark) and title.endswith(mark) and mark not in inside:
+            title = inside
+    return title

@@ -10,7 +10,7 @@ import re
 from typing import BinaryIO
 
 from processors.summarize._base import Facts, Found, Summarizer
-from processors.summarize._source import MAX_SOURCE, add_all, add_comments
+from processors.summarize._source import MAX_SOURCE, add_all, add_comments, inner
 from processors.summarize._text import read_text
 
 # A string that nobody closes ends with its line: it must not be looked for again from each quote in it.
@@ -47,7 +47,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     header = facts.type == "CHeader"
     add_all(found, "includes", _INCLUDE.findall(text))
     comments: list[str] = []
-    code = _TOKEN.sub(lambda token: _blank(token[0], comments), text)
+    code = _TOKEN.sub(lambda token: _blank(token, comments), text)
     code = _WRAPPED.sub(r"\1((", _EXPORTED.sub(r"\1", code)) if header else code
     names = _PROCEDURE.findall(code) + (_PROTOTYPE.findall(code) if header else [])
     add_all(found, "procedures", (n for n in names if n not in _NO_PROCEDURE and not (n[0] == "_" and n.isupper())))
@@ -57,11 +57,11 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     add_comments(found, comments)
 
 
-def _blank(token: str, comments: list[str]) -> str:
+def _blank(token: re.Match[str], comments: list[str]) -> str:
     """What stands in the place of a comment or a string; a comment is kept aside."""
-    if token[0] != "/":
+    if not token[0].startswith("/"):
         return '""'
-    comments.append(token)
+    comments.append(inner(token[0], token.string, token.start()))
     return " "
 
 

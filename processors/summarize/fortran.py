@@ -48,7 +48,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     add_all(found, "types", _TYPE.findall(code))
     add_all(found, "imports", _USE.findall(code))
     add_all(found, "includes", _INCLUDE.findall(text))
-    add_remarks(found, (_COMMAND.sub("", _MARKS.sub("", m[0][:20_000])) for m in remark.finditer(text)))
+    add_remarks(found, (_COMMAND.sub("", _MARKS.sub("", m[0][:20_000])).lstrip(" \t") for m in remark.finditer(text)))
 
 
 SUMMARIZER = Summarizer(types=("Fortran",), run=run)

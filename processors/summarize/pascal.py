@@ -41,7 +41,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     add_all(found, "includes", _INCLUDE.findall(text))
     add_all(found, "types", _TYPE.findall(code))
     add_all(found, "procedures", _PROCEDURE.findall(code))
-    add_remarks(found, (c.strip("{}()*") for c in comments if not c.startswith(("{$", "(*$"))))
+    add_remarks(found, (c[: c[0] == " "] + c.strip(" {}()*") for c in comments if not c.lstrip().startswith(("{$", "(*$"))))
 
 
 SUMMARIZER = Summarizer(types=("Pascal",), run=run)

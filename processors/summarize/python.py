@@ -11,7 +11,7 @@ import warnings
 from typing import BinaryIO
 
 from processors.summarize._base import Facts, Found, Summarizer
-from processors.summarize._source import MAX_SOURCE, add_all, add_comments, hash_comments
+from processors.summarize._source import MAX_SOURCE, add_all, add_comments, hash_comments, purpose
 from processors.summarize._text import first_sentence, read_text
 
 MAX_PARSED = 131_072
@@ -30,7 +30,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     tree = _parse(text)
     docstring = _by_tree(tree, found) if tree else _by_lines(text, found)
     if docstring:
-        found.add("description", first_sentence(docstring))
+        found.add("description", purpose(docstring) or first_sentence(docstring))
         found.add("abstract", docstring)
     for name, _, value in _SAYS.findall(text):
         add_all(found, name, [value])

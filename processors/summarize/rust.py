@@ -36,7 +36,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     add_all(found, "types", _TYPE.findall(code))
     add_all(found, "functions", _FUNCTION.findall(code))
     add_all(found, "macros", _MACRO.findall(code))
-    add_remarks(found, (c for c in comments if not c.startswith("//!")))
+    add_remarks(found, (c for c in comments if not c.lstrip().startswith("//!")))
 
 
 SUMMARIZER = Summarizer(types=("Rust",), run=run)

@@ -6,7 +6,7 @@ import re
 from typing import BinaryIO
 
 from processors.summarize._base import Facts, Found, Summarizer
-from processors.summarize._source import MAX_SOURCE, add_all, add_comments
+from processors.summarize._source import MAX_SOURCE, add_all, add_comments, inner
 from processors.summarize._text import read_text, squeeze
 
 _MODIFIES = r"(?:pub|export|default|async|static|public|private|protected|final|abstract|local|unsafe|partial|create)[ \t]+"
@@ -46,7 +46,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
         found.add("description", squeeze(feature), 300)
         add_all(found, "headings", map(squeeze, _SCENARIO.findall(text)))
     add_all(found, "imports", _IMPORT.findall(text))
-    add_comments(found, (_REM.sub("", m[0]) for m in _COMMENT.finditer(text)))
+    add_comments(found, (inner(_REM.sub("", m[0]), text, m.start()) for m in _COMMENT.finditer(text)))
 
 
 SUMMARIZER = Summarizer(types=("SourceCode",), run=run)

@@ -15,9 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from processors import declared, gate
-from processors.distribution import RULE, TYPE, license_of
+from processors.distribution import RULE, TYPE
 from processors.essence import Made
 from processors.select import Selection
+from processors.summarize.license import license_of
 from processors.unnest import Limits
 from schemas.records import Complete, File, Partial, Rejected, Summary
 
