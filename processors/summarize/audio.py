@@ -63,7 +63,7 @@ class _Counted:
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
-    """Add title, author, album, date and others from the tags, duration (seconds), bitrate, sample-rate, file-size."""
+    """Add title, author, album, date and others from the tags, duration (seconds), bitrate, sample-rate."""
     mutagen = importlib.import_module("mutagen")
     try:
         file = mutagen.File(_Counted(body, facts.name), easy=True)
@@ -78,7 +78,6 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
         found.set("title", facts.name.decode("utf-8", "replace"), 300)
         return
     found.add("format", type(file).__name__.removeprefix("Easy"), 50)
-    found.add("file-size", str(facts.size) if facts.size >= 0 else "")
     _measures(file.info, found)
     _tags(file.tags, found)
     if isinstance(file, importlib.import_module("mutagen.smf").SMF):

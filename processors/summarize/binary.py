@@ -54,11 +54,10 @@ _COMPILER = re.compile(rb"[\x20-\x7e]{6,120}")
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
-    """Add format, machine, libraries, soname, symbols, and what Unrecognized has: title, file-size, strings."""
+    """Add format, machine, libraries, soname, symbols, and what Unrecognized has: title, strings."""
     head = body.read(64)
     if head.startswith(b"\xca\xfe\xba\xbe") and (unpack(">H", head, 6) or (0,))[0] > FIRST:
         add_class(body, found)
-        found.add("file-size", str(facts.size) if facts.size >= 0 else "")
         found.set("title", facts.name.decode("utf-8", "replace"), 300)
         return
     if head.startswith(b"\x7fELF"):

@@ -43,7 +43,6 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     found.add("format", VERSIONS[head[0]])
     found.add("rows", str(count), 20)
     found.add("modification-date", f"{year}-{month:02}-{day:02}")
-    found.add("file-size", str(facts.size) if facts.size >= 0 else "")
     charset = CHARSETS.get(head[29], "cp1252")
     raw = read_at(body, 32, min(start - 32, 32 * FIELDS))
     texts: list[tuple[int, int]] = []

@@ -33,10 +33,9 @@ PNG_TEXT = {"Title": "title", "Author": "author", "Description": "description", 
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
-    """Add width and height (pixels), file-size, and what text the file holds."""
+    """Add width and height (pixels), and what text the file holds."""
     raw = body.read(MAX_READ)
     size = size_of(raw, facts.content_type)
-    found.add("file-size", str(facts.size) if facts.size >= 0 else "")
     if size:
         found.add("width", str(size[0]))
         found.add("height", str(size[1]))
@@ -53,7 +52,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     else:
         _directories(raw, found, sizes=not size)
     add_xmp(raw, found)
-    if facts.type != "Image" and found.attributes.keys() <= {"file-size"}:
+    if facts.type != "Image" and not found.attributes:
         body.seek(0)
         unrecognized.run(facts, body, found)
     found.set("title", facts.name.decode("utf-8", "replace"), 300)

@@ -53,7 +53,6 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     if not found.attributes.keys() - {"format"}:
         body.seek(0)
         unrecognized.run(facts, body, found)
-    found.set("file-size", str(facts.size) if facts.size >= 0 else "")
     found.set("title", facts.name.decode("utf-8", "replace"), 300)
 
 

@@ -18,9 +18,8 @@ _TELLING = re.compile(rb"(?i)copyright|\(c\) |version|usage:|license|author|desc
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
-    """Add title (the name), file-size and strings: those that tell of version, usage and copyright first."""
+    """Add title (the name) and strings: those that tell of version, usage and copyright first."""
     found.add("title", facts.name.decode("utf-8", "replace"), 300)
-    found.add("file-size", str(facts.size) if facts.size >= 0 else "")
     telling, others = _strings(body.read(MAX_READ))
     found.add("strings", "\n".join((*telling, *others)), STRINGS)
 

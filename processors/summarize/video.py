@@ -59,7 +59,7 @@ class _Film(NamedTuple):
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
-    """Add title, author, duration (seconds), width, height (pixels), codecs and others, and file-size."""
+    """Add title, author, duration (seconds), width, height (pixels), codecs and others."""
     film = _Film(facts, body, body.read(MAX_READ), found)
     reader = next((reader for start, at, reader in READERS if film.head.startswith(start, at)), _none)
     reader(film)
@@ -68,7 +68,6 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
         audio.run(facts, body, found)
     elif not found.attributes:
         unrecognized.run(facts, body, found)
-    found.add("file-size", str(facts.size) if facts.size >= 0 else "")
     found.set("title", facts.name.decode("utf-8", "replace"), 300)
 
 

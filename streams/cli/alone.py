@@ -11,7 +11,7 @@ import hashlib
 import os
 import struct
 import tempfile
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby, islice
@@ -25,7 +25,7 @@ from schemas.jsonform import line
 from schemas.records import CrawlEvent, FetchedObject, FetchRequest, Rejected, Root, Summary, Validators
 from schemas.soif import dumps
 from schemas.soif_summary import to_template
-from streams.cli.common import USAGE, Failure, give, note, printable
+from streams.cli.common import USAGE, Failure, counted, give, note, printable
 from streams.cli.rootnames import root_of
 from streams.cli.wiring import essence_settings, own_additions
 from streams.clock import now_ms
@@ -56,6 +56,8 @@ class Told:
         self._file = tempfile.SpooledTemporaryFile(max_size=KEPT)  # noqa: SIM115 - closed once it was told, or forgotten
         self.ended = 0
         """Files of which all was said."""
+        self.left: list[str] = []
+        """The rule by which each file was left out that none named."""
 
     def add(self, data: bytes, *, error: bool = False) -> None:
         """Add some output, or a note. Raises OSError."""
@@ -107,6 +109,8 @@ class Alone:
         self._json = json
         self._whole = True
         self._named: set[str] = set()
+        self._left: Counter[str] = Counter()
+        """How much each rule of selection has left out."""
         self._turns = asyncio.Semaphore(2 * settings.children)
         """For those that wait for a child alone, each with its file open."""
 
@@ -123,6 +127,9 @@ class Alone:
         self._named = {root.url for root in roots}
         if roots:
             asyncio.run(self._run(roots))
+        if self._left:
+            rules = ", ".join(f"{rule} {count:,}" for rule, count in self._left.most_common())
+            note(f"{counted(self._left.total(), 'entry', 'entries')} left out by the rules of selection ({rules})")
         return self._whole
 
     def _missed(self, text: str) -> None:
@@ -138,9 +145,9 @@ class Alone:
                     waiting.append(asyncio.create_task(self._some(pool, some)))
                     await asyncio.sleep(0)  # it begins now, whatever the next folder takes to be listed
                     while len(waiting) > children * AHEAD or (waiting and waiting[0].done()):
-                        await _tell(waiting.popleft())
+                        await self._tell_all(waiting.popleft())
                 while waiting:
-                    await _tell(waiting.popleft())
+                    await self._tell_all(waiting.popleft())
             finally:
                 # Whoever reads may have enough: nobody waits for these any more, and the pool closes.
                 for task in waiting:
@@ -160,6 +167,7 @@ class Alone:
             self._missed(f"{os.fsdecode(folder)}: {error.strerror}")
             return
         dropped = select(listing, self._essence.select)
+        self._left.update(dropped.values())
         for name, is_folder in listing:
             if name not in dropped:
                 yield from self._files(file_url(folder + name, folder=is_folder))
@@ -262,15 +270,17 @@ class Alone:
             told.add(printable(f"{record.url}{'#' * bool(record.path)}{record.path}: {record.reason}").encode(), error=True)
         elif isinstance(record, CrawlEvent) and record.url in self._named:
             told.add(printable(f"{record.url}: refused: {record.reason}").encode(), error=True)
-        elif isinstance(record, Summary) and self._json:
+        elif isinstance(record, CrawlEvent):
+            told.left += [record.reason] * max(1, len(record.links))
+        elif self._json:
             told.add(line({"url": record.url, "type": record.type, "attributes": dict(record.attributes)}).encode() + b"\n")
-        elif isinstance(record, Summary):
+        else:
             told.add(dumps([to_template(record)]))
 
-
-async def _tell(some: asyncio.Task[list[Told]]) -> None:
-    for told in await some:
-        told.tell()
+    async def _tell_all(self, some: asyncio.Task[list[Told]]) -> None:
+        for told in await some:
+            told.tell()
+            self._left.update(told.left)
 
 
 def grouped(files: Iterable[T]) -> Iterator[list[T]]:

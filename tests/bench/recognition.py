@@ -31,7 +31,7 @@ SDISTS = ("pdfminer.six==20250506", "openpyxl==3.1.5", "python-pptx==1.0.2", "od
 """Packages without labels: they are summarized with the others."""
 NAMELESS = frozenset({"file"})
 """Corpora whose names say nothing: `x.testfile`."""
-_COMMON = "file-name target-uri owner group mode last-modification-time title file-size strings language keywords encoding reason"
+_COMMON = "file-name target-uri owner group mode last-modification-time title strings language keywords encoding reason"
 COMMON = frozenset(_COMMON.split())
 """Attributes that a file of any type may have."""
 TROUBLE = ("crashed", "timed out", "out of memory", "too much output", "failed", "lost")

@@ -318,13 +318,18 @@ def test_summarize_what_goes_away(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 
 def test_summarize_what_is_refused(harvest: Any, tree: Path) -> None:
-    """A file that is named and not selected by its type gives no summary, and the rule is told; in a folder it is passed over."""
+    """A file that is named and not selected by its type gives no summary, and the rule is told; of a folder it is told how many."""
     core = tree / "old" / "crashed"
     core.parent.mkdir()
     core.write_bytes(b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x04\x00" + bytes(40))
     result = harvest("summarize", core)
     assert (result.stdout, result.stderr) == ("", f"harvest: file://{core}: refused: stop-type\n")
-    assert harvest("summarize", core.parent).stderr == ""
+    for name in ("a.c", "a.o", "b.txt", "b.txt~", "c.txt", "c.txt~"):
+        (core.parent / name).write_text("int x;\n")
+    result = harvest("summarize", core.parent)
+    rules = "editor-backup 2, object-beside-source 1, stop-type 1"
+    assert result.stderr == f"harvest: 4 entries left out by the rules of selection ({rules})\n"
+    assert result.stdout.count("@FILE") == 3
 
 
 def test_doctor(harvest: Any, gathered: Path) -> None:

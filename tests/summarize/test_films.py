@@ -58,7 +58,7 @@ _CLUSTER = element(0x1F43B675, bytes(5_000))
 
 
 def _said(found: Found) -> dict[str, list[str | bytes]]:
-    return {k: v for k, v in found.attributes.items() if k != "file-size"}
+    return dict(found.attributes)
 
 
 def test_matroska(summary: Make) -> None:
