@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from typing import BinaryIO
+from urllib.parse import unquote
 
 from processors.summarize._base import Facts, Found, Summarizer
 from processors.summarize._source import add_all
-from processors.summarize._text import plain, read_text
+from processors.summarize._text import plain, read_text, title_line
 
 MAX_READ = 65_536
 MAX_TEXT = 4_096
@@ -17,13 +18,20 @@ VERSIONS = 50
 
 _DEBIAN = re.compile(r"^([a-z0-9][a-z0-9+.-]+) \(([^)\s]+)\) [^;\n]*; ?urgency=", re.MULTILINE)
 _SIGNED = re.compile(r"^ -- (.{1,100}?) <[^>\n]*>  ", re.MULTILINE)
-_GNU = re.compile(
-    r"^(?:\d{4}-\d\d-\d\d|[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d [\d: ]+(?:[A-Z]+ )?\d{4}) +(\S.{1,80}?) +<.*>", re.MULTILINE
-)
+_DATED = r"(?:\d{4}-\d\d-\d\d(?:[ \t]++\d\d?:\d\d(?::\d\d)?)?|[A-Z][a-z]{2},? [A-Z][a-z]{2} [ \d]\d [\d: ]+(?:[A-Z]+ )?\d{4})"
+_GNU = re.compile(rf"^(?:{_DATED} +|Author:[ \t]{{1,8}})(\S.{{1,80}}?) +<.*>", re.MULTILINE)
 _VERSION = re.compile(
-    r"^(?:#+ |\* |=+ )?\[?(?:[Vv]ersion |[Rr]elease |[A-Za-z][\w-]{1,30} |v)?(\d+(?:\.\d+){1,4}[\w.-]{0,20})\b.{0,60}$",
+    r"^(?:#+ |\* |=+ )?(?:(?:(?:Noteworthy|Major) )?[Cc]hanges (?:in|for|from|since) )?(?:[\w+-]{2,30} )?"
+    r"\[?(?:[Vv]ersion v?|[Rr]elease v?|[A-Za-z][\w-]{1,30}[ -]v?|v)?(\d+(?:\.\d+){1,4}[\w.-]{0,20})\b.{0,60}$",
     re.MULTILINE,
 )
+_ENTRY = re.compile(
+    rf"{_DATED}|(?:commit )?[0-9a-f]{{7,40}}\b|.*[\w.+-]@[\w.-]|.*\bdo not edit\b|this file\b|\W*generated\b|[-*o+][ \t]|[ \t]",
+    re.IGNORECASE,
+)
+"""A first line that is an entry, or says nothing."""
+_GENERAL = re.compile(r"(?i)\W*(?:change[ -]?s?(?:log)?|history|revision history|release notes|news)\W*")
+"""A heading that fits every change log."""
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
@@ -38,7 +46,19 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     add_all(found, "version", versions[:VERSIONS])
     authors = Counter(_SIGNED.findall(text) or _GNU.findall(text))
     add_all(found, "author", (name for name, _ in authors.most_common(AUTHORS)))
+    found.set("title", _title(text, facts), 200)
     found.body(text[: 2 * MAX_TEXT], MAX_TEXT, whole=text)
+
+
+def _title(text: str, facts: Facts) -> str:
+    """What a change log is called that no package is named in: its heading, or the folder that it lies in."""
+    first = next((line for line in text[:MAX_TEXT].split("\n") if line.strip()), "")
+    heading = "" if _ENTRY.match(first[:300]) else title_line(first)
+    folder = unquote(facts.url.partition("//")[2].replace("#", "/").rpartition("/")[0].partition("/")[2].rpartition("/")[2])
+    if heading and not _GENERAL.fullmatch(heading):
+        return heading
+    name = heading or facts.name.decode("utf-8", "replace").partition(".")[0]
+    return f"{folder}: {name}" if folder else name
 
 
 SUMMARIZER = Summarizer(types=("ChangeLog",), run=run)
