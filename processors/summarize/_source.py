@@ -24,13 +24,18 @@ _ORDER = re.compile(
     r"(?i)[\W_]*+(?:clang-|nolint|shellcheck|eslint|[jt]s[hl]int|prettier|biome-|istanbul|[cv]8 ignore|globals?\s+[\w$]+\s*+[:,]|"
     r"@ts-|@flow|@generated|@preserve|type:|mypy:|pylint:|flake8:|ruff:|pyright:|isort:|fmt:|yapf:|noqa|pragma|lgtm|codespell|"
     r"rubocop|frozen_string_literal|(?:file)?(?:en)?coding[:=]|vim?:|ex:|emacs:|local variables|source(?:mapping)?url=|go:|\+build|"
-    r"todo|fixme|xxx|use strict|define [A-Z_]{3})"
+    r"todo|fixme|xxx|use strict|(?-i:define [A-Z_]{3}))"
 )
 """How lines begin that order a tool about, or say which one wrote the file."""
 _MADE = re.compile(
     r"(?i)[\W_]*+(?:th(?:is|e) file (?:is|was) )?(?:(?:auto|machine)-?generated|automatically generated|(?:generat|creat)ed by)|"
     r"[\W_]*+do not (?:edit|modify)"
 )
+_FACT = re.compile(
+    r"(?i)[ \t]*+(?:(?:(?:original |previous )?(?:authors?|maintainers?)|last (?:change|modified|update)d?|language|revision|"
+    r"version|date|url|homepage|e-?mail|contact|contributors?|created|modified)[ \t]*+:|written by |copied from )"
+)
+"""How lines begin that say who and when."""
 _PART = re.compile(r"(?i)\bthis (?:file|program|library|source|software|module|code)(?: file)? is (?:a )?part of\b[^.]*+\.?")
 _NAME = re.compile(r"[ \t]*+(?=\S*[./\\:])\S++[ \t]*+\Z")
 """A line that is a path or the name of a module."""
@@ -50,7 +55,10 @@ _RULE = re.compile(r"[!#*=~_+-]{4,}+")
 _LETTERS = re.compile(r"[^\W\d_]{2}")
 _WORDS = re.compile(r"[^\W\d_]{2,}[\W\d_]+[^\W\d_]{2}|[^\W\d_]{13}|[^\x00-\u024f]{6}")
 """Two words, or what passes for them in scripts without spaces."""
-_HASH = re.compile(r"(?:^[ \t]*#(?!!|(?:ifn?def|define|endif|undef)\b|include[ \t]*[<\"])[^\n]*\n?)+", re.MULTILINE)
+_NO_REMARK = r"(?!!|[ \t]*(?:ifn?def|define|endif|undef)\b(?=[ \t]*(?:[A-Z_@]|\w*_\w|$))|include[ \t]*[<\"])"
+"""What stands behind the # of an order to a preprocessor."""
+_HASH = re.compile(rf"(?:^[ \t]*#{_NO_REMARK}[^\n]*\n?)+", re.MULTILINE)
+HASH_OR_SEMICOLON = re.compile(rf"(?:^[ \t]*(?:#{_NO_REMARK}|;)[^\n]*\n?|(?!))++", re.MULTILINE)
 
 
 def bare(comment: str) -> str:
@@ -82,7 +90,7 @@ def _saying(lines: list[str]) -> Iterator[str]:
     for number, line in enumerate(lines):
         if tagged := _TAGGED.match(line):
             said = "" if tagged[1] in _NAMES and len(tagged[2].split()) < 2 else tagged[2].strip()
-        elif (number and _LAW.match(line)) or _TAG.match(line) or _MADE.match(line):
+        elif (number and _LAW.match(line)) or _TAG.match(line) or _MADE.match(line) or _FACT.match(line):
             return
         else:
             said = _DRESS.sub("", _DRESS.sub("", line)).rstrip()

@@ -8,6 +8,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from encodings.aliases import aliases
 from typing import BinaryIO
+from urllib.parse import unquote
 
 import cchardet
 
@@ -143,3 +144,10 @@ def _undressed(line: str) -> str:
         if title.startswith(mark) and title.endswith(mark) and mark not in inside:
             title = inside
     return title
+
+
+def in_folder(url: str, name: str) -> str:
+    """What to call a file whose name says nothing: the folder that it lies in, where there is one, and the name."""
+    path = url.partition("//")[2].replace("#", "/").partition("/")[2]
+    folder = unquote(path.rpartition("/")[0].rpartition("/")[2])
+    return f"{folder}: {name}" if folder else name

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from typing import BinaryIO
-from urllib.parse import unquote
 
 from processors.summarize._base import Facts, Found, Summarizer
 from processors.summarize._source import add_all
-from processors.summarize._text import plain, read_text, title_line
+from processors.summarize._text import in_folder, plain, read_text, title_line
 
 MAX_READ = 65_536
 MAX_TEXT = 4_096
@@ -54,11 +53,9 @@ def _title(text: str, facts: Facts) -> str:
     """What a change log is called that no package is named in: its heading, or the folder that it lies in."""
     first = next((line for line in text[:MAX_TEXT].split("\n") if line.strip()), "")
     heading = "" if _ENTRY.match(first[:300]) else title_line(first)
-    folder = unquote(facts.url.partition("//")[2].replace("#", "/").rpartition("/")[0].partition("/")[2].rpartition("/")[2])
     if heading and not _GENERAL.fullmatch(heading):
         return heading
-    name = heading or facts.name.decode("utf-8", "replace").partition(".")[0]
-    return f"{folder}: {name}" if folder else name
+    return in_folder(facts.url, heading or facts.name.decode("utf-8", "replace").partition(".")[0])
 
 
 SUMMARIZER = Summarizer(types=("ChangeLog",), run=run)

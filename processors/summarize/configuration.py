@@ -9,7 +9,7 @@ import re
 from typing import BinaryIO
 
 from processors.summarize._base import Facts, Found, Summarizer
-from processors.summarize._source import COMMENTS, MAX_SOURCE, add_all, add_comments
+from processors.summarize._source import COMMENTS, HASH_OR_SEMICOLON, MAX_SOURCE, add_all, add_comments
 from processors.summarize._text import add_references, first_sentence, paragraphs, read_text
 from processors.summarize.rawtext import raw_text
 
@@ -26,7 +26,6 @@ _DOCUMENTED = re.compile(
 )
 """What a module of CMake says of itself (cmake-developer(7)): in a bracket comment, or in lines as it once was."""
 _HEADED = re.compile(r"\s*+(\S[^\n]{0,200})\n[-=]{3,}[ \t]*\n")
-_COMMENT = re.compile(r"(?:^[ \t]*[#;][^\n]*\n?|(?!))++", re.MULTILINE)
 _MEANS = {
     "name": "title", "title": "title", "description": "description", "comment": "description", "summary": "description",
     "genericname": "description", "author": "author", "authors": "author", "maintainer": "author", "version": "version",
@@ -53,7 +52,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
             for each in people or re.split("[,;]", value.strip("[] ")) if meant in ("keywords", "category", "author") else [value]:
                 (found.set if meant in ("title", "version") else found.add)(meant, each.strip(" \t\"'{}"), 500)
     if not documented:
-        add_comments(found, (m[0] for m in _COMMENT.finditer(text)))
+        add_comments(found, (m[0] for m in HASH_OR_SEMICOLON.finditer(text)))
     add_references(found, whole)
     raw_text(whole, found)
 

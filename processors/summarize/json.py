@@ -39,7 +39,8 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     if isinstance(top, dict):
         add_all(found, "keys", top)
         for key, meant in USUAL.items():
-            for each in _strings(top.get(key), 1):
+            # Of a list, what its first entry is called is not what all of it is.
+            for each in _strings(top.get(key), 1) if meant != "title" or top is value else ():
                 (found.set if meant == "title" else found.add)(meant, each, 1_000)
     sample: list[str] = []
     room = SAMPLE

@@ -302,3 +302,34 @@ def test_what_a_change_log_is_called(
     found = summary(b"ChangeLog", first.encode(), "file:///usr/lake/ChangeLog")
     assert found.text("title") == title
     assert (found.attributes.get("author", []), found.attributes.get("version", [])) == (authors, versions)
+
+
+@pytest.mark.parametrize(
+    ("text", "title", "authors"),
+    [
+        ("Jane Fern <jane@example.org>\nJohn O'Lake  <john@example.org> - boats\n", "lake: AUTHORS", ["Jane Fern", "John O'Lake"]),
+        ("Authors of the GNU lake.\n\n\tJane Fern <jane@example.org> (2006-)\n", "Authors of the GNU lake.", ["Jane Fern"]),
+        (
+            "Authors\n=======\n\nJane Fern\n---------\n\nJohn Lake\n---\n\n- boats\n\nAda Björk\n",
+            "lake: Authors",
+            ["Jane Fern", "John Lake", "Ada Björk"],
+        ),
+        (
+            "Ferns were counted by Jane. Others\nhelped. A list:\n\nJane Fern     jane at example.org\n",
+            "lake: AUTHORS",
+            ["Jane Fern"],
+        ),
+        ("Program: Lake\nMaintainer: Jane Fern <jane@example.org>\n", "lake: AUTHORS", ["Jane Fern"]),
+        ("Nobody knows.\n", "lake: AUTHORS", []),
+    ],
+)
+def test_who_made_it(summary: Callable[..., Found], text: str, title: str, authors: list[str]) -> None:
+    """Names before addresses, or lines that are names; the heading where it says whose, or else the folder."""
+    found = summary(b"AUTHORS", text.encode(), "file:///usr/lake/AUTHORS")
+    assert (found.text("title"), found.attributes.get("author", [])) == (title, authors)
+
+
+def test_a_list_has_no_title_of_its_first_entry(summary: Callable[..., Found]) -> None:
+    """What the first entry of a JSON list is called is not what the list is called."""
+    assert summary(b"a.json", b'[{"name": "Fern"}, {"name": "Oar"}]').text("title") == "a.json"
+    assert summary(b"a.json", b'{"name": "Fern"}').text("title") == "Fern"

@@ -41,6 +41,10 @@ SOURCES = [
     ("fern.js", "function f() {\n  // Is there none?\n  return 1;\n}\n", ""),
     ("Fern.cs", "namespace X {\n  /// <summary>Counts the ferns</summary>\n  class Fern {}\n}\n", "Counts the ferns"),
     ("fern.css", "/*! fern.css v8 | MIT License */\na {}\n", ""),
+    ("Makefile", "# Author: Jane Fern\n\n# Counts the ferns of a lake\nall:\n", "Counts the ferns of a lake"),
+    ("fern.vim", '" Counts the ferns\n" Language: Fern\n" Maintainer: Jane\n', "Counts the ferns"),
+    ("fern.cfg", "#ifndef FERN_H\n#define FERN_H\n# Counts the ferns of a lake\n", "Counts the ferns of a lake"),
+    ("fern.sh", "#!/bin/sh\n#define what a fern is\n", "define what a fern is"),
     ("fern.cmd", "@REM Counts the ferns of a lake\n@rem\n", "Counts the ferns of a lake"),
 ]
 
