@@ -144,7 +144,7 @@ OWN = {
     "SQLite": ("\0", "\x05", "\r", "\1", "CREATE TABLE a(", "a,"),
     "SQL": ("--\n", "CREATE ", "CREATE\n", "create table ", "'a''", "insert into a ", "/*", "alter table only "),
     "ShellScript": ("function ", "usage:", "a()\n", ". "),
-    "SourceCode": ("pub ", "export\tdef\t", "/*", "#\n", "  \n#", "fn a"),
+    "SourceCode": ("pub ", "export\tdef\t", "/*", "#\n", "  \n#", "fn a", "#if\n", "- (a) ", "-(a", "@interface "),
     "Subtitles": ("00:00:00,000 --> 00:00:00,000\n", "NOTE\n", "<v a", "<", "{\\", "1\n", "00:00.000 --> 00:00.000\na\n\n"),
     "TeX": (
         "\\title{",
