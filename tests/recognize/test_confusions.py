@@ -49,7 +49,7 @@ CONFUSIONS = [
     ("x.eml", b"From a@b Fri Jul  1 10:00:00 1994\nFrom: a@b\n\n", "Mailbox"),
     ("x.txt", b"BEGIN:VCARD\nVERSION:3.0\nEND:VCARD\n", "Calendar"),
     # one suffix, several formats
-    ("x.ts", TRANSLATION, "XML"),
+    ("x.ts", TRANSLATION, "Translation"),
     ("x.ts", b"export const a: number = 1;\n", "JavaScript"),
     ("x.ts", PACKETS, "Video"),
     ("x.mod", b"MODULE a;\nEND a.\n", "SourceCode"),
@@ -125,6 +125,14 @@ CONFUSIONS = [
     ("1795409274.M6P2Q1.vm:2,S", b"Subject: s\nFrom: a@b\nTo: c@d\n\ntext", "Mail"),
     ("1795409274.M6P2.vm", b"a text\n", "RawText"),
     ("1795409274.5.pl", b"a text\n", "Perl"),
+    # catalogs of messages, by name and by content
+    ("x.po", b'msgid ""\nmsgstr ""\n', "Translation"),
+    ("x.mo", b"\xde\x12\x04\x95" + bytes(24), "Translation"),
+    ("x.mo", b"model A\nend A;\n", "SourceCode"),
+    ("x", b"\x95\x04\x12\xde" + bytes(24), "Translation"),
+    ("x", b'# by hand\n\n#: a.c\nmsgid ""\n"a"\nmsgstr ""\n"b"\n', "Translation"),
+    ("x", TRANSLATION, "Translation"),
+    ("x.xlf", b"<xliff version='1.2'/>", "Translation"),
     # messages with few fields
     ("x.txt", b"From: a@b\nTo: c@d\nSubject: s\n\ntext", "Mail"),
     ("x.txt", b"MIME-Version: 1.0\nContent-Type: text/plain\n\ntext", "Mail"),
