@@ -255,7 +255,8 @@ def _agrees(rules: Table, name: str, head: bytes, text: bool) -> bool:
         return False
     if rule.program:
         return PROGRAMS[rule.program](head)
-    if rule.sure or (text != rule.text and bool(head)):
+    if rule.sure or text != rule.text:
+        # What holds nothing, or nothing but white space, is a text: its name says of which kind.
         return False
     signed = rules.sign(head, text)
     return signed is None or rules.rules[signed[0]].text
