@@ -155,6 +155,8 @@ class Table:
         # What a name leaves open: a text may be a message, XML may be a feed.
         self.finer = {kind: [(n, found) for n, found in self.patterns if rules[n].extends == kind] for kind in ("XML", "JSON")}
         self.finer |= {"RawText": plain, "Mail": [(n, found) for n, found in plain if n == "Mailbox"]}
+        # News are of a program, or of the world.
+        self.finer["ChangeLog"] = [(n, found) for n, found in plain if n in ("Mail", "Mailbox", "News")]
         for name, rule in rules.items():
             for media in (rule.media, *rule.stated):
                 self.media.setdefault(media, []).append((name, media))

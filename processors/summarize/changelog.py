@@ -8,7 +8,8 @@ from typing import BinaryIO
 
 from processors.summarize._base import Facts, Found, Summarizer
 from processors.summarize._source import add_all
-from processors.summarize._text import plain, read_text
+from processors.summarize._text import FRONT, plain, read_text
+from processors.summarize.rawtext import raw_text
 
 MAX_READ = 65_536
 MAX_TEXT = 4_096
@@ -28,7 +29,7 @@ _VERSION = re.compile(
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     """Add title, package, version (the latest first), author (the busiest first) and partial-text (the latest changes)."""
-    text = plain(read_text(body, facts.charset, MAX_READ))
+    text = FRONT.sub("", plain(read_text(body, facts.charset, MAX_READ)))
     debian = _DEBIAN.findall(text)
     if debian:
         package, latest = debian[0]
@@ -38,7 +39,11 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     add_all(found, "version", versions[:VERSIONS])
     authors = Counter(_SIGNED.findall(text) or _GNU.findall(text))
     add_all(found, "author", (name for name, _ in authors.most_common(AUTHORS)))
-    found.body(text[: 2 * MAX_TEXT], MAX_TEXT, whole=text)
+    if debian or authors:
+        found.body(text[: 2 * MAX_TEXT], MAX_TEXT, whole=text)
+    else:
+        # News for users are written to be read.
+        raw_text(text, found)
 
 
 SUMMARIZER = Summarizer(types=("ChangeLog",), run=run)
