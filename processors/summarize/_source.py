@@ -16,11 +16,13 @@ COMMENTS = 4_096
 LEGAL = re.compile(
     r"(?i)copyright|\(c\)|©|licen[cs]e|SPDX|warrant|all rights reserved|permission is|redistribut|without modification|"
     r"-\*-|^\s*\$(?:Id|Header|RCS)|vim?:|eslint|istanbul|pragma|noqa|under section \d|\bGPL\b|do not (?:edit|modify)|"
-    r"(?:was|automatically) (?:generated|preprocessed)"
+    r"(?:was|automatically) (?:generated|preprocessed)|\b(?:created|generated|produced) (?:by|from|with) \S{1,100}\.\w{1,4}\b"
 )
 _GUTTER = re.compile(r"^[ \t]*(?:/?\*+/?|//+!?|#+|;+|--+|%+|\"+|dnl\b)?[ \t]?", re.MULTILINE)
 _DRAWN = re.compile(r"^[^\w\n]{3,}+$|(?<![ \t])[ \t]++[*#;|]{1,3}+$|^[ \t]*+[|^][ \t]", re.MULTILINE)
 """What is drawn around a comment, and the marks of Haddock: no words."""
+_PATH = re.compile(r"[\w.+/\\-]+\.\w{1,6}")
+"""The name of a file, and no more: its own, mostly."""
 _LETTERS = re.compile(r"[^\W\d_]{2}")
 _HASH = re.compile(r"(?:^[ \t]*#(?!!)[^\n]*\n?)+", re.MULTILINE)
 
@@ -39,7 +41,7 @@ def add_comments(found: Found, comments: Iterable[str]) -> None:
         if not _LETTERS.search(text):
             continue
         for paragraph in _DRAWN.sub("", text).strip().split("\n\n") if "description" not in found.attributes else ():
-            if len(paragraph) > 12 and not LEGAL.search(paragraph):
+            if len(paragraph) > 12 and not LEGAL.search(paragraph) and not _PATH.fullmatch(paragraph.strip()):
                 found.set("description", first_sentence(paragraph))
                 break
         kept.append(text)

@@ -118,6 +118,10 @@ def add_references(found: Found, text: str) -> None:
         found.add("url-references", url.rstrip(".,;:!?)'*_"), 500)
 
 
+_MADE = re.compile(r"(?i)do not edit|\b(?:created|generated) (?:by|from|with) \S{1,100}\.\w{1,4}\b")
+"""What a program says of a file that it has made: no title."""
+
+
 def title_line(text: str) -> str:
     """The first line that is a title rather than ornament or markup, on one line; "" if there is none."""
     if text.startswith(SIGNED):
@@ -125,8 +129,10 @@ def title_line(text: str) -> str:
         text = text.partition("\n\n")[2] or text
     for line in text[:8_192].split("\n"):
         # Badges, comments, directives and editors' mode lines stand above the titles of many a README.
-        if sum(map(str.isalpha, line)) >= 2 and not line.lstrip().startswith(
-            ("[!", "<!", ".. ", "-*-", "---", "%", "<p", "<div", "<img")
+        if (
+            sum(map(str.isalpha, line)) >= 2
+            and not line.lstrip().startswith(("[!", "<!", ".. ", "-*-", "---", "%", "<p", "<div", "<img"))
+            and not _MADE.search(line)
         ):
             return squeeze(line.strip(" \t#*=-_~/;%|<>!\"'"))[:200]
     return ""
