@@ -33,6 +33,8 @@ _TAG = re.compile(r"</?[A-Za-z][^<>]{0,500}>|<!--")
 _PARTS = "para simpara p div li br tr td firstname surname othername honorific lineage personname year holder orgname email street"
 PARTS = frozenset(_PARTS.split())
 """Elements of which each is a word or a line of its own."""
+NAMES = frozenset(("firstname", "surname", "othername", "lineage", "forename", "given-names", "persName", "name"))
+"""Elements that are, or are part of, the name of a person (DocBook, TEI, JATS, Atom)."""
 
 MEANING = {
     "title": "headings", "head": "headings", "subtitle": "headings", "description": "description", "desc": "description",
@@ -87,6 +89,12 @@ def _texts(element: etree._Element, entities: Mapping[str, str]) -> Iterator[tup
         yield node.tail or "", apart
 
 
+def _person(element: etree._Element) -> str:
+    """The name in an element, where parts of it are marked as such; else ""."""
+    parts = islice((d.text for d in element.iterdescendants(etree.Element) if local(d) in NAMES), PIECES)
+    return squeeze(" ".join(part[:SAID] for part in parts if part))
+
+
 def _said(element: etree._Element, entities: Mapping[str, str]) -> str:
     """What an element says, on one line, without tags that its text is said to hold (RSS)."""
     pieces, room = list[str](), SAID
@@ -114,7 +122,8 @@ def _elements(root: etree._Element, found: Found) -> None:
         meaning = "" if entity else MEANING.get(local(element))
         meant += bool(meaning)
         if meaning and meant < MAX_MEANT and len(found.attributes.get(meaning, ())) < MAX_VALUES:
-            found.add(meaning, _said(element, entities), 500)
+            person = _person(element) if meaning == "author" else ""
+            found.add(meaning, person or _said(element, entities), 500)
         inside = _entity(element, entities) if entity else element.text
         for text in (inside, element.tail) if room > 0 else ():
             if text and (entity or not text.isspace()):

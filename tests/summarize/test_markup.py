@@ -12,7 +12,7 @@ BOOK = b"""<?xml version="1.0"?>
 <!ENTITY file SYSTEM "file:///etc/passwd">
 ]>
 <book xml:lang="de"><bookinfo><title>Of the &boat; &mdash; H<sub>2</sub>O</title>
-<author><firstname>Ann</firstname><surname>Sea</surname></author><pubdate>1995</pubdate></bookinfo>
+<author><firstname>Ann</firstname><surname>Sea</surname><contrib>All of it</contrib></author><pubdate>1995</pubdate></bookinfo>
 <para>She is the &boat;, and &many; and &file; too.</para></book>"""
 
 
