@@ -74,6 +74,9 @@ def is_prose(head: bytes) -> bool:
         prose = len(words) >= _WORDS and sum(map(len, words)) * 4 > 3 * (len(bare) - bare.count(b" "))
         prose = prose and not bare.endswith((b";", b"{", b"}", b"\\")) and not _REMARK.match(bare)
         told, others = told + prose, others + (not prose)
+        if others > told + _PROSE_LEAST:
+            # Nearly all programs are told by their first lines.
+            return False
     return told >= _PROSE_LEAST and told > 2 * others
 
 

@@ -287,7 +287,7 @@ def _by_whole_name(rules: Table, name: str, start: bytes) -> list[tuple[str, str
     of_suffix = claims + [t for t in rules.suffixes.get(suffix, ()) if t not in claims]
     whole = [(n, rules.rules[n].media) for n, pattern in rules.names if pattern.fullmatch(name)]
     proven = [t for t in whole if rules.rules[t[0]].program]
-    if 0 < len(suffix) <= SHORT and is_prose(start):
+    if of_suffix and len(suffix) <= SHORT and is_prose(start):
         # The suffix may be that of a language that people speak.
         of_suffix = [t for t in of_suffix if not (t[0] in SOURCES or _is_code(rules, t[0]))]
     exact = [t for t in of_suffix if t in claims or t[0] not in PLAIN]
