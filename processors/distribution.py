@@ -8,7 +8,8 @@ decided there and then; and where PATIENCE members are no sign of one, it is non
 An archive is a package if, right beneath its one top folder, or at its top, there is
 - a file that declares one (`declared.py`: PKG-INFO, package.json, Cargo.toml, debian/control, a Linux Software Map entry ...), or
 - a README or INSTALL beside a build file, and program source somewhere beneath (a paper with its README and Makefile is none), or
-- the manifest of a jar that names it, where most files are compiled classes (a jar of pages, or of sources, is none by that).
+- the manifest of a jar, where at least half of its files are compiled classes, besides what is about the jar and what classes use
+  (a jar of pages, or of sources, is none by that).
 
 Laws:
 - What is gathered is bounded, however many members there are.
@@ -71,6 +72,10 @@ _AIDS = re.compile(
     rb"mkinstalldirs|test-driver|ylwrap|mdate-sh|ar-lib|bootstrap|autogen\.sh|setup\.py|[^/]*\.(?:m4|am|in|d\.ts))"
 )
 """What builds a program rather than is one."""
+_RESOURCE = re.compile(
+    rb"(?:META-INF|OSGI-INF)/.*|.*\.(?:properties|xml|xsd|dtd|gif|png|svg|json|so|dll|dylib|jnilib|policy|proto|conf)", re.DOTALL
+)
+"""What is about a jar, and what its classes use."""
 _MAIN = frozenset((b"main", b"index", b"__init__", b"__main__", b"lib", b"mod"))
 
 
@@ -94,10 +99,11 @@ class Gathered:
 
     def __init__(self) -> None:
         self._declared: list[tuple[int, list[tuple[str, str]]]] = []
-        self._sure = self._about = self._read = self._build = self._source = self._named = False
+        self._sure = self._about = self._read = self._build = self._source = self._named = self._manifest = False
         self._files = self._classes = 0
+        """Files, without those that compiled classes use, and these classes among them."""
         self.sign = False
-        """There is a file at its top that packages have, whatever else has one, or a manifest that names it."""
+        """There is a file at its top that packages have, whatever else has one, or a manifest."""
         self._texts: dict[bool, list[tuple[bytes, str]]] = {False: [], True: []}
         """Of READMEs, and of what tells how to install."""
         self._sources: list[tuple[int, int, str]] = []
@@ -107,12 +113,12 @@ class Gathered:
     @property
     def shown(self) -> bool:
         """Whether it is a package, by what was seen so far."""
-        jar = self._named and 2 * self._classes > self._files
+        jar = self._manifest and 2 * self._classes >= self._files and (self._classes > 0 or self._named)
         return self._sure or jar or (self._read and self._build and self._source)
 
     def enter(self, path: bytes) -> None:
         """A file is there."""
-        self._files += 1
+        self._files += not _RESOURCE.fullmatch(path)
         self._classes += path.endswith(b".class")
         if b"/" not in path:
             self._about = self._about or bool(_ABOUT.fullmatch(path))
@@ -125,13 +131,15 @@ class Gathered:
     def declare(self, number: int, raw: bytes) -> None:
         """A file that may declare a package, to the reader of this number."""
         pairs = declared.declared(number, raw)
+        # Its classes may all come last.
+        told = bool(pairs) or raw.startswith(b"Manifest-Version:")
+        self._manifest = self._manifest or (number == declared.MANIFEST and told)
+        self.sign = self.sign or self._manifest
         if pairs and len(self._declared) < SOURCES:
             self._declared.append((number, pairs))
             named = any(name == "name" for name, _ in pairs)
             self._sure = self._sure or (declared.READERS[number].sure and named)
             self._named = self._named or (number == declared.MANIFEST and named)
-            # Its classes may all come last.
-            self.sign = self.sign or self._named
 
     def take(self, path: bytes, summary: Summary) -> None:
         """The summary of a file."""

@@ -18,6 +18,18 @@ _CONTROLS = bytes(sorted({*range(32)} - {7, 8, 9, 10, 12, 13, 27}))
 _BOMS = (b"\xff\xfe", b"\xfe\xff", b"\x1b$)C")
 """How UTF-16 begins, and ISO-2022-KR (RFC 1557), whose shifts are controls."""
 
+_PROSE_LEAST = 3
+"""Lines of prose that there are in a text of it."""
+_WORD = re.compile(rb"(?<![^\s(\"\x27])[A-Za-z\x80-\xff][a-z\x80-\xff\x27-]*+(?=[\s,.:!?)\"\x27]|$)")
+_WORDS = 4
+"""Words that a line of prose has."""
+_RULE = re.compile(rb"([=*_~#.+-])(?:\1|[ \t]|(?!))++\Z")
+"""A line of ornament."""
+_BEGINS = re.compile(rb"(?:\xef\xbb\xbf)?[=~]?[ \t]*+[A-Za-z0-9\x80-\xff](?!.*(?:\w[ \t]*+=[ \t]*+\S|[;{(]\Z))")
+"""How a text does that is no program: neither with a comment, nor with what sets a value or goes on."""
+_REMARK = re.compile(rb"(?:[Cc]|(?i:rem))(?:[ \t]|$)")
+"""How comments of old Fortran and of Basic begin: with a letter."""
+
 INDEX_LINE = re.compile(
     # A file, with or without its suffix where the description stands below; 4DOS quotes names that have spaces.
     rb"(?P<name>\"[^\"\r\n]{1,120}\"|[\w!$%&'()+,=@^~{}#./-]{1,120}?(?:\.[A-Za-z0-9]{1,10}|/)(?=[ \t:])|"
@@ -46,6 +58,28 @@ def is_text(head: bytes) -> bool:
     return not stray or start.startswith(_BOMS) or (stray * STRAY <= len(start) and b"\0" not in start and start.isascii())
 
 
+def is_prose(head: bytes) -> bool:
+    """Whether most lines of a text are words with little between them, and it does not begin as a comment of a program does."""
+    told = others = 0
+    if b'"""' in head[:PEEK] or b"'''" in head[:PEEK]:
+        # What a program says of itself.
+        return False
+    for line in head[:PEEK].splitlines()[: -1 if len(head) > PEEK else None]:
+        bare = line.strip()
+        if not bare or _RULE.match(bare):
+            continue
+        if not (told or others or _BEGINS.match(bare)):
+            return False
+        words = _WORD.findall(bare)
+        prose = len(words) >= _WORDS and sum(map(len, words)) * 4 > 3 * (len(bare) - bare.count(b" "))
+        prose = prose and not bare.endswith((b";", b"{", b"}", b"\\")) and not _REMARK.match(bare)
+        told, others = told + prose, others + (not prose)
+        if others > told + _PROSE_LEAST:
+            # Nearly all programs are told by their first lines.
+            return False
+    return told >= _PROSE_LEAST and told > 2 * others
+
+
 def _manpage(head: bytes) -> bool:
     """A -man or -mdoc page: its title macro, or nothing but a reference to another page."""
     if head.startswith((b".TH", b".Dd", b".so ")) or b"\n.TH" in head or b"\n.Dd" in head:
@@ -55,7 +89,7 @@ def _manpage(head: bytes) -> bool:
 
 def _troff(head: bytes) -> bool:
     """Lines that begin with requests or macros of troff."""
-    return re.search(rb"^\.(?:\\\"|so |de |ds |nr |TL|NH|SH|PP|LP|pp|sh |ft )", head[:PEEK], re.MULTILINE) is not None
+    return re.search(rb"^\.(?:\\\"|so |de |ds |nr |TL|NH|SH|HU|H |PP|LP|P$|pp|sh |ft )", head[:PEEK], re.MULTILINE) is not None
 
 
 def _tar(head: bytes) -> bool:

@@ -10,6 +10,8 @@ Laws:
   longest signature wins, else the first.
 - A name or a stated type never wins over content that contradicts it: every claim is held against the first bytes.
 - A name that ends as copies and templates do (`x.c.orig`, `x.rs.in`) says what the name before that says.
+- Where several types share a suffix, a mark in the content decides before the order of the file does (`claims`); a text that reads
+  as prose is the source of no program, whatever its suffix is (`tutor.es`).
 - Nothing raises: what nobody claims is "Unrecognized".
 """
 
@@ -25,7 +27,7 @@ from typing import NamedTuple
 import magic
 import msgspec
 
-from processors.predicates import BINARY_PROGRAMS, PEEK, PROGRAMS, is_text
+from processors.predicates import BINARY_PROGRAMS, PEEK, PROGRAMS, is_prose, is_text
 
 UNRECOGNIZED = "Unrecognized"
 HEAD = 65_536
@@ -43,6 +45,10 @@ MARKUP = PLAIN - {"RawText", "Configuration"}
 """Those of them that have marks of their own."""
 LANGUAGES = frozenset({"C", "CHeader", "Python", "Perl", "ShellScript", "Makefile"})
 """Types for the source of one language that do not extend SourceCode."""
+SOURCES = frozenset({"SourceCode", "Pixmap"})
+"""Types of other sources: of any language, and of pictures."""
+SHORT = 2
+"""Letters of a suffix that may also be a language that people speak, a country, a chapter."""
 SENTENCE = 6
 """From so many letters on, a signature is no accident."""
 LAYERS = 2
@@ -88,6 +94,10 @@ class Signature(NamedTuple):
         return all(head.startswith(part, at) for at, part in self.parts)
 
 
+def _compiled(pattern: str) -> re.Pattern[bytes]:
+    return re.compile(pattern.encode("latin-1"), re.MULTILINE)
+
+
 Signed = list[tuple[str, Signature]]
 """Signatures with the names of their types."""
 
@@ -100,6 +110,7 @@ class TypeRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     text: bool = False
     stated: tuple[str, ...] = ()
     suffixes: tuple[str, ...] = ()
+    claims: dict[str, tuple[str, ...]] = {}
     names: tuple[str, ...] = ()
     starts: tuple[str, ...] = ()
     inside: str = ""
@@ -136,21 +147,25 @@ class Table:
         self.places = tuple(places)
         self.media: dict[str, list[tuple[str, str]]] = {}
         self.suffixes: dict[str, list[tuple[str, str]]] = {}
+        self.claims: dict[str, list[tuple[str, str, list[re.Pattern[bytes]]]]] = {}
         self.signatures = {name: [signature(s, r.media) for s in r.starts] for name, r in rules.items()}
         self.names = [(n, re.compile("|".join(f"(?:{p})" for p in r.names))) for n, r in rules.items() if r.names]
-        self.patterns = [
-            (n, [re.compile(p.encode("latin-1"), re.MULTILINE) for p in r.patterns]) for n, r in rules.items() if r.patterns
-        ]
+        self.patterns = [(n, [_compiled(p) for p in r.patterns]) for n, r in rules.items() if r.patterns]
         plain = [(n, patterns) for n, patterns in self.patterns if rules[n].plain]
         # What a name leaves open: a text may be a message, XML may be a feed.
         self.finer = {kind: [(n, found) for n, found in self.patterns if rules[n].extends == kind] for kind in ("XML", "JSON")}
         self.finer |= {"RawText": plain, "Mail": [(n, found) for n, found in plain if n == "Mailbox"]}
+        # News are of a program, or of the world.
+        self.finer["ChangeLog"] = [(n, found) for n, found in plain if n in ("Mail", "Mailbox", "News")]
         for name, rule in rules.items():
             for media in (rule.media, *rule.stated):
                 self.media.setdefault(media, []).append((name, media))
             for suffix, media in (_cut_media(s, rule.media) for s in rule.suffixes):
                 self.suffixes.setdefault(suffix, []).append((name, media))
                 self.media.setdefault(media, []).append((name, media))
+            for many, patterns in rule.claims.items():
+                for suffix, media in (_cut_media(s, rule.media) for s in many.split()):
+                    self.claims.setdefault(suffix, []).append((name, media, [_compiled(p) for p in patterns]))
         self.by_start, self.by_part = self._by_part()
         self.order = {name: at for at, name in enumerate(rules)}
 
@@ -242,7 +257,8 @@ def _agrees(rules: Table, name: str, head: bytes, text: bool) -> bool:
         return False
     if rule.program:
         return PROGRAMS[rule.program](head)
-    if rule.sure or (text != rule.text and bool(head)):
+    if rule.sure or text != rule.text:
+        # What holds nothing, or nothing but white space, is a text: its name says of which kind.
         return False
     signed = rules.sign(head, text)
     return signed is None or rules.rules[signed[0]].text
@@ -253,24 +269,28 @@ def _is_code(rules: Table, name: str) -> bool:
     return name in LANGUAGES or rules.rules[name].extends == "SourceCode"
 
 
-def _by_name(rules: Table, name: str) -> list[tuple[str, str]]:
-    """The types that a name may stand for, the likeliest first, with their media types."""
-    found = _by_whole_name(rules, name)
+def _by_name(rules: Table, name: str, start: bytes) -> list[tuple[str, str]]:
+    """The types that a name may stand for, the likeliest first, with their media types. `start`: of the content."""
+    found = _by_whole_name(rules, name, start)
     for _ in range(LAYERS):
         shorter = _COPY.sub("", name)
         if shorter in ("", name):
             break
         name = shorter
-        found += _by_whole_name(rules, name)
+        found += _by_whole_name(rules, name, start)
     return found
 
 
-def _by_whole_name(rules: Table, name: str) -> list[tuple[str, str]]:
+def _by_whole_name(rules: Table, name: str, start: bytes) -> list[tuple[str, str]]:
     suffix = name.rpartition(".")[2] if "." in name[1:] and not _DELIVERED.match(name) else ""
-    of_suffix = rules.suffixes.get(suffix, [])
+    claims = [(n, media) for n, media, marks in rules.claims.get(suffix, ()) if any(m.search(start) for m in marks)]
+    of_suffix = claims + [t for t in rules.suffixes.get(suffix, ()) if t not in claims]
     whole = [(n, rules.rules[n].media) for n, pattern in rules.names if pattern.fullmatch(name)]
     proven = [t for t in whole if rules.rules[t[0]].program]
-    exact = [t for t in of_suffix if t[0] not in PLAIN]
+    if of_suffix and len(suffix) <= SHORT and is_prose(start):
+        # The suffix may be that of a language that people speak.
+        of_suffix = [t for t in of_suffix if not (t[0] in SOURCES or _is_code(rules, t[0]))]
+    exact = [t for t in of_suffix if t in claims or t[0] not in PLAIN]
     return [*proven, *exact, *(t for t in whole if t not in proven), *(t for t in of_suffix if t not in exact)]
 
 
@@ -325,7 +345,7 @@ def recognize(name: bytes, head: bytes, stated: str = "", told: str = "") -> Rec
         for kind, _ in rules.media.get(media, ()):
             if _agrees(rules, kind, head, text):
                 return Recognized(kind, media, "stated")
-    for kind, nearer in _by_name(rules, name.decode("latin-1").lower()):
+    for kind, nearer in _by_name(rules, name.decode("latin-1").lower(), head[:PEEK]):
         if _agrees(rules, kind, head, text):
             rule = rules.rules[kind]
             evidence = "program" if rule.program and not rule.sure else "name"

@@ -12,6 +12,7 @@ Laws:
 - Only SummaryError leaves `summarize`, with a reason that is fit for a record.
 - A summary is bounded (see `Found`), and always has a title.
 - After `preload`, summarizing opens no file.
+- A file that holds nothing, or nothing but white space, has its name and size, whatever its type, and is no damaged one.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ from schemas.records import Link
 __all__ = ["Facts", "Found", "Link", "Summarizer", "SummaryError", "preload", "summarize", "summarizer_for", "summarizers", "use"]
 
 
+BLANK = 4_096
+"""Bytes from which on white space is not looked through."""
 _own: dict[str, Summarizer] = {}
 _beside: list[Summarizer] = []
 
@@ -90,10 +93,14 @@ def lineage(kind: str) -> Iterator[str]:
         kind = rules[kind].extends
 
 
-def readers(facts: Facts) -> Iterator[Summarizer]:
-    """All that read a file, in order."""
-    yield summarizer_for(facts.type)
-    if markup := recognize.written(facts.type, facts.name):
+def readers(facts: Facts, *, blank: bool = False) -> Iterator[Summarizer]:
+    """All that read a file, in order; of one that holds nothing, `blank`, ours say no more than its name and size."""
+    plugin = summarizer_for(facts.type)
+    if blank and plugin not in _own.values():
+        plugin = summarizer_for(recognize.UNRECOGNIZED)
+    yield plugin
+    markup = recognize.written(facts.type, facts.name)
+    if markup and not blank:
         yield summarizer_for(markup)
     yield from beside_for(facts.type)
 
@@ -108,13 +115,20 @@ def preload() -> None:
     _text.preload()
 
 
+def _blank(body: BinaryIO) -> bool:
+    """Whether a body holds nothing, or a little white space."""
+    body.seek(0)
+    start = body.read(BLANK)
+    return len(start) < BLANK and not start.removeprefix(b"\xef\xbb\xbf").strip()
+
+
 def summarize(facts: Facts, body: BinaryIO, found: Found) -> None:
     """Add to `found` what matters of a file. `body`: seekable, at its start. Raises SummaryError for damaged input.
 
     What had been found before the damage stays in `found`, title included.
     """
     try:
-        for plugin in readers(facts):
+        for plugin in readers(facts, blank=_blank(body)):
             body.seek(0)
             plugin.run(facts, body, found)
     except SummaryError:

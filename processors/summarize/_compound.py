@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import BinaryIO, NamedTuple
 
 from processors.summarize._base import Found, SummaryError
-from processors.summarize._unsaid import unsaid
+from processors.summarize._unsaid import spoken
 
 MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 STEPS = 1 << 18
@@ -243,9 +243,8 @@ def add_properties(compound: Compound, found: Found) -> None:
         for number, value in _properties(compound.read(stream, MAX_SET)):
             name = names.get(number, "")
             for each in value.replace(";", ",").split(",") if name == "keywords" else (value,):
-                text = " ".join(each.split())
-                if name and not unsaid(name, text):
-                    found.add(name, text, 1_000)
+                if name:
+                    found.add(name, spoken(name, " ".join(each.split())), 1_000)
 
 
 def _properties(raw: bytes) -> list[tuple[int, str]]:

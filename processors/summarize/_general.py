@@ -13,6 +13,7 @@ from functools import cache
 from typing import cast
 
 from processors.summarize._base import Facts, Found
+from processors.summarize._stop import STOP
 from processors.summarize._text import squeeze, title_line
 
 LANGUAGE_TEXT = 600
@@ -42,17 +43,6 @@ MARKED = frozenset(("text/html", "text/rtf"))
 """Media types whose files are text between marks: where their summarizer gives none, there is none, or it is not to be told."""
 NO_TERMS = frozenset(("ChangeLog", "DebianCopyright", "License"))
 """Types whose frequent terms are the same in all of them."""
-_STOP = (
-    "about above after again all also although always and any are because been before being below between both but can cannot "
-    "could did does doing done down during each either else even every few for from further get gets given got had has have "
-    "having her here him his how however into its itself just less like made make makes many may might more most much must "
-    "neither next nor not now off often once one ones only other others our out over own per please rather same see several shall "
-    "she should since some such than that the their them then there therefore these they this those though three through thus "
-    "too two under until upon use used uses using very via was way well were what when where whether which while who whose why "
-    "will with within without would yet you your file files http https www org com html true false none null new set example "
-    "der die das und ist nicht von den dem ein eine mit auf für sich des les des une est que pour dans par sur los las del por"
-)
-STOP = frozenset(_STOP.split())
 
 
 ENGLISH = frozenset(("the", "The", "of", "and", "to", "that", "for", "with", "this", "This", "are", "by", "be", "or", "is"))
@@ -81,6 +71,10 @@ def _finder(pattern: str) -> Callable[[str], list[str]]:
     return lambda text: (ascii_ if text.isascii() else every).findall(text)
 
 
+HAN = 4
+"""Signs of a word in Chinese, at most: longer ones are told by their parts."""
+_HAN = re.compile("[\u3005-\u3007\u3400-\u9fff\uf900-\ufaff]{2,}")
+_SPACED = re.compile("[a-z][a-z0-9_'+-]{2,29}|[\u30a1-\u30ff]{3,30}")
 _letters = _finder(r"L+")
 _terms = _finder(r"L\w{2,29}")
 _words = _finder(r"L[\w'+-]{2,29}")
@@ -181,8 +175,29 @@ def terms(whole: str, known: str) -> str:
 
 def keywords(text: str) -> list[str]:
     """The ten terms that stand out in a text by how often they come, at least twice; the most frequent first."""
-    counts = Counter(_words(text[:KEYWORD_TEXT].lower()))
+    start = text[:KEYWORD_TEXT].lower()
+    if not start.isascii() and _HAN.search(start):
+        return _ranked(_unspaced(start), KEYWORDS)
+    counts = Counter(_words(start))
     return _ranked({word: count for word, count in counts.items() if count > 1 and word not in STOP}, KEYWORDS)
+
+
+def _unspaced(text: str) -> dict[str, int]:
+    """The words that come twice at least in a text whose words no spaces part.
+
+    They are of Latin letters, of Katakana, or signs that come together; of these none that comes as often is longer.
+    """
+    counts = Counter(word for word in _SPACED.findall(text) if word not in STOP)
+    for run in _HAN.findall(text):
+        for length in range(2, HAN + 1):
+            counts.update(run[at : at + length] for at in range(len(run) - length + 1))
+    several = {word: count for word, count in counts.items() if count > 1}
+    for word in sorted(several, key=len, reverse=True):
+        for part in (word[:-1], word[1:]) if _HAN.fullmatch(word) else ():
+            # What comes within this one alone is no word of its own.
+            if several.get(part) == several.get(word, 0):
+                del several[part]
+    return several
 
 
 def _ranked(counts: Mapping[str, int], most: int) -> list[str]:

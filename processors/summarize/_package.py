@@ -14,7 +14,7 @@ from typing import BinaryIO
 from processors.summarize._base import Found, SummaryError
 from processors.summarize._markup import attribute, elements, tree
 from processors.summarize._text import squeeze
-from processors.summarize._unsaid import unsaid
+from processors.summarize._unsaid import spoken
 from processors.unnest import Budget, Limits, Member, Refused, UnnestError
 from processors.unnest._streams import CHUNK, Counted, partly
 from processors.unnest.zip import open_zip
@@ -93,9 +93,7 @@ def add_properties(raw: bytes, found: Found, subject: str = "description", date:
         meant = own.get(name, "")
         if begins or not meant:
             continue
-        text = squeeze((element.text or "")[:4_000])
-        if unsaid(meant, text):
-            continue
+        text = spoken(meant, squeeze((element.text or "")[:4_000]))
         if meant == "title":
             found.set("title", text, 500)
         elif meant not in ("pages", "creation-date", "modification-date", "language") or meant not in found.attributes:

@@ -16,7 +16,7 @@ COMMENTS = 4_096
 LEGAL = re.compile(
     r"(?i)copyright|\(c\)|©|licen[cs]e|SPDX|warrant|all rights reserved|permission (?:is|to)|redistribut|without modification|"
     r"-\*-|^\s*\$(?:Id|Header|RCS)|vim?:|eslint|istanbul|pragma|noqa|under section \d|\bGPL\b|do not (?:edit|modify)|"
-    r"(?:was|automatically) (?:generated|preprocessed)"
+    r"(?:was|automatically) (?:generated|preprocessed)|\b(?:created|generated|produced) (?:by|from|with) \S{1,100}\.\w{1,4}\b"
 )
 _LAW = re.compile(r"(?i)[\W_]*+(?:(?:portions )?copyright|\(c\)|©|spdx|licen[cs]ed?\b|all rights)")
 """How a line begins from which on a comment speaks of law alone."""

@@ -24,7 +24,8 @@ def with_table(readme: str) -> str:
 
 
 def _names(rule: TypeRule) -> str:
-    suffixes = [f"`.{s.partition('=')[0]}`" for s in rule.suffixes]
+    claimed = (s for many in rule.claims for s in many.split())
+    suffixes = list(dict.fromkeys(f"`.{s.partition('=')[0]}`" for s in (*rule.suffixes, *claimed)))
     shown = " ".join(suffixes[:8]) + (" …" if len(suffixes) > 8 else "")
     return f"{shown} and whole names".removeprefix(" and ") if rule.names else shown
 

@@ -104,6 +104,10 @@ def plain(text: str) -> str:
     return _BACKSPACE.sub("", text).replace("\f", "\n") if "\b" in text or "\f" in text else text
 
 
+FRONT = re.compile(r"\A---[ \t]*\n((?:[\w-]+[ \t]*:|#|[ \t-]).{0,8000}?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
+"""What says of a text what it is, for programs, before it begins ("front matter", in YAML)."""
+
+
 def first_sentence(paragraph: str, limit: int = 300) -> str:
     """The first sentence of a paragraph, on one line, at most `limit` characters."""
     start = squeeze(paragraph[: limit * 2])
@@ -122,6 +126,10 @@ def add_references(found: Found, text: str) -> None:
         found.add("url-references", url.rstrip(".,;:!?)'*_"), 500)
 
 
+_MADE = re.compile(r"(?i)do not edit|\b(?:created|generated) (?:by|from|with) \S{1,100}\.\w{1,4}\b")
+"""What a program says of a file that it has made: no title."""
+
+
 def title_line(text: str) -> str:
     """The first line that is a title rather than ornament or markup, on one line; "" if there is none."""
     if text.startswith(SIGNED):
@@ -129,7 +137,7 @@ def title_line(text: str) -> str:
         text = text.partition("\n\n")[2] or text
     for line in text[:8_192].split("\n"):
         # Badges, comments, directives and editors' mode lines stand above the titles of many a README.
-        if not line.lstrip().startswith(("[!", "<!", ".. ", "-*-", "---", "%")):
+        if not line.lstrip().startswith(("[!", "<!", ".. ", "-*-", "---", "%")) and not _MADE.search(line):
             title = _undressed(line)
             if sum(map(str.isalpha, title)) >= 2:
                 return title[:200]

@@ -9,6 +9,8 @@ _TITLE = re.compile(
     r"|.*\S\.(?:dvi|tex|docx?)"
 )
 """Also the names of what was printed: they are the document's own, and not its title."""
+_PRINTER = re.compile(r"(?i)microsoft (?:office )?(?:word|powerpoint|excel) -[ \t]*+(?=\S)")
+"""What a printer of Windows puts before a title."""
 _REPORTLAB = frozenset(("(anonymous)", "anonymous", "(unspecified)", "unspecified"))
 _VALUES = {
     "author": _REPORTLAB | {"python-docx", "python-pptx", "openpyxl"},
@@ -20,3 +22,9 @@ _VALUES = {
 def unsaid(name: str, value: str) -> bool:
     """Whether this value of an attribute is one that a program gives of itself; `value` has its white space made single."""
     return _TITLE.fullmatch(value) is not None if name == "title" else value in _VALUES.get(name, ())
+
+
+def spoken(name: str, value: str) -> str:
+    """This value of an attribute as somebody said it: "" where nobody did, a title without the program that printed it."""
+    kept = _PRINTER.sub("", value) if name == "title" else value
+    return "" if unsaid(name, value) or unsaid(name, kept) else kept

@@ -8,11 +8,14 @@ from typing import BinaryIO
 
 from processors.summarize._base import Facts, Found, Summarizer
 from processors.summarize._source import add_all
-from processors.summarize._text import in_folder, plain, read_text, title_line
+from processors.summarize._text import FRONT, in_folder, plain, read_text, title_line
+from processors.summarize.rawtext import raw_text
 
 MAX_READ = 65_536
 MAX_TEXT = 4_096
 AUTHORS = 20
+MARKUP = (b".md", b".markdown", b".rst", b".rest", b".adoc", b".asciidoc", b".org")
+"""Names end so whose titles another summarizer finds."""
 VERSIONS = 50
 
 _DEBIAN = re.compile(r"^([a-z0-9][a-z0-9+.-]+) \(([^)\s]+)\) [^;\n]*; ?urgency=", re.MULTILINE)
@@ -35,7 +38,7 @@ _GENERAL = re.compile(r"(?i)\W*(?:change[ -]?s?(?:log)?|history|revision history
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     """Add title, package, version (the latest first), author (the busiest first) and partial-text (the latest changes)."""
-    text = plain(read_text(body, facts.charset, MAX_READ))
+    text = FRONT.sub("", plain(read_text(body, facts.charset, MAX_READ)))
     debian = _DEBIAN.findall(text)
     if debian:
         package, latest = debian[0]
@@ -45,8 +48,14 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     add_all(found, "version", versions[:VERSIONS])
     authors = Counter(_SIGNED.findall(text) or _GNU.findall(text))
     add_all(found, "author", (name for name, _ in authors.most_common(AUTHORS)))
-    found.set("title", _title(text, facts), 200)
-    found.body(text[: 2 * MAX_TEXT], MAX_TEXT, whole=text)
+    if not facts.name.lower().endswith(MARKUP):
+        # One in a markup language is called as that says.
+        found.set("title", _title(text, facts), 200)
+    if debian or authors:
+        found.body(text[: 2 * MAX_TEXT], MAX_TEXT, whole=text)
+    else:
+        # News for users are written to be read.
+        raw_text(text, found)
 
 
 def _title(text: str, facts: Facts) -> str:

@@ -7,30 +7,33 @@ from typing import BinaryIO
 
 from processors.summarize._base import Facts, Found, Summarizer
 from processors.summarize._source import add_all
-from processors.summarize._text import add_references, read_text, squeeze
+from processors.summarize._text import FRONT, add_references, read_text, squeeze
 from processors.summarize.rawtext import raw_text
+from processors.summarize.yaml import KEY, values
 
 MAX_READ = 131_072
 HEADINGS = 100
 
-_FRONT = re.compile(r"\A---[ \t]*\n(.{0,8000}?)\n(?:---|\.\.\.)[ \t]*\n", re.DOTALL)
-_FIELD = re.compile(r"^(title|author|description|keywords|tags|date|lang)[ \t]*:[ \t]*(.+)$", re.MULTILINE)
 # A fence that nobody closes holds all that follows (CommonMark 0.31, 4.5); a line that ends with one, too, is a span of code.
 _FENCE = re.compile(r"^(`{3,}+|~{3,}+)(?![^\n`]*+`).*?(?:^\1[`~]*+[ \t]*+$|\Z)", re.MULTILINE | re.DOTALL)
 _HASHES = re.compile(r"^(?:#{1,4}|={1,4})[ \t]++([^\n]{1,250}+)$", re.MULTILINE)
 _UNDERLINED = re.compile(r"^(?=[^\n]*\w)([^\s|+][^\n]{1,200})\n([=\-~^\"'`#*+.])\2{2,}[ \t]*$", re.MULTILINE)
 _MARKS = re.compile(r"!?\[([^\]\n]{0,200})\]\([^)\s]{0,500}[^)\n]{0,200}\)|[*_`]{1,3}(?=\S)|(?<=\S)[*_`]{1,3}|:\w+:`([^`]{1,200})`")
-_FIELDS = {"tags": "keywords", "lang": "language"}
+_FIELDS = {
+    "title": "title", "author": "author", "authors": "author", "description": "description", "summary": "description",
+    "keywords": "keywords", "tags": "keywords", "date": "date", "lang": "language", "language": "language",
+}  # fmt: skip
+"""Fields of a front matter that most programs know, and what each becomes."""
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     """Add title, headings, the fields of a front matter, url-references and partial-text."""
     text = read_text(body, facts.charset, MAX_READ)
-    front = _FRONT.match(text)
-    if front:
-        for name, value in _FIELD.findall(front[1]):
-            parts = value.strip("[]").split(",") if name in ("keywords", "tags") else [value]
-            add_all(found, _FIELDS.get(name, name), (p.strip().strip("'\"") for p in parts))
+    if front := FRONT.match(text):
+        for key in KEY.finditer(front[1]):
+            meant = _FIELDS.get(key[1].strip().lower(), "")
+            for value in values(key[2] or "", front[1], key.end(), people=meant == "author") if meant else ():
+                add_all(found, meant, value.split(",") if meant == "keywords" else [value])
         text = text[front.end() :]
     prose = _FENCE.sub("", text) if "```" in text or "~~~" in text else text
     marked = sorted([(m.start(), m[1]) for p in (_HASHES, _UNDERLINED) for m in p.finditer(prose)])[:HEADINGS]

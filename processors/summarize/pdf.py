@@ -24,7 +24,7 @@ from processors.summarize._base import Facts, Found, Summarizer, SummaryError
 from processors.summarize._brackets import steep
 from processors.summarize._exif import add_xmp
 from processors.summarize._text import decode, squeeze, utc
-from processors.summarize._unsaid import unsaid
+from processors.summarize._unsaid import spoken
 
 MAX_PDF = 64_000_000
 """Bytes of a document that are read into memory."""
@@ -114,8 +114,8 @@ def _add_xmp(packet: bytes, found: Found) -> None:
         for value in map(_unescaped, (value for value in values if isinstance(value, str))):
             # Part of a title or of a list of authors is known; a keyword is another word than one that it is part of.
             held = value.casefold() in (known if name == "keywords" else " ".join(known))
-            if not held and not unsaid(name, value):
-                found.add(name, value, 1_000)
+            if not held:
+                found.add(name, spoken(name, value), 1_000)
     for match in _MOMENT.finditer(packet):
         found.set(MOMENTS[match[1]], _iso(match[2].decode("ascii", "replace")))
     if "keywords" not in found.attributes and (words := _KEYWORDS.search(packet)):
@@ -299,9 +299,7 @@ def _by_pdfminer(data: bytes, found: Found) -> None:
 
 def _add_info(info: dict[str, str], found: Found) -> None:
     for name, attribute in INFO.items():
-        value = squeeze(info.get(name, ""))
-        if unsaid(attribute, value):
-            continue
+        value = spoken(attribute, squeeze(info.get(name, "")))
         for part in re.split(r"[,;]", value) if attribute == "keywords" else (value,):
             found.add(attribute, part, 1_000)
 

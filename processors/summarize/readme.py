@@ -6,7 +6,7 @@ import re
 from typing import BinaryIO
 
 from processors.summarize._base import Facts, Found, Summarizer
-from processors.summarize._text import add_references, plain, read_text
+from processors.summarize._text import FRONT, add_references, plain, read_text
 
 FULL = 32_768
 """Bytes of text that are kept: more than any README that is not a book."""
@@ -16,7 +16,7 @@ _QUESTION = re.compile(r"^[ \t]*+(?:Q[:.)]|\d++(?:\.\d++|(?!))*+[.)]|#++)?[ \t]*
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     """Add partial-text (all of it, up to 32 kB), url-references and, for a FAQ, its questions as headings."""
-    text = plain(read_text(body, facts.charset, 2 * found.most(FULL)))
+    text = FRONT.sub("", plain(read_text(body, facts.charset, 2 * found.most(FULL))))
     if facts.type == "FAQ":
         for question in _QUESTION.findall(text)[:100]:
             found.add("headings", question)

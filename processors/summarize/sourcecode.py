@@ -17,6 +17,9 @@ _FUNCTION = re.compile(
 )
 _DECLARES = r"(?:class|interface|struct|enum|trait|type|module|impl|package|namespace|table|view|record|object)[ \t]+"
 _TYPE = re.compile(_PREFIX + _DECLARES + r"([A-Za-z_][\w.]{1,80})", re.MULTILINE | re.IGNORECASE)
+_OBJECTIVE = re.compile(r"^@(?:interface|implementation|protocol)[ \t]+([A-Za-z_]\w{1,80})", re.MULTILINE)
+_METHOD = re.compile(r"^[+-][ \t]*+\([^()\n]{1,100}+\)[ \t]*+([A-Za-z_]\w{0,80})", re.MULTILINE)
+"""Classes and methods of Objective-C."""
 _MESSAGE = re.compile(
     r"^[ \t]*(?:message|service|input|scalar|union|query|mutation|subscription|fragment|contract|protocol|actor)[ \t]+"
     r"([A-Z]\w{1,80})",
@@ -27,10 +30,13 @@ _FEATURE = re.compile(r"^[ \t]*(?:Feature|Ability|Business Need):[ \t]*(\S[^\n]*
 _SCENARIO = re.compile(r"^[ \t]*(?:Scenario|Scenario Outline|Scenario Template|Example|Rule):[ \t]*(\S[^\n]*)", re.MULTILINE)
 """What is to be tested, in Gherkin."""
 _IMPORT = re.compile(
-    r"^[ \t]*(?:import|use|using|require|include|open|from|m4_include)[ \t(\"'<]{1,4}([\w./:@-]{2,120})", re.MULTILINE
+    r"^[ \t]*#?(?:import|use|using|require|include|open|from|m4_include)[ \t(\"'<]{1,4}([\w./:@-]{2,120})", re.MULTILINE
 )
+_DIRECTIVE = r"(?:import|include|include_next|define|undef|if|ifn?def|elif|else|endif|pragma|error|warning|line)\b"
+"""Orders to a preprocessor of C, behind their sign: no comments."""
 _COMMENT = re.compile(
-    r"/\*.*?(?:\*/|\Z)|(?:^[ \t]*(?:///?|#(?!!)|;+|--|%|\"|!|dnl\b|@?(?i:rem)(?=[ \t\r\n])(?![ \t]*[=(:,]))[^\n]*\n?)+",
+    rf"/\*.*?(?:\*/|\Z)|(?:^[ \t]*(?:///?|#(?!!|{_DIRECTIVE})|;+|--|%|\"|!|dnl\b|@?(?i:rem)(?=[ \t\r\n])(?![ \t]*[=(:,]))"
+    r"[^\n]*\n?)+",
     re.MULTILINE | re.DOTALL,
 )
 _REM = re.compile(r"^[ \t]*@?rem\b[ \t]?", re.MULTILINE | re.IGNORECASE)
@@ -40,8 +46,8 @@ _REM = re.compile(r"^[ \t]*@?rem\b[ \t]?", re.MULTILINE | re.IGNORECASE)
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     """Add functions, types, imports, description, comments, and headings (what is to be tested)."""
     text = read_text(body, facts.charset, MAX_SOURCE)
-    add_all(found, "functions", _FUNCTION.findall(text))
-    add_all(found, "types", (*_TYPE.findall(text), *_MESSAGE.findall(text)))
+    add_all(found, "functions", (*_FUNCTION.findall(text), *_METHOD.findall(text)))
+    add_all(found, "types", (*_OBJECTIVE.findall(text), *_TYPE.findall(text), *_MESSAGE.findall(text)))
     for feature in _FEATURE.findall(text)[:1]:
         found.add("description", squeeze(feature), 300)
         add_all(found, "headings", map(squeeze, _SCENARIO.findall(text)))

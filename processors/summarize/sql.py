@@ -32,6 +32,9 @@ _NAMES = {
     "index": "indices", "type": "types", "domain": "types",
     "schema": "schemas", "database": "schemas", "package": "packages",
 }  # fmt: skip
+_WORDS = "to set cascade no restrict of on or and from then the statement only if skip nowait as where each row action"
+_NO_TABLE = frozenset(_WORDS.split())
+"""Words that stand where the name of a table does: of rules, keys, locks and triggers."""
 _QUOTES = str.maketrans("", "", '"`[]')
 
 
@@ -41,7 +44,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     code, comments = split(text, _TOKEN, opens="/ --")
     for kind, name in _MADE.findall(code):
         found.add(_NAMES.get(kind.lower(), "others"), name.translate(_QUOTES), 150)
-    add_all(found, "tables-changed", (name.translate(_QUOTES) for name in _FILLED.findall(code)))
+    add_all(found, "tables-changed", (n.translate(_QUOTES) for n in _FILLED.findall(code) if n.lower() not in _NO_TABLE))
     add_remarks(found, comments)
 
 

@@ -15,7 +15,7 @@ from processors.summarize._text import add_references, read_text, squeeze
 from processors.summarize.json import USUAL
 from processors.summarize.rawtext import raw_text
 
-_KEY = re.compile(r"^(?:- )?[\"']?([A-Za-z_$@/.][^:\n#{}\[\]\"']{0,100})[\"']?[ \t]*:(?:[ \t]+([^\n]{0,1000}))?$", re.MULTILINE)
+KEY = re.compile(r"^(?:- )?[\"']?([A-Za-z_$@/.][^:\n#{}\[\]\"']{0,100})[\"']?[ \t]*:(?:[ \t]+([^\n]{0,1000}))?$", re.MULTILINE)
 _INDENTED = re.compile(r"(?:\n(?:[ \t]+[^\n]{0,500}|- [^\n]{0,500}|[ \t]*(?=\n))){1,50}")
 _PERSON = re.compile(r"(?:- )?(given-names|name-particle|family-names|name-suffix|name|alias)[ \t]*:[ \t]+([^\n]{1,200})")
 """What a person or an entity is called in a citation file (Citation File Format 1.2.0, definitions.person)."""
@@ -27,12 +27,12 @@ _KUBERNETES = re.compile(r"^metadata:\n(?:[ \t]++[^\n]*+\n){0,8}?[ \t]++name:[ \
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     """Add keys, the usual attributes, comments, url-references and partial-text."""
     text = read_text(body, facts.charset, MAX_SOURCE)
-    for match in _KEY.finditer(text):
+    for match in KEY.finditer(text):
         key = match[1].strip()
         found.add("keys", key, 100)
         meant = USUAL.get(key.lower(), "")
         if meant and meant != "schema" and "keys" in found.attributes:
-            for value in _values(match[2] or "", text, match.end(), people=meant == "author"):
+            for value in values(match[2] or "", text, match.end(), people=meant == "author"):
                 (found.set if meant in ("title", "version", "language") else found.add)(meant, value, 1_000)
     if "kind" in found.attributes.get("keys", []):
         add_all(found, "title", _KUBERNETES.findall(text)[:1])
@@ -41,7 +41,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     raw_text(text, found)
 
 
-def _values(inline: str, text: str, at: int, *, people: bool) -> list[str]:
+def values(inline: str, text: str, at: int, *, people: bool) -> list[str]:
     """What a key says: on its line, or in the lines indented below it, as a list or as text; of `people` their names."""
     value = _COMMENTED.sub("", inline).strip()
     if value.startswith("["):

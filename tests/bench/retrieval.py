@@ -25,7 +25,7 @@ from processors import recognize, summarize
 from processors.essence import EssenceSettings, essence
 from processors.identity import file_url
 from processors.query.words import words
-from processors.summarize._general import STOP
+from processors.summarize._stop import STOP
 from schemas.query import And, Or, Query, Word
 from schemas.records import Summary
 from sinks.tantivy_index import TantivyIndex

@@ -87,7 +87,7 @@ def test_what_a_manifest_says(run: Run, zipped: Pack) -> None:
 
 
 def test_a_jar_of_classes_is_a_package(run: Run, zipped: Pack) -> None:
-    """What its manifest says of it, where most of it is compiled; a jar of pages or of sources, or without a name, is a zip."""
+    """What its manifest says of it, where most of it is compiled; a jar of pages or of sources, or without a manifest, is a zip."""
     classes = [(f"org/example/{name}.class", b"\xca\xfe\xba\xbe\0\0\0\x34") for name in ("Oar", "Blade")]
     whole = [("META-INF/MANIFEST.MF", MANIFEST), *classes]
     for members in (whole, whole[::-1]):
@@ -108,7 +108,13 @@ def test_a_jar_of_classes_is_a_package(run: Run, zipped: Pack) -> None:
     rest = [*((f"{n}.res", b"x") for n in range(1_100)), *((f"org/{n}.class", classes[0][1]) for n in range(1_200))]
     (late,) = summaries(run(zipped([whole[0], *rest]), "file:///d/oar-1.2.jar")).values()
     assert late.type == TYPE
-    for none in ([*whole, *pages], [("META-INF/MANIFEST.MF", b"Manifest-Version: 1.0\n"), *classes], classes):
+    # One that has no name of its own is called as its file is; what classes use, and what is about the jar, does not count.
+    beside = [(f"org/{n}.properties", b"a=b") for n in range(9)] + [("META-INF/maven/pom.properties", b"a=b")]
+    (unnamed,) = summaries(
+        run(zipped([(whole[0][0], b"Manifest-Version: 1.0\n"), *beside, *classes]), "file:///d/oar-1.2.jar")
+    ).values()
+    assert (unnamed.type, unnamed.attributes["title"]) == (TYPE, ("oar 1.2",))
+    for none in ([*whole, *pages], classes):
         assert len(summaries(run(zipped(none), "file:///d/oar-1.2.jar"))) == len(none) + 1
 
 

@@ -144,7 +144,7 @@ OWN = {
     "SQLite": ("\0", "\x05", "\r", "\1", "CREATE TABLE a(", "a,"),
     "SQL": ("--\n", "CREATE ", "CREATE\n", "create table ", "'a''", "insert into a ", "/*", "alter table only "),
     "ShellScript": ("function ", "usage:", "a()\n", ". "),
-    "SourceCode": ("pub ", "export\tdef\t", "/*", "#\n", "  \n#", "fn a"),
+    "SourceCode": ("pub ", "export\tdef\t", "/*", "#\n", "  \n#", "fn a", "#if\n", "- (a) ", "-(a", "@interface "),
     "Subtitles": ("00:00:00,000 --> 00:00:00,000\n", "NOTE\n", "<v a", "<", "{\\", "1\n", "00:00.000 --> 00:00.000\na\n\n"),
     "TeX": (
         "\\title{",
@@ -170,6 +170,15 @@ OWN = {
         *("a\n***\n", "***\n", "* a", "* Menu:", "*Note ", "File: a\n", "INFO-DIR-SECTION a\n", "\n\n"),
     ),
     "Troff": (".TL\n", ".AU\n", ".NH\n", ".de a\n", ".TS\n", '.B "', ".H 1 a\n", "\\[", "\\h'", ".so a\n", ".\n", '.\\"\n'),
+    "Translation": (
+        'msgid "',
+        "#, fuzzy\n",
+        'msgid "a"\nmsgstr "b"\n',
+        '"\\',
+        "<source>",
+        "<message><source>a</source></message>",
+        "\0\1\0\0",
+    ),
     "YAML": ("a:\n", "a: b\n", "- a: >\n", "name: >\n", "name:\n- a\n", "  \n", "#\n", "metadata:\n", "tags: [a,"),
     "XML": ("<a>", "<title>", "<a b='c'>"),
 }
@@ -195,6 +204,7 @@ BEGINS = {
     "FrameMaker": "<MIFFile 7.00>\n<TextFlow\n",
     "GitBundle": "# v2 git bundle\n\nPACK\0\0\0\2\0\1\0\0",
     "SCCS": "\x01h1\n",
+    "Translation": "\xde\x12\x04\x95\0\0\0\0\0\x7f\0\0\x1c\0\0\0\x1c\0\0\0" + "\0" * 8,
     "SQLite": "SQLite format 3\0\2\0\1\1\0" + "\1" * 79,
     "CHeader": "a()",
     "ChangeLog": "2020-01-01",
@@ -235,6 +245,7 @@ BINARY = frozenset(
         "Image",
         "OtherDocument",
         "SQLite",
+        "Translation",
         "Video",
     )
 )

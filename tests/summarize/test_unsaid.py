@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from processors.summarize._unsaid import unsaid
+from processors.summarize._unsaid import spoken, unsaid
 
 
 @pytest.mark.parametrize(
@@ -49,3 +49,18 @@ def test_what_nobody_said(name: str, value: str) -> None:
 def test_what_somebody_said(name: str, value: str) -> None:
     """Values that only look like those."""
     assert not unsaid(name, value)
+
+
+@pytest.mark.parametrize(
+    ("title", "kept"),
+    [
+        ("Microsoft Word - Of boats and oars", "Of boats and oars"),
+        ("Microsoft PowerPoint - Oars 1995", "Oars 1995"),
+        ("Microsoft Word - Document1.doc", ""),
+        ("Microsoft Word", ""),
+        ("Microsoft Word for sailors", "Microsoft Word for sailors"),
+    ],
+)
+def test_titles_that_a_printer_made(title: str, kept: str) -> None:
+    """The name of the program that printed a document is no part of its title."""
+    assert spoken("title", title) == kept
