@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from typing import BinaryIO
 
+from processors.recognize import written
 from processors.summarize._base import Facts, Found, Summarizer
 from processors.summarize._source import add_all
 from processors.summarize._text import FRONT, in_folder, plain, read_text, title_line
@@ -14,8 +15,6 @@ from processors.summarize.rawtext import raw_text
 MAX_READ = 65_536
 MAX_TEXT = 4_096
 AUTHORS = 20
-MARKUP = (b".md", b".markdown", b".rst", b".rest", b".adoc", b".asciidoc", b".org")
-"""Names end so whose titles another summarizer finds."""
 VERSIONS = 50
 
 _DEBIAN = re.compile(r"^([a-z0-9][a-z0-9+.-]+) \(([^)\s]+)\) [^;\n]*; ?urgency=", re.MULTILINE)
@@ -48,7 +47,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     add_all(found, "version", versions[:VERSIONS])
     authors = Counter(_SIGNED.findall(text) or _GNU.findall(text))
     add_all(found, "author", (name for name, _ in authors.most_common(AUTHORS)))
-    if not facts.name.lower().endswith(MARKUP):
+    if not written(facts.type, facts.name):
         # One in a markup language is called as that says.
         found.set("title", _title(text, facts), 200)
     if debian or authors:
