@@ -282,6 +282,25 @@ LED = (
     ("TeX", "\\documentclass", "\t"),
     ("TeX", "\\documentclass[a]", "\t"),
     ("FrameMaker", "<MIFFile 2015>\n", "<String`"),
+    *(
+        ("ManPage", ".TH A 1\n.ds a \\*b\\*b\n.SH AUTHORS\n", fragment)
+        for fragment in (
+            "Ab ",
+            "Ab van ",
+            "A. ",
+            "A.A",
+            "a@b ",
+            "<a@",
+            "Ab Ab <a@b.c>, ",
+            "by ",
+            "\\*a",
+            ".MT a\n",
+            ".An a , b\n",
+            ".An a , ",
+        )
+    ),
+    ("ManPage", ".TH A 1\n", ".ds b \\*b\\*b\n"),
+    ("ManPage", ".TH A 1\n", ".if .ie "),
 )
 """What a pattern begins at, and what it could then go through again and again. A file holds SIZE bytes of it, where the
 summarizer reads more 16 times as many."""
