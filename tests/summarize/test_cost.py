@@ -48,7 +48,10 @@ OWN = {
     "CSV": (",", '"a', "a;b\n", "\t", '""', "|a", "#\n"),
     "Configuration": ("[a]\n", "[[", "a=b\n", "a: ", "#\n", "export a", 'name = "', "authors=[{name="),
     "CSharp": ("public ", "a a ", '@"', "<a>", "using a", "class a", "public a a(", "///\n", '<see a="'),
-    "DebianCopyright": ("(c)", "copyright \t", "copyright 1999- ", "License:\t"),
+    "DebianCopyright": (
+        *("(c)", "copyright \t", "copyright 1999- ", "License:\t", "1999, ", "1999,\n ", "Copyright: 1999\n", "Copyright:\n a\n"),
+        *("Copyright 1999 a ", "Copyright 1999 a, 2000, ", "(c) (c) by "),
+    ),
     "DebianPackages": ("Package: a\n", "Depends: a,\n", "Description: a\n b\n", "A: ", " a\n", "\n\t"),
     "Dvi": ("\x8b", "\x7f", "\xf3", "a\x93", "\0", "\xab"),
     "FAQ": ("Q:\t", "Q: A", "1.1.", "\t\n"),
@@ -175,6 +178,7 @@ OWN = {
 }
 BEGINS = {
     "HTML": "<html>",
+    "DebianCopyright": "Copyright: ",
     "ManPage": ".TH A 1\n.SH NAME\n",
     "PostScript": "%!PS\n",
     "Perl": "=head1 DESCRIPTION",
