@@ -25,7 +25,7 @@ CPU = 60
 """Seconds of CPU time for all fragments of a type together, of which they take 4 at the most; a quadratic pattern takes minutes
 for one of them."""
 
-COMMON = ("\n", " ", "\t", " \n", "a ", "1.", "=", "# ", "*", "(", "[", "{", "<", "a(", '"', "'", '"\\')
+COMMON = ("\n", " ", "\t", " \n", "a ", "1.", "a.", "=", "# ", "*", "(", "[", "{", "<", "a(", '"', "'", '"\\')
 """Fragments that every type is given, repeated."""
 OWN = {
     "AsciiDoc": ("== a\n", "a\n--\n", "----\n", "include::", "link:a[", "<<a,", "*a", ":a: b\n", "= A\nB C <d>\n"),
@@ -140,7 +140,7 @@ OWN = {
     "RTF": ("{", "}", "\\'e9", "\\u8212?", "\\par ", "\\a", "{\\title a}", "\\bin9 ", "\\uc99", "\\*"),
     "RCS": ("@", "@@", "1.1\nlog\n@@\n", "desc\n@", "symbols ", "1.1\ndate 1.1; author a;", "1.", "log\n", "head 1"),
     "RFC": ("[Page 1]\n", "\n\n[Page 1]\n\f", "RFC", "Abstract\n", "A. ", "1.1 A", "draft-a", "Obsoletes: 1\n", "   a\n", "July 1"),
-    "ReStructuredText": (".. a\n", "a\n---\n", ":a: b\n", ":a:`", "`a <", "``", "*a", "|a", ".. a:: b\n", "---\n"),
+    "ReStructuredText": (".. a::\n :", ".. a\n", "a\n---\n", ":a: b\n", ":a:`", "`a <", "``", "*a", "|a", ".. a:: b\n", "---\n"),
     "Ruby": ("=begin\n", "#\n", "def ", "class A::", "require '", "a.name = ['", "def self.", "__END__"),
     "SCCS": ("\x01d D 1.1 94/05/03 10:11:12 a 1 0\n", "\x01c a\n", "\x01t\na", "\x01I 1\na\n", "\x01c date and time created "),
     "Rust": ("//!\n", 'r#"', "r##", "pub(", "use a::", "pub fn a", "/*", "'a", "unsafe "),
