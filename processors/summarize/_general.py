@@ -1,6 +1,6 @@
 """What every summary has, whatever its type: a title, a language, keywords (Essence, seed 003: type-independent attributes).
 
-The language is told by 600 characters of a text, no more: it is dearer than all else here.
+The language is told by few characters of a text (`_prose`): it is dearer than all else here.
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ from functools import cache
 from typing import cast
 
 from processors.summarize._base import Facts, Found
+from processors.summarize._prose import told
 from processors.summarize._stop import STOP
 from processors.summarize._text import squeeze, title_line
 
-LANGUAGE_TEXT = 600
-"""Characters that the language is judged by: 2,000 take 0.8 ms and decide the same but for one page in a hundred."""
 ENGLISH_TEXT = 4_000
 """Characters in which English function words are counted before the model is asked: that many words take a third of its time."""
 LANGUAGE_LEAST = 200
@@ -131,7 +130,7 @@ def complete(facts: Facts, found: Found) -> None:
     if found.whole and "terms" not in found.attributes:
         found.add("terms", terms(found.whole, text), TERMS)
     if "language" not in found.attributes and len(text) >= LANGUAGE_LEAST:
-        found.add("language", "en" if english(text) else language(_middle(text)))
+        found.add("language", "en" if english(text) else told(text, language))
     if "keywords" not in found.attributes and facts.type not in NO_TERMS:
         for word in keywords(text):
             found.add("keywords", word)
@@ -154,12 +153,6 @@ def _prose(found: Found) -> str:
     """What a summary says in words; the same with a full text as with a part, where there is one."""
     values = (found.text(name) for name in ("title", "description", "abstract"))
     return "\n".join(v for v in (*values, found.part or found.said) if v)
-
-
-def _middle(text: str) -> str:
-    """A slice of a text that is prose rather than its heading."""
-    start = min(max(len(text) - LANGUAGE_TEXT, 0), 100)
-    return text[start : start + LANGUAGE_TEXT]
 
 
 def terms(whole: str, known: str) -> str:

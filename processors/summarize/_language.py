@@ -4,7 +4,7 @@ Strategy: the model is an automaton over bytes whose states each stand for what 
 most. So all positions of a text are walked through at once, six steps from the first state, instead of one after another: numpy
 waits for memory once a step, Python for each byte. What is counted, and what is made of it, stays py3langid's.
 
-Laws: the scores are those of py3langid, bit by bit. A text is short (`_general.LANGUAGE_TEXT`): memory is a few times its bytes.
+Laws: the scores are those of py3langid, bit by bit. A text is short (`_prose.SLICE`): memory is a few times its bytes.
 """
 
 from __future__ import annotations

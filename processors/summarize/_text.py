@@ -40,6 +40,10 @@ _MARKUP = re.compile(
 _HEAD = re.compile(r"\A(?:[\s#=~;|%!]++|[*_]{2,}+(?!\w)|\*+(?!\*)(?=\s)|//+|/\*++[*!]?|--++(?!\w)|-(?=\s)|<--*+|>(?=\s)|(?!))*+")
 _FOOT = re.compile(r"(?: [#=*~;%|_/<>-]++|(?<![=~_-])[=~_-]{3,}+|\*/)\Z")
 """What is drawn before and behind a title."""
+FEW = 12
+"""Letters that stand alone among ASCII, as in a name or two, from which nothing can be guessed: most are Western."""
+_APART = re.compile(rb"(?<![\x80-\xff])[\x80-\xff](?![\x80-\xff])")
+_ASCII = bytes(range(128))
 _BACKSPACE = re.compile(".\b")
 
 
@@ -70,15 +74,19 @@ def _by_charset(raw: bytes, declared: str) -> str | None:
                 return raw.decode("cp1252" if charset in _LATIN else charset)
         except (LookupError, UnicodeError, ValueError):
             continue
-    # A text that was cut in the middle of a character, or with a slip in it, is still UTF-8.
+    # A text that was cut in the middle of a character, or with a slip in it, is still UTF-8: where something else in it is.
     text = raw.decode("utf-8", "replace")
-    return text if text.count("\ufffd") * 200 < len(text) else None
+    slips = text[:-1].count("\ufffd")
+    return text if slips * 200 < len(text) and (not slips or len(raw) - len(text) > 2 * slips) else None
 
 
 def _by_guess(raw: bytes) -> str:
     try:
+        if len(_APART.findall(raw[:DETECT])) == len(raw.translate(None, _ASCII)) <= FEW:
+            return raw.decode("cp1252")
         guess = cchardet.detect(raw[:DETECT])["encoding"] or "cp1252"
-        return raw.decode(guess, "replace")
+        # That it is not UTF-8 was seen before.
+        return raw.decode("cp1252" if guess == "UTF-8" else guess, "replace")
     except (LookupError, UnicodeError, ValueError):
         return raw.decode("cp1252", "replace")
 

@@ -1,9 +1,11 @@
-"""The escapes of troff as characters (groff_char(7)): what manual pages and papers share."""
+"""The escapes of troff as characters (groff_char(7)), and the strings that a file defines: what manual pages and papers share."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Mapping
+from itertools import islice
 
 _LONG = r"\[[^\]\n]{0,80}+\]"
 _CALLED = r"\[([^\]\n]{0,80}+)\]"
@@ -44,6 +46,52 @@ for _name, _greek in zip("abgdezyhiklmncoprstufxqw", "αβγδεζηθικλμν
 _NUMBERED = re.compile(r"u([0-9A-F]{4,6})")
 """A character by its number in Unicode."""
 _SINGLE = {"-": "-", "e": "\\", " ": " ", "~": " ", "0": " ", "t": "\t", "'": "'", "`": "`", ".": ".", "\\": "\\"}
+
+
+MAX_STRING = 100
+"""Characters of a string: a file may name it as often as it likes."""
+MAX_STRINGS = 500
+_DEFINED = re.compile(
+    r"^[.'][ \t]*+(?:(?:if|ie|el)(?![a-z])([^\n]{0,60}?)[.'][ \t]*+)?ds1?[ \t]++(\S{1,80}+)[ \t]*+\"?([^\n]{0,300}+)", re.MULTILINE
+)
+"""The definition of a string, behind its condition."""
+_NAMED = re.compile(rf"(\\{{1,2}}+)\*(?:\((..)|{_CALLED}|([^\s(\[]))")
+_DRAWS = re.compile(r"\\[hvkozw]")
+_DRAWN = {
+    "'": "\u0301", "`": "\u0300", ":": "\u0308", "^": "\u0302", "~": "\u0303", ",": "\u0327", "/": "\u0338", "o": "\u030a",
+    "8": "\xdf", "Th": "\xde", "th": "\xfe", "D-": "\xd0", "d-": "\xf0", "Ae": "\xc6", "ae": "\xe6",
+}  # fmt: skip
+"""What the strings stand for that pod2man and -ms draw by moving the pen."""
+_PRINTED = frozenset(("--", "PI", 'L"', 'R"', "C`", "C'"))
+"""Strings of pod2man that are poorer on a terminal, where they are defined first, than in print: those stand in `_CHARACTERS`."""
+
+
+def expand(text: str) -> str:
+    r"""Text with the strings that it defines itself put where it names them (groff(7), "Strings").
+
+    Of several definitions the first counts, which is that of groff and of a terminal (`.ie \n(.g`, `.ie n`): conditions are not
+    judged, but for that of a printer (`t`).
+    """
+    if "\\*" not in text or "ds" not in text:
+        return text
+    strings: dict[str, str] = {}
+    for _condition, name, value in sorted(islice(_DEFINED.findall(text), MAX_STRINGS), key=lambda each: each[0].strip() == "t"):
+        if _DRAWS.search(value):
+            strings[name] = _DRAWN.get(name, "")
+        elif name not in strings and name not in _PRINTED:
+            strings[name] = _named(value, strings).partition('\\"')[0][:MAX_STRING]
+    expanded = _named(text, strings) if strings else text
+    return unicodedata.normalize("NFC", expanded) if "#[" in strings else expanded
+
+
+def _named(text: str, strings: Mapping[str, str]) -> str:
+    """Text with strings in the place of their names; names of others stay."""
+
+    def value(name: re.Match[str]) -> str:
+        kept = strings.get(name[2] or name[3] or name[4] or "")
+        return name[0] if kept is None else kept
+
+    return _NAMED.sub(value, text)
 
 
 def unescape(text: str) -> str:

@@ -22,6 +22,8 @@ HEADINGS = 150
 
 _RULE = re.compile(r"([!-/:-@\[-`{-~])\1{2,}[ \t]*")
 _FIELD = re.compile(r"^[ \t]*:([A-Za-z][\w ]{0,30}):[ \t]+(\S[^\n]{0,600}+(?:\n[ \t]+(?!:)\S[^\n]{0,200}+){0,20})", re.MULTILINE)
+_OPTIONS = re.compile(r"^([ \t]*+\.\. (?!meta::)[a-z][\w:+-]{0,40}::[^\n]*+)(?:\n[ \t]++:[^\n]*+|(?!))*+", re.MULTILINE)
+"""The options of a directive look like fields; those of `meta` are some of the document."""
 _DIRECTIVE = re.compile(r"^[ \t]*\.\. ([a-z][\w:-]{0,40})::[ \t]*([^\n]{0,300})", re.MULTILINE)
 _INLINE = re.compile(
     r":[a-z][\w:+.-]{0,30}:`([^`\n]{1,300})`|``([^`\n]{1,300})``|`([^`\n]{1,300})`_{0,2}|"
@@ -46,7 +48,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     lines = text.split("\n")[:MAX_LINES]
     headings = _headings(lines)
     found.add("title", headings[0] if headings else "", 300)
-    for name, value in _FIELD.findall(text[:8_192]):
+    for name, value in _FIELD.findall(_OPTIONS.sub(r"\1", text[:8_192])):
         kind = _FIELDS.get(name.lower(), "")
         parts = re.split("[,;]", value) if kind in ("keywords", "author") else [value]
         for part in parts if kind else ():

@@ -13,7 +13,7 @@ from typing import BinaryIO
 from processors.summarize._base import Facts, Found, Summarizer
 from processors.summarize._source import MAX_SOURCE
 from processors.summarize._text import add_references, first_sentence, read_text, squeeze
-from processors.summarize._troff import unescape
+from processors.summarize._troff import expand, unescape
 
 MAX_TEXT = 6_144
 MAX_LINES = 20_000
@@ -92,7 +92,7 @@ _TELLS = {
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     """Add macro-package, title, author, organization, date, abstract, headings, includes, url-references and partial-text."""
-    text = read_text(body, facts.charset, MAX_SOURCE)
+    text = expand(read_text(body, facts.charset, MAX_SOURCE))
     lines = text.split("\n")[:MAX_LINES]
     package = _package(lines, facts.name.rpartition(b".")[2].decode("latin-1").lower())
     found.add("macro-package", package and f"-{package}")

@@ -25,7 +25,7 @@ CPU = 60
 """Seconds of CPU time for all fragments of a type together, of which they take 4 at the most; a quadratic pattern takes minutes
 for one of them."""
 
-COMMON = ("\n", " ", "\t", " \n", "a ", "1.", "=", "# ", "*", "(", "[", "{", "<", "a(", '"', "'", '"\\')
+COMMON = ("\n", " ", "\t", " \n", "a ", "1.", "a.", "=", "# ", "*", "(", "[", "{", "<", "a(", '"', "'", '"\\')
 """Fragments that every type is given, repeated."""
 OWN = {
     "AsciiDoc": ("== a\n", "a\n--\n", "----\n", "include::", "link:a[", "<<a,", "*a", ":a: b\n", "= A\nB C <d>\n"),
@@ -48,7 +48,10 @@ OWN = {
     "CSV": (",", '"a', "a;b\n", "\t", '""', "|a", "#\n"),
     "Configuration": ("[a]\n", "[[", "a=b\n", "a: ", "#\n", "export a", 'name = "', "authors=[{name="),
     "CSharp": ("public ", "a a ", '@"', "<a>", "using a", "class a", "public a a(", "///\n", '<see a="'),
-    "DebianCopyright": ("(c)", "copyright \t", "copyright 1999- ", "License:\t"),
+    "DebianCopyright": (
+        *("(c)", "copyright \t", "copyright 1999- ", "License:\t", "1999, ", "1999,\n ", "Copyright: 1999\n", "Copyright:\n a\n"),
+        *("Copyright 1999 a ", "Copyright 1999 a, 2000, ", "(c) (c) by "),
+    ),
     "DebianPackages": ("Package: a\n", "Depends: a,\n", "Description: a\n b\n", "A: ", " a\n", "\n\t"),
     "Dvi": ("\x8b", "\x7f", "\xf3", "a\x93", "\0", "\xab"),
     "FAQ": ("Q:\t", "Q: A", "1.1.", "\t\n"),
@@ -137,7 +140,7 @@ OWN = {
     "RTF": ("{", "}", "\\'e9", "\\u8212?", "\\par ", "\\a", "{\\title a}", "\\bin9 ", "\\uc99", "\\*"),
     "RCS": ("@", "@@", "1.1\nlog\n@@\n", "desc\n@", "symbols ", "1.1\ndate 1.1; author a;", "1.", "log\n", "head 1"),
     "RFC": ("[Page 1]\n", "\n\n[Page 1]\n\f", "RFC", "Abstract\n", "A. ", "1.1 A", "draft-a", "Obsoletes: 1\n", "   a\n", "July 1"),
-    "ReStructuredText": (".. a\n", "a\n---\n", ":a: b\n", ":a:`", "`a <", "``", "*a", "|a", ".. a:: b\n", "---\n"),
+    "ReStructuredText": (".. a::\n :", ".. a\n", "a\n---\n", ":a: b\n", ":a:`", "`a <", "``", "*a", "|a", ".. a:: b\n", "---\n"),
     "Ruby": ("=begin\n", "#\n", "def ", "class A::", "require '", "a.name = ['", "def self.", "__END__"),
     "SCCS": ("\x01d D 1.1 94/05/03 10:11:12 a 1 0\n", "\x01c a\n", "\x01t\na", "\x01I 1\na\n", "\x01c date and time created "),
     "Rust": ("//!\n", 'r#"', "r##", "pub(", "use a::", "pub fn a", "/*", "'a", "unsafe "),
@@ -184,6 +187,7 @@ OWN = {
 }
 BEGINS = {
     "HTML": "<html>",
+    "DebianCopyright": "Copyright: ",
     "ManPage": ".TH A 1\n.SH NAME\n",
     "PostScript": "%!PS\n",
     "Perl": "=head1 DESCRIPTION",
@@ -293,6 +297,25 @@ LED = (
     ("TeX", "\\documentclass", "\t"),
     ("TeX", "\\documentclass[a]", "\t"),
     ("FrameMaker", "<MIFFile 2015>\n", "<String`"),
+    *(
+        ("ManPage", ".TH A 1\n.ds a \\*b\\*b\n.SH AUTHORS\n", fragment)
+        for fragment in (
+            "Ab ",
+            "Ab van ",
+            "A. ",
+            "A.A",
+            "a@b ",
+            "<a@",
+            "Ab Ab <a@b.c>, ",
+            "by ",
+            "\\*a",
+            ".MT a\n",
+            ".An a , b\n",
+            ".An a , ",
+        )
+    ),
+    ("ManPage", ".TH A 1\n", ".ds b \\*b\\*b\n"),
+    ("ManPage", ".TH A 1\n", ".if .ie "),
 )
 """What a pattern begins at, and what it could then go through again and again. A file holds SIZE bytes of it, where the
 summarizer reads more 16 times as many."""
