@@ -141,7 +141,8 @@ def _title(facts: Facts, found: Found, text: str, name: str) -> str:
     if facts.type in CODE:
         purpose = found.text("description")
         # Many a comment begins with the name of its file.
-        purpose = purpose.removeprefix(name).lstrip(" \t:-") if re.match(rf"{re.escape(name)}[ \t]*(?::|-|$)", purpose) else purpose
+        if purpose.startswith(name) and purpose.removeprefix(name).lstrip(" \t")[:1] in ("", ":", "-"):
+            purpose = purpose.removeprefix(name).lstrip(" \t:-")
         return f"{name}: {purpose}" if name and purpose else name or purpose
     line = title_line(text)
     first = [column for column in found.attributes.get("columns", [])[:2] if isinstance(column, str)]

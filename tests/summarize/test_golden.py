@@ -1,5 +1,7 @@
 import json
+import os
 import pkgutil
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -7,7 +9,7 @@ from typing import Any
 import pytest
 
 import processors.summarize
-from processors.summarize import summarizers
+from processors.summarize import Found, summarizers
 from processors.summarize._table import with_table
 
 MODULES = sorted(m.name for m in pkgutil.iter_modules(processors.summarize.__path__) if not m.name.startswith("_"))
@@ -25,6 +27,20 @@ def test_golden(module: str, samples: Path, golden: Callable[[Path, str], dict[s
         expected.write_text(json.dumps(made, indent=1, ensure_ascii=False) + "\n", "utf-8")
     assert made == json.loads(expected.read_text("utf-8"))
     assert summarizers()[made["type"]].run.__module__ == f"processors.summarize.{module}"
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_no_pattern_is_made_of_a_file(
+    module: str, samples: Path, summary: Callable[..., Found], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second file of a type has no pattern compiled for it, whatever it is called: that takes longer than a small file does."""
+    sample = next(p for p in samples.glob(f"{module}.*") if p.suffix != ".json")
+    name = Path(json.loads((samples / f"{module}.json").read_text("utf-8"))["name"])
+    summary(os.fsencode(name), sample.read_bytes())
+    compiled: list[str] = []
+    monkeypatch.setattr(re._compiler, "compile", lambda pattern, flags=0: compiled.append(pattern))  # type: ignore[attr-defined]
+    summary(os.fsencode(name.with_stem(f"{name.stem}-2")), sample.read_bytes())
+    assert compiled == []
 
 
 def test_readme(regenerate: bool) -> None:
