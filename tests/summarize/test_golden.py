@@ -38,7 +38,7 @@ def test_no_pattern_is_made_of_a_file(
     name = Path(json.loads((samples / f"{module}.json").read_text("utf-8"))["name"])
     summary(os.fsencode(name), sample.read_bytes())
     compiled: list[str] = []
-    monkeypatch.setattr(re._compiler, "compile", lambda pattern, flags=0: compiled.append(pattern))  # type: ignore[attr-defined]
+    monkeypatch.setattr(re._compiler, "compile", lambda pattern, _: compiled.append(pattern))  # type: ignore[attr-defined]
     summary(os.fsencode(name.with_stem(f"{name.stem}-2")), sample.read_bytes())
     assert compiled == []
 
