@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 from processors.summarize._base import Facts, Found
-from processors.summarize._dates import iso_date
 from processors.summarize._text import squeeze
 
 MAX_TEXT = 8_192
@@ -50,7 +49,7 @@ class Catalog:
             name, _, value = line.partition(":")
             meant, value = _FIELDS.get(name.strip().lower(), ""), squeeze(value)
             if meant and value and value not in _UNSAID and not value.startswith("PACKAGE "):
-                self._found.set(meant, iso_date(value) if "date" in meant else value, 300)
+                self._found.set(meant, value, 300)
 
     def add(self, source: str, target: str, *, fuzzy: bool = False) -> None:
         """A message and its translation; "": it has none."""

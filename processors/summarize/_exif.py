@@ -7,7 +7,6 @@ from html import unescape
 
 from processors.summarize._base import Found
 from processors.summarize._binary import unpack
-from processors.summarize._dates import iso_date
 from processors.summarize._text import decode, squeeze
 
 ENTRIES = 500
@@ -59,9 +58,6 @@ def _add(raw: bytes, at: int, entry: tuple[int, ...], order: str, found: Found) 
             wide = tag >= 0x9C9B
         codec = "utf-16-le" if tag != 0x9286 or order == "<" else "utf-16-be"
         value = text.decode(codec, "replace").partition("\0")[0] if wide else decode(text.partition(b"\0")[0])
-    if tag in (0x132, 0x9003):
-        # Dates have colons throughout: 1994:07:01 12:00:00.
-        value = iso_date(value)
     for part in value.split(";") if tag in (0x9C9D, 0x9C9E) else [value]:
         found.add(TAGS[tag], squeeze(part), 1_000)
 

@@ -1,4 +1,4 @@
-"""What every summary has, whatever its type: a title, a language, keywords (Essence, seed 003: type-independent attributes).
+"""What every summary has, whatever its type: a title, a language, keywords, dates (Essence, seed 003: type-independent attributes).
 
 The language is told by few characters of a text (`_prose`): it is dearer than all else here.
 """
@@ -13,6 +13,7 @@ from functools import cache
 from typing import cast
 
 from processors.summarize._base import Facts, Found
+from processors.summarize._dates import iso_date
 from processors.summarize._prose import told
 from processors.summarize._stop import STOP
 from processors.summarize._text import squeeze, title_line
@@ -40,6 +41,8 @@ TEXTUAL = CODE - BINARY | {"Bibliographic", "JSON", "Notebook"}
 """Types whose files read as text, whatever media type they have."""
 MARKED = frozenset(("text/html", "text/rtf"))
 """Media types whose files are text between marks: where their summarizer gives none, there is none, or it is not to be told."""
+DATES = frozenset(("date", "creation-date", "modification-date"))
+"""Attributes that are days or moments."""
 NO_TERMS = frozenset(("ChangeLog", "DebianCopyright", "License"))
 """Types whose frequent terms are the same in all of them."""
 
@@ -121,7 +124,10 @@ def is_text(facts: Facts) -> bool:
 
 
 def complete(facts: Facts, found: Found) -> None:
-    """Add what is missing: title, language, keywords."""
+    """Add what is missing: title, language, keywords. Dates are in ISO 8601 then, as far as they are sure."""
+    for each in DATES.intersection(found.attributes):
+        written = (iso_date(value) if isinstance(value, str) else value for value in found.attributes[each])
+        found.attributes[each] = list(dict.fromkeys(written))
     text = _prose(found)
     name = facts.name.decode("utf-8", "replace") or facts.url.rstrip("/").rpartition("/")[2]
     found.set("title", _title(facts, found, text, name) or facts.url or facts.type, 300)

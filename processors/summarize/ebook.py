@@ -14,7 +14,6 @@ from typing import BinaryIO, NamedTuple
 from processors.summarize import unrecognized
 from processors.summarize._base import Facts, Found, Summarizer, SummaryError
 from processors.summarize._binary import read_at, unpack
-from processors.summarize._dates import iso_date
 from processors.summarize._markup import page, page_links, page_text
 from processors.summarize._package import reference
 from processors.summarize._text import squeeze
@@ -95,7 +94,7 @@ def _about(first: bytes, charset: str, found: Found) -> None:
         if kind in NAMES:
             # A description may be a piece of a page.
             text = squeeze(_MARK.sub(" ", value)) if kind == 103 else squeeze(value)
-            text = iso_date(text) if kind == 106 else text.partition("-")[0].lower() if kind == 524 else text
+            text = text.partition("-")[0].lower() if kind == 524 else text
             (found.set if kind in (503, 524) else found.add)(NAMES[kind], text, 2_000)
         at += size
     place, size = unpack(">II", first, 84) or (0, 0)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import struct
+import zlib
 from typing import BinaryIO
 
 from processors.summarize import unrecognized
@@ -29,7 +30,16 @@ HELD = 4
 """Directories that stand within other formats."""
 _HELD = re.compile(rb"(?:Exif\0\0(?:\0\0)?|CMT[12]|\0TTW....)(II\*\0|MM\0\*)", re.DOTALL)
 """What stands before a TIFF in HEIF, AVIF and JPEG XL, in CR3, and in MRW."""
-PNG_TEXT = {"Title": "title", "Author": "author", "Description": "description", "Software": "generator", "Copyright": "copyright"}
+PNG_TEXT = {
+    "Title": "title",
+    "Author": "author",
+    "Description": "description",
+    "Software": "generator",
+    "Copyright": "copyright",
+    "Creation Time": "creation-date",
+}
+MAX_TEXT = 4_096
+"""Bytes of a compressed text that are read."""
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
@@ -111,22 +121,41 @@ def _jpeg_texts(raw: bytes, found: Found) -> None:
 
 
 def _png_texts(raw: bytes, found: Found) -> None:
-    """The tEXt chunks (PNG, 11.3.4.3): keyword, NUL, latin-1."""
+    """The chunks that hold text, and the time of the last change (PNG, 11.3.3 and 11.3.4)."""
     at = 8
     while at + 8 <= len(raw):
         length, kind = struct.unpack_from(">I4s", raw, at)
+        data = raw[at + 8 : at + 8 + length]
+        keyword, _, rest = data.partition(b"\0")
         if kind == b"tEXt":
-            keyword, _, text = raw[at + 8 : at + 8 + length].partition(b"\0")
-            found.add(PNG_TEXT.get(decode(keyword), "comments"), decode(text), 1_000)
+            _png_text(keyword, rest, found)
+        elif kind == b"zTXt":
+            _png_text(keyword, _inflated(rest[1:]), found)
         elif kind == b"iTXt":
-            keyword, _, rest = raw[at + 8 : at + 8 + length].partition(b"\0")
-            # Compressed or not and how (two bytes), the language, the keyword in it (11.3.4.5).
+            # Compressed or not and how (two bytes), the language, the keyword in it.
             text = rest[2:].partition(b"\0")[2].partition(b"\0")[2]
-            if rest[:1] == b"\0" and not keyword.startswith(b"XML:"):
-                found.add(PNG_TEXT.get(decode(keyword), "comments"), decode(text), 1_000)
+            _png_text(keyword, _inflated(text) if rest[:1] == b"\1" else text, found)
         elif kind == b"eXIf":
-            add_exif(raw[at + 8 : at + 8 + length], found)
+            add_exif(data, found)
+        elif kind == b"tIME" and length == 7:
+            year, *others = struct.unpack(">H5B", data)
+            found.add("modification-date", "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z".format(year, *others) if year else "")
         at += 12 + length
+
+
+def _png_text(keyword: bytes, text: bytes, found: Found) -> None:
+    """A text under its keyword; none of what programs keep there for themselves: XMP, which is read by itself, profiles, dates."""
+    name = decode(keyword)
+    if name in PNG_TEXT or not name.startswith(("XML:", "date:", "Raw profile")):
+        found.add(PNG_TEXT.get(name, "comments"), decode(text), 1_000)
+
+
+def _inflated(data: bytes) -> bytes:
+    """What a compressed text begins with; nothing where it is damaged."""
+    try:
+        return zlib.decompressobj().decompress(data, MAX_TEXT)
+    except zlib.error:
+        return b""
 
 
 SUMMARIZER = Summarizer(types=("Image",), run=run)

@@ -6,7 +6,6 @@ import re
 from typing import BinaryIO
 
 from processors.summarize._base import Facts, Found, Summarizer
-from processors.summarize._dates import iso_date
 from processors.summarize._source import add_all
 from processors.summarize._text import add_references, read_text
 from processors.summarize.rawtext import raw_text
@@ -37,7 +36,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
         if meant == "keywords":
             add_all(found, meant, (part.strip() for part in re.split("[:,]", value)))
         elif meant:
-            add_all(found, meant, [iso_date(value) if meant == "date" else value])
+            add_all(found, meant, [value])
     add_references(found, text)
     prose = _LINK.sub(lambda m: m[2] or m[1], _DRAWER.sub("", _KEYWORD.sub("", text)))
     for headline in _HEADLINE.findall(prose)[:HEADINGS]:

@@ -16,12 +16,14 @@ _SUBJECT = re.compile(
     r"^(?:#\s*+)?(?:Subject|Description):[ \t]*+(?:\[[^\]\n]{0,200}+\][ \t]*+)?(.++(?:\n[ \t]++\S.*+|(?!))*+)", re.MULTILINE
 )
 _AUTHOR = re.compile(r"^(?:From|Author):[ \t]*+(.{3,200}@.{1,100}|[A-Z].{2,200})$", re.MULTILINE)
+_DATE = re.compile(r"^(?:#\s*+)?(?:Date|Last-Update):[ \t]*+(.{4,100})$", re.MULTILINE)
+"""When it was made, as mail and git say it, and DEP-3."""
 _UNIFIED = re.compile(r"^@@ -\d{1,9}(?:,(\d{1,9}))? \+\d{1,9}(?:,(\d{1,9}))? @@", re.MULTILINE)
 _HUNK = re.compile(r"^(?:@@ |\*{15})", re.MULTILINE)
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
-    """Add title, author, description, files, hunks, lines added and removed."""
+    """Add title, author, date, files, hunks, lines added and removed."""
     text = read_text(body, facts.charset)
     start = _START.search(text)
     head = text[: start.start()] if start else text[:4_096]
@@ -30,6 +32,8 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
         found.add("title", squeeze(subject[1]), 300)
     for author in _AUTHOR.findall(head):
         found.add("author", squeeze(author), 300)
+    for date in _DATE.findall(head)[:1]:
+        found.add("date", squeeze(date), 100)
     found.body(head, whole=text)
     names = [n for n in (*_FILE.findall(text), *_OLD.findall(text)) if n not in ("/dev/null", "----", "****")]
     add_all(found, "files", (n for n in names if not re.fullmatch(r"[\d,]+", n)), 300)

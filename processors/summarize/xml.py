@@ -40,9 +40,11 @@ MEANING = {
     "title": "headings", "head": "headings", "subtitle": "headings", "description": "description", "desc": "description",
     "summary": "description", "subject": "keywords", "keyword": "keywords", "creator": "author", "author": "author",
     "date": "date", "pubDate": "date", "pubdate": "date", "language": "language", "rights": "copyright", "copyright": "copyright",
-    "name": "names", "abstract": "abstract",
+    "name": "names", "abstract": "abstract", "updated": "date", "published": "date", "time": "date", "modified": "date",
 }  # fmt: skip
-"""Local names of elements that many vocabularies share (Dublin Core, DocBook, TEI, RSS, Atom, SVG), and what each becomes."""
+"""Local names of elements that many vocabularies share (Dublin Core, DocBook, TEI, RSS, Atom, SVG, GPX), and what each becomes."""
+ONCE = frozenset(("updated", "published", "time", "modified"))
+"""Those that say it of the document only where they come first: entries and points on a way have them, too."""
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
@@ -123,7 +125,7 @@ def _elements(root: etree._Element, found: Found) -> None:
         meant += bool(meaning)
         if meaning and meant < MAX_MEANT and len(found.attributes.get(meaning, ())) < MAX_VALUES:
             person = _person(element) if meaning == "author" else ""
-            found.add(meaning, person or _said(element, entities), 500)
+            (found.set if local(element) in ONCE else found.add)(meaning, person or _said(element, entities), 500)
         inside = _entity(element, entities) if entity else element.text
         for text in (inside, element.tail) if room > 0 else ():
             if text and (entity or not text.isspace()):

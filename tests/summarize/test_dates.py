@@ -103,3 +103,33 @@ def test_of_exif() -> None:
     part = b"Exif\0\0" + exif()
     found, _ = tried("Image", b"\xff\xd8\xff\xe1" + (len(part) + 2).to_bytes(2, "big") + part + b"\xff\xd9" + bytes(9))
     assert found.text("creation-date") == "1994-07-01T12:00:00"
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "date"),
+    [
+        (
+            "HTML",
+            b"<title>Oars</title><meta name=date content='Tue, 5 Mar 2024 10:00:00 +0100'>",
+            "2024-03-05T09:00:00Z",
+        ),
+        ("Patch", b"From: A <a@example.org>\nDate: Tue, 5 Mar 2024 10:00:00 +0100\n\n--- a/x\n+++ b/x\n", "2024-03-05T09:00:00Z"),
+        ("Patch", b"Description: Oars\nLast-Update: 2024-03-05\n---\n--- a/x\n+++ b/x\n", "2024-03-05"),
+        (
+            "XML",
+            b"<gpx><metadata><time>2024-03-05T09:00:00Z</time></metadata><time>2025</time></gpx>",
+            "2024-03-05T09:00:00Z",
+        ),
+        (
+            "XML",
+            b"<feed><updated>2024-03-05T10:00:00+01:00</updated><entry><updated>2023-01-01</updated></entry></feed>",
+            "2024-03-05T09:00:00Z",
+        ),
+        ("XML", b"<rss><channel><pubDate>Tue, 05 Mar 2024 09:00:00 GMT</pubDate></channel></rss>", "2024-03-05T09:00:00Z"),
+        ("HTML", b"<title>Oars</title><meta name=date content='3/5/24'>", "3/5/24"),
+    ],
+)
+def test_whoever_wrote_it(kind: str, body: bytes, date: str) -> None:
+    """The date of any type is in ISO 8601 where it is sure, of a feed or a way its own, so that all are found by their day."""
+    found, _ = tried(kind, body)
+    assert found.attributes["date"] == [date]

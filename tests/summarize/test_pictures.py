@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -154,3 +155,31 @@ def test_texts(summary: Make) -> None:
 def test_golden_has_no_less(samples: Path, summary: Make) -> None:
     """The sample of PNG gives what it gave when PNG was one of five formats."""
     assert summary(b"image.png", (samples / "image.png").read_bytes()).text("width")
+
+
+def _chunk(kind: bytes, data: bytes) -> bytes:
+    return _be("I", len(data)) + kind + data + bytes(4)
+
+
+def test_chunks_of_png(summary: Make) -> None:
+    """Texts of PNG are read whether or not they are compressed, without those that programs keep there, and so is its time."""
+    chunks = (
+        _chunk(b"IHDR", _be("II", W, H) + bytes(5)),
+        _chunk(b"zTXt", b"Title\0\0" + zlib.compress(b"The whale")),
+        _chunk(b"iTXt", b"Author\0\1\0\0\0" + zlib.compress("Moël".encode())),
+        _chunk(b"iTXt", b"Comment\0\0\0\0\0At sea"),
+        _chunk(b"zTXt", b"Description\0\0damaged"),
+        _chunk(b"tEXt", b"Creation Time\0Tue, 5 Mar 2024 10:00:00 +0100"),
+        *(_chunk(b"tEXt", name + b"\0no") for name in (b"date:create", b"Raw profile type icc")),
+        _chunk(b"tIME", _be("H5B", 2024, 3, 6, 9, 0, 0)),
+    )
+    found = summary(b"x.png", b"\x89PNG\r\n\x1a\n" + b"".join(chunks))
+    said = {name: found.text(name) for name in ("title", "author", "description", "creation-date", "modification-date")}
+    assert said == {
+        "title": "The whale",
+        "author": "Moël",
+        "description": "",
+        "creation-date": "2024-03-05T09:00:00Z",
+        "modification-date": "2024-03-06T09:00:00Z",
+    }
+    assert found.attributes["comments"] == ["At sea"]
