@@ -173,12 +173,14 @@ def measure_recognition(size: Size, cache: Path, work: Path) -> Iterator[Figure]
 def measure_retrieval(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
     """What an index of summaries finds, and how small it is, against one of the full text."""
     if size.quick:
-        yield from retrieval.retrieval([*corpora.synthetic(work / "long", 90).rglob("*.html")], work, 5_000)
+        made = corpora.synthetic(work / "long", 90)
+        yield from retrieval.retrieval(made, sorted(path.relative_to(made) for path in made.rglob("*.html")), work, 5_000)
         return
-    pages = corpora.found(corpora.unpacked(corpora.packages(cache), work / "packages"))
-    long = [path for path in corpora.heavy(pages) if os.path.getsize(path) >= retrieval.FILE]
+    root = work / "packages"
+    pages = corpora.found(corpora.unpacked(corpora.packages(cache), root))
+    long = [os.path.relpath(path, bytes(root)) for path in corpora.heavy(pages) if os.path.getsize(path) >= retrieval.FILE]
     files = [Path(os.fsdecode(path)) for path in corpora.chosen(long, 2 * retrieval.DOCUMENTS)]
-    yield from retrieval.retrieval(files, work)
+    yield from retrieval.retrieval(root, files, work)
 
 
 def measure_unnest(size: Size, cache: Path, work: Path) -> Iterator[Figure]:

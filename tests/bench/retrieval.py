@@ -1,8 +1,8 @@
 """Retrieval, as Essence's paper measured it: an index of summaries against one of the full text, in the same engine.
 
-Over long documents (LEAST characters of text) of documentation packages. Each query is made from a sentence in the middle of a
-document, which counts as the one that is wanted: any of its words of content, as WAIS asked, or two of them, as people type (the
-longest: both must be there). Relative recall is how often the index of summaries finds the wanted document in its first hits,
+Over long documents (LEAST characters of text) of documentation packages. A sentence in the middle of each makes a query that wants
+this document: for any of the sentence's words of content, as WAIS asked, or for two of them, as people type (the longest: both must
+be there). Relative recall is how often the index of summaries finds the wanted document in its first hits,
 to how often the full text does; relative precision is wanted documents to all hits, of the one to the other (seed 003, 6.1).
 
 The index of full text is the one that `essence.full_text` gives: it keeps the text too, since who searches it wants to be shown the
@@ -36,7 +36,7 @@ LEAST = 20_000
 """Characters of text of a long document: some ten printed pages."""
 FILE = 60_000
 """Bytes that a page has at least whose text is so long."""
-DOCUMENTS, QUERIES = 1_000, 300
+DOCUMENTS = 1_000
 SETS = (10, 40, 128, 256)
 """Sizes of the set of hits, as the paper has them; WAIS gave 40 where nobody said otherwise."""
 JUDGED = 256
@@ -69,12 +69,12 @@ class Sums(NamedTuple):
     hits: int
 
 
-def retrieval(files: Sequence[Path], work: Path, least: int = LEAST) -> Iterator[Figure]:
-    """The figures of an index of these files. Raises BenchError where none of them is long."""
+def retrieval(root: Path, files: Sequence[Path], work: Path, least: int = LEAST) -> Iterator[Figure]:
+    """The figures of an index of these files, named from their root. Raises BenchError where none of them is long."""
     recognize.preload()
     summarize.preload()
     with multiprocessing.get_context("fork").Pool(2) as pool:
-        made = pool.imap(partial(_pair, least=least), files, 8)
+        made = pool.imap(partial(_pair, root, least=least), files, 8)
         pairs = [pair for pair in made if pair][:DOCUMENTS]
     if not pairs:
         raise BenchError(f"none of {len(files)} files has {least} characters of text")
@@ -87,9 +87,10 @@ def retrieval(files: Sequence[Path], work: Path, least: int = LEAST) -> Iterator
         yield from _asked(pairs, ours, full)
 
 
-def _pair(path: Path, least: int) -> Pair | None:
-    body = path.read_bytes()
-    obj = fetched(file_url(str(path).encode()), body)
+def _pair(root: Path, path: Path, least: int) -> Pair | None:
+    """A document, if it is long. Where it lies for this run is no part of its name, or the indexes would differ with it."""
+    body = (root / path).read_bytes()
+    obj = fetched(file_url(bytes(Path("/") / path)), body)
     part, full = (
         next((r for r in essence(obj, io.BytesIO(body), settings) if isinstance(r, Summary)), None) for settings in (PART, FULL)
     )
@@ -113,8 +114,7 @@ def _ratio(work: Path, left_out: str = "none") -> float:
 
 
 def _asked(pairs: Sequence[Pair], ours: TantivyIndex, full: TantivyIndex) -> Iterator[Figure]:
-    chance = random.Random(1994)
-    asked = [(pair.part.oid, said) for pair in chance.sample(pairs, len(pairs)) if (said := _said(pair.text, chance))][:QUERIES]
+    asked = [(pair.part.oid, said) for pair in pairs if (said := _said(pair.text))]
     for name, ways in (("any word", any_of), ("two words", two_of)):
         queries = [(oid, ways(said)) for oid, said in asked]
         mine, whole = (_sums(index, queries) for index in (ours, full))
@@ -127,12 +127,12 @@ def _asked(pairs: Sequence[Pair], ours: TantivyIndex, full: TantivyIndex) -> Ite
             yield Figure("retrieval", f"{name}, {size} hits: precision", precision, "ratio", "relative, as recall is", goals[1])
 
 
-def _said(text: str, chance: random.Random) -> list[str]:
-    """The words of content of a sentence in the middle third of a text; none where that has no sentence."""
+def _said(text: str) -> list[str]:
+    """The words of content of a sentence in the middle third of a text, whichever run asks; none where that has no sentence."""
     middle = text[len(text) // 3 : 2 * len(text) // 3]
     pieces = (said.split()[:MOST] for said in _SENTENCE.split(middle))
     sentences = [content for piece in pieces if len(piece) > 5 and len(content := _content(" ".join(piece))) > 1]
-    return chance.choice(sentences) if sentences else []
+    return random.Random(text).choice(sentences) if sentences else []
 
 
 def _content(sentence: str) -> list[str]:
