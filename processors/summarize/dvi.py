@@ -1,8 +1,8 @@
 """DVI: pages, what made it and when, fonts, the text (seed 003, table 3, Dvi).
 
 The preamble, pages and the postamble are one list of commands (D. Knuth, DVItype, 14 to 19); they are read in order, up to a bound.
-The text is what sets characters: those of TeX's own fonts below 33 are its ligatures; a move to the right of a third of the font's
-size is a space, one down ends a line.
+The text is what sets characters, in the encoding of the font; a move to the right of a third of its size is a space, one down ends
+a line.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import BinaryIO
 
 from processors.summarize._base import Facts, Found, Summarizer
 from processors.summarize._binary import read_at
+from processors.summarize._tex import accented, letters
 from processors.summarize._text import decode, squeeze
 
 MAX_READ = 262_144
@@ -22,13 +23,6 @@ SPACE = 100_000
 """Units of DVI (65,536 a point) that a space has at least."""
 LINE = 400_000
 FONTS = 200
-
-_LIGATURES = {
-    11: "ff", 12: "fi", 13: "fl", 14: "ffi", 15: "ffl", 16: "i", 17: "j", 25: "\xdf", 26: "\xe6", 27: "\u0153", 28: "\xf8",
-    34: "\u201d", 92: "\u201c", 123: "\u2013", 124: "\u2014",
-}  # fmt: skip
-_CORK = {16: "\u201c", 17: "\u201d", 21: "\u2013", 22: "\u2014", 27: "ff", 28: "fi", 29: "fl", 30: "ffi", 31: "ffl"}
-"""The same of fonts in the Cork encoding, whose names begin with ec or t1."""
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
@@ -54,11 +48,6 @@ def _pages(facts: Facts, body: BinaryIO) -> int:
     return int.from_bytes(post[27:29], "big") if post[:1] == b"\xf8" else 0
 
 
-def _letter(code: int) -> str:
-    """A character beyond ASCII: the letters of the Cork encoding are nearly those of Latin-1."""
-    return chr(code) if 0xC0 <= code <= 0xFF or 32 < code < 127 else ""
-
-
 class _Reader:
     """Commands, one after the other."""
 
@@ -66,7 +55,7 @@ class _Reader:
         self.raw = raw
         self.at = at
         self.fonts: dict[int, str] = {}
-        self.ligatures = _LIGATURES
+        self.letters = letters("")
         self.moved = {"w": 0, "x": 0, "y": 0, "z": 0}
         """What w, x, y and z are: most spaces and lines repeat the one before."""
         self.kept: list[str] = []
@@ -87,14 +76,15 @@ class _Reader:
             if said:
                 self.kept.append(said)
                 room -= len(said)
-        return "\n".join(squeeze(line) for line in "".join(self.kept).split("\n") if line.strip())
+        return "\n".join(squeeze(line) for line in accented("".join(self.kept)).split("\n") if line.strip())
 
     def _command(self, code: int) -> str | None:
         """What a command sets; None behind the last page."""
         if code < 128:
-            return self.ligatures.get(code, chr(code) if code > 32 else "")
+            return self.letters[code]
         if code <= 131:
-            return _letter(self.number(code - 127))
+            code = self.number(code - 127)
+            return self.letters[code] if code < 256 else ""
         if code <= 137:
             self.at += 8 if code in (132, 137) else code - 132
             return ""
@@ -106,11 +96,11 @@ class _Reader:
         if 157 <= code <= 170:
             return self._down(code)
         if 171 <= code <= 238:
-            name = self.fonts.get(code - 171 if code <= 234 else self.number(code - 234), "")
-            self.ligatures = _CORK if name.startswith(("ec", "t1")) else _LIGATURES
+            self.letters = letters(self.fonts.get(code - 171 if code <= 234 else self.number(code - 234), ""))
             return ""
         if 239 <= code <= 242:
-            self.at += self.number(code - 238)
+            length = self.number(code - 238)
+            self.at += length
             return ""
         if 243 <= code <= 246:
             return self._font(code - 242)

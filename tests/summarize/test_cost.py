@@ -134,7 +134,7 @@ OWN = {
     "Pascal": ("(*", "{", "uses a,", "uses\n", "a = ", "a<", "procedure a", "{$I a", "unit a\n", "//\n"),
     "Patch": ("Subject: [", "#\n", "From: a@", "\n \t", "--- a\n+++ a\n", "Index: "),
     "Perl": ("=a\n", "=head1 NAME\n", "=head1 DESCRIPTION\n\n", "=head1\t", "A<", "=cut\n", "package "),
-    "PostScript": ("(a)1 ", "(a", "%%Title:\t", "(\\a"),
+    "PostScript": ("(a)1 ", "(a", "%%Title:\t", "(\\a", "((", "{", "}", "<<", "//a ", "%%BeginData: 1\n", "1 1 roll ", "gsave "),
     "Python": ("#\n", "x y\n", "'''", "f'{", "lambda:", "def a():\n"),
     "README": ("http://", "http://a.b/", "x\b"),
     "RTF": ("{", "}", "\\'e9", "\\u8212?", "\\par ", "\\a", "{\\title a}", "\\bin9 ", "\\uc99", "\\*"),

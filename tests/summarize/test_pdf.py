@@ -7,6 +7,7 @@ import pytest
 
 from processors.summarize import Found, pdf
 from processors.summarize._brackets import steep
+from processors.summarize._headline import headline
 
 Make = Callable[..., Found]
 XMP = (
@@ -229,7 +230,7 @@ def _set(*lines: tuple[str, float]) -> tuple[list[str], list[float]]:
 )
 def test_headline(lines: list[tuple[str, float]], title: str) -> None:
     """The title of a document that states none is what stands first in its largest type, without what leads to notes."""
-    assert pdf.headline(*_set(*lines)) == title
+    assert headline(*_set(*lines)) == title
 
 
 def test_title_by_its_type(summary: Make) -> None:
