@@ -637,12 +637,13 @@ def _cleartomark(m: Machine) -> None:
 
 def _marked(m: Machine) -> int:
     """Where the topmost mark is."""
-    for at in range(len(m.operands) - 1, -1, -1):
-        if m.operands[at] is MARK:
-            m.pay(len(m.operands) - at >> 4)
-            return at
-    m.pay(len(m.operands) >> 4)
-    raise Fault("unmatchedmark")
+    try:
+        above = operator.indexOf(reversed(m.operands), MARK)
+    except ValueError:
+        m.pay(len(m.operands) >> 4)
+        raise Fault("unmatchedmark") from None
+    m.pay(above >> 4)
+    return len(m.operands) - 1 - above
 
 
 def taken(m: Machine) -> list[object]:
