@@ -54,6 +54,8 @@ _SIGN = re.compile(
     rb"(?i)(?:copying|licen[cs]e|unlicense|authors|news|change(?:s|log)|manifest|todo|contributing|\.git\w+)(?:[._-].*)?"
 )
 _INSTALL = re.compile(rb"(?i)install(?:ation|ing)?(?:[._-][^/]*)?")
+_BADGE = re.compile(r"\[?!\[[^\]\n]{0,200}\]\([^)\n]{0,500}\)(?:\]\([^)\n]{0,500}\))?")
+"""A picture in Markdown, and where it leads."""
 _BOILERPLATE = re.compile(r"(?i)basic installation|`?\./configure[,;' ]++make|these are generic installation instructions")
 _SOURCE = re.compile(
     rb"(?i)\.(?:c|cc|cpp|cxx|c\+\+|h|hh|hpp|hxx|m|mm|s|asm|y|l|f|f77|f90|f95|for|pas|pp|p|adb|ads|go|rs|py|pyx|pl|pm|rb|tcl|lua|"
@@ -303,6 +305,7 @@ def _text(values: Iterable[str | bytes]) -> str:
 
 
 def _first(readme: str) -> str:
-    """The first sentence of a README that is prose."""
-    prose = (p for p in paragraphs(readme[:8_192]) if len(p) > 60 and sum(map(str.isalpha, p)) * 2 > len(p) and not LEGAL.search(p))
+    """The first sentence of a README that is prose, without the badges before it."""
+    shown = (_BADGE.sub("", p).lstrip() for p in paragraphs(readme[:8_192]))
+    prose = (p for p in shown if len(p) > 60 and sum(map(str.isalpha, p)) * 2 > len(p) and not LEGAL.search(p))
     return first_sentence(next(prose, ""))

@@ -41,11 +41,14 @@ _FORMS = [
         rf"D:{_YEAR}{_DIGITS}(?:(?P<hour>\d\d)(?P<minute>\d\d)(?P<second>\d\d)?(?P<zone>Z|[+-]\d\d(?:'?\d\d)?)?(?:00)?(?:'00)?'?)?",
         # Exif (CIPA DC-008, 4.6.6), and ISO 8601 with other marks.
         rf"{_YEAR}([:/.-])(?P<month>\d\d)\2(?P<day>\d\d)(?:[ T]{_TIME}{_ZONE})?",
+        # With dots, the day is first wherever it is written.
+        rf"(?P<day>\d{{1,2}})\.(?P<month>\d{{1,2}})\.{_YEAR}(?: {_TIME}{_ZONE})?",
         # Org ("Timestamps"): the day's name is in any language; a repeater or a span may follow.
         rf"[<\[]{_YEAR}-(?P<month>\d\d)-(?P<day>\d\d)(?: [^\W\d]{{1,15}}\.?)?(?: {_TIME}(?:-\d{{1,2}}:\d\d)?)?{_REPEATERS}[>\]]",
     )
 ]
-
+_SLASHED = re.compile(rf"(?P<month>\d{{1,2}})([/-])(?P<day>\d{{1,2}})\2{_YEAR}(?:,? {_TIME}{_ZONE})?", re.IGNORECASE)
+"""A month and a day in numbers, of which nobody knows which is first."""
 
 _ZONES = {
     "Z": 0, "UT": 0, "UTC": 0, "GMT": 0, "EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7,
@@ -65,7 +68,15 @@ def iso_date(value: str) -> str:
     for form in _FORMS:
         if match := form.fullmatch(plain):
             return _written(match.groupdict()) or value
+    if slashed := _SLASHED.fullmatch(plain):
+        return _only(slashed.groupdict()) or value
     return value
+
+
+def _only(parts: dict[str, str | None]) -> str:
+    """The date that has its day before or behind its month, where one of these orders makes none, or both the same; else ""."""
+    orders = {_written(parts), _written(parts | {"day": parts["month"], "month": parts["day"]})} - {""}
+    return orders.pop() if len(orders) == 1 else ""
 
 
 def _written(parts: dict[str, str | None]) -> str:

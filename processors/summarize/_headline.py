@@ -14,6 +14,8 @@ LETTERS = 3
 """Letters of a line whose size counts."""
 SAME, NEAR, NOTE, STANDS_OUT = 0.95, 0.8, 0.85, 1.15
 """Sizes by each other: of one type, of a title to what is largest, of a sign that leads to a note, of a title to other lines."""
+PARTS = frozenset(("contents", "table of contents", "abstract", "summary", "introduction", "index", "preface", "inhalt"))
+"""What parts of documents are called: no titles."""
 
 
 def headline(chars: Sequence[str], sizes: Sequence[float]) -> str:
@@ -36,4 +38,5 @@ def headline(chars: Sequence[str], sizes: Sequence[float]) -> str:
     at = next((at for at, (size, _) in enumerate(lines) if size >= largest * NEAR), 0)
     first = [said for _, said in takewhile(lambda line: line[0] >= lines[at][0] * SAME, lines[at : at + HEADLINES])]
     others = [size for size, _ in lines[:at] + lines[at + len(first) :] if size]
-    return squeeze(" ".join(first)) if others and lines[at][0] >= STANDS_OUT * median(others) else ""
+    title = squeeze(" ".join(first)) if others and lines[at][0] >= STANDS_OUT * median(others) else ""
+    return "" if title.strip(" .:0123456789").lower() in PARTS else title

@@ -43,6 +43,8 @@ MEANING = {
     "name": "names", "abstract": "abstract", "updated": "date", "published": "date", "time": "date", "modified": "date",
 }  # fmt: skip
 """Local names of elements that many vocabularies share (Dublin Core, DocBook, TEI, RSS, Atom, SVG, GPX), and what each becomes."""
+UNSAID = frozenset(f"{{http://purl.org/dc/{part}/}}{name}" for part in ("elements/1.1", "terms") for name in ("format", "type"))
+"""What Dublin Core says of the file: no text of the document (drawing programs write the former into each)."""
 ONCE = frozenset(("updated", "published", "time", "modified"))
 """Those that say it of the document only where they come first: entries and points on a way have them, too."""
 
@@ -126,7 +128,7 @@ def _elements(root: etree._Element, found: Found) -> None:
         if meaning and meant < MAX_MEANT and len(found.attributes.get(meaning, ())) < MAX_VALUES:
             person = _person(element) if meaning == "author" else ""
             (found.set if local(element) in ONCE else found.add)(meaning, person or _said(element, entities), 500)
-        inside = _entity(element, entities) if entity else element.text
+        inside = _entity(element, entities) if entity else "" if element.tag in UNSAID else element.text
         for text in (inside, element.tail) if room > 0 else ():
             if text and (entity or not text.isspace()):
                 said = untagged(text[:room]) + " " * text[-1:].isspace()

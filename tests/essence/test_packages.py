@@ -176,6 +176,14 @@ def test_files_of_a_package_give_their_facts(run: Run, tar: Pack) -> None:
     assert facts == {name: (False, RULE) for name, _ in PACKAGE}
 
 
+def test_badges_describe_nothing(run: Run, tar: Pack) -> None:
+    """What a package is for is the first sentence of its README, behind the pictures of services that watch over it."""
+    badge = "[![Build](https://watch.example/oar/oar.svg?branch=main)](https://watch.example/oar/oar) ![x](y.png)"
+    told = f"{badge}\n\n{badge} Oar rows a boat over the river, as often as it is asked to, and back.\n"
+    (made,) = summaries(run(tar([*PACKAGE[:3], ("oar-1/README", told.encode())]))).values()
+    assert made.attributes["description"] == ("Oar rows a boat over the river, as often as it is asked to, and back.",)
+
+
 def test_package_in_an_archive_is_a_unit_there(run: Run, tar: Pack, zipped: Pack) -> None:
     """A collection of packages is none: each is a unit under its own path; a plain archive beside them keeps its members."""
     plain = tar([("words.txt", b"The quillwort.\n")])

@@ -40,3 +40,11 @@ def test_pages_within_a_feed(summary: Make) -> None:
     found = summary(b"x.rss", feed)
     assert found.attributes["description"] == ["All & boats"]
     assert "<p>" not in found.text("partial-text")
+
+
+def test_what_drawing_programs_say_of_the_file(summary: Make) -> None:
+    """The format that Dublin Core states of a drawing is no text of it, nor its title."""
+    work = '<m xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:format>image/svg+xml</dc:format><dc:type/></m><text>Ferns</text>'
+    found = summary(b"lake.svg", f'<svg xmlns="http://www.w3.org/2000/svg">{work}</svg>'.encode())
+    assert found.text("partial-text") == "Ferns"
+    assert "svg+xml" not in found.text("title")

@@ -225,6 +225,7 @@ def _set(*lines: tuple[str, float]) -> tuple[list[str], list[float]]:
         ([("T", 40), ("here was a boat", 10), ("on a river", 10)], ""),
         ([("Of boats", 20)], ""),
         ([("1994", 40), ("Of boats", 20), ("Ada and Bob", 10), ("text", 10)], "Of boats"),
+        ([("1 Contents", 20), ("Of boats", 10), ("and rivers", 10)], ""),
         ([], ""),
     ],
 )

@@ -256,7 +256,7 @@ def test_comments() -> None:
     assert said(b"%!PS\n%%Title: (A \\(good\\) one)\n%%For: (Ada)\n").attributes == {"title": ["A (good) one"], "author": ["Ada"]}
 
 
-@pytest.mark.parametrize("stated", ["paper.dvi", "stdin", "/tmp/x.ps", "Enscript Output", "-"])
+@pytest.mark.parametrize("stated", ["paper.dvi", "stdin", "/lake/x.ps", "Enscript Output", "-"])
 def test_titles(stated: str) -> None:
     """What stands in the largest type is the title where a program states only the name of a file; that, where there is none."""
     head = b"%%!PS-Adobe-3.0\n%%%%Title: %s\n%%%%EndComments\n" % stated.encode()
