@@ -11,8 +11,8 @@ from typing import BinaryIO
 
 from processors.summarize._base import Facts, Found, Summarizer
 from processors.summarize._binary import read_at
-from processors.summarize._tex import accented, letters
 from processors.summarize._text import decode, squeeze
+from processors.texfonts import accented, letters
 
 MAX_READ = 262_144
 MAX_TEXT = 6_144

@@ -1,21 +1,20 @@
 """PostScript: what its structuring comments say (DSC 3.0), what it says for PDF (pdfmark), and the words that it shows.
 
-The words are found by running the file (`_postscript`), since each word processor shows them by procedures of its own (Essence,
-seed 003, table 3, PostScript). What stands in the largest type on the first page is the title where nothing says one.
+The words are found by running the file (`processors/postscript`), since each word processor shows them by procedures of its own
+(Essence, seed 003, table 3, PostScript). What stands in the largest type on the first page is the title where nothing says one.
 """
 
 from __future__ import annotations
 
 import re
-from contextlib import suppress
 from typing import BinaryIO
 
+from processors.postscript import Page, Source, read
+from processors.postscript.lines import Piece, lines
+from processors.postscript.objects import END, Text
 from processors.summarize._base import Facts, Found, Summarizer
 from processors.summarize._dates import iso_date
 from processors.summarize._headline import headline
-from processors.summarize._postscript import END, Enough, Fault, Source, Text
-from processors.summarize._postscript_page import Page
-from processors.summarize._postscript_text import Piece, lines
 from processors.summarize._text import add_references, decode, squeeze
 from processors.summarize._unsaid import spoken
 
@@ -55,10 +54,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
 
     # White space goes when the lines are made.
     room = found.most(MAX_TEXT) * 3 // 2
-    page = Page(room, min(max(STEPS, 100 * room), MOST_STEPS, LEAST + EACH * len(raw)))
-    # What has been shown until the machine ends is what there is.
-    with suppress(Enough, Fault):
-        page.run(source)
+    page = read(source, room, min(max(STEPS, 100 * room), MOST_STEPS, LEAST + EACH * len(raw)))
 
     weak = stated.pop("title", "")
     if not _FILE.fullmatch(weak):

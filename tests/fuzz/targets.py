@@ -80,7 +80,8 @@ def tokens(module: str) -> tuple[bytes, ...]:
             found |= dict.fromkeys(_cut(node.value))
     near = [n.module for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n.module]
     for other in near:
-        if re.fullmatch(r"processors\.(?:summarize|unnest)\._\w+", other) and not other.endswith(("_base", "_streams")):
+        ours = re.fullmatch(r"processors\.(?:(?:summarize|unnest)\._\w+|postscript(?:\.\w+)?)", other)
+        if ours and not other.endswith(("_base", "_streams")):
             found |= dict.fromkeys(tokens(other))
     return tuple(found)[:MAX_WORDS]
 

@@ -9,7 +9,7 @@ import math
 from typing import NamedTuple
 from unicodedata import normalize
 
-from processors.summarize._tex import ACCENTED
+from processors.texfonts import ACCENTED
 
 SPACE = 0.17
 """Of the size of the type: what a gap has at least that is a space. TeX shrinks its spaces to .22, and kerns by less than .1."""

@@ -15,8 +15,8 @@ from pdfminer.encodingdb import name2unicode
 from pdfminer.fontmetrics import FONT_METRICS
 from pdfminer.latin_enc import ENCODING
 
-from processors.summarize._postscript import Name, key
-from processors.summarize._tex import letters
+from processors.postscript.objects import Name, key
+from processors.texfonts import letters
 
 GUESS = 500.0
 """Thousandths of the size that a character is wide of which nothing is known."""
