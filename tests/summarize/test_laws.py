@@ -193,7 +193,7 @@ def test_mdoc(summary: Make) -> None:
         (b'.TH OAR 1 "1994 Sept 3"', ["1994-09-03"]),
         (b'.TH OAR 1 "04/07/1994"', ["04/07/1994"]),
         (b'.\\" Generator: DocBook XSL Stylesheets v1.79\n.TH "OAR" "1" "04/07/1994" "oar 1.2"', ["1994-04-07"]),
-        (b'.\\" Generator: DocBook XSL Stylesheets v1.79\n.TH "OAR" "1" "13/07/1994" "oar 1.2"', ["13/07/1994"]),
+        (b'.\\" Generator: DocBook XSL Stylesheets v1.79\n.TH "OAR" "1" "13/07/1994" "oar 1.2"', ["1994-07-13"]),
         (b'.TH OAR 1 "20 April 1994 (v3)"', ["20 April 1994 (v3)"]),
         (b'.TH OAR 1 "" "oar 1994"', []),
         (b'.TH OAR 1 "oar 1.2"', []),
