@@ -99,8 +99,19 @@ class _Content:
         self._left = 0 if element.tag == PIECES else element.size
         self._within = [element.size] if element.tag == PIECES else []
         """What is left of the pieces around this place, or OPEN; the outermost first."""
+        self._damage: Damaged | None = None
+        """What was met, and is met again by whoever reads on."""
 
     def read(self, size: int, /) -> bytes:
+        if self._damage is not None:
+            raise self._damage
+        try:
+            return self._read(size)
+        except Damaged as damage:
+            self._damage = damage
+            raise
+
+    def _read(self, size: int) -> bytes:
         while not self._left:
             if not self._within:
                 return b""
