@@ -13,8 +13,6 @@ from processors.postscript.scan import Source, base_85, unhex
 
 FILES = Operators()
 
-# Files (PLRM, 3.8 and 3.13).
-
 FILES["currentfile"] = lambda m: m.push(m.files[-1] if m.files else Source(b""))
 
 
@@ -48,12 +46,11 @@ FILES["readhexstring"] = lambda m: _given(m, Source.digits)
 
 @FILES.named("readline")
 def _readline(m: Machine) -> None:
-    text = m.text()
+    m.text()
     source = m.source(m.pop())
     more = source.at < len(source.raw)
     line = source.until(b"\n", LARGEST)
     m.pay(len(line) >> 4)
-    del text
     m.operands += (Text(line.removesuffix(b"\r")), more)
 
 

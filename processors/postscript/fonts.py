@@ -7,6 +7,7 @@ fonts say (Adobe's, as pdfminer has them), or an estimate by these, in this orde
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from statistics import fmean
 from unicodedata import normalize
@@ -60,13 +61,13 @@ SYMBOL = [
 ]
 
 
-def standard(name: object, size: float = 1.0) -> dict[object, object]:
+def standard(name: object, encoding: list[object], size: float) -> dict[object, object]:
     """The dictionary of a font that a printer has, in a size in points."""
     by = size / 1_000
     return {
         "FontName": name,
         "FontType": 1,
-        "Encoding": SYMBOL if name == "Symbol" else STANDARD,
+        "Encoding": encoding,
         "FontMatrix": [by, 0.0, 0.0, by, 0.0, 0.0],
         "FontBBox": [0, 0, 0, 0],
         "PaintType": 0,
@@ -100,7 +101,8 @@ class Face:
         """How wide a character is, in the font's space."""
         width = self.widths.get(code)
         if width is None:
-            width = self.widths[code] = self._measured(code)
+            measured = self._measured(code)
+            width = self.widths[code] = measured if math.isfinite(measured) else 0.0
         return width
 
     def unit(self) -> float:

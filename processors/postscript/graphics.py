@@ -10,9 +10,8 @@ from processors.postscript.scan import Source
 
 GRAPHICS = Drawing()
 
-
 GRAPHICS.ignore("newpath clippath initclip clip eoclip fill eofill ufill stroke closepath flattenpath reversepath", 0)
-GRAPHICS.ignore("strokepath ucache endclip sethalftonephase erasepage beginpage endpage", 0)
+GRAPHICS.ignore("strokepath ucache nulldevice erasepage initgraphics", 0)
 GRAPHICS.ignore("setlinewidth setlinecap setlinejoin setmiterlimit setgray setflat setcolor setcolorspace setstrokeadjust", 1)
 GRAPHICS.ignore("settransfer setblackgeneration setundercolorremoval sethalftone setpattern setoverprint setsmoothness", 1)
 GRAPHICS.ignore("setcolorrendering shfill execform setcachelimit setcachedparams uappend upath setrenderingintent", 1)

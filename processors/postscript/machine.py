@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 
 from processors.postscript.objects import (
     CLOSE,
@@ -64,16 +65,15 @@ class Machine:
     def number(self) -> float:
         """A number, whole or real."""
         value = self.pop()
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            return value
-        raise Fault("typecheck")
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            raise Fault("typecheck")
+        if not math.isfinite(value):
+            raise Fault("undefinedresult")
+        return value
 
     def whole(self) -> int:
         """A whole number; programs leave real ones, too."""
-        value = self.number()
-        if math.isfinite(value):
-            return int(value)
-        raise Fault("rangecheck")
+        return int(self.number())
 
     def count(self) -> int:
         """How many: not less than none, and no more than there may be; paid for."""
@@ -277,6 +277,8 @@ class Operators(dict[str, Operator]):
             if operands > len(m.operands):
                 raise Fault("stackunderflow")
             del m.operands[len(m.operands) - operands :]
-            m.operands.extend(results)
+            if results:
+                # A program may write into what it is given; the next one gets its own.
+                m.operands.extend(deepcopy(results))
 
         self.update(dict.fromkeys(names.split(), run))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 LARGEST = 65_535
@@ -88,5 +89,7 @@ def key(value: object) -> object:
 
 
 def bounded(value: float) -> float:
-    """A number as PostScript has them: a whole one that is too large is a real one."""
+    """A number as PostScript has them: a whole one that is too large is a real one. Raises Fault where it is no number."""
+    if not math.isfinite(value):
+        raise Fault("undefinedresult")
     return value if -INTEGER <= value < INTEGER else float(value)

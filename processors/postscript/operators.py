@@ -29,7 +29,7 @@ from processors.postscript.scan import Source, number
 
 LANGUAGE = Operators()
 
-LANGUAGE.ignore("flush executive prompt startjob pstack nulldevice erasepage quit initgraphics", 0)
+LANGUAGE.ignore("flush executive prompt startjob pstack quit", 0)
 LANGUAGE.ignore("run = == print closefile flushfile resetfile srand setglobal setpacking setvmthreshold vmreclaim echo", 1)
 LANGUAGE.ignore("setpagedevice setuserparams setsystemparams setobjectformat undefineuserobject deletefile", 1)
 LANGUAGE.ignore("write writestring writehexstring undefineresource defineuserobject renamefile printobject setdevparams", 2)
@@ -417,8 +417,8 @@ def _converted(m: Machine) -> float:
     value = m.pop()
     if isinstance(value, Text):
         value = number(bytes(value.data[:WORD]).strip())
-    if isinstance(value, int | float) and math.isfinite(value):
-        return value
+    if isinstance(value, int | float):
+        return bounded(value)
     raise Fault("typecheck")
 
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from processors.postscript.fonts import LIGATURES, STANDARD, WINDOWS, Face, standard
+from processors.postscript.fonts import LIGATURES, STANDARD, SYMBOL, WINDOWS, Face, standard
 from processors.postscript.lines import Piece
 from processors.postscript.machine import Machine, Operators
 from processors.postscript.objects import Fault, Procedure
@@ -45,11 +45,13 @@ class Page(Machine):
     def __init__(self, operators: Operators, room: int, steps: int) -> None:
         super().__init__(operators, steps)
         self.fonts: dict[object, object] = {}
-        self.system |= {"StandardEncoding": STANDARD, "ISOLatin1Encoding": WINDOWS}
+        # Its own: a program may write into them.
+        self.standard, self.symbol = list(STANDARD), list(SYMBOL)
+        self.system |= {"StandardEncoding": self.standard, "ISOLatin1Encoding": list(WINDOWS)}
         self.system |= {"FontDirectory": self.fonts, "SharedFontDirectory": self.fonts}
         self.room = room
         # What is shown in no font is shown, nevertheless.
-        self.state = State(PAGE, standard("Times-Roman", 12.0), None)
+        self.state = State(PAGE, self.printer("Times-Roman", 12.0), None)
         self.saved: list[State] = []
         self.measured: float | None = None
         """What a character's procedure has stated, while one is measured."""
@@ -63,6 +65,10 @@ class Page(Machine):
         """Fonts by the identity of their dictionaries, which they keep, so that no other gets the same."""
         self.alike: dict[int, Face] = {}
         """The first font of those that have the same characters, by the identity of these."""
+
+    def printer(self, name: object, size: float = 1.0) -> dict[object, object]:
+        """A font that a printer has, in a size in points."""
+        return standard(name, self.symbol if name == "Symbol" else self.standard, size)
 
     def six(self, value: object) -> Matrix:
         """A value that must be a matrix. Raises Fault."""
@@ -155,6 +161,8 @@ class Page(Machine):
         turn = math.atan2(matrix[1], matrix[0])
         cos, sin = math.cos(turn), math.sin(turn)
         end = self.pen()
+        if not all(map(math.isfinite, (turn, size, *at, *end))):
+            raise Fault("undefinedresult")
         degrees = round(math.degrees(turn) / 5) * 5 % 360
         x, y, to = at[0] * cos + at[1] * sin, at[1] * cos - at[0] * sin, end[0] * cos + end[1] * sin
         self.pages[-1].append(Piece(said, size, x, y, to, degrees))

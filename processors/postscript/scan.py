@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from base64 import a85decode
 from binascii import unhexlify
@@ -147,7 +148,8 @@ def number(raw: bytes) -> object:
     if _INTEGER.fullmatch(raw):
         return bounded(int(raw))
     if _REAL.fullmatch(raw):
-        return float(raw)
+        value = float(raw)
+        return value if math.isfinite(value) else Word(raw.decode("latin-1"))
     if radix := _RADIX.fullmatch(raw):
         try:
             return bounded(int(radix[2], int(radix[1])))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-from processors.postscript.fonts import standard
 from processors.postscript.lines import DOUBLE, SPACE
 from processors.postscript.objects import Fault, Halt, key
 from processors.postscript.operators import taken
@@ -64,7 +63,7 @@ def _font(m: Page, name: object) -> dict[object, object]:
     """A font of the file, or one that a printer would have."""
     if not isinstance(m.fonts.get(name), dict):
         m.pay(256)
-        m.fonts[name] = standard(name)
+        m.fonts[name] = m.printer(name)
     return m.dictionary(m.fonts[name])
 
 
@@ -203,7 +202,7 @@ def _steps(name: str, *, wide: bool, high: bool) -> None:
     def run(m: Page) -> None:
         by = m.pop()
         text = bytes(m.text().data)
-        steps = [float(each) for each in by if isinstance(each, int | float)] if isinstance(by, list) else []
+        steps = [each for each in by if isinstance(each, int | float) and math.isfinite(each)] if isinstance(by, list) else []
         at = m.pen()
         m.show(text)
         if steps:

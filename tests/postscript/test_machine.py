@@ -55,6 +55,33 @@ def test_language(program: bytes, stack: list[object]) -> None:
     assert given == stack or (b"div" in program and given[-1] == stack[-1])
 
 
+def test_programs_know_nothing_of_each_other() -> None:
+    """What one program writes into what it is given, no other finds."""
+    wrote = b"StandardEncoding 65 /B put /Times-Roman findfont /Encoding get 66 /C put currentpagedevice /PageSize get 0 7 put "
+    left(wrote + b"currentdash pop 0 get currenthalftone /x 1 put /a 2 def systemdict /b 3 put")
+    again = left(b"StandardEncoding dup 65 get exch 66 get currentpagedevice /PageSize get 0 get currenthalftone length a b")
+    assert again == ["A", "B", 612, 0]
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        *(
+            b"1e300 dup mul",
+            b"1e999",
+            b"1e308 10 mul neg",
+            b"0 0 atan 1 0 div",
+            b"1e200 dup scale 1e200 dup scale 1 1 transform add",
+        ),
+        *(b"1e200 dup scale 1e200 dup scale 1 1 moveto (a)show", b"[1e200 1 0 0 1 1] concat matrix currentmatrix setmatrix"),
+        b"0 0 moveto 1e200 dup scale (a)[1e200 1e200]xshow currentpoint 8 8 8 matrix {()} image",
+    ],
+)
+def test_numbers_that_are_none(program: bytes) -> None:
+    """What is larger than any number is an error of the program's, wherever it comes from."""
+    assert left(program + b" clear 1 2 add") == [3]
+
+
 def test_transformations() -> None:
     """Places and distances go to the device's space, and back."""
     x, y, a, b = left(b"10 20 translate 2 3 scale 1 1 transform 1 1 dtransform")
