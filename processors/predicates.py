@@ -46,7 +46,7 @@ INDEX_LINE = re.compile(
 def is_text(head: bytes) -> bool:
     """Whether bytes look like text in some charset: no NUL or other controls that no text has (of some charsets by their marks).
 
-    ASCII may have some that strayed there. Info files have marks between their nodes and around indices and images.
+    ASCII and UTF-8 may have some that strayed there. Info files have marks between their nodes and around indices and images.
     """
     start = head[:PEEK]
     if start.endswith((b"\0", b"\0\b")):
@@ -55,7 +55,16 @@ def is_text(head: bytes) -> bool:
     if b"\n\x1f" in start or b"\0\b[" in start:
         start = start.replace(b"\n\x1f", b"\n").replace(b"\0\b[", b"[").replace(b"\0\b]", b"]")
     stray = len(start) - len(start.translate(None, _CONTROLS))
-    return not stray or start.startswith(_BOMS) or (stray * STRAY <= len(start) and b"\0" not in start and start.isascii())
+    return not stray or start.startswith(_BOMS) or (stray * STRAY <= len(start) and b"\0" not in start and _is_utf8(start))
+
+
+def _is_utf8(start: bytes) -> bool:
+    """Whether bytes are the start of a text in UTF-8, or in ASCII; the last character may be cut."""
+    try:
+        start.decode()
+    except UnicodeDecodeError as error:
+        return error.start >= len(start) - 3 and error.reason == "unexpected end of data"
+    return True
 
 
 def is_prose(head: bytes) -> bool:

@@ -15,7 +15,7 @@ COMMENTS = 4_096
 
 LEGAL = re.compile(
     r"(?i)copyright|\(c\)|©|licen[cs]e|SPDX|warrant|all rights reserved|permission (?:is|to)|redistribut|without modification|"
-    r"-\*-|^\s*\$(?:Id|Header|RCS)|vim?:|eslint|istanbul|pragma|noqa|under section \d|\bGPL\b|do not (?:edit|modify)|"
+    r"-\*-|^\s*\$[A-Za-z]+(?::|\$)|vim?:|eslint|istanbul|pragma|noqa|under section \d|\bGPL\b|do not (?:edit|modify)|"
     r"(?:was|automatically) (?:generated|preprocessed)|\b(?:created|generated|produced) (?:by|from|with) \S{1,100}\.\w{1,4}\b"
 )
 _LAW = re.compile(r"(?i)[\W_]*+(?:(?:portions )?copyright|\(c\)|©|spdx|licen[cs]ed?\b|all rights)")
@@ -43,7 +43,7 @@ _TAGGED = re.compile(r"[ \t]*+[@\\](file|brief|short|summary|details?|descriptio
 _TAG = re.compile(r"[ \t]*+[@\\][a-z]{3,}(?![\w(])")
 """What documentation tools take for an order, such as `@param`."""
 _FILE = re.compile(r"[ \t]*+[\w/+-]++\.[\w.]{1,8}+(?:[ \t]++(?:--?|:|\u2013|\u2014)|:)[ \t]++(?=\S)")
-_DRESS = re.compile(r"(?<![=-])[=-]*-\*-[^\n]*?-\*-[=-]*|(?<![=-])[=-]*//+$|(?<![=*-])[=*-]{2,}+$|^[=*-]{2,}+")
+_DRESS = re.compile(r"(?<![=-])[=-]*-\*-[^\n]*?-\*-[=-]*|(?<![=-])[=-]*//+$|(?<![=*-])[=*-]{2,}+$|[ \t]\*?\\$|^[=*-]{2,}+")
 """What lines of comments are drawn with, and what they tell an editor."""
 _CODE = re.compile(r"[;{}]\s*\Z")
 _NAMES = frozenset(("file", "class", "module"))
@@ -55,7 +55,9 @@ _RULE = re.compile(r"[!#*=~_+-]{4,}+")
 _LETTERS = re.compile(r"[^\W\d_]{2}")
 _WORDS = re.compile(r"[^\W\d_]{2,}[\W\d_]+[^\W\d_]{2}|[^\W\d_]{13}|[^\x00-\u024f]{6}")
 """Two words, or what passes for them in scripts without spaces."""
-_NO_REMARK = r"(?!!|[ \t]*(?:ifn?def|define|endif|undef)\b(?=[ \t]*(?:[A-Z_@]|\w*_\w|$))|include[ \t]*[<\"])"
+_NO_REMARK = (
+    r"(?!!|[ \t]*(?:(?:ifn?def|define|endif|undef)\b(?=[ \t]*(?:[A-Z_@]|\w*_\w|$))|(?:el)?if[ \t]+!?defined\b)|include[ \t]*[<\"])"
+)
 """What stands behind the # of an order to a preprocessor."""
 _HASH = re.compile(rf"(?:^[ \t]*#{_NO_REMARK}[^\n]*\n?)+", re.MULTILINE)
 HASH_OR_SEMICOLON = re.compile(rf"(?:^[ \t]*(?:#{_NO_REMARK}|;)[^\n]*\n?|(?!))++", re.MULTILINE)

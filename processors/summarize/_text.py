@@ -138,11 +138,21 @@ _MADE = re.compile(r"(?i)do not edit|\b(?:created|generated) (?:by|from|with) \S
 """What a program says of a file that it has made: no title."""
 
 
+_HELP = re.compile(
+    r"\*[^\s*]{1,60}\.(?:txt|\w\wx)\*[ \t]+(?:For Vim version[^\n]*|([^\n]{0,200}?)(?:[ \t]+Last change:[^\n]*)?)(?:\n|\Z)"
+)
+_MANUAL = re.compile(r"^[ \t]*VIM (?:REFERENCE|USER) MANUAL\b[^\n]*\n(?:[ \t]*\S[^\n]*\n)?", re.MULTILINE)
+_TAG = re.compile(r"(?<![ \t])[ \t]++\*[^\s*]{1,80}\*(?=\s)")
+
+
 def title_line(text: str) -> str:
     """The first line that is a title rather than ornament or markup, on one line; "" if there is none."""
     if text.startswith(SIGNED):
         # Which digest was signed stands before an empty line (RFC 9580, 7).
         text = text.partition("\n\n")[2] or text
+    elif text.startswith("*") and (first := _HELP.match(text)):
+        # Help of Vim begins with its name, marks what links lead to, and is one of its manuals or says what it is of.
+        text = _TAG.sub("", f"{first[1] or ''}\n{_MANUAL.sub('', text[first.end() : 8_192])}")
     for line in text[:8_192].split("\n"):
         # Badges, comments, directives and editors' mode lines stand above the titles of many a README.
         if not line.lstrip().startswith(("[!", "<!", ".. ", "-*-", "---", "%")) and not _MADE.search(line):

@@ -30,6 +30,8 @@ HELD = 4
 """Directories that stand within other formats."""
 _HELD = re.compile(rb"(?:Exif\0\0(?:\0\0)?|CMT[12]|\0TTW....)(II\*\0|MM\0\*)", re.DOTALL)
 """What stands before a TIFF in HEIF, AVIF and JPEG XL, in CR3, and in MRW."""
+_FIG_TEXT = re.compile(rb"^4(?: [\d.+-]{1,20}){12} ([^\n]{1,2000}?)\\001$", re.MULTILINE)
+_FIG_OCTAL = re.compile(rb"\\([0-3][0-7]{2})")
 PNG_TEXT = {
     "Title": "title",
     "Author": "author",
@@ -57,6 +59,8 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
         _webp_texts(raw, body, found)
     elif raw.startswith(b"ACON", 8):
         add_info(raw, found)
+    elif raw.startswith(b"#FIG "):
+        _fig_texts(raw, found)
     elif raw.startswith(b" EMF", 40):
         _emf_texts(raw, found)
     else:
@@ -79,6 +83,12 @@ def _directories(raw: bytes, found: Found, *, sizes: bool) -> None:
     else:
         for held in list(_HELD.finditer(raw))[:HELD]:
             add_exif(raw[held.start(1) :], found, sizes=sizes)
+
+
+def _fig_texts(raw: bytes, found: Found) -> None:
+    """What a drawing of Xfig says, its texts in order: bytes beyond ASCII are octal in it (Fig Format 3.2, 1.6)."""
+    said = b"\n".join(_FIG_TEXT.findall(raw))
+    found.body(decode(_FIG_OCTAL.sub(lambda code: bytes([int(code[1], 8)]), said)))
 
 
 def _emf_texts(raw: bytes, found: Found) -> None:

@@ -183,3 +183,10 @@ def test_chunks_of_png(summary: Make) -> None:
         "modification-date": "2024-03-06T09:00:00Z",
     }
     assert found.attributes["comments"] == ["At sea"]
+
+
+def test_drawing_of_xfig(summary: Make) -> None:
+    """A drawing says what its texts say, in their order, in the charset that they are written in."""
+    texts = b"4 0 0 50 -1 0 12 0.0000 4 135 450 1200 2250 Ferns of the lake\\001\n4 1 0 50 0 0 13 0.0 4 1 1 9 3 B\\344ume\\001\n"
+    found = summary(b"lake.fig", b"#FIG 3.2\nLandscape\n2 2 0 1 0 7 50 0 -1 0.000 0 0 -1 0 0 5\n\t 0 0 1 1\n" + texts + b"4 0 0\n")
+    assert found.text("partial-text") == "Ferns of the lake\nB\xe4ume"

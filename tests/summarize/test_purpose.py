@@ -45,6 +45,17 @@ SOURCES = [
     ("fern.vim", '" Counts the ferns\n" Language: Fern\n" Maintainer: Jane\n', "Counts the ferns"),
     ("fern.cfg", "#ifndef FERN_H\n#define FERN_H\n# Counts the ferns of a lake\n", "Counts the ferns of a lake"),
     ("fern.sh", "#!/bin/sh\n#define what a fern is\n", "define what a fern is"),
+    (
+        "fern.def",
+        "/*===-- lake/fern.def - Counts the ferns -----*- C++ -*-===*\\\n|*  *|\n|* Part of the Lake *|\n",
+        "Counts the ferns",
+    ),
+    ("fern.c", "/* $FernBSD: fern.c,v 1.7 1998/02/11 Exp $ */\n\n/* Counts the ferns */\nint x;\n", "Counts the ferns"),
+    (
+        "fern.cfg",
+        "#if defined(FERN) || \\\n# elif !defined(LAKE)\n# If defined, counts the ferns\n",
+        "If defined, counts the ferns",
+    ),
     ("fern.cmd", "@REM Counts the ferns of a lake\n@rem\n", "Counts the ferns of a lake"),
 ]
 
@@ -141,6 +152,9 @@ def test_module_of_cmake(summary: Callable[..., Found], about: str) -> None:
         ("; -*- fern -*-\n; Ferns", "Ferns"),
         ("-- Ferns --", "Ferns"),
         ("--fern counts", "--fern counts"),
+        ("*ferns.txt*  Counts the ferns.  Last change: 2022", "Counts the ferns."),
+        ("*f.txt*\tFor Vim version 9\n\n  VIM USER MANUAL - by Jane\n\n  Ferns\t\t*ferns* *f*", "Ferns"),
+        ("*Ferns* and lakes", "Ferns* and lakes"),
     ],
 )
 def test_what_is_drawn_around_a_title(line: str, title: str) -> None:
@@ -154,6 +168,7 @@ def test_lines_of_any_length(summary: Callable[..., Found], unit: str) -> None:
     line = unit * (200_000 // len(unit))
     summary(b"fern.c", f"/* {line} */\n// {line}\n".encode())
     assert len(title_line(line + "x")) <= 200
+    assert len(title_line(f"*a.txt* {line}")) <= 200
 
 
 @pytest.mark.parametrize(
