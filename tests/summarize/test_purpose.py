@@ -154,7 +154,7 @@ def test_module_of_cmake(summary: Callable[..., Found], about: str) -> None:
         ("--fern counts", "--fern counts"),
         ("*ferns.txt*  Counts the ferns.  Last change: 2022", "Counts the ferns."),
         ("*f.txt*\tFor Vim version 9\n\n  VIM USER MANUAL - by Jane\n\n  Ferns\t\t*ferns* *f*", "Ferns"),
-        ("*Ferns* and lakes", "Ferns* and lakes"),
+        ("*Ferns* and lakes", "*Ferns* and lakes"),
     ],
 )
 def test_what_is_drawn_around_a_title(line: str, title: str) -> None:
