@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pdfminer.lzw import lzwdecode
 
 from processors.postscript.machine import Machine, Operators
-from processors.postscript.objects import END, LARGEST, MAX_DECODED, Text, key
-from processors.postscript.scan import Source, base_85, unhex
+from processors.postscript.objects import END, LARGEST, MAX_DECODED, Procedure, Text, key
+from processors.postscript.scan import Program, Source, base_85, unhex
 
 FILES = Operators()
 
@@ -121,11 +121,37 @@ class _Filter(Source):
         return Source(source.read(self._size)) if source and self._size else source
 
 
+class _Given(Source):
+    """What a procedure gives, string by string, until it gives an empty one (PLRM, 3.13.1); it is called when it is first read."""
+
+    def __init__(self, machine: Machine, procedure: Procedure) -> None:
+        super().__init__(b"")
+        self._machine = machine
+        self._procedure: Procedure | None = procedure
+
+    @property
+    def raw(self) -> bytes:
+        """The bytes. Raises Enough."""
+        procedure, self._procedure = self._procedure, None
+        kept: list[bytes] = []
+        while procedure is not None:
+            self._machine.call(procedure)
+            given = self._machine.pop()
+            if not isinstance(given, Text) or not given.data:
+                break
+            kept.append(bytes(given.data))
+            self._machine.pay(len(given.data) >> 4)
+        self._raw += b"".join(kept)
+        return self._raw
+
+
 def _data(m: Machine) -> Source:
-    """A filter's source: a file, a string, or a procedure that gives strings, which nothing is read from."""
+    """A filter's source: a file, a string, or a procedure that gives strings."""
     value = m.pop()
-    if isinstance(value, Source):
-        return value
+    if isinstance(value, Source | Program):
+        return m.source(value)
+    if isinstance(value, Procedure):
+        return _Given(m, value)
     m.pay(len(value.data) >> 4 if isinstance(value, Text) else 0)
     return Source(bytes(value.data) if isinstance(value, Text) else b"")
 

@@ -6,7 +6,7 @@ import math
 
 from processors.postscript.objects import LARGEST, Fault, Name, Procedure, Text
 from processors.postscript.page import PAGE, Drawing, Matrix, Page, Save, distance, inverse, product
-from processors.postscript.scan import Source
+from processors.postscript.scan import Program, Source
 
 GRAPHICS = Drawing()
 
@@ -247,8 +247,8 @@ def _arcto(m: Page) -> None:
 
 def _passed(m: Page, size: int, of: object) -> None:
     """Pass over so many bytes of an image's data."""
-    if isinstance(of, Source):
-        of.skip(size)
+    if isinstance(of, Source | Program):
+        m.source(of).skip(size)
     elif isinstance(of, Procedure):
         while size > 0:
             m.call(of)

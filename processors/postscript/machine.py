@@ -23,7 +23,7 @@ from processors.postscript.objects import (
     Text,
     Word,
 )
-from processors.postscript.scan import Source
+from processors.postscript.scan import Program, Source
 
 
 class Machine:
@@ -114,6 +114,8 @@ class Machine:
         """A value that must be a file."""
         if isinstance(value, Source):
             return value
+        if isinstance(value, Program):
+            return value.source
         raise Fault("typecheck")
 
     def pay(self, steps: int) -> None:
@@ -196,8 +198,8 @@ class Machine:
         elif isinstance(value, Word):
             self.pay(1)
             self.execute_deep(value)
-        elif isinstance(value, Source):
-            self.run(value)
+        elif isinstance(value, Program):
+            self.run(value.source)
         elif isinstance(value, Text) and value.code:
             self.pay(len(value.data) >> 6)
             self.run(Source(bytes(value.data)))

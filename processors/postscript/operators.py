@@ -9,6 +9,7 @@ from typing import Any
 
 from processors.postscript.machine import Machine, Operator, Operators
 from processors.postscript.objects import (
+    INTEGER,
     LARGEST,
     MARK,
     STACK,
@@ -25,7 +26,7 @@ from processors.postscript.objects import (
     bounded,
     key,
 )
-from processors.postscript.scan import Source, number
+from processors.postscript.scan import Program, Source, number
 
 LANGUAGE = Operators()
 
@@ -265,7 +266,9 @@ def _not(m: Machine) -> None:
 @LANGUAGE.named("bitshift")
 def _bitshift(m: Machine) -> None:
     by, value = m.whole(), m.whole()
-    m.operands.append(bounded((value << min(by, 31)) & 0xFFFF_FFFF if by > 0 else (value & 0xFFFF_FFFF) >> min(-by, 32)))
+    shifted = (value << min(by, 32)) & 0xFFFF_FFFF if by > 0 else (value & 0xFFFF_FFFF) >> min(-by, 32)
+    # Of 32 bits, the first of which is the sign.
+    m.operands.append(shifted - 2 * INTEGER if shifted >= INTEGER else shifted)
 
 
 # Control (PLRM, 8.1).
@@ -365,13 +368,15 @@ def _bind(m: Machine) -> None:
 
 _TYPES = {
     bool: "boolean", int: "integer", float: "real", Text: "string", Name: "name", Word: "name", dict: "dict", Mark: "mark",
-    Source: "file", list: "array", Procedure: "array", type(None): "null",
+    Program: "file", list: "array", Procedure: "array", type(None): "null",
 }  # fmt: skip
 
 
 @LANGUAGE.named("type")
 def _type(m: Machine) -> None:
-    m.push(Word(f"{_TYPES.get(m.pop().__class__, 'operator')}type"))
+    value = m.pop()
+    usual = "file" if isinstance(value, Source) else "operator" if callable(value) else "save"
+    m.push(Word(f"{_TYPES.get(value.__class__, usual)}type"))
 
 
 @LANGUAGE.named("cvx")
@@ -384,7 +389,7 @@ def _cvx(m: Machine) -> None:
         m.pay(len(value) >> 2)
         m.push(value if isinstance(value, Procedure) else Procedure(value))
     else:
-        m.push(Word(value) if isinstance(value, str) else value)
+        m.push(Word(value) if isinstance(value, str) else Program(value) if isinstance(value, Source) else value)
 
 
 @LANGUAGE.named("cvlit")
@@ -397,13 +402,13 @@ def _cvlit(m: Machine) -> None:
         m.pay(len(value) >> 2)
         m.push(list(value))
     else:
-        m.push(Name(value) if isinstance(value, str) else value)
+        m.push(Name(value) if isinstance(value, str) else value.source if isinstance(value, Program) else value)
 
 
 @LANGUAGE.named("xcheck")
 def _xcheck(m: Machine) -> None:
     value = m.pop()
-    m.push(isinstance(value, Procedure | Word) or callable(value) or (isinstance(value, Text) and value.code))
+    m.push(isinstance(value, Procedure | Word | Program) or callable(value) or (isinstance(value, Text) and value.code))
 
 
 @LANGUAGE.named("cvn")

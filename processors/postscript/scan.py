@@ -141,6 +141,15 @@ def _plain(raw: bytes) -> object:
     return known
 
 
+class Program:
+    """A file as an executable object: it is run where it is met; as a literal one it is left on the stack."""
+
+    __slots__ = ("source",)
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+
+
 def number(raw: bytes) -> object:
     """A number, or the name that it is otherwise (PLRM, 3.2.2)."""
     if len(raw) > WORD:

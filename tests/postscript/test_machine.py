@@ -42,7 +42,7 @@ def left(program: bytes, steps: int = 10_000) -> list[object]:
         (b"1 type (a) type /a type {} type true type", ["integertype", "stringtype", "nametype", "arraytype", "booleantype"]),
         (b"4 (1 2 add) cvx exec /add load exec", [7]),
         (b"(3 rest) token pop exch <48656C6C6F> <~87cURDZ~>", [3, b"rest", b"Hello", b"Hello"]),
-        (b"/b //add def 1 3 bitshift 8 -1 bitshift", [8, 4]),
+        (b"/b //add def 1 3 bitshift 8 -1 bitshift 196 24 bitshift -1 32 bitshift", [8, 4, -1006632960, 0]),
         (b"1 0 div 255 16 10 string cvrs", [1, 0, b"FF"]),
         (b"{1 (exit) cvx exec} loop 2 (3 exit 4) cvx exec exit 5", [1, 2, 3, 5]),
         (b"//nothing //true {//false} exec", [True, False]),

@@ -175,6 +175,13 @@ def test_filtered_program() -> None:
     assert said(TIMES + run_it).text("partial-text") == "inside"
     part = b"currentfile %d () /SubFileDecode filter cvx exec %s (after)show" % (len(page), page)
     assert said(TIMES + part).text("partial-text") == "insideafter"
+    # A file that stands in a dictionary is left on the stack where its name is met, and read from.
+    kept = (
+        b"/f currentfile /ASCIIHexDecode filter def f 3 string readstring\n" + b"(in)".hex().encode() + b">pop pop f type =(on)show"
+    )
+    assert said(TIMES + kept).text("partial-text") == "on"
+    given = b"/n 0 def {n 2 lt {/n n 1 add def (2828)}{()} ifelse} /ASCIIHexDecode filter 4 string readstring pop show"
+    assert said(TIMES + given).text("partial-text") == "(((("
 
 
 def test_errors_are_passed_over() -> None:
