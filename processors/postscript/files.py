@@ -54,6 +54,14 @@ def _readline(m: Machine) -> None:
     m.operands += (Text(line.removesuffix(b"\r")), more)
 
 
+@FILES.named("flushfile")
+def _flushfile(m: Machine) -> None:
+    source = m.source(m.pop())
+    # To the end of what a filter reads; that of the file itself is the end of all.
+    if source not in m.files:
+        source.skip(MAX_DECODED)
+
+
 @FILES.named("token")
 def _token(m: Machine) -> None:
     of = m.pop()

@@ -31,7 +31,7 @@ from processors.postscript.scan import Program, Source, number
 LANGUAGE = Operators()
 
 LANGUAGE.ignore("flush executive prompt startjob pstack quit", 0)
-LANGUAGE.ignore("run = == print closefile flushfile resetfile srand setglobal setpacking setvmthreshold vmreclaim echo", 1)
+LANGUAGE.ignore("run = == print closefile resetfile srand setglobal setpacking setvmthreshold vmreclaim echo", 1)
 LANGUAGE.ignore("setpagedevice setuserparams setsystemparams setobjectformat undefineuserobject deletefile", 1)
 LANGUAGE.ignore("write writestring writehexstring undefineresource defineuserobject renamefile printobject setdevparams", 2)
 LANGUAGE.ignore("resourceforall", 4)

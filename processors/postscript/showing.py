@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 from processors.postscript.lines import DOUBLE, SPACE
 from processors.postscript.objects import Fault, Halt, key
@@ -10,6 +11,9 @@ from processors.postscript.operators import taken
 from processors.postscript.page import PAGE, RECORDS, SPACES, Drawing, Matrix, Page, distance, product
 
 SHOWING = Drawing()
+
+_END_OF_FONT = re.compile(rb"cleartomark|%%End(?:Font|Resource)\b")
+"""Where the encrypted part of a font is over."""
 
 # Fonts (PLRM, 5 and 8.2).
 
@@ -254,7 +258,8 @@ def _pdfmark(m: Page) -> None:
 def _eexec(m: Page) -> None:
     """The encrypted part of a Type 1 font is passed over; it would define the font (Adobe Type 1 Font Format, 7)."""
     source = m.source(m.pop())
-    source.until(b"cleartomark", len(source.raw))
+    if end := _END_OF_FONT.search(source.raw, source.at):
+        source.at = end.end()
     font = m.names[-1] if not m.operands or not isinstance(m.operands[-1], dict) else m.dictionary(m.pop())
     if "FontName" in font:
         m.fonts[key(font["FontName"])] = font

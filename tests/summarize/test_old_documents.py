@@ -132,3 +132,15 @@ def test_features(summary: Make) -> None:
     assert found.attributes["headings"] == ["At sea", "On <day>"]
     proto = b'syntax = "proto3";\nmessage Whale {\n  string name = 1;\n}\nservice Sea {\n}\n// message lost at sea\n'
     assert summary(b"a.proto", proto).attributes["types"] == ["Whale", "Sea"]
+
+
+def test_text_of_dvi(summary: Callable[..., Found]) -> None:
+    """What is said to drivers is no text; accents are set above the letters behind them, in the encoding of the font."""
+    begin = b"\xf7\2" + bytes(12) + b"\0" + b"\x8b" + bytes(44)
+    special = b"\xef\x0dpapersize=1in"
+    fonts = (
+        b"\xf3\1" + bytes(12) + b"\0\x05cmr10" + b"\xf3\2" + bytes(12) + b"\0\x08ecrm1000" + b"\xf3\3" + bytes(12) + b"\0\x06cmmi10"
+    )
+    text = b"\xac" + b"\\Na\x7fu" + b"\x92\xff\xf0\0\0" + b"ve" + b"\x92\0\x05\0\0" + b"\xad\x80\xb2\xe8" + b"\xae\x0b" + b"\x8c"
+    found = summary(b"lake.dvi", begin + special + fonts + text.replace(b"\xe8", b"\x80\xe8") + b"\xf8")
+    assert found.text("partial-text") == "\u201cNa\xfcve \u0161\xe8\u03b1"

@@ -151,6 +151,7 @@ HEX = b"00ff" * 32
         b"<</Width 8 /Height 8 /BitsPerComponent 8 /Decode [0 1] /ImageMatrix matrix /DataSource currentfile>> image " + 32 * b")(",
         b'/f currentfile /ASCII85Decode filter /DCTDecode filter def 8 8 8 matrix f image\n87cURD]i,"Ebo80~>\n',
         b"8 8 8 matrix currentfile /ASCIIHexDecode filter image " + HEX + b">",
+        b"/f currentfile /ASCIIHexDecode filter def 8 8 8 matrix {nothing} pop pop pop pop pop f flushfile\n" + HEX + b">",
         b"%%BeginData: 99 ASCII Bytes\n8 8 8 matrix {nothing} image )(((\n%%EndData\n",
         b"/s 64 string def currentfile s readstring " + 32 * b")(" + b" pop pop ",
     ],
@@ -160,10 +161,11 @@ def test_images(image: bytes) -> None:
     assert said(TIMES + b"(before )show " + image + b" (behind)show").text("partial-text") == "before behind"
 
 
-def test_encrypted_fonts() -> None:
+@pytest.mark.parametrize("end", [b"0" * 512 + b"\ncleartomark\n", b"\n%%EndFont\n", b"\n%%EndResource\n"])
+def test_encrypted_fonts(end: bytes) -> None:
     """The encrypted part of a Type 1 font is passed over; the font has the encoding that stands before it."""
     font = b"11 dict begin /FontName /Own def /FontType 1 def /FontMatrix [.001 0 0 .001 0 0] def /Encoding 256 array def "
-    code = font + b"Encoding 1 /A put currentdict end currentfile eexec\n\x93(((\x02)<<{{\n" + b"0" * 512 + b"\ncleartomark\n"
+    code = font + b"Encoding 1 /A put currentdict end currentfile eexec\n\x93(((\x02)<<{{\n" + end
     assert said(code + b"/Own findfont 10 scalefont setfont 0 0 moveto <01>show").text("partial-text") == "A"
 
 
