@@ -10,7 +10,8 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from statistics import fmean, median
 from typing import NamedTuple
 
@@ -53,10 +54,12 @@ def _flat(text: str) -> frozenset[str]:
 
 
 def _when(text: str) -> datetime | None:
-    try:
-        return datetime.fromisoformat(text.strip()).replace(tzinfo=None)
-    except ValueError:
-        return None
+    """The moment that is meant, by the clock of Greenwich where the zone is known: one of us may write it as the document does."""
+    for read in (datetime.fromisoformat, lambda plain: datetime.strptime(plain, "%a %b %d %H:%M:%S %z %Y")):
+        with suppress(ValueError, OverflowError):
+            when = read(text.strip())
+            return (when.astimezone(UTC) if when.tzinfo else when).replace(tzinfo=None)
+    return None
 
 
 class Compared(NamedTuple):

@@ -167,6 +167,8 @@ def test_likeness_is_of_tokens() -> None:
         ("author", ("Ann", "Ben"), ("Ben",), True),
         ("created", ("1994-12-01T11:00:00Z",), ("1994-12-01T12:00:00",), True),
         ("created", ("1994-12-01T11:00:00Z",), ("1994-12-11T12:00:00Z",), False),
+        ("created", ("2007-06-12T22:21:34Z",), ("Wed Jun 13 00:21:34 +0200 2007",), True),
+        ("created", ("2007-06-10T22:21:34Z",), ("Wed Jun 13 00:21:34 +0200 2007",), False),
         ("created", ("some day",), ("1994-12-11T12:00:00Z",), False),
         ("created", ("1994", "Thu Dec  1 1994"), ("Thu Dec 1 1994",), True),
         ("language", ("en",), ("en-GB",), True),
