@@ -8,6 +8,7 @@ from processors.postscript.containers import CONTAINERS
 from processors.postscript.files import FILES
 from processors.postscript.graphics import GRAPHICS
 from processors.postscript.machine import Operators
+from processors.postscript.numbers import NUMBERS
 from processors.postscript.objects import Enough, Fault
 from processors.postscript.operators import LANGUAGE
 from processors.postscript.page import Page
@@ -19,7 +20,7 @@ __all__ = ["Page", "Source", "page", "read"]
 
 def page(room: int, steps: int) -> Page:
     """A machine that has all operators, and room for so many characters."""
-    return Page(Operators(LANGUAGE | CONTAINERS | FILES | GRAPHICS | SHOWING), room, steps)
+    return Page(Operators(LANGUAGE | NUMBERS | CONTAINERS | FILES | GRAPHICS | SHOWING), room, steps)
 
 
 def read(source: Source, room: int, steps: int) -> Page:

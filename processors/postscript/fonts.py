@@ -84,8 +84,6 @@ class Face:
 
     def __init__(self, font: dict[object, object], drawn: Callable[[int, object], float], widths: dict[int, float]) -> None:
         self.font = font
-        self.drawings = font.get("CharProcs", font.get("BitMaps"))
-        """What draws the characters of a Type 3 font."""
         self.kind = font.get("FontType")
         self.widths = widths
         self._drawn = drawn

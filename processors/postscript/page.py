@@ -123,21 +123,20 @@ class Page(Machine):
         """Show a string in the font, and move the pen behind it."""
         at = self.pen()
         self.pay(len(codes))
+        matrix = product(self.six(self.state.font.get("FontMatrix")), self.state.ctm)
         if self.state.font.get("FontType") == 0:
-            said, along, face = self._composed(codes)
-            matrix = self.six(self.state.font.get("FontMatrix"))
+            (said, along), unit = self._composed(codes), 1.0
         else:
             face = self.face()
             said = "".join([face.letters[code] for code in codes]).translate(LIGATURES)
             along = math.fsum([face.width(code) for code in codes])
-            matrix = self.six(self.state.font.get("FontMatrix"))
-        matrix = product(matrix, self.state.ctm)
+            unit = face.unit()
         by = distance(matrix, along, 0)
         self.place((at[0] + by[0], at[1] + by[1]))
         if said:
-            self._keep(said, matrix, at, math.hypot(matrix[0], matrix[1]) * (face.unit() if face else 1.0))
+            self._keep(said, matrix, at, math.hypot(matrix[0], matrix[1]) * unit)
 
-    def _composed(self, codes: bytes) -> tuple[str, float, Face | None]:
+    def _composed(self, codes: bytes) -> tuple[str, float]:
         """What a string in a composite font says, whose first bytes choose a font of several (PLRM, 5.10; FMapType 2)."""
         outer = self.state
         parts, chosen = self.listed(outer.font.get("FDepVector")), self.listed(outer.font.get("Encoding"))
@@ -154,7 +153,7 @@ class Page(Machine):
                 along += face.width(second) * self.six(font.get("FontMatrix"))[0]
         finally:
             self.state = outer
-        return "".join(said), along, None
+        return "".join(said), along
 
     def _keep(self, said: str, matrix: Matrix, at: tuple[float, float], size: float) -> None:
         """Keep a string that was shown at a place, and whose font has that matrix on the page."""

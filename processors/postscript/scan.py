@@ -30,6 +30,7 @@ _NO_HEX = re.compile(rb"[^0-9A-Fa-f]++")
 _WHITE = re.compile(rb"[\0\t\n\f\r ]++")
 _ESCAPES = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"b": b"\b", b"f": b"\f", b"\n": b"", b"\r": b"", b"\r\n": b"", b"": b""}
 _KNOWN: dict[bytes, object] = {}
+"""Numbers and names by how they are written: they never change, and each file has the same few again and again."""
 
 
 class Source:

@@ -20,6 +20,7 @@ from pypdfium2 import raw
 
 from processors.summarize._base import Facts, Found, Summarizer, SummaryError
 from processors.summarize._brackets import steep
+from processors.summarize._docinfo import add_info
 from processors.summarize._exif import add_xmp
 from processors.summarize._headline import headline
 from processors.summarize._text import decode, squeeze, utc
@@ -43,7 +44,6 @@ XMP, MAX_XMP, PACKETS = b"<x:xmpmeta", 65_536, 100
 OWN = b"http://ns.adobe.com/pdf/1.3/"
 """The namespace of what is said of PDFs alone."""
 ESCAPED = "\\376\\377"
-INFO = {"Title": "title", "Author": "author", "Subject": "description", "Keywords": "keywords", "Creator": "generator"}
 DATES = {"CreationDate": "creation-date", "ModDate": "modification-date"}
 MOMENTS = {b"Create": "creation-date", b"Modify": "modification-date"}
 FALLBACK = "pdfminer.high_level"
@@ -137,7 +137,10 @@ def _iso(value: str) -> str:
 def _by_pdfium(document: pdfium.PdfDocument, found: Found) -> str:
     """Add what pdfium tells. Gives what stands in the largest type on the first page, where nothing says what it is called."""
     called = ""
-    _add_info(document.get_metadata_dict(skip_empty=True), found)
+    info = document.get_metadata_dict(skip_empty=True)
+    add_info(info, found)
+    for name, attribute in DATES.items():
+        found.add(attribute, _date(info.get(name, "")))
     found.add("pages", str(len(document)))
     found.add("language", _language(document))
     outline = [squeeze(title) for title in _outline(document)]
@@ -265,16 +268,6 @@ def _by_pdfminer(data: bytes, found: Found) -> None:
     _add_text(text, found)
     if not found.said:
         raise SummaryError("PDF: damaged: neither pdfium nor pdfminer reads it")
-
-
-def _add_info(info: dict[str, str], found: Found) -> None:
-    for name, attribute in INFO.items():
-        value = spoken(attribute, squeeze(info.get(name, "")))
-        for part in re.split(r"[,;]", value) if attribute == "keywords" else (value,):
-            found.add(attribute, part, 1_000)
-
-    for name, attribute in DATES.items():
-        found.add(attribute, _date(info.get(name, "")))
 
 
 def moment(value: str) -> datetime | None:

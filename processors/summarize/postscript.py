@@ -14,6 +14,7 @@ from processors.postscript.lines import Piece, lines
 from processors.postscript.objects import END, Text
 from processors.summarize._base import Facts, Found, Summarizer
 from processors.summarize._dates import iso_date
+from processors.summarize._docinfo import add_info
 from processors.summarize._headline import headline
 from processors.summarize._text import add_references, decode, squeeze
 from processors.summarize._unsaid import spoken
@@ -29,7 +30,6 @@ STEPS, MOST_STEPS = 800_000, 6_000_000
 LEAST, EACH = 50_000, 20
 """Those of an empty file, and what each byte brings: a small file is no long program."""
 COMMENTS = {"Title": "title", "Creator": "generator", "For": "author", "Author": "author", "CreationDate": "date", "Pages": "pages"}
-MARKS = {"Title": "title", "Author": "author", "Subject": "description", "Keywords": "keywords", "Creator": "generator"}
 DOS = b"\xc5\xd0\xd3\xc6"
 """The first bytes of a file for DOS, which has a picture behind the PostScript (EPSF 3.0, 5.2)."""
 
@@ -118,10 +118,7 @@ def _add_marks(page: Page, found: Found, charset: str) -> None:
         values = zip(record[::2], record[1::2], strict=False)
         pairs = {str(name): _said(bytes(value.data), charset) for name, value in values if isinstance(value, Text)}
         if kind == "DOCINFO":
-            for name, attribute in MARKS.items():
-                value = spoken(attribute, pairs.get(name, ""))
-                for part in re.split(r"[,;]", value) if attribute == "keywords" else (value,):
-                    found.add(attribute, part, 1_000)
+            add_info(pairs, found)
             found.add("date", iso_date(pairs.get("CreationDate", "")))
         elif kind == "OUT":
             found.add("headings", pairs.get("Title", ""), 200)
