@@ -1,7 +1,7 @@
 """The log, whichever engine keeps it: what commands read and write, so that no command knows which one it is on.
 
-`opened(settings)` gives a `LogAccess`: the topics on Kafka where `kafka.brokers` is set (`streams/kafka/log.py`), else those of
-the data folder (`StoreLog`). Values are in Avro's single-object encoding; what is no record of ours is given as it is.
+`opened(settings)` gives a `LogAccess`: the topics on Kafka where `kafka.brokers` is set (`streams/kafka/client/log.py`), else those
+of the data folder (`StoreLog`). Values are in Avro's single-object encoding; what is no record of ours is given as it is.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from itertools import groupby
 from typing import NamedTuple, Protocol, Self
 
 from schemas.ports import Log, Logged
-from streams.settings import Settings
+from streams.config.settings import Settings
 from streams.store import Offsets, Store, partition
-from streams.topology import Stage, Topology, topology
+from streams.topology.flow import Stage, Topology, topology
 
 POLL = 0.2
 """Seconds between two looks whether something was appended."""
@@ -76,8 +76,8 @@ class LogAccess(Log, Protocol):
 def opened(settings: Settings, *, writing: bool = False, bare: bool = False) -> AbstractContextManager[LogAccess]:
     """The log of the settings. Raises ClusterError or StoreError where there is none; `bare`: it may have no topics."""
     if settings.kafka.brokers:
-        from streams.kafka.cluster import Cluster, ClusterError  # noqa: PLC0415 - its client is loaded by who has a cluster
-        from streams.kafka.log import KafkaLog  # noqa: PLC0415
+        from streams.kafka.client.cluster import Cluster, ClusterError  # noqa: PLC0415 - its client is loaded by who has a cluster
+        from streams.kafka.client.log import KafkaLog  # noqa: PLC0415
 
         log = KafkaLog(Cluster.of(settings.kafka))
         if not (bare or log.topics()):
@@ -143,9 +143,9 @@ class StoreLog:
         return {number: offsets for (name, number), offsets in self.store.offsets(stage).items() if name == topic}
 
     def _indexed(self, stage: str) -> dict[int, Offsets]:
-        from sinks.errors import IndexMissing  # noqa: PLC0415 - the index is loaded by those who ask for it
-        from sinks.tantivy_index import TantivyIndex  # noqa: PLC0415
-        from streams.folder import index_folder  # noqa: PLC0415
+        from sinks.index.errors import IndexMissing  # noqa: PLC0415 - the index is loaded by those who ask for it
+        from sinks.index.tantivy.index import TantivyIndex  # noqa: PLC0415
+        from streams.store.data_folder import index_folder  # noqa: PLC0415
 
         try:
             index = TantivyIndex(index_folder(self.store.folder, stage.removeprefix("index.")), writable=False)
@@ -167,7 +167,7 @@ class StoreLog:
 
     def gatherer(self) -> str:
         """See LogAccess."""
-        from streams.folder import gatherer  # noqa: PLC0415
+        from streams.store.data_folder import gatherer  # noqa: PLC0415
 
         return gatherer(self.store)
 

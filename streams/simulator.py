@@ -24,9 +24,9 @@ from sortedcontainers import SortedDict  # type: ignore[import-untyped]
 from schemas.codec import decode, encode
 from schemas.ports import Logged, Origin, Rows
 from schemas.records import FetchedObject, FetchRequest, Record, Rejected, Tick
-from streams.routing import Routed, Router
 from streams.store.murmur2 import partition as partition_of
-from streams.topology import REJECTED, Edge, Stage, Topology
+from streams.topology.flow import REJECTED, Edge, Stage, Topology
+from streams.topology.routing import Routed, Router
 
 Choose = Callable[[int], int]
 """From n to a number in [0, n)."""

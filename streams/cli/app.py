@@ -12,22 +12,22 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from streams.cli.asking import annotate, search, show
-from streams.cli.catting import cat
+from streams.cli.commands.cat import cat
+from streams.cli.commands.describe import describe
+from streams.cli.commands.doctor import doctor
+from streams.cli.commands.export_import import bring, export
+from streams.cli.commands.gather import gather, run
+from streams.cli.commands.index import app as index
+from streams.cli.commands.rejected import app as rejected
+from streams.cli.commands.replay import replay
+from streams.cli.commands.roots import app as roots
+from streams.cli.commands.search import annotate, search, show
+from streams.cli.commands.soif import app as soif
+from streams.cli.commands.summarize import summarize
+from streams.cli.commands.topics import app as topics
+from streams.cli.commands.why import why
+from streams.cli.commands.worker import worker
 from streams.cli.common import explained, note, put
-from streams.cli.describing import describe
-from streams.cli.doctor import doctor
-from streams.cli.driving import gather, run
-from streams.cli.indexing import app as index
-from streams.cli.moving import bring, export
-from streams.cli.rejections import app as rejected
-from streams.cli.replaying import replay
-from streams.cli.rooting import app as roots
-from streams.cli.soif import app as soif
-from streams.cli.summarizing import summarize
-from streams.cli.topics import app as topics
-from streams.cli.why import why
-from streams.cli.working import worker
 
 
 class Harvest(TyperGroup):

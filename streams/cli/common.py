@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from streams.settings import Settings
+    from streams.config.settings import Settings
     from streams.store import Store
 
 
 def folder(text: str) -> Path:
     """A folder that is named: of an empty name a Path would make the folder one stands in."""
-    from streams.settings import UNNAMED, UNTEXT, is_text
+    from streams.config.settings import UNNAMED, UNTEXT, is_text
 
     if not text or not is_text(text):
         raise typer.BadParameter(UNTEXT if text else UNNAMED)
@@ -64,7 +64,7 @@ class Failure(Exception):  # noqa: N818 - named as the user meets it
 
 def settings(config: Path | None, **flags: Any) -> Settings:
     """The settings in force; a flag's name has `__` for each point (`fetch__pause`). Raises SettingsError."""
-    from streams.settings import load
+    from streams.config.settings import load
 
     return load({name.replace("__", "."): value for name, value in flags.items()}, config)
 
@@ -82,7 +82,7 @@ def reading(found: Settings) -> Iterator[Store]:
 def appending(found: Settings) -> Iterator[Store]:
     """The store of the data folder, to append to beside a runner, made if need be."""
     from streams.store import Store
-    from streams.topology import topology
+    from streams.topology.flow import topology
 
     with Store(found.data, {topic.name: found.partitions for topic in topology().topics}) as store:
         yield store
@@ -139,14 +139,14 @@ def explained(error: BaseException) -> tuple[str, int] | None:
         # A stranger's record is a dead letter before it comes here: these are rows and records that we wrote ourselves.
         return f"the data folder is damaged: {printable(str(error))[:200]}", 1
     modules = {
-        "streams.settings": ("SettingsError", 2),
+        "streams.config.settings": ("SettingsError", 2),
         "streams.store.errors": ("StoreError", 1),
-        "streams.kafka.cluster": ("ClusterError", 1),
+        "streams.kafka.client.cluster": ("ClusterError", 1),
         "processors.query.parser": ("QueryError", 2),
-        "sinks.errors": ("IndexDamaged", 1),
-        "streams.rebuilding": ("MismatchError", 1),
+        "sinks.index.errors": ("IndexDamaged", 1),
+        "streams.operations.rebuild": ("MismatchError", 1),
         "streams.sandbox.values": ("SandboxError", 1),
-        "streams.kafka.brokers": ("BrokerError", 1),
+        "streams.kafka.client.brokers": ("BrokerError", 1),
     }
     for module, (name, code) in modules.items():
         # What was never imported was never raised: importing it here would make every mistake slow.

@@ -14,18 +14,18 @@ import msgspec
 
 from schemas.jsonform import line
 from schemas.records import Root
-from streams.cli.closing import Closing, closing
 from streams.cli.common import USAGE, Failure, counted, note, put
-from streams.cli.progress import Progress, progress
+from streams.cli.output.progress import Progress, progress
+from streams.cli.output.run_report import Closing, closing
 from streams.cli.rootnames import check_limits, gathered_root
 from streams.cli.serving import logs_of, served
 from streams.cli.wiring import embedded_settings
+from streams.config.settings import Settings
 from streams.embedded import Embedded, runs, upkeep
 from streams.embedded.outcomes import failures
 from streams.embedded.watching import Watch
-from streams.folder import known as there
-from streams.settings import Settings
 from streams.store import LockedError, Store
+from streams.store.data_folder import known as there
 from streams.telemetry import Health, Logs, Metrics
 
 INTERRUPTED = 130

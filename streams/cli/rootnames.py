@@ -12,7 +12,7 @@ from schemas.records import Root
 from streams.cli.common import Failure
 
 if TYPE_CHECKING:
-    from streams.settings import Settings
+    from streams.config.settings import Settings
 
 SCHEMES = ("http", "https", "file")
 MOST_LINKS, MOST_URLS = 1_000_000, 1 << 50

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from streams.cli.common import Failure
-from streams.settings import Settings
+from streams.config.settings import Settings
 from streams.telemetry import Health, Logs, Metrics
 
 

@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from processors.essence import EssenceSettings, rules_fingerprint
-from processors.frontier import FrontierSettings
-from processors.own import OwnError
-from processors.select import Selection
-from processors.unnest import Limits as Budgets
+from processors.essence.extensions import OwnError
+from processors.essence.selection import Selection
+from processors.essence.stage import EssenceSettings, rules_fingerprint
+from processors.essence.unnest import Limits as Budgets
+from processors.frontier.stage import FrontierSettings
 from streams.cli.common import Failure, counted
+from streams.config.settings import Settings
+from streams.edges.extensions import Own, read
 from streams.embedded import EmbeddedSettings, runs
 from streams.fetch import FetchSettings
-from streams.folder import gatherer, known
-from streams.own import Own, read
 from streams.sandbox.values import Limits
-from streams.settings import Settings
+from streams.store.data_folder import gatherer, known
 
 if TYPE_CHECKING:
-    from streams.kafka.worker import WorkerSettings
+    from streams.kafka.worker.worker import WorkerSettings
 
 TOKEN = re.compile(r"[A-Za-z_-]+")
 
@@ -92,7 +92,7 @@ def frontier_settings(settings: Settings, essence: EssenceSettings, paused: tupl
 
 def worker_settings(settings: Settings) -> WorkerSettings:
     """All that a worker on Kafka is told. Raises Failure where no Gatherer is named: workers of one cluster need one name."""
-    from streams.kafka.worker import WorkerSettings
+    from streams.kafka.worker.worker import WorkerSettings
 
     if "gatherer" not in settings.model_fields_set:
         raise Failure("gatherer: every OID is made of it, so workers must be told one name (HARVEST_GATHERER=name)", 2)

@@ -19,12 +19,12 @@ from schemas.codec import DecodeError, decode, encode
 from schemas.ports import Logged, Origin
 from schemas.records import MAX_REASON, FetchedObject, Record
 from streams.clock import now_ms
+from streams.edges.parse_job import Frame
 from streams.edges.window import Window
-from streams.essence_job import Frame
-from streams.routing import Router, poisoned
 from streams.store import Offsets
 from streams.store.murmur2 import partition as partition_of
-from streams.topology import REJECTED
+from streams.topology.flow import REJECTED
+from streams.topology.routing import Router, poisoned
 
 R = TypeVar("R", bound=Record)
 

@@ -22,8 +22,8 @@ from streams.fetch import Fetcher, FetchSettings, StoreError, fetch_local
 from streams.fetch.adapters.local import OWN
 from streams.fetch.adapters.places import Places
 from streams.fetch.answers import Answers
-from streams.routing import Router
 from streams.store import FolderBlobs
+from streams.topology.routing import Router
 
 BULK = 64
 """Local files that the thread reads in one go."""

@@ -22,25 +22,25 @@ from collections.abc import Callable
 
 import msgspec
 
-from processors.essence import EssenceSettings
+from processors.essence.stage import EssenceSettings
 from processors.identity import frontier_key
 from schemas.codec import adopt, decode, encode
 from schemas.ports import Logged
 from schemas.records import LOST, CrawlEvent, FetchedObject, Summary
 from streams.clock import now_ms
 from streams.edges.base import DECODED, EdgeBase, Finished, Source, Staging
-from streams.edges.believing import Belief
+from streams.edges.extensions import Own
+from streams.edges.frame_validation import Belief
+from streams.edges.parse_job import DAMAGED, END, Chunk, Frame, Job, blamed, pack, unpack
 from streams.edges.work import Work
-from streams.essence_job import DAMAGED, END, Chunk, Frame, Job, blamed, pack, unpack
 from streams.faults import fault
-from streams.own import Own
 from streams.sandbox.early import PRELOAD, WORK
 from streams.sandbox.pool import Pool
 from streams.sandbox.task import Clock
 from streams.sandbox.values import Done, Failed, Flooded, Limits, Lost, Outcome, SandboxError
 from streams.store import FolderBlobs
 from streams.store.murmur2 import partition as partition_of
-from streams.topology import CRAWL
+from streams.topology.flow import CRAWL
 
 CHUNK_COUNT = 32
 CHUNK_BYTES = 1 << 20

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import signal
 
-from processors.things import BEHIND
+from processors.essence.member import BEHIND
 from schemas.records import MAX_REASON
 from streams.sandbox.task import Clock
 from streams.sandbox.values import Crashed, Limits, Outcome, TimedOut

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from schemas.ports import Logged
 from schemas.records import FetchedObject
-from streams.edges.believing import Belief
+from streams.edges.frame_validation import Belief
+from streams.edges.parse_job import Frame
 from streams.edges.tries import Tries
-from streams.essence_job import Frame
 
 ALONE = 1 << 19
 """Bytes of a body above which it travels alone, as an open file."""

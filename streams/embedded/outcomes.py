@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from processors.frontier_known import Known
-from processors.frontier_rows import Table
+from processors.frontier.rows import Table
+from processors.frontier.state import Known
 from processors.identity import frontier_key, url_digest
 from schemas.codec import decode
 from schemas.records import MAX_MOVES, MOVED, CrawlEvent, Rejected, Root

@@ -24,25 +24,25 @@ from typing import Any, Self
 
 import msgspec
 
-from processors import frontier
-from processors.essence import EssenceSettings
-from processors.frontier import FrontierSettings, outstanding
+from processors.essence.stage import EssenceSettings
+from processors.frontier import stage
+from processors.frontier.stage import FrontierSettings, outstanding
 from schemas.codec import encode
 from schemas.records import Record
 from streams.clock import now_ms
+from streams.edges.extensions import Own
 from streams.edges.fetching import FetchEdge
 from streams.edges.parsing import EssenceEdge
-from streams.embedded.handing import Handing
+from streams.embedded.edge_cache import Handing
 from streams.embedded.sink import IndexSink
 from streams.embedded.turns import Inbox, Log, Turns
 from streams.faults import fault
 from streams.fetch import FetchSettings
-from streams.own import Own
-from streams.routing import Router
 from streams.sandbox.values import Limits
 from streams.store import FolderBlobs, Offsets, Store, StoreError
 from streams.store.murmur2 import partition as partition_of
-from streams.topology import REJECTED, Edge, Topology, TopologySettings, topology
+from streams.topology.flow import REJECTED, Edge, Topology, TopologySettings, topology
+from streams.topology.routing import Router
 
 GATHER = 0.1
 """Seconds between turns at the most while every child has work: what is finished meanwhile shares a transaction."""
@@ -136,7 +136,7 @@ class Embedded:
     def _last_time(self) -> int:
         """The time that the frontier has come to, ms since the epoch: not that of the last tick, which it may have rejected."""
         rows = (self.store.rows("frontier", p) for p in range(self.partitions))
-        return max((frontier.seen(found) for found in rows if found is not None), default=0)
+        return max((stage.seen(found) for found in rows if found is not None), default=0)
 
     async def __aenter__(self) -> Self:
         self.essence.start()

@@ -15,17 +15,17 @@ from typing import NamedTuple, cast
 
 import msgspec
 
-from processors.frontier import outstanding
+from processors.frontier.stage import outstanding
 from schemas.codec import decode, encode
 from schemas.ports import Rows
 from schemas.records import CrawlEvent, Root
 from streams.clock import now_ms
 from streams.embedded.runner import RETRY_HORIZON, Embedded
 from streams.faults import fault
-from streams.folder import SPACE, gatherer
 from streams.logs import StoreLog
-from streams.seeding import orders, seeded, standing, unseeded
+from streams.operations.roots import orders, seeded, standing, unseeded
 from streams.store import Offsets, Store, Transaction
+from streams.store.data_folder import SPACE, gatherer
 
 
 class Run(msgspec.Struct, frozen=True, array_like=True):

@@ -17,12 +17,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from schemas.records import Rejected
-from sinks.tantivy_index import IndexDamaged, TantivyIndex
-from streams.changes import changed
+from sinks.index.tantivy.index import IndexDamaged, TantivyIndex
 from streams.clock import now_ms
 from streams.faults import fault
+from streams.operations.index_changes import changed
 from streams.store import Store
-from streams.topology import REJECTED
+from streams.topology.flow import REJECTED
 
 BATCH = 10_000
 """Records of one commit, about."""

@@ -20,21 +20,21 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from processors import catalog
+from processors.gatherer import catalog
 from schemas.codec import DecodeError, decode, encode
 from schemas.ports import Logged, Origin
 from schemas.records import Record, Summary, Tick
 from streams.clock import now_ms
 from streams.edges.base import DECODED, EdgeBase, Finished, Staging
-from streams.embedded.tail import Tail
-from streams.embedded.tally import Tally
-from streams.essence_job import Frame
+from streams.edges.parse_job import Frame
+from streams.embedded.run_stats import Tally
+from streams.embedded.turn_cache import Tail
 from streams.faults import fault
-from streams.routing import Router, poisoned
 from streams.store import FolderBlobs, Offsets, Store, StoreError, Transaction
 from streams.store.murmur2 import partition as partition_of
 from streams.telemetry.logs import Written
-from streams.topology import REJECTED, Stage, Topology
+from streams.topology.flow import REJECTED, Stage, Topology
+from streams.topology.routing import Router, poisoned
 
 BATCH = 256
 """Records that a stage reads of one input partition in one turn."""

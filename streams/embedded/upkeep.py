@@ -22,11 +22,11 @@ from schemas.records import FetchedObject, Record
 from streams.clock import now_ms
 from streams.embedded import runs
 from streams.embedded.runner import Embedded
-from streams.folder import SPACE
 from streams.logs import StoreLog
-from streams.rejections import spent
+from streams.operations.dead_letters import spent
 from streams.store import Offsets, Store
-from streams.topology import REJECTED, Edge, Stage, Topic, Topology
+from streams.store.data_folder import SPACE
+from streams.topology.flow import REJECTED, Edge, Stage, Topic, Topology
 
 REMOVALS = 90 * 86_400_000
 """ms that a removal is kept (law 2)."""

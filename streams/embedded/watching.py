@@ -15,7 +15,7 @@ from streams.embedded.runner import Embedded
 from streams.store import Offsets
 from streams.telemetry import Health, Logs, Metrics, Progress, Pulse, Written, observe
 from streams.telemetry.observing import ended
-from streams.topology import Edge
+from streams.topology.flow import Edge
 
 EVERY = 1.0
 """Seconds between two looks."""

@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
 
+from processors.frontier.robots import MAX_ROBOTS
 from processors.identity import frontier_key
-from processors.robots import MAX_ROBOTS
 from processors.urls import canonical, guard
 from schemas.records import FetchRequest, Record
 from streams.fetch.adapters.web import REDIRECTS, Web

@@ -20,7 +20,7 @@ import sys
 from contextlib import suppress
 from typing import NamedTuple
 
-WORK, PRELOAD = "streams.essence_job:work", "streams.essence_job:preload"
+WORK, PRELOAD = "streams.edges.parse_job:work", "streams.edges.parse_job:preload"
 """What children run to work on an object, and what they must have loaded for it."""
 KEPT = ("PATH", "LANG", "LANGUAGE", "TZ", "HOME", "TMPDIR", "MAGIC", "VIRTUAL_ENV", "LD_LIBRARY_PATH")
 KEPT_PREFIXES = ("LC_", "PYTHON", "MALLOC_")

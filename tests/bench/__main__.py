@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from streams.kafka.cluster import ClusterError
+from streams.kafka.client.cluster import ClusterError
 from tests.bench import bench_index, bench_log, corpora, readers, recovery, retrieval, sink, stage
 from tests.bench.clusters import servers
 from tests.bench.figures import BenchError, Figure, heading

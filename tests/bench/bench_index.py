@@ -25,8 +25,8 @@ from processors.query.words import named
 from schemas.codec import encode
 from schemas.query import BY_NAME, EXACT_FIELDS, TEXT_FIELDS
 from schemas.records import Summary
-from sinks.documents import shown
-from sinks.tantivy_index import HEAP, TantivyIndex
+from sinks.index.document import shown
+from sinks.index.tantivy.index import HEAP, TantivyIndex
 
 Row = tuple[str, float, str]
 

@@ -18,7 +18,7 @@ import msgspec
 
 from schemas.ports import Origin, Rows
 from schemas.records import Holder
-from streams.topology import Stage, Topic
+from streams.topology.flow import Stage, Topic
 
 COMMIT = 1.0
 """Seconds between two commits."""
@@ -74,7 +74,7 @@ def stage(*, rows: bool) -> Stage[Holder, Holder]:
 
 def harvest(task: Task) -> None:
     """Our agent."""
-    from streams.kafka.agents import Decider
+    from streams.kafka.decide.agents import Decider
 
     app = _application(task)
     Decider(app, stage(rows=task.rows), task.prefix)
@@ -85,9 +85,9 @@ def faust(task: Task) -> None:
     """Faust alone, with the same settings."""
     from faust.transport.drivers import aiokafka
 
-    from streams.kafka.agents import BATCH, RAW
-    from streams.kafka.apps import STORE
-    from streams.kafka.mends import current
+    from streams.kafka.decide.agents import BATCH, RAW
+    from streams.kafka.decide.apps import STORE
+    from streams.kafka.decide.client_workarounds import current
 
     app = _application(task)
     app.transport = aiokafka.Transport(app.conf.broker, app)
@@ -110,13 +110,13 @@ def faust(task: Task) -> None:
 
 
 def _application(task: Task) -> Any:
-    from streams.kafka.apps import application
+    from streams.kafka.decide.apps import application
 
     return application(task.group, task.broker, task.folder, task.partitions, broker_commit_interval=COMMIT)
 
 
 def _serve(app: Any) -> None:
-    from streams.kafka.apps import runner
+    from streams.kafka.decide.apps import runner
 
     runner(app).execute_from_commandline()
 
@@ -150,7 +150,7 @@ def confluent(task: Task) -> None:
     """The client of C, alone."""
     from confluent_kafka import Consumer, Producer
 
-    from streams.kafka.mends import PARTITIONER
+    from streams.kafka.decide.client_workarounds import PARTITIONER
 
     client: dict[str, Any] = {"bootstrap.servers": task.broker}
     consumer = Consumer({**client, "group.id": task.group, "enable.auto.commit": False, "auto.offset.reset": "earliest"})

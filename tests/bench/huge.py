@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 from schemas.records import Partial, Summary
 from streams.logs import StoreLog
-from streams.rejections import standing
+from streams.operations.dead_letters import standing
 from streams.store import Store
 from tests.bench.figures import BenchError, Figure, Goal
 from tests.bench.memory import PROC, Sampled, family

@@ -1,11 +1,11 @@
 """Unnesting: MB/s of Harvest's readers and of its walk through a tar.gz of tar.gz, against plain libarchive on the same bytes.
 
-The content is real: documentation, much of it compressed once more. All read every member to its end, and open what is nested in
-it by the same means. `readers` is what unnesting is: `processors/unnest` with its budget. `walk` is `processors/walk.py` as it is
-in a sandboxed child, but for the summarizers: recognition, selection, paths, MD5 and SHA-256 of every member and a record for each
-are in it; the digests of the archive itself are not (they are made when it is fetched), nor is what carries records to a parent.
-So its ratio has no goal: the two digests alone take about what libarchive does, as the line "libarchive, digests" tells.
-Plain libarchive is told which format comes, reads into one large buffer, and does nothing with what stands there.
+The content is real: documentation, much of it compressed once more. All read every member to its end, and open what is nested in it
+by the same means. `readers` is what unnesting is: `unnest` with its budget. `walk` is `walk.py` as it is in a sandboxed child, but
+for the summarizers: recognition, selection, paths, MD5 and SHA-256 of every member and a record for each are in it; the digests of
+the archive itself are not (they are made when it is fetched), nor is what carries records to a parent. So its ratio has no goal:
+the two digests alone take about what libarchive does, as the line "libarchive, digests" tells. Plain libarchive is told which
+format comes, reads into one large buffer, and does nothing with what stands there.
 """
 
 from __future__ import annotations
@@ -26,14 +26,15 @@ from typing import Any, BinaryIO, NamedTuple
 import libarchive
 from libarchive import ffi
 
-from processors import recognize
-from processors.essence import EssenceSettings
-from processors.select import RULES, Selection
-from processors.things import Known, State, Thing, digest_of
-from processors.unnest import Budget, Limits, Reader, gzip
-from processors.unnest._streams import CHUNK, Counted, Hashed
-from processors.unnest.tar import open_tar
-from processors.walk import Walk
+from processors.essence import recognize
+from processors.essence.member import Known, State, Thing, digest_of
+from processors.essence.selection import RULES, Selection
+from processors.essence.stage import EssenceSettings
+from processors.essence.unnest import Budget, Limits, Reader
+from processors.essence.unnest._streams import CHUNK, Counted, Hashed
+from processors.essence.unnest.containers.tar import open_tar
+from processors.essence.unnest.encodings import gzip
+from processors.essence.walk import Walk
 from schemas.records import FetchedObject, Rejected, Summary
 from tests.bench.figures import BenchError, Figure, Goal
 
@@ -93,7 +94,7 @@ class Opening(Walk):
 
 
 class Unnested:
-    """The readers of `processors/unnest` alone, driven as libarchive is: names tell what is nested, bytes are paid for and read."""
+    """The readers of `unnest` alone, driven as libarchive is: names tell what is nested, bytes are paid for and read."""
 
     def __init__(self, budget: Budget, *, digested: bool = False) -> None:
         self._budget = budget
@@ -201,7 +202,7 @@ class Contender(NamedTuple):
 
 CONTENDERS = (
     Contender("plain libarchive", theirs, "every member into one buffer, nothing done with it"),
-    Contender("readers", readers, "processors/unnest alone: budget, every byte handed over; names tell what is nested"),
+    Contender("readers", readers, "processors/essence/unnest alone: budget, every byte handed over; names tell what is nested"),
     Contender("libarchive, digests", partial(theirs, digests=("md5", "sha256")), "the same, and MD5 and SHA-256 of every member"),
     Contender("readers, digests", partial(readers, digested=True), "the same"),
     Contender("walk", walked, "and recognition, selection, paths, a record each: all of Essence but summarizing"),

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from streams.settings import cores
+from streams.config.settings import cores
 from tests.bench.cpu import stolen
 from tests.bench.figures import BenchError, Figure, Goal
 from tests.bench.memory import children

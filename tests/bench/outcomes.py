@@ -17,7 +17,7 @@ from processors.identity import file_url
 from schemas.codec import decode
 from schemas.records import CrawlEvent, Record, Rejected, Removed, Summary
 from streams.logs import StoreLog
-from streams.rejections import standing
+from streams.operations.dead_letters import standing
 from streams.store import Store
 
 READ = 1_000

@@ -22,10 +22,10 @@ from typing import BinaryIO, NamedTuple
 
 import msgspec
 
-from processors import recognize, summarize
-from processors.essence import EssenceSettings, essence
+from processors.essence import recognize, summarize
+from processors.essence.selection import Selection, select
+from processors.essence.stage import EssenceSettings, essence
 from processors.identity import file_url
-from processors.select import Selection, select
 from schemas.codec import encode
 from schemas.records import FetchedObject, Root, Summary, Validators
 

@@ -24,7 +24,7 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from streams.settings import cores
+from streams.config.settings import cores
 from tests.bench.clusters import servers
 from tests.bench.cpu import spent
 from tests.bench.documents import documents, made
@@ -161,7 +161,7 @@ def speed(kind: str, url: str, paths: Sequence[Path], work: Path, rounds: int, g
 
 def measured(cache: Path, work: Path, rounds: int, *, quick: bool, few: int) -> Iterator[Figure]:
     """The groups of all kinds."""
-    from processors import summarize
+    from processors.essence import summarize
 
     summarize.preload()
     folders: Mapping[str, Path] = made(work, few) if quick else documents(cache, work)

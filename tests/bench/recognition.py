@@ -14,10 +14,10 @@ from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
-from processors.recognize import HEAD, UNRECOGNIZED, recognize
+from processors.essence.recognize import HEAD, UNRECOGNIZED, recognize
 from schemas.records import Rejected, Summary
 from streams.logs import StoreLog
-from streams.rejections import standing
+from streams.operations.dead_letters import standing
 from streams.store import Store
 from tests.bench import corpora
 from tests.bench.figures import Figure, Goal

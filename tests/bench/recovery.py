@@ -17,14 +17,14 @@ from typing import Any
 
 import msgspec
 
-from processors.register import Entry
+from processors.broker.register import Entry
 from schemas.codec import encode
 from schemas.records import Summary
-from streams.kafka.admin import Admin, planned
-from streams.kafka.cluster import Cluster
+from streams.kafka.client.admin import Admin, planned
+from streams.kafka.client.cluster import Cluster
 from streams.sandbox.values import Limits
 from streams.store.murmur2 import partition as partition_of
-from streams.topology import topology
+from streams.topology.flow import topology
 from tests.bench.clusters import LOOK, PARTITIONS, RETENTION, Watch, fill, processes, read, servers, stop, topics
 from tests.bench.figures import Figure
 from tests.bench.objects import HARVEST

@@ -21,14 +21,14 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from processors import recognize, summarize
-from processors.essence import EssenceSettings, essence
+from processors.essence import recognize, summarize
+from processors.essence.stage import EssenceSettings, essence
+from processors.essence.summarize._stop import STOP
 from processors.identity import file_url
 from processors.query.words import words
-from processors.summarize._stop import STOP
 from schemas.query import And, Or, Query, Word
 from schemas.records import Summary
-from sinks.tantivy_index import TantivyIndex
+from sinks.index.tantivy.index import TantivyIndex
 from tests.bench.figures import BenchError, Figure, Goal
 from tests.parity.readings import fetched
 

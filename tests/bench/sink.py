@@ -33,12 +33,12 @@ from opensearchpy import OpenSearch, TransportError
 from schemas.codec import encode
 from schemas.ports import Refused
 from schemas.records import Removed, Summary
-from sinks.opensearch_aliases import NEVER, drop, make, pace
-from sinks.opensearch_index import OpenSearchIndex
-from sinks.opensearch_node import TOO_MANY, Node
-from sinks.opensearch_schema import item
-from streams.kafka.cluster import Cluster
-from streams.kafka.index_sink import IndexSink
+from sinks.index.opensearch.aliases import NEVER, drop, make, pace
+from sinks.index.opensearch.index import OpenSearchIndex
+from sinks.index.opensearch.node import TOO_MANY, Node
+from sinks.index.opensearch.schema import item
+from streams.kafka.client.cluster import Cluster
+from streams.kafka.sink.index_sink import IndexSink
 from tests.bench.bench_index import corpus
 from tests.bench.clusters import PARTITIONS, fill, servers, topics
 from tests.bench.cpu import apart

@@ -30,10 +30,10 @@ from typing import Any
 
 import msgspec
 
-from processors import distribution, recognize, select, summarize, walk
-from processors.essence import essence
-from processors.select import Selection
-from processors.unnest import Container, Encoding, _streams
+from processors.essence import recognize, selection, software_package, summarize, walk
+from processors.essence.selection import Selection
+from processors.essence.stage import essence
+from processors.essence.unnest import Container, Encoding, _streams
 from tests.bench import plain
 from tests.bench.objects import timed
 
@@ -138,8 +138,8 @@ FUNCTIONS: Sequence[tuple[str, Any, Sequence[str]]] = (
     ("recognize", walk, ("recognize", "placed")),
     ("unnest", walk, ("peek",)),
     ("select", plain, ("select",)),
-    ("select", select, ("by_name", "by_type", "beside", "candidate")),
-    ("select", distribution.Unit, ("enter", "wants", "declare", "take", "tell")),
+    ("select", selection, ("by_name", "by_type", "beside", "candidate")),
+    ("select", software_package.Unit, ("enter", "wants", "declare", "take", "tell")),
     ("summarize", walk, ("summarize",)),
 )
 """What a step is, and where the callers find it."""

@@ -20,9 +20,9 @@ from processors.identity import file_path
 from schemas.records import Summary
 from schemas.soif_summary import to_template
 from schemas.soif_writer import dumps
-from streams.folder import index_folder
-from streams.settings import cores
+from streams.config.settings import cores
 from streams.store import Store
+from streams.store.data_folder import index_folder
 from tests.bench.figures import BenchError, Figure
 from tests.bench.objects import gathering, timed
 from tests.bench.outcomes import records

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from processors.recognize import table
+from processors.essence.recognize import table
 from schemas.records import Summary
 from tests.bench.figures import BenchError
 from tests.bench.labelled import Labelled, labels

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from processors import walk
+from processors.essence import walk
 from schemas.records import Summary
 from tests.bench import corpora, huge, nested, steps, summaries
 from tests.bench.memory import Sampled

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 from processors.query import parse
 from schemas.records import Summary
-from sinks.tantivy_index import TantivyIndex
-from streams.folder import index_folder
+from sinks.index.tantivy.index import TantivyIndex
 from streams.store import Store
+from streams.store.data_folder import index_folder
 from tests.bench import corpora
 from tests.bench.changes import change
 from tests.bench.figures import BenchError, Figure, Goal

@@ -30,14 +30,14 @@ from typing import NamedTuple
 
 from processors.identity import file_url
 from schemas.records import Root
-from streams.kafka import roots
-from streams.kafka.admin import Admin, planned
-from streams.kafka.cluster import Cluster
-from streams.kafka.log import KafkaLog
-from streams.kafka.worker import served
+from streams.config.settings import cores
+from streams.kafka.client import roots
+from streams.kafka.client.admin import Admin, planned
+from streams.kafka.client.cluster import Cluster
+from streams.kafka.client.log import KafkaLog
+from streams.kafka.worker.worker import served
 from streams.sandbox.values import Limits
-from streams.settings import cores
-from streams.topology import topology
+from streams.topology.flow import topology
 from tests.bench.clusters import LOOK, PARTITIONS, RETENTION, Watch, processes, servers, stop, topics
 from tests.bench.cpu import by_stage, idle, spent
 from tests.bench.figures import BenchError, Figure, Goal

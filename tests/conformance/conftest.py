@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.conformance.runners import EmbeddedRunner, KafkaRunner, Runner
-from tests.distributed.conftest import _patient
+from tests.streams.kafka.conftest import _patient
 
 __all__ = ["_patient"]
 

@@ -12,7 +12,7 @@ from processors.query import parse
 from schemas.records import File, Record, Removed, Summary
 from tests.conformance.ground import Flow, Found, Ground, Order
 from tests.conformance.runners import Runner, obey, tell
-from tests.distributed.flows import newest, said
+from tests.streams.kafka.flows import newest, said
 
 WHOLE = 1_000_000
 QUERIES = (

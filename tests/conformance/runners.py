@@ -17,16 +17,16 @@ from typer.testing import CliRunner
 from schemas.codec import decode
 from schemas.ports import BrokerIndex
 from schemas.records import Record
-from sinks.opensearch_index import OpenSearchIndex
-from sinks.tantivy_index import TantivyIndex
+from sinks.index.opensearch.index import OpenSearchIndex
+from sinks.index.tantivy.index import TantivyIndex
 from streams.cli.app import app
-from streams.folder import index_folder
 from streams.store import Store
+from streams.store.data_folder import index_folder
 from tests.conformance.ground import Order
-from tests.distributed.conftest import Broker
-from tests.distributed.flows import Flow
-from tests.distributed.standing import TOPOLOGY
 from tests.servers.fixtures import Topics
+from tests.streams.kafka.conftest import Broker
+from tests.streams.kafka.flows import Flow
+from tests.streams.kafka.standing import TOPOLOGY
 
 PARTITIONS = 4
 SETTINGS = {

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from streams.settings import known, load
+from streams.config.settings import known, load
 from tests.deploy import tools
 from tests.deploy.manifests import VALUES, Manifest
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from streams.settings import Settings
-from streams.topology import topology
+from streams.config.settings import Settings
+from streams.topology.flow import topology
 from tests.deploy import tools
 from tests.deploy.conftest import Helm
 from tests.servers import kafka, opensearch

@@ -22,13 +22,13 @@ from pathlib import Path
 from typer.main import get_command
 from typer.testing import CliRunner
 
+from processors.essence.selection import PROFILES, RULES
 from processors.identity import oid
-from processors.select import PROFILES, RULES
-from streams import settings
 from streams.cli.app import app
-from streams.describe import mermaid
+from streams.config import settings
 from streams.telemetry.metrics import table as metrics
-from streams.topology import Topology, topology
+from streams.topology.describe import mermaid
+from streams.topology.flow import Topology, topology
 from tests.samples import make_corpus
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from streams import asyncapi
-from streams.topology import topology
+from streams.topology import asyncapi
+from streams.topology.flow import topology
 
-ANEW = "run `python -m streams.asyncapi` and commit what it wrote"
+ANEW = "run `python -m streams.topology.asyncapi` and commit what it wrote"
 
 
 @pytest.fixture(scope="module")

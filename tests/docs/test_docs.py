@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from processors.own import parse_rules
+from processors.essence.extensions import parse_rules
 from streams.cli.app import app
-from streams.settings import load
-from streams.topology import topology
+from streams.config.settings import load
+from streams.topology.flow import topology
 from tests.bench.__main__ import GROUPS
 from tests.docs.generate import FILE, PARTS, SESSION, commands, filled, masked, played, sessions
 

@@ -11,7 +11,7 @@ import zipfile
 from collections.abc import Iterable, Mapping
 from functools import cache
 
-from tests.essence.test_quine import solved
+from tests.processors.essence.test_quine import solved
 
 ZEROS = bytes(1 << 20)
 

@@ -11,11 +11,11 @@ import msgspec
 from schemas.codec import decode
 from schemas.query import Every
 from schemas.records import Removed, Summary
-from sinks.tantivy_index import TantivyIndex
-from streams.folder import index_folder
+from sinks.index.tantivy.index import TantivyIndex
 from streams.logs import StoreLog
-from streams.rejections import standing
+from streams.operations.dead_letters import standing
 from streams.store import Store
+from streams.store.data_folder import index_folder
 from tests.faults.harness import GATHERER
 from tests.faults.oracle import Oracle, Role
 

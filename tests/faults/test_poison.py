@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from processors.essence import EssenceSettings
+from processors.essence.stage import EssenceSettings
 from processors.identity import file_url
 from schemas.codec import decode, encode
 from schemas.ports import Origin, Rows

@@ -12,18 +12,20 @@ import zlib
 from collections.abc import Hashable
 from typing import Any
 
-from processors import listing, recognize, robots, urls
-from processors.essence import EssenceSettings, essence
+from processors import urls
+from processors.essence import listing, recognize
+from processors.essence.selection import Selection
+from processors.essence.stage import EssenceSettings, essence
+from processors.essence.summarize import Facts, Found, SummaryError, summarize
+from processors.essence.summarize._base import MAX_LINKS, MAX_SUMMARY, MAX_URL, MAX_VALUES
+from processors.essence.unnest import Budget, Container, Limits, Reader, Unnester, UnnestError
+from processors.essence.unnest._streams import Hashed
+from processors.frontier import robots
 from processors.query.parser import QueryError, parse
 from processors.query.predicate import matches
 from processors.query.snippet import snippet, terms
 from processors.query.unparse import unparse
 from processors.query.words import spans, words
-from processors.select import Selection
-from processors.summarize import Facts, Found, SummaryError, summarize
-from processors.summarize._base import MAX_LINKS, MAX_SUMMARY, MAX_URL, MAX_VALUES
-from processors.unnest import Budget, Container, Limits, Reader, Unnester, UnnestError
-from processors.unnest._streams import Hashed
 from schemas.codec import DecodeError, decode, encode
 from schemas.records import Complete, Entry, FetchedObject, Listing, Partial, Summary
 from schemas.soif import Parser, SoifError, Template, dumps

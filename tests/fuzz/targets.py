@@ -10,19 +10,17 @@ import ast
 import hashlib
 import importlib.util
 import json
-import pkgutil
 import re
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
-import processors.summarize
-import processors.unnest
-from processors.essence import EssenceSettings, essence
-from processors.recognize import HEAD, recognize
-from processors.summarize import preload, summarizer_for
-from processors.unnest import plugins
+from processors.essence import summarize, unnest
+from processors.essence.recognize import HEAD, recognize
+from processors.essence.stage import EssenceSettings, essence
+from processors.essence.summarize import preload, summarizer_for
+from processors.essence.unnest import plugins
 from schemas.codec import encode
 from schemas.records import FetchedObject
 from schemas.soif import Attribute, Template, dumps
@@ -80,7 +78,7 @@ def tokens(module: str) -> tuple[bytes, ...]:
             found |= dict.fromkeys(_cut(node.value))
     near = [n.module for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n.module]
     for other in near:
-        ours = re.fullmatch(r"processors\.(?:(?:summarize|unnest)\._\w+|postscript(?:\.\w+)?)", other)
+        ours = re.fullmatch(r"processors\.essence\.(?:(?:summarize|unnest)\.(?:\w+\.)?_\w+|formats\.\w+(?:\.\w+)?)", other)
         if ours and not other.endswith(("_base", "_streams")):
             found |= dict.fromkeys(tokens(other))
     return tuple(found)[:MAX_WORDS]
@@ -96,10 +94,10 @@ def _cut(value: str | bytes) -> Iterator[bytes]:
 
 
 def _unnesting() -> Iterator[Target]:
-    for name, plugin in plugins().items():
+    for (name, plugin), module in zip(plugins().items(), unnest.modules(), strict=True):
         samples = [p.read_bytes() for p in sorted((SAMPLES / "unnest" / name).iterdir()) if p.suffix != ".json"]
         corpus = (*samples, *_saved(f"unnest-{name}"))
-        yield Target(f"unnest-{name}", partial(laws.unnest, plugin), corpus, tokens(f"processors.unnest.{name}"))
+        yield Target(f"unnest-{name}", partial(laws.unnest, plugin), corpus, tokens(module))
 
 
 def _summarizing() -> Iterator[Target]:
@@ -145,9 +143,8 @@ OTHERS = ("recognize", "soif", "query", "robots", "urls", "avro", "listing", "wa
 
 def names() -> Sequence[str]:
     """The names of all targets, without what it takes to make them."""
-    parts = {"unnest": processors.unnest, "summarize": processors.summarize}
-    found = [f"{p}-{m.name}" for p, package in parts.items() for m in pkgutil.iter_modules(package.__path__)]
-    return [*(name for name in found if "-_" not in name), *OTHERS]
+    parts = {"unnest": unnest.modules(), "summarize": summarize.modules()}
+    return [*(f"{part}-{name.rpartition('.')[2]}" for part, found in parts.items() for name in found), *OTHERS]
 
 
 def _others() -> Iterator[Target]:
@@ -162,7 +159,7 @@ def _others() -> Iterator[Target]:
         "walk": (laws.walked, tuple(p.read_bytes() for p in _archives().values())),
     }
     for name, (run, corpus) in given.items():
-        words = WORDS if name in ("query", "robots", "urls", "soif") else tokens("processors.recognize")
+        words = WORDS if name in ("query", "robots", "urls", "soif") else tokens("processors.essence.recognize.table")
         yield Target(name, run, (*corpus, *_saved(name)), words)
 
 

@@ -121,7 +121,7 @@ def test_patterns_of_modules() -> None:
 
 def test_patterns_of_types(root: Path) -> None:
     """Nor one by which types are told."""
-    types = tomllib.loads((root / "processors" / "types.toml").read_text("utf-8"))
+    types = tomllib.loads((root / "processors" / "essence" / "recognize" / "types.toml").read_text("utf-8"))
 
     def strings(value: Any) -> Iterator[str]:
         if isinstance(value, str):

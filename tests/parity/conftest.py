@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from processors import summarize
+from processors.essence import summarize
 from tests.parity.readings import Tika
 
 

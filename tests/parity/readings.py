@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, Self
 import ada_url
 from lxml import etree
 
-from processors.essence import EssenceSettings, essence
+from processors.essence.stage import EssenceSettings, essence
 from schemas.records import CrawlEvent, FetchedObject, Root, Summary
 
 FULL = 1 << 20

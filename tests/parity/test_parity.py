@@ -9,7 +9,7 @@ import pytest
 
 from tests.parity.compare import Compared, Count, compared, f1, facts, links, same, text, tokens
 from tests.parity.readings import Reading, Tika, TikaError, address, both, harvest, stated
-from tests.summarize.packages import packed
+from tests.processors.essence.summarize.packages import packed
 
 LEAST = 0.9
 SAMPLES = ("html.html", "pdf.pdf", "rtf.rtf", "epub.epub")

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from processors.essence import EssenceSettings
+from processors.essence.stage import EssenceSettings
 from schemas import codec
 from schemas.codec import adopt, decode, encode, publish, record_type
 from schemas.records import Complete, FetchedObject, Partial, Record, Summary
-from streams.essence_job import ALONE, END, HEAD, Chunk, Job, alone, pack, unpack, work
+from streams.edges.parse_job import ALONE, END, HEAD, Chunk, Job, alone, pack, unpack, work
 
 Anything = Callable[[type[Record]], st.SearchStrategy[Any]]
 UNSAID: dict[str, Any] = {"published": 0, "copy_of": "", "copies": (), "copies_count": 0}

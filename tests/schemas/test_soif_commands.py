@@ -13,13 +13,13 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from schemas.soif import dumps, parse
-from streams.cli.soif import app
+from streams.cli.commands.soif import app
 
 GOOD = b"@FILE { http://a/\ntitle{5}:\tWhale\nraw{2}:\t\xff\n\n}\n"
 ANSWER = b"@DELETE { }\n@UPDATE {\n" + GOOD + b"\n" + GOOD + b"}\n"
 BAD = GOOD + b"@FILE { http://b/\ntitle{6}:\tWhale\n}\n"
 AT = len(GOOD) + 34
-PROGRAM = [sys.executable, "-c", "from streams.cli.soif import app; app()"]
+PROGRAM = [sys.executable, "-c", "from streams.cli.commands.soif import app; app()"]
 
 
 def run(*arguments: str | Path, stdin: bytes = b"") -> Result:
@@ -165,7 +165,7 @@ def test_any_locale_and_name(tmp_path: Path) -> None:
 def test_nothing_heavy() -> None:
     """The commands load neither Avro nor any parser, index or server."""
     code = (
-        "import sys, streams.cli.soif\n"
+        "import sys, streams.cli.commands.soif\n"
         "heavy = {'fastavro', 'lxml', 'selectolax', 'tantivy', 'apsw', 'aiohttp', 'pdfminer', 'magic', 'libarchive'}\n"
         "print(*sorted(heavy & set(sys.modules)))"
     )

@@ -102,13 +102,13 @@ def index(search_client: OpenSearch) -> Iterator[str]:
 @pytest.fixture
 def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     """Indexes that are made from now on refuse changes whose `published` is above 127."""
-    from sinks import opensearch_aliases, opensearch_schema
+    from sinks.index.opensearch import aliases, schema
 
-    whole = opensearch_schema.definition
+    whole = schema.definition
 
     def definition() -> dict[str, Any]:
         made = whole()
         made["mappings"]["properties"]["published"] = {"type": "byte"}
         return made
 
-    monkeypatch.setattr(opensearch_aliases, "definition", definition)
+    monkeypatch.setattr(aliases, "definition", definition)

@@ -1,0 +1,1 @@
+"""Readers of file formats that both unnesters and summarizers use."""

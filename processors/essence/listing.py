@@ -1,0 +1,105 @@
+"""What is found in folders and pages, as events for the frontier: bounded in links and in bytes, in one order.
+
+A listing's children go out sorted by the digest of their URL, in slices that together cover every digest, so that a child
+that is named nowhere is gone (schemas/Span.avsc).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from processors import identity
+from processors.essence.selection import Selection, select
+from processors.urls import canonical
+from schemas.records import MAX_LINKS, CrawlEvent, Entry, FetchedObject, Link, Listing, Span
+
+LOW, HIGH = b"", b"\xff" * 16
+PLAIN = frozenset(("file", "folder", "symlink"))
+"""Kinds of entries that are selected from; sockets, pipes and devices are not."""
+MAX_BYTES = 400_000
+"""Characters of the links of one event: a message of more than 1 MB is refused by Kafka as it comes."""
+
+
+def chunks(links: Iterable[Link]) -> Iterator[tuple[Link, ...]]:
+    """Links in the slices that one event takes."""
+    chunk: list[Link] = []
+    size = 0
+    for link in links:
+        more = len(link.url) + len(link.text)
+        if chunk and (len(chunk) == MAX_LINKS or size + more > MAX_BYTES):
+            yield tuple(chunk)
+            chunk, size = [], 0
+        chunk.append(link)
+        size += more
+    if chunk:
+        yield tuple(chunk)
+
+
+def _child(folder: bytes, entry: Entry) -> Link:
+    url = identity.file_url(folder + entry.name, folder=entry.kind == "folder")
+    return Link(url=url, kind=entry.kind, size=entry.size, mtime=entry.mtime, inode=entry.inode)
+
+
+def children(obj: FetchedObject, listing: Listing, settings: Selection) -> Iterator[CrawlEvent]:
+    """The events of a folder that was listed: what is selected of it, in slices, then what is not.
+
+    Raises ValueError for a URL that is no folder's, or a name that no folder can hold.
+    """
+    folder = identity.file_path(obj.url)
+    if not folder.endswith(b"/") or any(e.name in (b"", b".", b"..") or b"/" in e.name or b"\0" in e.name for e in listing.entries):
+        raise ValueError("not the listing of a folder")
+    plain = ((e.name, e.kind == "folder") for e in listing.entries if e.kind in PLAIN)
+    rules = dict(select(plain, settings)) | {e.name: "special-file" for e in listing.entries if e.kind not in PLAIN}
+    yield from slices(obj, [_child(folder, e) for e in listing.entries if e.name not in rules])
+    for rule in sorted(set(rules.values())):
+        dropped = sorted((_child(folder, e) for e in listing.entries if rules.get(e.name) == rule), key=_digest)
+        yield from refused(obj, obj.url, dropped, rule)
+
+
+def _digest(link: Link) -> bytes:
+    return identity.url_digest(link.url)
+
+
+def slices(obj: FetchedObject, links: Sequence[Link]) -> Iterator[CrawlEvent]:
+    """`discovered` events that cover a whole listing, at least one."""
+    low = LOW
+    parts = list(chunks(sorted(links, key=_digest))) or [()]
+    for number, part in enumerate(parts, 1):
+        high = HIGH if number == len(parts) else _digest(part[-1])
+        yield _discovered(obj, obj.url, part, Span(low=low, high=high))
+        low = high
+
+
+def _discovered(obj: FetchedObject, host: str, links: tuple[Link, ...], span: Span | None = None) -> CrawlEvent:
+    return CrawlEvent(
+        kind="discovered",
+        host=host,
+        time=obj.time,
+        url=obj.url,
+        version=obj.version,
+        depth=obj.depth,
+        root=obj.root,
+        links=links,
+        span=span,
+    )
+
+
+def refused(obj: FetchedObject, host: str, links: Iterable[Link], rule: str) -> Iterator[CrawlEvent]:
+    """`refused` events: what a rule did not select. They answer no request, so they carry no version."""
+    for part in chunks(links):
+        yield CrawlEvent(
+            kind="refused", host=host, time=obj.time, url=obj.url, depth=obj.depth, root=obj.root, links=part, reason=rule
+        )
+
+
+def references(obj: FetchedObject, links: Iterable[Link]) -> Iterator[CrawlEvent]:
+    """`discovered` events of the links of a page, each target once, by host in the order in which the hosts come up."""
+    hosts: dict[str, dict[str, Link]] = {}
+    for link in links:
+        url = canonical(link.url, obj.url)
+        if url and url != obj.url:
+            found = Link(url=url, kind=link.kind, text=link.text)
+            hosts.setdefault(identity.frontier_key(url), {}).setdefault(url, found)
+    for host, targets in hosts.items():
+        for part in chunks(targets.values()):
+            yield _discovered(obj, host, part)

@@ -1,0 +1,209 @@
+"""Essence: one object in, what it gives out; recognition, unnesting, selection and summarizing in one call (seed 003, figure 2).
+
+It is the only entry point that a runner calls, in a sandboxed child: no I/O but reading the body that it is handed.
+
+Laws:
+- Every object that was fetched, is gone or has expired ends in exactly one Complete or Partial, the last record of its attempt;
+  `count` is the number of its summaries. Partial: some container or encoding could not be read to its end (law 3).
+- A path with a Rejected has an Unrecognized summary with the attribute `reason`, and the other way round;
+  only a folder's listing, which has no summary, is rejected without one.
+- The same object, settings and members to skip give the same records in the same order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, lru_cache
+from importlib import resources
+from importlib.resources.abc import Traversable
+from typing import BinaryIO
+from urllib.parse import unquote_to_bytes
+
+import msgspec
+
+from processors.essence import listing, selection
+from processors.essence.member import EssenceSettings, Known, Thing, bounded, digest_of
+from processors.essence.unnest._streams import Digest
+from processors.essence.unnest.text._mime import moment
+from processors.essence.walk import Walk
+from processors.identity import frontier_key
+from schemas.codec import DecodeError, decode
+from schemas.records import (
+    MAX_REASON,
+    Complete,
+    CompleteReason,
+    CrawlEvent,
+    FetchedObject,
+    File,
+    Link,
+    Listing,
+    Partial,
+    Rejected,
+    Summary,
+)
+
+__all__ = ["EssenceSettings", "essence", "rules_fingerprint"]
+
+CODE = ("essence", "identity", "urls")
+"""Modules, packages and rules in `processors` that decide what an object gives."""
+FOLDER, SYMLINK = "inode/directory", "inode/symlink"
+MAX_TARGET = 65_536
+MAX_LISTING = 256 << 20
+
+Made = File | Summary | Rejected | CrawlEvent | Complete | Partial
+
+
+def _files(found: Traversable) -> Iterator[Traversable]:
+    if found.is_file():
+        yield found
+    elif found.is_dir() and found.name != "__pycache__":
+        for inner in sorted(found.iterdir(), key=lambda f: f.name):
+            yield from _files(inner)
+
+
+@cache
+def _code() -> bytes:
+    """The digest of the code that decides."""
+    package, digest = resources.files("processors"), hashlib.sha256()
+    for name in CODE:
+        found = package.joinpath(name)
+        for file in _files(found if found.is_dir() or found.is_file() else package.joinpath(f"{name}.py")):
+            if file.name.endswith((".py", ".toml")):
+                digest.update(f"{file.name}\n".encode() + file.read_bytes())
+    return digest.digest()
+
+
+@lru_cache(maxsize=8)
+def rules_fingerprint(settings: EssenceSettings) -> str:
+    """12 hex digits that change with the code of essence or with its settings: what they made before is to be made again."""
+    return hashlib.sha256(_code() + msgspec.json.encode(settings, order="sorted")).hexdigest()[:12]
+
+
+def essence(
+    obj: FetchedObject,
+    body: BinaryIO | None,
+    settings: EssenceSettings,
+    skip: Mapping[str, str] | frozenset[str] = frozenset(),
+    progress: Callable[[str], None] = lambda _: None,
+    stop: str = "",
+    ends: Mapping[str, str] | None = None,
+) -> Iterator[Made]:
+    """All records that an object gives. `body`: seekable; None: the body is in the record, or there is none.
+
+    `skip`: paths of members that are not to be opened, with the reason of each where it is a mapping ("crashed" where it is a
+    set). `progress(path)` is called before each member is worked on ("": the object itself), `progress(BEHIND + path)` behind it.
+    `stop`: the member behind which nothing is opened any more, only listed as given up ("": none).
+    `ends`: the members behind which their containers are not read any further, each with the reason; what lies around those is.
+    """
+    if obj.outcome == "unchanged":
+        return
+    reasons = skip if isinstance(skip, Mapping) else dict.fromkeys(skip, "crashed")
+    said = [*sorted(reasons), *([f"\n{stop}"] if stop else []), *(f"\n\n{path}" for path in sorted(ends or ()))]
+    skipped = hashlib.sha256("\n".join(said).encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    # The digest: a fetch that was repeated under its version may have met another content.
+    attempt = f"{obj.version}-{obj.md5[:8]}-{rules_fingerprint(settings)}-{skipped}"
+    if obj.outcome in ("gone", "expired"):
+        yield from _ended(obj, attempt)
+        return
+    if obj.blob and body is None:
+        raise ValueError("the body is in the blob store, and was not handed over")
+    walk = Walk(obj, settings, attempt, reasons, progress, stop, ends)
+    count = 0
+    for record in _fetched(walk, body if body is not None else io.BytesIO(obj.body or b"")):
+        count += isinstance(record, Summary)
+        yield record
+    yield _end(walk, count)
+
+
+def _end(walk: Walk, count: int) -> Complete | Partial:
+    obj = walk.obj
+    if not walk.damage:
+        return Complete(object_url=obj.url, version=obj.version, time=obj.time, attempt=walk.attempt, count=count)
+    return Partial(object_url=obj.url, version=obj.version, time=obj.time, attempt=walk.attempt, count=count, reason=walk.damage)
+
+
+def _ended(obj: FetchedObject, attempt: str) -> Iterator[Made]:
+    """What is gone or has expired, and with a folder all that was in it."""
+    if obj.url.startswith("file:") and obj.url.endswith("/"):
+        yield from listing.slices(obj, [])
+    reason: CompleteReason = "gone" if obj.outcome == "gone" else "expired"
+    yield Complete(object_url=obj.url, version=obj.version, time=obj.time, attempt=attempt, count=0, reason=reason)
+
+
+def _fetched(walk: Walk, body: BinaryIO) -> Iterator[Made]:
+    """The records of what was fetched, but for the last."""
+    obj, thing = walk.obj, _thing(walk.obj)
+    media = obj.content_type.partition(";")[0].strip().lower()
+    digest = Digest(obj.size, obj.md5, obj.sha256) if obj.md5 and obj.sha256 else digest_of(body)
+    if media == FOLDER:
+        yield from _folder(walk, body)
+    elif "" in walk.skip:
+        yield from walk.skipped(thing, digest)
+    elif media == SYMLINK:
+        yield from walk.link(thing, body.read(MAX_TARGET))
+    elif rule := _stopped(obj, thing, walk.settings):
+        yield from _refused(obj, rule)
+    else:
+        yield from walk.thing(thing, Known(body, digest))
+        if walk.rule:
+            yield from _refused(obj, walk.rule)
+        elif walk.followed:
+            yield from listing.references(obj, walk.links)
+
+
+def _stopped(obj: FetchedObject, thing: Thing, settings: EssenceSettings) -> str:
+    """The rule by name that does not select an object; what a root names is selected by that."""
+    named = obj.root is None or obj.root.url == obj.url
+    return "" if named else selection.by_name(thing.name, settings.select)
+
+
+def _refused(obj: FetchedObject, rule: str) -> Iterator[CrawlEvent]:
+    return listing.refused(obj, frontier_key(obj.url), [Link(url=obj.url)], rule)
+
+
+def _folder(walk: Walk, body: BinaryIO) -> Iterator[Made]:
+    """A folder's listing; one that is none removes nothing."""
+    try:
+        decoded = decode(body.read(MAX_LISTING))
+        if not isinstance(decoded, Listing):
+            raise DecodeError(f"not a Listing, but a {type(decoded).__name__}")
+        events = list(listing.children(walk.obj, decoded, walk.settings.select))
+    except Exception as error:  # noqa: BLE001 - a listing of millions may raise MemoryError
+        walk.damage = bounded(str(error) if isinstance(error, ValueError) else type(error).__name__, MAX_REASON)
+        yield walk.rejected("", walk.damage)
+        return
+    yield from events
+
+
+def _thing(obj: FetchedObject) -> Thing:
+    """The object itself, as its source describes it."""
+    last = obj.url.partition("#")[0].partition("?")[0].rstrip("/").rpartition("/")[2]
+    # The host of a URL without a path is no name.
+    name = unquote_to_bytes(last) if "/" in obj.url.partition("://")[2].rstrip("/") else b""
+    return Thing(
+        path="",
+        name=name,
+        size=obj.size,
+        mtime=_mtime(obj),
+        owner=bounded(obj.headers.get("owner", ""), MAX_REASON),
+        group=bounded(obj.headers.get("group", ""), MAX_REASON),
+        mode=_mode(obj.headers.get("mode", "")),
+        stated=obj.content_type,
+    )
+
+
+def _mode(stated: str) -> int:
+    """The permissions that a header gives in octal digits; 0: unknown."""
+    try:
+        return int(stated, 8) & 0o7777 if stated else 0
+    except ValueError:
+        return 0
+
+
+def _mtime(obj: FetchedObject) -> int:
+    """When an object was last changed, in ns since the epoch, as its file or its server says; 0: unknown."""
+    if obj.validators and obj.validators.mtime:
+        return obj.validators.mtime
+    return moment(obj.headers.get("last-modified", ""))

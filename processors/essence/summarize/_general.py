@@ -1,0 +1,210 @@
+"""What every summary has, whatever its type: a title, a language, keywords, dates (Essence, seed 003: type-independent attributes).
+
+The language is told by few characters of a text (`_prose`): it is dearer than all else here.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import cast
+
+from processors.essence.summarize._base import Facts, Found
+from processors.essence.summarize._dates import iso_date
+from processors.essence.summarize._stop import STOP
+from processors.essence.summarize._text import squeeze, title_line
+from processors.essence.summarize.text._prose import told
+
+ENGLISH_TEXT = 4_000
+"""Characters in which English function words are counted before the model is asked: that many words take a third of its time."""
+LANGUAGE_LEAST = 200
+"""Characters below which no language is given."""
+KEYWORD_TEXT = 2_048
+KEYWORDS = 10
+TERMS = 2_048
+"""Bytes of terms: some 300 words."""
+TERMS_TEXT = 262_144
+"""Characters of a text whose terms are counted."""
+
+_CODE = (
+    "C CHeader Python Perl ShellScript Makefile Patch JSON XML SourceCode Configuration Binary Object Unrecognized "
+    "Java JavaScript Go Rust CSharp Ruby SQL Lisp Fortran Pascal Tcl Awk YAML CSV RCS"
+)
+CODE = frozenset(_CODE.split())
+"""Types whose text is no prose: their language is not asked for."""
+BINARY = frozenset(("Binary", "Object", "Unrecognized"))
+"""Those of them that are no text."""
+TEXTUAL = CODE - BINARY | {"Bibliographic", "JSON", "Notebook"}
+"""Types whose files read as text, whatever media type they have."""
+MARKED = frozenset(("text/html", "text/rtf"))
+"""Media types whose files are text between marks: where their summarizer gives none, there is none, or it is not to be told."""
+DATES = frozenset(("date", "creation-date", "modification-date"))
+"""Attributes that are days or moments."""
+NO_TERMS = frozenset(("ChangeLog", "DebianCopyright", "License"))
+"""Types whose frequent terms are the same in all of them."""
+
+
+ENGLISH = frozenset(("the", "The", "of", "and", "to", "that", "for", "with", "this", "This", "are", "by", "be", "or", "is"))
+
+
+ENGLISH_LEAST = 200
+"""Words of which a tenth tells that a text is English ..."""
+ENGLISH_KINDS = 6
+"""... where so many different ones are among them."""
+
+
+_PLAINLY = (
+    "the The and And that which with have this This from From you You your would should could been were there their they them "
+    "what when it It we has but these those into such than its only also being where how about"
+)
+PLAINLY = frozenset(_PLAINLY.split())
+"""Function words of English alone."""
+PLAINLY_LEAST, PLAINLY_KINDS = 16, 4
+"""One word in so many, and so many different ones, tell that a text of nothing but ASCII is English: none of 2,795 manual pages
+in 12 other languages has them, though many quote English."""
+
+
+def _finder(pattern: str) -> Callable[[str], list[str]]:
+    """What finds all of a pattern, in half the time where a text is ASCII: `L` in it is a letter."""
+    every, ascii_ = re.compile(pattern.replace("L", r"[^\W\d_]")), re.compile(pattern.replace("L", "[A-Za-z]"), re.ASCII)
+    return lambda text: (ascii_ if text.isascii() else every).findall(text)
+
+
+HAN = 4
+"""Signs of a word in Chinese, at most: longer ones are told by their parts."""
+_HAN = re.compile("[\u3005-\u3007\u3400-\u9fff\uf900-\ufaff]{2,}")
+_SPACED = re.compile("[a-z][a-z0-9_'+-]{2,29}|[\u30a1-\u30ff]{3,30}")
+_letters = _finder(r"L+")
+_terms = _finder(r"L\w{2,29}")
+_words = _finder(r"L[\w'+-]{2,29}")
+
+
+def language(text: str) -> str:
+    """The language of a text (ISO 639-1). The model is read at its first use.
+
+    Where English function words are as dense as only English has them, the model is not asked: it takes several times as long.
+    """
+    words = _letters(text)
+    if words and sum(map(ENGLISH.__contains__, words)) * 6 > len(words):
+        return "en"
+    if text.isascii():
+        plainly = [word for word in words if word in PLAINLY]
+        if len(plainly) * PLAINLY_LEAST > len(words) and len(set(plainly)) >= PLAINLY_KINDS:
+            return "en"
+    return str(_classifier()(text)[0])
+
+
+def english(text: str) -> bool:
+    """Whether the beginning of a text is so full of English function words that no other language comes near."""
+    words = text[:ENGLISH_TEXT].split()
+    # Other languages have a few of them: "of" and "is" are Dutch, "for" and "by" are Danish.
+    known = len(words) >= ENGLISH_LEAST and len(ENGLISH.intersection(words)) >= ENGLISH_KINDS
+    return known and sum(map(ENGLISH.__contains__, words)) * 10 > len(words)
+
+
+@cache
+def _classifier() -> Callable[[str], tuple[str, float]]:
+    """The model of the language recognizer: a second to load, which only those pay who summarize."""
+    return cast(
+        "Callable[[str], tuple[str, float]]",
+        importlib.import_module("processors.essence.summarize._language").identifier().classify,
+    )
+
+
+def preload() -> None:
+    """Read the model of the language recognizer now."""
+    _classifier()
+
+
+def is_text(facts: Facts) -> bool:
+    """Whether a file reads as text as it stands, so that it is its own full text."""
+    return facts.type in TEXTUAL or (facts.content_type.startswith("text/") and facts.content_type not in MARKED)
+
+
+def complete(facts: Facts, found: Found) -> None:
+    """Add what is missing: title, language, keywords. Dates are in ISO 8601 then, as far as they are sure."""
+    for each in DATES.intersection(found.attributes):
+        written = (iso_date(value) if isinstance(value, str) else value for value in found.attributes[each])
+        found.attributes[each] = list(dict.fromkeys(written))
+    text = _prose(found)
+    name = facts.name.decode("utf-8", "replace") or facts.url.rstrip("/").rpartition("/")[2]
+    found.set("title", _title(facts, found, text, name) or facts.url or facts.type, 300)
+    if facts.type in CODE or not text:
+        return
+    if found.whole and "terms" not in found.attributes:
+        found.add("terms", terms(found.whole, text), TERMS)
+    if "language" not in found.attributes and len(text) >= LANGUAGE_LEAST:
+        found.add("language", "en" if english(text) else told(text, language))
+    if "keywords" not in found.attributes and facts.type not in NO_TERMS:
+        for word in keywords(text):
+            found.add("keywords", word)
+
+
+def _title(facts: Facts, found: Found, text: str, name: str) -> str:
+    """What to call a file whose summarizer found no title."""
+    if facts.type in CODE:
+        purpose = found.text("description")
+        # Many a comment begins with the name of its file.
+        if purpose.startswith(name) and purpose.removeprefix(name).lstrip(" \t")[:1] in ("", ":", "-"):
+            purpose = purpose.removeprefix(name).lstrip(" \t:-")
+        return f"{name}: {purpose}" if name and purpose else name or purpose
+    line = title_line(text)
+    first = [column for column in found.attributes.get("columns", [])[:2] if isinstance(column, str)]
+    # What the columns of a table are called is not what it is called.
+    return name if name and len(first) > 1 and line.startswith(squeeze(" ".join(first))) else line or name
+
+
+def _prose(found: Found) -> str:
+    """What a summary says in words; the same with a full text as with a part, where there is one."""
+    values = (found.text(name) for name in ("title", "description", "abstract"))
+    return "\n".join(v for v in (*values, found.part or found.said) if v)
+
+
+def terms(whole: str, known: str) -> str:
+    """The words that come most often in a text, among those that are not `known` from the part of it that is kept."""
+    if len(whole) <= len(known):
+        return ""
+    counts = Counter(_terms(whole[:TERMS_TEXT].lower()))
+    for word in (*_terms(known.lower()), *STOP):
+        counts.pop(word, None)
+    # Room is for TERMS bytes: words of three letters and more, and a space each.
+    return " ".join(_ranked(counts, TERMS // 4))
+
+
+def keywords(text: str) -> list[str]:
+    """The ten terms that stand out in a text by how often they come, at least twice; the most frequent first."""
+    start = text[:KEYWORD_TEXT].lower()
+    if not start.isascii() and _HAN.search(start):
+        return _ranked(_unspaced(start), KEYWORDS)
+    counts = Counter(_words(start))
+    return _ranked({word: count for word, count in counts.items() if count > 1 and word not in STOP}, KEYWORDS)
+
+
+def _unspaced(text: str) -> dict[str, int]:
+    """The words that come twice at least in a text whose words no spaces part.
+
+    They are of Latin letters, of Katakana, or signs that come together; of these none that comes as often is longer.
+    """
+    counts = Counter(word for word in _SPACED.findall(text) if word not in STOP)
+    for run in _HAN.findall(text):
+        for length in range(2, HAN + 1):
+            counts.update(run[at : at + length] for at in range(len(run) - length + 1))
+    several = {word: count for word, count in counts.items() if count > 1}
+    for word in sorted(several, key=len, reverse=True):
+        for part in (word[:-1], word[1:]) if _HAN.fullmatch(word) else ():
+            # What comes within this one alone is no word of its own.
+            if several.get(part) == several.get(word, 0):
+                del several[part]
+    return several
+
+
+def _ranked(counts: Mapping[str, int], most: int) -> list[str]:
+    """The words that come most often, at most so many; of those that come as often the first by the alphabet."""
+    if len(counts) > most:
+        # Most words of a text come once or twice: only those are put in order that may be among the first.
+        least = sorted(counts.values(), reverse=True)[most - 1]
+        counts = {word: count for word, count in counts.items() if count >= least}
+    return sorted(sorted(counts), key=counts.__getitem__, reverse=True)[:most]

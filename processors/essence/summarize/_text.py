@@ -1,0 +1,179 @@
+"""Bytes to text, and the small questions that all text summarizers ask of it."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from contextlib import suppress
+from datetime import UTC, datetime
+from encodings.aliases import aliases
+from typing import BinaryIO
+from urllib.parse import unquote
+
+import cchardet
+
+from processors.essence.summarize._base import Found
+
+MAX_TEXT = 1 << 20
+"""Bytes of a text file that are read: what a summary takes stands before that."""
+REFERENCES = 100
+DETECT = 16_384
+"""Bytes that the charset is guessed from."""
+
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_STARTS = tuple(mark for mark, _ in _MARKS)
+_LATIN = {"iso-8859-1", "iso8859-1", "latin-1", "latin1", "us-ascii", "ascii"}
+"""Labels that mean windows-1252 to everyone who writes them (WHATWG Encoding, 4.2)."""
+SIGNED = "-----BEGIN PGP SIGNED MESSAGE-----"
+_SENTENCE_END = re.compile(r"[.!?](?=[\s\"')\]]|$)")
+_URL = re.compile(r"\bhttps?://[^\s<>\"`{}|\\^\[\]]{4,500}")
+_MARKUP = re.compile(
+    r"(?i)</?(?:h[1-6]|p|div|span|a|b|i|u|s|em|strong|small|big|code|kbd|tt|pre|sub|sup|br|hr|img|center|font|picture|source|table|t[rdh]|"
+    r"details|summary)(?:\s[^<>]*+)?/?>|-\*-.*?-\*-"
+)
+_HEAD = re.compile(r"\A(?:[\s#=~;|%!]++|[*_]{2,}+(?!\w)|\*+(?!\*)(?=\s)|//+|/\*++[*!]?|--++(?!\w)|-(?=\s)|<--*+|>(?=\s)|(?!))*+")
+_FOOT = re.compile(r"(?: [#=*~;%|_/<>-]++|(?<![=~_-])[=~_-]{3,}+|\*/)\Z")
+"""What is drawn before and behind a title."""
+FEW = 12
+"""Letters that stand alone among ASCII, as in a name or two, from which nothing can be guessed: most are Western."""
+_APART = re.compile(rb"(?<![\x80-\xff])[\x80-\xff](?![\x80-\xff])")
+_ASCII = bytes(range(128))
+_BACKSPACE = re.compile(".\b")
+
+
+def preload() -> None:
+    """Import every codec now: Python does so at the first use of a charset."""
+    for charset in set(aliases.values()):
+        # Some exist on other systems only.
+        with suppress(LookupError):
+            codecs.lookup(charset)
+
+
+def decode(raw: bytes, declared: str = "") -> str:
+    """Bytes as text: by byte order mark, declared charset, UTF-8, then what cchardet believes, then windows-1252. Never raises."""
+    if raw.startswith(_STARTS):
+        for mark, charset in _MARKS:
+            if raw.startswith(mark):
+                return raw[len(mark) :].decode(charset, "replace")
+    if raw.isascii() and not declared.lower().startswith(("utf-16", "utf-32", "utf-7", "iso-2022", "hz")):
+        return raw.decode("ascii")
+    return _by_charset(raw, declared) or _by_guess(raw)
+
+
+def _by_charset(raw: bytes, declared: str) -> str | None:
+    """The text in the charset declared, or in UTF-8; None where it is in neither."""
+    for charset in (declared.strip().lower(), "utf-8"):
+        try:
+            if charset:
+                return raw.decode("cp1252" if charset in _LATIN else charset)
+        except (LookupError, UnicodeError, ValueError):
+            continue
+    # A text that was cut in the middle of a character, or with a slip in it, is still UTF-8: where something else in it is.
+    text = raw.decode("utf-8", "replace")
+    slips = text[:-1].count("\ufffd")
+    return text if slips * 200 < len(text) and (not slips or len(raw) - len(text) > 2 * slips) else None
+
+
+def _by_guess(raw: bytes) -> str:
+    try:
+        if len(_APART.findall(raw[:DETECT])) == len(raw.translate(None, _ASCII)) <= FEW:
+            return raw.decode("cp1252")
+        guess = cchardet.detect(raw[:DETECT])["encoding"] or "cp1252"
+        # That it is not UTF-8 was seen before.
+        return raw.decode("cp1252" if guess == "UTF-8" else guess, "replace")
+    except (LookupError, UnicodeError, ValueError):
+        return raw.decode("cp1252", "replace")
+
+
+def read_text(body: BinaryIO, declared: str = "", limit: int = MAX_TEXT) -> str:
+    """The text of a file, at most `limit` bytes of it, with newlines alone between lines."""
+    text = decode(body.read(limit), declared)
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
+def utc(when: datetime) -> str:
+    """A moment in ISO 8601, UTC; one without a zone passes for UTC. Raises OverflowError at the ends of time."""
+    return (when.astimezone(UTC) if when.tzinfo else when).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def squeeze(text: str) -> str:
+    """Text on one line, white space made single."""
+    return " ".join(text.split())
+
+
+def plain(text: str) -> str:
+    """Text without overstriking (as nroff prints bold) and form feeds."""
+    return _BACKSPACE.sub("", text).replace("\f", "\n") if "\b" in text or "\f" in text else text
+
+
+FRONT = re.compile(r"\A---[ \t]*\n((?:[\w-]+[ \t]*:|#|[ \t-]).{0,8000}?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
+"""What says of a text what it is, for programs, before it begins ("front matter", in YAML)."""
+
+
+def first_sentence(paragraph: str, limit: int = 300) -> str:
+    """The first sentence of a paragraph, on one line, at most `limit` characters."""
+    start = squeeze(paragraph[: limit * 2])
+    end = _SENTENCE_END.search(start)
+    return start[: end.end() if end else None][:limit]
+
+
+def paragraphs(text: str) -> list[str]:
+    """The paragraphs of a text: what empty lines part."""
+    return [p for p in text.split("\n\n") if not p.isspace() and p]
+
+
+def add_references(found: Found, text: str) -> None:
+    """Add the URLs in a text as url-references, each once."""
+    for url in list(dict.fromkeys(_URL.findall(text)))[:REFERENCES]:
+        found.add("url-references", url.rstrip(".,;:!?)'*_"), 500)
+
+
+_MADE = re.compile(r"(?i)do not edit|\b(?:created|generated) (?:by|from|with) \S{1,100}\.\w{1,4}\b")
+"""What a program says of a file that it has made: no title."""
+
+
+_HELP = re.compile(
+    r"\*[^\s*]{1,60}\.(?:txt|\w\wx)\*[ \t]+(?:For Vim version[^\n]*|([^\n]{0,200}?)(?:[ \t]+Last change:[^\n]*)?)(?:\n|\Z)"
+)
+_MANUAL = re.compile(r"^[ \t]*VIM (?:REFERENCE|USER) MANUAL\b[^\n]*\n(?:[ \t]*\S[^\n]*\n)?", re.MULTILINE)
+_TAG = re.compile(r"(?<![ \t])[ \t]++\*[^\s*]{1,80}\*(?=\s)")
+
+
+def title_line(text: str) -> str:
+    """The first line that is a title rather than ornament or markup, on one line; "" if there is none."""
+    if text.startswith(SIGNED):
+        # Which digest was signed stands before an empty line (RFC 9580, 7).
+        text = text.partition("\n\n")[2] or text
+    elif text.startswith("*") and (first := _HELP.match(text)):
+        # Help of Vim begins with its name, marks what links lead to, and is one of its manuals or says what it is of.
+        text = _TAG.sub("", f"{first[1] or ''}\n{_MANUAL.sub('', text[first.end() : 8_192])}")
+    for line in text[:8_192].split("\n"):
+        # Badges, comments, directives and editors' mode lines stand above the titles of many a README.
+        if not line.lstrip().startswith(("[!", "<!", ".. ", "-*-", "---", "%")) and not _MADE.search(line):
+            title = _undressed(line)
+            if sum(map(str.isalpha, title)) >= 2:
+                return title[:200]
+    return ""
+
+
+def _undressed(line: str) -> str:
+    """A line without tags, and without what is drawn around it; what belongs to the words (paths, addresses, C#) stays."""
+    title = _FOOT.sub("", squeeze(_HEAD.sub("", _MARKUP.sub("", line[:2_000]))))
+    for mark in "*_`\"'":
+        inside = title.strip(mark)
+        if title.startswith(mark) and title.endswith(mark) and mark not in inside:
+            title = inside
+    return title
+
+
+def in_folder(url: str, name: str) -> str:
+    """What to call a file whose name says nothing: the folder that it lies in, where there is one, and the name."""
+    path = url.partition("//")[2].replace("#", "/").partition("/")[2]
+    folder = unquote(path.rpartition("/")[0].rpartition("/")[2])
+    return f"{folder}: {name}" if folder else name

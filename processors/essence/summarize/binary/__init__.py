@@ -1,0 +1,1 @@
+"""Summarizers of executables, class files and unrecognized files."""

@@ -1,0 +1,1 @@
+"""Summarizers of bibliographies, package lists and other records about objects."""

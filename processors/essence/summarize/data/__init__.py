@@ -1,0 +1,1 @@
+"""Summarizers of structured data: tables, trees, databases, calendars, certificates."""

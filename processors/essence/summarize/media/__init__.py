@@ -1,0 +1,1 @@
+"""Summarizers of images, sound, video and fonts."""

@@ -1,0 +1,1 @@
+"""Summarizers of word processor, spreadsheet, presentation and e-book files."""

@@ -1,0 +1,116 @@
+"""EPUB (3.3): what its package document says, its table of contents, the text of its first chapters."""
+
+from __future__ import annotations
+
+from typing import BinaryIO, NamedTuple
+from urllib.parse import unquote
+
+from processors.essence.summarize._base import Facts, Found, Summarizer, SummaryError
+from processors.essence.summarize._text import squeeze
+from processors.essence.summarize.office._package import Package, add_properties, joined, reference
+from processors.essence.summarize.pages._markup import attribute, elements, page, page_links, page_text, tree
+
+MAX_TEXT = 8_192
+CHAPTERS = 12
+"""Chapters that are looked into for text: the first ones are often covers."""
+HEADINGS = 100
+LARGE, SMALL = 1 << 20, 262_144
+CONTAINER = "META-INF/container.xml"
+NCX = "application/x-dtbncx+xml"
+EVENTS = {"creation": "creation-date", "modification": "modification-date"}
+"""What dates of OPF 2 are those of, if not of the publication."""
+XHTML = "application/xhtml+xml"
+
+
+class Book(NamedTuple):
+    """What the package document lists, as names of parts."""
+
+    nav: str
+    ncx: str
+    spine: list[str]
+    pages: list[str]
+    """The chapters in order, then the pages that stand beside the text: the table of contents, notes."""
+
+
+def run(facts: Facts, body: BinaryIO, found: Found) -> None:
+    """Add title, author, description, keywords, language, publisher, date, headings (the table of contents) and partial-text."""
+    package = Package(body, facts.size)
+    parts = package.read(lambda name: SMALL if name == CONTAINER else LARGE if name.endswith(".opf") else 0)
+    opf = next((name for name in _roots(parts.pop(CONTAINER, b"")) if name in parts), next(iter(parts), ""))
+    if not opf:
+        raise SummaryError(f"EPUB: no package document: {package.damage or 'the part is missing'}")
+    add_properties(parts[opf], found, subject="keywords")
+    book = _book(parts[opf], opf.rpartition("/")[0], found)
+    chapters = book.pages if found.full else book.spine[:CHAPTERS]
+    most = LARGE if found.full else SMALL
+    parts = package.read(lambda name: LARGE if name in (book.nav, book.ncx) else most if name in chapters else 0)
+    _contents(parts, book, found)
+    _text(parts, chapters, found)
+    package.close()
+
+
+def _roots(raw: bytes) -> list[str]:
+    """The package documents that the container names."""
+    return [attribute(e, "full-path") for n, e, begins in elements(tree(raw) if raw else None) if begins and n == "rootfile"]
+
+
+def _book(raw: bytes, base: str, found: Found) -> Book:
+    items: dict[str, str] = {}
+    spine: list[str] = []
+    pages: list[str] = []
+    nav = ncx = ""
+    for name, element, begins in elements(tree(raw)):
+        if not begins:
+            continue
+        if name == "item":
+            part = joined(base, unquote(attribute(element, "href").partition("#")[0]))
+            items[attribute(element, "id")] = part
+            pages += [part] if attribute(element, "media-type") == XHTML else []
+            nav = part if "nav" in attribute(element, "properties").split() else nav
+            ncx = part if attribute(element, "media-type") == NCX else ncx
+        elif name == "itemref" and attribute(element, "linear") != "no":
+            spine.append(items.get(attribute(element, "idref"), ""))
+        elif name == "date":
+            # A book may have several: when the work came out, when this edition of it did (OPF 2.0.1, 2.2.7).
+            found.add(EVENTS.get(attribute(element, "event"), "date"), squeeze((element.text or "")[:100]))
+        elif name == "meta" and attribute(element, "property") == "dcterms:modified":
+            found.set("modification-date", squeeze((element.text or "")[:100]))
+        elif name == "identifier":
+            found.add("identifier", squeeze((element.text or "")[:500]), 200)
+    chapters = [part for part in spine if part]
+    return Book(nav, ncx, chapters, list(dict.fromkeys([*chapters, *pages])))
+
+
+def _contents(parts: dict[str, bytes], book: Book, found: Found) -> None:
+    """Add the table of contents: that of EPUB 3, else that of EPUB 2."""
+    if book.nav in parts:
+        for node in page(parts[book.nav], "utf-8").css("nav a")[:HEADINGS]:
+            found.add("headings", squeeze(node.text()[:500]), 200)
+    count = 0
+    for name, element, begins in elements(
+        tree(parts[book.ncx]) if book.ncx in parts and "headings" not in found.attributes else None
+    ):
+        if name == "text" and begins:
+            # The first is the title of the book, and stands outside of its table of contents.
+            found.add("headings", squeeze((element.text or "")[:500]), 200)
+            count += 1
+            if count > HEADINGS:
+                break
+
+
+def _text(parts: dict[str, bytes], chapters: list[str], found: Found) -> None:
+    texts: list[str] = []
+    room = found.most(MAX_TEXT)
+    for chapter in dict.fromkeys(chapters):
+        read = page(parts.get(chapter, b""))
+        for url in page_links(read):
+            reference(url, found)
+        text = page_text(read, room, whole=bool(found.full)).strip()
+        texts.append(text)
+        room -= len(text)
+        if room <= 0:
+            break
+    found.body("\n".join(t for t in texts if t), MAX_TEXT)
+
+
+SUMMARIZER = Summarizer(types=("EPUB",), run=run)

@@ -1,0 +1,31 @@
+"""OpenDocument as one file of XML (OASIS ODF 1.3, part 3, 2.2.1), and the content of documents inside others: as in a package."""
+
+from __future__ import annotations
+
+from typing import BinaryIO
+
+from processors.essence.summarize._base import Facts, Found, Summarizer, SummaryError
+from processors.essence.summarize.office._package import add_properties
+from processors.essence.summarize.office.opendocument import Content
+from processors.essence.summarize.pages._markup import MAX_PART
+
+NAMESPACES = (
+    b'<x xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0" xmlns:dc="http://purl.org/dc/elements/1.1/" '
+    b'xmlns:meta="urn:oasis:names:tc:opendocument:xmlns:meta:1.0">'
+)
+
+
+def run(facts: Facts, body: BinaryIO, found: Found) -> None:
+    """Add what the properties say, headings (of sheets: their names; of slides: their titles), columns and partial-text."""
+    raw = body.read(MAX_PART)
+    start = raw.find(b"<office:meta>")
+    end = raw.find(b"</office:meta>", start)
+    if 0 <= start < end:
+        add_properties(NAMESPACES + raw[start:end] + b"</office:meta></x>", found)
+    known = len(found.attributes)
+    Content(found).take(raw)
+    if b"<office:document" not in raw or (not known and not found.attributes):
+        raise SummaryError("FlatOpenDocument: nothing of it can be read")
+
+
+SUMMARIZER = Summarizer(types=("FlatOpenDocument",), run=run)

@@ -1,0 +1,136 @@
+"""Documents of Office until 2007 (Word, Excel, PowerPoint, Outlook) and what else is a compound file: properties, names, text.
+
+Which of them a file is, its streams tell; of all others the properties are given.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+from typing import BinaryIO
+
+from processors.essence.formats.compound_file import FIXED, MOST_FIXED, TIME, Compound, add_properties, moment
+from processors.essence.formats.office_encryption import unlocked
+from processors.essence.formats.xls import Sheets
+from processors.essence.summarize._base import Facts, Found, Summarizer
+from processors.essence.summarize._text import squeeze
+from processors.essence.summarize.office import officedocument
+from processors.essence.summarize.office._links import enclosed, monikers, rich
+from processors.essence.summarize.office._office97 import MAX_STREAM, Encrypted, excel, powerpoint, word
+from processors.essence.summarize.office._package import Text, reference
+from processors.essence.summarize.office.rtf import rtf_text
+from processors.essence.summarize.pages._markup import MAX_PAGE, page, page_links, page_text
+
+MAX_TEXT = 8_192
+HEADINGS = 100
+LOCKED = ("EncryptedPackage", "EncryptedSummary")
+MESSAGE = {
+    "0037": "title",
+    "0C1A": "author",
+    "0E04": "to",
+    "0E03": "cc",
+    "1035": "message-id",
+    "1042": "in-reply-to",
+}
+"""Properties of a message of Outlook ([MS-OXPROPS]) by their numbers, and the attribute that each becomes."""
+TEXT = "1000"
+"""The property that is its text."""
+PAGE, RICH = "__substg1.0_10130102", "__substg1.0_10090102"
+"""The same as a page, and as RTF."""
+TIMES = {0x0039: "date", 0x0E06: "date", 0x3007: "date", 0x3008: "modification-date"}
+"""Properties that are times: when it was sent, came, was made, was changed; the first found is the date."""
+
+
+def run(facts: Facts, body: BinaryIO, found: Found) -> None:
+    """Add what the properties say, headings (of sheets: their names; of slides: their titles) and partial-text."""
+    compound = Compound(body)
+    add_properties(compound, found)
+    try:
+        _text(facts, compound, found)
+    except Encrypted:
+        found.add("encrypted", "a password is needed")
+    # The properties are whole; text that its own tables lead nowhere is none.
+    except struct.error:
+        return
+
+
+def _text(facts: Facts, compound: Compound, found: Found) -> None:
+    streams = compound.streams
+    if any(name in streams for name in LOCKED):
+        _locked(facts, compound, found)
+    elif "WordDocument" in streams:
+        text, links = word(compound, found.most(MAX_TEXT), whole=bool(found.full))
+        for url in links:
+            reference(url, found)
+        lines = (squeeze(line) for line in text.split("\n"))
+        found.body("\n".join(line for line in lines if line), MAX_TEXT)
+    elif book := next((n for n in ("Workbook", "Book") if n in streams), ""):
+        raw = compound.read(book, MAX_STREAM)
+        names, strings = excel(raw)
+        for url in monikers(raw):
+            reference(url, found)
+        for name in names[:HEADINGS]:
+            found.add("headings", name, 200)
+        cells = Text(found.full)
+        Sheets(cells).read(raw if found.full else b"")
+        found.body("\n".join(cells.lines or dict.fromkeys(squeeze(s[:MAX_TEXT]) for s in strings)), MAX_TEXT)
+    elif "PowerPoint Document" in streams:
+        told = Text(found.most(MAX_TEXT))
+        titles, links = powerpoint(compound.read("PowerPoint Document", MAX_STREAM), told)
+        for url in links:
+            reference(url, found)
+        for title in titles[:HEADINGS]:
+            found.add("headings", title, 200)
+        # As of OfficeDocument: the title of the first slide that has one.
+        found.set("title", next(filter(None, titles), ""), 500)
+        found.body("\n".join(told.lines), MAX_TEXT)
+    else:
+        _message(compound, found)
+
+
+def _locked(facts: Facts, compound: Compound, found: Found) -> None:
+    """What is locked with the password that every program tries by itself. Raises Encrypted, SummaryError."""
+    if (package := unlocked(compound)) is None:
+        raise Encrypted
+    officedocument.run(facts._replace(size=len(package)), io.BytesIO(package), found)
+
+
+def _times(raw: bytes, found: Found) -> None:
+    """The times among the properties of a fixed size ([MS-OXMSG] 2.4.2), which stand behind a head of 32 bytes."""
+    given = {}
+    for at in range(32, len(raw) - 15, 16):
+        kind, number = struct.unpack_from("<HH", raw, at)
+        if kind == TIME:
+            given[number] = moment(struct.unpack_from("<Q", raw, at + 8)[0])
+    for number, attribute in TIMES.items():
+        found.set(attribute, given.get(number, ""))
+
+
+def _message(compound: Compound, found: Found) -> None:
+    _times(compound.read(FIXED, MOST_FIXED), found)
+    for number, attribute in MESSAGE.items():
+        for kind, charset in compound.strings.items():
+            value = compound.read(f"__substg1.0_{number}{kind}", 2 * MAX_TEXT).decode(charset, "replace")
+            found.set(attribute, squeeze(value), MAX_TEXT)
+    for kind, charset in compound.strings.items():
+        text = compound.read(f"__substg1.0_{TEXT}{kind}", 2 * found.most(MAX_TEXT)).decode(charset, "replace")
+        found.body(text.replace("\r\n", "\n"), MAX_TEXT)
+    _marked(compound, found)
+
+
+def _marked(compound: Compound, found: Found) -> None:
+    """What the same text has as a page, or as RTF: where it leads; and the text, where it is nowhere else."""
+    if raw := compound.read(PAGE, MAX_PAGE):
+        tree = page(raw)
+        links = list(page_links(tree))
+        text = page_text(tree, found.most(MAX_TEXT), whole=bool(found.full))
+    else:
+        raw = rich(compound.read(RICH, MAX_STREAM))
+        links = list(enclosed(raw))
+        text = rtf_text(raw, found.most(MAX_TEXT)) if raw and not found.said else ""
+    for url in links:
+        reference(url, found)
+    found.body(text, MAX_TEXT)
+
+
+SUMMARIZER = Summarizer(types=("OLE",), run=run)

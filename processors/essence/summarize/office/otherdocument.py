@@ -1,0 +1,103 @@
+"""Documents of the 1990s: the text of WordPerfect and of Windows Write, the cells of Lotus 1-2-3, what compiled help is called.
+
+Of others, and of those that are no documents, what Unrecognized gives.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import BinaryIO
+
+from processors.essence.summarize._base import Facts, Found, Summarizer
+from processors.essence.summarize._text import squeeze
+from processors.essence.summarize.binary import unrecognized
+from processors.essence.summarize.binary._binary import short_text, unpack
+from processors.essence.summarize.office._wordperfect import wordperfect_text
+
+MAX_READ = 8 << 20
+TEXT = 4_096
+"""Characters of a text that is no full text."""
+CELLS = 100_000
+LABELS = {0x0F: 5, 0x16: 4}
+"""The records of cells that are text, and where it begins in each."""
+CODES = 20
+SYSTEM = {3: "title", 2: "home", 9: "generator"}
+"""What the description of compiled help says, by its codes."""
+CHARSETS = {
+    0x01: "cp1256", 0x04: "gbk", 0x05: "cp1250", 0x08: "cp1253", 0x0D: "cp1255", 0x0E: "cp1250", 0x11: "cp932", 0x12: "cp949",
+    0x15: "cp1250", 0x18: "cp1250", 0x19: "cp1251", 0x1E: "cp874", 0x1F: "cp1254", 0x22: "cp1251", 0x24: "cp1250",
+}  # fmt: skip
+"""What Windows writes in a language, by its number (MS-LCID); all others are written in cp1252."""
+_SYSTEM = re.compile(rb"\x08/#SYSTEM([\x80-\xff]*[\0-\x7f])([\x80-\xff]*[\0-\x7f])([\x80-\xff]*[\0-\x7f])")
+
+
+def run(facts: Facts, body: BinaryIO, found: Found) -> None:
+    """Add the text, or title and generator."""
+    raw = body.read(MAX_READ)
+    most = found.most(TEXT)
+    if raw.startswith(b"\xffWPC"):
+        _text(wordperfect_text(raw, most), found)
+    elif raw.startswith((b"\x31\xbe\0\0\0\xab", b"\x32\xbe\0\0\0\xab")):
+        end = (unpack("<I", raw, 14) or (0,))[0]
+        # Paragraphs end as lines do; a byte of 0x1F is a hyphen that shows only where a line ends.
+        _text(raw[128 : min(end, 128 + most)].decode("cp1252", "replace").replace("\x1f", "").replace("\r\n", "\n"), found)
+    elif raw.startswith((b"\0\0\x02\0\x04\x04", b"\0\0\x02\0\x06\x04", b"\0\0\x1a\0\0\x10\4\0", b"\0\0\x1a\0\2\x10\4\0")):
+        _text("\n".join(_labels(raw, most)), found)
+    elif raw.startswith(b"ITSF"):
+        _help(raw, found)
+    if not found.attributes:
+        body.seek(0)
+        unrecognized.run(facts, body, found)
+
+
+def _text(text: str, found: Found) -> None:
+    """Add a text, its paragraphs each on a line of their own."""
+    text = text.replace("\f", "\n").replace("\0", "")
+    found.body("\n".join(filter(None, map(squeeze, text.split("\n")))))
+
+
+def _labels(raw: bytes, most: int) -> list[str]:
+    """The cells that are text, in Lotus 1-2-3 (WK1, WK3): in records; a sign before each text says where in its cell it stands."""
+    labels: list[str] = []
+    at = 0
+    for _ in range(CELLS):
+        kind, length = unpack("<HH", raw, at) or (1, 0)
+        held = raw[at + 4 : at + 4 + length]
+        if kind in LABELS and len(held) > 6:
+            labels.append(short_text(held[LABELS[kind] :], "cp850").lstrip("'\"^\\|"))
+            most -= len(labels[-1])
+        if kind == 1 or most <= 0:
+            break
+        at += 4 + length
+    return [label for label in labels if any(map(str.isalnum, label))]
+
+
+def _number(raw: bytes) -> int:
+    """A number of seven bits a byte, the highest first."""
+    value = 0
+    for byte in raw[:9]:
+        value = value << 7 | byte & 0x7F
+    return value
+
+
+def _help(raw: bytes, found: Found) -> None:
+    """What #SYSTEM says in compiled help of HTML (ITSF), which is packed otherwise."""
+    entry = _SYSTEM.search(raw)
+    start = (unpack("<Q", raw, 88) or (0,))[0]
+    if not entry or _number(entry[1]):
+        return
+    language = (unpack("<I", raw, 20) or (0,))[0]
+    charset = "cp950" if language == 0x404 else CHARSETS.get(language & 0x3FF, "cp1252")
+    at = start + _number(entry[2])
+    end = at + _number(entry[3])
+    at += 4
+    for _ in range(CODES):
+        code, length = unpack("<HH", raw, at) or (0, 0)
+        if at >= end:
+            return
+        if code in SYSTEM:
+            found.add(SYSTEM[code], short_text(raw[at + 4 : at + 4 + length], charset), 300)
+        at += 4 + length
+
+
+SUMMARIZER = Summarizer(types=("OtherDocument",), run=run)

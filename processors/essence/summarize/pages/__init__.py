@@ -1,0 +1,1 @@
+"""Summarizers of page formats: HTML, PDF, PostScript, DVI."""

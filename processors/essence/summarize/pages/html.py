@@ -1,0 +1,212 @@
+"""HTML: parsed once, by lexbor; title, headings, description, author, language, links with their text, the main text.
+
+Laws:
+- `base href`, and what robots are told in meta (noindex: nothing but the name is kept; nofollow, also on a link: no link),
+  are honoured.
+- At most 8 MB are parsed: 32 MB of tiny tags take more than 1 GiB in any parser; and no page beyond where its elements are nested
+  too deep, or one has attributes without end (`_nesting`): what stands before that is summarized, and the page is damaged.
+- The texts of nested headings and links hold one another: they are taken as long as all together are no longer than TEXTS.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import BinaryIO
+
+import ada_url
+from selectolax.lexbor import LexborNode
+
+from processors.essence.summarize._base import MAX_URL, Facts, Found, Summarizer, SummaryError
+from processors.essence.summarize._text import squeeze
+from processors.essence.summarize.pages._page import MAX_TEXT, Page, numbers, parse
+
+MAX_HTML = 8_000_000
+REFERENCES = 100
+HEADINGS = 50
+NOWHERE = ("javascript:", "mailto:", "data:", "about:", "tel:")
+TEXTS = 2 * MAX_HTML
+"""Characters of headings and of links that are looked at, all together."""
+
+META = {
+    "description": "description",
+    "og:description": "description",
+    "dc.description": "description",
+    "twitter:description": "description",
+    "keywords": "keywords",
+    "dc.subject": "keywords",
+    "author": "author",
+    "dc.creator": "author",
+    "article:author": "author",
+    "generator": "generator",
+    "og:image": "image",
+    "abstract": "abstract",
+    "dc.title": "dc-title",
+    "og:title": "og-title",
+    "dc.date": "date",
+    "date": "date",
+    "article:published_time": "date",
+    "copyright": "copyright",
+    "dc.rights": "copyright",
+}
+"""Names of meta elements, lower case, and the attribute each becomes."""
+SEVERAL = frozenset(("keywords", "author"))
+"""Attributes that a page may state several times; of the others the first is kept."""
+MANY = 10
+"""Times that are usual: pages about programs state a keyword for each function."""
+
+_CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*+=\s*+[\"']?\s*+([A-Za-z0-9_:.-]{2,40})", re.IGNORECASE)
+_PLAIN = re.compile(r"(/?(?:\.\./|(?!))*+)((?:[\w-][\w.-]*+/|(?!))*+[\w-][\w.-]*+)", re.ASCII)
+"""References in which nothing is to be changed: steps upwards, names of folders, the name of a file (WHATWG URL, 4.4)."""
+_WANTED = numbers("title base meta h1 h2 h3 a area frame iframe html")
+
+
+def run(facts: Facts, body: BinaryIO, found: Found) -> None:
+    """Add what a page says of itself, its links, and partial-text. Raises SummaryError for what cannot be parsed to its end."""
+    raw = body.read(MAX_HTML)
+    meta = _CHARSET.search(raw[:2_048])
+    tree, cut = parse(raw, facts.charset or (meta[1].decode("ascii") if meta else ""))
+    page, about = Page(tree, found.most(MAX_TEXT), whole=bool(found.full), wanted=_WANTED), _About(facts, found)
+    for tag, node in page.met:
+        about.take(tag, node)
+    if about.close() and tree.body is not None:
+        text = page.text()
+        # Of all text its words are asked for: order and blocks do not matter.
+        found.body(text, MAX_TEXT, whole=page.words(" ") if len(text) > MAX_TEXT and not found.full else "")
+    if cut:
+        raise SummaryError(f"HTML: {cut}")
+
+
+class _About:
+    """What a page says of itself, as its elements come by, in order."""
+
+    def __init__(self, facts: Facts, found: Found) -> None:
+        self.found = found
+        self.base = facts.url.partition("#")[0]
+        self.based = False
+        self.robots: set[str] = set()
+        self.title = ""
+        self.headings: list[str] = []
+        self.links: dict[str, LexborNode] = {}
+        self.meta: dict[str, list[str]] = {}
+        self.room = TEXTS
+
+    def _text(self, node: LexborNode) -> str:
+        """The text in an element, on one line; "" once there was enough."""
+        if self.room <= 0:
+            return ""
+        text = node.text()
+        self.room -= len(text)
+        return squeeze(text[:MAX_TEXT])
+
+    def take(self, tag: str, node: LexborNode) -> None:
+        """See one element."""
+        if tag in ("a", "area", "frame", "iframe"):
+            target = (node.attrs.get("href" if tag in ("a", "area") else "src") or "").partition("#")[0]
+            if target and len(target) <= 2 * MAX_URL:
+                self.links.setdefault(target, node)
+        elif tag in ("h1", "h2", "h3"):
+            if len(self.headings) < HEADINGS:
+                self.headings.append(self._text(node)[:200])
+        elif tag == "meta":
+            self._meta(node)
+        elif tag == "title":
+            self.title = self.title or self._text(node)
+        elif tag == "base":
+            href = node.attrs.get("href")
+            # The first that has one counts (HTML, 4.2.3).
+            if href is not None and not self.based:
+                self.based = True
+                self.base = (resolve(href, self.base) if len(href) <= MAX_URL else "") or self.base
+        else:
+            self.found.set("language", _language(node.attrs.get("lang") or ""))
+
+    def _meta(self, node: LexborNode) -> None:
+        attributes = node.attributes
+        if "content" not in attributes:
+            return
+        name = (attributes.get("name") or attributes.get("property") or "").lower()
+        content = attributes["content"] or ""
+        if not name and (attributes.get("http-equiv") or "").lower() == "content-language":
+            # Of several languages none is told (HTML, 4.2.5.3).
+            self.found.set("language", _language(content))
+        elif name in ("robots", "harvest"):
+            self.robots.update(word.strip().lower() for word in content.split(","))
+        elif name in META:
+            self.meta.setdefault(META[name], []).append(content)
+
+    def _said(self, name: str) -> str:
+        return self.meta.get(name, [""])[0]
+
+    def close(self) -> bool:
+        """Add what was seen; False for a page that is not to be indexed."""
+        if "none" in self.robots:
+            self.robots |= {"noindex", "nofollow"}
+        if "nofollow" not in self.robots:
+            self._links()
+        if "noindex" in self.robots:
+            self.found.attributes.clear()
+            self.found.add("robots", "noindex")
+            return False
+        meta, found = self.meta, self.found
+        heading = next((h for h in self.headings if h), "")
+        found.add("title", self.title or self._said("og-title") or self._said("dc-title") or heading, 500)
+        for name, values in meta.items():
+            kept = found.most(MANY) if name in SEVERAL else int(name not in ("og-title", "dc-title"))
+            for value in values[:kept]:
+                for part in re.split(r"[,;]", value) if name == "keywords" else (value,):
+                    found.add(name, squeeze(part), 1_000)
+        for text in self.headings:
+            found.add("headings", text)
+        return True
+
+    def _links(self) -> None:
+        seen: dict[str, None] = {}
+        resolved = _resolver(self.base)
+        for target, node in self.links.items():
+            url = resolved(target)
+            if not url or url in seen:
+                continue
+            attributes = node.attributes
+            if "nofollow" in (attributes.get("rel") or "").lower():
+                continue
+            seen[url] = None
+            if self.found.linked:
+                self.found.link(url, self._text(node) or attributes.get("title") or "")
+        self.found.extend("url-references", list(seen)[:REFERENCES], 500)
+
+
+def _language(tag: str) -> str:
+    """The language of a tag (RFC 5646, 2.1), without what else it says; "" for what is none: several, any, a private one."""
+    name = tag.strip().replace("_", "-").partition("-")[0].lower()
+    return name if 2 <= len(name) <= 3 and name.isascii() and name.isalpha() else ""
+
+
+def _resolver(base: str) -> Callable[[str], str]:
+    """`resolve` for many references of one page: those that are but names of files are put behind what their folder resolves to."""
+    folders: dict[str, str] = {}
+
+    def resolved(href: str) -> str:
+        plain = _PLAIN.fullmatch(href)
+        if plain is None:
+            return resolve(href, base)
+        above, name = plain.groups()
+        if (folder := folders.get(above)) is None:
+            folder = folders[above] = resolve(f"{above}x", base)[:-1]
+        return folder and folder + name
+
+    return resolved
+
+
+def resolve(href: str, base: str) -> str:
+    """A reference made absolute, without fragment; "" for what leads nowhere (a fragment alone, script, mail)."""
+    href = href.strip().partition("#")[0]
+    if not href or href.lower().startswith(NOWHERE):
+        return ""
+    try:
+        return ada_url.join_url(base, href)
+    except ValueError:
+        return ""
+
+
+SUMMARIZER = Summarizer(types=("HTML",), run=run)

@@ -1,0 +1,1 @@
+"""Summarizers of source code, build files, patches and version control files."""

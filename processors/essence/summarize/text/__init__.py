@@ -1,0 +1,1 @@
+"""Summarizers of text and text markup, mail and manual pages."""

@@ -1,0 +1,57 @@
+"""Markdown, reStructuredText and AsciiDoc: title, headings, links, the first lines and sentences of the text."""
+
+from __future__ import annotations
+
+import re
+from typing import BinaryIO
+
+from processors.essence.summarize._base import Facts, Found, Summarizer
+from processors.essence.summarize._text import FRONT, add_references, read_text, squeeze
+from processors.essence.summarize.data.yaml import KEY, values
+from processors.essence.summarize.source._source import add_all
+from processors.essence.summarize.text.rawtext import raw_text
+
+MAX_READ = 131_072
+HEADINGS = 100
+
+# A fence that nobody closes holds all that follows (CommonMark 0.31, 4.5); a line that ends with one, too, is a span of code.
+_FENCE = re.compile(r"^(`{3,}+|~{3,}+)(?![^\n`]*+`).*?(?:^\1[`~]*+[ \t]*+$|\Z)", re.MULTILINE | re.DOTALL)
+_HASHES = re.compile(r"^(?:#{1,4}|={1,4})[ \t]++([^\n]{1,250}+)$", re.MULTILINE)
+_UNDERLINED = re.compile(r"^(?=[^\n]*\w)([^\s|+][^\n]{1,200})\n([=\-~^\"'`#*+.])\2{2,}[ \t]*$", re.MULTILINE)
+_MARKS = re.compile(r"!?\[([^\]\n]{0,200})\]\([^)\s]{0,500}[^)\n]{0,200}\)|[*_`]{1,3}(?=\S)|(?<=\S)[*_`]{1,3}|:\w+:`([^`]{1,200})`")
+_FIELDS = {
+    "title": "title", "author": "author", "authors": "author", "description": "description", "summary": "description",
+    "keywords": "keywords", "tags": "keywords", "date": "date", "lang": "language", "language": "language",
+}  # fmt: skip
+"""Fields of a front matter that most programs know, and what each becomes."""
+
+
+def run(facts: Facts, body: BinaryIO, found: Found) -> None:
+    """Add title, headings, the fields of a front matter, url-references and partial-text."""
+    text = read_text(body, facts.charset, MAX_READ)
+    if front := FRONT.match(text):
+        for key in KEY.finditer(front[1]):
+            meant = _FIELDS.get(key[1].strip().lower(), "")
+            for value in values(key[2] or "", front[1], key.end(), people=meant == "author") if meant else ():
+                add_all(found, meant, value.split(",") if meant == "keywords" else [value])
+        text = text[front.end() :]
+    prose = _FENCE.sub("", text) if "```" in text or "~~~" in text else text
+    marked = sorted([(m.start(), m[1]) for p in (_HASHES, _UNDERLINED) for m in p.finditer(prose)])[:HEADINGS]
+    headings = [h for h in (bare(h) for _, h in marked) if h]
+    found.set("title", headings[0] if headings else "")
+    for heading in headings:
+        found.add("headings", heading)
+    add_references(found, text)
+    raw_text(text, found)
+
+
+def bare(heading: str) -> str:
+    """A heading without inline marks, and without the ones that close it."""
+    text = heading.rstrip()
+    for mark in "#=":
+        closed = text.rstrip(mark)
+        text = closed.rstrip() if closed != text and closed.endswith((" ", "\t")) else text
+    return squeeze(_MARKS.sub(lambda m: m[1] or m[2] or "", text))
+
+
+SUMMARIZER = Summarizer(types=("Markdown",), run=run)

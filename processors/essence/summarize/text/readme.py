@@ -1,0 +1,27 @@
+"""README, FAQ and their like: all words, because people wrote them to be found (Essence, seed 003, table 3)."""
+
+from __future__ import annotations
+
+import re
+from typing import BinaryIO
+
+from processors.essence.summarize._base import Facts, Found, Summarizer
+from processors.essence.summarize._text import FRONT, add_references, plain, read_text
+
+FULL = 32_768
+"""Bytes of text that are kept: more than any README that is not a book."""
+
+_QUESTION = re.compile(r"^[ \t]*+(?:Q[:.)]|\d++(?:\.\d++|(?!))*+[.)]|#++)?[ \t]*+([A-Z][^\n?]{8,160}\?)[ \t]*$", re.MULTILINE)
+
+
+def run(facts: Facts, body: BinaryIO, found: Found) -> None:
+    """Add partial-text (all of it, up to 32 kB), url-references and, for a FAQ, its questions as headings."""
+    text = FRONT.sub("", plain(read_text(body, facts.charset, 2 * found.most(FULL))))
+    if facts.type == "FAQ":
+        for question in _QUESTION.findall(text)[:100]:
+            found.add("headings", question)
+    found.body(text, FULL)
+    add_references(found, text[:FULL])
+
+
+SUMMARIZER = Summarizer(types=("README", "FAQ"), run=run)

@@ -1,0 +1,1 @@
+"""Unnesters of archives, disk images and documents with attachments."""

@@ -1,0 +1,59 @@
+"""What Windows embeds in documents ([MS-OLEDS]): the heads of objects, and of files that were put in whole (packages)."""
+
+from __future__ import annotations
+
+import struct
+
+from processors.essence.unnest import Damaged, Reader
+from processors.essence.unnest._streams import need
+
+MAX_TEXT = 1_000
+"""Bytes of a name or a path."""
+EMBEDDED = 2
+"""The kind of an object whose data are in the document; of others a path is."""
+PACKAGE = b"Package"
+
+
+def _text(reader: Reader) -> bytes:
+    """A string that ends with a zero. Raises Damaged."""
+    found = bytearray()
+    while (byte := need(reader, 1, "the name of an embedded file")) != b"\0":
+        found += byte
+        if len(found) > MAX_TEXT:
+            raise Damaged("the name of an embedded file is too long")
+    return bytes(found)
+
+
+def _number(reader: Reader) -> int:
+    return int(struct.unpack("<I", need(reader, 4, "the head of an embedded file"))[0])
+
+
+def _counted(reader: Reader) -> bytes:
+    """A string whose length stands before it. Raises Damaged."""
+    size = _number(reader)
+    if size > MAX_TEXT:
+        raise Damaged("the name of an embedded file is too long")
+    return need(reader, size, "the name of an embedded file").partition(b"\0")[0]
+
+
+def package(reader: Reader) -> tuple[bytes, int]:
+    """The name of a file that was put in whole, and its size; its bytes come next. Raises Damaged."""
+    need(reader, 2, "the head of an embedded file")
+    name, _ = _text(reader), _text(reader)
+    need(reader, 4, "the head of an embedded file")
+    _counted(reader)
+    return name, _number(reader)
+
+
+def embedded(reader: Reader) -> tuple[bytes, int]:
+    """The name and the size of an object ([MS-OLEDS] 2.2.5), whose bytes come next. Raises Damaged.
+
+    The name is b"" for one that is no file; the size is -1 for one that is elsewhere.
+    """
+    need(reader, 4, "the head of an embedded file")
+    kind = _number(reader)
+    what, *_ = [_counted(reader) for _ in ("class", "topic", "item")]
+    if kind != EMBEDDED:
+        return b"", -1
+    size = _number(reader)
+    return package(reader) if what == PACKAGE else (b"", size)

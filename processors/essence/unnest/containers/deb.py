@@ -1,0 +1,55 @@
+"""Debian packages: an ar archive of two compressed tars, both of which are members and are opened as such (deb(5)).
+
+The control file, which stands near the start, becomes attributes of the package itself.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator, Mapping
+
+from processors.essence.summarize._base import Facts, Found
+from processors.essence.summarize.catalogues import debiancontrol
+from processors.essence.unnest import Budget, Container, Limits, Reader, UnnestError
+from processors.essence.unnest._streams import exact
+from processors.essence.unnest.containers.ar import open_ar
+from processors.essence.unnest.containers.tar import open_tar
+from processors.essence.unnest.encodings.gzip import open_gzip
+from processors.essence.unnest.encodings.xz import open_xz
+from processors.essence.unnest.encodings.zstandard import open_zstandard
+
+MAX_CONTROL = 1 << 20
+"""Bytes of the control archive that are looked through."""
+ARCHIVES: Mapping[bytes, Callable[[Reader, Budget], Reader]] = {
+    b"control.tar": lambda body, _: body,
+    b"control.tar.gz": open_gzip,
+    b"control.tar.xz": open_xz,
+    b"control.tar.zst": open_zstandard,
+}
+
+
+def _control(head: bytes) -> bytes:
+    """The control file of a package by its first bytes; nothing where it does not stand there. Raises UnnestError."""
+    budget = Budget(Limits(), len(head))
+    for archive in open_ar(io.BytesIO(head), budget):
+        decode = ARCHIVES.get(archive.name.rstrip(b"/"))
+        if decode and archive.body:
+            for member in open_tar(io.BytesIO(exact(decode(archive.body, budget), MAX_CONTROL)), budget):
+                if member.name in (b"./control", b"control") and member.body:
+                    return exact(member.body, MAX_CONTROL)
+    return b""
+
+
+def about_deb(head: bytes) -> Iterator[tuple[str, str]]:
+    """What the control file says: title, name, version, summary, description, author, depends and the like."""
+    try:
+        control = _control(head)
+    except UnnestError:
+        return
+    found = Found()
+    debiancontrol.run(Facts(b"control", "", "DebianControl", "", len(control), 0, ""), io.BytesIO(control), found)
+    for key, values in found.attributes.items():
+        yield from ((key, value) for value in values if isinstance(value, str))
+
+
+UNNESTER = Container(("DebianPackage",), open_ar, about_deb)

@@ -1,0 +1,17 @@
+"""RAR, versions 1.5 to 5, by libarchive; one volume at a time: what goes on in another is damaged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from processors.essence.unnest import Budget, Container, Member, Reader
+from processors.essence.unnest.containers import _libarchive as libarchive
+from processors.essence.unnest.containers import _libarchive_c as c
+
+
+def open_rar(body: Reader, budget: Budget) -> Iterator[Member]:
+    """The members of an archive. Raises UnnestError."""
+    return libarchive.members(body, budget, c.RAR, c.RAR5)
+
+
+UNNESTER = Container(("Rar",), open_rar)

@@ -1,0 +1,22 @@
+"""7z, by libarchive. It is read by its directory, which stands at the end: as a member of something it is held first.
+
+Solid archives are decompressed as a whole, whichever members are wanted, and paid for as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from processors.essence.unnest import Budget, Container, Member, Reader
+from processors.essence.unnest._streams import seekable
+from processors.essence.unnest.containers import _libarchive as libarchive
+from processors.essence.unnest.containers import _libarchive_c as c
+
+
+def open_sevenzip(body: Reader, budget: Budget) -> Iterator[Member]:
+    """The members of an archive. Raises UnnestError."""
+    with seekable(body, budget.limits, damaged=True) as file:
+        yield from libarchive.members(file, budget, c.SEVENZIP)
+
+
+UNNESTER = Container(("SevenZip",), open_sevenzip)

@@ -1,0 +1,200 @@
+"""tar in all dialects: V7, ustar, pax (POSIX.1-2017), GNU with long names and sparse files of four kinds, star, Solaris.
+
+A header whose checksum fails is damage: what follows is searched, block by block, for the next header that holds, and the
+damage is told at the end. So it is with an archive that ends without its mark of zeros: nobody knows what it has lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from processors.essence.unnest import Budget, Container, Damaged, Member, MemberKind, Reader
+from processors.essence.unnest._streams import Slice, exact, need, skip
+from processors.essence.unnest.containers import _tar_header as header
+from processors.essence.unnest.containers._tar_header import BLOCK, Header, Segments, Sparse
+
+ZERO = bytes(BLOCK)
+MAX_EXTENDED = 1 << 20
+"""Bytes of one extended header or long name that are read; a larger one is damage."""
+KINDS: Mapping[bytes, MemberKind] = {
+    b"1": "hardlink",
+    b"2": "symlink",
+    b"3": "device",
+    b"4": "device",
+    b"5": "folder",
+    b"6": "device",
+    b"D": "folder",
+}
+DEVICES = {b"3": "character device", b"4": "block device", b"6": "fifo"}
+NO_DATA = (b"1", b"2", b"3", b"4", b"5", b"6")
+"""Types that have no data, whatever size they state."""
+NO_MEMBER = (b"V", b"A", b"E", b"I", b"N")
+"""A volume's label, and records of Solaris and of old GNU tars: their data are passed over."""
+ASKED = frozenset(
+    b"path linkpath size mtime uname gname GNU.sparse.name GNU.sparse.realsize GNU.sparse.size GNU.sparse.major".split()
+)
+"""Records of extended headers that are asked for, and may stand in global ones."""
+
+Records = Sequence[tuple[bytes, bytes]]
+
+
+class _Tar:
+    """The reading of one tar: what its extended headers have said so far, and what was found to be wrong."""
+
+    def __init__(self, body: Reader) -> None:
+        self._body = body
+        self._globals: dict[bytes, bytes] = {}
+        self._local: Records = ()
+        self._name: bytes | None = None
+        self._target: bytes | None = None
+        self._problem = ""
+        self._padding = 0
+        """Bytes between a body and the next header."""
+
+    def members(self) -> Iterator[Member]:
+        """Every member in order. Raises Damaged at the end."""
+        while (block := self._header()) is not None:
+            try:
+                head = header.parse(block)
+            except Damaged as error:
+                self._note(error.reason)
+                continue
+            if head.kind in (b"x", b"X", b"g", b"L", b"K"):
+                self._extend(head)
+            elif head.kind in NO_MEMBER:
+                self._pass(head.size)
+            else:
+                yield from self._member(head)
+                self._local, self._name, self._target = (), None, None
+        if self._problem:
+            raise Damaged(self._problem)
+
+    def _note(self, problem: str) -> None:
+        self._problem = self._problem or problem
+
+    def _header(self) -> bytes | None:
+        """The next block that is a header, None at the end. Raises Damaged where the stream ends without a mark."""
+        while True:
+            padding, self._padding = self._padding, 0
+            block = exact(self._body, padding + BLOCK)
+            if len(block) < padding:
+                raise Damaged("truncated: a body ends early")
+            block = block[padding:]
+            if block == ZERO:
+                return None
+            if len(block) < BLOCK:
+                raise Damaged(self._problem or "truncated: the end of the archive is missing")
+            if header.checked(block):
+                return block
+            self._note("damaged header: its checksum fails")
+
+    def _pass(self, size: int) -> None:
+        skip(self._body, size + -size % BLOCK, "a body ends early")
+
+    def _extend(self, head: Header) -> None:
+        """A header that says something of the next one, or of all that follow."""
+        if head.size > MAX_EXTENDED:
+            self._note(f"an extended header of more than {MAX_EXTENDED} bytes")
+            return self._pass(head.size)
+        data = need(self._body, head.size + -head.size % BLOCK, "an extended header ends early")[: head.size]
+        try:
+            self._say(head.kind, data)
+        except Damaged as error:
+            self._note(error.reason)
+
+    def _say(self, kind: bytes, data: bytes) -> None:
+        if kind == b"L":
+            self._name = header.text(data)
+        elif kind == b"K":
+            self._target = header.text(data)
+        elif kind == b"g":
+            # It is copied for each member: what nobody asks for is not kept.
+            self._globals |= {key: value for key, value in header.pax_records(data) if key in ASKED}
+            # A global header may be repeated for ever: it must not fill the memory.
+            if sum(map(len, self._globals.values())) > MAX_EXTENDED:
+                self._globals.clear()
+                self._note("global headers of too many bytes")
+        else:
+            self._local = header.pax_records(data)
+
+    def _member(self, head: Header) -> Iterator[Member]:
+        """The member of a header; what was not read of its body is passed over when the next one is asked for."""
+        # An empty value takes back what was said before (POSIX.1-2017, pax Extended Header).
+        said = self._globals or self._local
+        said = {key: value for key, value in {**self._globals, **dict(self._local)}.items() if value} if said else {}
+        size = 0 if head.kind in NO_DATA else self._size(head, said)
+        segments: Segments | None = None
+        if head.kind == b"S":
+            segments = header.more_segments(self._body, head.sparse) if head.extended else head.sparse
+        body = Slice(self._body, size)
+        yield self._described(head, said, body, segments)
+        if body.left:
+            body.drain()
+        # Read with the next header: that costs as much as a small body.
+        self._padding = -size % BLOCK
+
+    def _size(self, head: Header, said: Mapping[bytes, bytes]) -> int:
+        """The bytes that follow; an extended header's word counts where it is one."""
+        try:
+            return header.size(said[b"size"]) if b"size" in said else head.size
+        except Damaged as error:
+            self._note(error.reason)
+            return head.size
+
+    def _described(self, head: Header, said: Mapping[bytes, bytes], body: Slice, segments: Segments | None) -> Member:
+        name = said.get(b"GNU.sparse.name") or said.get(b"path") or self._name or head.name
+        kind = KINDS.get(head.kind, "file")
+        if kind == "file" and name.endswith(b"/"):
+            kind = "folder"
+        target = said.get(b"linkpath") or self._target or head.target
+        if kind == "device":
+            target = DEVICES[head.kind].encode() + (b" %d:%d" % head.device if head.kind != b"6" else b"")
+        reader: Reader | None = None
+        size = 0
+        if kind == "file":
+            try:
+                reader, size = self._content(head, said, body, segments)
+            except Damaged as error:
+                self._note(error.reason)
+                reader = _Broken(error)
+        return Member(
+            name=name,
+            kind=kind,
+            size=size,
+            mtime=header.nanoseconds(said[b"mtime"]) if b"mtime" in said else head.mtime * 1_000_000_000,
+            owner=said.get(b"uname", b"").decode("utf-8", "replace") or head.owner,
+            group=said.get(b"gname", b"").decode("utf-8", "replace") or head.group,
+            mode=head.mode,
+            target=target if kind in ("symlink", "hardlink", "device") else b"",
+            body=reader,
+        )
+
+    def _content(self, head: Header, said: Mapping[bytes, bytes], body: Slice, segments: Segments | None) -> tuple[Reader, int]:
+        """The body of a file, and its size: expanded where it is sparse."""
+        real = said.get(b"GNU.sparse.realsize") or said.get(b"GNU.sparse.size")
+        size = header.size(real) if real else head.real
+        if segments is None and said.get(b"GNU.sparse.major") == b"1":
+            segments = header.data_segments(body)
+        elif segments is None and any(k in said for k in (b"GNU.sparse.map", b"GNU.sparse.numblocks", b"GNU.sparse.offset")):
+            segments = header.pax_segments(self._local)
+        if segments is None:
+            return body, body.left
+        return Sparse(body, segments, size), size
+
+
+class _Broken:
+    """A body that cannot be read."""
+
+    def __init__(self, error: Damaged) -> None:
+        self._error = error
+
+    def read(self, size: int, /) -> bytes:
+        raise self._error
+
+
+def open_tar(body: Reader, budget: Budget) -> Iterator[Member]:
+    """The members of a tar. Raises Damaged at the end where something was wrong."""
+    return _Tar(body).members()
+
+
+UNNESTER = Container(("Tar",), open_tar)

@@ -1,0 +1,1 @@
+"""Unnesters of compressed files."""

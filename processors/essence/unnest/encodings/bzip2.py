@@ -1,0 +1,20 @@
+"""bzip2, as many streams one after the other as there are; what follows the last one is passed over."""
+
+from __future__ import annotations
+
+import bz2
+
+from processors.essence.unnest import Budget, Encoding, Reader
+from processors.essence.unnest._streams import Decoded
+
+
+def _another(data: bytes) -> bz2.BZ2Decompressor | None:
+    return bz2.BZ2Decompressor() if data.startswith(b"BZh") else None
+
+
+def open_bzip2(body: Reader, budget: Budget) -> Reader:
+    """What a bzip2 file holds, as a stream."""
+    return Decoded(body, bz2.BZ2Decompressor(), _another)
+
+
+UNNESTER = Encoding(("Bzip2",), "bzip2", {b".tbz2": b".tar", b".tbz": b".tar", b".bz2": b""}, open_bzip2)

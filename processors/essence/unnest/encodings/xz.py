@@ -1,0 +1,26 @@
+"""xz (streams with padding between them) and the older lzma, by the standard library's lzma.
+
+A file states the memory that its dictionary takes; what would take more than MEMORY is refused (`xz -9` takes 65 MB).
+"""
+
+from __future__ import annotations
+
+import lzma
+
+from processors.essence.unnest import Budget, Encoding, Reader
+from processors.essence.unnest._streams import Decoded
+
+MAGIC = b"\xfd7zXZ\0"
+MEMORY = 96 << 20
+
+
+def _another(data: bytes) -> lzma.LZMADecompressor | None:
+    return lzma.LZMADecompressor(lzma.FORMAT_XZ, MEMORY) if data.startswith(MAGIC) else None
+
+
+def open_xz(body: Reader, budget: Budget) -> Reader:
+    """What an xz or lzma file holds, as a stream."""
+    return Decoded(body, lzma.LZMADecompressor(lzma.FORMAT_AUTO, MEMORY), _another)
+
+
+UNNESTER = Encoding(("XZ", "LZMA"), "xz", {b".txz": b".tar", b".tlz": b".tar", b".xz": b"", b".lzma": b""}, open_xz)

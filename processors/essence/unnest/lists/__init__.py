@@ -1,0 +1,1 @@
+"""Unnesters of lists whose entries are members: bibliographies, package lists."""

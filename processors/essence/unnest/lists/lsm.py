@@ -1,0 +1,42 @@
+"""Linux Software Map entries, several in a file: each from its Begin to its End is a member, TITLE-VERSION."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from processors.essence.unnest import Budget, Container, Member, Reader
+from processors.essence.unnest.lists._entries import Entry, field, lines, members, named
+
+_BEGIN = re.compile(rb"Begin\d?[ \t]*\r?\n?", re.IGNORECASE)
+_END = re.compile(rb"End[ \t]*\r?\n?", re.IGNORECASE)
+
+
+def _entries(reader: Reader) -> Iterator[bytes]:
+    """From each Begin to its End; one that has none ends where the next begins."""
+    entry: Entry | None = None
+    for line in lines(reader):
+        begins = _BEGIN.fullmatch(line)
+        if entry and begins:
+            yield entry.body
+        if begins:
+            entry = Entry()
+        if entry:
+            entry.add(line)
+            if _END.fullmatch(line):
+                yield entry.body
+                entry = None
+    if entry:
+        yield entry.body
+
+
+def _name(body: bytes) -> bytes:
+    return named(field(body, b"Title"), field(body, b"Version"))
+
+
+def open_lsm(body: Reader, budget: Budget) -> Iterator[Member]:
+    """The entries of a map."""
+    return members(_entries(body), _name, "text/x-lsm")
+
+
+UNNESTER = Container(("LSM",), open_lsm, summarized=True, entries=True)

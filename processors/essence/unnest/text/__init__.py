@@ -1,0 +1,1 @@
+"""Unnesters of files encoded as text: mail, mailboxes, uuencode, shar, BinHex."""

@@ -1,0 +1,37 @@
+"""Messages of mail and news: their attachments. The text of a message is no member, but what its summary is made of.
+
+A message has a summary of its own (`summarize/text/mail.py`); a message inside a message is a member, and opened in its turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from processors.essence.unnest import Budget, Container, Damaged, Member, Reader
+from processors.essence.unnest.text._mime import Part, message
+
+BODY = ("text/plain", "text/html")
+
+
+def is_text(part: Part) -> bool:
+    """Whether a part is what its author wrote, rather than something that goes with it."""
+    return part.type in BODY and not part.attached and not part.filename
+
+
+def open_mail(body: Reader, budget: Budget) -> Iterator[Member]:
+    """The attachments of a message. Raises Damaged for what has no header at all."""
+    head, parts = message(body)
+    if not head.fields:
+        raise Damaged("no message: it begins without a header")
+    for part in parts:
+        if part.number and not is_text(part):
+            charset = f"; charset={part.charset}" if part.charset else ""
+            name = part.filename.replace("\\", "/").rpartition("/")[2]
+            yield Member(
+                name=name.encode("utf-8", "replace") or b"part-%d" % part.number,
+                body=part.body,
+                stated=part.type + charset,
+            )
+
+
+UNNESTER = Container(("Mail", "News"), open_mail, summarized=True)

@@ -1,0 +1,419 @@
+"""The walk through one object: recognize, unwrap, unnest, select, summarize, until nothing is nested any more.
+
+Laws:
+- One budget a walk. A member that cannot be read gives a Rejected and an Unrecognized summary, and the walk goes on; when
+  the budget is spent, the walk ends with the same two records for every container that is still open.
+- Compression is an encoding: it makes no member, and the digest is that of the stored bytes.
+- Nothing that input can raise escapes: only what asks the process to end does (KeyboardInterrupt, SystemExit).
+- The records depend on the object, the settings and the members to skip, on nothing else, and come in one order.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from typing import BinaryIO
+
+import msgspec
+
+from processors import identity
+from processors.essence import selection
+from processors.essence.member import (
+    BEHIND,
+    GIVEN_UP,
+    EssenceSettings,
+    Held,
+    Known,
+    Listed,
+    Made,
+    Room,
+    State,
+    Stored,
+    Thing,
+    bounded,
+    charset,
+    digested,
+    iso,
+    text,
+)
+from processors.essence.package_buffer import Gate
+from processors.essence.recognize import HEAD, UNRECOGNIZED, Recognized, placed, recognize
+from processors.essence.summarize import Facts, Found, SummaryError, summarize
+from processors.essence.unnest import (
+    Budget,
+    Container,
+    Damaged,
+    Encoding,
+    Exhausted,
+    Member,
+    Reader,
+    UnnestError,
+    stripped,
+    unnesters,
+)
+from processors.essence.unnest._streams import CHUNK, Counted, Digest, Hashed, peek, seekable, sought
+from schemas.records import DEFAULT_REFRESH, DEFAULT_TTL, MAX_DETAIL, MAX_REASON, FetchedObject, File, Link, Rejected, Summary
+
+MAX_URL = 2_000
+"""Characters of the URL that a member was once fetched from."""
+MAX_LONG = (1 << 63) - 1
+"""The largest number that a record holds."""
+
+
+UNNESTERS = unnesters()
+"""Looked up when this module is imported: later, a sandbox may have no file system to import from."""
+
+
+def reason(error: Exception) -> str:
+    """What a record says of an exception."""
+    known = isinstance(error, UnnestError | SummaryError) and str(error)
+    return bounded(str(error) if known else f"{type(error).__name__}: {error}", MAX_REASON)
+
+
+class Walk:
+    """One walk through one object."""
+
+    def __init__(
+        self,
+        obj: FetchedObject,
+        settings: EssenceSettings,
+        attempt: str,
+        skip: Mapping[str, str],
+        progress: Callable[[str], None],
+        stop: str = "",
+        ends: Mapping[str, str] | None = None,
+    ) -> None:
+        self.obj = obj
+        self.settings = settings
+        self.attempt = attempt
+        self.skip = skip
+        self.progress = progress
+        self.stop = stop
+        self.ends = ends or {}
+        self.given_up = ""
+        """Why nothing is opened any more; "" while it is."""
+        self.budget = Budget(settings.limits, obj.size)
+        self.exhausted = ""
+        self.damage = ""
+        """Why not all that the object holds could be read; "" if it could."""
+        # What is in a folder is its listing's affair: a page in it must not lead out of it, into the files or the network.
+        self.followed = obj.root is not None and obj.url.startswith("http")
+        """Whether links of the object itself are followed."""
+        self.links: list[Link] = []
+        """Links of the object itself, where they are followed."""
+        self.rule = ""
+        """The rule that did not select the thing that was last done with, or ""."""
+
+    # ---- a thing -------------------------------------------------------------------------------------------------
+
+    def thing(self, thing: Thing, stored: Stored) -> Iterator[Made]:
+        """All records of an object or a file that is a member."""
+        self.progress(thing.path)
+        state = State(full=self.settings.full_text, linked=self.followed and not thing.path)
+        self._describe(thing, state.found)
+        try:
+            yield from self._open(thing, stored, state)
+            self._drain(stored)
+        except Exception as error:  # noqa: BLE001 - whatever a hostile file raises, MemoryError included, is an outcome
+            self._fail(state, error)
+            with suppress(Exception):
+                self._drain(stored)
+        yield from self._outcome(thing, stored.digest(), state)
+
+    def _drain(self, stored: Stored) -> None:
+        """Read what is left, for the digest's sake."""
+        while not (self.exhausted or isinstance(stored, Known)) and stored.read(CHUNK):
+            pass
+
+    def _fail(self, state: State, error: Exception) -> None:
+        """Note why a thing is rejected."""
+        state.reason = reason(error)
+        if not isinstance(error, UnnestError | SummaryError):
+            state.detail = bounded("".join(traceback.format_exception(error, limit=-4)), MAX_DETAIL)
+        if isinstance(error, Exhausted):
+            self.exhausted = state.reason
+        if isinstance(error, Damaged | Exhausted):
+            self.damage = self.damage or state.reason
+
+    def _open(self, thing: Thing, stored: Stored, state: State) -> Iterator[Made]:
+        """Unwrap encodings, then unnest a container, or summarize."""
+        reader: Reader = stored.file if isinstance(stored, Known) else stored
+        name, stated, depth = thing.name, thing.stated, thing.depth
+        told = placed(identity.member_url(self.obj.url, thing.path))
+        while True:
+            head, reader = peek(reader, HEAD)
+            state.recognized = recognize(name, head, stated, told)
+            state.rule = selection.by_type(state.recognized.type, self.settings.select)
+            unnester = None if state.rule else self._unnester(state.recognized.type, thing)
+            if unnester is None:
+                break
+            depth += 1
+            self.budget.descend(depth)
+            if isinstance(unnester, Container):
+                for key, value in unnester.about(head) if unnester.about else ():
+                    state.found.add(key, value)
+                inner = thing._replace(name=name, depth=depth)
+                if unnester.summarized:
+                    yield from self._document(inner, unnester, reader, state, stated)
+                else:
+                    yield from self._members(inner, unnester, reader, state)
+                # What stands behind the end of a container may show that an encoding around it is damaged.
+                while not sought(reader) and reader.read(CHUNK):
+                    pass
+                return
+            reader, name, stated = self._decode(unnester, reader, state), stripped(name, unnester), ""
+        if not state.rule:
+            self._summarize(thing._replace(name=name), reader, state, thing.stated if stated else "")
+
+    def _unnester(self, kind: str, thing: Thing) -> Container | Encoding | None:
+        """What opens a type. An entry is opened no more: a list of one is an entry."""
+        found = UNNESTERS.get(kind)
+        entries = isinstance(found, Container) and found.entries
+        return None if entries and (thing.source or not self.settings.entries) else found
+
+    def _decode(self, encoding: Encoding, reader: Reader, state: State) -> Reader:
+        state.found.attributes.setdefault("encoding", []).append(encoding.name)
+        return Counted(encoding.open(reader, self.budget), self.budget)
+
+    def _summarize(self, thing: Thing, reader: Reader, state: State, stated: str) -> None:
+        problem: SummaryError | None = None
+        # Of what is cut short, what came before the cut is told; where the summarizer stumbles over the end, the cut is why.
+        with seekable(reader, self.settings.limits, damaged=True) as body:
+            try:
+                self._summarized(thing, body, state, stated)
+            except SummaryError as error:
+                problem = error
+        if problem:
+            raise problem
+
+    def _summarized(self, thing: Thing, body: BinaryIO, state: State, stated: str) -> None:
+        url, kind = thing.url or identity.member_url(self.obj.url, thing.path), state.recognized
+        size = body.seek(0, 2)
+        body.seek(0)
+        facts = Facts(thing.name, url, kind.type, kind.content_type, size, thing.mtime, charset(stated))
+        summarize(facts, body, state.found)
+        if not thing.path:
+            self.links = state.found.links
+
+    def _document(self, thing: Thing, unnester: Container, reader: Reader, state: State, stated: str) -> Iterator[Made]:
+        """A container that is a document too: it is summarized, then its members. Damage of the one spares the other."""
+        with seekable(reader, self.settings.limits, damaged=True) as body:
+            problem: SummaryError | None = None
+            try:
+                self._summarized(thing, body, state, stated)
+            except SummaryError as error:
+                problem = error
+            body.seek(0)
+            yield from self._members(thing, unnester, body, state)
+            if problem:
+                raise problem
+
+    # ---- a container ---------------------------------------------------------------------------------------------
+
+    def _members(self, container: Thing, unnester: Container, reader: Reader, state: State) -> Iterator[Made]:
+        """The members of a container; those that a rule could drop wait until all names are known."""
+        listing, held = Listed(container.path), Held()
+        if unnester.entries:
+            container = container._replace(source=identity.member_url(self.obj.url, container.path))
+        gate = Gate(container, state.recognized.type, self.settings, self.damage, self.skip)
+        room = Room(self.budget, container, unnester)
+        problem: Exception | None = None
+        try:
+            for member in self._listed(unnester, reader, room):
+                self.budget.enter(member.name)
+                if member.kind != "folder":
+                    yield from gate.passed(member, self._entry(container, gate.watched(member), listing, held))
+                    self._behind(listing.path)
+                if self.exhausted:
+                    raise Exhausted(self.exhausted)
+        except Exception as error:  # noqa: BLE001 - what was held back comes out first
+            problem = error
+        try:
+            yield from gate.opened(whole=problem is None)
+            yield from gate.left(self._released(listing, held))
+        except Exception as error:  # noqa: BLE001 - the memory that held it may be full
+            problem = problem or error
+        if gate.unit:
+            self.damage = gate.damage
+            gate.tell(state, listing)
+        listing.tell(state.found, document=unnester.summarized)
+        room.tell(state.found)
+        if problem:
+            self.damage = self.damage or reason(problem)
+            raise problem
+
+    def _listed(self, unnester: Container, reader: Reader, room: Room) -> Iterator[Member]:
+        """The members that there is room for. Raises Damaged at their end if some were not opened."""
+        for member in unnester.open(reader, self.budget):
+            if not room.full():
+                yield member
+        if self.given_up:
+            raise Damaged(self.given_up)
+
+    def _entry(self, container: Thing, member: Member, listing: Listed, held: Held) -> Iterator[Made]:
+        """A member that is no folder: dropped, held back, or all its records."""
+        path = listing.enter(member)
+        if rule := self._unselected(member.name, listing):
+            listing.dropped[rule] += 1
+            yield from self._dropped(container, path, member, rule)
+            return
+        if selection.candidate(member.name, self.settings.select):
+            held.append(member.name, self._member(container, path, member))
+        else:
+            yield from self._member(container, path, member)
+        if self.rule:
+            listing.dropped[self.rule] += 1
+
+    def _released(self, listing: Listed, held: Held) -> Iterator[Made]:
+        """What was held back, now that all names are known."""
+        for name, records in held.groups():
+            rule = selection.beside(name, listing.names, self.settings.select)
+            if rule:
+                listing.dropped[rule] += 1
+                yield from (msgspec.structs.replace(r, selected=False, reason=rule) for r in records if isinstance(r, File))
+            else:
+                yield from records
+
+    def _unselected(self, name: bytes, listing: Listed) -> str:
+        return selection.by_name(name, self.settings.select) or selection.beside(name, listing.names, self.settings.select)
+
+    def _dropped(self, container: Thing, path: str, member: Member, rule: str) -> Iterator[Made]:
+        if self.settings.files:
+            yield self._file(self._described(container, path, member), Digest(max(member.size, 0), "", ""), State(rule))
+
+    def _described(self, container: Thing, path: str, member: Member) -> Thing:
+        return Thing(
+            path=path,
+            name=member.name.rpartition(b"/")[2],
+            size=member.size,
+            mtime=max(-MAX_LONG, min(member.mtime, MAX_LONG)),
+            owner=bounded(member.owner, MAX_REASON),
+            group=bounded(member.group, MAX_REASON),
+            mode=member.mode,
+            depth=container.depth,
+            stated=bounded(member.stated, MAX_REASON),
+            url=bounded(member.url, MAX_URL),
+            source=container.source,
+        )
+
+    def _member(self, container: Thing, path: str, member: Member) -> Iterator[Made]:
+        """All records of a member that is not a folder."""
+        thing = self._described(container, path, member)
+        if path in self.skip or (self.given_up and member.body is not None):
+            yield from self.skipped(thing, Digest(max(member.size, 0), "", ""))
+        elif member.body is not None:
+            yield from self.thing(thing, Hashed(member.body, self.budget))
+        elif member.kind in ("symlink", "hardlink"):
+            yield from self.link(thing, member.target)
+        else:
+            state = State()
+            self._describe(thing, state.found)
+            state.found.add("device", text(member.target))
+            yield from self._outcome(thing, Digest(0, "", ""), state)
+
+    def _behind(self, path: str) -> None:
+        """A member is done with. Raises Damaged where its container is not to be read any further."""
+        # What breaks between two members is not the last one's fault.
+        self.progress(BEHIND + path)
+        if path == self.stop:
+            self.given_up = bounded(GIVEN_UP + self.skip.get(path, self.ends.get(path, "")), MAX_REASON)
+        if path in self.ends:
+            raise Damaged(bounded(GIVEN_UP + self.ends[path], MAX_REASON))
+
+    # ---- what comes out ------------------------------------------------------------------------------------------
+
+    def link(self, thing: Thing, target: bytes) -> Iterator[Made]:
+        """A link, which is never followed. It has no content of its own, so that two to one place are no copies."""
+        state = State()
+        self._describe(thing, state.found)
+        state.found.add("target", text(target))
+        state.recognized = Recognized("SymbolicLink", "inode/symlink", "stated")
+        yield from self._outcome(thing, digested(target), state)
+
+    def skipped(self, thing: Thing, digest: Digest) -> Iterator[Made]:
+        """What is not opened, because it, or too much before it, brought down a process before."""
+        state = State()
+        self._describe(thing, state.found)
+        state.reason = bounded(self.skip.get(thing.path, self.given_up), MAX_REASON)
+        yield from self._outcome(thing, digest, state)
+
+    def _describe(self, thing: Thing, found: Found) -> None:
+        """Attributes that every type has (Essence, seed 003: type-independent)."""
+        found.add("file-name", text(thing.name))
+        found.add("target-uri", thing.url)
+        found.add("source", thing.source)
+        found.add("owner", thing.owner)
+        found.add("group", thing.group)
+        found.add("mode", f"{thing.mode:04o}" if thing.mode else "")
+        found.add("last-modification-time", iso(thing.mtime) if thing.mtime else "")
+
+    def _outcome(self, thing: Thing, digest: Digest, state: State) -> Iterator[Made]:
+        self.rule = state.rule
+        if thing.source:
+            # Parts of a list are no copies of each other (DESIGN "essence").
+            digest = digest._replace(sha256="")
+        if self.settings.files:
+            yield self._file(thing, digest, state)
+        if state.rule and not state.reason:
+            return
+        if state.reason:
+            yield self.rejected(thing.path, state.reason, state.detail)
+            state.recognized = state.recognized._replace(type=UNRECOGNIZED, content_type="application/octet-stream")
+            state.found.attributes["reason"] = [state.reason]
+        state.found.set("title", thing.name.decode("utf-8", "replace") or self.obj.url, 300)
+        yield self._summary(thing, digest, state)
+
+    def rejected(self, path: str, reason: str, detail: str = "") -> Rejected:
+        """A dead letter about the object or a member of it."""
+        obj = self.obj
+        return Rejected(
+            stage="essence",
+            reason=reason,
+            time=obj.time,
+            url=obj.url,
+            path=path,
+            version=obj.version,
+            detail=detail,
+            key=obj.url.encode(),
+        )
+
+    def _summary(self, thing: Thing, digest: Digest, state: State) -> Summary:
+        obj, url = self.obj, identity.member_url(self.obj.url, thing.path)
+        return Summary(
+            oid=identity.oid(self.settings.gatherer, url),
+            url=url,
+            object_url=obj.url,
+            path=thing.path,
+            gatherer=self.settings.gatherer,
+            version=obj.version,
+            time=obj.time,
+            type=state.recognized.type,
+            content_type=state.recognized.content_type,
+            size=digest.size,
+            md5=digest.md5,
+            sha256=digest.sha256,
+            attempt=self.attempt,
+            attributes={k: tuple(v) for k, v in state.found.attributes.items()},
+            ttl=obj.root.ttl if obj.root else DEFAULT_TTL,
+            refresh=obj.root.refresh if obj.root else DEFAULT_REFRESH,
+        )
+
+    def _file(self, thing: Thing, digest: Digest, state: State) -> File:
+        return File(
+            object_url=self.obj.url,
+            url=identity.member_url(self.obj.url, thing.path),
+            path=thing.path,
+            version=self.obj.version,
+            type=state.recognized.type,
+            evidence=state.recognized.evidence,
+            content_type=state.recognized.content_type,
+            owner=thing.owner,
+            group=thing.group,
+            mode=thing.mode,
+            mtime=thing.mtime,
+            size=min(digest.size, MAX_LONG),
+            md5=digest.md5,
+            selected=not state.rule,
+            reason=state.rule,
+        )

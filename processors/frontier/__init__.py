@@ -1,0 +1,1 @@
+"""The frontier: which URL is fetched when, and which URLs are gone."""

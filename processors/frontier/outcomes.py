@@ -1,0 +1,191 @@
+"""What the frontier makes of answers: a URL was fetched, is unchanged, failed, is gone, was refused or deferred.
+
+Laws:
+- An answer to another request than the last is ignored.
+- A transient failure is tried again, then left to the next run; only past its time-to-live does it remove (law 4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from processors.frontier import robots
+from processors.frontier.requests import Asking, Decided, covered
+from processors.frontier.rows import HOST_WAKE
+from processors.frontier.state import Known
+from processors.identity import url_digest
+from schemas.records import LOST, MOVED, CrawlEvent, Rejected
+
+LONGEST_DELAY = 60.0
+"""Seconds: a longer Crawl-delay is taken for this one, since no page would ever come."""
+
+
+class Answering(Asking):
+    """Handlers of what the edge writes to `crawl`."""
+
+    def resolved(self, event: CrawlEvent) -> Iterator[Decided]:
+        """A host's address and robots.txt, or why there is none."""
+        site = self.table.host(event.host)
+        if event.version != site.asking:
+            yield from self._resolved_again(event)
+            return
+        site = site.but(asking=0, address=event.addresses[0] if event.addresses else "")
+        if event.robots is not None:
+            delay = robots.crawl_delay(event.robots, self.settings.agent)
+            site = site.but(robots=event.robots, delay=int(min(delay, LONGEST_DELAY) * 1000) if delay else -1, tries=0, failures=0)
+            self.table.put_host(event.host, site.but(robots_until=self.now + self.settings.robots_ttl))
+            yield from self.pump(event.host)
+        elif event.retryable and site.tries + 1 < self.settings.tries and event.wait <= self.settings.patience:
+            due = self.now + self.backoff(site.tries, event.wait)
+            self.table.put_host(event.host, site.but(tries=site.tries + 1, next_allowed=due))
+            self.table.wake_at(event.host, HOST_WAKE, due)
+        else:
+            self.table.put_host(event.host, site.but(tries=0))
+            for digest, known in self.table.waiting(event.host):
+                # What it forbade when it last answered would not have been fetched, whenever its turn had come.
+                if robots.allowed(site.robots, self.settings.agent, known.url):
+                    yield from self.give_up(event.host, digest, known, event.reason)
+                else:
+                    yield from self.forbid(event.host, digest, known)
+                self.table.dequeue(event.host, digest, known)
+
+    def _resolved_again(self, event: CrawlEvent) -> Iterator[Decided]:
+        """A redelivery: what was given up because of it is so again, what was asked is asked again."""
+        if event.robots is None:
+            for digest, known in list(self.table.between(event.host, b"", b"\xff" * 16)):
+                if known.state == "failed" and known.origin == self.origin:
+                    yield from self.give_up(event.host, digest, known, event.reason)
+        yield from self.pump(event.host)
+
+    def _answered(self, event: CrawlEvent) -> tuple[bytes, Known | None]:
+        """The row that an answer is about, its credit given back; None where it answers no request that stands."""
+        digest = url_digest(event.url)
+        known = self.table.get(event.host, digest)
+        # An answer to an earlier request may come again: what flies by now is another one.
+        later = known is not None and known.state == "asked" and known.version > event.version
+        if not event.host.startswith("file:") and not later:
+            site = self.table.host(event.host)
+            if digest in site.flying:
+                self.table.put_host(event.host, site.but(flying=tuple(d for d in site.flying if d != digest)))
+        if known is None or known.version != event.version or known.state == "gone":
+            return digest, None
+        return digest, known
+
+    def succeeded(self, event: CrawlEvent) -> Iterator[Decided]:
+        """Fetched, or found unchanged."""
+        digest, known = self._answered(event)
+        if known is None:
+            yield from self._succeeded_again(event, digest)
+        else:
+            root = self.known_root(known)
+            known = known.but(
+                state="ok",
+                confirmed=self.now,
+                since=0,
+                tries=0,
+                rules=event.rules,
+                listing=event.listing or known.listing,
+                validators=event.validators or known.validators,
+            )
+            due = 0 if covered(known) and known.depth else self.now + root.refresh * 1000
+            self.table.schedule(event.host, digest, known, due)
+            self._answers(event.host)
+            if known.whole:
+                # Another root came upon it meanwhile, and must reach what it leads to.
+                yield from self.ask(event.host, digest, known.but(due=due), root)
+        yield from self.pump(event.host)
+
+    def _succeeded_again(self, event: CrawlEvent, digest: bytes) -> Iterator[Decided]:
+        """A redelivery of an answer that had it asked for again at once."""
+        known = self.table.get(event.host, digest)
+        if known is not None and known.state == "asked" and known.origin == self.origin and event.host.startswith("file:"):
+            yield self.request(event.host, digest, known)
+
+    def _answers(self, host: str) -> None:
+        """A host is alive."""
+        site = self.table.host(host)
+        if site.failures:
+            self.table.put_host(host, site.but(failures=0))
+
+    def _fails(self, host: str) -> None:
+        """A host fails: where it does so again and again, looking it up anew decides whether it is there at all."""
+        site = self.table.host(host)
+        dead = site.failures + 1 >= self.settings.credit
+        self.table.put_host(
+            host, site.but(failures=0 if dead else site.failures + 1, robots_until=0 if dead else site.robots_until)
+        )
+
+    def failed(self, event: CrawlEvent) -> Iterator[Decided]:
+        """Tried again soon, or given up for now."""
+        if event.reason == LOST:
+            self._lost(event)
+            return
+        digest, known = self._answered(event)
+        if known is not None:
+            known = known.but(tries=known.tries + 1)
+            wait = self.backoff(known.tries - 1, event.wait)
+            if event.retryable and not event.host.startswith("file:"):
+                self._fails(event.host)
+            if event.retryable and known.tries < self.settings.tries and wait <= self.settings.patience:
+                self.table.schedule(event.host, digest, known.but(state="waiting"), self.now + wait)
+            else:
+                yield from self.give_up(event.host, digest, known, event.reason)
+        yield from self.pump(event.host)
+
+    def _lost(self, event: CrawlEvent) -> None:
+        """Its body was lost before it was summarized: whatever the source says of it, the next run has it sent whole."""
+        digest = url_digest(event.url)
+        known = self.table.get(event.host, digest)
+        if known is not None and known.state != "gone":
+            self.table.put(event.host, digest, known.but(rules="", whole=known.state != "ok"))
+
+    def give_up(self, host: str, digest: bytes, known: Known, reason: str) -> Iterator[Decided]:
+        """Left to the next run or refresh; past its time-to-live it goes."""
+        version = known.version or self.table.mint(self.now)
+        yield Rejected(stage="fetch", reason=reason, time=self.now, url=known.url, version=version)
+        yield from self.keep_or_expire(host, digest, known.but(state="failed", version=version, origin=self.origin))
+
+    def gone(self, event: CrawlEvent) -> Iterator[Decided]:
+        """The source says that it is not there, or has moved."""
+        digest, known = self._answered(event)
+        if known is not None:
+            # The edge has told essence; here the URL is only forgotten, once nobody can redeliver what concerned it. A root and
+            # a page are looked at again, though: a disk may be mounted, a server mended, and what links there is as it was.
+            due = self.now + self.known_root(known).refresh * 1000 if known.lasts else 0
+            moved = event.reason == MOVED
+            if not moved:
+                self.table.uncount(known)
+            since = known.since or self.now
+            gone = known.but(state="gone", origin=self.origin, validators=None, confirmed=0, moved=moved, since=since)
+            if moved and len(known.trail) > len(event.trail):
+                # A longer way led here meanwhile: see `Finding.found`. It is never written as gone: a crash would leave it so.
+                yield from self.ask(event.host, digest, gone, self.known_root(known))
+            else:
+                self.table.schedule(event.host, digest, gone, due)
+        yield from self.pump(event.host)
+
+    def declined(self, event: CrawlEvent) -> Iterator[Decided]:
+        """The edge may not fetch it."""
+        if not event.version:
+            return  # our own
+        digest, known = self._answered(event)
+        if known is not None:
+            yield from self.refuse(event.host, digest, known)
+        yield from self.pump(event.host)
+
+    def deferred(self, event: CrawlEvent) -> Iterator[Decided]:
+        """The edge would have had to wait too long: queued again, and the host is left alone meanwhile."""
+        digest, known = self._answered(event)
+        if known is not None and event.wait > self.settings.patience:
+            yield from self.give_up(event.host, digest, known, "its host asks for too long a wait")
+        elif known is not None:
+            due = self.now + event.wait
+            site = self.table.host(event.host)
+            self.table.put_host(event.host, site.but(next_allowed=max(site.next_allowed, due)))
+            self.table.wake_at(event.host, HOST_WAKE, due)
+            self.table.enqueue(event.host, digest, known.but(state="queued"))
+        yield from self.pump(event.host)
+
+    def backoff(self, tries: int, wait: int) -> int:
+        """Ms to wait before the next try."""
+        return max(wait, self.settings.backoff << 2 * tries)

@@ -1,0 +1,341 @@
+"""The rows of the frontier, and nothing of its decisions.
+
+| row | holds |
+| --- | --- |
+| `t`, `k` | time seen, last version minted, last event with rows in `e|`; the last tick |
+| `g|root`, `x|root` | the Root, as its newest event gave it; the run that ended it |
+| `p|root` | the root is paused |
+| `s|host` | Host: robots, address, requests in flight, next allowed |
+| `u|host NUL digest` | Known: the only bulk rows with a changelog |
+| `e|c offset host NUL digest` | the removal of a URL that this event ended (`e|t`: this tick), until it is delivered for sure |
+| `l|root` | some URL of the root was refused by its limit of URLs |
+| `q|host NUL rank digest` | due now (derived) |
+| `w|due|host NUL digest` | later: refresh, retry, or a host to be woken (derived) |
+| `c|root` | how many URLs a root has here (derived) |
+
+Derived rows can be rebuilt by scanning `u|` and `s|`; every method that changes a URL's row keeps them in step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import cast
+
+import msgspec
+
+from processors.frontier.state import Clock, Host, Known
+from schemas.codec import DecodeError, decode, encode
+from schemas.ports import Rows
+from schemas.records import FetchedObject, Root
+
+HOST_WAKE = b"\0" * 16
+"""Stands for a host, in place of a URL's digest, among what is due."""
+
+DERIVED = (b"q|", b"w|", b"c|")
+"""Prefixes of rows that need no changelog."""
+
+LATEST = 10**13 - 1
+"""ms since the epoch: what is due later is due then, since rows are in order of 13 digits."""
+
+_pack = msgspec.msgpack.encode
+_known = msgspec.msgpack.Decoder(Known).decode
+_host = msgspec.msgpack.Decoder(Host).decode
+_clock = msgspec.msgpack.Decoder(Clock).decode
+
+
+class Table:
+    """Typed access to the rows of one partition."""
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows = rows
+
+    # ---- time and versions ---------------------------------------------------------------------------------------
+
+    def advance(self, time: int) -> Clock:
+        """The clock of the partition, once it has seen `time`: the maximum."""
+        clock = self._clock()
+        if time > clock.seen:
+            clock = self._put_clock(clock.but(seen=time))
+        return clock
+
+    def tick_once(self, origin: int) -> bool:
+        """Whether this tick (its origin, below 0) comes for the first time; notes it."""
+        value = self.rows.get(b"k")
+        if value is not None and int(value) <= origin:
+            return False
+        self.rows.put(b"k", str(origin).encode())
+        return True
+
+    def mint(self, now: int) -> int:
+        """A version above all that this partition has minted: max(last + 1, now)."""
+        clock = self._clock()
+        return self._put_clock(clock.but(minted=max(clock.minted + 1, now))).minted
+
+    def _clock(self) -> Clock:
+        value = self.rows.get(b"t")
+        return _clock(value) if value is not None else Clock()
+
+    def _put_clock(self, clock: Clock) -> Clock:
+        self.rows.put(b"t", _pack(clock))
+        return clock
+
+    # ---- removals ------------------------------------------------------------------------------------------------
+
+    def tell(self, origin: int, host: str, digest: bytes, removal: FetchedObject) -> None:
+        """Note the removal of a URL, before its row goes."""
+        clock = self._clock()
+        if origin > clock.ending:
+            self._put_clock(clock.but(ending=origin))
+        self.rows.put(_told_by(origin) + host.encode() + b"\0" + digest, encode(removal))
+
+    def told(self, origin: int) -> list[tuple[str, bytes, FetchedObject]]:
+        """What an event, or a tick, has ended: host, digest, removal."""
+        prefix = _told_by(origin)
+        found = self.rows.scan(prefix)
+        return [(_text(key[len(prefix) : -17]), key[-16:], cast("FetchedObject", decode(value))) for key, value in found]
+
+    def delivered(self, origin: int, committed: int) -> None:
+        """Forget what those before `committed` have ended: events, or ticks, as the one of `origin` is."""
+        kind = _told_by(origin)[:3]
+        while batch := [key for key, _ in self.rows.scan(kind, limit=64)]:
+            for key in batch:
+                if int(key[3:23]) >= committed:
+                    return
+                self.rows.delete(key)
+        if origin >= 0:
+            self._put_clock(self._clock().but(ending=-1))
+
+    # ---- URLs ----------------------------------------------------------------------------------------------------
+
+    def get(self, host: str, digest: bytes) -> Known | None:
+        """The row of a URL."""
+        value = self.rows.get(b"u|" + host.encode() + b"\0" + digest)
+        return _known(value) if value is not None else None
+
+    def put(self, host: str, digest: bytes, known: Known) -> None:
+        """Write the row of a URL."""
+        self.rows.put(b"u|" + host.encode() + b"\0" + digest, _pack(known))
+
+    def forget(self, host: str, digest: bytes, known: Known) -> None:
+        """Delete the row of a URL that is gone."""
+        if known.moved:
+            self.uncount(known)
+        self.unschedule(host, digest, known)
+        self.rows.delete(b"u|" + host.encode() + b"\0" + digest)
+
+    def between(self, host: str, low: bytes, high: bytes) -> Iterator[tuple[bytes, Known]]:
+        """What is known of a folder, low < digest <= high, in order."""
+        prefix = b"u|" + host.encode() + b"\0"
+        for key, value in self.rows.scan(prefix, after=prefix + low if low else b""):
+            digest = key[-16:]
+            if digest > high:
+                return
+            yield digest, _known(value)
+
+    def all(self) -> Iterator[tuple[str, bytes, Known]]:
+        """Every URL of the partition: host, digest, row."""
+        for key, value in self.rows.scan(b"u|"):
+            yield _text(key[2:-17]), key[-16:], _known(value)
+
+    def asked_by(self, root: str, origin: int | None = None) -> Iterator[tuple[str, bytes, Known]]:
+        """Every URL that a root asks for, and every one on its way because of an event."""
+        return (found for found in self.all() if root in found[2].roots or (found[2].state, found[2].origin) == ("asked", origin))
+
+    # ---- the queue -----------------------------------------------------------------------------------------------
+
+    def enqueue(self, host: str, digest: bytes, known: Known) -> None:
+        """A URL is due now: shallow ones first."""
+        self.rows.put(_queued(host, digest, known), b"")
+        self.put(host, digest, known)
+
+    def first(self, host: str) -> tuple[bytes, Known] | None:
+        """The next URL of a host, left where it is."""
+        while head := next(self.rows.scan(_queue(host), limit=1), None):
+            digest = head[0][-16:]
+            known = self.get(host, digest)
+            if known is not None and known.state == "queued":
+                return digest, known
+            self.rows.delete(head[0])
+        return None
+
+    def waiting(self, host: str) -> Iterator[tuple[bytes, Known]]:
+        """The queue of a host, in order; who reads it may dequeue on the way."""
+        prefix = after = _queue(host)
+        while batch := list(self.rows.scan(prefix, after=after, limit=64)):
+            for key, _ in batch:
+                known = self.get(host, key[-16:])
+                if known is not None and known.state == "queued":
+                    yield key[-16:], known
+                else:
+                    self.rows.delete(key)
+            after = batch[-1][0]
+
+    def dequeue(self, host: str, digest: bytes, known: Known) -> None:
+        """Take a URL out of its host's queue."""
+        self.rows.delete(_queued(host, digest, known))
+
+    # ---- what is due later ---------------------------------------------------------------------------------------
+
+    def schedule(self, host: str, digest: bytes, known: Known, due: int) -> None:
+        """Write the row of a URL that is due at `due` ms; 0: never by itself."""
+        self.unschedule(host, digest, known)
+        self.put(host, digest, known.but(due=due))
+        if due:
+            self.rows.put(_later(due, host, digest), b"")
+
+    def unschedule(self, host: str, digest: bytes, known: Known) -> None:
+        """Take a URL out of what is due."""
+        if known.due:
+            self.rows.delete(_later(known.due, host, digest))
+
+    def wake_at(self, host: str, digest: bytes, due: int) -> None:
+        """Have a host looked at again at `due` ms."""
+        self.rows.put(_later(due, host, digest), b"")
+
+    def due(self, now: int, limit: int) -> list[tuple[str, bytes]]:
+        """What is due by now, taken away: (host, digest), at most `limit`."""
+        found = []
+        for key, _ in list(self.rows.scan(b"w|", limit=limit)):
+            if int(key[2:15]) > now:
+                break
+            self.rows.delete(key)
+            found.append((_text(key[16:-17]), key[-16:]))
+        return found
+
+    def next_due(self) -> int | None:
+        """Ms since the epoch of what is due next."""
+        for key, _ in self.rows.scan(b"w|", limit=1):
+            return int(key[2:15])
+        return None
+
+    def busy(self, until: int) -> bool:
+        """Whether a host that may be asked by `until` ms has a queue, or a retry or a host is due by then."""
+        after = b""
+        while queued := next(iter(self.rows.scan(b"q|", after=after, limit=1)), None):
+            host = queued[0][2:-18]
+            if self.host(_text(host)).next_allowed <= until:
+                return True
+            after = b"q|" + host + b"\x01"
+        for key, _ in self.rows.scan(b"w|"):
+            if int(key[2:15]) > until:
+                return False
+            known = self.get(_text(key[16:-17]), key[-16:])
+            if known is None or known.state == "waiting":
+                return True
+        return False
+
+    def rebuild(self) -> None:
+        """Make the derived rows from the others: when a partition is taken after anything but a clean stop."""
+        for prefix in DERIVED:
+            for key, _ in list(self.rows.scan(prefix)):
+                self.rows.delete(key)
+        # None of what is put stands among the rows that are read; they are too many to be held.
+        for host, digest, known in self.all():
+            if known.state == "queued":
+                self.rows.put(_queued(host, digest, known), b"")
+            if known.due:
+                self.rows.put(_later(known.due, host, digest), b"")
+            if known.counts:
+                for root in known.roots:
+                    self.count(root, 1)
+        for key, value in list(self.rows.scan(b"s|")):
+            host, site = _text(key[2:]), _host(value)
+            if site.next_allowed:
+                self.wake_at(host, HOST_WAKE, site.next_allowed)
+
+    # ---- hosts and roots -----------------------------------------------------------------------------------------
+
+    def host(self, host: str) -> Host:
+        """The row of a host; a fresh one if it is not known."""
+        value = self.rows.get(b"s|" + host.encode())
+        return _host(value) if value is not None else Host()
+
+    def put_host(self, host: str, site: Host) -> None:
+        """Write the row of a host."""
+        self.rows.put(b"s|" + host.encode(), _pack(site))
+
+    def root(self, url: str) -> Root | None:
+        """A root by its URL."""
+        value = self.rows.get(b"g|" + url.encode())
+        return _root(value) if value is not None else None
+
+    def put_root(self, root: Root) -> None:
+        """Write a root."""
+        self.rows.put(b"g|" + root.url.encode(), encode(root))
+
+    def end_root(self, root: Root) -> None:
+        """Forget a root, but for the run that ended it: what its earlier runs still bring in is nobody's."""
+        self.rows.put(b"x|" + root.url.encode(), root.run.encode())
+        self.rows.delete(b"g|" + root.url.encode())
+        self.rows.delete(b"c|" + root.url.encode())
+        self.pause(root.url, on=False)
+
+    def pause(self, url: str, *, on: bool) -> None:
+        """Pause a root, or resume it."""
+        key = b"p|" + url.encode()
+        if on:
+            self.rows.put(key, b"")
+        elif self.rows.get(key) is not None:
+            self.rows.delete(key)
+
+    def paused(self) -> frozenset[str]:
+        """The URLs of the roots that are paused."""
+        return frozenset(_text(key[2:]) for key, _ in self.rows.scan(b"p|"))
+
+    def ended(self, root: Root) -> bool:
+        """Whether a root was ended since that run of it began."""
+        value = self.rows.get(b"x|" + root.url.encode())
+        return value is not None and root.run <= _text(value)
+
+    def limited(self, root: str, *, on: bool | None = None) -> bool:
+        """Whether a URL of a root was refused by its limit of URLs; `on` says so, or takes it back."""
+        key = b"l|" + root.encode()
+        if on:
+            self.rows.put(key, b"")
+        elif on is False:
+            self.rows.delete(key)
+        return self.rows.get(key) is not None
+
+    def counted(self, root: str) -> int:
+        """How many URLs a root has in this partition."""
+        return int(self.rows.get(b"c|" + root.encode()) or 0)
+
+    def count(self, root: str, change: int) -> None:
+        """One URL more or less for a root."""
+        self.rows.put(b"c|" + root.encode(), str(max(0, self.counted(root) + change)).encode())
+
+    def uncount(self, known: Known) -> None:
+        """A URL does not count for its roots any more."""
+        for url in known.roots:
+            self.count(url, -1)
+
+
+@lru_cache(256)
+def _root(value: bytes) -> Root:
+    """A root of its row: each of its URLs asks for it, and it hardly ever changes."""
+    return cast("Root", decode(value))
+
+
+def _text(part: bytes) -> str:
+    """A part of a key, or a value, that is text. Raises DecodeError where it is none: somebody has changed what we wrote."""
+    try:
+        return part.decode()
+    except UnicodeDecodeError as error:
+        raise DecodeError(f"a key of the frontier: {error}") from error
+
+
+def _told_by(origin: int) -> bytes:
+    return b"e|c%020d" % origin if origin >= 0 else b"e|t%020d" % (-1 - origin)
+
+
+def _queue(host: str) -> bytes:
+    return b"q|" + host.encode() + b"\0"
+
+
+def _queued(host: str, digest: bytes, known: Known) -> bytes:
+    return _queue(host) + min(known.depth, 255).to_bytes(1, "big") + digest
+
+
+def _later(due: int, host: str, digest: bytes) -> bytes:
+    return b"w|%013d|" % min(due, LATEST) + host.encode() + b"\0" + digest

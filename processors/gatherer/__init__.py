@@ -1,0 +1,1 @@
+"""The Gatherer's database: which summaries each object has."""

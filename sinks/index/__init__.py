@@ -1,0 +1,1 @@
+"""The index of a Broker: documents made from summaries, in tantivy or OpenSearch."""

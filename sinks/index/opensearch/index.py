@@ -1,0 +1,187 @@
+"""A Broker's index on OpenSearch: the engine behind `schemas.ports.BrokerIndex` for whoever has more than one machine.
+
+Laws:
+- A change is a document whose version is its `published` (external_gte): whatever comes twice, late, or in another order, the
+  newest stands. A removal is a document too, one that hides: a deletion's version would be forgotten after a minute
+  (`index.gc_deletes`). It is remembered for 90 days of the removals' own time (law 2).
+- Offsets are written when every change below them was acknowledged, which means that it is on disk, or was refused and given back.
+  They never fall. A batch that fails half way stands in part; it is applied again, from the offsets on.
+- Offsets are those of one index. Where the alias moves while a batch is applied, they are not written (IndexMoved): what the batch
+  put into the old index might be missing in the new one. That holds for an index that was deleted and made anew by its name, too.
+- Any number of processes write, each its own partitions; any thread may call.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from threading import Lock
+
+from processors.query.snippet import terms
+from schemas.codec import DecodeError, decode
+from schemas.ports import Page, Refused
+from schemas.query import Query
+from schemas.records import Removed, Summary
+from sinks.index.document import REMEMBERED, SWEEP, hit, scores
+from sinks.index.errors import IndexDamaged, IndexMoved, IndexUnreachable
+from sinks.index.opensearch.aliases import Serving, first, served_by
+from sinks.index.opensearch.node import Node
+from sinks.index.opensearch.query import compiled
+from sinks.index.opensearch.schema import SWEPT, identifier, item, offset_item, swept_item
+from sinks.index.opensearch.search import by_score, by_url, count, scroll
+
+ITEMS = 1_000
+"""Changes of one request ..."""
+BYTES = 5 << 20
+"""... and how many bytes they are, about."""
+PARTITIONS = 4_096
+"""Partitions of a topic at the most."""
+
+
+class OpenSearchIndex:
+    """The index behind an alias. With `writable`, it is made where there is none, unless `make` is false.
+
+    With `fresh`, what was applied is found at once; without, within the second that the engine takes to show it, which costs less.
+    """
+
+    def __init__(self, url: str, alias: str, *, writable: bool = True, fresh: bool = True, make: bool = True) -> None:
+        """Open the index. Raises IndexUnreachable, IndexDamaged, IndexMissing (none there, and not to be made)."""
+        self.alias = alias
+        self.node = Node(url)
+        self._writable = writable
+        self._fresh = fresh
+        self._make = writable and make
+        self._making, self._sweeping = Lock(), Lock()
+        self._clock = 0
+        """The latest time of a removal that was seen, ms."""
+        self._swept = 0
+        """The clock when removals were last forgotten, as far as is known here, ms."""
+        self._index = self._behind()
+
+    def _behind(self) -> Serving:
+        """The index behind the alias, now."""
+        return first(self.node, self.alias) if self._make else served_by(self.node, self.alias)
+
+    def apply(self, changes: Sequence[Summary | Removed], offsets: Mapping[int, int]) -> Sequence[Refused]:
+        """Apply a batch: see `BrokerIndex.apply`. Raises IndexUnreachable, IndexMissing, IndexMoved."""
+        if not self._writable:
+            raise OSError("the index was opened to be read only, or is closed")
+        index = self._index
+        newest: dict[str, Summary | Removed] = {}
+        for change in changes:
+            known = newest.get(change.oid)
+            if known is None or change.published >= known.published:
+                newest[change.oid] = change
+        refused = [one for part in self._parts(newest.values()) for one in self._put(part, index)]
+        self._forget(newest.values(), index)
+        if offsets and (now := self._behind()) != index:
+            raise IndexMoved(f"{self.alias} is another index now: {now.name}")
+        self._remember([offset_item(index.made, partition, offset) for partition, offset in offsets.items()], index)
+        if self._fresh:
+            self.refresh()
+        return refused
+
+    def _parts(self, changes: Iterable[Summary | Removed]) -> Iterator[list[tuple[Summary | Removed, bytes]]]:
+        """Changes with their items, in parts that one request takes.
+
+        One thread makes them at a time: two would each take twice as long, and the server would have nothing to do meanwhile.
+        """
+        coming = iter(changes)
+        rest = next(coming, None)
+        while rest is not None:
+            part: list[tuple[Summary | Removed, bytes]] = []
+            size = 0
+            with self._making:
+                while rest is not None and len(part) < ITEMS and size < BYTES:
+                    line = item(rest)
+                    part.append((rest, line))
+                    size += len(line)
+                    rest = next(coming, None)
+            yield part
+
+    def _put(self, part: Sequence[tuple[Summary | Removed, bytes]], index: Serving) -> list[Refused]:
+        refused = self._write([line for _, line in part], index)
+        return [Refused(part[at][0], reason) for at, reason in refused.items()]
+
+    def _write(self, items: Sequence[bytes], index: Serving) -> Mapping[int, str]:
+        """Apply items; gives those that were refused, and why. Raises IndexMoved where another index took any of them."""
+        done = self.node.bulk(self.alias, items)
+        if done.indexes - {index.name}:
+            raise IndexMoved(f"{self.alias} is another index now: {', '.join(sorted(done.indexes))}")
+        return done.refused
+
+    def _remember(self, items: Sequence[bytes], index: Serving) -> None:
+        """Apply what the index knows of itself, which is nobody's record: where it is refused the batch was not applied."""
+        for reason in self._write(items, index).values():
+            raise IndexUnreachable(f"the index cannot be written: {self.node.name}: {reason}")
+
+    def _forget(self, changes: Iterable[Summary | Removed], index: Serving) -> None:
+        """Drop removals that no replay can reach any more, once a day of their own time."""
+        times = [change.time for change in changes if isinstance(change, Removed)]
+        if not times:
+            return
+        with self._sweeping:
+            self._clock = max(self._clock, *times)
+            if self._clock - self._swept >= SWEEP:
+                self._sweep(self._clock, index)
+
+    def _sweep(self, clock: int, index: Serving) -> None:
+        self.refresh()
+        old = {"range": {"removed": {"lte": clock - REMEMBERED}}}
+        # Of what was written meanwhile the newer version stays.
+        self.node.ask("POST", f"/{self.alias}/_delete_by_query", {"query": old}, conflicts="proceed", refresh="true")
+        self._remember([swept_item(clock)], index)
+        self._swept = clock
+
+    def refresh(self) -> None:
+        """Let all that was applied be found."""
+        self.node.ask("POST", f"/{self.alias}/_refresh")
+
+    def offsets(self) -> Mapping[int, int]:
+        """The next offset to apply by partition, of the index behind the alias now; empty for a new one.
+
+        Raises IndexUnreachable, IndexDamaged, IndexMissing (none there, and not to be made).
+        """
+        self._index = index = self._behind()
+        self.refresh()
+        wanted = {"bool": {"should": [{"term": {"state": index.made}}, {"ids": {"values": [SWEPT]}}]}}
+        body = {"query": wanted, "size": PARTITIONS + 1, "version": True, "stored_fields": []}
+        found = self.node.ask("POST", f"/{index.name}/_search", body, allow_partial_search_results="false")["hits"]["hits"]
+        known = {each["_id"]: int(each["_version"]) for each in found}
+        self._swept = known.pop(SWEPT, 0)
+        return {int(name.rpartition("/")[2]): offset for name, offset in known.items()}
+
+    def search(self, query: Query, limit: int = 10, offset: int = 0, copies: bool = False) -> Page:
+        """A page of hits: see `BrokerIndex.search`. Raises IndexUnreachable, IndexMissing, QueryRefused."""
+        engine = compiled(query, copies=copies)
+        offset = max(offset, 0)
+        if limit <= 0:
+            return Page((), count(self.node, self.alias, engine))
+        found, total = (by_score if scores(query) else by_url)(self.node, self.alias, engine, offset, limit)
+        wanted = terms(query)
+        return Page(tuple(hit(score, kept, wanted) for score, kept in found), total)
+
+    def scroll(self, query: Query) -> Iterator[str]:
+        """The OID of every match, in order of OID, as of the first one. Raises IndexUnreachable, IndexMissing, QueryRefused."""
+        return scroll(self.node, self.alias, compiled(query))
+
+    def count(self, query: Query) -> int:
+        """How many summaries match, copies included. Raises IndexUnreachable, IndexMissing, QueryRefused."""
+        return count(self.node, self.alias, compiled(query))
+
+    def record(self, oid: str) -> Summary | Removed | None:
+        """What the index was last given of an OID; None where it knows nothing of it. Raises IndexDamaged."""
+        wanted = {"query": {"ids": {"values": [identifier(oid)]}}, "stored_fields": ["record"]}
+        for found in self.node.ask("POST", f"/{self.alias}/_search", wanted, allow_partial_search_results="false")["hits"]["hits"]:
+            try:
+                record = decode(b64decode(found["fields"]["record"][0]))
+            except DecodeError as error:
+                raise IndexDamaged(f"the index holds a record of another version: {oid}") from error
+            if isinstance(record, Summary | Removed):
+                return record
+        return None
+
+    def close(self) -> None:
+        """Let go of the connections. What was applied stays."""
+        self._writable = False
+        self.node.close()

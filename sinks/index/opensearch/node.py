@@ -1,0 +1,200 @@
+"""Asking OpenSearch: one request, or a bulk of which each item is judged by itself.
+
+Laws:
+- Nothing of the client's is raised, but what `sinks/index/errors.py` names. Nobody's password stands in a message.
+- What answers need not be an index: a gateway before it has pages of its own. What is not understood is IndexUnreachable.
+- An item of a bulk is applied (2xx, or 409: the index has a newer one), tried again (429, 5xx), refused for what it is (400, 413),
+  or nobody's fault but the index's (401, 403, 404, and an index that is closed: raised). No item speaks for another.
+- A request is tried again only where it was answered: whoever lost the connection asks `offsets` where to go on.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import msgspec
+from opensearchpy import OpenSearch
+from opensearchpy.exceptions import ConnectionError as NoConnection
+from opensearchpy.exceptions import ConnectionTimeout, ImproperlyConfigured, SerializationError, TransportError
+
+from sinks.index.errors import IndexMissing, IndexUnreachable, QueryRefused
+
+TIMEOUT = 60.0
+"""Seconds that an answer may take."""
+PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
+"""Seconds before each further try of what was too much for the server: then it is the caller's turn to wait."""
+CONNECTIONS = 8
+REASON = 300
+"""Characters of a reason that are told."""
+CONFLICT, TOO_LARGE, TOO_MANY = 409, 413, 429
+REFUSED = (400, TOO_LARGE)
+REFUSING = frozenset(range(400, 500)) - {401, 403, 408, TOO_MANY}
+"""What is answered to a request that will never be taken."""
+FULL = "validation_exception"
+"""What a cluster answers, with 400, that has as many shards as it may: one that goes makes room."""
+CLOSED = "index_closed_exception"
+"""What an index that somebody has closed answers, with 400: it is opened again as it was."""
+WANTED = "errors,items.*._index,items.*.status,items.*.error.type,items.*.error.reason"
+"""What is read of the answer to a bulk."""
+
+
+class Bulk(NamedTuple):
+    """What became of the items: which were refused (by position) and why, and the indexes that took the others."""
+
+    refused: Mapping[int, str]
+    indexes: frozenset[str]
+
+
+class _Fate(msgspec.Struct):
+    """What became of the items so far."""
+
+    refused: dict[int, str] = {}
+    indexes: set[str] = set()
+    busy: str = ""
+    """Why the server had no room for what has to be tried again, in its words."""
+
+
+class Answer(dict[str, Any]):
+    """An answer of JSON; what should be in it, and is not, is IndexUnreachable."""
+
+    name = ""
+
+    def __missing__(self, key: str) -> Any:
+        raise IndexUnreachable(f"what answers is no index: {self.name}")
+
+
+class Node:
+    """A server, or a cluster behind one URL (http://user:password@host:port); any thread may ask it."""
+
+    def __init__(self, url: str) -> None:
+        """Nothing is asked yet. Raises IndexUnreachable for what is no URL."""
+        # Until it is understood: what stands before an @ may be a password.
+        self.name = url.rpartition("@")[2]
+        # Each failure is raised to whoever asked: it need not be told a second time.
+        logging.getLogger("opensearch").setLevel(logging.CRITICAL)
+        try:
+            parts = urlsplit(url)
+            self.name = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+            self._client = OpenSearch(url, timeout=TIMEOUT, max_retries=0, pool_maxsize=CONNECTIONS)
+        except (ValueError, ImproperlyConfigured) as error:
+            raise IndexUnreachable(f"{self.name} is no URL of an index") from error
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._client.close()
+
+    def ask(self, method: str, path: str, body: Any = None, **parameters: str) -> Any:
+        """The answer to one request. Raises IndexUnreachable, IndexMissing, QueryRefused."""
+        try:
+            return self._ask(method, path, body, parameters)
+        except TransportError as error:
+            raise self._told(error) from error
+
+    def _ask(self, method: str, path: str, body: Any, parameters: Mapping[str, str]) -> Answer:
+        try:
+            said = self._client.transport.perform_request(method, path, params=dict(parameters), body=body)
+        # The client looks for an error's reason in whatever JSON comes with it.
+        except (SerializationError, AttributeError) as error:
+            raise self._strange() from error
+        if not isinstance(said, dict):
+            raise self._strange()
+        answer = Answer(said)
+        answer.name = self.name
+        return answer
+
+    def _strange(self) -> IndexUnreachable:
+        return IndexUnreachable(f"what answers is no index: {self.name}")
+
+    def _told(self, error: TransportError) -> Exception:
+        if isinstance(error, ConnectionTimeout):
+            return IndexUnreachable(f"the index has not answered for {TIMEOUT:.0f} s: {self.name}")
+        if isinstance(error, NoConnection):
+            return IndexUnreachable(f"the index cannot be reached: {self.name}")
+        reason = _reason(error)
+        if error.error == CLOSED:
+            return IndexUnreachable(f"the index is closed: {self.name}: {reason}")
+        if error.status_code == 404 and not isinstance(error.info, dict):
+            # A page: an OpenSearch has an object for each answer.
+            return self._strange()
+        if error.status_code == 404:
+            return IndexMissing(f"there is no such index at {self.name}: {reason}")
+        if "too many nested clauses" in reason or "too_many_clauses" in reason:
+            return QueryRefused("the query has too many words for this index")
+        # In a page it is a gateway that refuses, and whatever was asked: no query is at fault for that.
+        if isinstance(error.info, dict) and error.status_code in REFUSING and error.error != FULL:
+            return QueryRefused(f"the index refuses: {reason}")
+        return IndexUnreachable(f"the index does not serve: {self.name}: {error.status_code}: {reason}")
+
+    def bulk(self, alias: str, items: Sequence[bytes]) -> Bulk:
+        """Apply items (each an action and a document, a line each) behind an alias. Raises IndexUnreachable, IndexMissing."""
+        fate = _Fate()
+        pending: Sequence[int] = range(len(items))
+        for pause in (0.0, *PAUSES):
+            if not pending:
+                break
+            time.sleep(pause)
+            pending = self._round(alias, items, pending, fate)
+        if pending:
+            raise IndexUnreachable(f"the index has no room: {self.name}: {fate.busy}")
+        return Bulk(fate.refused, frozenset(fate.indexes))
+
+    def _round(self, alias: str, items: Sequence[bytes], pending: Sequence[int], fate: _Fate) -> Sequence[int]:
+        """Ask once for all that is pending; gives what has to be tried again."""
+        try:
+            # Where there is no alias none is made: an index of nobody's mapping is worse than none.
+            answer = self._ask(
+                "POST",
+                f"/{alias}/_bulk",
+                b"".join(items[at] for at in pending),
+                {"require_alias": "true", "filter_path": WANTED},
+            )
+        except TransportError as error:
+            if error.status_code == TOO_MANY:
+                fate.busy = _reason(error)
+                return pending
+            if error.status_code != TOO_LARGE:
+                raise self._told(error) from error
+            if len(pending) == 1:
+                fate.refused[pending[0]] = "too large for the index"
+                return ()
+            middle = len(pending) // 2
+            return [
+                *self._round(alias, items, pending[:middle], fate),
+                *self._round(alias, items, pending[middle:], fate),
+            ]
+        try:
+            return self._judged(answer["items"], pending, fate)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise self._strange() from error
+
+    def _judged(self, answers: Any, pending: Sequence[int], fate: _Fate) -> Sequence[int]:
+        """Each item by itself; gives what has to be tried again."""
+        again = []
+        for at, said in zip(pending, answers, strict=True):
+            (item,) = said.values()
+            status = item["status"]
+            if status < 300 or status == CONFLICT:
+                fate.indexes.add(item["_index"])
+            elif status == TOO_MANY or status >= 500:
+                fate.busy = str(item.get("error", {}).get("reason"))[:REASON]
+                again.append(at)
+            elif status in REFUSED and item["error"]["type"] != CLOSED:
+                fate.refused[at] = f"{item['error']['type']}: {item['error']['reason']}"[:REASON]
+            else:
+                kind = IndexMissing if status == 404 else IndexUnreachable
+                raise kind(f"the index cannot be written: {self.name}: {item['error']['reason']}"[:REASON])
+        return again
+
+
+def _reason(error: TransportError) -> str:
+    """Why, in the server's words, on one line."""
+    told = error.info.get("error") if isinstance(error.info, dict) else None
+    causes = told.get("root_cause") if isinstance(told, dict) else None
+    first = causes[0] if isinstance(causes, list) and causes else told
+    words = first.get("reason") if isinstance(first, dict) else first
+    failed = told.get("caused_by") if isinstance(told, dict) and not words else None
+    return " ".join(str(words or failed or error.error).split())[:REASON]

@@ -1,0 +1,138 @@
+"""What an OpenSearch index of a Broker holds: mappings, settings, and how a change becomes a document.
+
+Strategy: text comes as words between spaces (`sinks/index/document.py`), which the engine's whitespace tokenizer splits again.
+Attributes of all names share one field, each word behind the `mark` of its name; the mapping is strict, so that no summary can add
+a field.
+
+| field | holds |
+| --- | --- |
+| oid | the OID as a column, for scrolls in order of OID |
+| title, description, abstract, keywords, author, partial-text, full-text, terms, rest, attributes | words (`document.py`) |
+| has | the names of the attributes that are there at all |
+| exact | `name=value` for each of EXACT_FIELDS |
+| url | the URL as a column, for order among equal scores |
+| links | what links are found by: each URL of LINKS, and its host |
+| role | `copy` for a copy; `hidden` for what is no summary: remembered removals, and the state |
+| published, removed | the counter of the change; when a remembered removal took place (ms) |
+| shown | JSON of Shown: what a hit needs |
+| record | the whole record, as Avro: what `harvest show` shows |
+| state | of a document that holds the offset of a partition: the index that it is of (`Serving.made`) |
+
+The version of a document is its `published` (external_gte); that of an offset the offset itself. There is no `_source`: it would be
+a second copy of all text, and an index is made anew by replay.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+
+from processors.query.words import named, properties
+from schemas.codec import encode
+from schemas.query import SETS
+from schemas.records import Removed, Summary
+from sinks.index.document import ABSENT, COPY, FORMAT, HIDDEN, WORDED, linked, present, shown, sortable, worded
+
+LONGEST = 1_024
+"""UTF-16 units of a word that the tokenizer leaves whole: more than any that `processors.query.words` gives."""
+SWEPT = "swept"
+"""The document whose version tells when removals were last forgotten."""
+
+_HEX = re.compile("[0-9a-f]{64}")
+_KEYWORD: Mapping[str, Any] = {"type": "keyword", "doc_values": False}
+_COLUMN: Mapping[str, Any] = {"type": "keyword", "index": False}
+_STORED: Mapping[str, Any] = {"type": "keyword", "index": False, "doc_values": False, "store": True}
+
+
+def definition() -> dict[str, Any]:
+    """Settings and mappings of a new index. The number of shards and of replicas is left to the cluster and its templates."""
+    words = {"type": "text", "analyzer": "spaced"}
+    fields: dict[str, Any] = {name: words | ({"index_options": "docs"} if name in SETS else {}) for name in WORDED}
+    fields |= {
+        "oid": _COLUMN,
+        "url": _COLUMN,
+        "has": _KEYWORD,
+        "exact": _KEYWORD,
+        "links": _KEYWORD,
+        "role": _KEYWORD,
+        "state": _KEYWORD,
+    }
+    fields |= {"published": {"type": "long", "index": False}, "removed": {"type": "long"}}
+    fields |= {"shown": _STORED, "record": {"type": "binary", "store": True}}
+    mappings = {
+        "dynamic": "strict",
+        "_source": {"enabled": False},
+        "_meta": {"format": FORMAT, "made": uuid4().hex},
+        "properties": fields,
+    }
+    analysis = {
+        "tokenizer": {"spaces": {"type": "whitespace", "max_token_length": LONGEST}},
+        "analyzer": {"spaced": {"type": "custom", "tokenizer": "spaces"}},
+    }
+    similarity = {"default": {"type": "BM25", "k1": 1.2, "b": 0.75}}
+    # Removals are documents that hide, so that no version is forgotten with a deletion; what is deleted is past every replay.
+    settings = {"index": {"gc_deletes": "0s", "similarity": similarity}, "analysis": analysis}
+    return {"settings": settings, "mappings": mappings}
+
+
+def identifier(oid: str) -> str:
+    """The `_id` of an OID: the OID where it is a digest as ours are, else a digest of it (512 bytes are the limit)."""
+    return oid if _HEX.fullmatch(oid) else "=" + hashlib.sha256(oid.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def summary_document(summary: Summary) -> dict[str, Any]:
+    """A summary as a document."""
+    values = named(summary)
+    known = properties(summary)
+    document: dict[str, Any] = {**worded(values)}
+    document["has"] = list(present(values, known))
+    document["exact"] = [f"{name}={value}" for name, value in known.items()]
+    if links := linked(values):
+        document["links"] = list(links)
+    document["url"] = sortable(summary.url)
+    if summary.copy_of:
+        document["role"] = COPY
+    document["shown"] = msgspec.json.encode(shown(summary, values)).decode()
+    return document
+
+
+def removal_document(removal: Removed) -> dict[str, Any]:
+    """A removal to be remembered, so that an older summary does not come back."""
+    return _hidden() | {"removed": max(removal.time, 0)}
+
+
+def _hidden() -> dict[str, Any]:
+    """What is no summary. It has all fields of words, as summaries have.
+
+    Where one document of a segment lacks a field, Lucene keeps the field's lengths in a sparse table, and looks into that for every
+    posting that it writes: a third of all its work.
+    """
+    return dict.fromkeys(WORDED, ABSENT) | {"role": HIDDEN}
+
+
+def item(change: Summary | Removed) -> bytes:
+    """A change as an item of a bulk."""
+    document = removal_document(change) if isinstance(change, Removed) else summary_document(change)
+    # As bytes: msgspec writes them in base64, as the mapping wants them.
+    document |= {"oid": change.oid, "published": change.published, "record": encode(change)}
+    return _lines(identifier(change.oid), max(change.published, 0), document)
+
+
+def offset_item(made: str, partition: int, offset: int) -> bytes:
+    """The offset applied of a partition, of one index (`Serving.made`): in any other one it is nobody's."""
+    return _lines(f"offset/{made}/{partition}", offset, _hidden() | {"state": made})
+
+
+def swept_item(clock: int) -> bytes:
+    """When removals were last forgotten."""
+    return _lines(SWEPT, clock, _hidden())
+
+
+def _lines(name: str, version: int, document: Mapping[str, Any]) -> bytes:
+    action = {"index": {"_id": name, "version": version, "version_type": "external_gte"}}
+    return msgspec.json.encode(action) + b"\n" + msgspec.json.encode(document) + b"\n"

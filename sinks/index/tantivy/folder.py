@@ -1,0 +1,114 @@
+"""The folder of a tantivy index: opened, or found to be missing or damaged."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+import stat
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from tantivy import Index, Schema
+
+from sinks.index.errors import IndexDamaged, IndexMissing
+
+META = "meta.json"
+"""The file that a commit puts in place last, by rename: without it there is no index."""
+LOCK = ".tantivy-meta.lock"
+"""The file that the engine locks to read."""
+
+MANAGED = ".managed.json"
+"""The engine's list of its own files, which a reader does without."""
+WRITER_LOCK = ".tantivy-writer.lock"
+
+
+ROOM = 50_000_000
+"""Bytes that a batch may need on its way into the folder: where there is no room for them, that is what the engine met."""
+SYSTEM = re.compile(r"\(os error (\d+)\)")
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def failed(path: Path, error: BaseException) -> OSError:
+    """What to raise where the engine could not write: what the system said, if the engine tells or the folder shows it."""
+    said = SYSTEM.search(str(error))
+    number = int(said[1]) if said else _refused(path)
+    if number:
+        return OSError(number, os.strerror(number), str(path))
+    return OSError(f"the index cannot be written: {path}: {error}"[:300])
+
+
+def _refused(path: Path) -> int:
+    """Why a folder takes no more, as the system's number; 0 if it does. The engine's threads die without saying."""
+    try:
+        with tempfile.TemporaryFile(dir=path) as file:
+            os.posix_fallocate(file.fileno(), 0, ROOM)
+    except OSError as error:
+        return error.errno if error.errno in NO_ROOM else 0
+    return 0
+
+
+@contextlib.contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Whatever the engine meets while it reads the folder becomes IndexDamaged, or the OSError that it met: it may write, too."""
+    try:
+        yield
+    except ValueError as error:
+        said = SYSTEM.search(str(error))
+        if said and int(said[1]) in NO_ROOM:
+            raise failed(path, error) from error
+        if "Permission denied" in str(error) or "Read-only file system" in str(error):
+            raise PermissionError(f"the index cannot be read: {path}: {error}"[:300]) from error
+        raise IndexDamaged(f"the index cannot be read: {path}: {error}"[:300]) from error
+    except BaseException as error:
+        # A panic of the engine is no Exception to Python: raised where bytes are not what their length or check said.
+        if type(error).__name__ == "PanicException":
+            raise IndexDamaged(f"the index cannot be read: {path}: {error}"[:300]) from error
+        raise
+
+
+def share(path: Path) -> None:
+    """Let all who may read the folder read what the engine makes for its owner alone: the two files that it replaces by rename."""
+    mode = stat.S_IMODE((path / WRITER_LOCK).stat().st_mode)
+    for name in (META, MANAGED):
+        with contextlib.suppress(FileNotFoundError, PermissionError):
+            (path / name).chmod(mode)
+
+
+@contextlib.contextmanager
+def viewed(path: Path) -> Iterator[Path]:
+    """A folder to read the index from: itself, or one of links to its files where it may not be written.
+
+    The engine locks a file of the folder to read it. A writer's next commit is not seen through the links: its files are missing
+    then, which is IndexDamaged as it is for a reader who meets a swap, and opening it anew helps. Raises OSError.
+    """
+    if all(os.access(place, os.W_OK) for place in (path, path / LOCK) if place.exists()):
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="harvest-index-") as links:
+        for entry in path.iterdir():
+            if entry.suffix != ".lock" and entry.name != MANAGED:
+                Path(links, entry.name).symlink_to(entry.absolute())
+        yield Path(links)
+
+
+def open_folder(path: Path, schema: Schema, writable: bool, view: Path | None = None) -> Index:
+    """The index in a folder, read from `view` of it if given; a new one where there is none and it is `writable`.
+
+    Raises IndexDamaged (also for an index with other fields), IndexMissing, OSError.
+    """
+    if not (path / META).exists():
+        # Files that begin with a dot are locks and the engine's own list: what is there before the first commit.
+        if path.is_dir() and any(not entry.name.startswith(".") for entry in path.iterdir()):
+            raise IndexDamaged(f"the folder holds files, but no index: {path}")
+        if not writable:
+            raise IndexMissing(f"there is no index yet: {path}")
+        path.mkdir(parents=True, exist_ok=True)
+    with reading(path):
+        index = Index(schema, path=str(view or path), reuse=True)
+        # Reloaded by hand, after each commit or before each search: a watching thread would see it half a second late.
+        index.config_reader("manual")
+        index.reload()
+        return index

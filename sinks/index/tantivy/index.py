@@ -1,0 +1,283 @@
+"""A Broker's index in a folder, by tantivy: the embedded engine behind `schemas.ports.BrokerIndex`.
+
+Laws:
+- A batch is applied whole or not at all: its changes and the offsets behind it are one commit. A process killed before
+  the commit leaves the index as it was.
+- A change applies if its `published` is at least the one known for its OID. Removals are remembered for 90 days of the
+  removals' own time, so that an older summary does not come back; what is older than that is past every replay (law 2).
+- Offsets never fall: a batch applied again takes nothing back.
+- One process writes; any number read beside it, each search seeing the last commit.
+- What cannot be opened or read is IndexDamaged, and the index is made anew by replay of the Broker's topic.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+from tantivy import Document, FieldType, IndexWriter, Searcher
+from tantivy import Query as Engine
+
+from processors.query.snippet import terms
+from schemas.ports import Page, Refused
+from schemas.query import Query
+from schemas.records import Removed, Summary
+from sinks.index.document import REMEMBERED, SWEEP, hit, key, scores
+from sinks.index.errors import IndexBusy, IndexDamaged, IndexMissing
+from sinks.index.tantivy.folder import failed, open_folder, reading, share, viewed
+from sinks.index.tantivy.query import Compiler
+from sinks.index.tantivy.schema import (
+    FORMAT,
+    NO_KEY,
+    STATE_KEY,
+    State,
+    order,
+    removal_document,
+    schema,
+    state_document,
+    summary_document,
+)
+from sinks.index.tantivy.search import by_score, by_url, count, step, without_copies
+
+__all__ = ["IndexBusy", "IndexDamaged", "IndexMissing", "TantivyIndex"]
+
+HEAP = 120_000_000
+"""Bytes of memory in which a batch is indexed before it goes to the folder."""
+SCROLL = 2_000
+"""Summaries a step of a scroll."""
+
+
+class TantivyIndex:
+    """An index in a folder. With `writable`, it is made where there is none, and locked against a second writer."""
+
+    def __init__(self, path: Path, *, writable: bool = True, heap: int = HEAP) -> None:
+        """Open the index. Raises IndexDamaged, IndexMissing (not writable, and none there), IndexBusy, OSError."""
+        self.path = path
+        self._schema = schema()
+        self._resources = contextlib.ExitStack()
+        try:
+            view = None if writable else self._resources.enter_context(viewed(path))
+            self._index = open_folder(path, self._schema, writable, view)
+            self._begin(heap, writable)
+        except BaseException:
+            self._resources.close()
+            raise
+
+    def _begin(self, heap: int, writable: bool) -> None:
+        self._compiler = Compiler(self._schema)
+        self._writer: IndexWriter | None = None
+        self._heap = heap
+        self._writable = writable
+        self._known: dict[str, int] = {}
+        """The `published` of each OID of the batch that is written, as of the last commit or of the batch itself."""
+        self._clock = 0
+        """The latest time of a removal in it, ms."""
+        self._dirty = False
+        self._state = self._read_state()
+        if writable:
+            self._writer = self._new_writer()
+
+    def apply(self, changes: Sequence[Summary | Removed], offsets: Mapping[int, int]) -> Sequence[Refused]:
+        """Apply a batch: see `BrokerIndex.apply`. The engine refuses nothing. Raises OSError."""
+        self.add(changes)
+        self.commit(offsets)
+        return ()
+
+    def add(self, changes: Sequence[Summary | Removed]) -> None:
+        """Take in a part of a batch: nothing of it is seen, nor outlives this process, before `commit`. Raises OSError."""
+        newest: dict[str, Summary | Removed] = {}
+        for change in changes:
+            known = newest.get(change.oid)
+            if change.published >= (known.published if known else self._known.get(change.oid, change.published)):
+                newest[change.oid] = change
+        with self._writing() as writer:
+            self._known |= self._published([oid for oid in newest if oid not in self._known])
+            for oid, change in newest.items():
+                known_as = self._known.get(oid)
+                if known_as is None or change.published >= known_as:
+                    self._put(writer, oid, change, anew=known_as is not None)
+                    self._known[oid] = change.published
+        self._clock = max([self._clock, *(change.time for change in newest.values() if isinstance(change, Removed))])
+        self._dirty |= bool(newest)
+
+    def commit(self, offsets: Mapping[int, int]) -> None:
+        """End the batch that was added, with the offsets behind it.
+
+        Raises OSError: then nothing of the batch is applied. Raises IndexDamaged: it stands, but cannot be read.
+        """
+        state = self._after(offsets)
+        if not self._dirty and state == self._state:
+            return
+        with self._writing() as writer:
+            self._forget(writer, state)
+            writer.delete_documents_by_query(self._by_key(STATE_KEY))
+            writer.add_document(state_document(state))
+            writer.commit()
+        # It stands, whether or not it can be read at once.
+        self._state = state
+        self._begin_batch()
+        with reading(self.path):
+            share(self.path)
+            self._index.reload()
+
+    def _begin_batch(self) -> None:
+        self._known, self._clock, self._dirty = {}, 0, False
+
+    def _put(self, writer: IndexWriter, oid: str, change: Summary | Removed, *, anew: bool) -> None:
+        if anew:
+            writer.delete_documents_by_query(self._keyed(oid))
+        writer.add_document(_document(change))
+
+    def offsets(self) -> Mapping[int, int]:
+        """The next offset to apply by partition; empty for a new index."""
+        if not self._writable:
+            self._state = self._read_state()
+        return dict(self._state.offsets)
+
+    def search(self, query: Query, limit: int = 10, offset: int = 0, copies: bool = False) -> Page:
+        """A page of hits: see `BrokerIndex.search`. Raises IndexDamaged."""
+        with reading(self.path):
+            searcher = self._searcher()
+            engine = self._compiler.compile(query)
+            if not copies:
+                engine = without_copies(self._schema, engine)
+            # The engine makes room for as many hits as it is asked for, before it looks how many there are.
+            offset, limit = max(offset, 0), min(limit, searcher.num_docs)
+            if limit <= 0 or offset >= searcher.num_docs:
+                return Page((), count(searcher, engine))
+            found, total = (by_score if scores(query) else by_url)(searcher, engine, offset, limit)
+        wanted = terms(query)
+        return Page(tuple(hit(score, kept, wanted) for score, kept in found), total)
+
+    def scroll(self, query: Query) -> Iterator[str]:
+        """The OID of every match, in order of OID, as of the first one. Raises IndexDamaged."""
+        with reading(self.path):
+            searcher = self._searcher()
+            engine = self._compiler.compile(query)
+        low: int | None = 0
+        while low is not None:
+            with reading(self.path):
+                oids, low = step(searcher, self._schema, engine, low, SCROLL)
+            yield from oids
+
+    def count(self, query: Query) -> int:
+        """How many summaries match, copies included. Raises IndexDamaged."""
+        with reading(self.path):
+            return count(self._searcher(), self._compiler.compile(query))
+
+    def close(self) -> None:
+        """Wait for merges, and let go of the lock. What was applied stays."""
+        writer, self._writer, self._writable = self._writer, None, False
+        self._resources.close()
+        if writer is not None:
+            writer.wait_merging_threads()
+            with contextlib.suppress(OSError):
+                share(self.path)
+
+    def _searcher(self) -> Searcher:
+        if not self._writable:
+            self._index.reload()
+        return self._index.searcher()
+
+    def _new_writer(self) -> IndexWriter:
+        try:
+            return self._begun(self._index.writer(self._heap, 1))
+        except ValueError as error:
+            if "LockBusy" in str(error):
+                raise IndexBusy(f"the index is being written by another process: {self.path}") from error
+            raise failed(self.path, error) from error
+
+    def _begun(self, writer: IndexWriter) -> IndexWriter:
+        """A writer that has deleted nothing, once.
+
+        Cause: the engine (0.27) gives the first operation of a new writer, and of one that was rolled back, the stamp of the last
+        commit. A merge that begins before the next commit skips segments that had deletions at that one, as if they were up to
+        date, and loses a deletion of that stamp: two documents of one OID.
+        """
+        writer.delete_documents_by_query(self._by_key(NO_KEY))
+        return writer
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[IndexWriter]:
+        """The writer; whatever fails inside takes back all that was not committed."""
+        if not self._writable:
+            raise OSError("the index was opened to be read only, or is closed")
+        if self._writer is None:
+            self._writer = self._new_writer()
+        try:
+            yield self._writer
+        except BaseException as error:
+            self._take_back()
+            # The engine raises plain ValueError for all that it meets; its heirs are mistakes of ours.
+            if type(error) is ValueError or type(error).__name__ == "PanicException":
+                raise failed(self.path, error) from error
+            raise
+
+    def _take_back(self) -> None:
+        """Drop what was not committed. A writer that cannot even do that (its threads died) goes too, and its lock with it."""
+        self._begin_batch()
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            with contextlib.suppress(ValueError):
+                writer.rollback()
+                self._writer = self._begun(writer)
+
+    def _after(self, offsets: Mapping[int, int]) -> State:
+        """The state once the batch is applied."""
+        old = self._state
+        clock = max(old.clock, self._clock)
+        swept = clock if clock - old.swept >= SWEEP else old.swept
+        merged = {part: max(old.offsets.get(part, 0), offsets.get(part, 0)) for part in (*old.offsets, *offsets)}
+        return State(FORMAT, merged, clock, swept)
+
+    def _forget(self, writer: IndexWriter, state: State) -> None:
+        """Drop removals that no replay can reach any more, once a day."""
+        if state.swept != self._state.swept and state.clock > REMEMBERED:
+            old = Engine.range_query(self._schema, "removed", FieldType.Unsigned, 0, state.clock - REMEMBERED)
+            writer.delete_documents_by_query(old)
+
+    def _by_key(self, kept: bytes) -> Engine:
+        return Engine.term_query(self._schema, "key", kept)
+
+    def _keyed(self, oid: str) -> Engine:
+        return self._by_key(key(oid))
+
+    def _published(self, oids: Sequence[str]) -> dict[str, int]:
+        """The `published` known of those OIDs that the index has; one look-up for all of them."""
+        searcher = self._index.searcher()
+        if not oids or not searcher.num_docs:
+            return {}
+        wanted = Engine.term_set_query(self._schema, "key", [key(oid) for oid in oids])
+        found = [at for _, at in searcher.search(wanted, limit=len(oids), count=False).hits]
+        if not found:
+            return {}
+        places = searcher.fast_field_values("order", found)
+        known = dict(zip(places, searcher.fast_field_values("published", found), strict=True))
+        # All found are of this batch, so a place that one OID of the batch has alone is that OID's.
+        alike = Counter(map(order, oids))
+        present = {oid: int(known[order(oid)] or 0) for oid in oids if order(oid) in known and alike[order(oid)] == 1}
+        for oid in (oid for oid in oids if alike[order(oid)] > 1):
+            hits = searcher.search(self._keyed(oid), limit=1, count=False).hits
+            if hits:
+                present[oid] = int(searcher.fast_field_values("published", [hits[0][1]])[0] or 0)
+        return present
+
+    def _read_state(self) -> State:
+        """The state of the last commit. Raises IndexDamaged where there are documents, but no state that we can read."""
+        with reading(self.path):
+            searcher = self._searcher()
+            hits = searcher.search(self._by_key(STATE_KEY), limit=1).hits
+            if not hits and not searcher.num_docs:
+                return State(FORMAT)
+            kept = searcher.doc(hits[0][1]).get_first("state") if hits else b""
+            state = msgspec.msgpack.decode(bytes(kept or b""), type=State)
+        if state.format != FORMAT:
+            raise IndexDamaged(f"the index has format {state.format}, this version has {FORMAT}: {self.path}")
+        return state
+
+
+def _document(change: Summary | Removed) -> Document:
+    return removal_document(change) if isinstance(change, Removed) else summary_document(change)

@@ -1,0 +1,129 @@
+"""What a tantivy index of a Broker holds: its fields, and how a summary becomes a document.
+
+Strategy: text comes as words between spaces (`sinks/index/document.py`), which tantivy's whitespace tokenizer splits again.
+
+| field | holds |
+| --- | --- |
+| key | the OID: as bytes where it is hex, else as text |
+| order | the first 8 bytes of the OID's text, so that a scroll can go in order of OID |
+| title, description, abstract, keywords, author, partial-text, full-text, terms | the attributes of these names |
+| rest | the text of all other attributes but those that are found BY_NAME alone, one value after the other |
+| attributes | the text of all other attributes, each word behind the `mark` of its name: so any one is a field of its own |
+| has | the names of the attributes that are there at all |
+| exact | `name=value` for each of EXACT_FIELDS, without an OID that the key says; OWN where the object's URL is the summary's |
+| url | the URL as a column, for order among equal scores |
+| links | what LINKS are found by, which are no text: each URL, and its host |
+| role | `copy` for a copy; `hidden` for what is no summary: remembered removals, and the state |
+| published, removed | the counter of the last change applied; when a remembered removal took place (ms) |
+| shown | msgpack of Shown: what a hit needs, its text cut to SHOWN_TEXT characters |
+| state | msgpack of State, in one document only |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import msgspec
+from tantivy import Document, Schema, SchemaBuilder
+
+from processors.query.words import named, properties
+from schemas.query import SETS
+from schemas.records import Removed, Summary
+from sinks.index import document as documents
+from sinks.index.document import ABSENT, COPY, HIDDEN, WORDED, is_plain, key, linked, present, shown, sortable, worded
+
+FORMAT = f"{documents.FORMAT}.1"
+"""Version of what documents hold and of these fields; an index of another one is made anew by replay."""
+OWN = "own-url"
+"""Stands among the exact values of a summary that is of the whole object: its URL is the object's. One word, where a second copy of
+the URL would be one more word of its own for each."""
+STATE_KEY, NO_KEY = b"state", b"none"
+"""Keys of the state, and of nothing: shorter than any that stands for an OID."""
+
+
+class State(msgspec.Struct, frozen=True, array_like=True):
+    """What the index knows of itself, committed with every batch."""
+
+    format: str
+    offsets: Mapping[int, int] = {}
+    clock: int = 0
+    """The latest time of a removal applied, ms."""
+    swept: int = 0
+    """The clock when removals were last forgotten, ms."""
+
+
+def schema() -> Schema:
+    """The fields of the index."""
+    builder = SchemaBuilder()
+    builder.add_bytes_field("key", indexed=True)
+    builder.add_unsigned_field("order", fast=True)
+    for name in WORDED:
+        option: Literal["basic", "position"] = "basic" if name in SETS else "position"
+        builder.add_text_field(name, tokenizer_name="whitespace", index_option=option)
+    for name in ("has", "links"):
+        builder.add_text_field(name, tokenizer_name="whitespace", index_option="basic")
+    for name in ("exact", "role"):
+        builder.add_text_field(name, tokenizer_name="raw", index_option="basic")
+    builder.add_text_field("url", tokenizer_name="raw", index_option="basic", fast=True)
+    builder.add_unsigned_field("published", fast=True)
+    builder.add_unsigned_field("removed", fast=True)
+    builder.add_bytes_field("shown", stored=True)
+    builder.add_bytes_field("state", stored=True)
+    return builder.build()
+
+
+def order(oid: str) -> int:
+    """A number that rises with the OID, as far as its first 8 bytes tell."""
+    return int.from_bytes(oid.encode("utf-8", "surrogatepass")[:8].ljust(8, b"\0"), "big")
+
+
+def summary_document(summary: Summary) -> Document:
+    """A summary as a document."""
+    document = _identified(summary)
+    add = document.add_text
+    values = named(summary)
+    for field, texts in worded(values).items():
+        for words in texts:
+            add(field, words)
+    known = properties(summary)
+    for name, value in known.items():
+        if name == "oid" and is_plain(summary.oid):
+            continue
+        add("exact", OWN if name == "object-url" and value == known.get("url") else f"{name}={value}")
+    # One text for all the names: each call into the engine costs a microsecond.
+    add("has", " ".join(present(values, known)))
+    if links := linked(values):
+        add("links", " ".join(links))
+    if summary.copy_of:
+        add("role", COPY)
+    add("url", sortable(summary.url))
+    document.add_bytes("shown", msgspec.msgpack.encode(shown(summary, values)))
+    return document
+
+
+def removal_document(removal: Removed) -> Document:
+    """A removal to be remembered, so that an older summary does not come back."""
+    document = _identified(removal)
+    document.add_text("role", HIDDEN)
+    for field in WORDED:
+        document.add_text(field, ABSENT)
+    document.add_unsigned("removed", max(removal.time, 0))
+    return document
+
+
+def state_document(state: State) -> Document:
+    """The state, kept beside the summaries."""
+    document = Document()
+    document.add_bytes("key", STATE_KEY)
+    document.add_text("role", HIDDEN)
+    document.add_bytes("state", msgspec.msgpack.encode(state))
+    return document
+
+
+def _identified(change: Summary | Removed) -> Document:
+    document = Document()
+    document.add_bytes("key", key(change.oid))
+    document.add_unsigned("order", order(change.oid))
+    document.add_unsigned("published", max(change.published, 0))
+    return document

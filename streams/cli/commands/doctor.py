@@ -1,0 +1,209 @@
+"""`harvest doctor`: what works on this machine, and which safety layers are active."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import typer
+
+from streams.cli.common import Config, Data, Json, explained, put, settings
+
+if TYPE_CHECKING:
+    from streams.config.settings import Settings
+
+ROOM = 1 << 30
+"""Free bytes below which the disk is said to be nearly full."""
+
+
+class Check(NamedTuple):
+    """One thing that was looked at."""
+
+    check: str
+    ok: bool
+    detail: str
+
+
+def doctor(data: Data = None, json: Json = False, config: Config = None) -> None:
+    """Check this machine, its safety layers and the data folder; exit code 1 if anything is not as it should be."""
+    found = settings(config, data=data)
+    from schemas.jsonform import line
+
+    wrong = False
+    for check in _checks(found):
+        wrong = wrong or not check.ok
+        put(line(check._asdict()) if json else f"{'ok' if check.ok else 'NOT OK':<7} {check.check}: {check.detail}")
+        sys.stdout.flush()
+    if wrong:
+        raise typer.Exit(1)
+
+
+def _checks(found: Settings) -> Iterator[Check]:
+    yield Check("python", sys.version_info >= (3, 11), _python())
+    for name, look in (("libmagic", _magic), ("sqlite", _sqlite), ("index engine", _tantivy)):
+        yield _tried(name, look)
+    yield from _layers(found)
+    if found.essence.own or found.essence.packages:
+        yield _tried("own summarizers", lambda: _own(found))
+    if found.kafka.brokers:
+        yield _tried("kafka", lambda: _kafka(found))
+    if found.index.url:
+        yield _tried("index server", lambda: _server(found))
+    yield _tried("data folder", lambda: _folder(found))
+    yield _room(found.data)
+
+
+def _tried(name: str, look: Callable[[], str]) -> Check:
+    try:
+        return Check(name, True, look())
+    except Exception as error:  # noqa: BLE001 - whatever does not work is what is asked for
+        mistake = explained(error)
+        return Check(name, False, mistake[0] if mistake else f"{type(error).__name__}: {error}"[:200])
+
+
+def _python() -> str:
+    """Version and place; whether it is a slow one (the Makefile asks the same before it takes one)."""
+    from sysconfig import get_config_var
+
+    # Debian's own, which is below /usr, does not say how it was built.
+    fast = sys.base_prefix == "/usr" or "--enable-optimizations" in (get_config_var("CONFIG_ARGS") or "")
+    slow = "" if fast else ", built without --enable-optimizations: all takes longer than it need"
+    return f"{sys.version.split()[0]} in {sys.base_prefix}{slow}"
+
+
+def _magic() -> str:
+    import magic
+
+    found = magic.from_buffer(b"%PDF-1.4\n", mime=True)
+    return f"version {magic.version()}, knows a PDF: {found}"  # type: ignore[no-untyped-call]
+
+
+def _sqlite() -> str:
+    import apsw
+
+    return f"version {apsw.sqlite_lib_version()}"
+
+
+def _tantivy() -> str:
+    from importlib.metadata import version
+
+    from sinks.index.tantivy import index as tantivy_index
+
+    return f"{tantivy_index.TantivyIndex.__name__} on tantivy {version('tantivy')}"
+
+
+def _layers(found: Settings) -> Iterator[Check]:
+    import msgspec
+
+    from streams.sandbox.plain import layers
+    from streams.sandbox.values import Limits
+
+    try:
+        # As `gather` has them: what is said of the limits must hold there.
+        for layer in layers(msgspec.convert(found.sandbox.model_dump(), Limits)):
+            yield Check(f"sandbox: {layer.name}", layer.active, layer.detail)
+    except Exception as error:  # noqa: BLE001 - whatever does not work is what is asked for
+        yield Check("sandbox", False, f"no child can be made: {type(error).__name__}: {error}"[:200])
+
+
+def _own(found: Settings) -> str:
+    """What the operator has added, once a forkserver has loaded it."""
+    from streams.cli.common import counted
+    from streams.cli.wiring import own_additions
+    from streams.edges.extensions import held
+    from streams.sandbox.early import PRELOAD, WORK
+    from streams.sandbox.plain import PlainPool
+
+    added = own_additions(found)
+    with PlainPool(WORK, None, PRELOAD, added.ordered()):
+        return ", ".join(counted(count, what) for what, count in held(added).items())
+
+
+def _kafka(found: Settings) -> str:
+    """The brokers and the topics on them. Raises ClusterError."""
+    from streams.cli.common import counted
+    from streams.kafka.client.cluster import Cluster, ClusterError
+    from streams.kafka.client.log import KafkaLog
+    from streams.topology.flow import topology
+
+    brokers = ",".join(found.kafka.brokers)
+    with KafkaLog(Cluster.of(found.kafka)) as log:
+        there, wanted = log.topics(), [topic.name for topic in topology().topics]
+    if missing := [name for name in wanted if name not in there]:
+        some = f"{missing[0]} and {len(missing) - 1:,} more are" if len(missing) > 1 else f"{missing[0]} is"
+        raise ClusterError(f"{brokers}: {some} not there (harvest topics apply)")
+    return f"{brokers}: {counted(len(wanted), 'topic')} of {counted(there['crawl'], 'partition')}"
+
+
+def _server(found: Settings) -> str:
+    """The index on a server. Raises IndexUnreachable."""
+    from contextlib import closing
+
+    from schemas.query import Every
+    from sinks.index.errors import IndexMissing
+    from streams.cli.common import counted
+    from streams.operations.indexes import opened
+
+    try:
+        with closing(opened(found)) as index:
+            return f"answers, {counted(index.count(Every()), 'summary', 'summaries')}"
+    except IndexMissing:
+        return "answers, no index yet"
+
+
+def _folder(found: Settings) -> str:
+    from streams.store import StoreError
+    from streams.store.data_folder import gatherer, known
+    from streams.store.schema import FILE, check_index
+
+    folder = found.data
+    if folder.exists() and not folder.is_dir():
+        raise StoreError(f"{folder}: not a folder")
+    with known(folder) as store:
+        if store is None:
+            if not found.kafka.brokers:  # the index of workers has its log elsewhere
+                check_index(folder / FILE)
+            return f"{folder}: {'no store of its own' if folder.exists() else 'none yet'}"
+        if damage := store.damage():
+            raise StoreError(f"{folder}: damaged: {damage}")
+        size = (folder / FILE).stat().st_size
+        sealed = "" if os.access(folder, os.W_OK) else ", may only be read"
+        index = _index(found, summaries="broker.main" in store.topics() and any(store.ends("broker.main")))
+        return f"{folder}: gatherer {gatherer(store) or '-'}, store of {size:,} bytes, {index}{sealed}"
+
+
+def _index(found: Settings, *, summaries: bool) -> str:
+    """What the index in the data folder is like, where the store has summaries for it or none. Raises IndexDamaged."""
+    from streams.store.data_folder import index_folder
+
+    path = index_folder(found.data)
+    if found.index.url:
+        return "indexed elsewhere"  # whoever searches here asks a server
+    if not (summaries or path.exists()):
+        return "no index yet"
+    from sinks.index.errors import IndexDamaged, IndexMissing
+    from sinks.index.tantivy.checksums import damage
+    from sinks.index.tantivy.index import TantivyIndex
+
+    try:
+        if not path.is_dir():
+            raise IndexDamaged(f"the index is {'no folder' if path.exists() else 'missing'}: {path}")
+        TantivyIndex(path, writable=False).close()
+        if wrong := damage(path):
+            raise IndexDamaged(f"the index is damaged: {path}: {wrong}")
+    except IndexMissing:
+        return "no index yet"
+    except IndexDamaged as error:
+        raise IndexDamaged(f"{error} (make it anew: harvest index rebuild)") from None
+    return "indexed"
+
+
+def _room(folder: Path) -> Check:
+    import shutil
+
+    place = next(p for p in (folder.absolute(), *folder.absolute().parents) if p.exists())
+    free = shutil.disk_usage(place).free
+    return Check("disk space", free >= ROOM, f"{free:,} bytes free at {place}")

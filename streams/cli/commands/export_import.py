@@ -1,0 +1,129 @@
+"""`harvest export` and `harvest import`: topics to files and back, on either engine; so also from one engine to the other."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, BinaryIO, cast
+
+import typer
+
+from streams.cli.common import Config, Data, Failure, counted, note, printable, settings
+
+if TYPE_CHECKING:
+    from schemas.ports import Logged
+    from streams.logs import LogAccess
+
+BATCH = 1_000
+MEMORY = 16 << 20
+"""Bytes of standard input that are held in memory, above in a temporary file."""
+
+
+def export(
+    topic: Annotated[str, typer.Argument(metavar="TOPIC")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to; - is standard output.")],
+    data: Data = None,
+    config: Config = None,
+) -> None:
+    """Write a topic to a file: an Avro object container file with keys, times, tombstones and records."""
+    found = settings(config, data=data)
+    from streams.logs import opened
+    from streams.operations import export as files
+    from streams.topology.flow import topology
+
+    with opened(found) as log:
+        if topic not in log.topics():
+            raise Failure(f"{printable(topic)}: no such topic (harvest topics list)")
+        with _whole(file) as stream:
+            count = files.write(stream, topology().topic(topic), _all(log, topic))
+    note(f"{counted(count, 'record')} of {topic} written")
+
+
+def _all(log: LogAccess, topic: str) -> Iterator[Logged]:
+    """The records that a topic has now, partition by partition."""
+    for partition, end in enumerate(log.ends(topic)):
+        offset = 0
+        while batch := log.read(topic, partition, offset, BATCH, until=end):
+            yield from batch
+            offset = batch[-1].offset + 1
+
+
+@contextmanager
+def _whole(file: Path) -> Iterator[BinaryIO]:
+    """A file that has its name when it is whole, and not before."""
+    if str(file) == "-":
+        yield cast("BinaryIO", sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+        return
+    part = file.with_name(f"{file.name}.part")
+    if not file.parent.is_dir():
+        raise Failure(f"{file.parent}: no such folder")
+    try:
+        with open(part, "wb") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        part.rename(file)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def bring(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="What `harvest export` wrote; - is standard input.")],
+    append: Annotated[bool, typer.Option("--append", help="Also into a topic that has records already.")] = False,
+    data: Data = None,
+    config: Config = None,
+) -> None:
+    """Append the records of a file to the topic that they are of, with their keys and times."""
+    found = settings(config, data=data)
+    from streams.logs import opened
+    from streams.operations import export as files
+    from streams.topology.flow import topology
+
+    with _seekable(file) as stream:
+        try:
+            topic, records = files.read(stream, topology().topics)
+            with opened(found, writing=True) as log:
+                count = _append(log, topic.name, records, append=append)
+        except files.FileError as error:
+            raise Failure(f"{file}: {error}") from None
+    then = "" if found.kafka.brokers else "; harvest run reads them, or the next harvest gather"
+    note(f"{counted(count, 'record')} of {topic.name} appended{then}")
+
+
+def _append(log: LogAccess, topic: str, records: Iterator[Logged], *, append: bool) -> int:
+    partitions = log.topics().get(topic)
+    if partitions is None:
+        raise Failure(f"{topic}: not there (harvest topics apply)")
+    held = sum(log.ends(topic)) - sum(log.starts(topic))
+    if held and not append:
+        raise Failure(f"{topic}: has {counted(held, 'record')} already; --append adds to them")
+    from streams.operations.export import FileError
+
+    count = 0
+    try:
+        while batch := list(islice(records, BATCH)):
+            # What has no key has a partition; everything else goes where its key goes.
+            log.write(one._replace(partition=-1 if one.key else one.partition % partitions) for one in batch)
+            count += len(batch)
+    except FileError as error:
+        raise FileError(f"{error}; {counted(count, 'record')} before that appended") from error
+    return count
+
+
+@contextmanager
+def _seekable(file: Path) -> Iterator[BinaryIO]:
+    if str(file) != "-":
+        with open(file, "rb") as stream:
+            yield stream
+        return
+    with tempfile.SpooledTemporaryFile(MEMORY) as spool:
+        shutil.copyfileobj(sys.stdin.buffer, spool)
+        spool.seek(0)
+        yield cast("BinaryIO", spool)

@@ -1,0 +1,96 @@
+"""`harvest index rebuild`: a new index from the Broker's topic, beside the old one, which serves until the swap."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from streams.cli.common import Config, Data, Failure, counted, note, settings
+
+if TYPE_CHECKING:
+    from streams.config.settings import Settings
+    from streams.logs import LogAccess
+    from streams.operations.selection import Selection, Source, Tally, Watch
+
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, and no closing line.")]
+
+app = typer.Typer(no_args_is_help=True, help="Look after the index.")
+
+
+@app.command()
+def rebuild(data: Data = None, quiet: Quiet = False, config: Config = None) -> None:
+    """Make the index anew from its topic, count it against the topic, and swap it for the old one."""
+    found = settings(config, data=data)
+    from streams.cli.output.replay_progress import watched
+    from streams.operations.selection import Selection
+
+    with watched(quiet=quiet) as watch:
+        tally = anew(found, Selection(), watch)
+    if not quiet:
+        takes = "harvest worker takes" if found.kafka.brokers else "harvest run, or the next harvest gather, takes"
+        hint = f"nothing is in the Broker's topic ({takes} an import there)"
+        note(f"{counted(tally.held, 'summary', 'summaries')} indexed{'' if tally.read else ': ' + hint}")
+
+
+def anew(found: Settings, selection: Selection, watch: Watch) -> Tally:
+    """Make the index that serves anew."""
+    from streams.operations import rebuild as rebuilding
+    from streams.operations.indexes import alias
+    from streams.store.data_folder import index_folder
+
+    if found.index.url:
+        with reading(found, selection.topic) as log:
+            return rebuilding.on_server(log, selection, found.index.url, alias(found), stamp(), watch)
+    path = index_folder(found.data)
+    with alone(found, selection.topic) as log, ExitStack() as held:
+        if found.kafka.brokers:
+            held.enter_context(unwritten(path))
+        return rebuilding.in_folder(log, selection, path, watch)
+
+
+def stamp() -> str:
+    """The end of the name of an index that is made now."""
+    return datetime.now(tz=UTC).strftime("%Y%m%dt%H%M%S%f")[:-3]
+
+
+@contextmanager
+def reading(found: Settings, topic: str) -> Iterator[LogAccess]:
+    """The log, to read a topic of it. Raises Failure where there is none."""
+    from streams.logs import opened
+
+    with opened(found) as log:
+        if topic not in log.topics():
+            raise Failure(f"{topic}: no such topic (harvest topics apply)")
+        yield log
+
+
+@contextmanager
+def alone(found: Settings, topic: str) -> Iterator[Source]:
+    """The log, while no runner of it writes the index in the data folder."""
+    if found.kafka.brokers:
+        with reading(found, topic) as log:
+            yield log
+        return
+    from streams.store import Store
+
+    Store(found.data, readonly=True).close()  # none is to be made where there is none
+    # The runner's lock: its sink must not write into the folder that is swapped.
+    with Store(found.data, runner=True) as store:
+        yield store
+
+
+@contextmanager
+def unwritten(path: Path) -> Iterator[None]:
+    """While nobody, as a worker's sink, writes an index: by its own lock. One that cannot be opened nobody can write."""
+    from sinks.index.errors import IndexDamaged
+    from sinks.index.tantivy.index import TantivyIndex
+
+    with ExitStack() as held:
+        with suppress(IndexDamaged):
+            held.enter_context(closing(TantivyIndex(path)))
+        yield

@@ -1,0 +1,114 @@
+"""`harvest rejected`: what could not be processed, and has not been since; and trying again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from streams.cli.common import Config, Data, Failure, Json, counted, note, printable, put, settings
+
+if TYPE_CHECKING:
+    from schemas.records import Rejected
+
+app = typer.Typer(no_args_is_help=True, help="What could not be processed.")
+
+
+@app.command("list")
+def list_rejected(data: Data = None, json: Json = False, config: Config = None) -> None:
+    """List the latest rejection of each origin, if no later success has ended it."""
+    found = settings(config, data=data)
+    from schemas.jsonform import line
+    from streams.logs import opened
+    from streams.operations.dead_letters import standing
+
+    with opened(found) as log:
+        for one in standing(log):
+            if json:
+                put(line({"stage": one.stage, "reason": one.reason, "url": one.url, "path": one.path, "time": one.time}))
+            else:
+                put(printable(f"{one.stage:<8} {_name(one)}: {one.reason}"))
+
+
+@app.command()
+def show(
+    url: Annotated[str, typer.Argument(metavar="URL", help="A URL (of a member: object#path), a path, or TOPIC/PARTITION@OFFSET.")],
+    data: Data = None,
+    json: Json = False,
+    config: Config = None,
+) -> None:
+    """Show all that is known of the rejections of a URL and its members, or of a record that was none."""
+    found = settings(config, data=data)
+    from schemas.jsonform import line
+    from streams.logs import opened
+    from streams.operations.dead_letters import standing
+    from streams.operations.history import at
+
+    with opened(found) as log:
+        chosen = _chosen(standing(log), [url])
+    for one in chosen:
+        if json:
+            put(line(one))
+        else:
+            put(printable(_name(one)))
+            version = f", version {one.version}" if one.version else ""
+            put(f"  {at(one.time)} UTC, stage {one.stage}{version}\n  {printable(one.reason)}")
+            if one.topic:
+                size = "no bytes" if one.value is None else counted(len(one.value), "byte")
+                put(f"  from {one.topic}/{one.partition}@{one.offset}, {size}")
+            for text in one.detail.splitlines():
+                put(f"  {printable(text)}")
+
+
+@app.command()
+def retry(
+    urls: Annotated[list[str] | None, typer.Argument(metavar="[URL...]", help="URLs, paths, or TOPIC/PARTITION@OFFSET.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All that stand.")] = False,
+    data: Data = None,
+    config: Config = None,
+) -> None:
+    """Try again: put the original bytes back into the topic that they came from. What fails again is rejected again."""
+    if bool(urls) == everything:
+        raise Failure("name what to try again, or say --all", 2)
+    found = settings(config, data=data)
+    from streams.cli.gathering import settle
+    from streams.logs import opened
+    from streams.operations.dead_letters import retry as put_back
+    from streams.operations.dead_letters import standing
+
+    with opened(found, writing=True) as log:
+        before = standing(log)
+        chosen = before if everything else _chosen(before, urls or [])
+        lost = [one for one in chosen if not put_back(log, one)]
+    for one in lost:
+        again = "it is tried again when its object is fetched again (harvest roots add, of its root)"
+        note(f"{printable(_name(one))}: nothing to put back; {again}")
+    note(f"{counted(len(chosen) - len(lost), 'record')} put back")
+    if len(chosen) > len(lost) and settle(found):
+        with opened(found) as log:
+            others = {_name(one) for one in before} - ({_name(one) for one in chosen} - {_name(one) for one in lost})
+            fresh = [one for one in standing(log) if _name(one) not in others]
+        for one in fresh:
+            note(f"{printable(_name(one))}: {printable(one.reason)}")
+        note(f"{len(fresh) or 'none'} of them rejected again")
+    if lost:
+        raise typer.Exit(1)
+
+
+def _name(one: Rejected) -> str:
+    """What a rejection is of: a URL with its member, or a place in the log."""
+    return (f"{one.url}#{one.path}" if one.path else one.url) or f"{one.topic}/{one.partition}@{one.offset}"
+
+
+def _chosen(standing: list[Rejected], names: list[str]) -> list[Rejected]:
+    """Those that the names mean. Raises Failure for a name that means none."""
+    from streams.cli.commands.search import urls_of
+
+    chosen: dict[str, Rejected] = {}
+    for name in names:
+        meant = {name, *urls_of(name)}
+        found = {_name(one): one for one in standing if meant & {one.url, _name(one)}}
+        if not found:
+            raise Failure(f"{printable(name)}: not rejected")
+        chosen |= found
+    return list(chosen.values())

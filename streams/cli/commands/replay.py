@@ -1,0 +1,186 @@
+"""`harvest replay`: what a topic of summaries holds, once more into the index that serves, or into another one.
+
+Strategy: all of it is `harvest index rebuild`. A part goes in place into the index that serves, which loses nothing for it. With
+`--to` whatever is asked for becomes an index of its own, made beside what may be there, counted, and put in its place.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shlex
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from streams.cli.commands.cat import TIME, moment
+from streams.cli.commands.index import Quiet, alone, anew, reading, stamp, unwritten
+from streams.cli.common import USAGE, Config, Data, Failure, counted, note, printable, settings
+
+if TYPE_CHECKING:
+    from streams.config.settings import Settings
+    from streams.operations.selection import Selection, Tally, Watch
+
+NAME = r"[a-z0-9][a-z0-9-]{0,99}"
+SERVER = re.compile(rf"(https?://[^/?#]+)/({NAME})/?")
+PARTS = {"main", "main.new", "main.old"}
+"""What may be in the folder of indexes below a TARGET: an index, and what making one may leave."""
+
+TO = (
+    "Into an index of its own: below a folder; or on OpenSearch, URL/NAME, or a NAME on that of the settings. It is made anew,"
+    " also where there is one already."
+)
+
+
+class Server(NamedTuple):
+    """An index on OpenSearch, as `index.url` and `index.name` name it."""
+
+    url: str
+    name: str
+
+
+def replay(
+    since: Annotated[str, typer.Option("--since", metavar="TIME", help=f"What was appended then or later. {TIME}")] = "",
+    gatherers: Annotated[
+        list[str] | None, typer.Option("--gatherer", metavar="NAME", help="What this Gatherer made; may be given again.")
+    ] = None,
+    to: Annotated[str, typer.Option("--to", metavar="TARGET", help=TO)] = "",
+    topic: Annotated[
+        str, typer.Option("--topic", metavar="TOPIC", help="broker.main, or summaries, which knows no copies; that one with --to.")
+    ] = "broker.main",
+    data: Data = None,
+    quiet: Quiet = False,
+    config: Config = None,
+) -> None:
+    """Apply a topic's summaries again: all of them to a new index, or those of a time or a Gatherer to the one that serves."""
+    found = settings(config, data=data)
+    from streams.cli.output.replay_progress import watched
+    from streams.operations.selection import ARCHIVE, TOPICS, Selection
+
+    if topic not in TOPICS:
+        raise Failure(f"{printable(topic)}: an index is made of {' or '.join(TOPICS)}", USAGE)
+    if topic != ARCHIVE and not to:
+        raise Failure(f"{topic} is not what the index that serves is made of: --to TARGET makes another", USAGE)
+    selection = Selection(topic, moment(since), frozenset(gatherers or ()))
+    target = _target(found, to) if to else None
+    with watched(quiet=quiet) as watch:
+        tally = _replayed(found, selection, target, watch)
+    if not quiet:
+        _tell(found, tally, target)
+
+
+def _replayed(found: Settings, selection: Selection, target: Server | Path | None, watch: Watch) -> Tally:
+    if isinstance(target, Server):
+        return _to_server(found, selection, target, watch)
+    if target is not None:
+        return _to_folder(found, selection, target, watch)
+    return anew(found, selection, watch) if selection.whole else _in_place(found, selection, watch)
+
+
+def _tell(found: Settings, tally: Tally, target: Server | Path | None) -> None:
+    done = f"{counted(tally.read, 'record')} read, {tally.applied:,} applied, {counted(tally.held, 'summary', 'summaries')} held"
+    note(done + (f", {tally.refused:,} refused by the index" if tally.refused else ""))
+    if isinstance(target, Server):
+        url = "" if target.url == found.index.url.rstrip("/") else f"HARVEST_INDEX_URL={_without_password(target.url)} "
+        note(f"to search it: {url}HARVEST_INDEX_NAME={target.name} harvest search QUERY")
+    elif target is not None:
+        url = "HARVEST_INDEX_URL= " if found.index.url else ""
+        note(f"to search it: {url}harvest search --data {printable(shlex.quote(str(target)))} QUERY")
+
+
+def _without_password(url: str) -> str:
+    scheme, _, place = url.partition("://")
+    return f"{scheme}://{place.rpartition('@')[2]}"
+
+
+def _in_place(found: Settings, selection: Selection, watch: Watch) -> Tally:
+    """Apply a part to the index that serves. Raises Failure where there is none."""
+    from sinks.index.errors import IndexMissing
+    from streams.operations import replay as replaying
+    from streams.operations.indexes import alias
+    from streams.store.data_folder import index_folder
+
+    try:
+        if found.index.url:
+            with reading(found, selection.topic) as log:
+                return replaying.on_server(log, selection, found.index.url, alias(found), watch)
+        with alone(found, selection.topic) as log:
+            return replaying.in_folder(log, selection, index_folder(found.data), watch)
+    except IndexMissing as error:
+        raise Failure(f"{printable(str(error))}; make it first: harvest index rebuild") from None
+
+
+def _target(found: Settings, to: str) -> Server | Path:
+    """The index that is meant. Raises Failure for what is none, and for the one that serves."""
+    own = found.index.url.rstrip("/")
+    if "://" in to:
+        given = SERVER.fullmatch(to)
+        if given is None:
+            raise Failure(f"{printable(_without_password(to))}: no index on OpenSearch, as http://HOST:PORT/NAME", USAGE)
+        meant: Server | Path = Server(given[1], given[2])
+    elif own and os.sep not in to and to not in (os.curdir, os.pardir):
+        if not re.fullmatch(NAME, to):
+            raise Failure(f"{printable(to)}: no name of an index: small letters, digits and hyphens (a folder has a slash)", USAGE)
+        meant = Server(own, to)
+    else:
+        meant = Path(to)
+    serves: Server | Path = Server(own, found.index.name) if own else found.data.resolve()
+    if serves == (meant if isinstance(meant, Server) else meant.resolve()):
+        raise Failure(f"{printable(to)}: that is the index that serves, which is replayed without --to", USAGE)
+    return meant
+
+
+def _to_server(found: Settings, selection: Selection, target: Server, watch: Watch) -> Tally:
+    from contextlib import closing
+
+    from sinks.index.opensearch.aliases import claim
+    from sinks.index.opensearch.node import Node
+    from streams.operations import rebuild
+
+    alias = f"{target.name}-main"
+    with reading(found, selection.topic) as log:
+        with closing(Node(target.url)) as node:
+            claim(node, alias)
+        return rebuild.on_server(log, selection, target.url, alias, stamp(), watch)
+
+
+def _to_folder(found: Settings, selection: Selection, target: Path, watch: Watch) -> Tally:
+    from streams.operations import rebuild
+    from streams.store.data_folder import index_folder
+
+    path = index_folder(target)
+    with reading(found, selection.topic) as log, ExitStack() as held:
+        held.enter_context(_claimed(target, path.parent))
+        if path.exists():
+            held.enter_context(unwritten(path))
+        return rebuild.in_folder(log, selection, path, watch)
+
+
+@contextmanager
+def _claimed(target: Path, indexes: Path) -> Iterator[None]:
+    """A folder that an index is made in, by us alone. Raises Failure where there is anything else in it."""
+    there = list(target.iterdir()) if target.exists() else []
+    below = list(indexes.iterdir()) if indexes.is_dir() else []
+    others = [entry for entry in there if entry != indexes or not entry.is_dir()]
+    others += [entry for entry in below if entry.name not in PARTS or not _is_index(entry)]
+    if others:
+        raise Failure(f"{printable(str(target))}: holds something else than an index: {printable(others[0].name)}")
+    indexes.mkdir(parents=True, exist_ok=True)
+    folder = os.open(indexes, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise Failure(f"{printable(str(target))}: an index is being made there by another run of harvest") from None
+    else:
+        yield
+    finally:
+        os.close(folder)
+
+
+def _is_index(folder: Path) -> bool:
+    """Whether an index is in a folder, or nothing yet but its locks."""
+    return folder.is_dir() and ((folder / "meta.json").exists() or all(entry.name.startswith(".") for entry in folder.iterdir()))

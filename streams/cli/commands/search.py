@@ -1,0 +1,337 @@
+"""`harvest search`, `harvest show` and `harvest annotate`: what there is, asked and described."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from streams.cli.common import USAGE, Config, Data, Failure, Json, counted, give, note, printable, put, reading, settings
+
+if TYPE_CHECKING:
+    from processors.broker.register import Entry
+    from schemas.ports import Hit, Page
+    from schemas.query import Query
+    from schemas.records import Summary
+    from streams.config.settings import Settings
+    from streams.store import Store
+
+OID = re.compile(r"[0-9a-f]{64}")
+RAW = re.compile(r"[\x00-\x20\x7f\ud800-\udfff]")
+"""What stands in no path of a member: it is escaped there."""
+AGAIN = (0.05, 0.2)
+"""Seconds after which a search looks again: the index may be swapped just then."""
+MARKS = str.maketrans("", "", "\x02\x03")
+MAX_NAME = 200
+"""Bytes of an attribute's name."""
+
+
+def search(
+    query: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="QUERY...", help='Words, "phrases", attribute:value, AND OR NOT, parentheses; -- before one that begins with -.'
+        ),
+    ],
+    data: Data = None,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", min=0, help="Hits at the most.")] = 10,
+    copies: Annotated[bool, typer.Option("--copies", help="Copies too, each as a hit of its own.")] = False,
+    json: Json = False,
+    config: Config = None,
+) -> None:
+    """Search the index: best hits first."""
+    page, unknown = _found(settings(config, data=data), " ".join(query), limit, copies)
+    from schemas.jsonform import line
+    from schemas.soif_summary import NAMES
+
+    for hit in page.hits:
+        if json:
+            put(line(_hit(hit)))
+        else:
+            _print(hit)
+    typer.echo(f"{page.total:,} found" + (f", {len(page.hits)} shown" if len(page.hits) < page.total else ""), err=True)
+    for name in unknown:
+        shown = "; `harvest show` tells it, but it is not searched" if name in NAMES else ""
+        note(f"no summary has the attribute {printable(name)}{shown}")
+
+
+def _found(found: Settings, query: str, limit: int, copies: bool) -> tuple[Page, list[str]]:
+    from processors.query import QueryError, parse
+    from sinks.index.errors import IndexDamaged, IndexMissing
+
+    try:
+        tree = parse(query)
+    except QueryError as error:
+        raise Failure(error.line(query), USAGE) from None
+    for pause in (*AGAIN, None):
+        try:
+            return _searched(found, tree, limit, copies)
+        except (IndexDamaged, IndexMissing) as error:
+            if pause is None and isinstance(error, IndexMissing):
+                raise Failure(_missing(found, printable(str(error)))) from None
+            if pause is None:
+                raise Failure(f"{error} (make it anew: harvest index rebuild)") from None
+            time.sleep(pause)
+    raise Failure("the index is being swapped again and again")
+
+
+def _missing(found: Settings, error: str) -> str:
+    """What is said where there is no index."""
+    fill = "harvest worker index.main fills it" if found.kafka.brokers else "gather something first"
+    if not found.index.url and not found.data.is_dir():
+        return f"{found.data}: no such data folder; {fill}, or name another one: --data DIR"
+    return f"{error if found.index.url else f'{found.data}: no index here'}; {fill}, or rebuild it: harvest index rebuild"
+
+
+def _searched(found: Settings, tree: Query, limit: int, copies: bool) -> tuple[Page, list[str]]:
+    """A page of hits; where there are none, the attributes in the query that no summary has."""
+    from schemas.query import Exists
+    from streams.operations.indexes import opened
+
+    index = opened(found)
+    try:
+        page = index.search(tree, limit=limit, copies=copies)
+        return page, [] if page.total else [name for name in dict.fromkeys(_asked(tree)) if not index.count(Exists(name))]
+    finally:
+        index.close()
+
+
+def _asked(tree: Query) -> Iterator[str]:
+    """The attributes that a query names."""
+    if name := getattr(tree, "attribute", ""):
+        yield name
+    for part in (*getattr(tree, "parts", ()), *([tree.part] if hasattr(tree, "part") else [])):
+        yield from _asked(part)
+
+
+def _hit(hit: Hit) -> dict[str, Any]:
+    """A hit as JSON; its copies where it has any."""
+    found: dict[str, Any] = {name: getattr(hit, name) for name in ("oid", "url", "title", "type", "score")}
+    found["snippet"] = hit.snippet.translate(MARKS)
+    if hit.copies_count:
+        found |= {"copies": list(hit.copies), "copies_count": hit.copies_count}
+    return found
+
+
+def _print(hit: Hit) -> None:
+    title = printable(hit.title)
+    put(f"{printable(hit.url)}\n  {title or '(no title)'} [{printable(hit.type)}, {hit.score:.2f}]")
+    text = _beyond(hit.snippet, title)
+    if text:
+        put("  " + _marked(text))
+    for copy in hit.copies[:3]:
+        put(f"  copy: {printable(copy)}")
+    if hit.copies_count > 3:
+        put(f"  and {counted(hit.copies_count - 3, 'more copy', 'more copies')}")
+
+
+def _beyond(snippet: str, title: str) -> str:
+    """A snippet without the title that it begins with, as that of a text whose title is its first line does."""
+    rest = re.match("[\x02\x03]*".join(map(re.escape, title)) + r"(?!\w)[\x03\s]*", snippet.lstrip("\x02")) if title else None
+    return snippet.lstrip("\x02")[rest.end() :] if rest else snippet
+
+
+def _marked(snippet: str) -> str:
+    """A snippet with its matches in bold, where that can be seen."""
+    bold = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    parts = re.split("[\x02\x03]", snippet)
+    return "".join(f"\x1b[1m{printable(p)}\x1b[0m" if bold and n % 2 else printable(p) for n, p in enumerate(parts))
+
+
+def show(
+    what: Annotated[str, typer.Argument(metavar="URL-or-OID", help="A URL (of a member: object#path), a path, or an OID.")],
+    data: Data = None,
+    json: Json = False,
+    config: Config = None,
+) -> None:
+    """Show a whole summary, as SOIF."""
+    found = settings(config, data=data)
+    if found.index.url:
+        from sinks.index.errors import IndexMissing
+
+        try:
+            summary = _indexed(found, what)
+        except IndexMissing as error:
+            raise Failure(_missing(found, printable(str(error)))) from None
+    else:
+        with reading(found) as store:
+            summary = _summary(store, what, found.gatherer)
+    if json:
+        from schemas.jsonform import line
+
+        put(line(summary))
+        return
+    from schemas.soif import dumps
+    from schemas.soif_summary import to_template
+
+    give(dumps([to_template(summary)]))
+
+
+def _summary(store: Store, what: str, gatherer: str) -> Summary:
+    """The summary as the Broker holds it. Raises Failure."""
+    import msgspec
+
+    from schemas.codec import decode
+
+    for oid in _oids(store, what, gatherer):
+        entry = _entry(store, oid)
+        if entry is not None and entry.summary:
+            summary: Any = decode(entry.summary)
+            role = {"copy_of": entry.copy_of, "copies": entry.copies, "copies_count": entry.count}
+            return msgspec.structs.replace(summary, published=entry.published, **role)  # type: ignore[no-any-return]
+        if entry is not None:
+            raise _removed(what)
+    raise _none(what)
+
+
+def _none(what: str) -> Failure:
+    """What is said of something without a summary; of a folder here, and of what is not here, why that is."""
+    import os
+
+    hint = ""
+    if os.path.isdir(what) and not os.path.islink(what):
+        hint = ": a folder has none, what is in it has"
+    elif "://" not in what and not OID.fullmatch(what) and not os.path.lexists(what.partition("#")[0]):
+        hint = ", and no such file"
+    return Failure(f"{printable(what)}: no summary of it{hint}")
+
+
+def _removed(what: str) -> Failure:
+    return Failure(f"{printable(what)}: its summary was removed (harvest why tells more)")
+
+
+def _indexed(found: Settings, what: str) -> Summary:
+    """The summary as the index on a server holds it: of our Gatherer, or else of whichever has that URL. Raises Failure."""
+    from contextlib import closing
+
+    from schemas.query import Word
+    from schemas.records import Removed
+    from sinks.index.opensearch.index import OpenSearchIndex
+    from streams.operations.indexes import alias
+
+    with closing(OpenSearchIndex(found.index.url, alias(found), writable=False)) as index:
+        meant = _named(what, found.gatherer)
+        for url in urls_of(what) if not OID.fullmatch(what) else ():
+            hits = index.search(Word(url, "url"), copies=True).hits
+            meant += [hit.oid for hit in hits if hit.url == url]
+        records = [record for record in map(index.record, meant) if record is not None]
+    for record in records:
+        if isinstance(record, Removed):
+            raise _removed(what)
+        return record
+    raise _none(what)
+
+
+def _entry(store: Store, oid: str) -> Entry | None:
+    """What the Broker's Registry knows of a summary, its removal included."""
+    import msgspec
+
+    from processors.broker.register import Entry
+    from streams.store import partition
+
+    rows = store.rows("register.main", partition(oid.encode(), store.topics()["broker.main"]))
+    value = rows.get(b"r|" + oid.encode()) if rows is not None else None
+    return msgspec.msgpack.decode(value, type=Entry) if value is not None else None
+
+
+def _oids(store: Store, what: str, gatherer: str) -> list[str]:
+    """The OIDs that may be meant: of the words as they stand, and of the path or URL that they are."""
+    return _named(what, _gatherer(store, gatherer))
+
+
+def _named(what: str, gatherer: str) -> list[str]:
+    if OID.fullmatch(what):
+        return [what]
+    from processors.identity import oid
+
+    return [oid(gatherer, url) for url in dict.fromkeys(urls_of(what))]
+
+
+def _gatherer(store: Store, name: str) -> str:
+    """The Gatherer's name that OIDs are made of: that of the data folder, if it has one."""
+    from streams.store.data_folder import gatherer
+
+    return gatherer(store) or name
+
+
+def urls_of(what: str, *, followed: bool = True) -> list[str]:
+    """The URLs that a user may mean, member path included: as written first, then as `meant` says. Raises Failure.
+
+    A member may be named as its archive has it, where that cannot be a URL: with spaces, controls, or bytes that are no text.
+    """
+    from processors.identity import member_path, member_url
+    from streams.cli.rootnames import meant
+
+    if "://" not in what and os.path.lexists(what):
+        return meant(what, followed=followed)
+    base, mark, path = what.partition("#")
+    path = "#".join(member_path(os.fsencode(part)) if RAW.search(part) else part for part in path.split("#"))
+    what = f"{base}{mark}{path}"
+    found = [member_url(url, path) for url in meant(base, followed=followed)]
+    return list(dict.fromkeys([what, *found] if "://" in what else found))
+
+
+def annotate(
+    url: Annotated[str, typer.Argument(metavar="URL", help="A URL (of a member: object#path), or a path.")],
+    values: Annotated[list[str], typer.Argument(metavar="NAME=VALUE...", help="Attributes; NAME= takes one away.")],
+    data: Data = None,
+    config: Config = None,
+) -> None:
+    """Describe a URL by hand. What is said is joined to its summary, now and after every new one."""
+    found = settings(config, data=data)
+    from processors.query.words import attribute
+    from schemas.query import EXACT_FIELDS
+    from streams.config.settings import is_text
+
+    attributes: dict[str, list[str | bytes]] = {}
+    for value in values:
+        name, mark, text = value.partition("=")
+        if not mark or not name.strip():
+            raise typer.BadParameter(f"{value!r} is not NAME=VALUE")
+        if not name.isprintable() or len(name.encode()) > MAX_NAME:
+            raise typer.BadParameter(f"{value!r:.40}: a name is printable text of at most {MAX_NAME} bytes")
+        if attribute(name) in EXACT_FIELDS:
+            raise typer.BadParameter(f"{value!r:.40}: no description changes what a summary is ({', '.join(EXACT_FIELDS)})")
+        attributes.setdefault(name, []).extend([text if is_text(text) else os.fsencode(text)] if text else [])
+    from processors.identity import split_url
+    from schemas.records import Annotation
+    from streams.logs import opened
+    from streams.store.database import clock_ms
+
+    target, known = _target(found, url)
+    object_url = split_url(target)[0]
+    record = Annotation(url=target, object_url=object_url, time=clock_ms(), attributes={n: tuple(v) for n, v in attributes.items()})
+    if not known and object_url.startswith("file:") and object_url.endswith("/"):
+        raise Failure(f"{printable(url)}: a folder has no summary to describe: what is in it has")
+    with opened(found, writing=True) as log:
+        log.append("annotations", [(object_url.encode(), record)])
+    if not known:
+        note(f"{printable(target)}: nothing is known of it yet: kept for when it comes")
+    from streams.cli.gathering import settle
+
+    settle(found)
+
+
+def _target(found: Settings, what: str) -> tuple[str, bool]:
+    """The URL that is meant, and whether it has, or had, a summary: of those that have one the first, else the canonical form.
+
+    A link is described itself, and not what it leads to, unless that is a root: then the link was only another name for it.
+    """
+    from processors.identity import oid, split_url
+    from streams.embedded import runs
+
+    itself = urls_of(what, followed=False)
+    canonical = itself[1 if "://" in what and len(itself) > 1 else 0]
+    if found.kafka.brokers:
+        return canonical, True  # the rows that know it are the workers' own
+    with reading(found) as store:
+        name = _gatherer(store, found.gatherer)
+        roots = {root.url for root in runs.roots(store)}
+        urls = [*itself, *(url for url in urls_of(what) if split_url(url)[0] in roots)]
+        known = next((url for url in urls if _entry(store, oid(name, url)) is not None), None)
+    return known or canonical, known is not None

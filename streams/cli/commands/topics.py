@@ -1,0 +1,113 @@
+"""`harvest topics`: topics made, listed, and how far behind their readers are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from streams.cli.common import Config, Data, Failure, Json, counted, note, put, settings
+
+if TYPE_CHECKING:
+    from streams.logs import Lag
+
+app = typer.Typer(no_args_is_help=True, help="Look after topics.")
+
+
+@app.command()
+def apply(
+    check: Annotated[bool, typer.Option("--check", help="Change nothing; exit code 1 if anything differs.")] = False,
+    register: Annotated[bool, typer.Option("--register", help="Register schemas, though kafka.register is false.")] = False,
+    config: Config = None,
+) -> None:
+    """Make the topics on Kafka as the topology has them: partitions, retention, compaction, replicas; say what differed.
+
+    Where kafka.registry is set, schemas that it does not have are registered too, or told, as kafka.register says.
+    """
+    found = settings(config)
+    if not found.kafka.brokers:
+        raise Failure("kafka.brokers is not set (HARVEST_KAFKA_BROKERS=HOST:PORT): a data folder makes its topics by itself", 2)
+    from streams.kafka.client.admin import Admin, planned
+    from streams.kafka.client.cluster import Cluster
+    from streams.kafka.client.registry import Registry
+    from streams.topology.flow import topology
+
+    if register and not found.kafka.registry:
+        raise Failure("kafka.registry is not set: there is nowhere to register schemas", 2)
+    cluster = Cluster.of(found.kafka)
+    plan = planned(topology(), cluster, found.retention, found.sandbox.frame)
+    different = left = 0
+    for line in Admin(cluster).apply(plan, change=not check):
+        put(line)
+        different += 1
+    if cluster.registry:
+        may = not check and (register or cluster.register)
+        for line in Registry(cluster._replace(register=may)).apply():
+            put(line)
+            different, left = different + 1, left + (not may)
+    mended = "" if check or different == left else " mended" if not left else f", {different - left:,} mended"
+    note(f"{len(plan):,} topics, {different:,} differences{mended}" if different else f"{len(plan):,} topics, as they should be")
+    if left or (check and different):
+        raise typer.Exit(1)
+
+
+@app.command("list")
+def list_topics(data: Data = None, json: Json = False, config: Config = None) -> None:
+    """List the topics: partitions, records written, and what each says; as JSON the first and the next offset of each partition."""
+    found = settings(config, data=data)
+    from schemas.jsonform import line
+    from streams.logs import opened
+    from streams.topology.flow import topology
+
+    with opened(found, bare=True) as log:
+        there = log.topics()
+        for topic in topology().topics:
+            if (partitions := there.get(topic.name)) is None:
+                continue
+            ends, starts = list(log.ends(topic.name)), list(log.starts(topic.name))
+            if json:
+                facts = {"partitions": partitions, "starts": starts, "ends": ends, "keep": topic.keep, "says": topic.says}
+                put(line({"topic": topic.name, **facts}))
+            else:
+                count = counted(partitions, "partition")
+                put(f"{topic.name:<18} {count:>16}  {sum(ends):>12,} records written  {topic.keep:<7} {topic.says}")
+    if found.kafka.brokers:
+        _miss(topic.name for topic in topology().topics if topic.name not in there)
+
+
+@app.command()
+def lag(data: Data = None, json: Json = False, config: Config = None) -> None:
+    """Tell how many records each stage has still to read, by topic."""
+    found = settings(config, data=data)
+    from schemas.jsonform import line
+    from streams.logs import inputs, opened
+    from streams.topology.flow import topology
+
+    with opened(found) as log:
+        there = log.topics()
+        for (group, topic), lags in groupby(log.lags(), key=lambda one: (one.group, one.topic)):
+            if json:
+                for one in lags:
+                    put(line(one._asdict()))
+            else:
+                put(f"{group:<18} {topic:<18} {_behind(list(lags))}")
+    if found.kafka.brokers:
+        _miss(name for name in dict.fromkeys(topic for _, topic in inputs(topology())) if name not in there)
+
+
+def _miss(names: Iterable[str]) -> None:
+    """Say which topics are not there, if any are not. Raises Exit then."""
+    if missing := list(names):
+        for name in missing:
+            note(f"{name}: not there (harvest topics apply)")
+        raise typer.Exit(1)
+
+
+def _behind(lags: Sequence[Lag]) -> str:
+    """How far behind a group is in a topic, and where most."""
+    total = sum(one.lag for one in lags)
+    worst = max(lags, key=lambda one: one.lag)
+    where = f"  (partition {worst.partition}: {worst.lag:,})" if total and len(lags) > 1 else ""
+    return f"{total:>12,} to read{where}"

@@ -1,0 +1,31 @@
+"""`harvest why URL`: every event that concerned one URL, in order, with reasons."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from streams.cli.common import Config, Data, Failure, Json, printable, put, settings
+
+
+def why(
+    url: Annotated[str, typer.Argument(metavar="URL", help="A URL (of a member: object#path), or a path.")],
+    data: Data = None,
+    json: Json = False,
+    config: Config = None,
+) -> None:
+    """Tell every event that concerned a URL, in order, with reasons."""
+    found = settings(config, data=data)
+    from schemas.jsonform import line
+    from streams.cli.commands.search import urls_of
+    from streams.logs import opened
+    from streams.operations.history import history, written
+
+    with opened(found) as log:
+        name = log.gatherer() or found.gatherer
+        told = next((events for meant in urls_of(url) if (events := history(log, meant, name))), None)
+    if told is None:
+        raise Failure(f"{printable(url)}: nothing is known of it")
+    for event in told:
+        put(line(event._asdict()) if json else printable(written(event)))

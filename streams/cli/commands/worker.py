@@ -1,0 +1,89 @@
+"""`harvest worker`: stages on Kafka."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from streams.cli.common import Config, Data, Failure, printable, settings
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streams.config.settings import Settings
+
+
+NAMING = frozenset({"frontier", "essence"})
+"""Stages that work by the gatherer's name: OIDs are made of it, and so is what tells whether an object is to be made anew."""
+STAGES = "Stages, as `harvest describe` has them; all, if none is named."
+
+
+def worker(
+    stages: Annotated[list[str] | None, typer.Argument(metavar="[STAGE]...", help=STAGES)] = None,
+    data: Data = None,
+    config: Config = None,
+) -> None:
+    """Run stages on Kafka, each as a consumer group; until it is stopped.
+
+    One STAGE runs in this process. Several, or all, run in a process each, which is started again when it ends.
+    """
+    found = settings(config, data=data)
+    from streams.cli.serving import logs_of
+    from streams.cli.wiring import worker_settings
+    from streams.kafka.worker.preflight import prepare
+    from streams.kafka.worker.worker import served
+    from streams.topology.flow import topology
+
+    known = served(topology())
+    wanted = list(dict.fromkeys(_named(stage, known) for stage in stages or known))
+    given = worker_settings(found)
+    if not found.kafka.brokers:
+        raise Failure("kafka.brokers is not set (HARVEST_KAFKA_BROKERS=HOST:PORT): harvest run needs none, nor a worker", 2)
+    prepare(given, wanted)
+    if NAMING & set(wanted):
+        _one_name(found)
+    if len(wanted) == 1:
+        from streams.cli.serving import served as served_by_http
+        from streams.kafka.worker.worker import work
+        from streams.telemetry import Health, Metrics
+
+        health, metrics, logs = Health(), Metrics(), logs_of(found, stage=wanted[0])
+        logs.capture()
+        logs.say(f"{wanted[0]}; stop with Ctrl-C")
+        with served_by_http(found, health, metrics):
+            work(wanted[0], given, health, metrics, logs)
+        return
+    from streams.kafka.worker.supervisor import again, supervise
+
+    options = [*(["--data", str(data)] if data else []), *(["--config", str(config)] if config else [])]
+    logs = logs_of(found, stage="supervisor")
+    logs.say(f"{', '.join(wanted)}; stop with Ctrl-C")
+    # Each has a port of its own: the first that of the settings, the others those behind it.
+    ports = {stage: found.worker.port + number for number, stage in enumerate(wanted)} if found.worker.port else {}
+    served_at = {stage: ["env", f"HARVEST_WORKER_PORT={port}"] for stage, port in ports.items()}
+    if code := supervise(wanted, lambda stage: [*served_at.get(stage, []), *again(stage, options)], logs.say):
+        raise typer.Exit(code)
+    logs.say("stopped")
+
+
+def _one_name(found: Settings) -> None:
+    """See that stages go on with a name that summaries are of already: else each object would get another OID. Raises Failure."""
+    from streams.kafka.client.cluster import Cluster
+    from streams.kafka.client.log import KafkaLog
+
+    with KafkaLog(Cluster.of(found.kafka)) as log:
+        names = log.gatherers()
+    if names and found.gatherer not in names:
+        made = " and ".join(map(printable, sorted(names)))
+        raise Failure(
+            f"the summaries on Kafka are of the gatherer {made}, not {printable(found.gatherer)}; every OID is made of that name"
+        )
+
+
+def _named(stage: str, known: Sequence[str]) -> str:
+    """The stage that is meant; the Broker's name may be left out where it is `main`."""
+    for name in (stage, f"{stage}.main"):
+        if name in known:
+            return name
+    raise Failure(f"{printable(stage)}: no such stage (there are {', '.join(known)})", 2)

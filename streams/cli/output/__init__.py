@@ -1,0 +1,1 @@
+"""What commands print while they run and when they end."""

@@ -1,0 +1,40 @@
+"""Progress on a terminal: a few lines that are drawn again and again. Rich is loaded for them alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from schemas.records import Root
+from streams.cli.output.progress import Progress
+from streams.embedded import Embedded
+
+LIVE = 0.25
+"""Seconds between two states of the display."""
+
+
+class Lively(Progress):
+    """A display that is drawn again and again."""
+
+    def __init__(self, runner: Embedded, roots: Sequence[Root], live: Live) -> None:
+        super().__init__(runner, roots, LIVE)
+        self._live = live
+
+    def say(self, text: str) -> None:
+        """Something that is not progress."""
+        self._live.console.print(Text(f"harvest: {text}"))
+
+    def show(self, state: str) -> None:
+        """Show a state."""
+        self._live.update(Text("\n".join([state, *self.of_roots()])), refresh=True)
+
+
+@contextmanager
+def lively(runner: Embedded, roots: Sequence[Root]) -> Iterator[Lively]:
+    """The display of a run. NO_COLOR is rich's own affair."""
+    with Live(console=Console(stderr=True, highlight=False), auto_refresh=False, transient=True) as live:
+        yield Lively(runner, roots, live)

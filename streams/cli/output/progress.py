@@ -1,0 +1,115 @@
+"""Progress on standard error: a live display on a terminal, a line now and then elsewhere, nothing with `--quiet`.
+
+No total is shown, since nobody knows it: what is done, what is queued so far, what failed, and how fast.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+
+from processors.frontier.rows import Table
+from schemas.records import Root
+from streams.cli.common import printable
+from streams.embedded import Embedded
+
+PLAIN = 5.0
+"""Seconds between two lines."""
+QUEUE = 1_000
+"""Queued URLs that are counted in one partition at the most."""
+ROOTS = 8
+"""Roots that are shown each on a line of its own."""
+
+
+class Progress:
+    """What is shown of a run. `seen` is called after every turn."""
+
+    def __init__(self, runner: Embedded, roots: Sequence[Root], every: float) -> None:
+        self.runner = runner
+        self.roots = roots
+        self._every = every
+        self._begun = time.monotonic()
+        self._next = self._begun + every
+        self._last = (self._begun, 0)
+        self._slow = 0
+
+    @property
+    def seconds(self) -> float:
+        """Since the beginning."""
+        return time.monotonic() - self._begun
+
+    def say(self, text: str) -> None:
+        """Something that is not progress."""
+        print(f"harvest: {text}", file=sys.stderr, flush=True)
+
+    def seen(self) -> None:
+        """A turn has ended: show where things are, unless that was done a moment ago."""
+        now = time.monotonic()
+        slow = self.runner.tally.slow
+        if len(slow) > self._slow:
+            for host, pause in islice(list(slow.items()), self._slow, ROOTS):
+                self.say(f"{printable(host)}: its robots.txt asks for a pause; {pause / 1000:g} s are kept between requests")
+            self._slow = len(slow)
+        if now >= self._next:
+            self._next = now + self._every
+            if self.runner.tally.answered != self._last[1] or self._every < PLAIN:
+                self.show(self.state(now))
+
+    def show(self, state: str) -> None:
+        """Show a state."""
+        self.say(state)
+
+    def state(self, now: float) -> str:
+        """Where things are, on one line."""
+        tally = self.runner.tally
+        then, before = self._last
+        rate = (tally.answered - before) / max(now - then, 0.001)
+        self._last = (now, tally.answered)
+        failed = sum(tally.rejected.values())
+        return (
+            f"{tally.answered:,} done, {self._queued()} queued, {failed:,} rejected, "
+            f"{tally.summaries:,} summaries, {rate:,.0f}/s, {self.seconds:,.0f} s"
+        )
+
+    def _queued(self) -> str:
+        waiting = self.runner.fetch.backlog() + self.runner.fetch.flying() + self.runner.essence.waiting()
+        more = False
+        for rows in self.runner.frontier_rows():
+            found = sum(1 for _ in rows.scan(b"q|", limit=QUEUE))
+            waiting, more = waiting + found, more or found == QUEUE
+        return f"{waiting:,}{'+' * more}"
+
+    def of_roots(self) -> list[str]:
+        """How many URLs each root has led to so far."""
+        lines = []
+        for root in self.roots[:ROOTS]:
+            found = sum(Table(rows).counted(root.url) for rows in self.runner.frontier_rows())
+            lines.append(f"  {printable(root.url)}: {found:,} URLs known")
+        return lines
+
+
+class Silent(Progress):
+    """Nothing is shown."""
+
+    def seen(self) -> None:
+        """A turn has ended."""
+
+    def say(self, text: str) -> None:
+        """Something that is not progress."""
+
+
+@contextmanager
+def progress(runner: Embedded, roots: Sequence[Root], *, quiet: bool) -> Iterator[Progress]:
+    """The progress of a run, in the way that standard error allows."""
+    if quiet:
+        yield Silent(runner, roots, PLAIN)
+    elif sys.stderr.isatty():
+        from streams.cli.output.live_progress import lively
+
+        with lively(runner, roots) as shown:
+            yield shown
+    else:
+        yield Progress(runner, roots, PLAIN)

@@ -1,0 +1,158 @@
+"""The closing table of a run: what its tally counted, and what the rows and the index say at its end."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from processors.frontier.rows import Table
+from schemas.query import Every
+from schemas.records import Root
+from sinks.index.tantivy.index import TantivyIndex
+from streams.embedded import Embedded
+from streams.embedded.runs import Begun
+from streams.store.data_folder import index_folder
+
+WIDTH = 2_000
+"""Columns where there is no terminal: more than the longest reason has."""
+REASONS = 12
+"""Reasons that are shown each on a line of its own."""
+
+
+class Closing(msgspec.Struct, frozen=True):
+    """Counts of one run. Objects are files and pages; bytes are of bodies fetched and of encoded summaries."""
+
+    run: str
+    roots: int
+    objects: int
+    listings: int
+    summaries: int
+    members: int
+    """Of the summaries, those of what was unnested."""
+    added: int
+    changed: int
+    unchanged: int
+    removed: int
+    removed_summaries: int
+    copies: int
+    refused: dict[str, int]
+    rejected: dict[str, int]
+    dead_links: int
+    bytes_in: int
+    bytes_summaries: int
+    ratio: float | None
+    seconds: float
+    nothing_changed: bool
+
+    def as_json(self) -> dict[str, Any]:
+        """The table as JSON has it."""
+        return msgspec.structs.asdict(self)
+
+    def print(self) -> None:
+        """The table for people, on standard error."""
+        from rich.console import Console
+        from rich.table import Table as Shown
+
+        console = Console(stderr=True, highlight=False)
+        if not console.is_terminal:
+            # A file has no edge: what follows reads it line by line.
+            console.width = WIDTH
+        shown = Shown(show_header=False, box=None, pad_edge=False)
+        shown.add_column(justify="left")
+        shown.add_column(justify="right")
+        for name, value in self._lines():
+            shown.add_row(name, value)
+        console.print(shown)
+        if self.nothing_changed:
+            console.print("nothing changed")
+
+    def _lines(self) -> list[tuple[str, str]]:
+        counts = (
+            ("objects fetched", self.objects),
+            ("folders listed", self.listings),
+            ("summaries made", self.summaries),
+            ("of files unnested", self.members),
+            ("objects added", self.added),
+            ("objects changed", self.changed),
+            ("objects unchanged", self.unchanged),
+            ("objects removed", self.removed),
+            ("summaries removed", self.removed_summaries),
+            ("copies held", self.copies),
+        )
+        reasons = [*_reasons("refused", self.refused), *_reasons("rejected", self.rejected)]
+        if self.dead_links:
+            reasons.append(("links that lead nowhere", self.dead_links))
+        ratio = f"{self.ratio:.1%}" if self.ratio is not None else "-"
+        sizes = [("bytes in", self.bytes_in), ("bytes of summaries", self.bytes_summaries)]
+        lines = [(_plain(name), f"{n:,}") for name, n in (*counts, *reasons, *sizes)]
+        return [*lines, ("summaries to bytes in", ratio), ("seconds", f"{self.seconds:.1f}")]
+
+
+def _reasons(what: str, counts: dict[str, int]) -> list[tuple[str, int]]:
+    """The most frequent reasons, each with its count, and the others together."""
+    found = [(f"{what}: {why}", n) for why, n in counts.items()]
+    rest = sum(n for _, n in found[REASONS:])
+    return [*found[:REASONS], *([(f"{what}: other reasons", rest)] if rest else [])]
+
+
+def _plain(text: str) -> str:
+    return "".join(c if c.isprintable() else " " for c in text).replace("[", "\\[")
+
+
+def closing(runner: Embedded, begun: Begun, roots: Sequence[Root], seconds: float) -> Closing:
+    """The table of a run that has just ended."""
+    tally, run = runner.tally, begun.run
+    unchanged = tally.unchanged
+    if not begun.first:
+        unchanged += _untouched(runner, run.id, {root.url for root in roots})
+    made = tally.summaries or tally.removed_summaries or tally.rejected
+    return Closing(
+        run=run.id,
+        roots=len(roots),
+        objects=tally.fetched,
+        listings=tally.listings,
+        summaries=tally.summaries,
+        members=tally.members,
+        added=tally.added,
+        changed=tally.changed,
+        unchanged=unchanged,
+        removed=tally.removed,
+        removed_summaries=tally.removed_summaries,
+        copies=_copies(runner),
+        refused=dict(tally.refused.most_common()),
+        rejected=dict(tally.rejected.most_common()),
+        dead_links=tally.dead,
+        bytes_in=tally.bytes_in,
+        bytes_summaries=tally.bytes_summaries,
+        ratio=round(tally.bytes_summaries / tally.bytes_in, 4) if tally.bytes_in else None,
+        seconds=round(seconds, 3),
+        nothing_changed=not made,
+    )
+
+
+def _untouched(runner: Embedded, run: str, roots: set[str]) -> int:
+    """Files that nobody asked for, as their folder's listing showed them to be as they were: they are an older run's.
+
+    A folder that could not be listed has shown nothing of what is in it.
+    """
+    within: Counter[str] = Counter()
+    unseen: list[str] = []
+    for rows in runner.frontier_rows():
+        for _, _, known in Table(rows).all():
+            if known.kind == "folder" and known.state != "ok":
+                unseen.append(known.url)
+            elif known.state == "ok" and not known.listing and known.run != run and not roots.isdisjoint(known.roots):
+                within[known.url.rpartition("/")[0] + "/"] += 1
+    return within.total() - sum(within[url] for url in unseen)
+
+
+def _copies(runner: Embedded) -> int:
+    """Summaries that the Broker holds and that are copies of another."""
+    index = TantivyIndex(index_folder(runner.folder), writable=False)
+    try:
+        return index.count(Every()) - index.search(Every(), limit=0).total
+    finally:
+        index.close()

@@ -1,0 +1,1 @@
+"""Settings, from harvest.toml, the environment and flags."""

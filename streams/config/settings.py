@@ -1,0 +1,282 @@
+"""Settings: `harvest.toml`, the environment, flags, in rising priority, merged key by key.
+
+Laws:
+- A key that no setting has is an error in one line that names the source and the nearest key, wherever it stands.
+- Each setting has one name, `section.key`; the environment writes it HARVEST_SECTION_KEY (a test holds those names apart).
+- Nothing here imports an edge or a processor, so that every command may read its settings; a test holds the sections to the
+  values that they become, names and defaults alike.
+
+Sizes are bytes; times are seconds, but for those that say ms.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import socket
+import stat
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, get_args, get_origin
+
+import msgspec
+from pydantic import BaseModel, Field, ValidationError, field_validator
+from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource
+
+from streams.config.sections import (
+    AGE,
+    DAY,
+    Essence,
+    Fetch,
+    Frontier,
+    Index,
+    Kafka,
+    Log,
+    RootDefaults,
+    Sandbox,
+    Section,
+    Worker,
+    refuse_nul,
+)
+
+FILE = "harvest.toml"
+PREFIX = "HARVEST_"
+NOT_SETTINGS = frozenset({"HARVEST_FAULT", "HARVEST_CONFIG"})
+"""Variables of the environment that begin as settings do, and are none."""
+
+UNNAMED = "a folder has to be named (.: the working folder)"
+"""What is said of an empty one: a variable of a shell that is not set, most likely."""
+UNTEXT = "the name of a data folder is text (UTF-8)"
+"""What is said of another: the libraries of log and index take none."""
+MAX_FILE = 65_536
+MAX_PARTS = 50
+"""Of a key: no setting has more than three, and the time that it takes to read a key grows with their square."""
+_QUOTED = re.compile(r'"(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\'')
+_RUNS = re.compile(r"[\w. \t-]+")
+
+BEGIN = "<!-- settings: written by `python -m streams.config.settings` -->\n"
+END = "<!-- end of settings -->\n"
+
+
+def is_text(given: str) -> bool:
+    """Whether what was given on a command line, or in the environment, is UTF-8: Python hides bytes that are not in surrogates."""
+    try:
+        given.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+class SettingsError(ValueError):
+    """A setting is unknown or wrong: the user's mistake, told in one line."""
+
+
+def host_name() -> str:
+    """The name of this machine: what a Gatherer is called unless it is told."""
+    return socket.gethostname() or "localhost"
+
+
+def cores() -> int:
+    """How many processes parse unless it is told: as many as there are cores, 2 at most."""
+    return min(2, os.cpu_count() or 1)
+
+
+class Settings(BaseSettings):
+    """All that may be set."""
+
+    model_config = {"extra": "forbid", "frozen": True, "use_attribute_docstrings": True, "allow_inf_nan": False}
+
+    data: Path = Path("harvest-data")
+    """The data folder."""
+    gatherer: str = Field(default_factory=host_name, min_length=1, max_length=200, pattern=r"^[!-~]+$")
+    """The name that OIDs are made of; default: the host's name, kept by the data folder from its first run on."""
+    partitions: int = Field(default=1, gt=0, lt=4_096)
+    """Partitions of each topic; fixed once the data folder is made."""
+    children: int = Field(default_factory=cores, gt=0, le=256)
+    """Sandboxed processes that parse; default: one a core, 2 at most."""
+    retention: float = Field(default=7 * DAY, ge=0, le=AGE)
+    """How long records that every stage has read, and the bodies that they name, are kept for `harvest why`."""
+    roots: RootDefaults = RootDefaults()
+    fetch: Fetch = Fetch()
+    essence: Essence = Essence()
+    frontier: Frontier = Frontier()
+    sandbox: Sandbox = Sandbox()
+    kafka: Kafka = Kafka()
+    index: Index = Index()
+    worker: Worker = Worker()
+    log: Log = Log()
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _no_nul(cls, value: object) -> object:
+        return refuse_nul(value)
+
+    @field_validator("data", mode="before")
+    @classmethod
+    def _named(cls, value: object) -> object:
+        if value == "":
+            raise ValueError(UNNAMED)
+        if not is_text(str(value)):
+            raise ValueError(UNTEXT)
+        return value
+
+
+class Setting(msgspec.Struct, frozen=True):
+    """One setting: its name, whether it is a list, its default and what it is for."""
+
+    key: str
+    many: bool
+    default: Any
+    says: str
+
+    @property
+    def variable(self) -> str:
+        """Its name in the environment."""
+        return PREFIX + self.key.replace(".", "_").upper()
+
+
+def known(model: type[BaseModel] = Settings, above: str = "") -> Iterator[Setting]:
+    """Every setting, in order."""
+    for name, field in model.model_fields.items():
+        kind = field.annotation
+        if isinstance(kind, type) and get_origin(kind) is None and issubclass(kind, Section):
+            yield from known(kind, f"{above}{name}.")
+        else:
+            many = get_origin(kind) is tuple and bool(get_args(kind))
+            yield Setting(above + name, many, None if field.default_factory else field.default, field.description or "")
+
+
+def load(flags: Mapping[str, Any] | None = None, config: Path | None = None, environ: Mapping[str, str] | None = None) -> Settings:
+    """The settings; `flags` by their names, None where a flag was not given. Raises SettingsError."""
+    environ = os.environ if environ is None else environ
+    given = {key: value for key, value in (flags or {}).items() if value is not None}
+    sources = {"flags": _nested(given), "environment": _environment(environ), **_file(config, environ)}
+
+    class Loaded(Settings):
+        @classmethod
+        def settings_customise_sources(
+            cls, settings_cls: type[BaseSettings], *_: PydanticBaseSettingsSource, **__: PydanticBaseSettingsSource
+        ) -> tuple[PydanticBaseSettingsSource, ...]:
+            return tuple(InitSettingsSource(settings_cls, values) for values in sources.values())
+
+    try:
+        found = Loaded()
+    except ValidationError as error:
+        raise SettingsError(_sentence(error, sources)) from error
+    return Settings.model_construct(_fields_set=found.model_fields_set, **dict(found))
+
+
+def _nested(flat: Mapping[str, Any]) -> dict[str, Any]:
+    tree: dict[str, Any] = {}
+    for key, value in flat.items():
+        *path, last = key.split(".")
+        at = tree
+        for name in path:
+            at = at.setdefault(name, {})
+        at[last] = value
+    return tree
+
+
+def _environment(environ: Mapping[str, str]) -> dict[str, Any]:
+    settings = {setting.variable: setting for setting in known()}
+    found: dict[str, Any] = {}
+    for variable, value in environ.items():
+        if not variable.startswith(PREFIX) or variable in NOT_SETTINGS:
+            continue
+        if variable not in settings:
+            raise SettingsError(f"{variable}: no such setting{_nearest(variable, settings)}")
+        setting = settings[variable]
+        found[setting.key] = [v for v in map(str.strip, value.split(",")) if v] if setting.many else value
+    return _nested(found)
+
+
+def _file(config: Path | None, environ: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    """The settings of the file, by the name of the file; one that was not asked for may be missing."""
+    named = config or (Path(environ["HARVEST_CONFIG"]) if environ.get("HARVEST_CONFIG") else None)
+    path = named or Path(FILE)
+    try:
+        text = _read(path).decode()
+        if any(sum(bool(part.strip()) for part in run.split(".")) > MAX_PARTS for run in _RUNS.findall(_QUOTED.sub("s", text))):
+            raise SettingsError(f"{path}: a key of more than {MAX_PARTS} parts")
+        return {str(path): tomllib.loads(text)}
+    except FileNotFoundError:
+        if named is None:
+            return {}
+        raise SettingsError(f"{path}: no such file") from None
+    except OSError as error:
+        raise SettingsError(f"{path}: {error.strerror}") from error
+    except RecursionError:
+        raise SettingsError(f"{path}: values too deep in each other") from None
+    except SettingsError:
+        raise
+    except ValueError as error:
+        # Malformed, not UTF-8, or a number of thousands of digits; where Python gives advice it is not for the user.
+        raise SettingsError(f"{path}: not TOML: {str(error).partition(';')[0]}") from error
+
+
+def _read(path: Path) -> bytes:
+    """A file of settings. Raises OSError and SettingsError; what is no file is not waited for, what is too long not read."""
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
+        if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+            raise SettingsError(f"{path}: not a file")
+        text = stream.read(MAX_FILE + 1)
+    if len(text) > MAX_FILE:
+        raise SettingsError(f"{path}: more than {MAX_FILE:,} bytes")
+    return text
+
+
+def _sentence(error: ValidationError, sources: Mapping[str, Mapping[str, Any]]) -> str:
+    """The first fault: where it stands, its key, and what is wrong with it."""
+    fault = error.errors()[0]
+    path = [str(part) for part in fault["loc"] if not isinstance(part, int)]
+    key = ".".join(path)
+    where = next((name for name, values in sources.items() if _has(values, path)), "")
+    at = f"{where}: {key}" if where not in ("flags", "environment", "") else key
+    if where == "environment":
+        at = PREFIX + key.replace(".", "_").upper()
+    if fault["type"] == "extra_forbidden":
+        return f"{at}: no such setting{_nearest(key, {setting.key: None for setting in known()})}"
+    return f"{at}: {fault['msg'][:1].lower()}{fault['msg'][1:]}, not {fault['input']!r:.60}"
+
+
+def _has(values: Any, path: list[str]) -> bool:
+    for name in path:
+        if not isinstance(values, Mapping) or name not in values:
+            return False
+        values = values[name]
+    return True
+
+
+def _nearest(key: str, names: Mapping[str, Any]) -> str:
+    close = difflib.get_close_matches(key, names, 1)
+    return f" (did you mean {close[0]}?)" if close else ""
+
+
+def table() -> str:
+    """The settings as a table in Markdown: what `streams/README.md` shows."""
+    rows = [f"| `{s.key}` | {_shown(s.default)} | {s.says} |" for s in known()]
+    return "\n".join(["| setting | default | what it is |", "| --- | --- | --- |", *rows, ""])
+
+
+def _shown(default: Any) -> str:
+    if default is None:
+        return ""
+    if isinstance(default, tuple):
+        return " ".join(f"`{value}`" for value in default)
+    return f"{default:,}" if isinstance(default, int) and not isinstance(default, bool) else f"{default}"
+
+
+def readme(text: str) -> str:
+    """The README with its table as it should be. Raises ValueError if the marks around the table are missing."""
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError("streams/README.md: the marks around the table of settings are missing")
+    return f"{before}{begin}{table()}{end}{after}"
+
+
+if __name__ == "__main__":
+    page = Path(__file__).parents[1] / "README.md"
+    page.write_text(readme(page.read_text("utf-8")), "utf-8")

@@ -1,0 +1,201 @@
+"""What an operator adds to Essence, read from a folder and from installed packages (defined in `processors/essence/extensions.py`).
+
+    FOLDER/rules.toml     types, places and programs; may be missing
+    FOLDER/*.py           a summarizer each: SUMMARIZER, as the modules of processors/essence/summarize have it
+
+and of each package that the settings name its entry points `harvest.summarizers`, each a Summarizer.
+
+Two steps, in two processes: `read` looks at files without running any of them, so that a runner knows their digest and tells
+mistakes at once; `load` runs them, in the forkserver alone, whose children then work with them.
+
+Laws:
+- A mistake is one line that names the file or package (OwnError).
+- What is loaded is what was read: where it has changed meanwhile, that is a mistake.
+- Workers of one cluster are given the same: each object is made anew for those that have something else.
+- No bytecode is written beside anybody's files.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from importlib.metadata import Distribution, EntryPoint, PackageNotFoundError, distribution
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import msgspec
+
+from processors.essence import extensions
+from processors.essence.extensions import OwnError, Rules
+
+RULES = "rules.toml"
+GROUP = "harvest.summarizers"
+"""The group of entry points."""
+MAX_FILE = 1 << 20
+"""Bytes of one file."""
+
+
+class Own(msgspec.Struct, frozen=True, array_like=True):
+    """What an operator adds: where it is, and the digest of all that was there."""
+
+    folder: str = ""
+    packages: tuple[str, ...] = ()
+    digest: str = ""
+
+    def ordered(self) -> str:
+        """What a pool is told to load besides: "" for nothing."""
+        return msgspec.json.encode(self).decode() if self.digest else ""
+
+
+class _Found(msgspec.Struct, frozen=True):
+    """All that was read."""
+
+    rules: Rules
+    modules: dict[str, str]
+    """Source by path."""
+    points: dict[str, EntryPoint]
+    """By "package: name"."""
+    digest: str
+
+
+def read(folder: Path | None, packages: tuple[str, ...] = ()) -> Own:
+    """Look at what there is; nothing of it is run. Raises OwnError."""
+    if folder is None and not packages:
+        return Own()
+    return Own(str(folder.absolute()) if folder else "", packages, _find(folder, packages).digest)
+
+
+def held(added: Own) -> dict[str, int]:
+    """How many types, places, programs and summarizers there are, by what they are called. Raises OwnError."""
+    found = _find(Path(added.folder) if added.folder else None, added.packages)
+    rules = found.rules
+    return {
+        "type": len(rules.types),
+        "place": len(rules.places),
+        "program": len(rules.programs),
+        "summarizer": len(found.modules) + len(found.points),
+    }
+
+
+def load(added: Own, run: extensions.Run | None = None) -> Rules:
+    """Run it and put it in force in this process; `run` is for programs. Gives its rules. Raises OwnError."""
+    found = _find(Path(added.folder) if added.folder else None, added.packages)
+    if found.digest != added.digest:
+        raise OwnError(f"{added.folder or ', '.join(added.packages)}: was changed while it was loaded")
+    plugins = {path: _run(path, source) for path, source in found.modules.items()}
+    plugins |= {where: _loaded(where, point) for where, point in found.points.items()}
+    extensions.install(found.rules, plugins, run)
+    return found.rules
+
+
+def _find(folder: Path | None, packages: tuple[str, ...]) -> _Found:
+    digest, rules, modules = hashlib.sha256(), Rules(), dict[str, str]()
+    for path in _files(folder) if folder else ():
+        text = _text(path)
+        digest.update(f"{path.name} {len(text)}\n{text}".encode())
+        if path.name == RULES:
+            rules = _rules(path, text)
+            for name, program in sorted(rules.programs.items()):
+                digest.update(_stamped(f"{path}: programs.{name}", program.command))
+        else:
+            _check(path, text)
+            modules[str(path)] = text
+    points = {}
+    for package in packages:
+        found = _package(package)
+        mine = [point for point in found.entry_points if point.group == GROUP]
+        if not mine:
+            raise OwnError(f"{package}: no entry point {GROUP}")
+        for point in sorted(mine, key=lambda p: p.name):
+            points[f"{package}: {point.name}"] = point
+            digest.update(f"{package} {found.version} {point.name} {point.value}\n".encode())
+    return _Found(rules, modules, points, digest.hexdigest()[:16])
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """The files of a folder that count, in order of name. Raises OwnError."""
+    try:
+        found = sorted(folder.iterdir())
+    except OSError as error:
+        raise OwnError(f"{folder}: {error.strerror}") from error
+    return (p for p in found if p.name == RULES or (p.suffix == ".py" and not p.name.startswith((".", "_"))))
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_FILE + 1)
+    except OSError as error:
+        raise OwnError(f"{path}: {error.strerror}") from error
+    # First of all: what was cut may end inside a character.
+    if len(data) > MAX_FILE:
+        raise OwnError(f"{path}: more than {MAX_FILE:,} bytes")
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise OwnError(f"{path}: not UTF-8") from error
+
+
+def _rules(path: Path, text: str) -> Rules:
+    try:
+        return extensions.parse_rules(text)
+    except OwnError as error:
+        raise OwnError(f"{path}: {error}") from error
+
+
+def _stamped(where: str, command: Sequence[str]) -> bytes:
+    """What tells a changed program from an unchanged one: the content of each file in its command. Raises OwnError."""
+    if not os.access(command[0], os.X_OK) or not Path(command[0]).is_file():
+        raise OwnError(f"{where}: {command[0]}: no program, or none that may be run")
+    digest = hashlib.sha256()
+    for path in map(Path, command):
+        with suppress(OSError, ValueError):
+            if path.is_absolute() and path.is_file():
+                with path.open("rb") as file:
+                    digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.digest()
+
+
+def _check(path: Path, source: str) -> None:
+    """Whether a file is a module with a SUMMARIZER, as far as can be seen without running it. Raises OwnError."""
+    try:
+        tree = ast.parse(source, str(path))
+    except SyntaxError as error:
+        raise OwnError(f"{path}:{error.lineno}: {error.msg}") from error
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise OwnError(f"{path}: no Python: {error}") from error
+    if not any(isinstance(node, ast.Name) and node.id == "SUMMARIZER" for node in ast.walk(tree)):
+        raise OwnError(f"{path}: no SUMMARIZER")
+
+
+def _package(name: str) -> Distribution:
+    try:
+        return distribution(name)
+    except (PackageNotFoundError, ValueError) as error:
+        raise OwnError(f"{name}: no such package is installed") from error
+
+
+def _run(path: str, source: str) -> Any:
+    """The SUMMARIZER of a module. Raises OwnError for whatever it raises."""
+    name = f"harvest_own_{Path(path).stem}"
+    module = ModuleType(name)
+    module.__file__ = path
+    # Where dataclasses and pickles look for it.
+    sys.modules[name] = module
+    try:
+        exec(compile(source, path, "exec"), module.__dict__)  # noqa: S102 - what the operator has put there is to be run
+        return module.__dict__["SUMMARIZER"]
+    except Exception as error:
+        raise OwnError(f"{path}: {type(error).__name__}: {error}"[:500]) from error
+
+
+def _loaded(where: str, point: EntryPoint) -> Any:
+    try:
+        return point.load()
+    except Exception as error:
+        raise OwnError(f"{where}: {type(error).__name__}: {error}"[:500]) from error

@@ -1,0 +1,127 @@
+"""What is believed of what a child says: a child that was taken over may say anything, about any object.
+
+Laws:
+- Records are taken for the object alone that the child was handed: its URL, its version, the OIDs of its own members. So nobody
+  else's summary is replaced or removed, and no other URL's state is changed.
+- Of the crawl, a child says what is linked or not selected, never what was seeded or fetched, and only under the object's own root;
+  a file leads nowhere, a folder to what is in it, and nothing from the network to a file.
+
+What a child may still do is what the object itself could have done: have any attributes, and any links.
+Costs 8 us a summary: no more of it is read than these fields, which come first.
+"""
+
+from __future__ import annotations
+
+from processors.identity import oid
+from schemas.codec import HEADER, record_type
+from schemas.records import Complete, CrawlEvent, FetchedObject, File, Partial, Record, Rejected, Summary
+from streams.edges.parse_job import Frame
+from streams.store.murmur2 import partition as partition_of
+
+
+class Belief:
+    """What may be said about one object."""
+
+    def __init__(self, obj: FetchedObject, gatherer: str, partitions: int) -> None:
+        self._key = obj.url.encode()
+        self._version = obj.version
+        self._object = (obj.url, obj.version)
+        self._root = obj.root
+        self._depth = obj.depth
+        self._gatherer = gatherer
+        self._partitions = partitions
+        self._partition = partition_of(self._key, partitions)
+
+    def check(self, frame: Frame) -> None:
+        """Raises ValueError (DecodeError) for a frame that this object cannot have given."""
+        if frame.topic == "crawl":
+            known = self._crawl(frame)
+        elif frame.key != self._key or frame.partition != self._partition:
+            known = False
+        elif frame.topic == "rejected":
+            known = self._rejected(frame.record)
+        else:
+            known = self._made(frame)
+        if not known:
+            raise ValueError(f"not a frame: what no object but another can give on {frame.topic}")
+
+    def _made(self, frame: Frame) -> bool:
+        """A summary, the end of an attempt, or a file's facts; a record that goes with its bytes says the same of whose it is."""
+        kind, value, record = record_type(frame.value), frame.value, frame.record
+        if frame.topic == "files":
+            url, at = _text(value, HEADER)
+            _, at = _text(value, at)
+            _, at = _text(value, at)
+            return kind is File and url == self._key and _long(value, at)[0] == self._version
+        if kind is not Summary:
+            url, at = _text(value, HEADER)
+            own = kind in (Complete, Partial) and url == self._key and _long(value, at)[0] == self._version
+            return own and (not isinstance(record, Complete | Partial) or (record.object_url, record.version) == self._object)
+        name, at = _text(value, HEADER)
+        url, at = _text(value, at)
+        of, at = _text(value, at)
+        path, at = _text(value, at)
+        gatherer, at = _text(value, at)
+        whole = self._key + b"#" + path if path else self._key
+        own = of == self._key and url == whole and gatherer == self._gatherer.encode() and _long(value, at)[0] == self._version
+        if not own or name.decode("ascii") != oid(self._gatherer, url.decode()):
+            return False
+        return not isinstance(record, Summary) or self._is(record, name.decode(), url.decode(), path.decode())
+
+    def _is(self, record: Summary, name: str, url: str, path: str) -> bool:
+        """Whether a record is that summary, of which no Broker has said anything."""
+        return (
+            (record.object_url, record.version) == self._object
+            and (record.oid, record.url, record.path, record.gatherer) == (name, url, path, self._gatherer)
+            and not (record.published or record.copy_of or record.copies or record.copies_count)
+        )
+
+    def _rejected(self, letter: Record | None) -> bool:
+        """A dead letter about the object or a member; without bytes that a retry would put anywhere."""
+        return (
+            isinstance(letter, Rejected)
+            and (letter.stage, letter.version, letter.topic, letter.value) == ("essence", self._version, "", None)
+            and letter.url.encode() == letter.key == self._key
+        )
+
+    def _crawl(self, frame: Frame) -> bool:
+        event = frame.record
+        return (
+            isinstance(event, CrawlEvent)
+            and (event.kind, event.version) in (("discovered", self._version), ("refused", 0))
+            and (event.url.encode(), event.depth, event.root) == (self._key, self._depth, self._root)
+            and event.robots is None
+            and event.validators is None
+            and event.host.encode() == frame.key
+            and partition_of(frame.key, self._partitions) == frame.partition
+            and self._leads(event)
+        )
+
+    def _leads(self, event: CrawlEvent) -> bool:
+        """Whether the links may stand in such an object."""
+        if not self._key.startswith(b"file:"):
+            return not any(link.url.startswith("file:") for link in event.links)
+        if self._key.endswith(b"/"):
+            return all(link.url.startswith(event.url) for link in event.links)
+        return event.kind == "refused" and all(link.url == event.url for link in event.links)
+
+
+def _text(data: bytes, at: int) -> tuple[bytes, int]:
+    """A string of Avro, and where it ends."""
+    length, at = _long(data, at)
+    if not 0 <= length <= len(data) - at:
+        raise ValueError("not a frame: shorter than its record")
+    return data[at : at + length], at + length
+
+
+def _long(data: bytes, at: int) -> tuple[int, int]:
+    """A number of Avro (zigzag, 7 bits a byte), and where it ends."""
+    number = shift = 0
+    while at < len(data) and shift <= 63:
+        byte = data[at]
+        number |= (byte & 0x7F) << shift
+        at += 1
+        if byte < 0x80:
+            return (number >> 1) ^ -(number & 1), at
+        shift += 7
+    raise ValueError("not a frame: no number where one must be")

@@ -1,0 +1,1 @@
+"""Access to a Kafka cluster: administration, log, Schema Registry, offsets."""

@@ -1,0 +1,249 @@
+"""Topics on a Kafka cluster, made and kept as the topology has them.
+
+Strategy: what a topic should be is data (`planned`), and so is what differs (`difference`); `apply` only carries that out. Besides
+the topology's topics there are the changelogs of its stages: made here, so that they are copied as often as the rest.
+
+Laws:
+- Topics are made by this command, never by asking for them. Applied twice, it changes nothing the second time.
+- All have the same number of partitions (law 7). It is never changed: the keys would move away from their rows. Where it is another
+  one, nothing at all is changed.
+- A compacted topic keeps removals for the removal retention (law 2); the others keep records for a time, whether read or not.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import (  # type: ignore[attr-defined] # exported without saying so
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    OffsetSpec,
+    ResourceType,
+)
+from confluent_kafka.cimpl import NewTopic
+
+from streams.kafka.client.cluster import REACH, TIMEOUT, Cluster, ClusterError, told
+from streams.logs import Lag, inputs
+from streams.topology.flow import Stage, Topology
+
+REMOVALS = 90 * 86_400_000
+"""ms that a removal is kept (law 2)."""
+MOVING = {KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.NOT_COORDINATOR}
+"""Errors of a group whose coordinator is being found: asked again soon, it answers."""
+LED = {
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError.FENCED_LEADER_EPOCH,
+    KafkaError.UNKNOWN_LEADER_EPOCH,
+}
+"""Errors of a partition that was just made, or moved: brokers tell of a topic before its leaders know of it. The same holds, once
+the client has asked again who leads."""
+TRIES = 300
+PAUSE = 0.1
+EARLIEST: Any = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
+LATEST: Any = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+STANDS: Any = IsolationLevel.READ_COMMITTED
+"""A topic ends before what may yet be taken back: nobody reads that, and whoever took it for read would leave it out."""
+MARGIN = 1 << 20
+"""Bytes of a record beside what a child may give: its key, headers, the frame of its batch."""
+
+
+class Planned(NamedTuple):
+    """A topic as it should be; `name` is that on the cluster."""
+
+    name: str
+    partitions: int
+    replication: int
+    settings: Mapping[str, str]
+
+
+class Found(NamedTuple):
+    """A topic as it is."""
+
+    partitions: int
+    replication: int
+    settings: Mapping[str, str]
+
+
+def planned(topology: Topology, cluster: Cluster, retention: float, frame: int) -> list[Planned]:
+    """The topics that there should be. retention: in seconds; frame: bytes of the largest record that a child may give."""
+    safe = {"max.message.bytes": str(frame + MARGIN), "min.insync.replicas": str(max(1, cluster.replication - 1))}
+    # The time of a record is that of whoever wrote it: `import` brings its own.
+    safe["message.timestamp.type"] = "CreateTime"
+    compacted = {"cleanup.policy": "compact", "delete.retention.ms": str(REMOVALS), **safe}
+    made = []
+    for topic in topology.topics:
+        span = -1 if topic.keep == "always" else int(retention * 1000)
+        deleted = {"cleanup.policy": "delete", "retention.ms": str(span), "retention.bytes": "-1", **safe}
+        made.append((cluster.topic(topic.name), compacted if topic.keep == "compact" else deleted))
+    made += [(cluster.changelog(s.name), compacted) for s in topology.stages if isinstance(s, Stage)]
+    return [Planned(name, cluster.partitions, cluster.replication, settings) for name, settings in made]
+
+
+class Admin:
+    """Administration of a cluster. Every method raises ClusterError."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._client = AdminClient(cluster.client())
+
+    def partitions(self) -> dict[str, int]:
+        """Partition count by the name on the cluster, of all topics that are there."""
+        return {name: len(topic.partitions) for name, topic in self._listed().items()}
+
+    def _listed(self) -> dict[str, Any]:
+        with told(self._cluster):
+            return dict(self._client.list_topics(timeout=REACH).topics)
+
+    def found(self, names: Iterable[str]) -> dict[str, Found]:
+        """Those of the topics that are there, with their own settings and those of the broker."""
+        wanted = set(names)
+        there = {name: topic for name, topic in self._listed().items() if name in wanted}
+        if not there:
+            return {}
+        with told(self._cluster):
+            asked = self._client.describe_configs([ConfigResource(ResourceType.TOPIC, name) for name in there])
+            settings = {resource.name: future.result(TIMEOUT) for resource, future in asked.items()}
+        return {
+            name: Found(
+                len(topic.partitions),
+                min((len(partition.replicas) for partition in topic.partitions.values()), default=0),
+                {key: str(entry.value) for key, entry in settings[name].items()},
+            )
+            for name, topic in there.items()
+        }
+
+    def apply(self, plan: Sequence[Planned], *, change: bool = True) -> Iterator[str]:
+        """Make what is missing and set what differs, unless `change` is false; gives a line for each difference."""
+        there = self.found(topic.name for topic in plan)
+        _refuse(plan, there)
+        made = [topic.name for topic in plan if topic.name not in there]
+        for topic in plan:
+            now = there.get(topic.name)
+            if now is None:
+                if change:
+                    self._make(topic)
+                yield f"{topic.name}: {'made' if change else 'missing'}, {counted(topic.partitions)}"
+                continue
+            changed = difference(topic, now)
+            if changed and change:
+                self._set(topic.name, changed)
+            for key, value in changed.items():
+                before = now.settings.get(key, "not set")
+                yield f"{topic.name}: {key} {f'was {before}, now' if change else f'is {before}, not'} {value}"
+            if now.replication != topic.replication:
+                yield f"{topic.name}: {counted(now.replication, 'replica')}, not {topic.replication}: reassign its partitions"
+        if change:
+            self._await(made)
+
+    def _await(self, names: Collection[str]) -> None:
+        """Wait until brokers know of topics: the controller answers before it has told them."""
+        for _ in range(TRIES):
+            if set(names) <= self._listed().keys():
+                return
+            time.sleep(PAUSE)
+        raise ClusterError(f"{self._cluster.brokers}: the brokers do not hear of the new topics")
+
+    def _make(self, topic: Planned) -> None:
+        new = NewTopic(topic.name, topic.partitions, topic.replication, config=dict(topic.settings))
+        with told(self._cluster):
+            for future in self._client.create_topics([new], operation_timeout=TIMEOUT).values():
+                try:
+                    future.result(TIMEOUT)
+                except KafkaException as error:
+                    # Another one made it meanwhile: what it made is looked at the next time.
+                    if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                        raise
+
+    def _set(self, name: str, settings: Mapping[str, str]) -> None:
+        entries = [ConfigEntry(k, v, incremental_operation=AlterConfigOpType.SET) for k, v in settings.items()]
+        resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=entries)
+        with told(self._cluster):
+            for future in self._client.incremental_alter_configs([resource]).values():
+                future.result(TIMEOUT)
+
+    def offsets(self, places: Sequence[tuple[str, int]], spec: Any) -> dict[tuple[str, int], int]:
+        """The offset at each place (topic on the cluster, partition) that a specification asks for; -1 where there is none."""
+        if not places:
+            return {}
+        with told(self._cluster):
+            for _ in range(TRIES):
+                wanted = {TopicPartition(*place): spec for place in places}
+                asked = self._client.list_offsets(wanted, request_timeout=TIMEOUT, isolation_level=STANDS)
+                try:
+                    return {(place.topic, place.partition): future.result(TIMEOUT).offset for place, future in asked.items()}
+                except KafkaException as error:
+                    if error.args[0].code() not in LED:
+                        raise
+                    time.sleep(PAUSE)
+                    self._client.list_topics(timeout=TIMEOUT)
+        raise ClusterError(f"{self._cluster.brokers}: {places[0][0]} has no leader")
+
+    def since(self, places: Sequence[tuple[str, int]], time_ms: int) -> dict[tuple[str, int], int]:
+        """The first offset at each place whose record has that time or a later one; -1 where none has."""
+        return self.offsets(places, OffsetSpec.for_timestamp(time_ms))
+
+    def committed(self, group: str, places: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        """What a group has committed, by place; -1 or less where it never did."""
+        # Not the administrative request of that name: where the coordinator moves, or is made, the client dies of the answer
+        # (librdkafka #5040).
+        client = Consumer(self._cluster.client(group__id=group, enable__auto__commit=False))
+        wanted = [TopicPartition(*place) for place in places]
+        try:
+            with told(self._cluster):
+                for _ in range(TRIES):
+                    try:
+                        return {(at.topic, at.partition): at.offset for at in client.committed(wanted, timeout=TIMEOUT)}
+                    except KafkaException as error:
+                        if error.args[0].code() not in MOVING:
+                            raise
+                        time.sleep(PAUSE)
+        finally:
+            client.close()
+        raise ClusterError(f"{self._cluster.brokers}: the coordinator of the group {group} is not to be had")
+
+    def lags(self, topology: Topology, stages: Container[str] | None = None) -> Iterator[Lag]:
+        """What each stage, or each of these, has still to read, by topic and partition; topics that are not there are left out."""
+        counts = self.partitions()
+        for stage, pairs in itertools.groupby(inputs(topology), itemgetter(0)):
+            if stages is not None and stage not in stages:
+                continue
+            topics = {self._cluster.topic(topic): topic for _, topic in pairs}
+            group = self._cluster.group(stage)
+            places = [(name, partition) for name in topics for partition in range(counts.get(name, 0))]
+            if not places:
+                continue
+            # In this order: what is read meanwhile must not seem to lie beyond the end.
+            committed = self.committed(group, places)
+            starts, ends = self.offsets(places, EARLIEST), self.offsets(places, LATEST)
+            for place in places:
+                done = max(committed[place], starts[place])
+                yield Lag(group, topics[place[0]], place[1], done, ends[place], ends[place] - done)
+
+
+def difference(wanted: Planned, now: Found) -> dict[str, str]:
+    """The settings that are not as they should be, as they should be."""
+    return {key: value for key, value in wanted.settings.items() if now.settings.get(key) != value}
+
+
+def counted(number: int, what: str = "partition") -> str:
+    """A number with its noun."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def _refuse(plan: Sequence[Planned], there: Mapping[str, Found]) -> None:
+    wrong = [(t.name, there[t.name].partitions, t.partitions) for t in plan if t.name in there]
+    wrong = [one for one in wrong if one[1] != one[2]]
+    if wrong:
+        name, now, wanted = wrong[0]
+        more = f" (and {counted(len(wrong) - 1, 'other topic')})" if len(wrong) > 1 else ""
+        has = f"{more} have" if more else " has"
+        raise ClusterError(f"{name}{has} {counted(now)}, not {wanted}: the number is fixed (take new topics, by kafka.prefix)")

@@ -1,0 +1,102 @@
+"""What must be there before a worker can work: brokers that answer, and topics that were made."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
+
+from streams.kafka.client.cluster import changelog_of
+from streams.topology.flow import REJECTED, Edge, Stage, Topology
+
+TIMEOUT = 10.0
+"""Seconds that a broker has to answer."""
+
+
+PAUSE = 0.2
+Answer = TypeVar("Answer")
+
+_REACH = (
+    *(KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._RESOLVE),  # noqa: SLF001 - codes of the client itself
+    *(KafkaError._TIMED_OUT, KafkaError._TIMED_OUT_QUEUE),  # noqa: SLF001
+    *(KafkaError.NETWORK_EXCEPTION, KafkaError.REQUEST_TIMED_OUT, KafkaError.THROTTLING_QUOTA_EXCEEDED),
+)
+_LEADERS = (
+    *(KafkaError.BROKER_NOT_AVAILABLE, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION),
+    *(KafkaError.REPLICA_NOT_AVAILABLE, KafkaError.KAFKA_STORAGE_ERROR, KafkaError.OFFSET_NOT_AVAILABLE),
+    *(KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_LEADER_EPOCH),
+    *(KafkaError.FETCH_SESSION_ID_NOT_FOUND, KafkaError.INVALID_FETCH_SESSION_EPOCH),
+)
+_GROUPS = (
+    *(KafkaError._WAIT_COORD, KafkaError._MAX_POLL_EXCEEDED),  # noqa: SLF001
+    *(KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.NOT_COORDINATOR),
+    *(KafkaError.REBALANCE_IN_PROGRESS, KafkaError.ILLEGAL_GENERATION, KafkaError.UNKNOWN_MEMBER_ID),
+    KafkaError.UNSTABLE_OFFSET_COMMIT,
+)
+PASSING = frozenset({*_REACH, *_LEADERS, *_GROUPS})
+"""What a consumer of confluent-kafka gets over by itself: it asks on, asks another broker, or joins its group again.
+
+Of what stands among its messages `KafkaError.retriable` says so of none.
+"""
+
+
+class BrokerError(Exception):
+    """No broker answers, or the topics are not as they must be: told in one line."""
+
+
+def written(stage: Stage[Any, Any] | Edge[Any, Any]) -> list[str]:
+    """The topics that a stage writes."""
+    ticks = stage.ticks if isinstance(stage, Stage) else None
+    return [topic.name for topic in (*((ticks,) if ticks else ()), *stage.outputs, REJECTED)]
+
+
+def names(stage: Stage[Any, Any] | Edge[Any, Any]) -> list[str]:
+    """The topics of a stage, inputs first; its changelog last."""
+    changelog = [changelog_of(stage.name)] if isinstance(stage, Stage) else []
+    return list(dict.fromkeys([*(topic.name for topic in stage.inputs), *written(stage), *changelog]))
+
+
+def patient(ask: Callable[[], Answer], stop: Callable[[], bool] = lambda: False) -> Answer:
+    """What a broker answers, in the end: a coordinator that moves, or loads, does not know for a while. Raises KafkaException.
+
+    Once `stop` says so, nobody waits any more.
+    """
+    until = time.monotonic() + 3 * TIMEOUT
+    while True:
+        try:
+            return ask()
+        except KafkaException:
+            if stop() or time.monotonic() > until:
+                raise
+            time.sleep(PAUSE)
+
+
+def passing(error: KafkaError) -> bool:
+    """Whether a consumer will get over an error that stands among its messages, without anybody's doing anything."""
+    return not error.fatal() and (error.retriable() or error.code() in PASSING)
+
+
+def check(declared: Topology, stages: Iterable[str], brokers: Sequence[str], prefix: str) -> dict[str, int]:
+    """How many partitions each of these stages has. Raises BrokerError unless all that they need is there."""
+    return {name: partitions(brokers, prefix, declared.stage(name)) for name in stages}
+
+
+def partitions(brokers: Sequence[str], prefix: str, stage: Stage[Any, Any] | Edge[Any, Any]) -> int:
+    """How many partitions the topics of a stage have, each as many. Raises BrokerError."""
+    asked = ",".join(brokers)
+    client = AdminClient({"bootstrap.servers": asked, "log_level": 0})
+    try:
+        there = client.list_topics(timeout=TIMEOUT).topics
+    except KafkaException:
+        raise BrokerError(f"kafka.brokers: none of {asked} answers") from None
+    wanted = [prefix + name for name in names(stage)]
+    if missing := [name for name in wanted if name not in there]:
+        raise BrokerError(f"topics are missing: {', '.join(missing)} (`harvest topics apply` makes them)")
+    counts = {name: len(there[name].partitions) for name in wanted}
+    if len(set(counts.values())) > 1:
+        told = ", ".join(f"{name} {count}" for name, count in counts.items())
+        raise BrokerError(f"the topics of {stage.name} have different numbers of partitions: {told}")
+    return counts[wanted[0]]

@@ -1,0 +1,122 @@
+"""The Schema Registry of a cluster: the numbers of the schemas of its topics, and the schemas of numbers.
+
+Laws:
+- A topic's subject is TOPIC-value, by its name on the cluster. Public compacted topics, which are read from the beginning for
+  years, are set to FULL_TRANSITIVE before anything is registered.
+- Nothing is registered by whoever reads or writes where `kafka.register` is false: what is missing is told in one line. Then an
+  operator does it, by `harvest topics apply --register`.
+- A registry that cannot be reached is a ClusterError, never the fault of a record.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from schemas.codec import union_text
+from schemas.wire import SINGLE, ConfluentWire, Wire
+from streams.kafka.client.cluster import Cluster, ClusterError
+from streams.topology.flow import Topic, topology
+
+if TYPE_CHECKING:
+    from confluent_kafka.schema_registry import SchemaRegistryClient
+
+NOT_FOUND = 404
+
+
+def wire(cluster: Cluster) -> Wire:
+    """How values stand in the topics of a cluster. Nothing is asked before the first value."""
+    return Registry(cluster).wire() if cluster.registry else SINGLE
+
+
+def subject(cluster: Cluster, topic: str) -> str:
+    """The subject of a topic's values."""
+    return f"{cluster.topic(topic)}-value"
+
+
+class Registry:
+    """The registry of a cluster; `client` may be given by those who have one."""
+
+    def __init__(self, cluster: Cluster, client: SchemaRegistryClient | None = None) -> None:
+        from confluent_kafka.schema_registry import SchemaRegistryClient  # noqa: PLC0415 - slow, and few have a registry
+
+        self._cluster = cluster
+        try:
+            self._client: Any = client or SchemaRegistryClient.new_client({"url": cluster.registry})
+        except ValueError as error:
+            raise ClusterError(f"kafka.registry: {error}") from error
+
+    def wire(self) -> Wire:
+        """The Confluent wire format, with the numbers of this registry."""
+        return ConfluentWire({topic.name: topic.carries for topic in topology().topics}, self.number, self.text)
+
+    def number(self, topic: str) -> int:
+        """The number of the schema of a topic, registered if need be and if that may be. Raises ClusterError."""
+        from confluent_kafka.schema_registry import Schema  # noqa: PLC0415
+
+        name, drawn = subject(self._cluster, topic), topology().topic(topic)
+        if not self._cluster.register:
+            if (found := self.known(topic)) is None:
+                raise ClusterError(
+                    f"{name}: its schema is not registered, and kafka.register is false (`harvest topics apply --register` does it)"
+                )
+            return found
+        with self._told():
+            self._allow(name, drawn)
+            return int(self._client.register_schema(name, Schema(schema_text(drawn), "AVRO")))
+
+    def known(self, topic: str) -> int | None:
+        """The number that the schema of a topic has already; None where it is not registered. Raises ClusterError."""
+        from confluent_kafka.schema_registry import Schema  # noqa: PLC0415
+
+        schema = Schema(schema_text(topology().topic(topic)), "AVRO")
+        with self._told():
+            try:
+                return int(self._client.lookup_schema(subject(self._cluster, topic), schema).schema_id)
+            except Exception as error:
+                if getattr(error, "http_status_code", 0) == NOT_FOUND:
+                    return None
+                raise
+
+    def apply(self) -> Iterator[str]:
+        """Register the schemas of all topics that are not, where that may be; a line for each. Raises ClusterError."""
+        for topic in topology().topics:
+            if self.known(topic.name) is None:
+                if self._cluster.register:
+                    self.number(topic.name)
+                said = "registered" if self._cluster.register else "its schema is not registered"
+                yield f"{subject(self._cluster, topic.name)}: {said}"
+
+    def _allow(self, name: str, topic: Topic[Any]) -> None:
+        from confluent_kafka.schema_registry import ConfigCompatibilityLevel, ServerConfig  # noqa: PLC0415
+
+        if topic.public and topic.keep == "compact":
+            self._client.set_config(name, ServerConfig(compatibility=ConfigCompatibilityLevel.FULL_TRANSITIVE))
+
+    def text(self, number: int) -> str | None:
+        """The schema of a number; None where there is none. Raises ClusterError."""
+        with self._told():
+            try:
+                return str(self._client.get_schema(number).schema_str)
+            except Exception as error:
+                if getattr(error, "http_status_code", 0) == NOT_FOUND:
+                    return None
+                raise
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Inside the block, what the client raises becomes a ClusterError: it raises what its HTTP client does, too."""
+        try:
+            yield
+        except ClusterError:
+            raise
+        except Exception as error:
+            said = str(error).splitlines() or [type(error).__name__]
+            raise ClusterError(f"{self._cluster.registry}: the Schema Registry: {said[0][:200]}") from error
+
+
+def schema_text(topic: Topic[Any]) -> str:
+    """The schema of a topic's values, as the registry keeps it."""
+    return json.dumps(union_text([cls.__name__ for cls in topic.carries]))

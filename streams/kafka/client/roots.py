@@ -1,0 +1,66 @@
+"""Roots on a cluster: asked for and dropped by events, like those of a data folder (`streams/embedded/runs.py`).
+
+A cluster has no runs: a root that is asked for again is visited again at once. The id of a visit is the time, 13 digits in ms, so
+that a later one is above; two machines whose clocks differ by more than lies between two visits may have the later one ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import cast
+
+import msgspec
+
+from schemas.codec import decode, encode
+from schemas.ports import Logged
+from schemas.records import CrawlEvent, Record, Root
+from streams.clock import now_ms
+from streams.logs import LogAccess
+from streams.operations import roots as seeding
+
+Events = Callable[[Root, int, int], Sequence[tuple[int | None, Record]]]
+
+
+def ask(log: LogAccess, roots: Sequence[Root]) -> None:
+    """Have roots visited. Raises ClusterError."""
+    _write(log, roots, seeding.seeded)
+
+
+def drop(log: LogAccess, roots: Sequence[Root]) -> None:
+    """End roots: what they alone asked for expires. Raises ClusterError."""
+    _write(log, roots, seeding.unseeded)
+
+
+def pause(log: LogAccess, roots: Sequence[Root], *, on: bool) -> None:
+    """Have roots refreshed no more by themselves, or again. Raises ClusterError."""
+    _write(log, roots, seeding.paused if on else seeding.resumed)
+
+
+def _write(log: LogAccess, roots: Sequence[Root], events: Events) -> None:
+    now, partitions = now_ms(), log.topics()["crawl"]
+    named = [msgspec.structs.replace(root, run=f"{now:013d}") for root in roots]
+    made = (cast("tuple[int, CrawlEvent]", pair) for root in named for pair in events(root, partitions, now))
+    log.write(Logged("crawl", to, -1, now, event.host.encode(), encode(event)) for to, event in made)
+
+
+def roots(log: LogAccess) -> list[Root]:
+    """The roots that the frontier knows, and what was asked for since, in order of URL; every partition knows all of them."""
+    known = (cast("Root", decode(value)) for value in log.rows("frontier", 0, b"g|").values())
+    return seeding.standing(known, _unread(log))
+
+
+def paused(log: LogAccess) -> frozenset[str]:
+    """The URLs of the roots that are paused, as `roots` knows them."""
+    found = {key[2:].decode() for key in log.rows("frontier", 0, b"p|")}
+    for event in _unread(log):
+        if event.kind == "paused":
+            found.add(event.url)
+        elif event.kind in ("resumed", "unseeded"):
+            found.discard(event.url)
+    return frozenset(found)
+
+
+def _unread(log: LogAccess) -> Iterator[CrawlEvent]:
+    """Orders about roots that the frontier has not read yet."""
+    of_crawl = (one for one in log.lags() if one.topic == "crawl" and one.partition == 0)
+    return seeding.orders(log, min((one.committed for one in of_crawl), default=0))

@@ -1,0 +1,1 @@
+"""Stages with state as Faust agents."""

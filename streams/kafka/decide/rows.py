@@ -1,0 +1,163 @@
+"""Rows of a stage in one partition, on a Faust table: RocksDB here, its changelog on Kafka (law 5).
+
+Strategy: reads and scans go to the partition's store itself, which Faust's tables hide behind a mapping without order. Writes go
+there too, so that the next read sees them, and are remembered; the changelog gets them when the record is decided.
+
+Laws:
+- The changelog gets the writes of a record in their order (a key written twice: its last value, in its last place), and those of
+  one record before those of the next.
+- What is put is sent, whether the store had it or not: on redelivery the changelog gets what it may have missed.
+- Derived rows are not sent: they are made from the others when a partition is taken.
+- A record that failed leaves no row behind: `undo` restores the store, and nothing was sent.
+- A store that fails is told from a record that fails: the process ends, and the next one fills its store from the changelog.
+- RocksDB may be ahead of the changelog by what a killed worker had not sent; `mends.tables` begins without it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from faust.types import TP
+from rocksdict import DbClosedError, ReadOptions
+
+from streams.kafka.client.cursors import Cursors, behind
+from streams.kafka.decide.sending import Outgoing, Place
+
+if TYPE_CHECKING:
+    from faust.tables.base import Collection
+
+
+class TableRows:
+    """`schemas.ports.Rows`, for the time of one record. `cursors` are the partition's, and say which rows are derived."""
+
+    def __init__(self, table: Collection, partition: int, cursors: Cursors) -> None:
+        self._table = table
+        self._partition = partition
+        self._cursors = cursors
+        self._changelog: str = table.changelog_topic.get_topic_name()
+        store: Any = table.data
+        self._store = store._db_for_partition(partition)  # noqa: SLF001 - no public way to one partition, in order
+        self._own: bytes = store.offset_key
+        self._before: dict[bytes, bytes | None] = {}
+        self._written: dict[bytes, bytes | None] = {}
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value of a key."""
+        value: bytes | None = self._store.get(key)
+        return value
+
+    def put(self, key: bytes, value: bytes) -> None:
+        """Write a row."""
+        self._note(key, value)
+        self._set(key, value)
+
+    def delete(self, key: bytes) -> None:
+        """Delete a row."""
+        self._note(key, None)
+        self._store.delete(key)
+
+    def scan(self, prefix: bytes, after: bytes = b"", limit: int = -1) -> Iterator[tuple[bytes, bytes]]:
+        """Rows by prefix, in order; as they were when the scan began."""
+        queue = self._cursors.kept(prefix) and after <= prefix
+        start = self._cursors.start(prefix) if queue else max(prefix, after)
+        if start is None or limit == 0:
+            return
+        seen = False
+        # Held by a name: the iterator looks into it to the end.
+        within = _within(prefix)
+        for key, value in self._store.items(from_key=start, read_opt=within):
+            if key in (self._own, after):
+                continue
+            if queue and not seen:
+                self._cursors.found(prefix, key)
+            seen = True
+            yield key, value
+            limit -= 1
+            if limit == 0:
+                return
+        if queue and not seen:
+            self._cursors.found(prefix, None)
+
+    def undo(self) -> None:
+        """Restore the store to what it was before the first write."""
+        for key, value in self._before.items():
+            if value is None:
+                self._store.delete(key)
+            else:
+                self._set(key, value)
+        self._before.clear()
+        self._written.clear()
+
+    def written(self) -> list[Outgoing]:
+        """What the changelog has to get, for `durable` once it has."""
+        topic, partition = self._changelog, self._partition
+        return [Outgoing(topic, key, value, partition) for key, value in self._written.items() if not self._cursors.kept(key)]
+
+    def _set(self, key: bytes, value: bytes) -> None:
+        self._store.put(key, value)
+        if self._cursors.kept(key):
+            self._cursors.put(key)
+
+    def _note(self, key: bytes, value: bytes | None) -> None:
+        if key not in self._before:
+            self._before[key] = self.get(key)
+        self._written.pop(key, None)
+        self._written[key] = value
+
+
+class StoppedError(Exception):
+    """Derived rows are not wanted any more: the partition is given up."""
+
+
+class RestoredRows(TableRows):
+    """The rows of a partition while its derived rows are made: many, none of them sent or undone. For one thread.
+
+    Once `stopped` is set, by another thread, the next look at a row raises StoppedError.
+    """
+
+    def __init__(self, table: Collection, partition: int, cursors: Cursors) -> None:
+        super().__init__(table, partition, cursors)
+        self.count = 0
+        """Rows that were looked at."""
+        self.stopped = threading.Event()
+
+    def scan(self, prefix: bytes, after: bytes = b"", limit: int = -1) -> Iterator[tuple[bytes, bytes]]:
+        """As `TableRows.scan`."""
+        for row in super().scan(prefix, after, limit):
+            self._look()
+            yield row
+
+    def _note(self, key: bytes, value: bytes | None) -> None:
+        """Nothing is remembered."""
+        self._look()
+
+    def _look(self) -> None:
+        self.count += 1
+        if self.stopped.is_set():
+            raise StoppedError
+
+
+def of_store(error: Exception) -> bool:
+    """Whether a store cannot be read or written, or memory is short: no fault of the record's.
+
+    RocksDB's own errors have no class of theirs.
+    """
+    return type(error) is Exception or isinstance(error, (DbClosedError, OSError, MemoryError))
+
+
+def durable(table: Collection, places: Iterable[Place]) -> None:
+    """The changelog has the rows that were sent, at these places: the stores say so, for the next recovery to begin behind them."""
+    data: Any = table.data
+    topic = table.changelog_topic.get_topic_name()
+    for partition, offset in dict(sorted(places)).items():
+        data.set_persisted_offset(TP(topic, partition), offset)
+
+
+def _within(prefix: bytes) -> ReadOptions:
+    """A scan of a prefix ends with it: the tombstones behind it are not crossed."""
+    options = ReadOptions()
+    if (end := behind(prefix)) is not None:
+        options.set_iterate_upper_bound(end)
+    return options

@@ -1,0 +1,1 @@
+"""The fetch and essence stages on Kafka."""

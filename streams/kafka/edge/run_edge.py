@@ -1,0 +1,105 @@
+"""The runners of edges: plain consumers and producers around what both runners share, until SIGTERM or SIGINT."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import threading
+from contextlib import suppress
+
+import uvloop
+
+from streams.edges.base import EdgeBase
+from streams.edges.fetching import FetchEdge
+from streams.edges.parsing import EssenceEdge
+from streams.kafka.client.cluster import membership, told
+from streams.kafka.edge.edges import EdgeRunner
+from streams.kafka.edge.outbox import Outbox
+from streams.kafka.edge.source import Buffer
+from streams.kafka.worker.worker import Context
+from streams.store import FolderBlobs
+from streams.telemetry import Written
+from streams.topology.flow import REJECTED
+from streams.topology.routing import Router
+
+
+def fetches(context: Context) -> None:
+    """Run the fetch edge. Raises ClusterError."""
+    settings = context.settings
+
+    async def run() -> None:
+        buffer, blobs = Buffer("fetches", context.partitions, context.wire), FolderBlobs(settings.folder / "blobs")
+        router = Router(context.stage, REJECTED)
+        # The edge knows it by its inode, so it is made before.
+        settings.folder.mkdir(parents=True, exist_ok=True)
+        edge = FetchEdge(buffer, settings.folder, blobs, settings.fetch, context.partitions, router)
+        try:
+            with told(context.cluster):
+                await _run_edge(context, edge, buffer)
+        finally:
+            await edge.close()
+
+    uvloop.run(run())
+
+
+def parses(context: Context) -> None:
+    """Run the essence edge. Raises ClusterError."""
+    settings = context.settings
+
+    async def run() -> None:
+        buffer, blobs = Buffer("objects", context.partitions, context.wire), FolderBlobs(settings.folder / "blobs")
+        log = logging.getLogger("harvest").error
+        edge = EssenceEdge(
+            buffer, blobs, settings.essence, context.partitions, settings.children, settings.limits, log, own=settings.own
+        )
+        edge.saw = context.telling.ended
+        context.telling.needs("sandbox", lambda: "" if edge.ready() else "the children have not started")
+        edge.start()
+        try:
+            with told(context.cluster):
+                await _run_edge(context, edge, buffer)
+        finally:
+            await edge.close()
+
+    uvloop.run(run())
+
+
+async def _run_edge(context: Context, edge: EdgeBase, buffer: Buffer) -> None:
+    """An edge until a signal comes. Raises KafkaException, ClusterError, and what ends the edge."""
+    settings = context.settings
+    client = {
+        "bootstrap.servers": context.brokers,
+        "group.id": context.group,
+        "auto.offset.reset": "earliest",
+        "logger": logging.getLogger("harvest.kafka"),
+        "partition.assignment.strategy": "cooperative-sticky",
+        **membership(settings.session, settings.instance),
+        "queued.max.messages.kbytes": 32 << 10,
+    }
+    topic = settings.prefix + edge.topic
+    outbox = Outbox(context.brokers, settings.prefix, {}, context.wire)
+    runner = EdgeRunner(edge, buffer, outbox, client, topic, settings.commit)
+    telling = context.telling
+    telling.beats(lambda: telling.since(runner.beat))
+    telling.needs("assigned", lambda: "" if runner.places() else "no partitions")
+    telling.started()
+    outbox.wrote = lambda frame, partition, offset: telling.wrote(
+        Written(edge.name, frame.topic, partition, offset, frame.value, frame.record)
+    )
+    runner.worked = lambda oldest, seconds: telling.worked(edge.topic, oldest, seconds)
+    context.watch(runner.places, lambda: runner.excused(settings.stall))
+    stopped, loop = threading.Event(), asyncio.get_running_loop()
+
+    def leave(*_: object) -> None:
+        stopped.set()
+        with suppress(RuntimeError):  # it is closed: this process has all but left
+            loop.call_soon_threadsafe(edge.wake)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # Not the loop's own: it may stand and wait for an answer of the broker's.
+        signal.signal(number, leave)
+    try:
+        await runner.run(stopped.is_set)
+    finally:
+        await runner.close()

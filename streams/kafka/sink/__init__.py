@@ -1,0 +1,1 @@
+"""The index sink on Kafka."""

@@ -1,0 +1,91 @@
+"""One batch into an index: its changes, the dead letters of what is none or is refused, and the offsets behind it.
+
+Laws:
+- Dead letters of what is no change are acknowledged before the changes; those of what is refused, before the offsets.
+- What comes twice changes nothing: any of it may be repeated from the beginning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+
+import msgspec
+
+from schemas.codec import DecodeError
+from schemas.ports import BrokerIndex, Logged
+from streams.faults import fault
+from streams.kafka.sink.buffer import Read
+from streams.kafka.sink.dead_letter_producer import Letter, Letters
+from streams.operations.index_changes import Change, change, changed
+from streams.topology.routing import refused
+
+
+class Applier:
+    """Applies batches. Any thread may call, unless the engine is `whole`: then the changes and their offsets are one commit.
+
+    `plain` makes single-object encoding of a value, however it was written.
+    """
+
+    def __init__(self, index: BrokerIndex, letters: Letters, *, whole: bool, plain: Callable[[bytes], bytes]) -> None:
+        self._index = index
+        self.letters = letters
+        self._whole = whole
+        self._single = plain
+        self.saw: Callable[[str, int], None] = lambda *_: None
+        """Is told what became of changes that the index was handed: applied, refused, or to be handed to it again (retried)."""
+
+    def apply(self, batches: Mapping[int, Sequence[Read]]) -> Mapping[int, int]:
+        """Apply a batch; gives the offsets behind it. Raises OSError, ClusterError: then it is to be read again."""
+        reads = [read for batch in batches.values() for read in batch]
+        records = [self._plain(read.logged) for read in reads]
+        by_place = {(read.logged.partition, read.logged.offset): read for read in reads}
+        changes, poison = changed(records, records[-1].time)
+        found = ((letter, by_place[letter.partition, letter.offset]) for letter in poison)
+        self._send([(msgspec.structs.replace(letter, value=read.logged.value), read.headers) for letter, read in found])
+        fault("index.apply")
+        ends = {partition: batch[-1].logged.offset + 1 for partition, batch in batches.items()}
+        # Without the offsets: what is refused must be in `rejected` before anything passes it.
+        try:
+            failed = self._index.apply(changes, ends if self._whole else {})
+        except OSError:
+            self.saw("retried", len(changes))
+            raise
+        told = ((one.reason, by_place[_place(records, one.change)]) for one in failed)
+        self._send([(refused("index", why, read.logged), read.headers) for why, read in told])
+        self.saw("refused", len(failed))
+        self.saw("applied", len(changes) - len(failed))
+        fault("index.applied")
+        return self._written(ends) if self._whole else ends
+
+    def _send(self, letters: Sequence[Letter]) -> None:
+        """Those of a batch together: each sending waits for the broker. Raises ClusterError."""
+        if letters:
+            self.letters.send(letters)
+
+    def remember(self, ends: Mapping[int, int]) -> Mapping[int, int]:
+        """Let the index know how far it is; gives that back. Raises OSError."""
+        self._index.apply([], ends)
+        return self._written(ends)
+
+    def _written(self, ends: Mapping[int, int]) -> Mapping[int, int]:
+        """The index knows how far it is."""
+        fault("index.passed")
+        return ends
+
+    def _plain(self, logged: Logged) -> Logged:
+        if logged.value is None:
+            return logged
+        # What is no record stays as it is: `changed` makes a dead letter of it.
+        with suppress(DecodeError):
+            return logged._replace(value=self._single(logged.value))
+        return logged
+
+
+def _place(records: Sequence[Logged], applied: Change) -> tuple[int, int]:
+    """Partition and offset of the record that was applied: not of an older one behind it (`index_changes.py`)."""
+    for record in reversed(records):
+        with suppress(DecodeError):
+            if record.value is not None and change(record.value) == applied:
+                return record.partition, record.offset
+    raise KeyError(applied.oid)

@@ -1,0 +1,77 @@
+"""Dead letters on their way to `rejected`, awaited, with the headers of what they are about.
+
+Laws:
+- They are framed as all that the cluster has: `rejected` has one format.
+- One that is too large for the topic goes without the bytes: what fills a record to its brim finds no room in another, and stays
+  where its origin says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from typing import Any
+
+import msgspec
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from schemas.codec import encode
+from schemas.records import Rejected
+from streams.kafka.client.cluster import TIMEOUT, Cluster, ClusterError
+from streams.kafka.client.registry import wire
+from streams.kafka.decide.client_workarounds import HELD, PARTITIONER, Parts
+from streams.kafka.edge.outbox import LARGEST, TOO_LARGE
+from streams.topology.flow import REJECTED
+
+Letter = tuple[Rejected, Any]
+"""A dead letter, and its headers."""
+
+
+class Letters:
+    """Writes dead letters, from any thread."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        """Raises ClusterError for what is no URL of a registry."""
+        self._topic = cluster.topic(REJECTED.name)
+        self._wire = wire(cluster)
+        settings = {"enable__idempotence": True, "message__max__bytes": LARGEST}
+        self._producer = Producer(cluster.client(**settings) | HELD | PARTITIONER)
+
+    def send(self, letters: Iterable[Letter]) -> None:
+        """Write dead letters, each with headers, acknowledged. Raises ClusterError, KafkaException."""
+        large = self._too_large(letters)
+        if large and self._too_large((msgspec.structs.replace(letter, value=None), headers) for letter, headers in large):
+            raise ClusterError("dead letters could not be written: their keys and headers alone are too large for the log")
+
+    def _too_large(self, letters: Iterable[Letter]) -> list[Letter]:
+        """Write them; gives those that are too large, each by itself. Raises ClusterError, KafkaException."""
+        large = self._sent(letters)
+        # All of a batch are refused for one of them, or for all together.
+        return [each for one in large for each in self._sent([one])] if len(large) > 1 else large
+
+    def _sent(self, letters: Iterable[Letter]) -> list[Letter]:
+        """Write them; gives those that are too large, or stood in a batch that is. Raises ClusterError, KafkaException."""
+        large: list[Letter] = []
+        failed: list[KafkaError] = []
+
+        def delivered(one: Letter, error: KafkaError | None, _: Message) -> None:
+            if error is not None and error.code() in TOO_LARGE:
+                large.append(one)
+            elif error is not None:
+                failed.append(error)
+
+        parts = Parts()
+        for letter, headers in letters:
+            key, value = REJECTED.key(letter).encode(), self._wire.frame(REJECTED.name, encode(letter))
+            if parts.counted(key, value):
+                self._producer.flush(TIMEOUT)
+            told = partial(delivered, (letter, headers))
+            try:
+                self._producer.produce(self._topic, value, key, headers=headers, on_delivery=told)
+            except KafkaException as error:
+                if error.args[0].code() not in TOO_LARGE:
+                    raise
+                large.append((letter, headers))
+        if self._producer.flush(TIMEOUT) or failed:
+            raise ClusterError(f"dead letters could not be written: {failed[0].str() if failed else 'no acknowledgement'}")
+        return large

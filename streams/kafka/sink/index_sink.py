@@ -1,0 +1,374 @@
+"""The index sink on Kafka: a consumer group that applies a Broker's topic to any `BrokerIndex`.
+
+Strategy: one thread polls, so that the group knows that it lives; a request to the index has a thread of its own, one at a time for
+a partition. What came meanwhile waits, up to HELD records; then the partition is paused. Where to begin is asked of the index,
+which knows what it holds, not of the group: so a new index is filled from the beginning, and one that took the place of another
+goes on from where it stands. What the group has committed is for those who look at its lag.
+
+Delivery: at least once; versions make it once. The order of a batch is: dead letters of what is no change, awaited; the changes,
+acknowledged; dead letters of what the index refuses, awaited; the index's own offset; the group's. A kill between any two makes
+the batch come again. Offsets are written for all partitions together, while the next batches are under way: else each would wait
+for them behind the others. An engine that refuses nothing gets changes and offsets at once, of all partitions together.
+
+Laws:
+- Nothing passes for applied that was not acknowledged, or is not in `rejected` with its bytes and headers.
+- Where the index cannot be written, or has moved, all partitions stand still; then the index is asked anew where to begin, at
+  longer and longer intervals.
+- An index that knows more than the topic, or less than the topic still has, is IndexDamaged: it has to be rebuilt.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from schemas.ports import BrokerIndex, Logged
+from sinks.index.errors import IndexDamaged, IndexMoved
+from streams.kafka.client.brokers import passing
+from streams.kafka.client.cluster import TIMEOUT, Cluster, ClusterError, membership, sentence
+from streams.kafka.sink.batch_applier import Applier
+from streams.kafka.sink.buffer import HELD_BYTES, Part, Read, gathered
+from streams.kafka.sink.dead_letter_producer import Letters
+from streams.kafka.sink.position import Placing
+from streams.topology.flow import archive
+
+NOTE = logging.getLogger("harvest").warning
+TAKEN = 500
+"""Records of one poll."""
+POLL, BUSY = 0.5, 0.02
+"""Seconds of a poll, while the index has nothing to do and while it has."""
+SESSION = 10.0
+"""Seconds after which a member that says nothing has left the group."""
+LOOK = 5.0
+"""Seconds between looks whether the index is still the one that it was, while nothing happens."""
+REQUESTS = 4
+"""Partitions that the index is written for at once, as it comes."""
+
+
+class IndexSink:
+    """A member of the group `index.BROKER`. `run` until it is told to stop.
+
+    `requests`: for how many partitions the index is written at once, beside the offsets.
+    `whole`: the engine refuses nothing, and is no matter for several threads (`requests` is 1); a batch, of all partitions, and the
+    offsets behind it are one commit, which costs it most.
+    `note` is told in one line of what holds it up. `plain` makes single-object encoding of a value, however it was written.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        broker: str,
+        index: BrokerIndex,
+        *,
+        requests: int = REQUESTS,
+        whole: bool = False,
+        session: float = SESSION,
+        instance: str = "",
+        note: Callable[[str], None] = NOTE,
+        plain: Callable[[bytes], bytes] = lambda value: value,
+    ) -> None:
+        self.cluster = cluster
+        self.name = archive(broker).name
+        self.topic = cluster.topic(self.name)
+        self.index = index
+        self.note = note
+        self._whole = whole
+        self.parts: dict[int, Part] = {}
+        self.applier = Applier(index, Letters(cluster), whole=whole, plain=plain)
+        self._placing = Placing()
+        self._looked = time.monotonic()
+        self._asks = False
+        """Whether the index is being asked how far it is: by the thread that polls, which waits for as long as that takes."""
+        self._pool = ThreadPoolExecutor(requests, f"index.{broker}")
+        self._behind = ThreadPoolExecutor(1, f"index.{broker}.offsets")
+        self._passing: Future[Mapping[int, int]] | None = None
+        """The offsets that are being written behind what was acknowledged."""
+        group = cluster.group(f"index.{broker}")
+        settings = {"enable__auto__commit": False, "enable__partition__eof": True, "auto__offset__reset": "error"}
+        settings |= {"fetch__wait__max__ms": 50, "queued__max__messages__kbytes": HELD_BYTES >> 10}
+        # How long the client asks for no more once it has so much: a second, unless it is told.
+        settings |= {"fetch__queue__backoff__ms": 10}
+        client = cluster.client(group__id=group, **settings) | membership(session, instance)
+        self._consumer = Consumer(client | {"on_commit": self._heard})
+
+    def run(self, stop: Callable[[], bool]) -> None:
+        """Consume until `stop` says so. Raises IndexDamaged, ClusterError, and what is a bug of ours."""
+        self._consumer.subscribe([self.topic], on_assign=self._taken, on_revoke=self._given_up, on_lost=self._lost)
+        try:
+            while not stop():
+                self._take(self._consumer.consume(TAKEN, BUSY if self._busy() or self._waiting() else POLL))
+                self._settle()
+                self._place()
+                self._launch()
+        except KafkaException as error:
+            raise ClusterError(sentence(self.cluster, error.args[0])) from error
+        finally:
+            self._leave()
+            self._pool.shutdown()
+            self._behind.shutdown()
+            self._consumer.close()
+
+    # ---- asked by other threads ----------------------------------------------------------------------------------
+
+    def places(self) -> list[tuple[str, int]]:
+        """The partitions that this member has."""
+        return [(self.topic, partition) for partition in list(self.parts)]
+
+    def reaches(self) -> bool:
+        """Whether the index has said where to go on, and has failed at nothing since."""
+        return self._placing.done
+
+    def excused(self) -> list[tuple[str, int]]:
+        """Those that stand for no fault of this process: whose request is under way, which has deadlines; all, without an index."""
+        if self._asks or not self.reaches():
+            return self.places()
+        return [(self.topic, partition) for partition, part in list(self.parts.items()) if part.task is not None or part.passing()]
+
+    # ---- reading -------------------------------------------------------------------------------------------------
+
+    def _taken(self, consumer: Consumer, places: Sequence[TopicPartition]) -> None:
+        """The group has given partitions: nothing is read of them before the index has said from where on."""
+        consumer.assign([TopicPartition(p.topic, p.partition, OFFSET_BEGINNING) for p in places])
+        consumer.pause(list(places))
+        self.parts = {place.partition: self._part(0) for place in places}
+        self._placing.lost()
+
+    def _part(self, start: int) -> Part:
+        return Part(start, whole=self._whole)
+
+    def _given_up(self, consumer: Consumer, places: Sequence[TopicPartition]) -> None:
+        self._leave()
+
+    def _lost(self, consumer: Consumer, places: Sequence[TopicPartition]) -> None:
+        """The group has given them to others already: there is nothing to be committed any more."""
+        self._answered(wait=True)
+        self.parts = {}
+
+    def _leave(self) -> None:
+        """Wait for what is under way, and tell the group."""
+        _, errors = self._answered(wait=True)
+        if not errors:
+            self._pass()
+            self._answered(wait=True)
+        self._commit(wait=True)
+        self.parts = {}
+
+    def _take(self, messages: Sequence[Message]) -> None:
+        """Keep what was read until its partition's request is answered."""
+        for message in messages:
+            error = message.error()
+            if error is not None and error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - its public name
+                if self._placing.done and (part := self.parts.get(message.partition() or 0)) is not None:
+                    part.end = message.offset() or 0
+            elif error is not None:
+                self._told(error)
+            elif self._placing.done and (part := self.parts.get(message.partition() or 0)) is not None:
+                part.take(Read(self._logged(message), message.headers()))
+        for partition, part in self.parts.items():
+            if part.full() and not part.paused:
+                self._pause([partition], on=True)
+
+    def _told(self, error: KafkaError) -> None:
+        """Raises ClusterError for what will not pass by itself."""
+        if not passing(error):
+            raise ClusterError(sentence(self.cluster, error))
+
+    def _logged(self, message: Message) -> Logged:
+        """The record as the log has it, its value as it came."""
+        partition, offset = message.partition() or 0, message.offset() or 0
+        key, value = message.key() or b"", message.value()
+        return Logged(self.name, partition, offset, message.timestamp()[1], key, value)
+
+    def _pause(self, partitions: Iterable[int], *, on: bool) -> None:
+        chosen = [TopicPartition(self.topic, partition) for partition in partitions]
+        (self._consumer.pause if on else self._consumer.resume)(chosen)
+        for place in chosen:
+            self.parts[place.partition].paused = on
+
+    # ---- where to begin ------------------------------------------------------------------------------------------
+
+    def _place(self) -> None:
+        """Ask the index where to begin, if that is not known, or may not be true any more."""
+        if self.parts and not self._busy():
+            if self._placing.due():
+                self._begin()
+            elif self._placing.done and time.monotonic() - self._looked > LOOK:
+                self._look()
+
+    def _look(self) -> None:
+        """While nothing happens another index may have taken the place, which knows less."""
+        self._looked = time.monotonic()
+        try:
+            offsets = self._offsets()
+        except OSError as error:
+            self._fail(error)
+            return
+        if any(offsets.get(partition, 0) < part.applied for partition, part in self.parts.items()):
+            self._begin()
+        else:
+            self._commit(wait=False)
+
+    def _offsets(self) -> Mapping[int, int]:
+        self._asks = True
+        try:
+            return self.index.offsets()
+        finally:
+            self._asks = False
+
+    def _begin(self) -> None:
+        try:
+            offsets = self._offsets()
+            places = [self._start(partition, offsets.get(partition, 0)) for partition in self.parts]
+        except OSError as error:
+            self._fail(error)
+            return
+        except KafkaException as error:
+            self._fail(ClusterError(sentence(self.cluster, error.args[0])))
+            return
+        # In this order: a client that begins with what is paused looks a second later whether it still is.
+        self._pause(self.parts, on=False)
+        self._consumer.assign(places)
+        self.parts = {place.partition: self._part(place.offset) for place in places}
+        self._commit(wait=False)
+        self._placing.found()
+
+    def _start(self, partition: int, offset: int) -> TopicPartition:
+        """The place in a partition where the index goes on. Raises IndexDamaged, KafkaException."""
+        low, high = self._consumer.get_watermark_offsets(TopicPartition(self.topic, partition), timeout=TIMEOUT)
+        where = f"{self.topic}, partition {partition}"
+        if offset > high:
+            raise IndexDamaged(f"the index holds more than its topic ({where}: {offset:,} of {high:,}): rebuild it")
+        if 0 < offset < low:
+            raise IndexDamaged(
+                f"records were deleted before the index had them ({where}: from {low:,} on, {offset:,} wanted): rebuild it"
+            )
+        return TopicPartition(self.topic, partition, max(low, offset))
+
+    def _fail(self, error: Exception) -> None:
+        """Let everything stand still for a while; then begin where the index says."""
+        self._pause(self.parts, on=True)
+        for part in self.parts.values():
+            part.records.clear()
+            part.size = part.end = 0
+            part.acknowledged = part.applied
+        if isinstance(error, IndexMoved):
+            self._placing.lost()
+        elif self._placing.failed():
+            self.note(f"{error}; trying again")
+
+    # ---- writing -------------------------------------------------------------------------------------------------
+
+    def _waiting(self) -> bool:
+        return any(part.records for part in self.parts.values())
+
+    def _busy(self) -> bool:
+        return self._passing is not None or any(part.task is not None for part in self.parts.values())
+
+    def _launch(self) -> None:
+        """Give each partition that has no request under way its next one; to a whole engine, all partitions together."""
+        if not self._placing.done:
+            return
+        if self._whole:
+            if not self._busy() and gathered(self.parts.values()):
+                self._request({partition: part for partition, part in self.parts.items() if part.records})
+            return
+        for partition, part in self.parts.items():
+            if part.task is None and part.ripe():
+                self._request({partition: part})
+
+    def _request(self, parts: Mapping[int, Part]) -> None:
+        task = self._pool.submit(self.applier.apply, {partition: part.batch() for partition, part in parts.items()})
+        for partition, part in parts.items():
+            part.task = task
+            if part.paused and not part.full(0.5):
+                self._pause([partition], on=False)
+
+    def _pass(self) -> None:
+        """Let the index know how far it is, wherever it has more than it knows of."""
+        ends = {partition: part.acknowledged for partition, part in self.parts.items() if part.passing()}
+        if ends and self._passing is None and self._placing.done:
+            self._passing = self._behind.submit(self.applier.remember, ends)
+
+    def _settle(self) -> None:
+        """See which requests were answered, and tell the group. Raises IndexDamaged, and what is a bug of ours."""
+        before = {partition: part.applied for partition, part in self.parts.items()}
+        answered, errors = self._answered()
+        if answered:
+            self._looked = time.monotonic()
+            self._commit(wait=False)
+        for error in errors:
+            if not isinstance(error, OSError | ClusterError):
+                raise error
+            self._fail(error)
+        self._pass()
+        # Not before its offsets stand: where these alone are refused, all of it comes again.
+        moved = any(part.applied > before[partition] for partition, part in self.parts.items())
+        if moved and not errors and self._placing.done and self._placing.succeeded():
+            self.note("the index is written again")
+
+    def _answered(self, *, wait: bool = False) -> tuple[int, list[BaseException]]:
+        """How many requests were answered, and what went wrong with them; or, to `wait`, all of them."""
+        answered, errors = 0, list[BaseException]()
+        for partition, part in self.parts.items():
+            if part.task is None or not (wait or part.task.done()):
+                continue
+            error = part.task.exception()
+            if error is None:
+                part.acknowledged = part.task.result()[partition]
+                part.applied = part.acknowledged if self._whole else part.applied
+            else:
+                part.end = 0
+                # Several partitions may have had one request.
+                errors += [error] if error not in errors else []
+            part.task = None
+            answered += 1
+        if self._passing is not None and (wait or self._passing.done()):
+            errors += self._passed(self._passing)
+            self._passing = None
+            answered += 1
+        return answered, errors
+
+    def _passed(self, answer: Future[Mapping[int, int]]) -> list[BaseException]:
+        """Note the offsets that were written; or give what went wrong with them."""
+        if (error := answer.exception()) is not None:
+            return [error]
+        for partition, offset in answer.result().items():
+            self.parts[partition].applied = offset
+        return []
+
+    def _commit(self, *, wait: bool) -> None:
+        """Tell the group how far the index is. What it does not hear now it is told again when nothing else happens."""
+        places = [TopicPartition(self.topic, number, part.done) for number, part in self.parts.items() if part.untold()]
+        if places:
+            with suppress(KafkaException):
+                if wait:
+                    self._consumer.commit(offsets=places, asynchronous=False)
+                else:
+                    self._consumer.commit(offsets=places, asynchronous=True)
+
+    def _heard(self, error: KafkaError | None, places: Sequence[TopicPartition]) -> None:
+        """The group has answered to a commit."""
+        for place in places:
+            part = self.parts.get(place.partition)
+            if part is not None and error is None and place.error is None:
+                part.told = max(part.told, place.offset)
+
+
+def serve(cluster: Cluster, broker: str, index: BrokerIndex, stop: threading.Event, **more: Any) -> None:
+    """Fill an index until `stop` is set; it is closed behind."""
+    try:
+        IndexSink(cluster, broker, index, **more).run(stop.is_set)
+    finally:
+        index.close()
+
+
+def manner(url: str) -> dict[str, Any]:
+    """How an index is written: on the server at `url`, or in a folder, where there is none."""
+    return {"requests": REQUESTS} if url else {"requests": 1, "whole": True}

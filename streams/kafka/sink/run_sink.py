@@ -1,0 +1,79 @@
+"""The runner of an index's sink: its consumer on this thread, until SIGTERM or SIGINT."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+
+from schemas.ports import BrokerIndex
+from sinks.index.errors import IndexUnreachable
+from streams.kafka.sink.index_sink import IndexSink, manner
+from streams.kafka.sink.position import FIRST, LONGEST
+from streams.kafka.worker.worker import Context
+from streams.operations.indexes import at
+
+LOOK = 0.1
+"""Seconds between two looks whether it was told to stop."""
+
+
+def indexes(context: Context) -> None:
+    """Fill the index of a Broker: on OpenSearch, or in the data folder, which has one writer. Raises OSError, IndexDamaged."""
+    settings, telling, stop = context.settings, context.telling, threading.Event()
+    broker = context.stage.name.removeprefix("index.")
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    note = logging.getLogger("harvest").warning
+    ask = partial(at, settings.index_url, settings.index_name, settings.folder, broker, writable=True)
+    index = opened(ask, stop, note)
+    if index is None:
+        return
+    try:
+        sink = IndexSink(
+            context.cluster,
+            broker,
+            index,
+            **manner(settings.index_url),
+            session=settings.session,
+            instance=settings.instance,
+            note=note,
+            plain=context.wire.plain,
+        )
+        sink.applier.saw = lambda outcome, items: telling.indexed(broker, outcome, items)
+        telling.needs("assigned", lambda: "" if sink.places() else "no partitions")
+        telling.needs("index", lambda: "" if sink.reaches() else "the index cannot be written")
+        telling.started()
+        context.watch(sink.places, sink.excused)
+        sink.run(stop.is_set)
+    finally:
+        index.close()
+
+
+def opened(ask: Callable[[], BrokerIndex], stop: threading.Event, note: Callable[[str], None]) -> BrokerIndex | None:
+    """The index, once its server can be had: one that begins while it is away waits, as one that runs does. None: told to stop."""
+    pause, waited = FIRST, False
+    while not stop.is_set():
+        try:
+            index = ask()
+        except IndexUnreachable as error:
+            if not waited:
+                note(f"{error}; trying again")
+            waited = True
+            _rest(stop, pause)
+            pause = min(2 * pause, LONGEST)
+        else:
+            if waited:
+                note("the index can be reached again")
+            return index
+    return None
+
+
+def _rest(stop: threading.Event, seconds: float) -> None:
+    """Wait, or until told to stop."""
+    until = time.monotonic() + seconds
+    # Not by the event itself: a signal that sets it while it holds its lock here would wait for that, and be waited for.
+    while not stop.is_set() and (left := until - time.monotonic()) > 0:
+        time.sleep(min(left, LOOK))

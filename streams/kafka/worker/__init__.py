@@ -1,0 +1,1 @@
+"""The worker process: supervision, watchdog, checks before the start, telemetry."""

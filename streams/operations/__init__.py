@@ -1,0 +1,1 @@
+"""What commands do to a log: rebuild, replay, export, roots, dead letters."""

@@ -1,0 +1,222 @@
+"""Dead letters that stand: the latest of each origin that no later success has ended; and trying them again.
+
+Laws:
+- An origin is a URL with its member path; of a record that was no record, its place in the log.
+- A failed fetch ends when its URL is fetched, or known to be gone, under a higher version.
+- A member's rejection stands while the catalogue holds what that attempt made of it: a partial attempt that did not come to
+  the member ends nothing. Where it holds no such member (a folder's listing has no summary), the last whole attempt decides.
+- What is tried again stands no more: a dead letter of the same origin that says so (`RETRIED`) follows it. It is written behind the
+  original bytes, so that a crash between the two repeats a record and loses none; where that fails, a new dead letter comes.
+- Nothing that stands is ever spent; what is changes the answer for nobody, whatever of it has gone already.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Generator, Iterator, Mapping
+from typing import Any, NamedTuple, cast
+
+import msgspec
+
+from processors.frontier.rows import Table
+from processors.gatherer import catalog
+from processors.identity import frontier_key, url_digest
+from schemas.codec import DecodeError, decode, encode
+from schemas.ports import Logged
+from schemas.records import FetchedObject, Rejected
+from streams.logs import LogAccess
+from streams.store.murmur2 import partition as partition_of
+
+READ = 500
+Key = tuple[str, str, str]
+"""An origin."""
+RETRIED = "tried again"
+"""The reason of a dead letter that ends another."""
+
+
+class _Question(NamedTuple):
+    """What decides whether a rejection has ended: rows of a stage in the partition of a key."""
+
+    stage: str
+    topic: str
+    key: bytes
+    ended: Callable[[Any], bool]
+
+
+def standing(log: LogAccess) -> list[Rejected]:
+    """The rejections that stand, by URL and path."""
+    latest: dict[Key, Rejected] = {}
+    for _, one in _all(log):
+        known = latest.get(origin := _origin(one))
+        if known is None or _follows(one, known):
+            latest[origin] = one
+    stand = _standing(log, list(latest.values()))
+    return sorted(stand, key=lambda one: (one.url, one.path, one.topic, one.partition, one.offset))
+
+
+def _standing(log: LogAccess, latest: list[Rejected]) -> list[Rejected]:
+    """Those that stand, of the latest of each origin."""
+    left = [one for one in latest if one.reason != RETRIED]
+    return [one for one, ended in zip(left, _ended(log, left), strict=True) if not ended]
+
+
+def _origin(one: Rejected) -> Key:
+    stage = one.stage if one.stage == "fetch" else "essence"
+    return (stage, one.url, one.path) if one.url else (one.topic, str(one.partition), str(one.offset))
+
+
+def _follows(one: Rejected, known: Rejected) -> bool:
+    """Whether a dead letter takes the place of one of its origin that came before it."""
+    return one.version >= known.version
+
+
+def _all(log: LogAccess) -> Iterator[tuple[Logged, Rejected]]:
+    """Every dead letter, and where it is; of one origin in the order in which they came."""
+    for partition in range(log.topics().get("rejected", 0)):
+        for logged in _records(log, "rejected", partition):
+            try:
+                record = decode(logged.value or b"")
+            except DecodeError:
+                continue
+            if isinstance(record, Rejected):
+                yield logged, record
+
+
+def _records(log: LogAccess, topic: str, partition: int) -> Iterator[Logged]:
+    start = 0
+    while batch := log.read(topic, partition, start, READ):
+        yield from batch
+        start = batch[-1].offset + 1
+
+
+# ---- whether it has ended --------------------------------------------------------------------------------------------
+
+
+class _Rows:
+    """Some rows, to read; `asked` are the keys that were asked for."""
+
+    def __init__(self, rows: Mapping[bytes, bytes]) -> None:
+        self._rows = rows
+        self.asked: set[bytes] = set()
+
+    def get(self, key: bytes) -> bytes | None:
+        self.asked.add(key)
+        return self._rows.get(key)
+
+
+def _ended(log: LogAccess, rejections: list[Rejected]) -> list[bool]:
+    """For each whether it has ended. Its rows are asked for first, and fetched all at once: on Kafka that reads a changelog."""
+    questions = [_question(one) for one in rejections]
+    counts = log.topics()
+    places = [(q.stage, partition_of(q.key, counts[q.topic])) if q and q.topic in counts else None for q in questions]
+    wanted: dict[tuple[str, int], set[bytes]] = defaultdict(set)
+    for question, place in zip(questions, places, strict=True):
+        if question and place:
+            probe = _Rows({})
+            question.ended(probe)
+            wanted[place] |= probe.asked
+    known = {place: _Rows(log.known(*place, keys)) for place, keys in wanted.items()}
+    return [bool(question and place and question.ended(known[place])) for question, place in zip(questions, places, strict=True)]
+
+
+def _question(one: Rejected) -> _Question | None:
+    if not one.url:
+        return None
+    if one.stage == "fetch":
+        host = frontier_key(one.url)
+
+        def fetched(rows: Any) -> bool:
+            known = Table(rows).get(host, url_digest(one.url))
+            return known is None or (known.state in ("ok", "gone") and known.version > one.version)
+
+        return _Question("frontier", "crawl", host.encode(), fetched)
+
+    def made(rows: Any) -> bool:
+        return one.version < (catalog.held(rows, one.url, one.path) or catalog.completed(rows, one.url))
+
+    return _Question("catalog", "made", one.url.encode(), made)
+
+
+# ---- what nobody needs any more --------------------------------------------------------------------------------------
+
+
+class _Line:
+    """The dead letters of one origin: the latest, without the bytes that it may hold, and the places of the others."""
+
+    def __init__(self) -> None:
+        self.latest: tuple[Logged, Rejected] | None = None
+        self.passed: list[Logged] = []
+
+    def take(self, at: Logged, one: Rejected) -> None:
+        if self.latest is None:
+            self.latest = at, one
+            return
+        before, known = self.latest
+        if _follows(one, known):
+            self.latest, at = (at, one), before
+        self.passed.append(at)
+
+
+def spent(log: LogAccess, before_ms: int) -> Generator[None, None, dict[int, list[int]]]:
+    """The offsets, by partition, of the dead letters appended before a time that do not stand: a step each time that it is asked.
+
+    A later one of the same origin has followed them, or all of their origin are as old and the latest has ended.
+    """
+    lines: dict[Key, _Line] = defaultdict(_Line)
+    for number, (at, one) in enumerate(_all(log), 1):
+        bare = at._replace(key=b"", value=None, record=None)
+        lines[_origin(one)].take(bare, msgspec.structs.replace(one, key=None, value=None, detail=""))
+        if number % READ == 0:
+            yield
+    gone: list[Logged] = []
+    asked: list[tuple[Logged, Rejected]] = []
+    for line in lines.values():
+        old = [at for at in line.passed if at.time < before_ms]
+        gone += old
+        if line.latest is not None and line.latest[0].time < before_ms and len(old) == len(line.passed):
+            asked.append(line.latest)
+    stand = {id(one) for one in _standing(log, [one for _, one in asked])}
+    gone += [at for at, one in asked if id(one) not in stand]
+    found: dict[int, list[int]] = defaultdict(list)
+    for at in gone:
+        found[at.partition].append(at.offset)
+    return {partition: sorted(offsets) for partition, offsets in found.items()}
+
+
+# ---- trying again ----------------------------------------------------------------------------------------------------
+
+
+def retry(log: LogAccess, one: Rejected) -> bool:
+    """Put the original bytes back into their topic, durably; says whether there are any. See the laws."""
+    original = _original(log, one)
+    if original is None:
+        return False
+    now = time.time_ns() // 1_000_000
+    # Bytes that no stage could read go back untouched; an object's record, as the log has records.
+    log.write([original._replace(time=now)], raw=one.value is not None)
+    said = msgspec.structs.replace(one, reason=RETRIED, detail="", time=now, key=None, value=None)
+    # Behind it, in the partition that it has itself: the later of two of one origin counts.
+    log.write([Logged("rejected", -1, -1, now, one.url.encode(), encode(said))])
+    return True
+
+
+def _original(log: LogAccess, one: Rejected) -> Logged | None:
+    """The record that was rejected: of a dead letter that holds it; of an object, the fetched one, while the log has it."""
+    counts = log.topics()
+    if one.value is not None and one.topic in counts:
+        return Logged(one.topic, one.partition, one.offset, one.time, one.key or b"", one.value)
+    if one.stage == "fetch" or not one.url or "objects" not in counts:
+        return None
+    key = one.url.encode()
+    for logged in _records(log, "objects", partition_of(key, counts["objects"])):
+        if logged.key == key and logged.value is not None and _version(logged.value) == one.version:
+            return logged
+    return None
+
+
+def _version(value: bytes) -> int:
+    try:
+        return cast("FetchedObject", decode(value)).version
+    except (DecodeError, AttributeError):
+        return -1

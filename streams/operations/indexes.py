@@ -1,0 +1,34 @@
+"""Which index a Broker has, by the settings: OpenSearch where `index.url` is set, else the one in the data folder."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streams.store.data_folder import index_folder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from schemas.ports import BrokerIndex
+    from streams.config.settings import Settings
+
+
+def alias(settings: Settings, broker: str = "main") -> str:
+    """The name of a Broker's index on OpenSearch."""
+    return f"{settings.index.name}-{broker}"
+
+
+def opened(settings: Settings, broker: str = "main") -> BrokerIndex:
+    """The index of a Broker, to read. Raises OSError, IndexDamaged."""
+    return at(settings.index.url, settings.index.name, settings.data, broker)
+
+
+def at(url: str, name: str, folder: Path, broker: str, *, writable: bool = False) -> BrokerIndex:
+    """As `opened`, or to write as a sink does, given `index.url`, `index.name` and the data folder."""
+    if url:
+        from sinks.index.opensearch.index import OpenSearchIndex  # noqa: PLC0415 - loaded by those who have a server
+
+        return OpenSearchIndex(url, f"{name}-{broker}", writable=writable, fresh=False)
+    from sinks.index.tantivy.index import TantivyIndex  # noqa: PLC0415 - the engine is loaded by those who ask for it
+
+    return TantivyIndex(index_folder(folder, broker), writable=writable)

@@ -1,0 +1,1 @@
+"""The topology: stages, topics and tables as data, and its drawings."""

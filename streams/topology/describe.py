@@ -1,0 +1,63 @@
+"""The topology drawn: plain text and Mermaid, both from the value that the runners execute.
+
+A line an output: a stage, the topic that it writes, and who reads that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from streams.topology.flow import Edge, Stage, Topology, topology
+
+SHAPES = {"fetch": ("[/", "/]"), "sandbox": ("[[", "]]"), "sink": ("[(", ")]")}
+"""How Mermaid draws each kind of edge; a deciding stage is a box."""
+
+
+def plain(drawn: Topology | None = None) -> str:
+    """Stages in flow order with their inputs, outputs and tables, then the topics."""
+    found = drawn or topology()
+    return "\n".join([*_stages(found), "", *_topics(found), ""])
+
+
+def _stages(drawn: Topology) -> Iterator[str]:
+    for stage in drawn.stages:
+        what = f"decides; rows: {stage.rows}" if isinstance(stage, Stage) else f"{stage.kind}; {stage.says}"
+        inputs, outputs = ", ".join(t.name for t in stage.inputs), ", ".join(t.name for t in stage.outputs)
+        yield f"{stage.name:<15} {inputs} -> {outputs or 'the index'}"
+        yield f"{'':<15} {what}{'; ticks' if isinstance(stage, Stage) and stage.ticks else ''}"
+
+
+def _topics(drawn: Topology) -> Iterator[str]:
+    for topic in drawn.topics:
+        carries = ", ".join(cls.__name__ for cls in topic.carries)
+        public = ", public" if topic.public else ""
+        yield f"{topic.name:<22} {carries} ({topic.keep}{public}): {topic.says}"
+
+
+def mermaid(drawn: Topology | None = None) -> str:
+    """The topology as a Mermaid flowchart: stages are nodes, topics are arrows; `rejected` is open to every stage."""
+    found = drawn or topology()
+    lines = ["flowchart LR", "  roots([roots]) -->|crawl| frontier", "  people([people]) -->|annotations| catalog"]
+    lines += [f"  {_node(stage)}" for stage in found.stages]
+    lines += list(_arrows(found))
+    return "\n".join([*lines, ""])
+
+
+def _node(stage: Stage[Any, Any] | Edge[Any, Any]) -> str:
+    opening, closing = SHAPES[stage.kind] if isinstance(stage, Edge) else ("[", "]")
+    return f"{_id(stage.name)}{opening}{stage.name}{closing}"
+
+
+def _arrows(drawn: Topology) -> Iterator[str]:
+    for stage in drawn.stages:
+        for topic in stage.outputs:
+            if topic.name == "rejected":
+                continue
+            readers = [_id(name) for name in drawn.readers(topic)]
+            for reader in readers or [f"{_id(topic.name)}([{topic.name}])"]:
+                yield f"  {_id(stage.name)} -->|{topic.name}| {reader}"
+
+
+def _id(name: str) -> str:
+    return name.replace(".", "_")

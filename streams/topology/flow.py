@@ -1,0 +1,219 @@
+"""The topology: stages, topics and tables, declared once as data, in flow order.
+
+Two runners and a simulator execute this one value; `harvest describe` draws it. Nothing registers by import side effect.
+mypy checks the wiring: a stage's function takes what its input topics carry and gives what its output topics carry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Generic, Literal, TypeVar
+
+import msgspec
+
+from processors.broker import dedup, register
+from processors.frontier import stage as frontier
+from processors.frontier.stage import FrontierSettings
+from processors.gatherer import catalog
+from schemas.ports import Origin, Rows
+from schemas.records import (
+    Annotation,
+    Complete,
+    CrawlEvent,
+    FetchedObject,
+    FetchRequest,
+    File,
+    Holder,
+    Partial,
+    Record,
+    Rejected,
+    Removed,
+    Role,
+    Summary,
+    Tick,
+)
+
+R_co = TypeVar("R_co", bound=Record, covariant=True)
+In = TypeVar("In", bound=Record)
+Out = TypeVar("Out", bound=Record)
+
+Keep = Literal["compact", "delete", "always"]
+"""The newest of each key; what is younger than `retention`; or whatever time alone does not end: a change of its own to what stands
+(annotations), or what stands until a success (rejections)."""
+
+
+@dataclass(frozen=True)
+class Topic(Generic[R_co]):
+    """A topic: what it carries, by which key, and how long. `key` gives the text of a record's key."""
+
+    name: str
+    carries: tuple[type[R_co], ...]
+    key: Callable[[Any], str]
+    keep: Keep
+    says: str
+    public: bool = False
+
+
+@dataclass(frozen=True)
+class Stage(Generic[In, Out]):
+    """A stage that decides: a pure function of its rows and one record."""
+
+    name: str
+    inputs: tuple[Topic[In], ...]
+    outputs: tuple[Topic[Out], ...]
+    process: Callable[[Rows, In, Origin], Iterator[Out]]
+    rows: str
+    """What its table knows, in a few words."""
+    deadline: Callable[[Rows], int | None] | None = None
+    """When its rows want a tick (ms since the epoch); None: it has no notion of time."""
+    derived: tuple[bytes, ...] = ()
+    """Prefixes of rows that can be rebuilt from the others, and need no changelog."""
+    restore: Callable[[Rows], None] | None = None
+    """Rebuilds them, when a partition is taken after anything but a clean stop."""
+
+    @property
+    def ticks(self) -> Topic[Tick] | None:
+        """Its topic of ticks, written by the owner of each partition (law 4)."""
+        if self.deadline is None:
+            return None
+        return Topic(f"{self.name}.ticks", (Tick,), lambda _: "", "delete", "time, as an event")
+
+
+@dataclass(frozen=True)
+class Edge(Generic[In, Out]):
+    """A stage that does: bytes of the world come in (fetch), are parsed in sandboxed children (essence), or go out (a sink)."""
+
+    name: str
+    inputs: tuple[Topic[In], ...]
+    outputs: tuple[Topic[Out], ...]
+    kind: Literal["fetch", "sandbox", "sink"]
+    says: str
+
+
+class TopologySettings(msgspec.Struct, frozen=True):
+    """What the declared value depends on."""
+
+    frontier: FrontierSettings = FrontierSettings()
+    brokers: tuple[str, ...] = ("main",)
+
+
+@dataclass(frozen=True)
+class Topology:
+    """The whole, in flow order."""
+
+    stages: tuple[Stage[Any, Any] | Edge[Any, Any], ...]
+    topics: tuple[Topic[Record], ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        seen: dict[str, Topic[Record]] = {}
+        for stage in self.stages:
+            ticks = stage.ticks if isinstance(stage, Stage) else None
+            for topic in (*stage.inputs, *((ticks,) if ticks else ()), *stage.outputs):
+                seen.setdefault(topic.name, topic)
+        object.__setattr__(self, "topics", tuple(seen.values()))
+
+    def topic(self, name: str) -> Topic[Record]:
+        """A topic by name. Raises KeyError."""
+        return next((t for t in self.topics if t.name == name), None) or _unknown(name)
+
+    def stage(self, name: str) -> Stage[Any, Any] | Edge[Any, Any]:
+        """A stage by name. Raises KeyError."""
+        return next((s for s in self.stages if s.name == name), None) or _unknown(name)
+
+    def writers(self, topic: Topic[Record]) -> tuple[str, ...]:
+        """Names of the stages that write a topic (law 1)."""
+        return tuple(s.name for s in self.stages if topic.name in {t.name for t in s.outputs})
+
+    def readers(self, topic: Topic[Record]) -> tuple[str, ...]:
+        """Names of the stages that read a topic."""
+        return tuple(s.name for s in self.stages if topic.name in {t.name for t in s.inputs})
+
+
+def _unknown(name: str) -> Any:
+    raise KeyError(name)
+
+
+CRAWL = Topic("crawl", (CrawlEvent,), lambda r: r.host, "delete", "what became of a URL, and what was found")
+FETCHES = Topic("fetches", (FetchRequest,), lambda r: r.address or r.host, "delete", "a URL is to be fetched")
+OBJECTS = Topic("objects", (FetchedObject,), lambda r: r.url, "delete", "an object was fetched, or is gone", public=True)
+FILES = Topic("files", (File,), lambda r: r.object_url, "delete", "a file was unnested: facts", public=True)
+MADE = Topic[Summary | Complete | Partial](
+    "made", (Summary, Complete, Partial), lambda r: r.object_url, "delete", "an object was summarized"
+)
+ANNOTATIONS = Topic("annotations", (Annotation,), lambda r: r.object_url, "always", "someone described a URL by hand")
+SUMMARIES = Topic[Summary | Removed](
+    "summaries", (Summary, Removed), lambda r: r.oid, "compact", "the Gatherer's database", public=True
+)
+REJECTED = Topic("rejected", (Rejected,), lambda r: r.url, "always", "something could not be processed", public=True)
+
+
+def holders(broker: str) -> Topic[Holder]:
+    """Who joined and left the holders of a content, in one Broker."""
+    return Topic(f"holders.{broker}", (Holder,), lambda r: r.content, "delete", "a content gained or lost a holder")
+
+
+def copies(broker: str) -> Topic[Role]:
+    """What dedup answered."""
+    return Topic(f"copies.{broker}", (Role,), lambda r: r.oid, "delete", "a summary is canonical, or a copy")
+
+
+def archive(broker: str) -> Topic[Summary | Removed]:
+    """The Broker's archive, from which its index is rebuilt."""
+    return Topic(f"broker.{broker}", (Summary, Removed), lambda r: r.oid, "compact", "the Broker's archive", public=True)
+
+
+def gatherer(settings: TopologySettings) -> tuple[Stage[Any, Any] | Edge[Any, Any], ...]:
+    """The stages from roots to the Gatherer's database."""
+    decide = partial(frontier.frontier, settings=settings.frontier)
+    return (
+        Stage[CrawlEvent | Tick, frontier.Decided](
+            "frontier",
+            (CRAWL,),
+            (FETCHES, OBJECTS, CRAWL, REJECTED),
+            decide,
+            "URLs, hosts, queues, schedule",
+            deadline=frontier.deadline,
+            derived=frontier.DERIVED,
+            restore=frontier.restore,
+        ),
+        Edge[FetchRequest, FetchedObject | CrawlEvent | Rejected](
+            "fetch", (FETCHES,), (OBJECTS, CRAWL, REJECTED), "fetch", "HTTP and files; courtesy, conditional requests"
+        ),
+        Edge[FetchedObject, File | Summary | Complete | Partial | CrawlEvent | Rejected](
+            "essence", (OBJECTS,), (FILES, MADE, CRAWL, REJECTED), "sandbox", "recognize, unnest, select, summarize"
+        ),
+        Stage[catalog.Made, catalog.Catalogued](
+            "catalog", (MADE, ANNOTATIONS), (SUMMARIES,), catalog.catalog, "members of objects, annotations"
+        ),
+    )
+
+
+def broker(name: str) -> tuple[Stage[Any, Any] | Edge[Any, Any], ...]:
+    """The stages of one Broker: its Registry, its duplicates, its index."""
+    return (
+        Stage[Summary | Removed | Role, register.Registered](
+            f"register.{name}",
+            (SUMMARIES, copies(name)),
+            (archive(name), holders(name)),
+            register.register,
+            "versions, publish counters, roles",
+        ),
+        Stage[Holder | Tick, Role](
+            f"dedup.{name}",
+            (holders(name),),
+            (copies(name),),
+            dedup.dedup,
+            "holders of each content, by rank",
+            deadline=dedup.deadline,
+            derived=(b"d|",),
+            restore=dedup.restore,
+        ),
+        Edge[Summary | Removed, Record](f"index.{name}", (archive(name),), (), "sink", "what `harvest search` asks"),
+    )
+
+
+def topology(settings: TopologySettings = TopologySettings()) -> Topology:  # noqa: B008 - frozen
+    """The topology for some settings."""
+    return Topology((*gatherer(settings), *(stage for name in settings.brokers for stage in broker(name))))

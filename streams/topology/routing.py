@@ -1,0 +1,88 @@
+"""Routing: which topic a record goes to, by its type, and what a stage does when its own code fails.
+
+Shared by the runners and the simulator, so that they cannot differ in it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from schemas.codec import DecodeError
+from schemas.ports import Logged, Origin
+from schemas.records import MAX_DETAIL, MAX_REASON, CrawlEvent, Record, Rejected, Tick
+from streams.clock import AHEAD
+from streams.topology.flow import Edge, Stage, Topic
+
+MAX_VERSION = 1 << 62
+"""Versions are times in ms, or one more than the last: there is room for all above one that a stage takes."""
+
+
+class Routed(NamedTuple):
+    """A record on its way to a topic."""
+
+    topic: str
+    key: bytes
+    record: Record
+
+
+class Router:
+    """The topic of each record type that a stage gives; `rejected` is open to every stage."""
+
+    def __init__(self, stage: Stage[Any, Any] | Edge[Any, Any], rejected: Topic[Rejected]) -> None:
+        self._by_type: dict[type[Record], Topic[Any]] = {Rejected: rejected}
+        for topic in stage.outputs:
+            for cls in topic.carries:
+                self._by_type[cls] = topic
+        self._carried = {topic.name: topic.carries for topic in stage.inputs}
+        if isinstance(stage, Stage) and stage.ticks:
+            self._carried[stage.ticks.name] = stage.ticks.carries
+        self.stage = stage
+
+    def admit(self, topic: str, record: Record, now: int | None = None) -> None:
+        """Raises DecodeError for a record that its topic does not carry: some stage might take it for what it resembles.
+
+        And for a version without one above it, and for a tick or an event from beyond `now` (ms): time never goes back, so that one
+        would have everything expire, for good. No broker takes it from a worker whose clock is so wrong; an import may have it.
+        """
+        if not isinstance(record, self._carried[topic]):
+            raise DecodeError(f"a {type(record).__name__}")
+        if not all(0 <= getattr(record, name, 0) <= MAX_VERSION for name in ("version", "published")):
+            raise DecodeError("a version that nobody minted")
+        if now is not None and isinstance(record, Tick | CrawlEvent) and record.time > now + AHEAD:
+            raise DecodeError("of a time to come")
+
+    def route(self, record: Record) -> Routed:
+        """Raises KeyError for a record that the stage has no topic for: a bug of ours."""
+        topic = self._by_type[type(record)]
+        return Routed(topic.name, topic.key(record).encode(), record)
+
+
+def refused(stage: str, why: str, logged: Logged) -> Rejected:
+    """The dead letter of a record that what a stage writes to will not take, of the record's own time."""
+    return Rejected(
+        stage=stage,
+        reason=f"refused by the {stage}"[:MAX_REASON],
+        time=logged.time,
+        detail=why[:MAX_DETAIL],
+        topic=logged.topic,
+        partition=logged.partition,
+        offset=logged.offset,
+        key=logged.key,
+        value=logged.value,
+    )
+
+
+def poisoned(stage: str, error: Exception, origin: Origin, key: bytes, value: bytes | None, time: int) -> Rejected:
+    """The dead letter of a record that a stage could not process: with its bytes, so that it can be tried again."""
+    reason = f"not a record: {error}" if isinstance(error, DecodeError) else f"error in {stage}: {type(error).__name__}"
+    return Rejected(
+        stage=stage,
+        reason=reason[:MAX_REASON],
+        time=time,
+        detail=f"{type(error).__name__}: {error}"[:MAX_DETAIL],
+        topic=origin.topic,
+        partition=origin.partition,
+        offset=origin.offset,
+        key=key,
+        value=value,
+    )

@@ -1,0 +1,50 @@
+"""What documents in XML say: people, languages, entities, pages within."""
+
+from collections.abc import Callable
+
+from processors.essence.summarize import Found
+
+Make = Callable[..., Found]
+BOOK = b"""<?xml version="1.0"?>
+<!DOCTYPE book PUBLIC "-//OASIS//DTD DocBook XML V4.5//EN" "http://example.org/docbook.dtd" [
+<!ENTITY boat "Nixe">
+<!ENTITY many "&boat;&boat;&boat;">
+<!ENTITY file SYSTEM "file:///etc/passwd">
+]>
+<book xml:lang="de"><bookinfo><title>Of the &boat; &mdash; H<sub>2</sub>O</title>
+<author><firstname>Ann</firstname><surname>Sea</surname><contrib>All of it</contrib></author><pubdate>1995</pubdate></bookinfo>
+<para>She is the &boat;, and &many; and &file; too.</para></book>"""
+
+
+def test_docbook(summary: Make) -> None:
+    """Names are words; entities that the document declares are their text, others stay shut; the language is that of its root."""
+    found = summary(b"x.docbook", BOOK)
+    assert found.text("title") == "Of the Nixe \u2014 H2O"
+    assert found.attributes["author"] == ["Ann Sea"]
+    assert found.text("language") == "de"
+    assert found.text("date") == "1995"
+    assert "She is the Nixe, and  and  too." in found.text("partial-text")
+
+
+def test_entities_without_end(summary: Make) -> None:
+    """Entities of entities are not looked into."""
+    declared = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 50 if n else "sea"}">' for n in range(9))
+    found = summary(b"x.xml", f"<!DOCTYPE a [{declared}]><a><title>&e8;</title></a>".encode())
+    assert len(found.text("title")) < 100
+
+
+def test_pages_within_a_feed(summary: Make) -> None:
+    """A description that is a page in HTML says what that shows."""
+    page = b"&lt;p&gt;All &amp;amp; &lt;b&gt;boats&lt;/b&gt;&lt;/p&gt;"
+    feed = b"<rss><channel><title>Sea</title><item><description>%b</description></item></channel></rss>" % page
+    found = summary(b"x.rss", feed)
+    assert found.attributes["description"] == ["All & boats"]
+    assert "<p>" not in found.text("partial-text")
+
+
+def test_what_drawing_programs_say_of_the_file(summary: Make) -> None:
+    """The format that Dublin Core states of a drawing is no text of it, nor its title."""
+    work = '<m xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:format>image/svg+xml</dc:format><dc:type/></m><text>Ferns</text>'
+    found = summary(b"lake.svg", f'<svg xmlns="http://www.w3.org/2000/svg">{work}</svg>'.encode())
+    assert found.text("partial-text") == "Ferns"
+    assert "svg+xml" not in found.text("title")

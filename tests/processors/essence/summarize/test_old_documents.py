@@ -1,0 +1,146 @@
+"""Documents, tables and help of the 1990s, classes of Java, metrics of TeX, and tests that are written as text."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+
+import pytest
+
+from processors.essence.summarize import Found
+from processors.essence.summarize.office._wordperfect import LENGTHS_5, LENGTHS_6
+
+Make = Callable[..., Found]
+
+
+def wordperfect(body: bytes, major: int, key: int = 0) -> bytes:
+    """A document: its head, and its text."""
+    return b"\xffWPC" + struct.pack("<IBBBBHH", 20, 1, 0x0A, major, 0, key, 0) + bytes(4) + body
+
+
+def test_wordperfect_5(summary: Make) -> None:
+    """Text between functions of all lengths; what is in the functions is none, and a soft return ends no line."""
+    functions = b"".join(bytes([code]) + b"zz".ljust(length - 1, b"z") for code, length in LENGTHS_5.items() if code > 0xC2)
+    told = b"\xd0\x01\x06\0ZZ\x06\0\x01\xd0"
+    body = (
+        told
+        + b"The whale\n\n"
+        + functions
+        + b"Call me\rIsh\xacma\xc0\x1b\x01\xc0l\xc0\x1c\x04\xc0s"
+        + b"\xc1"
+        + bytes(8)
+        + b"six\xa9month\x0cEnd"
+    )
+    found = summary(b"a.wp", wordperfect(body, 0))
+    assert found.text("title") == "The whale"
+    assert found.text("partial-text") == "The whale\nCall me Ishma\xe1l\u2019s six-month\nEnd"
+
+
+def test_wordperfect_6(summary: Make) -> None:
+    """The same in version 6, whose functions are others; what was deleted is not told."""
+    fixed = b"".join(bytes([code]) + b"z" * (length - 1) for code, length in LENGTHS_6.items() if code not in (0xF0, 0xF1, 0xFF))
+    soft, hard = (b"\xd0" + bytes([kind]) + struct.pack("<H", 9) + b"z" * 4 + b"\xd0" for kind in (1, 4))
+    told = b"\xd4\x1c" + struct.pack("<H", 12) + b"z" * 7 + b"\xd4"
+    undone = b"\xf1\0\x7f\x02\xf1deleted \xf1\x01\x80\x02\xf1"
+    body = told + b"The\x80whale" + hard + fixed + b"Call\x80me" + soft + b"Ishma\x08l " + undone + b"\xf0\x1f\x04\xf0\xcc\xccEnd"
+    found = summary(b"a.wpd", wordperfect(body, 2))
+    assert found.text("title") == "The whale"
+    assert found.text("partial-text") == "The whale\nCall me Ishmaàl ”\nEnd"
+
+
+@pytest.mark.parametrize("major", [0, 2])
+def test_wordperfect_locked(major: int, summary: Make) -> None:
+    """A document with a password says so; one that ends within a function gives what stands before it."""
+    assert summary(b"a.wpd", wordperfect(b"x", major, 77)).text("error") == "WordPerfect: encrypted"
+    for tail in (b"\xd0", b"\xd0\x01", b"\xd0\x01\x00\x00", b"\xf0", b"\xcc", b"\xf1", b"\xd4\x1c\xff\xff"):
+        assert summary(b"a.wpd", wordperfect(b"A whale of a time" + tail, major)).text("partial-text") == "A whale of a time"
+
+
+def test_write(summary: Make) -> None:
+    """Windows Write: the text stands behind the head, up to where that says."""
+    text = "The whale\r\nCall me Ish\x1fmael, \u201cMo\xebl\u201d.\r\n".encode("cp1252")
+    raw = (b"\x31\xbe\0\0\0\xab\0\0" + bytes(6) + struct.pack("<I", 128 + len(text))).ljust(128, b"\0") + text + b"\x01\x02fonts"
+    found = summary(b"a.wri", raw)
+    assert found.text("partial-text") == "The whale\nCall me Ishmael, \u201cMo\xebl\u201d."
+    assert found.text("title") == "The whale"
+
+
+@pytest.mark.parametrize("begin", [b"\0\0\2\0\6\4\6\0\x08\0" + bytes(8), b"\0\0\x1a\0\0\x10\4\0" + bytes(22)])
+def test_lotus(begin: bytes, summary: Make) -> None:
+    """The texts of a worksheet, without the sign that says where in its cell each stands, and without numbers and lines."""
+    kind, head = (0x0F, b"\xff\0\0\1\0") if begin[4] == 6 else (0x16, bytes(4))
+    cells = [head + text + b"\0" for text in (b"'Whales", b'"Length', b"\\-", b"^M\x94by")]
+    raw = begin + b"".join(struct.pack("<HH", kind, len(cell)) + cell for cell in cells) + struct.pack("<HH", 1, 0)
+    assert summary(b"a.wk1", raw).text("partial-text") == "Whales\nLength\nM\xf6by"
+
+
+def test_compiled_help(summary: Make) -> None:
+    """Compiled help is called what its description says, in the charset of its language."""
+    system = (
+        struct.pack("<I", 3)
+        + struct.pack("<HH", 3, 9)
+        + "Киты\0".encode("cp1251").ljust(9, b"\0")
+        + struct.pack("<HH", 2, 6)
+        + b"a.htm\0"
+    )
+    entry = b"\x08/#SYSTEM\0\x81\0" + bytes([len(system)])
+    head = b"ITSF" + struct.pack("<IIIII", 3, 96, 1, 0, 0x419) + bytes(64) + struct.pack("<Q", 96 + len(entry) + 128)
+    found = summary(b"a.chm", head + entry + bytes(256) + system)
+    assert (found.text("title"), found.text("home")) == ("Киты", "a.htm")
+
+
+def java(version: int = 52) -> bytes:
+    """A class: sea.Whale extends sea.Fish implements sea.Swims, a field, two methods, one of them the compiler's."""
+    texts = ["sea/Whale", "sea/Fish", "sea/Swims", "length", "I", "spout", "()V", "access$0", "SourceFile", "Whale.java"]
+    pool = b"".join(b"\1" + struct.pack(">H", len(text)) + text.encode() for text in texts)
+    pool += b"\5" + bytes(8) + b"".join(b"\7" + struct.pack(">H", n) for n in (1, 2, 3))
+    first = len(texts) + 3
+    members = struct.pack(">H4H", 1, 2, 4, 5, 0) + struct.pack(">H4H", 2, 1, 6, 7, 0) + struct.pack(">4H", 0x1001, 8, 7, 0)
+    head = b"\xca\xfe\xba\xbe" + struct.pack(">HHH", 0, version, first + 3) + pool
+    about = struct.pack(">H", 1) + struct.pack(">HIH", 9, 2, 10)
+    return head + struct.pack(">5H", 0x21, first, first + 1, 1, first + 2) + members + about
+
+
+def test_java_class(summary: Make) -> None:
+    """A class says what it is called, and all that a source would."""
+    found = summary(b"Whale.class", java())
+    expected = {
+        "title": ["sea.Whale"], "format": ["Java class, for Java 8"], "superclass": ["sea.Fish"], "interfaces": ["sea.Swims"],
+        "fields": ["length"], "functions": ["spout"], "source-file": ["Whale.java"],
+    }  # fmt: skip
+    assert found.attributes == expected
+    for n in range(10, len(java())):
+        assert summary(b"Whale.class", java()[:n]).text("title")
+
+
+def test_tex_metrics(summary: Make) -> None:
+    """The metrics of a font say its family, size and coding; what only has their name keeps its strings."""
+    header = struct.pack(">II", 1, 10 << 20) + b"\x09TeX text ".ljust(40, b"\0") + b"\x03CMR".ljust(20, b"\0") + bytes(4)
+    lengths = struct.pack(">12H", 6 + 18 + 2 + 7, 18, 65, 66, 1, 1, 1, 1, 1, 1, 1, 0)
+    raw = lengths + header + bytes(4 * 9)
+    found = summary(b"cmr10.tfm", raw)
+    said = {name: found.text(name) for name in ("family", "size", "charset", "glyphs", "title")}
+    assert said == {"family": "CMR", "size": "10pt", "charset": "TeX text", "glyphs": "2", "title": "CMR"}
+    assert "format" not in summary(b"cmr10.tfm", b"\0\1" + raw[2:]).attributes
+
+
+def test_features(summary: Make) -> None:
+    """What is to be tested is a description, and each case a heading; interfaces between programs name their types."""
+    text = b"@slow\nFeature: Whales spout\n  As a whale\n\n  Scenario: At sea\n    Given water\n\n  Scenario Outline: On <day>\n"
+    found = summary(b"spout.feature", text)
+    assert found.text("description") == "Whales spout"
+    assert found.attributes["headings"] == ["At sea", "On <day>"]
+    proto = b'syntax = "proto3";\nmessage Whale {\n  string name = 1;\n}\nservice Sea {\n}\n// message lost at sea\n'
+    assert summary(b"a.proto", proto).attributes["types"] == ["Whale", "Sea"]
+
+
+def test_text_of_dvi(summary: Callable[..., Found]) -> None:
+    """What is said to drivers is no text; accents are set above the letters behind them, in the encoding of the font."""
+    begin = b"\xf7\2" + bytes(12) + b"\0" + b"\x8b" + bytes(44)
+    special = b"\xef\x0dpapersize=1in"
+    fonts = (
+        b"\xf3\1" + bytes(12) + b"\0\x05cmr10" + b"\xf3\2" + bytes(12) + b"\0\x08ecrm1000" + b"\xf3\3" + bytes(12) + b"\0\x06cmmi10"
+    )
+    text = b"\xac" + b"\\Na\x7fu" + b"\x92\xff\xf0\0\0" + b"ve" + b"\x92\0\x05\0\0" + b"\xad\x80\xb2\xe8" + b"\xae\x0b" + b"\x8c"
+    found = summary(b"lake.dvi", begin + special + fonts + text.replace(b"\xe8", b"\x80\xe8") + b"\xf8")
+    assert found.text("partial-text") == "\u201cNa\xfcve \u0161\xe8\u03b1"

@@ -1,0 +1,182 @@
+"""Pages are cut where the parser has too many elements open; how many it has is held against the parser itself."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from processors.essence.summarize.pages import _nesting
+from processors.essence.summarize.pages import _open_elements as _open
+from processors.essence.summarize.pages._page import parse
+
+_NAMES = """
+    div b a p li ul table tr td th caption tbody svg g math mi foreignObject script style textarea title select option button form
+    h1 span template object em font nobr dd dt dl pre iframe noscript frameset body html br img link details marquee x-y desc ruby
+    rt optgroup colgroup br\0
+"""
+NAMES = _NAMES.split()
+ODD = ("x", "<!-- c -->", "<!--a> ", "--><b -->", "</div -->", "<![CDATA[a> ", "<? x>", "</p>", "</br>", "<DIV>", "<b\n>", "</Div>")
+TIMES, MOST = 200, 12
+"""Units in a page; levels that are allowed."""
+WIDTH, CROWD = 120, 40
+"""Levels of the parser's tree, and its nodes for each tag, that so many come to at the most."""
+
+
+def size(page: str) -> tuple[int, int]:
+    """How many elements the parser has open at once, and how many nodes it makes in all; it is given up where that is enough."""
+    deepest = count = 0
+    waiting: list[tuple[LexborNode | None, int]] = [(LexborHTMLParser(page).root, 1)]
+    while waiting:
+        node, level = waiting.pop()
+        while node is not None:
+            deepest, count = max(deepest, level), count + 1
+            waiting.append((node.child, level + 1))
+            node = node.next
+    return deepest, count
+
+
+def unit(chance: random.Random, *, well: bool) -> str:
+    """Some tags, nested well for the most part; what is open at the end is ended, if `well`."""
+    out: list[str] = []
+    opened: list[str] = []
+    for number in range(chance.randint(2, 9)):
+        what = chance.random()
+        if what < 0.45:
+            opened.append(chance.choice(NAMES))
+            out.append(f"<{opened[-1]}{chance.choice(('', '', f' x={number}'))}>")
+        elif what < 0.85 and opened:
+            out.append(f"</{opened.pop(chance.choice((-1, -1, -1, chance.randrange(len(opened)))))}>")
+        else:
+            out.append(chance.choice(ODD))
+    return "".join(out) + "".join(f"</{name}>" for name in reversed(opened) if well)
+
+
+def kept(page: str, most: int = MOST) -> bool:
+    """Whether a page is told to be in order."""
+    raw = page.encode()
+    return _nesting._bare(raw) and _open.ORDER.kept(raw, most, _open.ANEW)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_in_order_is_not_deep(seed: int) -> None:
+    """Whatever is repeated: where it is told to be in order, nothing stays open in the parser."""
+    chance, told = random.Random(seed), 0
+    for _ in range(150):
+        page = unit(chance, well=chance.random() < 0.9) * TIMES
+        if kept(page):
+            told += 1
+            assert size(page)[0] < WIDTH, page[:300]
+    assert told > 20
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_read_is_not_deep(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same of pages that are read tag by tag, as all are that are in no order."""
+    monkeypatch.setattr(_open, "DEPTH", MOST)
+    monkeypatch.setattr(_open, "STYLES", MOST)
+    chance, told = random.Random(seed), 0
+    for _ in range(150):
+        page = unit(chance, well=chance.random() < 0.7) * TIMES
+        if _nesting._read(page.encode()) < 0:
+            told += 1
+            deepest, nodes = size(page)
+            assert deepest < WIDTH, page[:300]
+            assert nodes < CROWD * page.count("<"), page[:300]
+    assert told > 20
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<span><li></span></li>",
+        "<div><!--a> </div -->",
+        "<svg><g><![CDATA[a> </g ]]></svg>",
+        '<div title="x> </div ">',
+        "<div><p></span></div></div>",
+        "<b>",
+        "<li><dd>",
+        "<li><b><dd></b>",
+        "<br\0>",
+        "<svg><link></svg>",
+        "<svg><br>",
+        "<an-element-of-a-long-name></an-element-of-a-long-name>",
+    ],
+)
+def test_what_is_not_told(page: str) -> None:
+    """Ends that no parser sees, or looks for; names that are not compared whole."""
+    assert not kept(page * 13)
+
+
+def test_what_is_told() -> None:
+    """Pages as they are: upper case, comments, ends that are left out, what ends at the page's end."""
+    page = (
+        "<!DOCTYPE html><HTML><body class=x><ul><li>a<li><p>b<br></ul><!-- c --><table><tr><td><Span>x</span></table><div/></DIV>"
+    )
+    assert kept(page * 13)
+    assert kept("<div>" * MOST)
+    assert not kept("<div>" * (MOST + 1))
+    assert kept("no tags, 1 < 2")
+
+
+def test_words_that_are_not_ended() -> None:
+    """An end tag of a word is none where a paragraph or an item began since: the page is cut before a parser takes hours."""
+    for unit, more in (
+        (b"<span><li></span></li>", 1),
+        (b"<form><div></form>", 1),
+        (b"<li><dd>", 2),
+        (b"<li><p>x<dd>", 2),
+        (b"<table><table></table><div><td>", 1),
+        (b"<rt>", 1),
+        (b"<svg><link></svg>", 2),
+        (b"<svg><link></x>", 2),
+        (b"<script><!--</script><div>", 1),
+        (b"<textarea><!--</textarea><div>", 1),
+        (b"<ul><li><span>a</span><li><span><p>b</p></span></ul>", 0),
+        (b"<script>'<div>'</script>", 0),
+    ):
+        cut = _nesting.too_deep(unit * 25_000)
+        assert (cut // len(unit) if cut >= 0 else 0) == pytest.approx(_open.DEPTH / more if more else 0, abs=2), unit
+
+
+@pytest.mark.parametrize("charset", ["utf-16", "cp037", "utf-7"])
+def test_tags_that_do_not_look_like_tags(charset: str) -> None:
+    """A page is looked at as the parser reads it, whatever its charset."""
+    tree, cut = parse(("<div>" * 25_000).encode(charset), "" if charset == "utf-16" else charset)
+    assert "too deep" in cut
+    assert len(tree.css("div")) == _open.DEPTH
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<body {0}>" * 40,
+        "<p {0}>" * 2,
+        "<select>" + "<option>a</option>" * 2 * _nesting.OPTIONS,
+        "<p>" + "".join(f"<font size={number}>" for number in range(250)) + "<p>x" * 15_000,
+    ],
+)
+def test_what_takes_long(page: str) -> None:
+    """Attributes of one element, options of one list, fonts of many paragraphs: so many as no page has."""
+    step = _nesting.ATTRIBUTES + 1 if "<p {0}" in page else 100
+    parts = page.split("{0}")
+    names = (" ".join(f"a{part * step + number}" for number in range(step)) for part in range(len(parts) - 1))
+    cut = _nesting.parsable(("<h1>x</h1>" + "".join(part + next(names, "") for part in parts) + " " * 100_000).encode())
+    assert cut[1]
+    assert cut[0].startswith(b"<h1>x</h1>")
+
+
+def test_drawings() -> None:
+    """What ends itself in a drawing is not open behind it; in HTML, it is."""
+    assert _nesting.too_deep((b"<svg>" + b"<path d=x />" * 1_500 + b"</svg>") + b"<p>a</p>" * 12_000) == -1
+    assert _nesting.too_deep(b"<svg></p>" + b"<path d='x'/>" * 25_000) > 0
+    assert _nesting.too_deep(b"<svg>" + b"<path d=x/>" * 25_000) > 0
+
+
+def test_fonts_before_a_table() -> None:
+    """They wait behind it: what its cells end is what began in them."""
+    fonts = b"".join(b"<b x=%d>" % number for number in range(20))
+    page = (b"<div>" + fonts + b"<table><tr><td></td></tr></table></div>") * 40 + b"<p>x" * 1_000
+    assert _nesting.too_deep(page) > 0
+    assert _nesting.too_deep((b"<table>" + b"<tr><td><b x=1>y" * 1_000 + b"</table>") * 30) == -1

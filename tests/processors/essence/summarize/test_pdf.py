@@ -1,0 +1,252 @@
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from processors.essence.summarize import Found
+from processors.essence.summarize.pages import pdf
+from processors.essence.summarize.pages._headline import headline
+from processors.essence.summarize.pages._pdf_depth import steep
+
+Make = Callable[..., Found]
+XMP = (
+    b'<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:RDF><dc:title><rdf:Alt><rdf:li>Whales</rdf:li></rdf:Alt></dc:title>'
+    b"<dc:creator><rdf:li>Mary Ann</rdf:li></dc:creator></rdf:RDF></x:xmpmeta>"
+)
+
+
+def _pdf(objects: Sequence[bytes], trailer: bytes = b"") -> bytes:
+    """A PDF of objects that are numbered from 1, the first of which is the catalogue."""
+    out, places = b"%PDF-1.7\n", b""
+    for number, data in enumerate(objects, start=1):
+        places += b"%010d 00000 n \n" % len(out)
+        out += b"%d 0 obj\n%b\nendobj\n" % (number, data)
+    count = len(objects) + 1
+    table = b"xref\n0 %d\n0000000000 65535 f \n%b" % (count, places)
+    return out + table + b"trailer\n<< /Size %d /Root 1 0 R %b >>\nstartxref\n%d\n%%%%EOF\n" % (count, trailer, len(out))
+
+
+DEEP = (
+    *(each * 20_000 for each in (b"[", b"<<", b"{", b"<</A[")),
+    b"(" + b"()" * 60_000,
+    b"(" * 120_000,
+    b"(" + b"\\n" * 90_000,
+    b"\\[" * 20_000,
+)
+
+
+@pytest.mark.parametrize("body", DEEP, ids=range(len(DEEP)))
+def test_brackets_without_end_reach_no_parser(body: bytes, summary: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What would take pdfminer a time that grows as its square, or its memory, is told without it."""
+    monkeypatch.setattr(pdf, "FALLBACK", "no.such.reader")
+    found = summary(b"a.pdf", b"%PDF-1.7\n1 0 obj\n" + body)
+    assert found.attributes["error"] == ["PDF: damaged, and nested too deep for pdfminer"]
+    # A stream that nothing ends, and that an object follows all the same, hides nothing; nor does one that has ended.
+    for before in (b"stream\n1 0 obj\n", b"1 0 obj\nstream\nendstream\n"):
+        assert steep(b"%PDF-1.7\n" + before + body)
+
+
+def test_what_chance_has_of_brackets_is_read() -> None:
+    """Streams of any bytes, and documents of many small objects, are not too deep."""
+    chance = random.Random(5)
+    assert not steep(b"stream\r\n" + chance.randbytes(3_000_000))
+    assert not steep(b"1 0 obj << /A [1 2 (a) (b\\)c)] >> endobj\n" * 100_000)
+    assert not steep(b"1 0 obj\nstream\n(((endstream\nendobj\n" * 100_000)
+
+
+def _document(after: bytes = b"6 0 R", trailer: bytes = b"") -> bytes:
+    objects = (
+        b"<< /Type /Catalog /Pages 2 0 R /Outlines 4 0 R /Metadata 7 0 R >>",
+        b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+        b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Annots [10 0 R] >>",
+        b"<< /Type /Outlines /First 5 0 R /Last 6 0 R /Count 2 >>",
+        b"<< /Title (First watch) /Parent 4 0 R /Next " + after + b" /First 8 0 R /Last 8 0 R /Count 1 >>",
+        b"<< /Title <FEFF00C4006E> /Parent 4 0 R /Prev 5 0 R >>",
+        b"<< /Type /Metadata /Subtype /XML /Length %d >>\nstream\n%b\nendstream" % (len(XMP), XMP),
+        b"<< /Title (Noon) /Parent 5 0 R >>",
+        b"<< /Title (The log) /Author (Hermann) >>",
+        b"<< /Type /Annot /Subtype /Link /Rect [0 0 9 9] /A << /S /URI /URI (http://example.org/whales) >> >>",
+    )
+    return _pdf(objects, trailer)
+
+
+def test_outline_and_links(summary: Make) -> None:
+    """The outline of a PDF becomes its headings, in order; what its links lead to are references."""
+    found = summary(b"a.pdf", _document())
+    assert found.attributes["headings"] == ["First watch", "Noon", "Än"]
+    assert found.attributes["url-references"] == ["http://example.org/whales"]
+
+
+@pytest.mark.parametrize(("trailer", "title", "author"), [(b"", "Whales", "Mary Ann"), (b"/Info 9 0 R", "The log", "Hermann")])
+def test_xmp_speaks_where_the_information_is_silent(trailer: bytes, title: str, author: str, summary: Make) -> None:
+    """Title and author are those of the information dictionary, or else those of XMP."""
+    found = summary(b"a.pdf", _document(trailer=trailer))
+    assert (found.attributes["title"], found.attributes["author"]) == ([title], [author])
+
+
+@pytest.mark.parametrize("body", [b"", b"1 0 obj\n" + b"[" * 5_000, b"trailer\n<< /Root 1 0 R >>\n"])
+def test_what_no_reader_reads_is_damaged(body: bytes, summary: Make) -> None:
+    """Why a document is rejected is told in words, whatever the readers stumbled over."""
+    found = summary(b"a.pdf", b"%PDF-1.7\n" + body)
+    assert found.attributes["error"] == ["PDF: damaged: neither pdfium nor pdfminer reads it"]
+
+
+def test_an_outline_that_is_a_ring_ends(summary: Make) -> None:
+    """An entry that follows itself is looked at a bounded number of times."""
+    assert summary(b"a.pdf", _document(after=b"5 0 R")).attributes["headings"] == ["First watch", "Noon"]
+
+
+def test_dates_and_language(summary: Make) -> None:
+    """The dates of a PDF are in ISO 8601, UTC; what is no date is none. Its language is what the catalogue states."""
+    objects = (
+        b"<< /Type /Catalog /Pages 2 0 R /Lang (de-CH) >>",
+        b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+        b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] >>",
+        b"<< /CreationDate (D:19941201120000+01'00') /ModDate (D:1995) >>",
+        b"<< /CreationDate (yesterday) /ModDate (D:19951399) >>",
+    )
+    found = summary(b"a.pdf", _pdf(objects, b"/Info 4 0 R"))
+    assert found.attributes["creation-date"] == ["1994-12-01T11:00:00Z"]
+    assert found.attributes["modification-date"] == ["1995-01-01T00:00:00Z"]
+    assert found.attributes["language"] == ["de"]
+    assert not {"creation-date", "modification-date"} & summary(b"a.pdf", _pdf(objects, b"/Info 5 0 R")).attributes.keys()
+
+
+def _with(packets: Sequence[bytes], info: bytes = b"<< >>") -> bytes:
+    """A PDF with packets of XMP, and an information dictionary."""
+    streams = [b"<< /Type /Metadata /Length %d >>\nstream\n%b\nendstream" % (len(each), each) for each in packets]
+    pages = (
+        b"<< /Type /Catalog /Pages 2 0 R >>",
+        b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+        b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] >>",
+    )
+    return _pdf([*pages, *streams, info], b"/Info %d 0 R" % (len(streams) + 4))
+
+
+def _packet(inner: bytes, own: bytes = b'xmlns:pdf="http://ns.adobe.com/pdf/1.3/"') -> bytes:
+    return b'<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:RDF><rdf:Description %b>%b</rdf:Description></rdf:RDF></x:xmpmeta>' % (
+        own,
+        inner,
+    )
+
+
+def test_xmp_says_what_the_information_leaves_out(summary: Make) -> None:
+    """What XMP says is added to what the information dictionary does, be it of authors, titles or dates; nothing is twice."""
+    titles = b"<dc:title><rdf:Alt><rdf:li>The Log</rdf:li><rdf:li>Das Logbuch</rdf:li></rdf:Alt></dc:title>"
+    authors = b"<dc:creator><rdf:Seq><rdf:li>Ann</rdf:li><rdf:li>Ben</rdf:li><rdf:li>Cy</rdf:li></rdf:Seq></dc:creator>"
+    subjects = b"<dc:subject><rdf:Bag><rdf:li>sea</rdf:li><rdf:li>Whales</rdf:li></rdf:Bag></dc:subject>"
+    dates = b"<xmp:CreateDate>1994-12-01T12:00:00+01:00</xmp:CreateDate><xap:ModifyDate>whenever</xap:ModifyDate>"
+    tongue = b"<dc:language><rdf:Bag> <rdf:li>de-CH</rdf:li></rdf:Bag></dc:language>"
+    info = b"<< /Title (The log) /Author (Ann, Ben) /Keywords (seaside, whales) >>"
+    found = summary(b"a.pdf", _with([_packet(titles + authors + subjects + dates + tongue)], info)).attributes
+    assert found["title"] == ["The log", "Das Logbuch"]
+    assert found["author"] == ["Ann, Ben", "Cy"]
+    assert found["keywords"] == ["seaside", "whales", "sea"]
+    assert (found["creation-date"], found["language"]) == (["1994-12-01T11:00:00Z"], ["de"])
+    assert "modification-date" not in found
+
+
+def test_simple_properties_of_xmp(summary: Make) -> None:
+    """They may be attributes; what the information dictionary says of a date holds."""
+    own = b"""xmlns:pdf='http://ns.adobe.com/pdf/1.3/' pdf:Keywords="a, b" """
+    own += b"""xmp:CreateDate="1994-12-01" xmp:ModifyDate='1995-01-01T00:00:00Z'"""
+    found = summary(b"a.pdf", _with([_packet(b"", own)], b"<< /CreationDate (D:1993) >>")).attributes
+    assert (found["creation-date"], found["modification-date"]) == (["1993-01-01T00:00:00Z"], ["1995-01-01T00:00:00Z"])
+    assert found["keywords"] == ["a", "b"]
+
+
+def test_whose_xmp_it_is(summary: Make) -> None:
+    """The last packet of the document counts, since changes are appended; that of a picture only where the document is silent."""
+    old, new, picture = (b"<dc:creator><rdf:li>%b</rdf:li></dc:creator>" % name for name in (b"Old", b"New", b"Painter"))
+    packets = [_packet(old), _packet(new), _packet(picture, b"")]
+    assert summary(b"a.pdf", _with(packets)).attributes["author"] == ["New"]
+    assert summary(b"a.pdf", _with(packets[2:])).attributes["author"] == ["Painter"]
+    assert "author" not in summary(b"a.pdf", _with(packets[2:], b"<< /Title (Boats) >>")).attributes
+
+
+@pytest.mark.parametrize("none", [b"<rdf:Bag/>", b"<rdf:Seq><rdf:li></rdf:li></rdf:Seq>", b" \n "])
+def test_a_list_of_none(none: bytes, summary: Make) -> None:
+    """Marks of a list of XMP are no value; what stands there without a list is one."""
+    creators = (b"<dc:creator>%b</dc:creator>" % none, b"<dc:creator>Ann</dc:creator>")
+    found = [summary(b"a.pdf", _with([_packet(each)])).attributes.get("author") for each in creators]
+    assert found == [None, ["Ann"]]
+
+
+def test_titles_that_are_strings_of_pdf(summary: Make) -> None:
+    """A title that stands in XMP with its bytes as numbers is read; one that a program gave to what is new is none."""
+    title = b"<dc:title><rdf:li>%b</rdf:li></dc:title>"
+    coded = b"".join(b"\\000" + bytes([c]) for c in b"Gates")
+    assert summary(b"a.pdf", _with([_packet(title % (b"\\376\\377" + coded))])).attributes["title"] == ["Gates"]
+    assert summary(b"a.pdf", _with([_packet(title % b"Untitled")])).attributes["title"] == ["a.pdf"]
+
+
+def test_all_links(summary: Make) -> None:
+    """Schemes of links may be written in any way that a browser takes."""
+    uris = (
+        b"http:\\\\\\\\example.org/a",
+        b"HTTPS://example.org/b",
+        b"http:\\\\example.org/c",
+        b"mailto:a@example.org",
+        b"file:///d",
+    )
+    links = [b"<< /Type /Annot /Subtype /Link /Rect [0 0 9 9] /A << /S /URI /URI (%b) >> >>" % uri for uri in uris]
+    pages = (b"<< /Type /Catalog /Pages 2 0 R >>", b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>")
+    page = b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Annots [4 0 R 5 0 R 6 0 R 7 0 R 8 0 R] >>"
+    found = summary(b"a.pdf", _pdf([*pages, page, *links]))
+    assert found.attributes["url-references"] == [
+        "http://example.org/a",
+        "HTTPS://example.org/b",
+        "http://example.org/c",
+        "mailto:a@example.org",
+    ]
+
+
+def _set(*lines: tuple[str, float]) -> tuple[list[str], list[float]]:
+    """Lines in a size each as their characters and the sizes of those; a sign behind `|` is half as large."""
+    chars: list[str] = []
+    sizes: list[float] = []
+    for text, size in lines:
+        for small, part in enumerate(f"{text}\n".split("|")):
+            chars += part
+            sizes += [size / 2 if small else size] * len(part)
+    return chars, sizes
+
+
+@pytest.mark.parametrize(
+    ("lines", "title"),
+    [
+        (
+            [("A journal, 1994", 8), ("Of boats", 20), ("and rivers|1", 20), ("Ada", 12), ("text", 10)],
+            "Of boats and rivers",
+        ),
+        ([("Of boats", 17), ("Ada", 12), ("User's guide", 20), ("text", 10), ("text", 10)], "Of boats"),
+        ([("Of boats", 10), ("and rivers", 10), ("which flow", 10)], ""),
+        ([("T", 40), ("here was a boat", 10), ("on a river", 10)], ""),
+        ([("Of boats", 20)], ""),
+        ([("1994", 40), ("Of boats", 20), ("Ada and Bob", 10), ("text", 10)], "Of boats"),
+        ([("1 Contents", 20), ("Of boats", 10), ("and rivers", 10)], ""),
+        ([], ""),
+    ],
+)
+def test_headline(lines: list[tuple[str, float]], title: str) -> None:
+    """The title of a document that states none is what stands first in its largest type, without what leads to notes."""
+    assert headline(*_set(*lines)) == title
+
+
+def test_title_by_its_type(summary: Make) -> None:
+    """A document says in its information what it is called, or else by the type on its first page."""
+    page = (
+        b"BT /F 8 Tf 9 90 Td (A journal) Tj /F 24 Tf 0 -30 Td (Of boats) Tj 0 -30 Td (and rivers) Tj /F 9 Tf 0 -15 Td (x y z) Tj ET"
+    )
+    objects = (
+        b"<< /Type /Catalog /Pages 2 0 R >>",
+        b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+        b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 200 120] /Contents 4 0 R /Resources << /Font << /F 5 0 R >> >> >>",
+        b"<< /Length %d >>\nstream\n%b\nendstream" % (len(page), page),
+        b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+        b"<< /Title (Rivers) >>",
+    )
+    assert summary(b"a.pdf", _pdf(objects)).text("title") == "Of boats and rivers"
+    assert summary(b"a.pdf", _pdf(objects, b"/Info 6 0 R")).text("title") == "Rivers"

@@ -1,0 +1,41 @@
+"""Texts that a whole name tells: what the language says that they are written in, and nothing that is meant for programs."""
+
+from collections.abc import Callable
+
+import pytest
+
+from processors.essence.summarize import Found
+
+Make = Callable[..., Found]
+FRONT = b"---\ntitle: Of boats\nauthor: [Ann Sea, 'Bob Lake']\ntags:\n  - oar\n  - sail\n---\n# Boats\n\nAll that floats.\n"
+
+
+@pytest.mark.parametrize("name", [b"README.md", b"HACKING.md", b"boats.md", b"CONTRIBUTING.md", b"CHANGES.md"])
+def test_front_matter(summary: Make, name: bytes) -> None:
+    """What stands before a text for programs is no part of it; its lists are lists."""
+    found = summary(name, FRONT)
+    assert found.text("title") == "Of boats"
+    assert found.attributes["author"] == ["Ann Sea", "Bob Lake"]
+    assert found.attributes["keywords"] == ["oar", "sail"]
+    assert found.text("partial-text").strip() == "# Boats\n\nAll that floats."
+
+
+def test_a_rule_is_no_front_matter(summary: Make) -> None:
+    """A line that is drawn above a text opens nothing."""
+    assert summary(b"README", b"---\nBoats\n---\nAll that floats.\n").text("partial-text").startswith("---\nBoats")
+
+
+@pytest.mark.parametrize("name", [b"README.rst", b"install.rst", b"NEWS.rst", b"boats.rst"])
+def test_markup_by_suffix(summary: Make, name: bytes) -> None:
+    """Title and headings are those that the markup marks, whatever the name says."""
+    found = summary(name, b"=====\nBoats\n=====\n\nOars\n----\n\nAll that floats.\n")
+    assert found.text("title") == "Boats"
+    assert found.attributes["headings"] == ["Boats", "Oars"]
+
+
+def test_news_are_kept(summary: Make) -> None:
+    """News that nobody has signed are kept as a text is, far behind what is kept of a log."""
+    text = "Version 1.2\n\n" + "".join(f"Number {n} of what is new. It is told here at length.\n\n" for n in range(300))
+    found = summary(b"NEWS", text.encode())
+    assert found.attributes["version"] == ["1.2"]
+    assert "Number 200" in found.text("partial-text")

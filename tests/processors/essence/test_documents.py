@@ -1,0 +1,106 @@
+"""Documents that hold other files: they are summarized, and so is what they hold."""
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from processors.essence.stage import Made
+from schemas.records import Complete, File, Partial, Rejected, Summary
+
+Run = Callable[..., list[Made]]
+Pack = Callable[[Sequence[tuple[str, bytes]]], bytes]
+SAMPLES = Path(__file__).parents[2] / "samples"
+
+
+def summaries(records: list[Made]) -> dict[str, Summary]:
+    """Summaries by path."""
+    return {r.path: r for r in records if isinstance(r, Summary)}
+
+
+def test_message_has_a_summary_and_members(run: Run) -> None:
+    """A message is summarized by its type and lists its attachments, which are summarized by theirs, messages inside included."""
+    data = (SAMPLES / "summarize" / "mail.eml").read_bytes()
+    records = run(data, "file:///d/x.eml")
+    found = summaries(records)
+    assert list(found) == ["Längen.csv", "part-4", ""]
+    assert found[""].attributes["title"] == ("The oars für the böats",)
+    assert found[""].attributes["contents"] == ("Längen.csv\npart-4",)
+    assert found[""].attributes["member-count"] == ("2",)
+    assert (found["Längen.csv"].type, found["Längen.csv"].content_type) == ("CSV", "text/csv")
+    assert (found["part-4"].type, found["part-4"].attributes["title"]) == ("Mail", ("Oars?",))
+    assert isinstance(records[-1], Complete)
+
+
+def test_message_without_attachments_lists_nothing(run: Run) -> None:
+    """A document that holds no files says nothing of members."""
+    (summary,) = summaries(run(b"From: a@b\nTo: c@d\nSubject: x\nDate: y\n\nText.\n", "file:///d/x")).values()
+    assert summary.type == "Mail"
+    assert not {"member-count", "total-size", "contents"} & set(summary.attributes)
+
+
+@pytest.mark.parametrize(
+    ("stated", "known"),
+    [
+        ("Sun, 06 Nov 1994 08:49:37 GMT", 784_111_777_000_000_000),
+        ("Sun Nov  6 08:49:37 1994", 784_111_777_000_000_000),
+        ("Sun, 06 Nov 1994 08:49:37 -0000", 784_111_777_000_000_000),
+        ("Sun, 06 Nov 2994 08:49:37 GMT", 0),
+        ("soon", 0),
+    ],
+)
+def test_times_of_servers(run: Run, monkeypatch: pytest.MonkeyPatch, stated: str, known: int) -> None:
+    """When a page was changed is in GMT whatever zone this machine is in, or not known where no record can hold it."""
+    monkeypatch.setenv("TZ", "XYZ+7")
+    time.tzset()
+    records = run(b"text", "http://example.org/x", {"files": True}, headers={"last-modified": stated})
+    monkeypatch.undo()
+    time.tzset()
+    assert [r.mtime for r in records if isinstance(r, File)] == [known]
+
+
+def test_mailbox_of_messages(run: Run) -> None:
+    """Each message of a mailbox is a member with a summary of its own, and its attachments are members of that."""
+    mail = (SAMPLES / "summarize" / "mail.eml").read_bytes().replace(b"\r\n", b"\n")
+    box = (
+        b"From a@b Fri Jul  1 10:00:00 1994\n" + mail + b"\n\nFrom a@b Fri Jul  1 10:00:00 1994\nFrom: a@b\nSubject: Two\n\nText.\n"
+    )
+    found = summaries(run(box, "file:///d/x.mbox"))
+    assert list(found) == ["oars.2@example.org#Längen.csv", "oars.2@example.org#part-4", "oars.2@example.org", "message-2", ""]
+    assert [s.type for s in found.values()] == ["CSV", "Mail", "Mail", "Mail", "Mailbox"]
+    assert found["message-2"].attributes["title"] == ("Two",)
+
+
+def test_messages_in_messages_end_somewhere(run: Run) -> None:
+    """Messages nested beyond the limit are cut there, and what lies above is summarized."""
+    data = b"From: a@b\nTo: c@d\nDate: x\nContent-Type: message/rfc822\n\n" * 40 + b"Text.\n"
+    records = run(data, "file:///d/x.eml")
+    assert len(summaries(records)) == 17
+    assert any(isinstance(r, Rejected) and "nested" in r.reason for r in records)
+
+
+def test_crawl_gives_its_pages(run: Run) -> None:
+    """A page in a WARC is a member named by its URI, of the type that its server stated; its references are relative to the URI."""
+    found = summaries(run((SAMPLES / "unnest" / "warc" / "crawl.warc").read_bytes(), "file:///d/x.warc"))
+    page = found["http://example.org/boats/"]
+    assert page.url == "file:///d/x.warc#http://example.org/boats/"
+    assert (page.type, page.attributes["title"], page.attributes["target-uri"]) == (
+        "HTML",
+        ("Boats",),
+        ("http://example.org/boats/",),
+    )
+    assert page.attributes["url-references"] == ("http://example.org/boats/oars",)
+    assert found["http://example.org/boats/oars?long=1%23x"].attributes["title"] == ("Oars",)
+    assert found[""].attributes["member-count"] == ("4",)
+
+
+def test_damaged_document_gives_what_it_holds(run: Run) -> None:
+    """An office document whose end is lost is rejected as damaged, and keeps what was found; what is embedded is still a member."""
+    data = (SAMPLES / "summarize" / "officedocument.docx").read_bytes()
+    records = run(data[: data.index(b"PK\x01\x02")], "file:///d/x.docx")
+    found = summaries(records)
+    assert list(found) == ["word/embeddings/table.csv", ""]
+    assert found["word/embeddings/table.csv"].type == "CSV"
+    assert (found[""].type, found[""].attributes["title"]) == ("Unrecognized", ("Boats of the lower river",))
+    assert isinstance(records[-1], Partial)

@@ -1,0 +1,200 @@
+"""What an operator adds as rules: types of his own, more names for ours, types by place, and mistakes in all of them."""
+
+from __future__ import annotations
+
+import gzip
+import io
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from processors.essence import extensions, recognize
+from processors.essence.extensions import OwnError, parse_rules
+from processors.essence.recognize import recognize as recognized
+from processors.essence.summarize import Facts, Found, Summarizer, SummaryError, summarize, summarizers
+from schemas.records import Summary
+from schemas.soif import Attribute, Template, dumps
+
+RECIPE = """
+[types.Recipe]
+media = "text/x-recipe"
+text = true
+suffixes = ["recipe"]
+patterns = ['^Serves \\d+']
+"""
+
+
+@pytest.fixture
+def install() -> Iterator[Callable[..., None]]:
+    """A function that puts the text of rules, plug-ins and a runner of programs in force; all is as it was afterwards."""
+
+    def put(text: str, run: extensions.Run | None = None, **plugins: Any) -> None:
+        extensions.install(parse_rules(text), {f"{name}.py": plugin for name, plugin in plugins.items()}, run)
+
+    yield put
+    extensions.uninstall()
+
+
+def made(kind: str, body: bytes = b"") -> Found:
+    """What the summarizer of a type finds in a body."""
+    found = Found()
+    summarize(Facts(b"soup", "file:///soup", kind, "text/x-recipe", len(body), 0, ""), io.BytesIO(body), found)
+    return found
+
+
+def test_a_type_of_ones_own(install: Callable[..., None]) -> None:
+    """It is known by its suffix and by its content, and not where the content contradicts the name."""
+    install(RECIPE)
+    assert recognized(b"cake.recipe", b"flour\n") == ("Recipe", "text/x-recipe", "name")
+    assert recognized(b"cake", b"Cake\nServes 4\n") == ("Recipe", "text/x-recipe", "content")
+    assert recognized(b"cake.recipe", b"\x89PNG\r\n\x1a\n\0\0").type == "Image"
+    extensions.uninstall()
+    assert recognized(b"cake.recipe", b"flour\n").type == "RawText"
+
+
+def test_own_types_come_first(install: Callable[..., None]) -> None:
+    """A suffix that is ours too means the operator's type."""
+    install('[types.Sage]\nmedia = "text/x-sage"\ntext = true\nextends = "Python"\nsuffixes = ["py"]\n')
+    assert recognized(b"x.py", b"import os\n").type == "Sage"
+    assert made("Sage", b'"""Rings."""\n').text("title") == "Rings."
+
+
+def test_more_names_for_a_type_of_ours(install: Callable[..., None]) -> None:
+    """What is listed comes to what the type has."""
+    install('[types.Python]\nsuffixes = ["sage"]\nnames = ["wscript"]\n[types.Zip]\nstarts = ["MYZIP"]\n')
+    assert recognized(b"x.sage", b"import os\n").type == "Python"
+    assert recognized(b"wscript", b"import os\n").type == "Python"
+    assert recognized(b"x.py", b"import os\n").type == "Python"
+    assert recognized(b"x", b"MYZIP\0\1").type == "Zip"
+
+
+def test_places(install: Callable[..., None]) -> None:
+    """A place says the type of what is there, above name and source; but content may contradict it."""
+    install('[[places]]\nurl = "http://a.example/logs/*"\ntype = "ChangeLog"\n')
+    told = recognize.placed("http://a.example/logs/2026/x.html")
+    assert told == "ChangeLog"
+    assert recognize.placed("http://b.example/logs/x.html") == ""
+    assert recognized(b"x.html", b"made a change\n", "text/html", told) == ("ChangeLog", "text/plain", "operator")
+    assert recognized(b"x.html", b"%PDF-1.4\n\0\0", "", told).type == "PDF"
+
+
+def test_places_reach_members_and_what_is_packed(install: Callable[..., None], run: Any, tar: Any) -> None:
+    """A pattern may name what is in an archive; an encoding around a file does not hide it from its place."""
+    install('[[places]]\nurl = "file:///d/x?*a/notes"\ntype = "ChangeLog"\n')
+    types = {r.path: r.type for r in run(tar([("a/notes", gzip.compress(b"more salt\n"))])) if isinstance(r, Summary)}
+    assert types == {"a/notes": "ChangeLog", "": "Tar"}
+
+
+def test_own_summarizer_replaces_ours(install: Callable[..., None]) -> None:
+    """For a type of ours too; what it raises becomes a reason."""
+
+    def run(facts: Facts, body: Any, found: Found) -> None:
+        found.add("salt", body.read().decode())
+        if "!" in found.text("salt"):
+            raise RuntimeError("too much")
+
+    install(RECIPE, mine=Summarizer(types=("Recipe", "Python"), run=run))
+    assert made("Recipe", b"a pinch").attributes["salt"] == ["a pinch"]
+    assert made("Python", b"import salt").attributes["salt"] == ["import salt"]
+    assert "Python" in summarizers()
+    with pytest.raises(SummaryError, match="Recipe: RuntimeError: too much"):
+        made("Recipe", b"salt!")
+
+
+def test_beside_ours(install: Callable[..., None]) -> None:
+    """What stands beside others adds to what they say, of each type that it names and of what extends that; so does a program."""
+
+    def count(facts: Facts, body: Any, found: Found) -> None:
+        found.add("lines", str(body.read().count(b"\n")))
+
+    def ask(name: str, facts: Facts, body: Any) -> bytes:
+        return dumps([Template("FILE", "-", (Attribute("asked", f"{name} of {facts.type}".encode()),))])
+
+    counts = Summarizer(types=("RawText", "README"), run=count, beside=True)
+    install('[programs.Unrecognized]\ncommand = ["/bin/true"]\nbeside = true\n', ask, mine=counts, other=counts)
+    notes = made("FAQ", b"What is it?\nSoup.\n").attributes
+    assert (notes["headings"], notes["lines"], notes["asked"]) == (["What is it?"], ["2"], ["Unrecognized of FAQ"])
+    script = made("Python", b"def soup():\n    pass\n").attributes
+    assert (script["functions"], script["asked"]) == (["soup"], ["Unrecognized of Python"])
+    assert "lines" not in script
+    extensions.uninstall()
+    assert "lines" not in made("FAQ", b"What is it?\n").attributes
+
+
+def test_a_program_prints_soif(install: Callable[..., None]) -> None:
+    """All attributes of all its templates count, bytes too, but for those that are not its business."""
+    attributes = (Attribute("Yield", b"4"), Attribute("raw", b"\xff"), Attribute("reason", b"none"))
+    printed = dumps([Template("FILE", "-", attributes), Template("FILE", "-", (Attribute("yield", b"5"),))])
+    install(RECIPE + '[programs.Recipe]\ncommand = ["/bin/true"]\n', lambda *_: printed)
+    assert {n: v for n, v in made("Recipe").attributes.items() if n != "title"} == {"yield": ["4", "5"], "raw": [b"\xff"]}
+
+
+@pytest.mark.parametrize("printed", [b"Hello", b"@FILE { -\na{5}:\tb\n}\n", b"@FILE { -"])
+def test_a_program_that_prints_no_soif(install: Callable[..., None], printed: bytes) -> None:
+    """The file is rejected, with where the SOIF breaks off."""
+    install(RECIPE + '[programs.Recipe]\ncommand = ["/bin/true"]\n', lambda *_: printed)
+    with pytest.raises(SummaryError, match="the program gave no SOIF"):
+        made("Recipe")
+
+
+MISTAKES = [
+    ("[types", "Expected ']'"),
+    ("[kinds.X]", "unknown field `kinds`"),
+    ("[types.X]\ncolour = 1", "unknown field `colour`"),
+    ('[types.X]\nsuffixes = "x"', "types[...].suffixes"),
+    ("[types.X]\ntext = true", "types.X: a type that is new has a media type"),
+    ('[types."a b"]\nmedia = "a/b"', "types.a b: the name of a type is letters and digits"),
+    ('[types.X]\nmedia = "a/b"\nextends = "Y"', "types.X: there is no type Y"),
+    ('[types.X]\nmedia = "a/b"\nnames = ["("]', "types.X: '(' is no pattern"),
+    ('[types.X]\nmedia = "a/b"\npatterns = ["\\u20ac"]', "is no pattern"),
+    ('[types.X]\nmedia = "a/b"\nstarts = ["\\u20ac"]', "is no signature"),
+    ('[types.X]\nmedia = "a/b"\nstarts = [""]', "an empty suffix or signature"),
+    ('[types.Python]\nmedia = "a/b"', "types.Python: media cannot be changed"),
+    ('[[places]]\nurl = "*"\ntype = "Y"', "places: *: there is no type Y"),
+    ('[[places]]\nurl = "*"', "missing required field `type`"),
+    ('[programs.Y]\ncommand = ["/bin/true"]', "programs.Y: there is no type Y"),
+    ('[programs.Python]\ncommand = ["true"]', "whole path of a program"),
+    ("[programs.Python]\ncommand = []", "whole path of a program"),
+    ('[programs.Python]\ncommand = ["/bin/true"]\nseconds = 0', "seconds are above 0"),
+    ('[programs.Python]\ncommand = ["/bin/true"]\nreads = ["x"]', "named by whole paths"),
+    ("x = " + "[" * 5_000, ""),
+]
+
+
+@pytest.mark.parametrize(("text", "said"), MISTAKES)
+def test_a_mistake_is_one_line(text: str, said: str) -> None:
+    """It says what it is about, and nothing is in force."""
+    with pytest.raises(OwnError) as caught:
+        parse_rules(text)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert recognize.table() is recognize.shipped()
+
+
+def test_plugins_that_make_no_sense(install: Callable[..., None]) -> None:
+    """What is no Summarizer, is for a type that is not there, or meets another one, is a mistake."""
+    good = Summarizer(types=("Recipe",), run=lambda *_: None)
+    with pytest.raises(OwnError, match=r"^mine\.py: SUMMARIZER is a int, not a Summarizer$"):
+        install(RECIPE, mine=3)
+    with pytest.raises(OwnError, match=r"^mine\.py: there is no type Recipe"):
+        install("", mine=good)
+    with pytest.raises(OwnError, match=r"^other\.py: mine\.py summarizes Recipe already$"):
+        install(RECIPE, mine=good, other=good)
+    with pytest.raises(OwnError, match=r"^mine\.py: a program summarizes Recipe already$"):
+        install(RECIPE + '[programs.Recipe]\ncommand = ["/bin/true"]\n', mine=good)
+    assert "Recipe" not in recognize.table().rules
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_rules_or_a_mistake(text: str) -> None:
+    """Nothing else leaves the parser."""
+    said = "rules"
+    try:
+        parse_rules(text)
+    except OwnError as error:
+        said = str(error)
+    assert said
+    assert "\n" not in said

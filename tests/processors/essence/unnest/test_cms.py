@@ -1,0 +1,122 @@
+"""Cryptographic messages: content in pieces of any kind, cut off anywhere, and what holds none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from processors.essence.unnest.containers.cms import SIGNED, STAMPED, about
+
+if TYPE_CHECKING:
+    from tests.processors.essence.unnest.conftest import Read
+
+SAMPLES = Path(__file__).resolve().parents[3] / "samples" / "unnest" / "cms"
+DATA = bytes.fromhex("2a864886f70d010701")
+END = b"\0\0"
+Pieces = bytes | list["Pieces"]
+PIECES = st.recursive(st.binary(max_size=300), lambda inner: st.lists(inner, max_size=4), max_leaves=12)
+
+
+def element(tag: int, *parts: bytes, open_: bool = False) -> bytes:
+    """An element of BER, its length stated or left open."""
+    inside = b"".join(parts)
+    if open_:
+        return bytes((tag, 0x80)) + inside + END
+    size = len(inside).to_bytes(4)
+    return bytes((tag,)) + (bytes((len(inside),)) if len(inside) < 0x80 else b"\x84" + size) + inside
+
+
+def octets(pieces: Pieces, *, open_: bool, mixed: bool = False) -> bytes:
+    """A string of octets, whole or in pieces; `mixed`: lengths that are left open and such that are stated take turns."""
+    if isinstance(pieces, bytes):
+        return element(0x04, pieces)
+    return element(0x24, *(octets(piece, open_=open_ != mixed, mixed=mixed) for piece in pieces), open_=open_)
+
+
+def whole(pieces: Pieces) -> bytes:
+    """What the pieces are together."""
+    return pieces if isinstance(pieces, bytes) else b"".join(map(whole, pieces))
+
+
+def signed(content: bytes, *, open_: bool = False) -> bytes:
+    """A message that holds a content."""
+    around = element(0x30, element(0x06, DATA), element(0xA0, content, open_=open_), open_=open_)
+    algorithms = element(0x31, element(0x30, element(0x06, DATA), b"\5\0", open_=open_), open_=open_)
+    inside = element(0x30, element(0x02, b"\1"), algorithms, around, element(0xA0, b"certificates"), open_=open_)
+    return element(0x30, element(0x06, SIGNED), element(0xA0, inside, open_=open_), open_=open_)
+
+
+def shown(found: list[dict[str, object]]) -> object:
+    """The text of the only member, or its length."""
+    (member,) = found
+    return member.get("text", member.get("length"))
+
+
+@given(PIECES, st.booleans(), st.booleans())
+@example([[b"a note ", b"about "], b"quillwort"], False, True)
+def test_content_in_any_pieces(read: Read, pieces: Pieces, open_: bool, mixed: bool) -> None:
+    """However the octets are parted, and wherever lengths are left open, the content is what they are together."""
+    found, problem = read("cms", signed(octets(pieces, open_=open_, mixed=mixed), open_=open_), forward=True)
+    content = whole(pieces)
+    assert not problem
+    assert shown(found) == (content.decode("utf-8", "replace") if len(content) <= 100 else len(content))
+
+
+@pytest.mark.parametrize("open_", [False, True])
+def test_cut_off_anywhere(read: Read, open_: bool) -> None:
+    """What there is of the content is given, and that it is damaged, once it says that it is a message; nothing else is raised."""
+    message, text = signed(octets([b"a note ", [b"about ", b"quillwort"]], open_=open_), open_=open_), ""
+    for cut in range(message.index(SIGNED) + len(SIGNED), message.index(b"quillwort") + 9):
+        found, problem = read("cms", message[:cut])
+        text = "".join(str(member["text"]) for member in found)
+        assert "a note about quillwort".startswith(text)
+        assert problem or any("error" in member for member in found), cut
+    assert text == "a note about quillwor"
+
+
+def test_a_stamped_file(read: Read) -> None:
+    """A file with a time stamp (RFC 5544) stands behind its address and what is said of it; it may lack, whatever the evidence."""
+    inside = (element(0x02, b"\1"), element(0x16, b"http://here"), element(0x30, b"\1\1\0"), element(0x04, b"notes"), element(0xA0))
+    data = element(0x30, element(0x06, STAMPED), element(0xA0, element(0x30, *inside)))
+    assert shown(read("cms", data)[0]) == "notes"
+    for evidence in 0xA0, 0xA1, 0xA2:
+        without = element(0x30, element(0x06, STAMPED), element(0xA0, element(0x30, *inside[:3], element(evidence))))
+        assert read("cms", without) == ([], "")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\x30",
+        b"no key",
+        b"0_key",
+        b"0\x84key",
+        element(0x30, element(0x02, b"\3"), element(0x30, b"store")),
+        element(0x30, element(0x30, b"certificate")),
+        signed(element(0x30, b"a catalogue")),
+        (SAMPLES / "detached.p7s").read_bytes(),
+        (SAMPLES / "secret.p7m").read_bytes(),
+    ],
+)
+def test_what_holds_nothing(read: Read, data: bytes) -> None:
+    """Keys, certificates, signatures beside what they are of, structures: no member, and no damage."""
+    assert read("cms", data) == ([], "")
+
+
+def test_a_piece_that_is_longer_than_its_whole(read: Read) -> None:
+    """It is damage: what follows would be taken for content."""
+    data = signed(b"\x24\x04" + element(0x04, b"quillwort"))
+    found, problem = read("cms", data)
+    assert problem or found[0]["error"]
+
+
+def test_encrypted_says_so() -> None:
+    """Only of what is encrypted."""
+    assert list(about((SAMPLES / "secret.p7m").read_bytes())) == [("encrypted", "a key is needed")]
+    assert not list(about((SAMPLES / "smime.p7m").read_bytes()))
+    assert not list(about(b"\x30"))

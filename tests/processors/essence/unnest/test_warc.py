@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+import gzip
+import io
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from processors.essence.unnest import Budget, Container, Damaged, Limits, UnnestError, plugins
+from processors.essence.unnest._streams import exact
+
+HTTP = b"application/http; msgtype=response"
+SAMPLE = Path(__file__).resolve().parents[3] / "samples" / "unnest" / "warc" / "crawl.warc"
+
+
+def record(block: bytes, uri: bytes = b"http://example.org/", kind: bytes = b"response", stated: bytes = HTTP) -> bytes:
+    """A record."""
+    fields = (
+        b"WARC/1.1",
+        b"WARC-Type: " + kind,
+        b"WARC-Target-URI: " + uri,
+        b"Content-Type: " + stated,
+        b"Content-Length: %d" % len(block),
+    )
+    return b"\r\n".join(fields) + b"\r\n\r\n" + block + b"\r\n\r\n"
+
+
+def answer(body: bytes, *fields: bytes) -> bytes:
+    """A response of HTTP."""
+    return b"\r\n".join((b"HTTP/1.1 200 OK", *fields)) + b"\r\n\r\n" + body
+
+
+def members(data: bytes) -> tuple[list[tuple[str, bytes | str]], str]:
+    """Names and contents of the members, or why a content cannot be read; and why there are no more."""
+    unnester = plugins()["warc"]
+    assert isinstance(unnester, Container)
+    found: list[tuple[str, bytes | str]] = []
+    try:
+        for member in unnester.open(io.BytesIO(data), Budget(Limits(), len(data))):
+            assert member.body is not None
+            try:
+                found.append((member.name.decode(), exact(member.body, 1 << 20)))
+            except UnnestError as error:
+                found.append((member.name.decode(), error.reason))
+    except UnnestError as error:
+        return found, error.reason
+    return found, ""
+
+
+@given(st.lists(st.tuples(st.binary(min_size=1, max_size=300), st.integers(0, 3)), max_size=6), st.booleans())
+def test_what_was_served_comes_out(parts: list[tuple[bytes, int]], packed: bool) -> None:
+    """A body comes out as it was served, in whatever chunks it was sent, compressed or not."""
+    served = b"".join(part for part, _ in parts)
+    sent = gzip.compress(served) if packed else served
+    encoded = (b"Content-Encoding: gzip",) if packed else ()
+    cuts = [sent[at : at + 97] for at in range(0, len(sent), 97)]
+    chunks = b"".join(b"%x;note\r\n" % len(cut) + cut + b"\r\n" for cut in cuts) + b"0\r\n\r\n"
+    data = (
+        record(answer(chunks, b"Transfer-Encoding: chunked", *encoded))
+        + record(answer(sent, *encoded))
+        + record(served, stated=b"text/x")
+    )
+    assert members(data) == ([("http://example.org/", served)] * 3, "")
+
+
+@pytest.mark.parametrize(
+    "stated", [b"Sun, 06 Nov 1994 08:49:37 GMT", b"Sun Nov  6 08:49:37 1994", b"Sun, 06 Nov 1994 09:49:37 +0100"]
+)
+def test_times_are_in_no_zone_of_ours(stated: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When what was served was changed does not depend on where this machine stands."""
+    unnester = plugins()["warc"]
+    assert isinstance(unnester, Container)
+    data = record(answer(b"text", b"Last-Modified: " + stated))
+    monkeypatch.setenv("TZ", "XYZ+7")
+    time.tzset()
+    found = [member.mtime for member in unnester.open(io.BytesIO(data), Budget(Limits(), len(data)))]
+    monkeypatch.undo()
+    time.tzset()
+    assert found == [784_111_777_000_000_000]
+
+
+def test_header_that_does_not_hold_is_passed_over() -> None:
+    """A body that is said to be in chunks or compressed, and is not, is given as it stands."""
+    fields = (b"Transfer-Encoding: chunked", b"Content-Encoding: gzip")
+    assert members(record(answer(b"plain text\nof two lines", *fields))) == (
+        [("http://example.org/", b"plain text\nof two lines")],
+        "",
+    )
+
+
+def test_damage_of_one_record_spares_the_others() -> None:
+    """A response whose header or chunks make no sense cannot be read; the records behind it can."""
+    bad = answer(b"5\r\nabc\r\nxyz\r\n", b"Transfer-Encoding: chunked")
+    endless = b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 2_000 + b"\r\nx"
+    found, problem = members(record(bad) + record(endless) + record(b"fine", kind=b"resource", stated=b"text/plain"))
+    assert [content for _, content in found] == [
+        "damaged: no chunk where one belongs",
+        "damaged: a header without an end",
+        b"fine",
+    ]
+    assert problem == ""
+
+
+def test_cut_off() -> None:
+    """A file that was cut off gives the members before the cut, and what can be read of the last one."""
+    data = record(answer(b"one")) + record(answer(b"two" * 100))
+    found, problem = members(data[:-100])
+    assert found[0] == ("http://example.org/", b"one")
+    assert found[1] == ("http://example.org/", "truncated: the body ends early")
+    assert problem == "truncated: the body ends early"
+    for wrong in (
+        b"WARC/1.0\r\n\r\n",
+        b"WARC/1.0\r\nContent-Length: -1\r\n\r\n",
+        b"WARC/1.0\r\nContent-Length: 9" + b"9" * 30 + b"\r\n\r\n",
+    ):
+        assert members(wrong)[1] == "damaged: a record does not tell its length"
+
+
+PIECES = [
+    b"WARC/1.0\r\n",
+    b"\r\n",
+    b"\n",
+    b"Content-Length: 3\r\n",
+    b"Content-Type: application/http\r\n",
+    b"HTTP/1.0 200\r\n",
+    b"0\r\n",
+    b"5\r\n",
+]
+FIELDS = [
+    b"WARC-Type: response\r\n",
+    b"Transfer-Encoding: chunked\r\n",
+    b"Content-Encoding: gzip\r\n",
+    b"\x1f\x8b",
+    b"a" * 20_000,
+    b"\xff",
+]
+
+
+@given(st.lists(st.sampled_from(PIECES + FIELDS) | st.binary(max_size=5), max_size=40).map(b"".join), st.integers(0, 1_900))
+def test_any_bytes_are_records_or_damage(pieces: bytes, at: int) -> None:
+    """Whatever comes, nothing but the errors of unnesting is raised, and no more comes out than went in."""
+    for data in (b"WARC/1.0\r\n" + pieces, record(pieces), SAMPLE.read_bytes()[:at] + pieces):
+        found, problem = members(data)
+        assert len(problem) <= 200
+        assert sum(len(content) for _, content in found if isinstance(content, bytes)) <= 1 << 16
+
+
+def test_line_is_bounded() -> None:
+    """A line without an end is damage, and is not held."""
+    unnester = plugins()["warc"]
+    assert isinstance(unnester, Container)
+    with pytest.raises(Damaged, match="too long"):
+        list(unnester.open(io.BytesIO(b"WARC/1.0\r\n" + b"a" * 1_000_000), Budget(Limits(), 1)))

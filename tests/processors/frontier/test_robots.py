@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from processors.frontier.robots import MAX_ROBOTS, SMALL, allowed, crawl_delay
+
+URL = "http://a.example"
+
+CASES = [
+    (b"", "/x", True),
+    (b"User-agent: *\nDisallow:\n", "/x", True),
+    (b"User-agent: *\nDisallow: /\n", "/x", False),
+    (b"User-agent: *\nDisallow: /\n", "/robots.txt", True),
+    (b"User-agent: *\nDisallow: /p\nAllow: /p/open\n", "/p/open/x", True),
+    (b"User-agent: *\nDisallow: /p\nAllow: /p/open\n", "/p/x", False),
+    (b"User-agent: *\nDisallow: /\n\nUser-agent: harvest\nDisallow: /x\n", "/y", True),
+    (b"User-agent: HARVEST\nDisallow: /x\n", "/x", False),
+    (b"User-agent: harvest/0.1\nUser-agent: other\nDisallow: /x\n", "/x", True),
+    (b"User-agent: other\nUser-agent: Harvest\nDisallow: /x\n", "/x", False),
+    (b"User-agent: other\nDisallow: /\n", "/x", True),
+    (b"User-agent: *\nDisallow: /x\nUser-agent: other\nDisallow: /y\n", "/y", True),
+    (b"User-agent: harvester\nDisallow: /\n", "/x", True),
+    (b"user-agent:*\r\ndisallow:/x # why\r\n", "/x", False),
+    (b"User-agent: *\rDisallow: /x\r", "/x", False),
+    (b"\xef\xbb\xbfUser-agent: *\nDisallow: /x\n", "/x", False),
+    (b"User-agent: *\nDisallow: /*.pdf$\n", "/a/b.pdf", False),
+    (b"User-agent: *\nDisallow: /*.pdf$\n", "/a/b.pdf?x", True),
+    (b"User-agent: *\nDisallow: /a%7Eb\n", "/a~b", False),
+    (b"User-agent: *\nDisallow: /\xc3\xa4\n", "/%C3%A4", False),
+    (b"User-agent: *\nDisallow: /?s=\n", "/?s=1", False),
+    (b"Disallow: /x\n", "/x", True),
+    (b"<html>404</html>", "/x", True),
+    (b"\xff\xfe\x00User-agent", "/x", True),
+]
+
+
+@pytest.mark.parametrize(("robots", "path", "expected"), CASES)
+def test_allowed(robots: bytes, path: str, expected: bool) -> None:
+    """What RFC 9309 says of groups, of the longest match, of wildcards and of files that are none."""
+    assert allowed(robots, "Harvest", URL + path) is expected
+
+
+DELAYS = [
+    (b"", None),
+    (b"User-agent: *\nCrawl-delay: 2.5\n", 2.5),
+    (b"User-agent: *\nCrawl-delay: 2\n\nUser-agent: harvest\nCrawl-delay: 7\n", 7.0),
+    (b"User-agent: *\nCrawl-delay: 2\n\nUser-agent: harvest\nDisallow: /x\n", None),
+    (b"User-agent: *\nCrawl-delay: soon\n", None),
+    (b"User-agent: *\nCrawl-delay: -1\n", None),
+    (b"User-agent: *\nCrawl-delay: inf\n", None),
+    (b"User-agent: other\nCrawl-delay: 9\n", None),
+]
+
+
+@pytest.mark.parametrize(("robots", "expected"), DELAYS)
+def test_crawl_delay(robots: bytes, expected: float | None) -> None:
+    """The delay is that of our group; what is no number of seconds is none."""
+    assert crawl_delay(robots, "Harvest") == expected
+
+
+def test_a_product_of_agents_and_rules() -> None:
+    """A file of ten thousand agents and as many rules is read as fast as one of the same length for all."""
+    agents = b"".join(b"User-agent: a%d\n" % n for n in range(12_000))
+    rules = b"".join(b"Disallow: /%d\n" % n for n in range(12_000))
+    assert SMALL < len(agents + rules) < MAX_ROBOTS
+    assert allowed(agents + rules, "Harvest", URL + "/7")
+    assert not allowed(agents + b"User-agent: *\n" + rules, "Harvest", URL + "/7")
+
+
+def test_what_is_beyond_the_cap_does_not_count() -> None:
+    """Rules behind the first 512 KiB are as if they were not there."""
+    padding = b"#" * MAX_ROBOTS + b"\n"
+    assert allowed(b"User-agent: *\n" + padding + b"Disallow: /\n", "Harvest", URL + "/x")
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_give_an_answer(robots: bytes) -> None:
+    """No robots.txt raises."""
+    assert allowed(b"User-agent: *\n" + robots, "Harvest", URL + "/x") in (True, False)
+    delay = crawl_delay(b"User-agent: *\nCrawl-delay: " + robots, "Harvest")
+    assert delay is None or delay >= 0

@@ -1,0 +1,86 @@
+"""Summaries and indexes for the tests of this folder.
+
+OpenSearch is asked for only by tests that want it: those of one engine start no other.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from hashlib import blake2s
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from processors.identity import oid
+from schemas.ports import BrokerIndex
+from schemas.records import Removed, Summary
+from sinks.index.opensearch.index import OpenSearchIndex
+from sinks.index.tantivy.index import TantivyIndex
+
+Open = Callable[[Path], BrokerIndex]
+
+
+def tantivy(request: pytest.FixtureRequest) -> Iterator[Open]:
+    """Indexes in folders."""
+    yield lambda folder: TantivyIndex(folder / "index", heap=15_000_000)
+
+
+def opensearch(request: pytest.FixtureRequest) -> Iterator[Open]:
+    """Indexes of a real node, named after their folders; all of them go with the test."""
+    url = request.getfixturevalue("opensearch")
+    client = request.getfixturevalue("search_client")
+    prefix = f"t{uuid.uuid4().hex[:10]}"
+    yield lambda folder: OpenSearchIndex(url, f"{prefix}-{blake2s(bytes(folder), digest_size=8).hexdigest()}")
+    client.indices.delete(index=f"{prefix}-*", ignore_unavailable=True)
+
+
+ENGINES: dict[str, Callable[[pytest.FixtureRequest], Iterator[Open]]] = {"tantivy": tantivy, "opensearch": opensearch}
+"""How each engine is opened on its own folder, the second time with what the first has left there."""
+
+
+@pytest.fixture(params=sorted(ENGINES))
+def engine(request: pytest.FixtureRequest) -> Iterator[Open]:
+    """Opens the engine's index in a folder."""
+    yield from ENGINES[request.param](request)
+
+
+@pytest.fixture
+def opened(engine: Callable[[Path], BrokerIndex], tmp_path: Path) -> Callable[[], BrokerIndex]:
+    """Opens the engine's index of this test, again each time it is called."""
+    return lambda: engine(tmp_path)
+
+
+@pytest.fixture
+def index(opened: Callable[[], BrokerIndex]) -> Iterator[BrokerIndex]:
+    """A new, empty index."""
+    with closing(opened()) as made:
+        yield made
+
+
+@pytest.fixture
+def summary() -> Callable[..., Summary]:
+    """Makes a summary of a URL; attributes as keywords (`_` for `-`) or in `attributes`, a value or a tuple of values."""
+
+    def make(url: str, *, published: int = 1, attributes: dict[str, Any] | None = None, **more: Any) -> Summary:
+        fields = {name: more.pop(name) for name in list(more) if name in Summary.__struct_fields__}
+        given = {name.replace("_", "-"): value for name, value in more.items()} | (attributes or {})
+        values = {name: value if isinstance(value, tuple) else (value,) for name, value in given.items()}
+        base = {"oid": oid("here", url), "url": url, "object_url": url.partition("#")[0], "gatherer": "here"}
+        made = {"version": published, "time": 1, "type": "Text", "content_type": "text/plain"}
+        return Summary(**{**base, **made, **fields}, published=published, attributes=values)
+
+    return make
+
+
+@pytest.fixture
+def removed() -> Callable[..., Removed]:
+    """Makes the removal of a URL."""
+
+    def make(url: str, *, published: int, time: int = 1) -> Removed:
+        about: dict[str, Any] = {"oid": oid("here", url), "url": url, "object_url": url.partition("#")[0]}
+        return Removed(**about, version=published, time=time, reason="gone", published=published)
+
+    return make

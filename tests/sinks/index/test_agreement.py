@@ -1,0 +1,239 @@
+"""Every engine, the parser and the predicate agree about every query."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from itertools import pairwise, product
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from processors.identity import oid
+from processors.query import QueryError, parse, predicate, unparse
+from processors.query.words import properties
+from schemas.ports import BrokerIndex
+from schemas.query import And, Every, Exists, Node, Not, Or, Phrase, Word
+from schemas.records import Summary
+from tests.sinks.index.conftest import ENGINES
+
+Open = Callable[[Path], BrokerIndex]
+
+WORDS = (
+    "whale",
+    "Whale",
+    "fin",
+    "x-ray",
+    "東",
+    "東京",
+    "京",
+    "Straße",
+    "STRASSE",
+    "ﬁn",
+    "a_b",
+    "b",
+    "!!",
+    "1.5",
+    "\u00ad",
+    "http://a/",
+)
+PROPERTIES = ("html", "WHALE", "http://a/0", "HTTP://A/1", "AB" * 16)
+"""What exact fields may hold, otherwise written."""
+NAMES = (
+    "title",
+    "Title",
+    "description",
+    "keywords",
+    "partial-text",
+    "remark",
+    "re mark",
+    "re=mark",
+    "%",
+    "type",
+    "URL",
+    "md5",
+    "oid",
+    "object-url",
+    "owner",
+    "Url-References",
+    "Terms",
+    "file-name",
+    "Copy",
+)
+"""Few words and names, so that they meet; each differs from another in one way only."""
+
+text = st.lists(st.sampled_from(WORDS), max_size=4).map(" ".join) | st.text(max_size=6)
+value = text | text.map(lambda t: t.encode("utf-8", "replace")) | st.binary(max_size=4)
+attributes = st.dictionaries(st.sampled_from(NAMES), st.lists(value, max_size=2).map(tuple), max_size=4)
+name = st.sampled_from(("", *NAMES))
+leaf = st.one_of(
+    st.just(Every()),
+    st.builds(Word, st.sampled_from(WORDS) | st.text(max_size=4), name),
+    st.builds(Phrase, text, name),
+    st.builds(Exists, st.sampled_from(NAMES)),
+)
+tree: st.SearchStrategy[Node] = st.recursive(
+    leaf,
+    lambda inner: st.one_of(
+        st.builds(Not, inner),
+        st.builds(And, st.lists(inner, max_size=3).map(tuple)),
+        st.builds(Or, st.lists(inner, max_size=3).map(tuple)),
+    ),
+    max_leaves=6,
+)
+
+
+def utf8(attributes: dict[str, tuple[str | bytes, ...]]) -> bool:
+    """Whether a record with these attributes can be written at all: Avro's strings are UTF-8."""
+    try:
+        [v.encode() for values in attributes.values() for v in values if isinstance(v, str)]
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def corpus(drawn: list[tuple[dict[str, tuple[str | bytes, ...]], dict[str, tuple[str | bytes, ...]], bool]]) -> list[Summary]:
+    """Summaries of what was drawn: attributes, annotations, and whether there is a digest (and HTML, and a copy)."""
+    made = []
+    for at, (given_attributes, notes, rich) in enumerate(drawn):
+        url = f"http://a/{at}" if rich else f"http://A/{at}"
+        about: dict[str, Any] = {
+            "oid": (oid("g", url), oid("g", url).upper(), f"odd {at}")[at % 3],
+            "url": url,
+            "object_url": ("http://a/", url, url.swapcase(), "")[at % 4],
+            "gatherer": "g",
+            "version": 1,
+            "time": 1,
+        }
+        more: dict[str, Any] = {"md5": "ab" * 16, "type": "HTML", "copy_of": "first"} if rich else {"type": "whale"}
+        more |= {"copies": ("http://b/x-ray#d/whale%2etxt", "file:///%FF")} if at % 2 else {}
+        made.append(Summary(**about, **more, attributes=given_attributes, annotations=notes, published=1))
+    return made
+
+
+documents = st.lists(st.tuples(attributes.filter(utf8), attributes.filter(utf8), st.booleans()), min_size=1, max_size=6).map(corpus)
+
+
+EXAMPLES = {"tantivy": (100, 25), "opensearch": (25, 4)}
+"""How many collections each engine is tried on: to make an index takes a server longer."""
+
+
+def tried(examples: int) -> settings:
+    """The settings of a property that is tried on so many examples."""
+    return settings(max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def test_engine_and_predicate(request: pytest.FixtureRequest, engine: Open) -> None:
+    """Of any summaries, an engine finds for any query those that the predicate accepts; search leaves out the copies."""
+
+    @tried(EXAMPLES[request.node.callspec.params["engine"]][0])
+    @given(summaries=documents, queries=st.lists(tree, min_size=1, max_size=8))
+    def agree(summaries: list[Summary], queries: list[Node]) -> None:
+        with tempfile.TemporaryDirectory() as folder, closing(engine(Path(folder))) as index:
+            index.apply(summaries, {0: len(summaries)})
+            for query in queries:
+                accepted = [one for one in summaries if predicate(query)(one)]
+                assert list(index.scroll(query)) == sorted(one.oid for one in accepted), query
+                assert index.count(query) == len(accepted)
+                page = index.search(query)
+                assert sorted(hit.url for hit in page.hits) == sorted(one.url for one in accepted if not one.copy_of)
+                assert page.total == len(page.hits)
+                assert all(len(hit.snippet) <= 300 for hit in page.hits)
+
+    agree()
+
+
+def test_every_leaf(request: pytest.FixtureRequest, engine: Open) -> None:
+    """Of any summaries, an engine finds for every word under every name, and for every name, those that the predicate accepts."""
+    asked: list[Node] = [Exists(one) for one in NAMES]
+    asked += [Word(word, one) for word in (*WORDS, *PROPERTIES) for one in ("", *NAMES)]
+
+    @tried(EXAMPLES[request.node.callspec.params["engine"]][1])
+    @given(summaries=documents)
+    def agree(summaries: list[Summary]) -> None:
+        with tempfile.TemporaryDirectory() as folder, closing(engine(Path(folder))) as index:
+            index.apply(summaries, {})
+            said = [Word(value, name) for one in summaries for name, value in properties(one).items()]
+            for query in asked + said:
+                assert list(index.scroll(query)) == sorted(one.oid for one in summaries if predicate(query)(one)), query
+
+    agree()
+
+
+def collection() -> list[Summary]:
+    """Summaries whose scores differ: words as frequent as chance has it, in some fields or others, one in ten a copy."""
+    chance = random.Random(1994)
+    names = ("title", "description", "abstract", "keywords", "author", "partial-text", "terms", "remark", "file-size")
+
+    def words() -> str:
+        return " ".join(f"w{int(chance.paretovariate(0.6))}" for _ in range(chance.choice((2, 7, 60))))
+
+    made = []
+    for at in range(400):
+        url = f"http://a/{chance.random()}"
+        about: dict[str, Any] = {"oid": oid("g", url), "url": url, "object_url": url, "gatherer": "g", "version": 1, "time": 1}
+        given: dict[str, tuple[str | bytes, ...]] = {name: (words(),) for name in names if chance.random() < 0.6}
+        made.append(Summary(**about, type="Text", attributes=given, copy_of="first" if at % 10 == 0 else "", published=1))
+    return made
+
+
+@pytest.fixture
+def both(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[BrokerIndex]]:
+    """An index of each engine with the same summaries."""
+    with ExitStack() as stack:
+        opens = [stack.enter_context(contextmanager(kind)(request)) for kind in ENGINES.values()]
+        indexes = [stack.enter_context(closing(opened(tmp_path))) for opened in opens]
+        for index in indexes:
+            index.apply(collection(), {0: 400})
+        yield indexes
+
+
+QUERIES = ("w1", "w2 OR w9", "title:w1 w2", '"w1 w1"', 'remark:"w1 w1" OR w7', "w3 NOT w1", "w2 type:text", "type:text", "* -w1")
+
+
+def test_the_same_hits_in_the_same_order(both: list[BrokerIndex]) -> None:
+    """All engines give the same hits, with the same scores but for a rounding, and so in the same order but for that."""
+    for query, copies in product(QUERIES, (False, True)):
+        pages = [index.search(parse(query), limit=1_000, copies=copies) for index in both]
+        assert len({page.total for page in pages}) == 1
+        first, *others = [{hit.url: hit for hit in page.hits} for page in pages]
+        for page, other in zip(pages[1:], others, strict=True):
+            assert other.keys() == first.keys()
+            assert all(hit.score == pytest.approx(first[url].score, rel=0.01) for url, hit in other.items())
+            assert all(hit._replace(score=0) == first[url]._replace(score=0) for url, hit in other.items())
+            scores = [first[hit.url].score for hit in page.hits]
+            assert all(after <= before * 1.01 for before, after in pairwise(scores))
+
+
+@settings(max_examples=300, deadline=None)
+@given(query=tree, summaries=documents)
+def test_written_query(query: Node, summaries: list[Summary]) -> None:
+    """A tree written as text and read again means the same, where all of it can be typed."""
+    if all(map(typable, leaves(query))):
+        again = predicate(parse(unparse(query)))
+        before = predicate(query)
+        assert [again(one) for one in summaries] == [before(one) for one in summaries]
+
+
+def leaves(query: Node) -> list[Node]:
+    """The nodes without parts."""
+    match query:
+        case And(parts) | Or(parts):
+            return [leaf for part in parts for leaf in leaves(part)]
+        case Not(part):
+            return leaves(part)
+    return [query]
+
+
+def typable(node: Node) -> bool:
+    """Whether the parser takes the words of a leaf: it refuses what cannot match for want of a letter or digit."""
+    try:
+        parse(unparse(node))
+    except QueryError:
+        return False
+    return True

@@ -1,0 +1,39 @@
+"""What is applied of a batch of records."""
+
+from __future__ import annotations
+
+import pytest
+
+from schemas.codec import encode
+from schemas.ports import Logged
+from schemas.records import Record, Removed, Summary
+from streams.operations.index_changes import changed
+
+
+def summary(title: str, published: int) -> Summary:
+    """A summary of one and the same object."""
+    said = {"title": (title,)}
+    return Summary(
+        oid="o", url="u", object_url="u", gatherer="g", version=1, time=1, type="T", published=published, attributes=said
+    )
+
+
+GONE = Removed(oid="o", url="u", object_url="u", version=2, time=2, reason="gone", published=7)
+NEW, OLD, SAME = summary("new", 6), summary("old", 5), summary("same", 6)
+
+
+def logged(records: list[Record | None]) -> list[Logged]:
+    """A batch: None is what is no record."""
+    values = [b"junk" if record is None else encode(record) for record in records]
+    return [Logged("broker.main", 0, offset, 1, b"o", value) for offset, value in enumerate(values)]
+
+
+@pytest.mark.parametrize(
+    ("records", "applied"),
+    [([OLD, NEW], NEW), ([NEW, OLD], NEW), ([NEW, SAME, OLD], SAME), ([GONE, NEW], GONE), ([NEW, None, OLD], NEW)],
+)
+def test_an_older_record_behind_a_newer_one_is_absorbed(records: list[Record | None], applied: Record) -> None:
+    """A batch gives what its records would give one by one: the highest publish counter wins, of several the last."""
+    changes, letters = changed(logged(records), 1)
+    assert changes == [applied]
+    assert len(letters) == records.count(None)

@@ -1,0 +1,157 @@
+"""What is told where no index answers: nobody, a gateway, somebody else, or what is no address at all. No server is needed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from contextlib import nullcontext
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, cast
+
+import pytest
+
+from sinks.index.errors import IndexMissing, IndexUnreachable
+from sinks.index.opensearch import aliases, search
+from sinks.index.opensearch import node as opensearch_node
+from sinks.index.opensearch.index import OpenSearchIndex
+from tests.servers.process import free_port
+
+
+def test_no_server() -> None:
+    """Where nobody answers that is said, without the password."""
+    port = free_port()
+    with pytest.raises(IndexUnreachable, match=f"cannot be reached: http://127.0.0.1:{port}$") as caught:
+        OpenSearchIndex(f"http://me:secret@127.0.0.1:{port}", "any")
+    assert "secret" not in str(caught.value)
+
+
+def pages(answers: Sequence[tuple[int, str, bytes]]) -> ThreadingHTTPServer:
+    """A gateway that says the same to everybody, one page after the other."""
+    left = iter(answers)
+
+    class Gateway(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"] or "0"))
+            status, kind, page = next(left)
+            self.send_response(status)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(page)))
+            self.end_headers()
+            self.wfile.write(page)
+
+        do_GET = do_POST  # noqa: N815 - the name that the server calls
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    return ThreadingHTTPServer(("127.0.0.1", 0), Gateway)
+
+
+STRANGE = (
+    (200, "text/html", b"<html>sign in, please"),
+    (503, "text/html", b"<html>no\nupstream"),
+    (404, "text/html", b"<html>\nno such page"),
+    (200, "application/json", b'{"errors":fal'),
+    (200, "application/json", b""),
+    (200, "application/json", b"[]"),
+    (200, "application/json", b'{"message":"hello"}'),
+    (200, "application/json", b'{"items":["x","y"],"hits":0}'),
+    (200, "application/json", b'{"items":[{"index":{"_index":"a-0","status":200}}]}'),
+    (200, "application/json", b'{"items":[{"index":{"status":400}},{"index":{"status":400}}]}'),
+)
+
+
+def test_what_answers_is_no_index() -> None:
+    """Pages of a gateway, and answers that are cut off or somebody else's, are a server that cannot be had: one line says it."""
+    with pages([*(page for page in STRANGE for _ in range(2)), STRANGE[5], (200, "application/json", b"{}")]) as gateway:
+        threading.Thread(target=gateway.serve_forever, daemon=True).start()
+        node = opensearch_node.Node(f"http://u:secret@127.0.0.1:{gateway.server_port}")
+        for status, _, page in STRANGE:
+            with pytest.raises(IndexUnreachable) as told:
+                node.bulk("a", [b"{}\n{}\n"] * 2)
+            assert ("no index" in str(told.value)) == (status in (200, 404))
+            assert "\n" not in str(told.value)
+            assert "secret" not in str(told.value)
+            answered = b"items" in page
+            with pytest.raises(IndexUnreachable) if not answered else nullcontext():
+                assert node.ask("POST", "/a/_search", {})["hits" if not answered else "items"]
+        for _ in range(2):
+            with pytest.raises(IndexUnreachable, match="no index"):
+                aliases.served_by(node, "a")
+        node.close()
+        gateway.shutdown()
+
+
+def test_total_without_hits() -> None:
+    """An answer that counts matches and has none of them, as a proxy cut it, is no answer."""
+    empty = b'{"hits":{"total":{"value":3},"hits":[]}}'
+    with pages([(200, "application/json", empty)]) as gateway:
+        threading.Thread(target=gateway.serve_forever, daemon=True).start()
+        node = opensearch_node.Node(f"http://127.0.0.1:{gateway.server_port}")
+        with pytest.raises(IndexUnreachable, match="has none of them"):
+            search.by_score(node, "a", {"match_all": {}}, 0, 10)
+        node.close()
+        gateway.shutdown()
+
+
+REFUSALS = (
+    (400, "text/html", b"<html>bad request"),
+    (413, "text/html", b"<html>too large"),
+    (451, "application/json", b'"no"'),
+    (503, "application/json", b"[]"),
+    (503, "application/json", b'"come back later"'),
+)
+
+
+@pytest.mark.parametrize("page", REFUSALS)
+def test_a_gateway_refuses(page: tuple[int, str, bytes]) -> None:
+    """What a gateway refuses with words of its own may be asked again: it is nobody's query, and ends nobody who writes."""
+    with pages([page]) as gateway:
+        threading.Thread(target=gateway.serve_forever, daemon=True).start()
+        node = opensearch_node.Node(f"http://127.0.0.1:{gateway.server_port}")
+        with pytest.raises(IndexUnreachable, match=r"the index does not serve|what answers is no index"):
+            aliases.served_by(node, "a")
+        node.close()
+        gateway.shutdown()
+
+
+@pytest.mark.parametrize("url", ["http://[::1", "http://[::1]]:9200", "http://127.0.0.1:99999", "https://[x]/"])
+def test_no_url_of_an_index(url: str) -> None:
+    """What cannot be read as a URL is told as one that is none, whatever stumbles over it first."""
+    with pytest.raises(IndexUnreachable, match="is no URL of an index"):
+        opensearch_node.Node(url)
+
+
+class Swapping:
+    """What a server has of aliases; the rebuild that was there first swaps as soon as somebody has asked how old its index is."""
+
+    name = "here"
+
+    def __init__(self) -> None:
+        self.behind = {"a": {"a-0"}, "a.rebuild": {"a-1"}}
+        self.gone: list[str] = []
+
+    def ask(self, method: str, path: str, body: Any = None, **_: str) -> dict[str, Any]:
+        name = path.strip("/").removeprefix("_alias/").partition("/")[0]
+        if method == "PUT":
+            self.behind["a.rebuild"].add(name)
+        elif method == "DELETE":
+            self.gone.append(name)
+        elif path == "/_aliases":
+            for action in (each["remove"] for each in body["actions"]):
+                if action["index"] not in self.behind[action["alias"]]:
+                    raise IndexMissing("aliases missing")
+                self.behind[action["alias"]].remove(action["index"])
+        else:
+            found = sorted(self.behind[name])
+            if "/_settings/" in path:
+                self.behind = {"a": {"a-1"}, "a.rebuild": {"a-2"}}
+            return {index: {"settings": {"index": {"creation_date": index[2:]}}} for index in found}
+        return {}
+
+
+def test_a_rebuild_takes_no_index_that_serves() -> None:
+    """One that begins while another one swaps leaves the index alone that serves by then, and goes on with its own."""
+    server = Swapping()
+    assert aliases.begin_rebuild(cast("opensearch_node.Node", server), "a", "2") == "a.rebuild"
+    assert (server.behind, server.gone) == ({"a": {"a-1"}, "a.rebuild": {"a-2"}}, [])

@@ -1,0 +1,366 @@
+"""What the engine for several machines promises beyond BrokerIndex: its documents, its answers item by item, and its aliases."""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from processors.query import parse
+from schemas.query import And, Every, Word
+from schemas.records import Removed, Summary
+from sinks.index.document import WORDED
+from sinks.index.errors import IndexDamaged, IndexMissing, IndexMoved, IndexUnreachable, QueryRefused
+from sinks.index.opensearch import aliases, schema, search
+from sinks.index.opensearch import index as opensearch_index
+from sinks.index.opensearch import node as opensearch_node
+from sinks.index.opensearch.index import OpenSearchIndex
+
+if TYPE_CHECKING:
+    from opensearchpy import OpenSearch
+
+DAY = 86_400_000
+
+Make = Callable[..., Summary]
+Remove = Callable[..., Removed]
+
+
+@pytest.fixture
+def name(request: pytest.FixtureRequest, search_client: OpenSearch) -> Iterator[str]:
+    """The alias of the test's own index."""
+    yield (made := f"t{uuid.uuid4().hex[:10]}")
+    search_client.indices.delete(index=f"{made}*", ignore_unavailable=True)
+
+
+@pytest.fixture
+def open_index(opensearch: str, name: str) -> Callable[..., OpenSearchIndex]:
+    """Opens the test's own index."""
+    return lambda **more: OpenSearchIndex(opensearch, name, **more)
+
+
+def block(client: OpenSearch, index: str, what: str, *, on: bool) -> None:
+    """Let the server refuse writes, or not any more."""
+    client.indices.put_settings(index=index, body={f"index.blocks.{what}": on or None})
+
+
+@pytest.mark.usefixtures("narrow")
+def test_an_item_that_is_refused(open_index: Callable[..., OpenSearchIndex], summary: Make, removed: Remove) -> None:
+    """A change that the engine refuses is given back with its reason; the others of its batch are applied, the offset goes on."""
+    batch: list[Summary | Removed] = [
+        summary("http://a/", published=1),
+        summary("http://b/", published=1_000),
+        removed("http://c/", published=2_000),
+        summary("http://d/", published=2),
+    ]
+    with closing(open_index()) as index:
+        refused = index.apply(batch, {0: 4})
+        assert [one.change for one in refused] == batch[1:3]
+        assert all("published" in one.reason and len(one.reason) <= 300 for one in refused)
+        assert [hit.url for hit in index.search(Every()).hits] == ["http://a/", "http://d/"]
+        assert index.offsets() == {0: 4}
+
+
+def test_names_add_no_fields(open_index: Callable[..., OpenSearchIndex], search_client: OpenSearch, summary: Make) -> None:
+    """Thousands of attributes of different names leave the mapping as it was, and each is found by its name."""
+    with closing(open_index()) as index:
+        before = search_client.indices.get_mapping(index=index.alias)
+        given = {f"name {number}": f"value {number}" for number in range(3_000)}
+        index.apply([summary("http://a/", attributes=given)], {})
+        assert search_client.indices.get_mapping(index=index.alias) == before
+        assert index.count(And((Word("2999", "name 2999"), Word("7", "name 7")))) == 1
+        assert index.count(Word("7", "name 8")) == 0
+
+
+def test_identifiers(open_index: Callable[..., OpenSearchIndex], search_client: OpenSearch, summary: Make) -> None:
+    """An OID of any length becomes an identifier of at most 512 bytes, and is itself again in answers."""
+    names = ["é" * 9_000, "é" * 9_001, "0" * 64]
+    with closing(open_index()) as index:
+        index.apply([summary(f"http://{len(oid)}/", oid=oid) for oid in names], {})
+        found = search_client.search(index=index.alias, body={"stored_fields": []})["hits"]["hits"]
+        assert all(len(hit["_id"].encode()) <= 512 for hit in found)
+        assert {hit.oid for hit in index.search(Every()).hits} == set(names)
+        assert list(index.scroll(Every())) == sorted(names)
+
+
+def test_no_field_is_sparse(
+    open_index: Callable[..., OpenSearchIndex],
+    search_client: OpenSearch,
+    summary: Make,
+    removed: Remove,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Every document has all fields of words, also what is no summary: else the engine takes half as long again for all others."""
+    monkeypatch.setattr(opensearch_index, "SWEEP", 0)
+    with closing(open_index()) as index:
+        index.apply([summary("http://a/"), removed("http://b/", published=2, time=1)], {0: 2})
+        assert search_client.count(index=index.alias)["count"] == 4
+        for field in WORDED:
+            lacking = {"query": {"bool": {"must_not": {"exists": {"field": field}}}}}
+            assert search_client.count(index=index.alias, body=lacking)["count"] == 0
+
+
+def test_removals_forgotten(open_index: Callable[..., OpenSearchIndex], summary: Make, removed: Remove) -> None:
+    """Removals are remembered for 90 days of the removals' own time, no shorter, and not for ever; also by the next process."""
+    with closing(open_index()) as index:
+        index.apply([removed("http://a/", published=5, time=1_000 * DAY)], {})
+        index.apply([removed("http://b/", published=5, time=1_089 * DAY)], {0: 2})
+        index.apply([summary("http://a/", published=4), summary("http://b/", published=4)], {})
+        assert index.count(Every()) == 0
+    with closing(open_index()) as index:
+        assert index.offsets() == {0: 2}
+        index.apply([removed("http://c/", published=5, time=1_091 * DAY)], {})
+        found: list[str] = []
+        while not found:
+            # The engine itself remembers a deletion for some tenths of a second; the test's own limit of time ends the wait.
+            index.apply([summary("http://a/", published=4), summary("http://b/", published=4)], {})
+            found = [hit.url for hit in index.search(Every()).hits]
+            time.sleep(0.0 if found else 0.1)
+        assert found == ["http://a/"]
+
+
+def test_what_is_too_much_is_tried_again(
+    open_index: Callable[..., OpenSearchIndex], search_client: OpenSearch, monkeypatch: pytest.MonkeyPatch, summary: Make
+) -> None:
+    """A batch that the server has no room for (429) is applied once it has."""
+    pauses: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        """There is room once the server was found without, twice."""
+        pauses.append(seconds)
+        if pauses == [0, *opensearch_node.PAUSES[:2]]:
+            block(search_client, index.alias, "read_only_allow_delete", on=False)
+
+    monkeypatch.setattr(opensearch_node, "time", SimpleNamespace(sleep=sleep))
+    with closing(open_index()) as index:
+        pauses.clear()
+        block(search_client, index.alias, "read_only_allow_delete", on=True)
+        index.apply([summary("http://a/")], {0: 1})
+        assert pauses[:3] == [0, *opensearch_node.PAUSES[:2]]
+        assert index.count(Every()) == 1
+
+
+@pytest.mark.parametrize("what", ["read_only_allow_delete", "write"])
+def test_what_cannot_be_written(
+    open_index: Callable[..., OpenSearchIndex],
+    search_client: OpenSearch,
+    monkeypatch: pytest.MonkeyPatch,
+    summary: Make,
+    what: str,
+) -> None:
+    """Where the server has no room for long, or takes no writes, no change is refused for it: the batch fails, its offset stays."""
+    monkeypatch.setattr(opensearch_node, "PAUSES", (0.01,))
+    with closing(open_index()) as index:
+        index.apply([summary("http://a/")], {0: 1})
+        block(search_client, index.alias, what, on=True)
+        with pytest.raises(IndexUnreachable, match="index"):
+            index.apply([summary("http://b/")], {0: 2})
+        block(search_client, index.alias, what, on=False)
+        assert index.offsets() == {0: 1}
+        assert index.count(Every()) == 1
+
+
+def test_why_it_has_no_room(
+    open_index: Callable[..., OpenSearchIndex], search_client: OpenSearch, monkeypatch: pytest.MonkeyPatch, summary: Make
+) -> None:
+    """A server whose disk is full says so to whoever writes: the operator is told what the server said."""
+    monkeypatch.setattr(opensearch_node, "PAUSES", (0.01,))
+    with closing(open_index()) as index:
+        block(search_client, index.alias, "read_only_allow_delete", on=True)
+        with pytest.raises(IndexUnreachable, match=r"the index has no room: http:.*disk usage exceeded flood-stage watermark"):
+            index.apply([summary("http://b/")], {0: 2})
+
+
+def test_no_room_for_an_index(opensearch: str, name: str) -> None:
+    """A cluster that has as many shards as it may can be asked again: that is nobody's query that is refused."""
+    node = opensearch_node.Node(opensearch)
+    with pytest.raises(IndexUnreachable, match=r"would add .* shards"):
+        node.ask("PUT", f"/{name}-0", {"settings": {"number_of_shards": 1_024}})
+    node.close()
+
+
+def test_closed(open_index: Callable[..., OpenSearchIndex], search_client: OpenSearch, summary: Make, removed: Remove) -> None:
+    """An index that somebody has closed refuses nothing and passes nothing: all that is asked fails, until it is open again."""
+    with closing(open_index(fresh=False)) as index:
+        index.apply([summary("http://a/")], {0: 1})
+        search_client.indices.close(index=index.alias)
+        tries: list[Callable[[], object]] = [
+            lambda: index.apply([summary("http://b/")], {}),
+            lambda: index.apply([], {0: 2}),
+            lambda: index.apply([removed("http://b/", published=2, time=1_000 * DAY)], {}),
+            index.offsets,
+            index.refresh,
+            lambda: index.search(Every()),
+            lambda: index.record("0"),
+        ]
+        for ask in tries:
+            with pytest.raises(IndexUnreachable, match="closed"):
+                ask()
+        search_client.indices.open(index=index.alias)
+        search_client.cluster.health(index=index.alias, params={"wait_for_status": "yellow"})
+        assert index.offsets() == {0: 1}
+        assert index.count(Every()) == 1
+
+
+@pytest.mark.parametrize("field", ["state", "role"])
+def test_what_it_knows_of_itself_is_refused(
+    open_index: Callable[..., OpenSearchIndex], monkeypatch: pytest.MonkeyPatch, removed: Remove, field: str
+) -> None:
+    """Where the index refuses an offset, or when removals were forgotten, the batch has failed: neither passes for written."""
+    made = schema.definition()
+    made["mappings"]["properties"][field] = {"type": "byte"}
+    monkeypatch.setattr(aliases, "definition", lambda: made)
+    with closing(open_index()) as index:
+        offsets = {0: 1} if field == "state" else {}
+        with pytest.raises(IndexUnreachable, match=f"cannot be written.*{field}"):
+            index.apply([removed("http://a/", published=1, time=1_000 * DAY)], offsets)
+
+
+def test_missing(open_index: Callable[..., OpenSearchIndex], search_client: OpenSearch, name: str) -> None:
+    """A reader of an index that is not there is told so, and makes none."""
+    with pytest.raises(IndexMissing):
+        open_index(writable=False)
+    assert not search_client.indices.get(index=f"{name}*")
+
+
+def test_made_anew_meanwhile(
+    open_index: Callable[..., OpenSearchIndex], search_client: OpenSearch, name: str, summary: Make
+) -> None:
+    """One that is deleted and made again by its name, by another process, takes no offsets: what was applied is not in it."""
+    with closing(open_index()) as index:
+        index.apply([summary("http://a/")], {0: 1})
+        search_client.indices.delete(index=f"{name}-0")
+        with closing(open_index()) as other:
+            for changes in ([summary("http://b/")], []):
+                with pytest.raises(IndexMoved):
+                    index.apply(changes, {0: 2})
+            assert other.offsets() == index.offsets() == {}
+            index.apply([summary("http://a/"), summary("http://b/")], {0: 2})
+            assert other.offsets() == {0: 2}
+
+
+def test_deleted_meanwhile(open_index: Callable[..., OpenSearchIndex], search_client: OpenSearch, name: str, summary: Make) -> None:
+    """An index that somebody deletes is not made by writing to it, even where the server would; it is begun anew at offset 0."""
+    with closing(open_index()) as index:
+        index.apply([summary("http://a/")], {0: 1})
+        search_client.indices.delete(index=f"{name}-0")
+        search_client.cluster.put_settings(body={"transient": {"action.auto_create_index": "true"}})
+        try:
+            with pytest.raises(IndexMissing):
+                index.apply([summary("http://b/")], {0: 2})
+        finally:
+            search_client.cluster.put_settings(body={"transient": {"action.auto_create_index": None}})
+        assert not search_client.indices.get(index=f"{name}*")
+        assert index.offsets() == {}
+        index.apply([summary("http://c/")], {0: 1})
+        assert index.count(Every()) == 1
+
+
+def test_reader(open_index: Callable[..., OpenSearchIndex], summary: Make) -> None:
+    """A reader sees what was applied, and writes nothing; a closed index writes no more."""
+    with closing(open_index()) as index, closing(open_index(writable=False)) as reader:
+        index.apply([summary("http://a/")], {0: 1})
+        assert reader.count(Every()) == 1
+        assert reader.offsets() == {0: 1}
+        for closed in (reader, index):
+            closed.close()
+            with pytest.raises(OSError, match="read only, or is closed"):
+                closed.apply([], {0: 9})
+
+
+def test_other_format(open_index: Callable[..., OpenSearchIndex], monkeypatch: pytest.MonkeyPatch) -> None:
+    """An index made with another analysis of text is to be made anew."""
+    open_index().close()
+    monkeypatch.setattr(aliases, "FORMAT", "0")
+    with pytest.raises(IndexDamaged, match="format"):
+        open_index()
+
+
+def test_a_strangers_index(open_index: Callable[..., OpenSearchIndex], search_client: OpenSearch, name: str) -> None:
+    """An index that stands where the alias should is left alone, and said."""
+    search_client.indices.create(index=name)
+    with pytest.raises(IndexDamaged, match="no alias"):
+        open_index()
+
+
+def test_two_begin_at_once(open_index: Callable[..., OpenSearchIndex], name: str, search_client: OpenSearch) -> None:
+    """Of several that make the first index at once, all have the same one."""
+    made: list[OpenSearchIndex] = []
+    threads = [threading.Thread(target=lambda: made.append(open_index())) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(made) == 4
+    assert list(search_client.indices.get_alias(name=name)) == [f"{name}-0"]
+
+
+def test_moved(open_index: Callable[..., OpenSearchIndex], name: str, summary: Make) -> None:
+    """A batch that comes when another index has taken the place moves no offset there: the writer is told to ask where to go on."""
+    with closing(open_index()) as index, closing(open_index()) as other:
+        index.apply([summary("http://a/"), summary("http://b/")], {0: 2})
+        building = aliases.begin_rebuild(index.node, name, "1")
+        with closing(OpenSearchIndex(index.node.name, building)) as new:
+            new.apply([summary("http://a/")], {0: 1})
+        assert aliases.swap(index.node, name, "1") == [f"{name}-0"]
+        for writer in (index, other):
+            with pytest.raises(IndexMoved):
+                writer.apply([summary("http://c/")], {0: 3})
+        with pytest.raises(IndexMoved):
+            index.apply([], {0: 3})
+        assert index.offsets() == {0: 1}
+        index.apply([summary("http://b/")], {0: 2})
+        assert index.offsets() == {0: 2}
+        assert index.count(Every()) == 3
+
+
+def test_a_second_rebuild(open_index: Callable[..., OpenSearchIndex], name: str, summary: Make, search_client: OpenSearch) -> None:
+    """A rebuild takes the place of one that was begun before and is not ended; whoever fills that one cannot go on."""
+    with closing(open_index()) as index:
+        building = aliases.begin_rebuild(index.node, name, "1")
+        with closing(OpenSearchIndex(index.node.name, building)) as first:
+            aliases.begin_rebuild(index.node, name, "2")
+            with pytest.raises(IndexMoved):
+                first.apply([summary("http://a/")], {0: 1})
+        with pytest.raises(IndexMoved, match="another rebuild"):
+            aliases.swap(index.node, name, "1")
+        assert sorted(search_client.indices.get(index=f"{name}*")) == [f"{name}-0", f"{name}-2"]
+        assert list(search_client.indices.get_alias(name=name)) == [f"{name}-0"]
+        assert aliases.swap(index.node, name, "2") == [f"{name}-0"]
+
+
+def test_deep_pages(open_index: Callable[..., OpenSearchIndex], monkeypatch: pytest.MonkeyPatch, summary: Make) -> None:
+    """Pages that one request cannot give are read in several, and are the same."""
+    with closing(open_index()) as index:
+        index.apply([summary(f"http://{at:03}/", title="whale " * (1 + at % 7)) for at in range(180)], {})
+        for query in (parse("whale"), parse("type:text")):
+            whole = index.search(query, limit=1_000)
+            assert len(whole.hits) == whole.total == 180
+            with monkeypatch.context() as patch:
+                patch.setattr(search, "WINDOW", 40)
+                patch.setattr(search, "SCROLL", 7)
+                assert index.search(query, limit=1_000) == whole
+                assert index.search(query, limit=35, offset=90) == (whole.hits[90:125], 180)
+                assert index.search(query, limit=10, offset=175) == (whole.hits[175:], 180)
+                assert len(list(index.scroll(query))) == 180
+
+
+def test_too_many_words(open_index: Callable[..., OpenSearchIndex]) -> None:
+    """A query of more words than the engine takes is the user's mistake, told in a line."""
+    with closing(open_index()) as index, pytest.raises(QueryRefused, match="too many words"):
+        index.search(parse(" ".join(f"w{at}" for at in range(600))))
+
+
+def test_records(open_index: Callable[..., OpenSearchIndex], summary: Make, removed: Remove) -> None:
+    """The whole record of an OID is there, as it was applied: a summary, a removal, or nothing."""
+    first = summary("http://a/", blob=b"\xff\x00", title="whale " * 5_000, annotations={"by": ("hand",)})
+    second = removed("http://b/", published=3)
+    with closing(open_index()) as index:
+        index.apply([first, second], {})
+        assert [index.record(one.oid) for one in (first, second)] == [first, second]
+        assert index.record("0" * 64) is None

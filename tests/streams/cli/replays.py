@@ -1,0 +1,75 @@
+"""What the tests of `harvest replay` share: a data folder whose topic they write, and what indexes in folders hold of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from typer.testing import Result
+
+from processors.identity import oid
+from schemas.codec import encode
+from schemas.ports import Logged
+from schemas.query import Every
+from schemas.records import Removed, Summary
+from sinks.index.tantivy.index import TantivyIndex
+from streams.logs import StoreLog
+from streams.store import Store
+from streams.store.data_folder import index_folder
+from streams.topology.flow import topology
+
+Change = Summary | Removed
+DATA = Path("harvest-data")
+PARTITIONS = 2
+
+
+def summary(number: int, published: int = 1, *, by: str = "a", of: str = "", **more: Any) -> Summary:
+    """One of many. `of`: what its OID is made of, where that is not the Gatherer and the URL."""
+    url = f"http://example.org/{by}/{number}"
+    about: dict[str, Any] = {"oid": oid(of or by, url), "url": url, "object_url": url, "gatherer": by, "time": 1, "type": "Text"}
+    return Summary(**{**about, "version": published, "published": published, "attributes": {"title": (f"v{published}",)}, **more})
+
+
+def removal(of: Summary, published: int, time: int = 1) -> Removed:
+    """The removal of one."""
+    about: dict[str, Any] = {"oid": of.oid, "url": of.url, "object_url": of.object_url, "version": published, "time": time}
+    return Removed(**about, reason="gone", published=published)
+
+
+def write(changes: Iterable[Change | bytes], time: int = 1_000, topic: str = "broker.main") -> None:
+    """Append to a topic of the data folder, which is made if need be; bytes are no record, of the first change's key."""
+    with Store(DATA, {each.name: PARTITIONS for each in topology().topics}) as store:
+        given = list(changes)
+        key = next(change.oid for change in given if not isinstance(change, bytes)).encode()
+        pairs = [(key, each) if isinstance(each, bytes) else (each.oid.encode(), encode(each)) for each in given]
+        StoreLog(store).write(Logged(topic, -1, -1, time, key, value) for key, value in pairs)
+
+
+def last(result: Result) -> str:
+    """The closing line: on a machine that is busy progress stands before it."""
+    return str(result.stderr.splitlines()[-1])
+
+
+def held(folder: Path = DATA) -> dict[str, str]:
+    """URL and title of what an index holds, copies included."""
+    with closing(TantivyIndex(index_folder(folder), writable=False)) as index:
+        return {hit.url: hit.title for hit in index.search(Every(), limit=1_000, copies=True).hits}
+
+
+def offsets(folder: Path = DATA) -> Mapping[int, int]:
+    """The offsets that an index holds."""
+    with closing(TantivyIndex(index_folder(folder), writable=False)) as index:
+        return index.offsets()
+
+
+def apply(changes: Sequence[Change]) -> None:
+    """Put something into the index that serves, without offsets."""
+    with closing(TantivyIndex(index_folder(DATA), heap=15_000_000)) as index:
+        index.apply(changes, {})
+
+
+def titles(changes: Iterable[Summary]) -> dict[str, str]:
+    """What `held` says of an index that holds these."""
+    return {each.url: str(each.attributes["title"][0]) for each in changes}

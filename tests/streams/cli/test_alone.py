@@ -1,0 +1,108 @@
+"""`harvest summarize` with children that are late, or lie."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
+import pytest
+
+from schemas.records import FetchedObject, Summary
+from streams.cli import standalone_summarize
+from streams.cli.rootnames import root_of
+from streams.config.settings import Settings
+from streams.edges.parse_job import END, Chunk, pack
+from streams.sandbox.values import Done
+
+if TYPE_CHECKING:
+    from streams.sandbox.pool import Pool
+
+
+class Scripted:
+    """In place of a pool: it gives these frames for each request, after so many seconds for a file."""
+
+    def __init__(self, frames: Sequence[bytes], waits: Mapping[str, float] | None = None) -> None:
+        self.frames, self.waits = frames, waits or {}
+
+    async def run(self, request: bytes, body: int | None, on_frame: Callable[[bytes], None], clock: Any) -> Done:
+        """As `Pool.run`."""
+        jobs = msgspec.msgpack.decode(request, type=Chunk).jobs
+        await asyncio.sleep(sum(self.waits.get(job.obj.url, 0) for job in jobs))
+        for job in jobs:
+            for frame in self.frames or [b"\0" + pack(summary(job.obj.url))]:
+                on_frame(frame)
+            on_frame(END)
+        return Done(strained=False)
+
+
+def summary(url: str) -> Summary:
+    """A summary of an object."""
+    return Summary(oid="1", url=url, object_url=url, gatherer="g", version=1, time=1, type="Text")
+
+
+@pytest.mark.parametrize("frame", [b"nonsense", b"\0" + pack(summary("file:///another")), b"\0" + b"\x91" * 100_000])
+def test_summarize_what_a_child_makes_up(frame: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A child that was taken over tells nothing of another file, and costs its own file alone."""
+    for name in ("a", "b"):
+        (tmp_path / name).write_text("text")
+    command = standalone_summarize.Alone(Settings(), json=True)
+    roots = [root_of(str(tmp_path / name), Settings(), None, None) for name in "ab"]
+    objs = [cast("FetchedObject", command._read(root, root.url)) for root in roots]
+    pool = cast("Pool", Scripted([frame]))
+    assert asyncio.run(command._together(pool, objs)) is None
+    asyncio.run(command._one(pool, objs[0])).tell()
+    out, err = capsys.readouterr()
+    assert not out
+    assert err.startswith(f"harvest: file://{tmp_path}/a: not a frame")
+    asyncio.run(command._one(cast("Pool", Scripted([])), objs[1])).tell()
+    assert json.loads(capsys.readouterr().out)["url"] == f"file://{tmp_path}/b"
+
+
+@pytest.mark.parametrize("change", ["fifo", "link", "other", "grown"])
+def test_summarize_what_changes(change: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A large file that is another one when its turn comes is not read: nor what a link leads to; nobody waits for a writer."""
+    path, other = tmp_path / "tree" / "large", tmp_path / "secret"
+    path.parent.mkdir()
+    path.write_bytes(b"text " * 20_000)
+    other.write_bytes(b"text " * 20_000)
+    command = standalone_summarize.Alone(Settings(), json=True)
+    root = root_of(str(path), Settings(), None, None)
+    obj = cast("FetchedObject", command._read(root, root.url))
+    assert obj.blob
+    if change != "grown":
+        path.unlink()
+    if change == "fifo":
+        os.mkfifo(path)
+    elif change == "link":
+        path.symlink_to(other)
+    else:
+        path.write_bytes(b"others " * 20_000)
+    asyncio.run(command._one(cast("Pool", Scripted([])), obj)).tell()
+    out, err = capsys.readouterr()
+    assert not out
+    assert err.startswith(f"harvest: file://{path}: ")
+
+
+def test_summarize_behind_a_slow_one(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The order is that of the files, though those behind a slow one are done before it, and what waits is more than is kept."""
+    names = [f"{number:03d}" for number in range(60)]
+    for name in names:
+        (tmp_path / name).write_text("text")
+    monkeypatch.setattr(standalone_summarize, "KEPT", 16)
+    slow = {f"file://{tmp_path}/000": 0.2}
+    monkeypatch.setattr(standalone_summarize, "Pool", lambda *_: entered(Scripted([], slow)))
+    assert standalone_summarize.Alone(Settings(), json=True).run([str(tmp_path)])
+    told = [json.loads(line)["url"] for line in capsys.readouterr().out.splitlines()]
+    assert told == [f"file://{tmp_path}/{name}" for name in names]
+
+
+@asynccontextmanager
+async def entered(pool: Scripted) -> AsyncIterator[Scripted]:
+    """It, as a pool is entered."""
+    yield pool

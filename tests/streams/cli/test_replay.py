@@ -1,0 +1,298 @@
+"""`harvest replay` from a data folder into indexes in folders: what is applied again, and what stays as it was."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from schemas.codec import encode
+from schemas.ports import BrokerIndex, Logged, Refused
+from schemas.query import Word
+from sinks.index.tantivy.index import TantivyIndex
+from streams.cli.output import replay_progress
+from streams.logs import StoreLog
+from streams.operations import rebuild, replay
+from streams.operations.selection import Selection, Tally
+from streams.store import Store
+from streams.store.data_folder import index_folder
+from tests.streams.cli.replays import DATA, Change, apply, held, last, offsets, removal, summary, titles, write
+from tests.streams.cli.terminals import on_terminal
+
+DAY = 86_400_000
+
+
+def test_all_of_it(harvest: Any, tree: Path) -> None:
+    """Without options it is `index rebuild`: an index that lost something, or is damaged, has all again, and its offsets."""
+    harvest("gather", tree, "--quiet")
+    whole, at = held(), offsets()
+    (index_folder(DATA) / "meta.json").write_text("nonsense")
+    said = harvest("replay")
+    read = sum(at.values())
+    assert last(said) == f"harvest: {read} records read, {read} applied, 3 summaries held"
+    assert said.stdout == ""
+    assert (held(), offsets()) == (whole, at)
+    assert [path.name for path in index_folder(DATA).parent.iterdir()] == ["main"]
+    (table,) = harvest.lines("gather", tree)
+    assert table["nothing_changed"]
+
+
+def test_since(harvest: Any) -> None:
+    """What was appended from a time on is in the index again, as its topic has it last; nothing else comes or goes."""
+    old, new = [summary(n) for n in range(5)], [summary(n) for n in range(5, 9)]
+    write(old, time=1_000)
+    write([*new, summary(5, 2), removal(new[1], 2), summary(0, 2)], time=5_000)
+    harvest("index", "rebuild")
+    whole, at = held(), offsets()
+    # What an index may lose and gain by mistake, with versions that say nothing of it.
+    index = shutil.copytree(index_folder(DATA), "elsewhere")
+    shutil.rmtree(index_folder(DATA))
+    apply([summary(1), summary(2, 7)])
+    assert last(harvest("replay", "--since", "5000")) == "harvest: 7 records read, 5 applied, 6 summaries held"
+    assert held() == titles([summary(0, 2), summary(1), summary(2, 7), summary(5, 2), *new[2:]])
+    assert not offsets()
+    shutil.rmtree(index_folder(DATA))
+    shutil.copytree(index, index_folder(DATA))
+    for since in ("0", "5000", "1970-01-01T00:00:05", "2999-01-01"):
+        harvest("replay", "--since", since)
+        assert (held(), offsets()) == (whole, at)
+    assert last(harvest("replay", "--since", "2999-01-01")).startswith("harvest: 0 records read, 0 applied")
+
+
+def test_an_index_that_is_behind(harvest: Any, tmp_path: Path) -> None:
+    """A replay passes nothing for the sink: an index behind its topic has the part, and then, by its sink, all the rest."""
+    folder = tmp_path / "texts"
+    folder.mkdir()
+
+    def gather(name: str) -> None:
+        (folder / name).write_text(f"Of {name}.\n")
+        harvest("gather", folder, "--quiet")
+
+    gather("one")
+    behind = shutil.copytree(index_folder(DATA), tmp_path / "behind")
+    gather("two")
+    time = max(line["time"] for line in harvest.lines("cat", "broker.main")) + 1
+    gather("three")
+    whole, at = held(), offsets()
+    shutil.rmtree(index_folder(DATA))
+    shutil.copytree(behind, index_folder(DATA))
+    before = offsets()
+    harvest("replay", "--since", time)
+    assert {Path(url).name for url in held()} >= {"one", "three"}
+    assert "two" not in {Path(url).name for url in held()}
+    assert offsets() == before != at
+    harvest("gather", folder, "--quiet")
+    assert (held(), offsets()) == (whole, at)
+
+
+def test_by_gatherer(harvest: Any) -> None:
+    """Of one Gatherer: what it made comes, what its topic has removed goes, and nothing of others is touched."""
+    mine, others = [summary(n) for n in range(6)], [summary(n, by="b") for n in range(4)]
+    # What came to a Gatherer from another one has an OID of its own: its removal cannot be told by itself.
+    foreign = [summary(n, of="elsewhere") for n in range(10, 13)]
+    strange = [summary(n, by="b", of="elsewhere") for n in range(10, 12)]
+    write([*mine, *others, *foreign[:1], *strange])
+    gone = [removal(each, 2) for each in (mine[0], others[0], foreign[0], strange[0])]
+    # Their summaries are in the log no more.
+    write([*gone, removal(foreign[1], 2), removal(strange[1], 2)])
+    write([summary(1, 2), b"no record"])
+    apply([*mine[:1], *others, *foreign, *strange])
+    said = last(harvest("replay", "--gatherer", "a"))
+    kept = [summary(1, 2), *mine[2:], *others, foreign[2], *strange]
+    assert said == f"harvest: 21 records read, 8 applied, {len(kept)} summaries held"
+    assert held() == titles(kept)
+    assert not offsets()
+    harvest("replay", "--gatherer", "b", "--gatherer", "nobody")
+    assert held() == titles([summary(1, 2), *mine[2:], *others[1:], foreign[2]])
+    harvest("replay", "--gatherer", "a", "--to", "target")
+    assert held(Path("target")) == titles([summary(1, 2), *mine[2:]])
+
+
+def test_nothing_to_replay_into(harvest: Any) -> None:
+    """Without a data folder, or without an index to put a part in, that is said in a line, and nothing is made."""
+    assert harvest("replay", "--since", "1h", code=1).stderr.startswith("harvest: harvest-data: no ")
+    assert harvest("replay", "--to", "other", code=1).stderr.startswith("harvest: harvest-data: no ")
+    assert not list(Path().iterdir())
+    write([summary(1)])
+    said = harvest("replay", "--since", "1h", code=1).stderr
+    assert said.startswith("harvest: there is no index yet: harvest-data/index/main")
+    assert said.endswith("make it first: harvest index rebuild\n")
+    assert not index_folder(DATA).exists()
+
+
+@pytest.mark.parametrize("words", [(), ("--to", "target"), ("--since", "1")])
+def test_interrupted(harvest: Any, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C in the middle ends with 130; the index that was there serves, with its offsets, and nothing is left beside it."""
+    write(summary(n) for n in range(20))
+    harvest("index", "rebuild")
+    harvest("replay", "--to", "target", "--quiet")
+    before = {folder: (held(folder), offsets(folder)) for folder in (DATA, Path("target"))}
+    for module in (rebuild, replay):
+        monkeypatch.setattr(module, "BATCH", 3)
+        monkeypatch.setattr(module, "fault", third())
+    harvest("replay", *words, code=130)
+    for folder, known in before.items():
+        assert (held(folder), offsets(folder)) == known
+        assert [path.name for path in index_folder(folder).parent.iterdir()] == ["main"]
+
+
+def third() -> Callable[[str], None]:
+    """What a user who presses Ctrl-C does, at the third point that is passed."""
+    passed = iter(range(3))
+
+    def point(_: str) -> None:
+        if next(passed) == 2:
+            raise KeyboardInterrupt
+
+    return point
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [("replay",), ("replay", "--to", "target"), ("replay", "--gatherer", "a")])
+def test_killed(harvest: Any, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A replay that is killed leaves the index serving; what it leaves is in nobody's way."""
+    write([summary(n) for n in range(20)])
+    harvest("index", "rebuild")
+    before = (held(), offsets())
+    monkeypatch.setenv("HARVEST_FAULT", "rebuild.applied:1:kill,replay.applied:1:kill")
+    process: subprocess.Popen[bytes] = harvest.start(*words)
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    monkeypatch.delenv("HARVEST_FAULT")
+    assert (held(), offsets()) == before
+    harvest(*words)
+    for folder in {DATA, *map(Path, words[2:3] if "--to" in words else ())}:
+        assert (held(folder), offsets(folder)) == before
+        assert [path.name for path in index_folder(folder).parent.iterdir()] == ["main"]
+
+
+class Interrupted(Exception):  # noqa: N818 - it is no error
+    """Nothing more is applied."""
+
+
+class Failing:
+    """An index that takes so many batches, and no more."""
+
+    def __init__(self, index: BrokerIndex, batches: int) -> None:
+        self._index = index
+        self._left = batches
+        self.count, self.scroll = index.count, index.scroll
+
+    def apply(self, changes: Sequence[Change], offsets: Mapping[int, int]) -> Sequence[Any]:
+        """Raises Interrupted."""
+        if not self._left:
+            raise Interrupted
+        self._left -= 1
+        return self._index.apply(changes, offsets)
+
+
+@pytest.fixture
+def log(harvest: Any) -> Iterator[StoreLog]:
+    """A log in which a summary, removed long ago, comes long before its removal."""
+    long_gone = summary(1)
+    write([long_gone, *(summary(n) for n in range(100, 140)), removal(long_gone, 2, time=DAY)])
+    write([removal(summary(2, 1), 2, time=200 * DAY)])
+    with StoreLog(Store(DATA, readonly=True)) as opened:
+        yield opened
+
+
+def test_nothing_comes_back(log: StoreLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was removed so long ago that the index has forgotten it does not come back, wherever a replay is stopped."""
+    monkeypatch.setattr(replay, "BATCH", 3)
+    for batches in range(0, 16, 5):
+        folder = Path(f"index-{batches}")
+        with closing(TantivyIndex(folder, heap=15_000_000)) as index:
+            index.apply([removal(summary(2, 1), 2, time=200 * DAY)], {})
+            with suppress(Interrupted):
+                replay.again(log, Selection(since=0), cast("BrokerIndex", Failing(index, batches)), lambda _: None)
+            assert not index.count(Word("http://example.org/a/1", "url")), batches
+
+
+def test_an_older_record_behind_a_newer_one(harvest: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The newest of an OID is the one of the highest counter, wherever it stands, under whatever key, and a tombstone is none.
+
+    Whoever was the owner of a partition may write an older record behind a newer one. An index has the newest; so has one that is
+    made anew, or replayed into, and both are counted so.
+    """
+    monkeypatch.setattr(replay, "BATCH", 2)
+    monkeypatch.setattr(rebuild, "BATCH", 2)
+    newest = [summary(1, 3), summary(2, 1), summary(3, 1), summary(4, 1), summary(5, 3)]
+    gone, later = [summary(6, 1), summary(8, 1)], [summary(6, 2), summary(8, 2)]
+    write([summary(1, 1), newest[0], summary(1, 2), *gone, *(removal(one, 3) for one in gone), *later])
+    write([removal(summary(5), 2), newest[4]])
+    write(newest[1:4])
+    with Store(DATA) as store:
+        # A stranger's: one with the key of another, and the end of what was never taken back.
+        pairs = [(newest[1], summary(4, 2)), (newest[2], None)]
+        values = [(key.oid.encode(), None if value is None else encode(value)) for key, value in pairs]
+        StoreLog(store).write(Logged("broker.main", -1, -1, 1_000, key, value) for key, value in values)
+    whole = titles([*newest[:3], summary(4, 2), newest[4]])
+    harvest("index", "rebuild")
+    assert held() == whole
+    for since in ("0", "999"):
+        shutil.rmtree(index_folder(DATA))
+        apply([summary(7)])
+        harvest("replay", "--since", since)
+        assert held() == {**whole, **titles([summary(7)])}
+
+
+class Choosy(TantivyIndex):
+    """An index that refuses what has a counter above 5."""
+
+    def apply(self, changes: Sequence[Change], offsets: Mapping[int, int]) -> Sequence[Refused]:
+        """All others are applied; of each OID the newest, as an engine takes them."""
+        super().apply([change for change in changes if change.published <= 5], offsets)
+        return [Refused(change, "too new") for change in changes if change.published > 5]
+
+
+def test_what_is_refused_leaves_what_was_there(harvest: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the index refuses a change of what it has, it has it still, and is counted so; what it never had it has not."""
+    monkeypatch.setattr(rebuild, "BATCH", 2)
+    write([summary(1, 1), summary(2, 1), summary(3, 1), summary(1, 9), removal(summary(2), 9), summary(4, 9)])
+    with StoreLog(Store(DATA, readonly=True)) as log, closing(Choosy(Path("choosy"), heap=15_000_000)) as index:
+        filler = rebuild.Filler(log, index, Selection())
+        filler.catch_up()
+        filler.count()
+        assert (filler.tally.held, filler.tally.refused) == (3, 3)
+
+
+def test_progress(harvest: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line now and then says how many were read and applied, and how many are left; --quiet says nothing, nor its end."""
+    write(summary(n) for n in range(50))
+    monkeypatch.setattr(replay_progress, "PLAIN", 0.0)
+    monkeypatch.setattr(rebuild, "BATCH", 10)
+    lines = harvest("replay").stderr.splitlines()
+    assert len(lines) > 5
+    assert all(line.startswith("harvest: ") and " read, " in line for line in lines)
+    assert "harvest: 10 read, 10 applied, 40 to go, " in lines[0]
+    assert " 0 to go, " in lines[-2]
+    for command in (("replay",), ("index", "rebuild"), ("replay", "--since", "1"), ("replay", "--to", "other")):
+        result = harvest(*command, "--quiet")
+        assert (result.stdout, result.stderr) == ("", "")
+
+
+def test_progress_on_a_terminal(harvest: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a terminal progress is drawn, without colours where there is NO_COLOR, and the closing line stands below."""
+    write(summary(n) for n in range(5))
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    often = "from streams.cli import main, reading; reading.LIVE = 0.0; main()"
+    seen = on_terminal([sys.executable, "-c", often, "replay"], harvest.folder, errors=True)
+    assert b" read, " in seen
+    assert b"\x1b[3" not in seen
+    assert seen.endswith(b"harvest: 5 records read, 5 applied, 5 summaries held\r\n")
+
+
+def test_what_is_refused_is_told(harvest: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the index refuses is no summary held, and is told in the closing line."""
+    write([summary(1)])
+    monkeypatch.setattr(rebuild, "in_folder", lambda *_: Tally(read=3, applied=2, refused=1, held=2))
+    said = harvest("replay").stderr
+    assert said == "harvest: 3 records read, 2 applied, 2 summaries held, 1 refused by the index\n"

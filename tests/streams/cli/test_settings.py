@@ -1,0 +1,172 @@
+"""Settings: their sources, their mistakes, and the values that they become."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from processors.essence.selection import Selection
+from processors.essence.stage import EssenceSettings
+from processors.essence.unnest import Limits as Budgets
+from processors.frontier.stage import FrontierSettings
+from streams.cli.wiring import embedded_settings
+from streams.config import sections, settings
+from streams.config.settings import SettingsError, known, load
+from streams.embedded import EmbeddedSettings
+from streams.fetch import FetchSettings
+from streams.sandbox.values import Limits
+
+
+@pytest.fixture
+def toml(tmp_path: Path) -> Path:
+    """A file of settings."""
+    path = tmp_path / "some.toml"
+    path.write_text('gatherer = "file"\n[fetch]\npause = 3\npatience = 4.5\nallow = ["::1"]\n')
+    return path
+
+
+def test_priorities(toml: Path) -> None:
+    """Flags stand above the environment, and that above the file, key by key."""
+    found = load({"fetch.pause": 1.5, "data": None}, toml, {"HARVEST_FETCH_PAUSE": "2", "HARVEST_FETCH_ALLOW": "127.0.0.0/8, ::1"})
+    assert (found.fetch.pause, found.fetch.patience, found.gatherer) == (1.5, 4.5, "file")
+    assert found.fetch.allow == ("127.0.0.0/8", "::1")
+    assert load(None, toml, {"HARVEST_FETCH_PAUSE": "2"}).fetch.pause == 2
+
+
+def test_environment_names_are_told_apart() -> None:
+    """No two settings have the same name in the environment, and none the name of what is no setting."""
+    names = [setting.variable for setting in known()]
+    assert len(set(names)) == len(names)
+    assert not settings.NOT_SETTINGS & set(names)
+
+
+@pytest.mark.parametrize(
+    ("text", "environ", "line"),
+    [
+        ("[fetch]\npausee = 1\n", {}, "some.toml: fetch.pausee: no such setting (did you mean fetch.pause?)"),
+        ("colour = 1\n", {}, "some.toml: colour: no such setting"),
+        ("[fetch]\npause = -1\n", {}, "some.toml: fetch.pause: input should be greater than or equal to 0, not -1"),
+        ("[fetch", {}, "some.toml: not TOML"),
+        ("fetch = 1\n", {}, "some.toml: fetch: input should be"),
+        ("", {"HARVEST_FETCH_PAUSEE": "1"}, "HARVEST_FETCH_PAUSEE: no such setting (did you mean HARVEST_FETCH_PAUSE?)"),
+        ("# long\n" * 10_000, {}, "some.toml: more than 65,536 bytes"),
+        ("a = " + "[" * 20_000, {}, "some.toml: values too deep in each other"),
+        ("a." * 30_000 + "a = 1", {}, "some.toml: a key of more than 50 parts"),
+        ("x = {" + "''. " * 10_000 + "a = 1}", {}, "some.toml: a key of more than 50 parts"),
+        ("retention = " + "9" * 10_000, {}, "some.toml: not TOML: Exceeds the limit"),
+        ("retention = inf", {}, "some.toml: retention: input should be"),
+        ("retention = nan", {}, "some.toml: retention: input should be"),
+        ('data = "a\\u0000"', {}, "some.toml: data: value error, a NUL can be in no setting"),
+        ('[fetch]\nspool = "a\\u0000"', {}, "some.toml: fetch.spool: value error, a NUL can be in no setting"),
+        ('data = ""', {}, "some.toml: data: value error, a folder has to be named"),
+        ("", {"HARVEST_DATA": ""}, "HARVEST_DATA: value error, a folder has to be named"),
+        ("\udcff", {}, "some.toml: not TOML: 'utf-8' codec can't decode"),
+        ("", {"HARVEST_PARTITIONS": "many"}, "HARVEST_PARTITIONS: input should be a valid integer"),
+        ("", {"HARVEST_GATHERER": "two words"}, "HARVEST_GATHERER: string should match"),
+    ],
+    ids=itertools.count(),
+)
+def test_mistakes(tmp_path: Path, text: str, environ: dict[str, str], line: str) -> None:
+    """What is wrong with a setting is one line: where it stands, which it is, what is wrong."""
+    (tmp_path / "some.toml").write_bytes(text.encode("utf-8", "surrogateescape"))
+    with pytest.raises(SettingsError) as error:
+        load(None, tmp_path / "some.toml", environ)
+    assert line in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("setting", [s for s in known() if isinstance(s.default, int | float) and not isinstance(s.default, bool)])
+@pytest.mark.parametrize("value", ["9" * 20, "inf", "nan"])
+def test_numbers_have_an_end(tmp_path: Path, setting: Any, value: str) -> None:
+    """Every number has a most that all it becomes can hold."""
+    section, _, key = setting.key.rpartition(".")
+    path = tmp_path / "some.toml"
+    path.write_text(f"[{section}]\n{key} = {value}\n" if section else f"{key} = {value}\n")
+    with pytest.raises(SettingsError, match="some.toml: " + setting.key):
+        load(None, path, {})
+
+
+def test_settings_are_in_a_file(tmp_path: Path) -> None:
+    """A fifo is not waited for, and a folder is none."""
+    os.mkfifo(tmp_path / "fifo")
+    for path in (tmp_path / "fifo", tmp_path):
+        with pytest.raises(SettingsError, match=f"{path}: (not a file|Is a directory)"):
+            load(None, path, {})
+
+
+def test_what_is_no_setting_is_let_through() -> None:
+    """The variable of planned faults is not taken for a setting."""
+    load(None, None, {"HARVEST_FAULT": "log.commit:1:kill", "PATH": "/bin"})
+
+
+def test_a_file_that_was_asked_for_must_be_there(tmp_path: Path) -> None:
+    """A file of settings that is named and missing is a mistake; the usual one may be missing."""
+    with pytest.raises(SettingsError, match="no such file"):
+        load(None, tmp_path / "none.toml", {})
+    with pytest.raises(SettingsError, match="no such file"):
+        load(None, None, {"HARVEST_CONFIG": str(tmp_path / "none.toml")})
+
+
+@pytest.mark.parametrize(
+    ("section", "value", "left_out"),
+    [
+        (sections.Fetch, FetchSettings, set()),
+        (sections.Select, Selection, set()),
+        (sections.Budgets, Budgets, set()),
+        (sections.Frontier, FrontierSettings, {"agent", "rules", "paused"}),
+        (sections.Sandbox, Limits, set()),
+        (sections.Essence, EssenceSettings, {"gatherer", "added", "own", "packages"}),
+    ],
+)
+def test_sections_are_what_they_become(section: Any, value: Any, left_out: set[str]) -> None:
+    """A section has the fields of the value that it becomes, with the same defaults."""
+    fields = {f.name: f.default for f in msgspec.structs.fields(value) if f.name not in left_out}
+    assert set(section.model_fields) - left_out == set(fields)
+    plain = {n: d for n, d in fields.items() if not isinstance(d, msgspec.Struct | type(msgspec.NODEFAULT))}
+    assert {name: section.model_fields[name].default for name in plain} == plain
+
+
+def test_defaults_become_the_defaults(harvest: Any) -> None:
+    """Without settings, the runner gets its own defaults."""
+    found = embedded_settings(load(None, None, {"HARVEST_GATHERER": "localhost", "HARVEST_CHILDREN": "2"}))
+    assert msgspec.structs.replace(found, frontier=FrontierSettings()) == EmbeddedSettings()
+
+
+def test_every_setting_is_explained() -> None:
+    """Each setting says what it is."""
+    assert not [setting.key for setting in known() if not setting.says.endswith((".", "..."))]
+
+
+def test_readme_lists_the_settings(root: Path) -> None:
+    """The table in the README is the one that the settings give."""
+    page = (root / "streams" / "README.md").read_text("utf-8")
+    assert page == settings.readme(page), "run `python -m streams.config.settings`"
+
+
+def test_commands_refuse_them(harvest: Any, tree: Path, tmp_path: Path) -> None:
+    """An unknown or impossible setting ends a command with one line and exit code 2, before anything is made."""
+    for text, line in (
+        ("[fetch]\npausee = 1\n", "harvest: harvest.toml: fetch.pausee: no such setting"),
+        ('[fetch]\nallow = ["nowhere"]\n', "harvest: fetch.allow: 'nowhere' does not appear to be"),
+        ('[essence.select]\noff = ["nothing"]\n', "harvest: essence.select.off: no such selection rule: nothing"),
+    ):
+        (tmp_path / "harvest.toml").write_text(text)
+        result = harvest("gather", tree, code=2)
+        assert result.stderr.startswith(line)
+        assert result.stderr.count("\n") == 1
+    assert not (tmp_path / "harvest-data").exists()
+
+
+def test_fixed_settings_of_a_data_folder(harvest: Any, tree: Path) -> None:
+    """The Gatherer's name and the partitions stay what they were; another that is asked for is refused."""
+    harvest("gather", tree, "--gatherer", "here", "--partitions", 2)
+    assert "made by the gatherer here" in harvest("gather", tree, "--gatherer", "there", code=1).stderr
+    assert "made with 2 partitions" in harvest("gather", tree, "--partitions", 3, code=1).stderr
+    (table,) = harvest.lines("gather", tree)
+    assert table["nothing_changed"]
+    assert "gatherer-name{4}:\there" in harvest("show", tree / "page.html").stdout

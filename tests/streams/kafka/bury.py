@@ -1,0 +1,33 @@
+"""The end of a group's members that were killed, told by somebody else.
+
+A broker gives the partitions of a member that says nothing to others when its session is over. Where a test kills a worker, the
+session of the worker can be long, so that no pause of the machine ends it, and nobody waits for its end all the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from aiokafka.client import AIOKafkaClient, CoordinationType  # type: ignore[import-untyped]
+from aiokafka.protocol.group import LeaveGroupRequest  # type: ignore[import-untyped]
+
+from tests.servers.fixtures import TIMEOUT
+from tests.streams.kafka.conftest import Broker
+
+
+def bury(broker: Broker, group: str) -> None:
+    """Have all members of a group leave it; they are dead."""
+    told = broker.topics.client.describe_consumer_groups([group], request_timeout=TIMEOUT)[group].result(TIMEOUT)
+    asyncio.run(_leave(broker.address, group, [member.member_id for member in told.members]))
+
+
+async def _leave(address: str, group: str, members: list[str]) -> None:
+    client = AIOKafkaClient(bootstrap_servers=address)
+    await client.bootstrap()
+    try:
+        node = await client.coordinator_lookup(CoordinationType.GROUP, group)
+        for member in members:
+            answer = await client.send(node, LeaveGroupRequest(group, member))
+            assert answer.error_code == 0, answer
+    finally:
+        await client.close()

@@ -1,0 +1,83 @@
+"""One stage of the topology as a Faust worker: python -m tests.streams.kafka.stage STAGE BROKER PREFIX PARTITIONS FOLDER [WHERE:N].
+
+The topics are PREFIX + name. With WHERE:N it kills itself at the N-th batch, when its rows are durable and its outputs are not
+(`rows`), or when its outputs are and its offset is not (`outputs`). With WHERE:N:stop it stops there, until somebody has it go on;
+then also before its rows are sent (`decided`), or while they wait in the client (`queued`).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from streams.kafka.decide.agents import Decider
+from streams.kafka.decide.apps import application, runner
+from streams.kafka.decide.client_workarounds import tables
+from streams.kafka.decide.sending import Outgoing, Place
+from streams.topology.flow import Stage, topology
+from tests.streams.kafka import stacks
+
+
+class Dying(Decider):
+    """A stage that is killed at an agreed place."""
+
+    where, left, number = "", 0, signal.SIGKILL
+
+    async def batch(self, events: Sequence[Any]) -> None:
+        """Count batches, and cut the agreed one."""
+        self.left -= 1
+        if self.left == 0:
+            send, look = self.sender.send, self.sender._look
+
+            async def cut_sending(records: Sequence[Outgoing]) -> list[Place]:
+                rows = all(record.topic.endswith("-changelog") for record in records)
+                if self.where == ("decided" if rows else "rows"):
+                    self.cut()
+                return await send(records)
+
+            async def cut_looking(producer: Any) -> None:
+                if self.where == "queued":
+                    self.cut()
+                await look(producer)
+
+            self.sender.send, self.sender._look = cut_sending, cut_looking  # type: ignore[method-assign]
+        await super().batch(events)
+        if self.left == 0 and self.where == "outputs":
+            self.cut()
+
+    def cut(self) -> None:
+        """Nothing after this, or nothing before somebody has it go on."""
+        self.where = ""
+        os.kill(os.getpid(), self.number)
+
+
+def main(name: str, broker: str, prefix: str, partitions: str, folder: str, cut: str = ":0") -> None:
+    """Until SIGTERM."""
+    stage = topology().stage(name)
+    assert isinstance(stage, Stage)
+    with tables(Path(folder), time.time()):
+        settings = {"broker_commit_interval": 0.3, "broker_session_timeout": 3.0, "broker_heartbeat_interval": 0.5}
+        app = application(f"{prefix}{name}", broker, folder, int(partitions), **settings)
+        decider = Dying(app, stage, prefix)
+        decider.where, left, *stops = cut.split(":")
+        decider.left = int(left)
+        if stops:
+            decider.number = signal.SIGSTOP
+        else:
+            # It is the only worker of its stage: stopped for a while, with the whole machine, it takes nothing from anybody.
+            decider.owned.session = 3600.0
+        try:
+            runner(app).execute_from_commandline()
+        except SystemExit as end:
+            if end.code:
+                raise
+
+
+if __name__ == "__main__":
+    stacks.told()
+    main(*sys.argv[1:])

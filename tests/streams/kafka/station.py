@@ -1,0 +1,52 @@
+"""One stage as `harvest worker STAGE` runs it, in quick time: python -m tests.streams.kafka.station STAGE JSON.
+
+JSON: the fields of `Station`.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import msgspec
+
+from processors.essence.stage import EssenceSettings
+from streams.fetch import FetchSettings
+from streams.kafka.worker.worker import WorkerSettings, work
+from tests.streams.kafka import stacks
+
+
+class Station(msgspec.Struct, frozen=True):
+    """What a test tells a worker."""
+
+    broker: str
+    prefix: str
+    folder: str
+    gatherer: str = "example"
+    max_file: int = 64 << 20
+    session: float = 3.0
+    commit: float = 0.3
+    stall: float = 60.0
+    index_url: str = ""
+    instance: str = ""
+
+    def settings(self) -> WorkerSettings:
+        """The same as a worker takes it: sessions and commits are short, and nobody waits for his turn at a server."""
+        return WorkerSettings(
+            brokers=(self.broker,),
+            prefix=self.prefix,
+            folder=Path(self.folder),
+            stall=self.stall,
+            index_url=self.index_url,
+            commit=self.commit,
+            session=self.session,
+            instance=self.instance,
+            essence=EssenceSettings(gatherer=self.gatherer),
+            # A server that does not answer is waited for as long as the test wants.
+            fetch=FetchSettings(pause=0.0, allow=("127.0.0.0/8",), max_file=self.max_file, answer_timeout=300.0),
+        )
+
+
+if __name__ == "__main__":
+    stacks.told()
+    work(sys.argv[1], msgspec.json.decode(sys.argv[2], type=Station).settings())

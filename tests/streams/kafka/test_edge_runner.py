@@ -1,0 +1,284 @@
+"""The runner of an edge without a broker: what it tells its consumer, what it commits, and what is too large for the log.
+
+A consumer and an outbox that only remember take the place of the client's: a real broker does none of this when it is asked to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+
+from schemas.codec import decode, encode
+from schemas.records import FetchedObject, Rejected
+from streams.edges.base import EdgeBase, Finished
+from streams.edges.parse_job import Frame
+from streams.kafka.client.cluster import Cluster, ClusterError
+from streams.kafka.edge import edges
+from streams.kafka.edge.edges import EdgeRunner
+from streams.kafka.edge.source import Buffer, Headers
+from streams.kafka.sink.index_sink import IndexSink
+
+TOPIC = "objects"
+PARTITIONS = 3
+
+
+class Client:
+    """A consumer; `assigned` what the group gives, `answer` what becomes of a commit."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self.calls: dict[str, Callable[..., None]] = {}
+        self.assigned: list[TopicPartition] = []
+        self.paused: set[int] = set()
+        self.coming: list[Any] = []
+        self.told: list[dict[int, int]] = []
+        self.answer: Callable[[Sequence[TopicPartition]], Sequence[TopicPartition]] = list
+
+    def subscribe(self, topics: Sequence[str], **calls: Callable[..., None]) -> None:
+        self.calls = calls
+
+    def assignment(self) -> list[TopicPartition]:
+        return self.assigned
+
+    def incremental_assign(self, places: Iterable[TopicPartition]) -> None:
+        self.assigned += places
+
+    def pause(self, places: Iterable[TopicPartition]) -> None:
+        self.paused |= {place.partition for place in places}
+
+    def resume(self, places: Iterable[TopicPartition]) -> None:
+        self.paused -= {place.partition for place in places}
+
+    def committed(self, places: Iterable[TopicPartition], timeout: float) -> list[TopicPartition]:
+        return [TopicPartition(place.topic, place.partition, -1001) for place in places]
+
+    def get_watermark_offsets(self, place: TopicPartition, timeout: float) -> tuple[int, int]:
+        return 0, 10
+
+    def consume(self, limit: int, seconds: float) -> list[Any]:
+        found, self.coming = self.coming, []
+        return found
+
+    def commit(self, *, offsets: Sequence[TopicPartition], asynchronous: bool) -> Sequence[TopicPartition]:
+        self.told.append({place.partition: place.offset for place in offsets})
+        return self.answer(offsets)
+
+
+class Message:
+    """A record, or an error in its place."""
+
+    def __init__(self, partition: int, offset: int, value: bytes = b"", error: KafkaError | None = None) -> None:
+        self._place, self._value, self._error = (partition, offset), value, error
+
+    def error(self) -> KafkaError | None:
+        return self._error
+
+    def partition(self) -> int:
+        return self._place[0]
+
+    def offset(self) -> int:
+        return self._place[1]
+
+    def value(self) -> bytes:
+        return self._value
+
+    def key(self) -> bytes:
+        return b"key"
+
+    def timestamp(self) -> tuple[int, int]:
+        return 1, 5
+
+    def headers(self) -> Headers:
+        return []
+
+
+class Letterbox:
+    """An outbox in front of a log whose topics take records up to `limits`."""
+
+    def __init__(self, largest: int) -> None:
+        self.limits = {"made": largest, "rejected": largest}
+        self.refused: set[tuple[int, int]] = set()
+        self.sent: list[Frame] = []
+
+    async def put(self, frames: Iterable[Frame], cause: tuple[int, int], headers: Headers) -> None:
+        for frame in frames:
+            if len(frame.value) > self.limits[frame.topic]:
+                self.refused.add(cause)
+            else:
+                self.sent.append(frame)
+
+    async def send(self, finished: Iterable[tuple[Finished, Headers]]) -> None:
+        for one, headers in finished:
+            await self.put(one.frames, (one.partition, one.offset), headers)
+
+
+class Echo(EdgeBase):
+    """Gives its input back, or, of what is no record, a dead letter."""
+
+    def __init__(self, buffer: Buffer) -> None:
+        super().__init__("echo", TOPIC, buffer, PARTITIONS, ordered=False)
+
+    def launch(self, ready: int = 0) -> None:
+        for logged in self.take(100):
+            if self.decoded(logged, FetchedObject) is not None:
+                frame = Frame("made", 0, logged.key, logged.value or b"")
+                self.done(Finished(self.name, self.topic, logged.partition, logged.offset, [frame]))
+
+
+class World:
+    """A runner around that edge; partitions 0 and 1 are its own."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, largest: int = 1 << 30) -> None:
+        monkeypatch.setattr(edges, "Consumer", Client)
+        self.buffer = Buffer(TOPIC, PARTITIONS)
+        self.edge, self.outbox = Echo(self.buffer), Letterbox(largest)
+        outbox: Any = self.outbox
+        self.runner = EdgeRunner(self.edge, self.buffer, outbox, {}, TOPIC, 0.0)
+        self.client: Any = self.runner._consumer
+        self.assign(0, 1)
+
+    def assign(self, *partitions: int) -> None:
+        """The group has given partitions."""
+        self.runner._on_assign(self.client, self.places(*partitions))
+
+    def places(self, *partitions: int) -> list[TopicPartition]:
+        return [TopicPartition(TOPIC, partition) for partition in partitions]
+
+    def comes(self, *messages: Message) -> None:
+        """Records come, are worked on, and sent, until nothing is left to be sent."""
+        self.client.coming = list(messages)
+        self.runner._read()
+        self.edge.launch()
+        while self.edge.finished:
+            asyncio.run(self.runner._settle())
+
+    def commit(self, *, asynchronous: bool = True) -> None:
+        self.runner._commit(asynchronous=asynchronous)
+
+
+def test_who_was_paused_goes_on_after_an_assignment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Partitions that stay, paused while enough waits, are read again once it does not, though others have come meanwhile."""
+    world = World(monkeypatch)
+    full = [True]
+    monkeypatch.setattr(Buffer, "full", property(lambda _: full[0]))
+    world.runner._read()
+    assert world.client.paused == {0, 1}
+    world.assign(2)
+    world.runner._read()
+    assert world.client.paused == {0, 1, 2}
+    world.assign(2)
+    full[0] = False
+    world.runner._read()
+    assert world.client.paused == set()
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_a_commit_that_fails_is_made_again(monkeypatch: pytest.MonkeyPatch, asynchronous: bool) -> None:
+    """What moved is told with the next commit, where one was raised at, or was refused for some partition."""
+    world = World(monkeypatch)
+    world.comes(*(Message(partition, 0) for partition in (0, 1)))
+
+    def raises(offsets: Sequence[TopicPartition]) -> Sequence[TopicPartition]:
+        raise KafkaException(KafkaError(KafkaError.REBALANCE_IN_PROGRESS))
+
+    world.client.answer = raises
+    with pytest.raises(KafkaException):
+        world.commit(asynchronous=asynchronous)
+    fenced: Any = SimpleNamespace(partition=1, error=KafkaError(KafkaError.UNKNOWN_MEMBER_ID))
+    world.client.answer = lambda offsets: [offsets[0], fenced]
+    world.commit(asynchronous=False)
+    world.client.answer = list
+    world.commit(asynchronous=asynchronous)
+    world.commit(asynchronous=asynchronous)
+    assert world.client.told == [{0: 1, 1: 1}, {0: 1, 1: 1}, {1: 1}]
+
+
+def test_what_stays_is_committed_after_a_revocation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the commit of a revocation fails, what moved in partitions that stay is not forgotten; that of the others is."""
+    world = World(monkeypatch)
+    world.comes(*(Message(partition, 0) for partition in (0, 1)))
+
+    def raises(offsets: Sequence[TopicPartition]) -> Sequence[TopicPartition]:
+        raise KafkaException(KafkaError(KafkaError.ILLEGAL_GENERATION))
+
+    world.client.answer = raises
+    world.runner._on_revoke(world.client, world.places(1))
+    world.client.answer = list
+    world.commit()
+    assert world.client.told[1:] == [{0: 1}]
+
+
+LARGE, JUNK = encode(FetchedObject(url="u", version=3, time=1, outcome="fetched", body=b"x" * 2_000)), b"no record" * 200
+
+
+def letters(world: World) -> list[Rejected]:
+    """The dead letters that the log has."""
+    found = [decode(frame.value) for frame in world.outbox.sent if frame.topic == "rejected"]
+    return [letter for letter in found if isinstance(letter, Rejected)]
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [(LARGE, ("too large for the log", "u")), (JUNK, ("not a record: no record of ours", ""))],
+    ids=["large", "junk"],
+)
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_dead_letter_that_is_too_large(monkeypatch: pytest.MonkeyPatch, value: bytes, why: tuple[str, str], whole: bool) -> None:
+    """It goes without its bytes, and says why as it would with them; the record is finished, and what is behind it goes on."""
+    world = World(monkeypatch, largest=10_000 if whole else 1_000)
+    world.outbox.limits["made"] = 1_000
+    world.comes(Message(0, 0, value), Message(0, 1, b"short"))
+    first, second = sorted(letters(world), key=lambda letter: letter.offset)
+    assert (first.reason[: len(why[0])], first.url) == why
+    assert (first.topic, first.partition, first.offset, first.key) == (TOPIC, 0, 0, b"key")
+    assert (first.value, second.value) == (value if whole else None, b"short")
+    world.commit()
+    assert world.client.told == [{0: 2}]
+
+
+def test_nothing_that_can_be_said_has_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where even that is too large the edge ends: nothing is passed over."""
+    world = World(monkeypatch, largest=10)
+    with pytest.raises(ClusterError, match="objects, partition 0: the dead letter of 0 is too large"):
+        world.comes(Message(0, 0, JUNK))
+    world.commit()
+    assert not world.client.told
+
+
+def test_what_went_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was too large in a partition that goes counts for nothing where it comes back: the record is tried anew."""
+    world = World(monkeypatch)
+    for place in ((0, 0), (1, 0)):
+        world.outbox.refused.add(place)
+        world.runner._bare.add(place)
+    world.runner._on_lost(world.client, world.places(0))
+    assert (world.outbox.refused, world.runner._bare) == ({(1, 0)}, {(1, 0)})
+    world.assign(0)
+    world.comes(Message(0, 0, LARGE))
+    assert [frame.topic for frame in world.outbox.sent] == ["made"]
+
+
+PASSING = (KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.NOT_COORDINATOR)
+LASTING = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError._AUTO_OFFSET_RESET, KafkaError.UNKNOWN_TOPIC_OR_PART)
+
+
+@pytest.mark.parametrize("code", PASSING)
+def test_what_passes_ends_nothing(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    """What the client asks for again by itself ends neither an edge nor a sink, though it is called none to be tried again."""
+    error = KafkaError(code)
+    assert not error.retriable()
+    World(monkeypatch).comes(Message(0, 0, error=error))
+    IndexSink(Cluster("127.0.0.1:1"), "main", cast("Any", None))._take([cast("Any", Message(0, 0, error=error))])
+
+
+@pytest.mark.parametrize("error", [*map(KafkaError, LASTING), KafkaError(KafkaError._TRANSPORT, "fenced", True)])
+def test_what_lasts_is_told(monkeypatch: pytest.MonkeyPatch, error: KafkaError) -> None:
+    """What nobody's patience mends, or what the client calls fatal, ends both."""
+    with pytest.raises(KafkaException):
+        World(monkeypatch).comes(Message(0, 0, error=error))
+    with pytest.raises(ClusterError):
+        IndexSink(Cluster("127.0.0.1:1"), "main", cast("Any", None))._take([cast("Any", Message(0, 0, error=error))])

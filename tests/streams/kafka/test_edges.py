@@ -1,0 +1,214 @@
+"""Edges on a real Kafka: what a commit tells, what a kill costs, and what becomes of what cannot be worked on."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from confluent_kafka import TopicPartition
+from hypothesis import given
+from hypothesis import strategies as st
+
+from processors.identity import file_url, frontier_key
+from schemas.codec import encode
+from schemas.records import FetchedObject, FetchRequest, Rejected, Root
+from streams.edges.base import SPAN
+from streams.kafka.client.brokers import patient
+from streams.kafka.client.commits import LIMIT, told, understood
+from streams.store import Offsets
+from tests.servers.fixtures import TIMEOUT
+from tests.streams.kafka.bury import bury
+from tests.streams.kafka.conftest import Broker
+from tests.streams.kafka.flows import HEADERS, JUNK, Flow
+from tests.streams.kafka.station import Station
+
+FILES = 30
+SESSION = 120.0
+"""Seconds that a worker may be silent: no pause of the machine ends it, and what it has in flight is its own."""
+SMALL = 3_000
+"""Bytes of a record that the topic `made` takes here."""
+REFUSED = """
+import sys, msgspec
+from streams.cli.common import explained
+from streams.kafka.worker.worker import work
+from tests.streams.kafka.station import Station
+try:
+    work(sys.argv[1], msgspec.json.decode(sys.argv[2], type=Station).settings())
+except Exception as error:
+    print(msgspec.json.encode(explained(error)).decode())
+"""
+"""Says in JSON what the user reads of what ends a worker, and the exit code; null for a traceback."""
+
+
+@given(st.integers(0, 1 << 40), st.frozensets(st.integers(1, SPAN)))
+def test_what_is_committed_is_understood(offset: int, above: frozenset[int]) -> None:
+    """Metadata says what was finished above the offset, however much an edge may read ahead, within what a broker takes."""
+    offsets = Offsets(offset, frozenset(offset + one for one in above))
+    assert understood(offset, told(offsets)) == offsets
+    assert len(told(offsets)) <= LIMIT
+    assert len(told(Offsets(0, frozenset(range(1, SPAN + 1))))) <= LIMIT
+
+
+def test_too_much_is_left_out() -> None:
+    """What does not fit is not told, and done again; what is below it is told."""
+    text = told(Offsets(0, frozenset({1, 40_000})))
+    assert len(text) <= LIMIT
+    assert understood(0, text) == Offsets(0, frozenset({1}))
+
+
+@pytest.mark.parametrize("metadata", [None, "", "a stranger's", "1:%%%", "2:AAAA"])
+def test_metadata_of_others_says_nothing(metadata: str | None) -> None:
+    """What somebody else committed is an offset and no more."""
+    assert understood(7, metadata) == Offsets(7)
+
+
+class Silent:
+    """A server that takes connections and never answers, until it is told to."""
+
+    def __init__(self) -> None:
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.asked = threading.Semaphore(0)
+        self.times = 0
+        self.answers = False
+        self._kept: list[socket.socket] = []
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.socket.getsockname()[1]}"
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                client, _ = self.socket.accept()
+            except OSError:
+                return
+            self.times += 1
+            self._kept.append(client)
+            if self.answers:
+                client.recv(65_536)
+                client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\nslow")
+            self.asked.release()
+
+
+@pytest.fixture
+def silent() -> Iterator[Silent]:
+    """A server that keeps its clients waiting."""
+    server = Silent()
+    yield server
+    server.socket.close()
+
+
+class Edges(Flow):
+    """Edges as `harvest worker` runs them."""
+
+    def start(self, stage: str, cut: str = ":0") -> None:
+        """Start the worker of a stage."""
+        self.cuts[stage] = cut
+        told = Station(self.broker.address, self.prefix, str(self.folder / "data"), session=SESSION)
+        self.workers[stage] = self.run("-m", "tests.streams.kafka.station", stage, msgspec.json.encode(told).decode())
+
+
+@pytest.fixture
+def flow(broker: Broker, root: Path, tmp_path: Path) -> Iterator[Flow]:
+    """Topics of one partition, of which one takes small records only."""
+    flow = Edges(broker, root, tmp_path, 1, {}, ["fetch", "essence"], {"made": {"max.message.bytes": str(SMALL)}})
+    yield flow
+    flow.close()
+
+
+def request(url: str, version: int) -> FetchRequest:
+    """An order to fetch."""
+    address = "127.0.0.1" if url.startswith("http") else ""
+    return FetchRequest(url=url, host=frontier_key(url), version=version, time=1, root=Root(url=url, run="r"), address=address)
+
+
+def committed(flow: Flow, stage: str, topic: str) -> Offsets:
+    """What a stage has committed."""
+    client = flow.broker.client(f"{flow.prefix}{stage}")
+    try:
+        (found,) = patient(lambda: client.committed([TopicPartition(flow.prefix + topic, 0)], timeout=TIMEOUT))
+        return understood(max(0, found.offset), found.metadata)
+    finally:
+        client.close()
+
+
+def test_a_killed_fetcher_repeats_what_was_in_flight(flow: Flow, silent: Silent, tmp_path: Path) -> None:
+    """What finished above a slow request is committed beside it: after SIGKILL that one alone is made again, none is lost."""
+    flow.send("fetches", request(f"{silent.url}/slow", 1))
+    urls = [file_url(str(tmp_path / f"{number}.txt").encode()) for number in range(FILES)]
+    for number, url in enumerate(urls):
+        (tmp_path / f"{number}.txt").write_text(f"text {number}")
+        flow.send("fetches", request(url, number + 2))
+    flow.start("fetch")
+    worker = flow.workers["fetch"]
+    silent.asked.acquire()
+    while committed(flow, "fetch", "fetches") != Offsets(0, frozenset(range(1, FILES + 1))):
+        assert worker.poll() is None
+    silent.answers = True
+    worker.send_signal(signal.SIGKILL)
+    worker.wait()
+    bury(flow.broker, f"{flow.prefix}fetch")
+    flow.start("fetch")
+    flow.stages = ["fetch"]
+    flow.rest()
+    assert silent.times == 2
+    objects = [record for _, record in flow.records["objects"] if isinstance(record, FetchedObject)]
+    assert sorted(record.url for record in objects) == sorted([f"{silent.url}/slow", *urls])
+    assert committed(flow, "fetch", "fetches") == Offsets(FILES + 1)
+
+
+def test_what_stands_behind_the_last_record(flow: Flow, tmp_path: Path) -> None:
+    """What a stranger's transaction has taken back is fetched by nobody, and markers are no lag, the last neither."""
+    (tmp_path / "a.txt").write_text("text")
+    there = request(file_url(str(tmp_path / "a.txt").encode()), 1)
+    for wanted, keep in ((there, True), (request(file_url(b"/nowhere"), 2), False)):
+        with flow.broker.transaction(keep=keep) as producer:
+            producer.produce(f"{flow.prefix}fetches", encode(wanted), wanted.host.encode())
+    flow.start("fetch")
+    while committed(flow, "fetch", "fetches") != Offsets(4):
+        assert flow.workers["fetch"].poll() is None
+    flow.stages = ["fetch"]
+    flow.rest()
+    assert [record.url for _, record in flow.records["objects"] if isinstance(record, FetchedObject)] == [there.url]
+
+
+def test_what_an_edge_cannot_work_on_is_a_dead_letter(flow: Flow, tmp_path: Path) -> None:
+    """What is no record, and an object that gives more than the log takes, go to `rejected` with bytes, headers and origin."""
+    text = " ".join(f"word{number}" for number in range(500)).encode()
+    fetched = FetchedObject(url="file:///", version=1, time=1, outcome="fetched", md5="0", sha256="0")
+    large = msgspec.structs.replace(fetched, url="file:///large.txt", body=text, size=len(text))
+    flow.junk("fetches")
+    flow.junk("objects")
+    flow.broker.append(flow.prefix + "objects", [(b"large", encode(large))], 0, HEADERS)
+    flow.start("fetch")
+    flow.start("essence")
+    flow.rest()
+    flow.send("objects", msgspec.structs.replace(fetched, url="file:///small.txt", body=b"few words", size=9))
+    flow.rest()
+    assert flow.letters() == {
+        (topic, 0, stage, JUNK, tuple(HEADERS)) for topic, stage in (("fetches", "fetch"), ("objects", "essence"))
+    }
+    (at,) = [n for n, (_, r) in enumerate(flow.records["rejected"]) if isinstance(r, Rejected) and r.key == b"large"]
+    letter = flow.records["rejected"][at][1]
+    assert isinstance(letter, Rejected)
+    assert (letter.stage, letter.reason, letter.url) == ("essence", "too large for the log", large.url)
+    assert (letter.topic, letter.partition, letter.offset, letter.value) == ("objects", 0, 1, encode(large))
+    assert flow.headers["rejected"][at] == HEADERS
+    assert {key for key, _ in flow.records["made"]} >= {b"file:///small.txt"}
+
+
+@pytest.mark.parametrize("stage", ["fetch", "essence"])
+def test_what_the_cluster_refuses_is_told_in_a_line(flow: Flow, tmp_path: Path, stage: str) -> None:
+    """An edge that the group does not take, its session being too short for it, ends; the user has one line of it, and a 1."""
+    told = Station(flow.broker.address, flow.prefix, str(tmp_path / "data"), session=0.5)
+    assert flow.run("-c", REFUSED, stage, msgspec.json.encode(told).decode()).wait() == 0
+    line, code = msgspec.json.decode((tmp_path / "workers.out").read_bytes(), type=tuple[str, int])
+    assert line.startswith(f"{flow.broker.address}: ")
+    assert "session timeout" in line
+    assert code == 1

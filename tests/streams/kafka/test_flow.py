@@ -1,0 +1,82 @@
+"""All deciding stages together on a real Kafka: they come to where the simulator comes to, ticks, kills and all."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from processors.identity import frontier_key
+from schemas.records import CrawlEvent, Link, Record, Root, Tick
+from streams.simulator import Simulator
+from streams.store.murmur2 import partition as partition_of
+from streams.topology.flow import topology
+from tests.streams.kafka.conftest import Broker
+from tests.streams.kafka.flows import HEADERS, JUNK, STAGES, Flow, edges, final
+from tests.streams.kafka.standing import TOPOLOGY, inputs
+from tests.streams.topology.conftest import World, fetcher, plain_essence
+from tests.streams.topology.worlds import SITE, TOP, disturb, furnish
+
+JUNKED = [topic.name for name in STAGES for topic in inputs(TOPOLOGY.stage(name))]
+CUTS = {"rows": "rows:2", "outputs": "outputs:3"}
+
+
+@pytest.fixture
+def world() -> World:
+    """Files, copies, archives and pages; one family is large, so that its answers wait for a tick."""
+    world = World()
+    furnish(world, random.Random(3), 12)
+    for number in range(12):
+        world.write(f"licences/{number}", b"the same licence")
+    return world
+
+
+@pytest.fixture
+def flow(broker: Broker, root: Path, tmp_path: Path, partitions: int, world: World) -> Iterator[Flow]:
+    """The topics, and edges over the world."""
+    flow = Flow(broker, root, tmp_path, partitions, edges(fetcher(world), plain_essence))
+    yield flow
+    flow.close()
+
+
+def seeds(run: str, now: int, partitions: int) -> Iterator[tuple[int, Record]]:
+    """What starts a run."""
+    for url in (TOP, SITE):
+        root = Root(url=url, run=run, host="" if url.startswith("file:") else url.rstrip("/"))
+        kind, host = "folder" if url == TOP else "page", frontier_key(url)
+        for p in range(partitions):
+            links = (Link(url=url, kind=kind),) if p == partition_of(host.encode(), partitions) else ()  # type: ignore[arg-type]
+            yield p, CrawlEvent(kind="seeded", host=host, time=now, url=url, root=root, links=links)
+
+
+@pytest.mark.slow(60)
+@pytest.mark.timeout(900)  # a minute on two idle cores
+@pytest.mark.parametrize(("partitions", "cut"), [(1, "outputs"), (4, "rows")])
+def test_stages_end_as_in_the_simulator(flow: Flow, world: World, partitions: int, cut: str) -> None:
+    """Killed in each of two runs, and fed with what is no record, the stages end as in the simulator, and reject that alone."""
+    simulator = Simulator(topology(), partitions, random.Random(5).randrange, fetcher(world), plain_essence)
+    for run in ("r1", "r2"):
+        for stage in STAGES:
+            if stage in flow.workers:
+                flow.workers[stage].kill()
+                flow.workers[stage].wait()
+            flow.start(stage, CUTS[cut])
+        for topic in JUNKED:
+            flow.junk(topic, partitions - 1)
+        for partition, event in seeds(run, simulator.now, partitions):
+            flow.send("crawl", event, partition)
+            simulator.send("crawl", event, partition)
+        simulator.run()
+        flow.rest()
+        for topic in ("summaries", "broker.main"):
+            assert final(flow.records[topic]) == final(simulator.records(topic)), topic
+        disturb(world, random.Random(7))
+    stages = [TOPOLOGY.stage(name) for name in STAGES]
+    places = {(topic.name, stage.name) for stage in stages for topic in inputs(stage)}
+    assert flow.letters() == {(topic, partitions - 1, stage, JUNK, tuple(HEADERS)) for topic, stage in places}
+    assert flow.killed
+    assert all(flow.killed[stage] or flow.ended[stage] for stage in STAGES), (flow.killed, flow.ended)
+    ticks = [record for _, record in flow.records["dedup.main.ticks"]]
+    assert any(isinstance(tick, Tick) and tick.ends["holders.main"] for tick in ticks)

@@ -1,0 +1,220 @@
+"""The index sink without a broker: what it waits for, what counts as done, and whom it tells."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import pytest
+from confluent_kafka import TopicPartition
+
+from schemas.codec import encode
+from schemas.ports import Logged, Refused
+from schemas.records import Removed, Summary
+from sinks.index.errors import IndexDamaged, IndexUnreachable
+from streams.kafka.client.cluster import Cluster
+from streams.kafka.sink import buffer, run_sink
+from streams.kafka.sink.index_sink import IndexSink
+from tests.streams.kafka.test_index_sink import summary
+
+READ = buffer.Read(Logged("broker.main", 0, 0, 0, b"key", b"value"), None)
+
+
+def test_a_server_that_does_not_answer_is_no_fault_of_the_sink() -> None:
+    """While the index is asked how far it is, which has a deadline of its own, all partitions may stand; behind it none may."""
+    found: list[list[tuple[str, int]]] = []
+
+    class Slow:
+        def offsets(self) -> Mapping[int, int]:
+            found.append(sink.excused())
+            return {}
+
+    sink = IndexSink(Cluster("127.0.0.1:1"), "main", cast("Any", Slow()))
+    sink.parts = {number: buffer.Part(0) for number in range(2)}
+    sink._placing.found()
+    sink._look()
+    assert found == [[("broker.main", 0), ("broker.main", 1)]]
+    assert sink.excused() == []
+
+
+class Forgetful:
+    """An index on a server that takes all changes, and offsets where it is told to."""
+
+    def __init__(self) -> None:
+        self.takes = True
+        self.known: dict[int, int] = {}
+
+    def apply(self, changes: Sequence[Summary | Removed], offsets: Mapping[int, int]) -> Sequence[Refused]:
+        if offsets and not self.takes:
+            raise IndexUnreachable("no offsets")
+        self.known |= offsets
+        return ()
+
+
+class Group:
+    """A client that notes what the group is told."""
+
+    def __init__(self) -> None:
+        self.told: dict[int, int] = {}
+
+    def commit(self, offsets: Sequence[TopicPartition], asynchronous: bool) -> None:
+        self.told |= {place.partition: place.offset for place in offsets}
+
+    def pause(self, places: Sequence[TopicPartition]) -> None:
+        """Nothing comes anyway."""
+
+    resume = pause
+
+
+class Alone:
+    """A sink with two partitions, a record in one of them, no broker, and an index that the test has in hand."""
+
+    def __init__(self) -> None:
+        self.index, self.group = Forgetful(), Group()
+        self.notes: list[str] = []
+        self.sink = IndexSink(Cluster("127.0.0.1:1"), "main", cast("Any", self.index), note=self.notes.append)
+        self.sink._consumer = cast("Any", self.group)
+
+    def begun(self) -> buffer.Part:
+        """The index has said where to go on, and a batch is under way."""
+        self.sink.parts = {number: buffer.Part(0) for number in range(2)}
+        self.sink._placing.found()
+        part = self.sink.parts[1]
+        part.take(buffer.Read(Logged("broker.main", 1, 0, 1, b"key", encode(summary(1))), None))
+        self.sink._launch()
+        return part
+
+    def answered(self) -> None:
+        """What is under way is answered, and the sink sees it."""
+        for answer in (*(part.task for part in self.sink.parts.values()), self.sink._passing):
+            if answer is not None:
+                answer.exception()
+        self.sink._settle()
+
+
+def test_an_index_that_takes_no_offsets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the offsets are not written nothing counts as done: it is told once, and tried at longer and longer intervals."""
+    monkeypatch.setattr(buffer, "BATCH", 1)
+    alone = Alone()
+    alone.index.takes = False
+    pauses = []
+    for _ in range(3):
+        part = alone.begun()
+        alone.answered()
+        assert part.passing()
+        assert part.done == 0
+        alone.answered()
+        assert (part.applied, part.passing(), alone.sink.reaches()) == (0, False, False)
+        pauses.append(alone.sink._placing._pause)
+    assert pauses == sorted(set(pauses))
+    assert alone.notes == ["no offsets; trying again"]
+    assert alone.group.told == {}
+    alone.index.takes = True
+    part = alone.begun()
+    alone.answered()
+    alone.answered()
+    assert (part.applied, alone.index.known, alone.group.told) == (1, {1: 1}, {1: 1})
+    assert alone.notes[1:] == ["the index is written again"]
+
+
+def test_who_leaves_writes_the_offsets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A member that goes while a batch is under way leaves its offset with the index, and tells the group."""
+    monkeypatch.setattr(buffer, "BATCH", 1)
+    alone = Alone()
+    alone.begun()
+    alone.sink._leave()
+    assert (alone.index.known, alone.group.told) == ({1: 1}, {1: 1})
+    assert alone.sink.parts == {}
+
+
+def test_the_group_hears_of_what_the_index_knows() -> None:
+    """What lies behind the last record counts once the index knows of the last record."""
+    part = buffer.Part(1)
+    part.acknowledged, part.end = 3, 4
+    assert (part.passing(), part.done) == (True, 1)
+    part.applied = 3
+    assert (part.passing(), part.done) == (False, 4)
+
+
+def test_a_server_that_is_away_at_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sink that begins while its server is away waits for it, and says so once; told to stop, it waits no more."""
+    monkeypatch.setattr(run_sink, "FIRST", 0.001)
+    index: Any = object()
+    said: list[str] = []
+    answers: list[Any] = [IndexUnreachable("away"), IndexUnreachable("away still"), index]
+
+    def ask() -> Any:
+        if isinstance(answer := answers.pop(0), Exception):
+            raise answer
+        return answer
+
+    assert run_sink.opened(ask, threading.Event(), said.append) is index
+    assert said == ["away; trying again", "the index can be reached again"]
+    stop = threading.Event()
+    stop.set()
+    assert run_sink.opened(ask, stop, said.append) is None
+    answers.append(IndexDamaged("of another version"))
+    with pytest.raises(IndexDamaged):
+        run_sink.opened(ask, threading.Event(), said.append)
+
+
+def test_a_batch_waits_for_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is less than a batch goes when its first record has waited."""
+    clock = [100.0]
+    monkeypatch.setattr("streams.kafka.sink.buffer.time.monotonic", lambda: clock[0])
+    part = buffer.Part(0)
+    assert not part.ripe()
+    part.take(READ)
+    clock[0] = 100.05
+    assert not part.ripe()
+    clock[0] = 100.2
+    assert part.ripe()
+    part.batch()
+    part.take(READ)
+    assert not part.ripe()
+    monkeypatch.setattr(buffer, "BATCH", 1)
+    assert part.ripe()
+
+
+def test_a_commit_waits_for_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A commit is of all partitions: it waits as long as one of them gets more, and no longer than the first record may wait."""
+    clock = [100.0]
+    monkeypatch.setattr("streams.kafka.sink.buffer.time.monotonic", lambda: clock[0])
+    parts = quiet, busy = buffer.Part(0, whole=True), buffer.Part(0, whole=True)
+    assert not buffer.gathered(parts)
+    quiet.take(READ)
+    for tenth in range(1, 50):
+        clock[0] = 100.0 + tenth / 10
+        busy.take(READ)
+        assert not buffer.gathered(parts)
+    clock[0] = 105.0
+    assert buffer.gathered(parts)
+    quiet.batch()
+    busy.batch()
+    quiet.take(READ)
+    clock[0] = 105.4
+    assert not buffer.gathered(parts)
+    clock[0] = 105.6
+    assert buffer.gathered(parts)
+    busy.take(READ)
+    assert not buffer.gathered(parts)
+    with monkeypatch.context() as small:
+        small.setattr(buffer, "HELD", 1)
+        assert buffer.gathered(parts)
+    monkeypatch.setattr(buffer, "GATHERED", 1)
+    assert buffer.gathered(parts)
+
+
+def test_what_stays_waits_as_others_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What came beside a batch waits for more from then on, however old that was."""
+    clock = [100.0]
+    monkeypatch.setattr("streams.kafka.sink.buffer.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr(buffer, "GATHERED", 2)
+    part = buffer.Part(0, whole=True)
+    part.take(READ)
+    part.take(READ)
+    clock[0] = 109.9
+    part.take(READ)
+    assert len(part.batch()) == 2
+    assert not buffer.gathered([part])

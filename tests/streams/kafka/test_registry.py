@@ -1,0 +1,126 @@
+"""Values through a Schema Registry: subjects, numbers, compatibility, and what is not registered."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.schema_registry import SchemaRegistryClient
+from confluent_kafka.schema_registry.avro import AvroDeserializer
+from confluent_kafka.serialization import MessageField, SerializationContext
+
+from schemas.codec import decode, encode, schema_text
+from schemas.ports import Logged
+from schemas.records import Removed, Role
+from streams.kafka.client.cluster import Cluster, ClusterError
+from streams.kafka.client.log import KafkaLog
+from streams.kafka.client.registry import Registry as Ours
+from streams.kafka.client.registry import wire
+from streams.topology.flow import topology
+from tests.servers.fixtures import TIMEOUT, Topics
+from tests.servers.registry import Registry
+from tests.streams.kafka.conftest import Broker, Run
+
+REMOVED = Removed(oid="o", url="u", object_url="u", version=1, time=2, reason="gone")
+
+
+@pytest.fixture
+def registry() -> Iterator[Registry]:
+    """A registry of the test's own."""
+    with Registry() as running:
+        yield running
+
+
+@pytest.fixture
+def cluster(kafka: str, topics: Topics, registry: Registry) -> Cluster:
+    """The broker with that registry."""
+    return Cluster(kafka, f"{topics.prefix}-", registry=registry.url)
+
+
+def test_subjects_and_numbers() -> None:
+    """A topic's schema is registered under TOPIC-value with the prefix, once, and its number stands in the value."""
+    client: Any = SchemaRegistryClient.new_client({"url": "mock://"})
+    cluster = Cluster("", "p-", registry="mock://")
+    ours = Ours(cluster, client).wire()
+    framed = ours.frame("summaries", encode(REMOVED))
+    (subject,) = client.get_subjects()
+    assert subject == "p-summaries-value"
+    assert framed[1:5] == client.get_latest_version(subject).schema_id.to_bytes(4, "big")
+    assert [branch["name"] for branch in json.loads(client.get_latest_version(subject).schema.schema_str)] == ["Summary", "Removed"]
+    assert Ours(cluster, client).wire().frame("summaries", encode(REMOVED)) == framed
+    role = Role(oid="o", version=1)
+    assert decode(ours.plain(ours.frame("copies.main", encode(role)))) == role
+
+
+def test_summaries_are_fully_compatible(cluster: Cluster, registry: Registry) -> None:
+    """Topics that are read for years are set to FULL_TRANSITIVE; the others stay as the registry has them."""
+    values = wire(cluster)
+    values.frame("summaries", encode(REMOVED))
+    values.frame("copies.main", encode(Role(oid="o", version=1)))
+    assert registry.compatibility == {f"{cluster.prefix}summaries-value": "FULL_TRANSITIVE"}
+
+
+def test_nothing_is_registered_in_production(cluster: Cluster, registry: Registry) -> None:
+    """Where `kafka.register` is false a missing schema is one line, and one that is there is used."""
+    careful = cluster._replace(register=False)
+    with pytest.raises(ClusterError, match="summaries-value: its schema is not registered"):
+        wire(careful).frame("summaries", encode(REMOVED))
+    assert not registry.subjects
+    framed = wire(cluster).frame("summaries", encode(REMOVED))
+    registry.compatibility.clear()
+    assert wire(careful).frame("summaries", encode(REMOVED)) == framed
+    assert not registry.compatibility
+
+
+def test_an_operator_registers(harvest: Run, cluster: Cluster, registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In production the schemas of all topics are registered by one command and no other; what is missing is told until then."""
+    monkeypatch.setenv("HARVEST_KAFKA_REGISTRY", cluster.registry)
+    monkeypatch.setenv("HARVEST_KAFKA_REGISTER", "false")
+    assert f"{cluster.prefix}summaries-value: its schema is not registered" in harvest("topics", "apply", code=1).output
+    assert not registry.subjects
+    assert f"{cluster.prefix}summaries-value: registered" in harvest("topics", "apply", "--register").output
+    assert set(registry.subjects) == {f"{cluster.prefix}{topic.name}-value" for topic in topology().topics}
+    assert registry.compatibility[f"{cluster.prefix}summaries-value"] == "FULL_TRANSITIVE"
+    assert harvest("topics", "apply").output.endswith("as they should be\n")
+    wire(cluster._replace(register=False)).frame("summaries", encode(REMOVED))
+
+
+def test_a_registry_that_does_not_answer(cluster: Cluster) -> None:
+    """It is told in one line, and is never the fault of a record."""
+    for url, said in (("http://127.0.0.1:1", "the Schema Registry"), ("nonsense", "kafka.registry")):
+        with pytest.raises(ClusterError, match=said) as raised:
+            wire(cluster._replace(registry=url)).plain(b"\0\0\0\0\1x")
+        assert "\n" not in str(raised.value)
+
+
+def test_others_read_what_we_write(cluster: Cluster, topics: Topics, broker: Broker) -> None:
+    """Confluent's own deserializer reads our values by the registry alone; our reader takes both formats from one topic."""
+    name = topics.make("summaries")
+    with KafkaLog(cluster) as log:
+        log.append("summaries", [(b"o", REMOVED), (b"x", None)])
+        broker.append(name, [(b"o", encode(REMOVED)), (b"j", b"junk"), (b"k", b"\0\0\0\0\x63junk")])
+        read = log.read("summaries", 0, 0, 10)
+    ((_, value), (_, none), *_) = broker.read(name)
+    assert none is None
+    client = SchemaRegistryClient({"url": cluster.registry})
+    plain: Any = AvroDeserializer(client)(value or b"", SerializationContext(name, MessageField.VALUE))
+    assert (plain["oid"], plain["removed"], plain["reason"]) == ("o", True, "gone")
+    assert [logged.value for logged in read] == [encode(REMOVED), None, encode(REMOVED), b"junk", b"\0\0\0\0\x63junk"]
+
+
+def test_another_version_wrote_it(cluster: Cluster, topics: Topics, registry: Registry) -> None:
+    """What a producer with another version of our schema wrote is read by the writer's schema, as ours has it."""
+    name = topics.make("copies.main")
+    other = {**schema_text("Role"), "fields": [{"name": n, "type": t} for n, t in (("oid", "string"), ("version", "int"))]}
+    registry.post(f"/subjects/{name}-value/versions", {"schema": json.dumps(other)})
+    producer = Producer({"bootstrap.servers": cluster.brokers})
+    producer.produce(name, b"\0\0\0\0\1" + b"\2o" + b"\x06", b"o")
+    assert producer.flush(TIMEOUT) == 0
+    with KafkaLog(cluster) as log:
+        (logged,) = log.read("copies.main", 0, 0, 10)
+        assert decode(logged.value or b"") == Role(oid="o", version=3)
+        log.write([Logged("copies.main", 0, -1, 5, b"r", b"raw")], raw=True)
+        assert log.read("copies.main", 0, 1, 10) == [Logged("copies.main", 0, 1, 5, b"r", b"raw")]

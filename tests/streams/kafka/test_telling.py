@@ -1,0 +1,220 @@
+"""What workers on a real Kafka say of themselves: probes, metrics, logs."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from schemas.codec import encode
+from schemas.ports import Logged, Refused
+from schemas.records import Removed
+from schemas.wire import SINGLE
+from streams.kafka.client.cluster import Cluster
+from streams.kafka.sink.buffer import Read
+from streams.kafka.sink.index_sink import IndexSink
+from streams.kafka.worker.telemetry import Standing, Telling
+from streams.kafka.worker.worker import RUNNERS, Context, WorkerSettings, work
+from streams.telemetry import Health, Logs, Metrics
+from streams.telemetry.health import Verdict
+from tests.servers.process import free_port
+from tests.streams.kafka.conftest import Broker
+from tests.streams.kafka.flows import Flow
+
+PATIENCE = 120
+STALL = "30"
+"""Seconds; the watchdog looks at partitions six times as often. Some of them a worker needs to begin, on a slow machine more."""
+
+
+def until(port: int, path: str, texts: Sequence[str], process: subprocess.Popen[str], log: Path) -> str:
+    """What is answered once it is well and has all of some texts. Fails when the process ends before, or takes too long."""
+    body = ""
+    for _ in range(PATIENCE * 10):
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=30) as answer:
+                body = str(answer.read(), "utf-8")
+                assert path != "/readyz" or '"assigned' in body, f"ready before anything is known: {body}"
+                if all(text in body for text in texts):
+                    return body
+        except urllib.error.HTTPError as error:
+            body = error.read().decode()
+        except OSError:
+            body = "nobody listens"
+        assert process.poll() is None, log.read_text("utf-8")
+        time.sleep(0.1)
+    raise AssertionError(f"{path} has not {texts}: {body}\n{log.read_text('utf-8')}")
+
+
+@pytest.mark.parametrize("stage", ["catalog", "fetch", "essence", "index.main"])
+def test_no_worker_is_ready_before_its_runner_is(stage: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Until the runner of a stage, whichever it is, has said what it needs its worker lives, and is not ready."""
+    health, seen = Health(), list[tuple[bool, Verdict]]()
+
+    def begun(_: Context) -> None:
+        seen.append((health.alive().ok, health.ready()))
+
+    runner = f"begun_{len(RUNNERS)}"
+    monkeypatch.setitem(sys.modules, runner, SimpleNamespace(begun=begun))
+    monkeypatch.setattr("streams.kafka.worker.worker.RUNNERS", dict.fromkeys(RUNNERS, f"{runner}:begun"))
+    monkeypatch.setattr("streams.kafka.worker.worker.partitions", lambda *_: 1)
+    work(stage, WorkerSettings(brokers=("127.0.0.1:1",), folder=tmp_path), health)
+    ((alive, ready),) = seen
+    assert alive
+    assert ready.checks["starting"]
+
+
+@pytest.fixture
+def flow(broker: Broker, root: Path, tmp_path: Path) -> Iterator[Flow]:
+    """Topics of one partition."""
+    flow = Flow(broker, root, tmp_path, 1, {}, [])
+    yield flow
+    flow.close()
+
+
+@pytest.mark.slow
+def test_workers_are_watched(flow: Flow, tmp_path: Path) -> None:
+    """A stage that decides, an edge and a sink are each alive and ready at a port of its own, count, and tell in JSON."""
+    port, log = free_port(3), tmp_path / "workers.log"
+    flow.junk("made")
+    flow.junk("objects")
+    environ = {"KAFKA_BROKERS": flow.broker.address, "KAFKA_PREFIX": flow.prefix, "GATHERER": "example", "CHILDREN": "1"}
+    environ |= {"WORKER_PORT": str(port), "WORKER_STALL": STALL, "LOG_FORMAT": "json", "LOG_TRACE": "true"}
+    command = ["-m", "streams.cli", "worker", "catalog", "essence", "index", "--data", str(tmp_path / "data")]
+    supervisor = flow.run(*command, **{f"HARVEST_{name}": value for name, value in environ.items()})
+    try:
+        for number, (stage, topic) in enumerate((("catalog", "made"), ("essence", "objects"))):
+            until(port + number, "/readyz", ['"ok": true'], supervisor, log)
+            until(port + number, "/livez", ['"progress": "ok"'], supervisor, log)
+            wanted = [
+                f'harvest_rejected_total{{reason="not a record",stage="{stage}"}} 1.0',
+                f'harvest_lag_records{{partition="0",stage="{stage}",topic="{topic}"}} 0.0',
+                f'harvest_records_total{{stage="{stage}",topic="rejected"}} 1.0',
+                f'harvest_batch_seconds_count{{stage="{stage}"}} 1.0',
+                "harvest_alive 1.0",
+            ]
+            until(port + number, "/metrics", wanted, supervisor, log)
+        until(port + 2, "/readyz", ['"ok": true', '"index": "ok"'], supervisor, log)
+    finally:
+        supervisor.send_signal(signal.SIGTERM)
+        supervisor.wait(PATIENCE)
+    assert supervisor.returncode == 0
+    lines = [json.loads(line) for line in log.read_text("utf-8").splitlines()]
+    wrote = [line for line in lines if line["event"] == "wrote"]
+    assert {(line["stage"], line["topic"], line["record"]) for line in wrote} == {
+        ("catalog", "rejected", "Rejected"),
+        ("essence", "rejected", "Rejected"),
+    }
+    assert [line["event"] for line in lines if line["stage"] == "supervisor"][-1] == "stopped"
+
+
+def test_what_the_watchdog_sees_is_told() -> None:
+    """Lag is that of the partitions that a worker has; those that went are told of no more; what is excused stands unblamed."""
+    health, metrics = Health(), Metrics()
+    telling = Telling("catalog", "p-", 0.0, health, metrics, Logs(sys.stderr))
+    telling.looked({("p-made", 0): Standing((5, ""), 7, excused=True), ("p-made", 1): Standing((5, ""), 0, excused=False)})
+    assert metrics.lag.values() == {("catalog", "made", "0"): 7, ("catalog", "made", "1"): 0}
+    assert health.alive() == Verdict({"progress": ""})
+    telling.looked({("p-made", 0): Standing((5, ""), 7, excused=False)})
+    telling.looked({("p-made", 0): Standing((5, ""), 7, excused=False)})
+    assert health.alive().checks["progress"] == "no progress in made/0"
+    telling.looked({("p-annotations", 1): Standing((0, ""), 0, excused=False)})
+    assert metrics.lag.values() == {("catalog", "annotations", "1"): 0}
+    assert metrics.event_age.values() == {("catalog", "annotations"): 0}
+    assert health.alive().ok
+
+
+@pytest.fixture
+def telling() -> Telling:
+    """Of a stage that may stand still for a minute."""
+    return Telling("catalog", "p-", 60.0, Health(), Metrics(), Logs(sys.stderr))
+
+
+def test_a_broker_that_is_gone(telling: Telling, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who has not been answered for half of the time that it may stand still says so, until it is answered again."""
+    begun = time.monotonic()
+    telling.looked({})
+    assert telling.broker() == ""
+    monkeypatch.setattr("streams.kafka.worker.telemetry.monotonic", lambda: begun + 100)
+    assert telling.broker().startswith("no broker has answered for")
+    telling.looked({})
+    assert telling.broker() == ""
+
+
+def test_age_grows_while_nothing_is_finished(telling: Telling, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The age is that of what is left: it grows while a partition stands, whatever others do, and is 0 where nothing is left."""
+    ages: list[float] = []
+
+    def at(second: int, *lags: tuple[int, int], worked: int | None = None) -> None:
+        monkeypatch.setattr("streams.kafka.worker.telemetry.now_ms", lambda: second * 1000)
+        if worked is not None:
+            telling.worked("made", worked * 1000, 0.1)
+        if lags:
+            telling.looked({("p-made", n): Standing((at, ""), lag, excused=False) for n, (at, lag) in enumerate(lags)})
+        ages.append(telling.metrics.event_age.values()["catalog", "made"])
+
+    at(1_000, (5, 3), (5, 3))
+    at(1_060, (5, 3), (5, 3))
+    assert ages == [0, 60]
+    # The second partition moves; the first stands.
+    at(1_100, worked=1_090)
+    at(1_120, (5, 3), (7, 1))
+    assert ages[2:] == [100, 120]
+    # The first moves too: what is left is about as old as what was finished last.
+    at(1_130, (6, 2), (7, 1), worked=1_005)
+    at(1_200, (6, 2), (7, 1))
+    assert ages[4:] == [125, 195]
+    at(1_210, (8, 0), (8, 0), worked=1_208)
+    at(9_000, (8, 1), (8, 0))
+    at(9_010, (8, 1), (8, 0))
+    assert ages[6:] == [0, 0, 10]
+    telling.looked({})
+    assert telling.metrics.event_age.values() == {}
+
+
+def test_what_an_index_was_handed(telling: Telling) -> None:
+    """Changes count by what became of them; nothing is no outcome."""
+    telling.indexed("main", "applied", 7)
+    telling.indexed("main", "refused", 0)
+    telling.indexed("main", "applied", 1)
+    assert telling.metrics.index_items.values() == {("main", "applied"): 8}
+
+
+class Moody:
+    """An index that refuses one change, and then cannot be reached."""
+
+    def __init__(self) -> None:
+        self.reached = True
+
+    def apply(self, changes: Sequence[Any], offsets: Mapping[int, int]) -> Sequence[Refused]:
+        """As `BrokerIndex.apply`."""
+        if not self.reached:
+            raise OSError("no node")
+        return [Refused(change, "no") for change in changes[:1]]
+
+
+def test_the_sink_tells_what_its_index_did(telling: Telling, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the index took, what it refused, and what it has to be handed again, counts as such: an alert asks for it."""
+    index = Moody()
+    sink = IndexSink(Cluster("127.0.0.1:1"), "main", index, plain=SINGLE.plain)  # type: ignore[arg-type]
+    sink.applier.saw = partial(telling.indexed, "main")
+    written: list[Any] = []
+    monkeypatch.setattr(sink.applier.letters, "send", written.extend)
+    made = [Removed(oid=f"{n}", url="u", object_url="u", version=1, time=1, reason="gone") for n in range(3)]
+    reads = [Read(Logged("broker.main", 0, n, 1, b"%d" % n, encode(change)), None) for n, change in enumerate(made)]
+    assert sink.applier.apply({0: reads}) == {0: 3}
+    index.reached = False
+    with pytest.raises(OSError, match="no node"):
+        sink.applier.apply({0: reads})
+    assert telling.metrics.index_items.values() == {("main", "applied"): 2, ("main", "refused"): 1, ("main", "retried"): 3}
+    assert len(written) == 1

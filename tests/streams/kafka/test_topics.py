@@ -1,0 +1,187 @@
+"""`harvest topics` on a real Kafka: topics made as the topology has them, mended, listed, and the lag of their readers."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.cimpl import NewTopic
+from typer.testing import CliRunner
+
+from schemas.records import Removed
+from streams.cli.app import app
+from streams.kafka.client.admin import LATEST, Admin, planned
+from streams.kafka.client.brokers import patient
+from streams.kafka.client.cluster import Cluster, ClusterError
+from streams.kafka.client.log import KafkaLog
+from streams.topology.flow import Stage, topology
+from tests.servers.fixtures import TIMEOUT, Topics
+from tests.servers.process import free_port
+from tests.streams.kafka.conftest import Run
+
+RETENTION = 3_600.0
+
+
+def removed(oid: str) -> Removed:
+    """A small record."""
+    return Removed(oid=oid, url="u", object_url="u", version=1, time=2, reason="gone")
+
+
+def test_apply(harvest: Run, cluster: Cluster) -> None:
+    """All topics of the topology are made, compacted or kept for a time as it says, changelogs too; once more, nothing differs."""
+    assert "missing, 2 partitions" in harvest("topics", "apply", "--check", code=1).stdout
+    assert f"{cluster.prefix}crawl: made, 2 partitions" in harvest("topics", "apply").stdout
+    # Those of other tests come and go meanwhile.
+    found = Admin(cluster).found(name for name in Admin(cluster).partitions() if name.startswith(cluster.prefix))
+    for topic in topology().topics:
+        made = found[cluster.topic(topic.name)]
+        assert (made.partitions, made.settings["cleanup.policy"]) == (2, "compact" if topic.keep == "compact" else "delete")
+    assert found[cluster.topic("rejected")].settings["retention.ms"] == "-1"
+    assert found[cluster.topic("crawl")].settings["retention.ms"] == str(7 * 86_400_000)
+    changelogs = {cluster.changelog(stage.name) for stage in topology().stages if isinstance(stage, Stage)}
+    assert {found[name].settings["cleanup.policy"] for name in changelogs} == {"compact"}
+    plan = planned(topology(), cluster, RETENTION, 1)
+    again = harvest("topics", "apply")
+    assert (again.stdout, again.stderr) == ("", f"harvest: {len(plan)} topics, as they should be\n")
+
+
+def test_apply_mends_what_differs(harvest: Run, cluster: Cluster, topics: Topics) -> None:
+    """A topic whose settings are others is told, setting by setting, and mended; what nobody planned stays."""
+    topics.make("crawl", 2, {"retention.ms": "1000", "segment.ms": "12345"})
+    said = harvest("topics", "apply").stdout.splitlines()
+    assert f"{cluster.prefix}crawl: retention.ms was 1000, now 604800000" in said
+    found = Admin(cluster).found([cluster.topic("crawl")])[cluster.topic("crawl")]
+    assert (found.settings["retention.ms"], found.settings["segment.ms"]) == ("604800000", "12345")
+    assert not harvest("topics", "apply", "--check").stdout
+
+
+def test_partition_counts_are_never_changed(harvest: Run, cluster: Cluster, topics: Topics) -> None:
+    """Another number of partitions is one clear line, and nothing else is made or changed then."""
+    name = topics.make("made", 3, {"retention.ms": "1000"})
+    result = harvest("topics", "apply", code=1)
+    assert result.stderr == f"harvest: {name} has 3 partitions, not 2: the number is fixed (take new topics, by kafka.prefix)\n"
+    admin = Admin(cluster)
+    assert [one for one in admin.partitions() if one.startswith(cluster.prefix)] == [name]
+    assert admin.found([name])[name].settings["retention.ms"] == "1000"
+    topics.make("crawl", 3)
+    assert f"{cluster.prefix}crawl (and 1 other topic) have 3 partitions" in harvest("topics", "apply", code=1).stderr
+
+
+@pytest.mark.parametrize("words", ["topics lag", "rejected list", "why http://h/", "cat crawl", "roots list", "export crawl x"])
+def test_without_topics_nothing_is_told(words: str, harvest: Run) -> None:
+    """Where nothing was made yet, or all has another prefix, nothing is told as if all had been read."""
+    result = harvest(*words.split(), code=1)
+    assert (result.stdout, result.stderr) == ("", "harvest: none of the topics is there (harvest topics apply)\n")
+
+
+def test_replicas_are_told(cluster: Cluster, topics: Topics) -> None:
+    """Too few replicas are said, and left to whoever reassigns partitions."""
+    name = topics.make("crawl", 2)
+    (plan,) = [one for one in planned(topology(), cluster, RETENTION, 1) if one.name == name]
+    said = list(Admin(cluster).apply([plan._replace(replication=3, settings={})]))
+    assert said == [f"{name}: 1 replica, not 3: reassign its partitions"]
+
+
+def test_a_topic_that_another_makes_meanwhile(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two that apply at once do not stand in each other's way."""
+    (plan, *_) = planned(topology(), cluster, RETENTION, 1)
+    admin = Admin(cluster)
+    assert list(admin.apply([plan]))
+    monkeypatch.setattr(admin, "found", lambda _: {})
+    assert list(admin.apply([plan]))
+
+
+def test_list_and_lag(harvest: Run, cluster: Cluster, topics: Topics) -> None:
+    """Topics are listed with their offsets; a group is behind by what it has not committed; what is missing is said, and fails."""
+    topics.make("crawl", 2)
+    for command in ("list", "lag"):
+        assert "summaries: not there (harvest topics apply)\n" in harvest("topics", command, code=1).stderr
+    harvest("topics", "apply")
+    with KafkaLog(cluster) as log:
+        log.append("summaries", [(b"a", removed("a")), (b"b", removed("b"))], partition=1)
+    listed = {line["topic"]: line for line in map(json.loads, harvest("topics", "list", "--json").stdout.splitlines())}
+    assert (listed["summaries"]["partitions"], listed["summaries"]["ends"]) == (2, [0, 2])
+    assert " 2 partitions             2 records written  compact" in harvest("topics", "list").stdout
+
+    def behind() -> int:
+        lines = map(json.loads, harvest("topics", "lag", "--json").stdout.splitlines())
+        (line,) = [one for one in lines if one["topic"] == "summaries" and one["partition"] == 1]
+        assert line["group"] == cluster.group("register.main")
+        return int(line["lag"])
+
+    assert behind() == 2
+    consumer = Consumer(cluster.client(group__id=cluster.group("register.main")))
+    patient(lambda: consumer.commit(offsets=[TopicPartition(cluster.topic("summaries"), 1, 1)], asynchronous=False))
+    consumer.close()
+    assert behind() == 1
+    assert "           1 to read  (partition 1: 1)" in harvest("topics", "lag").stdout
+
+
+def test_offsets_of_a_topic_that_was_just_made(cluster: Cluster, topics: Topics) -> None:
+    """A broker tells of a topic before its leaders know of it: whoever asks for offsets then waits for them."""
+    names = [cluster.topic(f"new-{number}") for number in range(10)]
+    for made in topics.client.create_topics([NewTopic(name, 4, 1) for name in names]).values():
+        made.result(TIMEOUT)
+    admin = Admin(cluster)
+    while not set(names) <= admin.partitions().keys():
+        pass
+    places = [(name, number) for name in names for number in range(4)]
+    assert admin.offsets(places, LATEST) == dict.fromkeys(places, 0)
+
+
+def test_no_cluster(harvest: Run, monkeypatch: pytest.MonkeyPatch, cluster: Cluster) -> None:
+    """Without brokers, or where none answers, one line says so."""
+    monkeypatch.setattr("streams.kafka.client.cluster.REACH", 0.5)
+    monkeypatch.setattr("streams.kafka.client.admin.REACH", 0.5)
+    monkeypatch.setenv("HARVEST_KAFKA_BROKERS", "127.0.0.1:1")
+    assert harvest("topics", "apply", code=1).stderr == "harvest: 127.0.0.1:1: no broker of Kafka answers\n"
+    monkeypatch.delenv("HARVEST_KAFKA_BROKERS")
+    assert "kafka.brokers is not set" in harvest("topics", "apply", code=2).stderr
+
+
+def test_what_a_broker_refuses(cluster: Cluster) -> None:
+    """What cannot be made is told as the broker says it."""
+    plan = planned(topology(), cluster._replace(replication=5), RETENTION, 1)
+    with pytest.raises(ClusterError, match="replication factor"):
+        list(Admin(cluster).apply(plan))
+
+
+def test_topics_beside_ours(cluster: Cluster, topics: Topics) -> None:
+    """Topics that are no part of the topology are not shown, whatever they are called."""
+    topics.client.create_topics([NewTopic(f"{cluster.prefix}foreign", 1, 1)], operation_timeout=TIMEOUT)[
+        f"{cluster.prefix}foreign"
+    ].result(TIMEOUT)
+    topics.make("crawl", 2)
+    with KafkaLog(cluster) as log:
+        assert dict(log.topics()) == {"crawl": 2}
+
+
+def test_the_doctor_looks_at_servers(harvest: Run, topics: Topics, opensearch: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the settings name a Kafka and an OpenSearch, the doctor says whether they answer, and what is missing there."""
+
+    def told() -> dict[str, tuple[bool, str]]:
+        # Its exit code tells of the machine too.
+        lines = map(json.loads, CliRunner().invoke(app, ["doctor", "--json"]).stdout.splitlines())
+        return {line["check"]: (line["ok"], line["detail"]) for line in lines if line["check"] in ("kafka", "index server")}
+
+    monkeypatch.setenv("HARVEST_INDEX_URL", opensearch)
+    monkeypatch.setenv("HARVEST_INDEX_NAME", topics.prefix)
+    topics.make("crawl", 2)
+    ok, said = told()["kafka"]
+    assert not ok
+    assert said.endswith("frontier.ticks and 11 more are not there (harvest topics apply)")
+    harvest("topics", "apply")
+    ok, said = told()["kafka"]
+    assert ok
+    assert said.endswith("13 topics of 2 partitions")
+    assert told()["index server"] == (True, "answers, no index yet")
+    nobody = f"127.0.0.1:{free_port()}"
+    monkeypatch.setenv("HARVEST_INDEX_URL", f"http://{nobody}")
+    monkeypatch.setenv("HARVEST_KAFKA_BROKERS", nobody)
+    monkeypatch.setattr("streams.kafka.client.admin.REACH", 1.0)  # the test's own patience is for a broker that is there
+    found = told()
+    assert found["kafka"] == (False, f"{nobody}: no broker of Kafka answers")
+    ok, said = found["index server"]
+    assert not ok
+    assert nobody in said

@@ -1,0 +1,252 @@
+"""A Faust worker as a process: what one test asks for, with our mends or without. Killed, it leaves what a killed worker leaves.
+
+python -m tests.streams.kafka.worker JSON, an object with the fields of `Task`. It says on standard output what it has done.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import faust
+import msgspec
+from aiokafka import AIOKafkaConsumer  # type: ignore[import-untyped]
+from aiokafka.errors import CommitFailedError  # type: ignore[import-untyped]
+from faust.sensors import Sensor
+
+from streams.kafka.decide import client_workarounds
+from streams.kafka.decide.recovering import manager
+
+
+class Task(msgspec.Struct, frozen=True):
+    """What the worker is to do."""
+
+    broker: str
+    id: str
+    topic: str
+    folder: str
+    does: str
+    count: int
+    """Records of the topic."""
+    mended: bool = False
+    """Whether ours stand in for the plain library's ways."""
+    fresh: bool = False
+    """Whether its folder is that of `mends.tables`."""
+    refused: int = 0
+    """Commits that fail, as they do in the middle of a rebalance."""
+    commit: float = 0.3
+    linger: float = 0.0
+    partitions: int = 1
+
+
+def say(*words: object) -> None:
+    """Tell the test."""
+    print(*words, flush=True)
+
+
+class Commits(Sensor):
+    """Tells of each round of commits."""
+
+    def on_commit_completed(self, consumer: Any, state: Any) -> None:
+        """One more."""
+        say("commit")
+
+
+def make(task: Task) -> Any:
+    """The application, its table, its agent."""
+    more: dict[str, Any] = {}
+    if task.mended:
+        more["TableManager"] = manager({"bootstrap.servers": task.broker, "log_level": 0})
+    app = faust.App(
+        task.id,
+        broker=f"kafka://{task.broker}",
+        store="rocksdb://",
+        datadir=task.folder,
+        web_enabled=False,
+        topic_disable_leader=True,
+        stream_wait_empty=False,
+        broker_commit_interval=task.commit,
+        broker_session_timeout=3.0,
+        broker_heartbeat_interval=0.5,
+        producer_linger=task.linger,
+        topic_partitions=task.partitions,
+        table_standby_replicas=0,
+        **more,
+    )
+    app.sensors.add(Commits())
+    if task.mended:
+        app.transport = client_workarounds.Transport(app.conf.broker, app)
+    table = app.Table("rows", partitions=task.partitions, key_type=bytes, value_type=bytes)
+    app.agent(app.topic(task.topic, key_serializer="raw", value_serializer="raw"))(DOES[task.does](task, table))
+    return app
+
+
+Agent = Callable[[Any], Awaitable[None]]
+
+
+def counted(task: Task) -> Callable[[], bool]:
+    """A function that says, and tells the test, when it was called for the last record."""
+    seen = 0
+
+    def one() -> bool:
+        nonlocal seen
+        seen += 1
+        if seen == task.count:
+            say("seen")
+        return seen == task.count
+
+    return one
+
+
+def passing(task: Task, table: Any) -> Agent:
+    """Does nothing with its records."""
+    one = counted(task)
+
+    async def agent(stream: Any) -> None:
+        async for _ in stream:
+            one()
+
+    return agent
+
+
+def putting(task: Task, table: Any) -> Agent:
+    """Puts what it does not know; puts always, mended."""
+    one = counted(task)
+
+    async def agent(stream: Any) -> None:
+        async for event in stream.events():
+            if task.mended or event.key not in table:
+                table[event.key] = event.value
+            one()
+
+    return agent
+
+
+def dying(task: Task, table: Any) -> Agent:
+    """Puts all, and dies before the broker has any of it."""
+    one = counted(task)
+
+    async def agent(stream: Any) -> None:
+        async for event in stream.events():
+            table[event.key] = event.value
+            if one():
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    return agent
+
+
+def going_back(task: Task, table: Any) -> Agent:
+    """Asks for the first record again while more are being delivered; tells whether it came, whenever the last one does."""
+
+    async def agent(stream: Any) -> None:
+        asked = came = False
+        async for event in stream.events():
+            if event.message.offset == task.count // 10 and not asked:
+                asked = True
+                await event.app.consumer.seek(event.message.tp, 0)
+            came = came or (asked and event.message.offset == 0)
+            if event.message.offset == task.count - 1:
+                say("last", came)
+
+    return agent
+
+
+def counting(task: Task, table: Any) -> Agent:
+    """Tells how many rows its table has at the first record, and how many of them came by way of Faust."""
+    handed = 0
+    handle = table.on_changelog_event
+
+    async def counted(event: Any) -> None:
+        nonlocal handed
+        handed += 1
+        await handle(event)
+
+    table.on_changelog_event = counted
+
+    async def agent(stream: Any) -> None:
+        async for _ in stream:
+            say("rows", len(table), handed)
+
+    return agent
+
+
+def batching(task: Task, table: Any) -> Agent:
+    """Puts a batch at a time; under the current event, mended."""
+    one = counted(task)
+
+    async def agent(stream: Any) -> None:
+        # Held by no name: a generator that somebody still holds is not closed, and acknowledges nothing.
+        async for batch in stream.take_events(task.count, within=1.0):
+            for event in batch:
+                with client_workarounds.current(event) if task.mended else nullcontext():
+                    try:
+                        table[event.key] = event.value
+                    except TypeError as error:
+                        say("error", error)
+                        raise
+                one()
+
+    return agent
+
+
+ASKED, SOON = 4, 2.5
+"""How often it is asked where a partition ends, and within how many seconds all answers come: one of a plain worker takes 1.5."""
+
+
+def asking(task: Task, table: Any) -> Agent:
+    """Asks where its partition ends, while nothing comes; tells whether it was answered soon."""
+
+    async def agent(stream: Any) -> None:
+        async for event in stream.events():
+            begun = time.monotonic()
+            for _ in range(ASKED):
+                await event.app.consumer.highwaters(event.message.tp)
+            say("asked", time.monotonic() - begun < SOON)
+
+    return agent
+
+
+DOES: dict[str, Callable[[Task, Any], Agent]] = {
+    "pass": passing,
+    "put": putting,
+    "die": dying,
+    "back": going_back,
+    "batch": batching,
+    "count": counting,
+    "ask": asking,
+}
+
+
+def refuse(times: int) -> None:
+    """Have the broker's answer to so many commits be that the group was given other members."""
+    commits = iter(range(times))
+    commit = AIOKafkaConsumer.commit
+
+    async def refused(consumer: Any, offsets: Any) -> None:
+        if next(commits, None) is not None:
+            raise CommitFailedError("the group has already rebalanced")
+        await commit(consumer, offsets)
+
+    AIOKafkaConsumer.commit = refused
+
+
+def main() -> None:
+    """Until SIGTERM."""
+    task = msgspec.json.decode(sys.argv[1], type=Task)
+    refuse(task.refused)
+    with client_workarounds.tables(Path(task.folder), time.time()) if task.fresh else nullcontext():
+        try:
+            faust.Worker(make(task), loglevel="WARN", redirect_stdouts=False).execute_from_commandline()
+        except SystemExit as end:
+            if end.code:
+                raise
+
+
+if __name__ == "__main__":
+    main()

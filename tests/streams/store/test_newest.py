@@ -1,0 +1,26 @@
+"""What is newest of each OID, when there are more than memory is given for."""
+
+from __future__ import annotations
+
+import random
+from contextlib import closing
+
+from streams.operations.latest_versions import Newest
+
+OIDS = 20_000
+
+
+def test_more_than_memory_holds() -> None:
+    """However many OIDs, and in whatever order: of each the highest counter stands, of several the last that was noted."""
+    choose = random.Random(1)
+    noted = [(f"{choose.randrange(OIDS):064x}", choose.randrange(3), number % 2) for number in range(3 * OIDS)]
+    expected: dict[str, tuple[int, int]] = {}
+    for oid, counter, said in noted:
+        if counter >= expected.get(oid, (0, 0))[0]:
+            expected[oid] = counter, said
+    with closing(Newest(cache=100)) as newest:
+        for at in range(0, len(noted), 2_000):
+            newest.note(noted[at : at + 2_000])
+        assert newest.count(1) == sum(said for _, said in expected.values())
+        assert [newest.get(oid) for oid in expected] == [said for _, said in expected.values()]
+        assert newest.get("another") is None

@@ -1,0 +1,170 @@
+"""Logs: lines for a person, or JSON; the trace of records."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from schemas.codec import encode
+from schemas.records import Complete, Record, Removed, Role
+from streams.kafka.worker.telemetry import Telling
+from streams.telemetry import Health, Logs, Metrics, Written
+from streams.telemetry.logs import EVERY, WORDS, Sparing
+
+REMOVED = Removed(oid="o1", url="http://a/x#m", object_url="http://a/x", version=7, time=1, reason="gone")
+
+
+def written(record: Record) -> Written:
+    """A record as catalog would have written it; it is not decoded."""
+    return Written("catalog", "summaries", 3, 41, encode(record))
+
+
+def test_lines_for_a_person() -> None:
+    """Text is as the commands print it; a traceback stays as it is; nothing is traced unasked."""
+    stream = io.StringIO()
+    logs = Logs(stream)
+    logs.say("running")
+    logs.failed("Traceback:\nValueError: x\n")
+    logs.wrote(written(REMOVED))
+    assert stream.getvalue() == "harvest: running\nTraceback:\nValueError: x\n"
+
+
+def test_lines_for_a_machine() -> None:
+    """Every line is one JSON object with time and level, a traceback too; what stands always stands in each."""
+    stream = io.StringIO()
+    logs = Logs(stream, "json", clock=lambda: 12.3456, always={"stage": "run"})
+    logs.say("running", roots=2)
+    logs.failed("Traceback:\nValueError: naïve\n")
+    logs.failed("harvest: crawl, partition 0, offset 7: not a record")
+    first, second, third = map(json.loads, stream.getvalue().splitlines())
+    assert first == {"time": 12.346, "level": "info", "event": "running", "stage": "run", "roots": 2}
+    assert (second["level"], second["event"]) == ("error", "ValueError: naïve")
+    assert second["traceback"] == "Traceback:\nValueError: naïve\n"
+    assert (third["level"], third["event"], "traceback" in third) == ("error", "crawl, partition 0, offset 7: not a record", False)
+
+
+def test_a_last_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Why a worker ends itself is one line like all its lines, and it ends with 1."""
+    ended: list[int] = []
+    monkeypatch.setattr("streams.kafka.worker.telemetry.os._exit", ended.append)
+    text, machine = io.StringIO(), io.StringIO()
+    for stream, form in (text, "text"), (machine, "json"):
+        Telling("catalog", "", 1, Health(), Metrics(), Logs(stream, form)).end("stands at 3")
+    assert text.getvalue() == "harvest: stands at 3\n"
+    said = json.loads(machine.getvalue())
+    assert (said["level"], said["event"], ended) == ("error", "stands at 3", [1, 1])
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_a_line_is_written_at_once(form: str) -> None:
+    """A line and its end are one write, so that processes that share a stream, as a command's stages do, tear none apart."""
+    writes: list[str] = []
+
+    class Stream(io.StringIO):
+        def write(self, text: str) -> int:
+            writes.append(text)
+            return len(text)
+
+    logs = Logs(Stream(), form, trace=True)
+    logs.say("running")
+    logs.failed("ValueError: x")
+    logs.wrote(written(REMOVED))
+    assert [text.count("\n") for text in writes] == [1, 1, 1]
+    assert all(text.endswith("\n") for text in writes)
+
+
+@pytest.mark.parametrize(
+    ("record", "about"),
+    [
+        (REMOVED, {"url": "http://a/x#m", "oid": "o1", "version": 7, "reason": "gone"}),
+        (
+            Complete(object_url="http://a/x", version=7, time=1, attempt="a", count=2),
+            {"url": "http://a/x", "version": 7, "reason": "whole"},
+        ),
+        (Role(oid="o1", version=7), {"oid": "o1", "version": 7}),
+    ],
+)
+def test_a_trace_names_the_object(record: Record, about: dict[str, object]) -> None:
+    """A traced record says where it stands, and of which object and version it is: what all records of one fetch share."""
+    stream = io.StringIO()
+    Logs(stream, "json", trace=True, clock=lambda: 0).wrote(written(record))
+    line = json.loads(stream.getvalue())
+    where = {"stage": "catalog", "topic": "summaries", "partition": 3, "offset": 41, "record": type(record).__name__}
+    assert line == {"time": 0, "level": "info", "event": "wrote", **where, **about}
+
+
+@pytest.fixture
+def aiokafka() -> Iterator[logging.Logger]:
+    """One of its loggers; all is put back behind the test."""
+    library, root = logging.getLogger("aiokafka"), logging.getLogger()
+    before = library.handlers, library.propagate, root.handlers
+    root.handlers = []
+    yield logging.getLogger("aiokafka.conn")
+    library.handlers, library.propagate, root.handlers = before
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_what_a_library_repeats_is_left_out(form: str, aiokafka: logging.Logger) -> None:
+    """The same words with other values are told once a minute, with how many there were; other words, and others' words, all."""
+    stream, now = io.StringIO(), [0.0]
+    if form == "text":
+        logging.getLogger().handlers = [logging.StreamHandler(stream)]
+    Logs(stream, form).capture()
+    aiokafka.parent.handlers = [Sparing(lambda: now[0])]  # type: ignore[union-attr]
+    for number in range(400):
+        now[0] = number / 10
+        aiokafka.error("Unable connect to node with id %s", number)
+    aiokafka.error("Failed fetch messages from %s", 1)
+    now[0] = EVERY
+    aiokafka.error("Unable connect to node with id %s", 400)
+    aiokafka.error("Unable connect to node with id %s", 401)
+    logging.getLogger("faust").error("mine")
+    logging.getLogger("faust").error("mine")
+    lines = stream.getvalue().splitlines()
+    assert [json.loads(line)["event"] if form == "json" else line for line in lines] == [
+        "Unable connect to node with id 0",
+        "Failed fetch messages from 1",
+        "Unable connect to node with id 400 (399 more of these were left out)",
+        "mine",
+        "mine",
+    ]
+    for number in range(1_000):
+        aiokafka.error(f"word {number}")
+    assert len(aiokafka.parent.handlers[0]._said) == WORDS  # type: ignore[union-attr]
+
+
+@pytest.mark.usefixtures("aiokafka")
+def test_levels_of_libraries() -> None:
+    """A warning of a library, or one of this program through logging, has its own level, and nothing but its words."""
+    stream = io.StringIO()
+    Logs(stream, "json").capture()
+    logging.getLogger("harvest").warning("the index is written again")
+    logging.getLogger("faust").error("gone")
+    said = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert [(one["level"], one["logger"], one["event"]) for one in said] == [
+        ("warning", "harvest", "the index is written again"),
+        ("error", "faust", "gone"),
+    ]
+
+
+def test_lines_without_words_of_their_own(aiokafka: logging.Logger) -> None:
+    """Where a library's words are a value, as librdkafka's are, that value tells its lines apart."""
+    stream = io.StringIO()
+    logging.getLogger().handlers = [logging.StreamHandler(stream)]
+    aiokafka.parent.handlers = [Sparing(lambda: 0.0)]  # type: ignore[union-attr]
+    aiokafka.parent.propagate = False  # type: ignore[union-attr]
+    for number in range(3):
+        aiokafka.error("%s [%s] %s", "FAIL", "consumer", f"try {number}")
+    aiokafka.error("%s [%s] %s", "MAXPOLL", "consumer", "left")
+    assert stream.getvalue().splitlines() == ["FAIL [consumer] try 0", "MAXPOLL [consumer] left"]
+
+
+def test_a_trace_for_a_person() -> None:
+    """As text, a traced record is one line too."""
+    stream = io.StringIO()
+    Logs(stream, trace=True).wrote(written(Role(oid="o1", version=7)))
+    assert stream.getvalue() == "harvest: summaries/3@41 stage=catalog record=Role oid=o1 version=7\n"

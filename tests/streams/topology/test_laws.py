@@ -1,0 +1,178 @@
+"""The declared topology held to its laws: who writes what, what carries which records, what is drawn."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import typing
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from typer.testing import CliRunner
+
+import schemas
+from processors.essence import stage as essence
+from schemas.records import RECORDS, Record, Rejected, Tick
+from streams.cli.app import app
+from streams.embedded import Embedded, EmbeddedSettings
+from streams.topology.describe import mermaid, plain
+from streams.topology.flow import REJECTED, Edge, Stage, Topic, Topology, TopologySettings, topology
+from streams.topology.routing import Router
+
+SCHEMAS = Path(schemas.__file__).parent
+TOPOLOGIES = [topology(), topology(TopologySettings(brokers=("main", "library")))]
+FROM_OUTSIDE = {"annotations"}
+"""Topics that no stage writes: what people say comes from the command line."""
+
+
+class Asked:
+    """In place of a record: remembers which fields were asked for."""
+
+    def __init__(self) -> None:
+        self.fields: set[str] = set()
+
+    def __getattr__(self, name: str) -> str:
+        self.fields.add(name)
+        return ""
+
+
+def deciding(drawn: Topology) -> Iterator[Stage[Any, Any]]:
+    """The stages that are pure functions."""
+    return (stage for stage in drawn.stages if isinstance(stage, Stage))
+
+
+def types(hint: Any) -> set[type[Record]]:
+    """The record types in an annotation: a type, a union, or an iterator of them."""
+    if isinstance(hint, type) and issubclass(hint, Record):
+        return {hint}
+    return {found for part in get_args(hint) for found in types(part)}
+
+
+def hints(stage: Stage[Any, Any]) -> tuple[set[type[Record]], set[type[Record]]]:
+    """What a stage's function says that it takes, and gives."""
+    function = getattr(stage.process, "func", stage.process)
+    found = typing.get_type_hints(function)
+    return types(found["record"]), types(found["return"])
+
+
+def carried(topics: tuple[Topic[Any], ...]) -> set[type[Record]]:
+    """The record types of some topics."""
+    return {cls for topic in topics for cls in topic.carries}
+
+
+@pytest.mark.parametrize("drawn", TOPOLOGIES)
+def test_what_a_topic_carries_has_a_schema(drawn: Topology) -> None:
+    """Every topic carries records of the contract, each with its schema."""
+    for topic in drawn.topics:
+        assert topic.carries
+        for cls in topic.carries:
+            assert cls in RECORDS, topic.name
+            assert json.loads((SCHEMAS / f"{cls.__name__}.avsc").read_text("utf-8"))["name"] == cls.__name__
+
+
+@pytest.mark.parametrize("drawn", TOPOLOGIES)
+def test_a_key_is_made_of_fields(drawn: Topology) -> None:
+    """The key of a topic is made of fields that all of its records have."""
+    for topic in drawn.topics:
+        asked = Asked()
+        topic.key(asked)
+        for cls in topic.carries:
+            assert asked.fields <= set(cls.__struct_fields__), (topic.name, cls.__name__)
+
+
+@pytest.mark.parametrize("drawn", TOPOLOGIES)
+def test_a_compacted_topic_has_one_writer(drawn: Topology) -> None:
+    """A compacted topic has exactly one stage that writes it (law 1), or none where its records come from outside."""
+    for topic in drawn.topics:
+        if topic.keep == "compact":
+            assert len(drawn.writers(topic)) == (topic.name not in FROM_OUTSIDE), topic.name
+
+
+@pytest.mark.parametrize("drawn", TOPOLOGIES)
+def test_every_topic_is_written_and_read(drawn: Topology) -> None:
+    """What a stage reads is written by a stage, or from outside; what is written is read by a stage, or public."""
+    ticks = {stage.ticks.name for stage in deciding(drawn) if stage.ticks}
+    for topic in drawn.topics:
+        if topic.name not in ticks:
+            assert drawn.writers(topic) or topic.name in FROM_OUTSIDE, topic.name
+            assert drawn.readers(topic) or topic.public, topic.name
+
+
+@pytest.mark.parametrize("drawn", TOPOLOGIES)
+def test_functions_fit_their_topics(drawn: Topology) -> None:
+    """A stage's function takes just what its input topics carry, and all that it gives has a topic among its outputs."""
+    for stage in deciding(drawn):
+        takes, gives = hints(stage)
+        assert takes == carried(stage.inputs) | ({Tick} if stage.ticks else set()), stage.name
+        assert gives, stage.name
+        assert gives <= carried(stage.outputs), stage.name
+
+
+def test_essence_fits_its_topics() -> None:
+    """What essence gives has a topic among the outputs of its edge, and each of those topics gets something."""
+    edge = topology().stage("essence")
+    gives = types(typing.get_type_hints(essence.essence)["return"])
+    assert gives == carried(edge.outputs)
+
+
+@pytest.mark.parametrize("drawn", TOPOLOGIES)
+def test_a_record_of_a_stage_has_one_topic(drawn: Topology) -> None:
+    """No two outputs of a stage carry the same record, so that its type alone says where it goes; `rejected` is open to all."""
+    for stage in drawn.stages:
+        outputs = [cls for topic in stage.outputs for cls in topic.carries]
+        assert len(outputs) == len(set(outputs)), stage.name
+        router = Router(stage, REJECTED)
+        assert router.route(Rejected(stage=stage.name, reason="a reason", time=0)).topic == "rejected"
+
+
+@pytest.mark.parametrize("drawn", TOPOLOGIES)
+def test_names(drawn: Topology) -> None:
+    """Stages and topics have names of their own, and a topic is the same wherever it is named."""
+    assert len({stage.name for stage in drawn.stages}) == len(drawn.stages)
+    for stage in drawn.stages:
+        for topic in (*stage.inputs, *stage.outputs):
+            assert (topic.carries, topic.keep) == (drawn.topic(topic.name).carries, drawn.topic(topic.name).keep)
+
+
+@pytest.mark.parametrize("drawn", TOPOLOGIES)
+def test_deadlines_and_derived_rows(drawn: Topology) -> None:
+    """A stage has a topic of ticks just if it has deadlines, and whoever has derived rows can restore them."""
+    for stage in deciding(drawn):
+        assert (stage.ticks is None) == (stage.deadline is None)
+        assert bool(stage.derived) == (stage.restore is not None)
+
+
+@pytest.mark.parametrize("partitions", [1, 4])
+def test_inputs_of_a_stage_have_equal_partitions(tmp_path: Path, partitions: int) -> None:
+    """In the store all inputs of a stage, its ticks included, have equally many partitions (law 7)."""
+
+    async def made() -> tuple[Topology, dict[str, int]]:
+        async with Embedded(tmp_path, EmbeddedSettings(partitions=partitions, children=1), lambda _: None) as runner:
+            return runner.topology, dict(runner.store.topics())
+
+    drawn, counts = asyncio.run(made())
+    assert set(counts) == {topic.name for topic in drawn.topics}
+    for stage in drawn.stages:
+        ticks = (stage.ticks,) if isinstance(stage, Stage) and stage.ticks else ()
+        assert {counts[topic.name] for topic in (*stage.inputs, *ticks)} == {partitions}, stage.name
+
+
+def test_describe_names_everything() -> None:
+    """`harvest describe` names every stage and topic, and the flowchart every stage and all that is no tick or rejection."""
+    drawn = topology()
+    text, chart = (CliRunner().invoke(app, ["describe", *option]).stdout for option in ([], ["--mermaid"]))
+    assert (text, chart) == (plain(drawn), mermaid(drawn))
+    first = {line.split(maxsplit=1)[0] for line in text.splitlines() if line.strip()}
+    assert {*(stage.name for stage in drawn.stages), *(topic.name for topic in drawn.topics)} <= first
+    arrows = {line.split("|")[1] for line in chart.splitlines() if "|" in line}
+    assert arrows == {t.name for t in drawn.topics if t.name != "rejected" and not t.name.endswith(".ticks")}
+    nodes = {line.strip().split("[")[0] for line in chart.splitlines() if "-->" not in line and "[" in line}
+    assert nodes >= {stage.name.replace(".", "_") for stage in drawn.stages}
+
+
+def test_edges_are_no_functions() -> None:
+    """What does I/O is an edge of one of three kinds, and says what it does."""
+    assert {stage.kind for stage in topology().stages if isinstance(stage, Edge)} == {"fetch", "sandbox", "sink"}
+    assert all(stage.says for stage in topology().stages if isinstance(stage, Edge))

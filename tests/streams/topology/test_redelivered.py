@@ -1,0 +1,297 @@
+"""Answers that come again, since the worker was killed between the rows and what it gave."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import pytest
+
+from processors.frontier.requests import DAY
+from processors.frontier.rows import Table
+from processors.frontier.stage import FrontierSettings, frontier
+from processors.identity import url_digest
+from schemas.ports import Origin
+from schemas.records import CrawlEvent, FetchedObject, FetchRequest, Link, Record, Root, Span, Tick
+from streams.simulator import MemoryRows
+
+HOST = "http://example.org"
+URL = f"{HOST}/"
+DELIVERED = 100
+"""An offset behind all before it."""
+
+
+class Partition:
+    """A partition of the frontier, which is told of a root that lives for a second."""
+
+    def __init__(self) -> None:
+        self.rows = MemoryRows()
+        self.offset = 0
+
+    def give(self, record: CrawlEvent, offset: int = 0, committed: int = 0) -> list[Record]:
+        """What an event gives; without an offset, the next one's."""
+        self.offset += 1
+        return list(frontier(self.rows, record, Origin("crawl", 0, offset or self.offset, committed), FrontierSettings()))
+
+    def seeded(self, run: str, time: int) -> FetchRequest:
+        """The request of the root, or of the robots.txt before it."""
+        return one(self.give(seed(run, time)))
+
+    def resolved(self, to: FetchRequest, time: int) -> FetchRequest:
+        """The request that waited for the host."""
+        there: dict[str, Any] = {"addresses": ("192.0.2.1",), "robots": b""}
+        return one(self.give(CrawlEvent(kind="resolved", host=HOST, time=time, version=to.version, **there)))
+
+    def fetched(self, of: FetchRequest, time: int) -> None:
+        """It was fetched."""
+        self.give(CrawlEvent(kind="fetched", host=of.host, time=time, url=of.url, version=of.version, root=of.root))
+
+    def begins(self) -> None:
+        """Its root is gathered, and fetched, within three milliseconds."""
+        self.fetched(self.resolved(self.seeded("1", 1), 2), 3)
+
+
+def seed(run: str, time: int, url: str = URL) -> CrawlEvent:
+    """A root that lives for a second is to be gathered."""
+    root, links = Root(url=url, run=run, ttl=1), (Link(url=url, kind="page"),)
+    return CrawlEvent(kind="seeded", host=HOST, time=time, url=url, root=root, links=links)
+
+
+def one(given: list[Record]) -> FetchRequest:
+    """The only record, a request."""
+    (request,) = given
+    assert isinstance(request, FetchRequest)
+    return request
+
+
+@pytest.mark.parametrize("kind", ["resolved", "failed", "refused", "deferred"])
+def test_what_expires_is_told_again(kind: Any) -> None:
+    """A URL that goes past its time-to-live, for whatever answer, goes again where that answer comes again: no removal is lost."""
+    partition = Partition()
+    partition.begins()
+    asked = partition.seeded("2", 2 * DAY)
+    if kind != "resolved":
+        asked = partition.resolved(asked, 2 * DAY + 1)
+    url = "" if kind == "resolved" else URL
+    answer = CrawlEvent(kind=kind, host=HOST, time=2 * DAY + 2, url=url, version=asked.version, reason="odd", wait=DAY)
+    told = [removed(partition.give(answer, DELIVERED)) for _ in range(2)]
+    assert [(gone.url, gone.outcome) for gone in told[0]] == [(URL, "expired")]
+    assert told[0] == told[1]
+
+
+FORBIDS = b"User-agent: *\nDisallow: /"
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_what_is_forbidden_is_told_again(later: bool) -> None:
+    """A URL that goes since its host forbids it now goes again with the event that asked for it, also behind another such event."""
+    partition = Partition()
+    other = f"{HOST}/other"
+    for of in (partition.resolved(partition.seeded("1", 1), 2), one(partition.give(seed("1", 3, other)))):
+        partition.fetched(of, 4)
+    asked = partition.seeded("2", 2 * DAY)
+    answer = CrawlEvent(kind="resolved", host=HOST, time=2 * DAY, version=asked.version, robots=FORBIDS, addresses=("192.0.2.1",))
+    events = [answer, seed("2", 2 * DAY + 1, other)][: 1 + later]
+    told = [
+        [
+            [(gone.url, gone.outcome, gone.version) for gone in removed(partition.give(event, DELIVERED + place))]
+            for place, event in enumerate(events)
+        ]
+        for _ in range(2)
+    ]
+    assert [[gone[:2] for gone in of] for of in told[0]] == [[(URL, "expired")], [(other, "expired")]][: 1 + later]
+    assert told[0] == told[1]
+
+
+def test_what_another_host_forbids_is_told_again() -> None:
+    """So it is on a host that the root has moved to, of which its own event names no link."""
+    partition = Partition()
+    moved = "http://www.example.org"
+    root = Root(url=URL, run="1", ttl=1)
+    links = (Link(url=f"{moved}/", kind="page"),)
+    found = one(partition.give(CrawlEvent(kind="discovered", host=moved, time=1, url=URL, root=root, depth=-1, links=links)))
+    there: dict[str, Any] = {"addresses": ("192.0.2.1",), "robots": b""}
+    request = one(partition.give(CrawlEvent(kind="resolved", host=moved, time=2, version=found.version, **there)))
+    partition.fetched(request, 3)
+    rows = Table(partition.rows)
+    rows.put_host(moved, rows.host(moved).but(robots=FORBIDS, robots_until=99 * DAY))
+    again = CrawlEvent(kind="seeded", host=HOST, time=2 * DAY, url=URL, root=Root(url=URL, run="2", ttl=1))
+    told = [removed(partition.give(again, DELIVERED)) for _ in range(2)]
+    assert [(gone.url, gone.outcome) for gone in told[0]] == [(f"{moved}/", "expired")]
+    assert told[0] == told[1]
+
+
+def test_what_a_tick_finds_forbidden_is_told_again() -> None:
+    """So it is where a tick asked for it."""
+    partition = Partition()
+    partition.begins()
+    rows = Table(partition.rows)
+    rows.put_host(HOST, rows.host(HOST).but(robots=FORBIDS, robots_until=99 * DAY))
+    tick = Tick(time=90 * DAY)
+    told = [removed(list(frontier(partition.rows, tick, Origin("crawl.ticks", 0, 7), FrontierSettings()))) for _ in range(2)]
+    assert [(gone.url, gone.outcome) for gone in told[0]] == [(URL, "expired")]
+    assert told[0] == told[1]
+
+
+def test_what_is_listed_no_more_is_told_once() -> None:
+    """A file that is in two listings no more goes with the first of them, and again only where that one comes again."""
+    partition = Partition()
+    folder, url = "file:///tree/", "file:///tree/a"
+    root = Root(url=folder, run="1", ttl=1)
+
+    def listed(offset: int, *links: Link, committed: int = 0) -> list[Record]:
+        span = Span(low=b"", high=b"\xff" * 16)
+        found = CrawlEvent(kind="discovered", host=folder, time=9, url=folder, version=1, root=root, links=links, span=span)
+        return partition.give(found, offset, committed)
+
+    asked = one(listed(10, Link(url=url, kind="file", size=1, mtime=1, inode=1)))
+    partition.give(CrawlEvent(kind="fetched", host=folder, time=9, url=url, version=asked.version, root=root), 11)
+    told = removed(listed(12))
+    assert [(gone.url, gone.outcome) for gone in told] == [(url, "gone")]
+    assert not listed(13)
+    assert removed(listed(12)) == told
+    assert not listed(14, committed=14)
+    assert not listed(12)
+
+
+@pytest.mark.parametrize("committed", [0, DELIVERED + 1])
+def test_what_is_found_behind_its_removal(committed: int) -> None:
+    """A URL expires, and a page behind leads to it: its removal may come again still; that it fails now is no reason to go."""
+    partition = Partition()
+    partition.begins()
+    asked = partition.resolved(partition.seeded("2", 2 * DAY), 2 * DAY + 1)
+
+    def fails(to: FetchRequest, offset: int) -> list[FetchedObject]:
+        failed = CrawlEvent(kind="failed", host=HOST, time=2 * DAY + 2, url=URL, version=to.version, reason="odd")
+        return removed(partition.give(failed, offset))
+
+    told = fails(asked, DELIVERED)
+    assert [(of.url, of.outcome) for of in told] == [(URL, "expired")]
+    other = Root(url=f"{HOST}/other", run="2", ttl=1)
+    links = (Link(url=URL, kind="page"),)
+    found = CrawlEvent(kind="discovered", host=HOST, time=2 * DAY + 3, url=other.url, root=other, links=links)
+    anew = one(partition.give(found, DELIVERED + 1, committed))
+    assert anew.version > told[0].version
+    assert fails(asked, DELIVERED) == ([] if committed else told)
+    assert not fails(anew, DELIVERED + 2)
+
+
+def test_what_no_root_asks_for_is_not_looked_for() -> None:
+    """A root whose source says that it is gone ends: nobody asks that source again."""
+    partition = Partition()
+    asked = partition.resolved(partition.seeded("1", 1), 2)
+    partition.give(CrawlEvent(kind="gone", host=HOST, time=3, url=URL, version=asked.version, root=asked.root))
+    partition.give(CrawlEvent(kind="unseeded", host=HOST, time=4, url=URL, root=Root(url=URL, run="2")))
+    assert not list(frontier(partition.rows, Tick(time=90 * DAY), Origin("crawl.ticks", 0, 7), FrontierSettings()))
+    assert not list(partition.rows.scan(b"u|"))
+
+
+def test_long_gone_is_no_reason_to_go() -> None:
+    """What a tick ended, and a page leads to later, does not go for one failure: it is tried again in the next run."""
+    partition = Partition()
+    partition.begins()
+    rows = Table(partition.rows)
+    rows.put_host(HOST, rows.host(HOST).but(robots=FORBIDS, robots_until=99 * DAY))
+    tick = list(frontier(partition.rows, Tick(time=90 * DAY), Origin("crawl.ticks", 0, 7), FrontierSettings()))
+    assert [gone.url for gone in removed(tick)] == [URL]
+    rows.put_host(HOST, rows.host(HOST).but(robots=b"", robots_until=300 * DAY))
+    other = Root(url=f"{HOST}/other", run="2")
+    links = (Link(url=URL, kind="page"),)
+    found = CrawlEvent(kind="discovered", host=HOST, time=200 * DAY, url=other.url, root=other, links=links)
+    asked = one(partition.give(found, 5_000, 5_000))
+    assert not removed(
+        partition.give(CrawlEvent(kind="failed", host=HOST, time=200 * DAY, url=URL, version=asked.version, reason="odd"))
+    )
+    again = CrawlEvent(kind="seeded", host=HOST, time=230 * DAY, url=other.url, root=Root(url=other.url, run="3"))
+    assert one(partition.give(again)).url == URL
+
+
+class Two(Partition):
+    """Two roots with a page each on one host; that of the second lives for a second."""
+
+    first, second = Root(url=URL, run="1"), Root(url=f"{HOST}/b", run="1", ttl=1)
+
+    def finds(self, root: Root, url: str, time: int) -> None:
+        """A page of a root, or the root itself, is found and fetched."""
+        links = (Link(url=url, kind="page"),)
+        kind: Any = "seeded" if url == root.url else "discovered"
+        host = url[: url.index("/", len("http://"))]
+        found = CrawlEvent(kind=kind, host=host, time=time, url=root.url, root=root, links=links)
+        request = one(self.give(found))
+        if request.kind == "resolve":
+            there: dict[str, Any] = {"addresses": ("192.0.2.1",), "robots": b""}
+            request = one(self.give(CrawlEvent(kind="resolved", host=host, time=time, version=request.version, **there)))
+        self.fetched(request, time)
+
+    def says(self, host: str, body: bytes, wait: int = 0) -> None:
+        """The robots.txt of a host is another by now; `wait`: it is left alone until then."""
+        rows = Table(self.rows)
+        rows.put_host(host, rows.host(host).but(robots=body, robots_until=99 * DAY, next_allowed=wait))
+
+
+def test_what_two_roots_asked_for_is_told_again() -> None:
+    """A root ends, and another's page goes, since it is past its time and forbidden: both go again where that comes again."""
+    partition = Two()
+    shared = f"{HOST}/shared"
+    partition.finds(partition.first, URL, 1)
+    partition.finds(partition.first, shared, 2)
+    partition.finds(partition.second, partition.second.url, 3)
+    links = (Link(url=shared, kind="page"),)
+    by_both = CrawlEvent(kind="discovered", host=HOST, time=4, url=URL, root=partition.second, depth=0, links=links)
+    request = one(partition.give(by_both))
+    partition.fetched(request, 4)
+    partition.says(HOST, FORBIDS)
+    ends = CrawlEvent(kind="unseeded", host=HOST, time=2 * DAY, url=URL, root=Root(url=URL, run="2"))
+    told = [[(gone.url, gone.reason, gone.version) for gone in removed(partition.give(ends, DELIVERED))] for _ in range(2)]
+    assert sorted(gone[:2] for gone in told[0]) == [(URL, "no root asks for it"), (shared, "past its time-to-live")]
+    assert sorted(told[0]) == sorted(told[1])
+
+
+@pytest.mark.parametrize("forbidden", [FORBIDS, b"User-agent: *\nDisallow: /x"])
+def test_what_another_root_queued_is_given_again(forbidden: bytes) -> None:
+    """A run pumps another host, where another root's page waits: that is asked for, or goes, again where the run comes again."""
+    partition = Two()
+    elsewhere = "http://elsewhere.example.org"
+    partition.finds(partition.first, f"{elsewhere}/x", 1)
+    partition.finds(partition.second, f"{elsewhere}/y", 2)
+    partition.says(elsewhere, b"", 2 * DAY + 5)
+    late = msgspec.structs.replace(partition.second, run="2")
+    partition.give(CrawlEvent(kind="seeded", host=HOST, time=2 * DAY, url=late.url, root=late))
+    partition.says(elsewhere, forbidden, 2 * DAY + 5)
+    run = CrawlEvent(kind="seeded", host=HOST, time=2 * DAY + 9, url=URL, root=Root(url=URL, run="2"))
+    told = [[one for one in partition.give(run, DELIVERED) if not isinstance(one, CrawlEvent)] for _ in range(2)]
+    assert [(type(one), one.url) for one in told[0] if isinstance(one, (FetchedObject, FetchRequest))] == [
+        (FetchedObject if forbidden is FORBIDS else FetchRequest, f"{elsewhere}/y")
+    ]
+    assert told[0] == told[1]
+
+
+def test_cut_between_the_two_writes_of_a_removal() -> None:
+    """Noted, and there still: a worker died between the two rows. It goes when the event comes again, once."""
+    partition = Partition()
+    partition.begins()
+    before = {key: value for prefix in (b"u|", b"g|", b"c|") for key, value in partition.rows.scan(prefix)}
+    ends = CrawlEvent(kind="unseeded", host=HOST, time=9, url=URL, root=Root(url=URL, run="2"))
+    assert len(removed(partition.give(ends, DELIVERED))) == 1
+    for key, value in before.items():
+        partition.rows.put(key, value)
+    assert [gone.url for gone in removed(partition.give(ends, DELIVERED))] == [URL]
+    assert Table(partition.rows).get(HOST, url_digest(URL)) is None
+
+
+def test_what_is_delivered_is_noted_no_longer() -> None:
+    """Removals are noted as long as they may have to be told again."""
+    partition = Partition()
+    partition.begins()
+    ends = CrawlEvent(kind="unseeded", host=HOST, time=9, url=URL, root=Root(url=URL, run="2"))
+    partition.give(ends, DELIVERED)
+    other = seed("1", 10, f"{HOST}/other")
+    for committed, noted in ((DELIVERED, 1), (DELIVERED + 1, 0)):
+        partition.give(other, DELIVERED + 1, committed)
+        assert len(list(partition.rows.scan(b"e|"))) == noted
+
+
+def removed(given: Sequence[Record]) -> list[FetchedObject]:
+    """The removals of what was given."""
+    return [record for record in given if isinstance(record, FetchedObject)]

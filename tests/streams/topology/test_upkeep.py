@@ -1,0 +1,191 @@
+"""What upkeep must leave: what is not read, what people wrote, what is in flight."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from processors.gatherer.catalog import catalog
+from schemas.codec import encode
+from schemas.ports import Origin
+from schemas.records import Annotation, Complete, FetchedObject, Rejected, Root
+from streams.clock import now_ms
+from streams.embedded import Embedded, EmbeddedSettings, upkeep
+from streams.logs import StoreLog
+from streams.operations.dead_letters import RETRIED, standing
+from streams.store import FolderBlobs, Offsets, Store
+from streams.topology.flow import TopologySettings, topology
+
+DAY = 86_400
+MEMBERS = ("a", "b")
+
+
+@pytest.fixture
+def runner(tmp_path: Path) -> Iterator[Any]:
+    """What upkeep asks of a runner, of one partition, with a clock that is a month ahead of the file system's."""
+    declared = topology(TopologySettings())
+    with pytest.MonkeyPatch.context() as patch, Store(tmp_path, {t.name: 1 for t in declared.topics}, runner=True) as store:
+        patch.setattr(now_ms, "_wall", now_ms._wall + 30 * DAY * 10**9)
+        patch.setattr(upkeep, "GROWN", 1)
+        kept = FolderBlobs(tmp_path / "blobs", owner=True, clock=now_ms)
+        yield SimpleNamespace(store=store, topology=declared, blobs=kept)
+
+
+def test_annotations_stay(runner: Any) -> None:
+    """Each annotation of a URL is a change of its own: none goes, read or not."""
+    urls = [f"http://h/a.tar#{member}" for member in MEMBERS]
+    made = [Annotation(url=url, object_url="http://h/a.tar", time=1, attributes={"x": ("y",)}) for url in urls]
+    runner.store.append("annotations", [(b"http://h/a.tar", each) for each in made])
+    with runner.store.transaction() as tx:
+        tx.commit_offset("catalog", "annotations", 0, Offsets(1))
+    upkeep.upkeep(runner, 0)
+    assert [each.offset for each in runner.store.read("annotations", 0, 0, 9)] == [0, 1]
+
+
+@pytest.mark.parametrize(("topic", "reader"), [("summaries", "register.main"), ("made", "catalog")])
+def test_what_is_not_read_stays(runner: Any, topic: str, reader: str) -> None:
+    """Nothing that a stage has still to read is compacted or trimmed, however old; once it is read, it is."""
+    upkeep.upkeep(runner, 0)
+    with runner.store.transaction() as tx:
+        for number in range(4):
+            tx.append(topic, 0, b"k", b"%d" % number, 1)
+        tx.commit_offset(reader, topic, 0, Offsets(2))
+    upkeep.upkeep(runner, 0)
+    left = [each.offset for each in runner.store.read(topic, 0, 0, 9)]
+    assert left[-2:] == [2, 3]
+    assert len(left) < 4
+    with runner.store.transaction() as tx:
+        tx.commit_offset(reader, topic, 0, Offsets(4))
+    upkeep.upkeep(runner, 0)
+    assert len(runner.store.read(topic, 0, 0, 9)) < 2
+
+
+def test_bodies_in_flight(runner: Any) -> None:
+    """A body that was just written stays, whatever the file system says of the time: its record is still to come."""
+    digest, _, _ = runner.blobs.put(io.BytesIO(bytes(100_000)))
+    upkeep.upkeep(runner, 7 * DAY)
+    assert list(runner.blobs.digests()) == [digest]
+    again, _, _ = FolderBlobs(runner.blobs._folder).put(io.BytesIO(bytes(100_000)))
+    assert again == digest
+    assert runner.blobs.put(io.BytesIO(bytes(100_000)))[0] == digest
+    upkeep.upkeep(runner, 7 * DAY)
+    assert list(runner.blobs.digests()) == [digest]
+
+
+def test_old_bodies(runner: Any) -> None:
+    """An old body stays while an object that names it is to be parsed, and goes then."""
+    old = FolderBlobs(runner.blobs._folder, clock=lambda: 1_000)
+    named, _, _ = old.put(io.BytesIO(bytes(100_000)))
+    old.put(io.BytesIO(bytes(100_001)))
+    root = Root(url="http://h/", run="1")
+    record = FetchedObject(url="http://h/", outcome="fetched", version=1, time=1, root=root, blob=named)
+    runner.store.append("objects", [(b"http://h/", record)])
+    upkeep.upkeep(runner, 7 * DAY)
+    assert list(runner.blobs.digests()) == [named]
+    with runner.store.transaction() as tx:
+        tx.commit_offset("essence", "objects", 0, Offsets(1))
+    upkeep.upkeep(runner, 7 * DAY)
+    assert list(runner.blobs.digests()) == []
+
+
+def test_chores_are_done_between_turns(tmp_path: Path) -> None:
+    """A runner does them step by step, never on the loop, and goes on turning; what one raises ends it."""
+    places: list[int] = []
+
+    def chores() -> Iterator[None]:
+        for _ in range(3):
+            places.append(threading.get_ident())
+            yield
+        raise OSError("no more")
+
+    async def main() -> None:
+        async with Embedded(tmp_path / "data", EmbeddedSettings(children=1), print) as runner:
+            runner.chores = chores()
+            with pytest.raises(OSError, match="no more"):
+                await runner.run(forever=True)
+
+    asyncio.run(main())
+    assert len(places) == 3
+    assert threading.get_ident() not in places
+
+
+def test_an_upkeep_that_takes_long_is_not_begun_anew(runner: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While one is under way, no other takes its place: what stands at its end would never be done."""
+    monkeypatch.setattr(upkeep, "EVERY", 0.0)
+    runner.chores = None
+    service = upkeep.Service(runner, 0)
+    service.seen()
+    first = runner.chores
+    assert first is not None
+    service.seen()
+    assert runner.chores is first
+    runner.chores = None
+    service.seen()
+    assert runner.chores not in (None, first)
+
+
+def rejected(url: str, version: int, *, path: str = "", reason: str = "damaged") -> Rejected:
+    """A dead letter of essence."""
+    return Rejected(stage="essence", reason=reason, url=url, path=path, version=version, time=1)
+
+
+def reject(runner: Any, *letters: Rejected, time: int) -> None:
+    """Append dead letters, each at a time."""
+    with runner.store.transaction() as tx:
+        for letter in letters:
+            tx.append("rejected", 0, letter.url.encode(), encode(letter), time)
+
+
+def left(runner: Any) -> list[int]:
+    """The offsets of the dead letters that are there."""
+    return [logged.offset for logged in runner.store.read("rejected", 0, 0, 99)]
+
+
+def complete(runner: Any, url: str, version: int) -> None:
+    """Let the catalogue know that an object was read well."""
+    with runner.store.transaction() as tx:
+        rows = tx.rows("catalog", 0)
+        for _ in catalog(
+            rows, Complete(object_url=url, version=version, time=1, attempt="x", count=0), Origin("made", 0, version, 0)
+        ):
+            raise AssertionError("there is nothing to say of it")
+
+
+def test_rejections_that_stand_stay(runner: Any) -> None:
+    """Of what was rejected long ago the latest of each origin stays while it stands; what it follows goes, and what has ended."""
+    url, well, again = "http://h/a", "http://h/b", "http://h/c"
+    reject(runner, rejected(url, 1), rejected(url, 2), rejected(url, 2, path="m"), time=1)
+    reject(runner, rejected(well, 1), rejected(again, 1), rejected(again, 1, reason=RETRIED), time=1)
+    complete(runner, well, 2)
+    before = standing(StoreLog(runner.store))
+    upkeep.upkeep(runner, 7 * DAY)
+    assert left(runner) == [1, 2]
+    assert standing(StoreLog(runner.store)) == before
+    assert [(one.url, one.path, one.version) for one in before] == [(url, "", 2), (url, "m", 2)]
+
+
+def test_young_rejections_stay(runner: Any) -> None:
+    """What is younger than the retention stays, whatever became of it; and with it what has ended it, and what it ended."""
+    url = "http://h/a"
+    reject(runner, rejected(url, 1, reason=RETRIED), time=1)
+    reject(runner, rejected(url, 0), rejected("http://h/b", 1), time=now_ms())
+    complete(runner, "http://h/b", 2)
+    upkeep.upkeep(runner, 7 * DAY)
+    assert left(runner) == [0, 1, 2]
+    assert standing(StoreLog(runner.store)) == []
+
+
+def test_rejections_are_looked_at_when_there_are_many_more(runner: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The topic is not read whole at every upkeep: only when it has grown."""
+    monkeypatch.setattr(upkeep, "GROWN", 3)
+    for number, expected in enumerate(([0], [0, 1], [2], [2, 3], [2, 3, 4], [5])):
+        reject(runner, rejected("http://h/a", number), time=1)
+        upkeep.upkeep(runner, 7 * DAY)
+        assert left(runner) == expected

@@ -1,0 +1,191 @@
+"""Worlds that change by chance, what a plain walk finds in them, and what a simulator must have come to."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, cast
+
+from processors.frontier.rows import Table
+from processors.frontier.state import Known
+from processors.identity import member_url, oid
+from schemas.records import CrawlEvent, Removed, Root, Summary
+from streams.simulator import Simulator, rejections
+
+if TYPE_CHECKING:
+    from tests.streams.topology.conftest import World
+
+Make = Callable[["World", int, random.Random], Simulator]
+Seeded = Callable[..., CrawlEvent]
+Found = dict[str, bytes]
+
+TOP = "file:///w/"
+SITE = "http://a.test/"
+
+
+def oracle(world: World, top: str = "", *, anywhere: bool = False) -> Found:
+    """URL to (MD5-able bytes) of everything that the world holds under a folder, and on the site; or on all that it leads to."""
+    found: Found = {}
+    for name, content in world.files.items():
+        if not name.startswith(top):
+            continue
+        url = TOP + name
+        found[url] = world.body(name)
+        if isinstance(content, dict):
+            for member, data in content.items():
+                found[member_url(url, member)] = data
+    todo = [SITE] if SITE in world.pages else []
+    while todo:
+        url = arrived(world, todo.pop())
+        if url in found or url not in world.pages or "/private/" in url:
+            continue
+        found[url] = (world.pages[url][0] + "\n" + "\n".join(world.pages[url][1])).encode()
+        todo += [u for u in world.pages[url][1] if anywhere or u.startswith(SITE)]
+    return found
+
+
+def arrived(world: World, url: str) -> str:
+    """Where moves lead from a page; "" where they lead round and round."""
+    way: list[str] = []
+    while url in world.moves and url not in way:
+        way.append(url)
+        url = world.moves[url]
+    return "" if url in way else url
+
+
+def circle(world: World, url: str) -> frozenset[str]:
+    """The circle of moves that a page leads to; empty where it arrives."""
+    for _ in world.moves:
+        url = world.moves.get(url, url)
+    way = {url}
+    while (url := world.moves.get(url, url)) not in way:
+        way.add(url)
+    return frozenset(way if url in world.moves else ())
+
+
+def frontier(simulator: Simulator) -> dict[str, Known]:
+    """What the frontier knows, by URL."""
+    return {known.url: known for rows in simulator.rows("frontier") for _, _, known in Table(rows).all()}
+
+
+def check_circles(world: World, simulator: Simulator) -> None:
+    """Of each circle that was come upon, one page has failed: none vanishes without a word."""
+    known = frontier(simulator)
+    told = {letter.url for letter in rejections(simulator) if letter.reason == "moved in a circle"}
+    for pages in {circle(world, url) for url in world.moves if url in known and SITE in world.pages}:
+        failed = [url for url in pages if url in known and known[url].state == "failed"]
+        assert not pages or told.intersection(failed), pages
+
+
+def families(found: Found) -> dict[str, tuple[str, tuple[str, ...], int]]:
+    """URL to the URL of its canonical holder, and canonical URL to its copies, by rank."""
+    by_content = defaultdict(list)
+    for url, body in found.items():
+        if body:
+            by_content[body].append(url)
+    roles: dict[str, tuple[str, tuple[str, ...], int]] = {}
+    for urls in by_content.values():
+        first, *others = sorted(urls, key=lambda u: ("#" in u, len(u.encode()), u))
+        roles[first] = ("", tuple(others[:100]), len(others))
+        roles |= {u: (oid("g", first), (), 0) for u in others}
+    return roles
+
+
+def check(simulator: Simulator, found: Found) -> None:
+    """The Gatherer's database and the Broker's archive are what the oracle says."""
+    held = {s.url: s for s in summaries(simulator)}
+    assert set(held) == set(found)
+    assert all(s.attributes["text"] == (found[u][:40].hex(),) for u, s in held.items())
+    latest: dict[str, Summary | Removed] = {}
+    for record in archived(simulator):
+        # What an index does: external_gte.
+        if record.oid not in latest or record.published >= latest[record.oid].published:
+            latest[record.oid] = record
+    held = {s.url: s for s in latest.values() if isinstance(s, Summary)}
+    assert set(held) == set(found)
+    roles = families(found)
+    for url, s in held.items():
+        assert (s.copy_of, s.copies, s.copies_count) == roles.get(url, ("", (), 0)), url
+
+
+def summaries(simulator: Simulator) -> list[Summary]:
+    """What the Gatherer's database holds."""
+    return [r for r in simulator.compacted("summaries").values() if isinstance(r, Summary)]
+
+
+def archived(simulator: Simulator) -> list[Summary | Removed]:
+    """The Broker's archive, record by record."""
+    return [cast("Summary | Removed", r) for _, r in simulator.records("broker.main")]
+
+
+def gather(
+    simulator: Simulator,
+    run: str,
+    seeded: Seeded,
+    roots: tuple[str, ...] = (TOP, SITE),
+    crashes: int = 0,
+    anywhere: bool = False,
+    **limits: Any,
+) -> None:
+    """One run over some roots, to its end; they stay on their servers, or go anywhere."""
+    for url in roots:
+        root = Root(url=url, run=run, host="" if anywhere or url.startswith("file:") else url.rstrip("/"), **limits)
+        owner = simulator.owner("crawl", seeded(root, 0, owner=True))
+        events = [seeded(root, simulator.now, owner=p == owner) for p in range(simulator.partitions)]
+        simulator.broadcast("crawl", events.__getitem__)
+    simulator.run(crashes=simulator.crashes + crashes)
+
+
+def furnish(world: World, rng: random.Random, size: int) -> None:
+    """Files, copies, archives and pages."""
+    contents = [f"text {i}".encode() for i in range(size // 2)] + [b""]
+    for i in range(size):
+        name = rng.choice(["", "d1/", "d2/", "d2/e/"]) + f"f{i}"
+        if rng.random() < 0.3:
+            world.write(name + ".tar", {f"m{j}": rng.choice(contents) for j in range(rng.randrange(5))})
+        else:
+            world.write(name, rng.choice(contents))
+    urls = [SITE, *(f"{SITE}p{i}" for i in range(size)), f"{SITE}private/x"]
+    for url in urls:
+        links = rng.sample(urls, min(3, len(urls)))
+        world.pages[url] = (f"page {rng.randrange(size)}", (*links, "http://other.test/"))
+    world.robots[SITE.rstrip("/")] = b"User-agent: *\nDisallow: /private/\n"
+
+
+def move(world: World, rng: random.Random) -> None:
+    """Some pages move, one to another: there are ways that meet, and circles."""
+    pages = sorted(url for url in world.pages if url != SITE and "/private/" not in url)
+    world.moves = {url: rng.choice([other for other in pages if other != url]) for url in rng.sample(pages, len(pages) // 3)}
+
+
+def disturb(world: World, rng: random.Random) -> None:
+    """Change, remove, add, rename, shrink."""
+    names = sorted(world.files)
+    for name in rng.sample(names, len(names) // 3):
+        content = world.files[name]
+        what = rng.randrange(4)
+        if what == 0:
+            del world.files[name]
+        elif what == 1 and isinstance(content, dict):
+            world.write(name, dict(list(content.items())[1:]))
+        elif what == 2 and isinstance(content, bytes):
+            world.files["new/" + name] = content
+            world.stamp["new/" + name] = 1
+            del world.files[name]
+        elif isinstance(content, bytes):
+            world.write(name, content + b"!")
+    for url in rng.sample(sorted(world.pages), len(world.pages) // 4):
+        if url != SITE and rng.random() < 0.5:
+            del world.pages[url]
+        else:
+            world.pages[url] = (world.pages[url][0] + "!", world.pages[url][1])
+
+
+def reachable_only(world: World, found: Found, simulator: Simulator) -> Found:
+    """Pages that nothing links to any more stay while they answer: the oracle takes them from what was gathered."""
+    for record in summaries(simulator):
+        if record.url in world.pages.keys() - world.moves and record.url not in found:
+            page = world.pages[record.url]
+            found[record.url] = (page[0] + "\n" + "\n".join(page[1])).encode()
+    return found
