@@ -14,8 +14,9 @@ from typing import NamedTuple, Protocol, Self
 
 from schemas.ports import Log, Logged
 from streams.config.settings import Settings
+from streams.config.topology import topology_of
 from streams.store import Offsets, Store, partition
-from streams.topology.flow import Stage, Topology, topology
+from streams.topology.flow import Stage, Topology
 
 POLL = 0.2
 """Seconds between two looks whether something was appended."""
@@ -60,8 +61,8 @@ class LogAccess(Log, Protocol):
         """The rows of a stage in a partition whose key begins so."""
         ...
 
-    def lags(self) -> Iterator[Lag]:
-        """What each stage has still to read."""
+    def lags(self, drawn: Topology) -> Iterator[Lag]:
+        """What each stage of a topology has still to read."""
         ...
 
     def write(self, records: Iterable[Logged], *, raw: bool = False) -> None:
@@ -79,12 +80,12 @@ def opened(settings: Settings, *, writing: bool = False, bare: bool = False) -> 
         from streams.kafka.client.cluster import Cluster, ClusterError  # noqa: PLC0415 - its client is loaded by who has a cluster
         from streams.kafka.client.log import KafkaLog  # noqa: PLC0415
 
-        log = KafkaLog(Cluster.of(settings.kafka))
+        log = KafkaLog(Cluster.of(settings.kafka), topology_of(settings))
         if not (bare or log.topics()):
             # Who asks would take it for an empty answer: another prefix is the likeliest reason.
             raise ClusterError("none of the topics is there (harvest topics apply)")
         return log
-    made = {topic.name: settings.partitions for topic in topology().topics} if writing else None
+    made = {topic.name: settings.partitions for topic in topology_of(settings).topics} if writing else None
     return StoreLog(Store(settings.data, made, readonly=not writing))
 
 
@@ -127,9 +128,9 @@ class StoreLog:
         rows = self.store.rows(stage, partition)
         return dict(rows.scan(prefix)) if rows is not None else {}
 
-    def lags(self) -> Iterator[Lag]:
+    def lags(self, drawn: Topology) -> Iterator[Lag]:
         """See LogAccess; the index remembers by itself how far it is, and is asked."""
-        for stage, topic in inputs(topology()):
+        for stage, topic in inputs(drawn):
             if topic not in self.topics():
                 continue
             done = self._indexed(stage) if stage.startswith("index.") else self._done(stage, topic)

@@ -51,11 +51,16 @@ _entry = msgspec.msgpack.Decoder(Entry)
 
 
 def register(
-    rows: Rows, record: Summary | Removed | Role, origin: Origin, accepts: Callable[[Summary], bool] = lambda _: True
+    rows: Rows,
+    record: Summary | Removed | Role,
+    origin: Origin,
+    accepts: Callable[[Summary], bool] | None = None,
+    ttl: int | None = None,
 ) -> Iterator[Registered]:
-    """What the Broker publishes, and whom dedup must know of, for one record of `summaries` or `copies.NAME`.
+    """Yield what the Broker publishes, and the holders that dedup must know, for one record of `summaries` or `copies.NAME`.
 
-    `accepts` is the Broker's filter: a summary that it does not accept is removed if it was held (reason: filtered).
+    `accepts` is the Broker's filter: a summary that it does not accept is removed if it was held (reason: filtered); None: all
+    are accepted. `ttl`: seconds, the longest time-to-live that a published summary states; None: its own.
     """
     key = b"r|" + record.oid.encode()
     value = rows.get(key)
@@ -66,7 +71,7 @@ def register(
         return
     if record.version < known.version:
         return
-    if isinstance(record, Summary) and not accepts(record):
+    if isinstance(record, Summary) and accepts is not None and not accepts(record):
         if not known.summary:
             return
         record = _filtered(record)
@@ -75,6 +80,8 @@ def register(
             return  # never held: nothing to take away
         yield from _remove(rows, key, known, record, origin)
     else:
+        if ttl is not None and ttl < record.ttl:
+            record = replace(record, ttl=ttl)
         yield from _accept(rows, key, known, record, origin)
 
 

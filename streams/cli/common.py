@@ -47,6 +47,9 @@ MaxUrls = Annotated[
         " A lower limit than before removes nothing.",
     ),
 ]
+BrokerName = Annotated[
+    str, typer.Option("--broker", metavar="NAME", help="The Broker that is meant (default: main; settings brokers.NAME).")
+]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
 
 
@@ -69,6 +72,14 @@ def settings(config: Path | None, **flags: Any) -> Settings:
     return load({name.replace("__", "."): value for name, value in flags.items()}, config)
 
 
+def broker(found: Settings, name: str) -> str:
+    """The name of a Broker that the settings define; "": the one that is always there. Raises SettingsError."""
+    from processors.broker.definition import MAIN
+    from streams.config.topology import broker_named
+
+    return broker_named(found, name or MAIN)
+
+
 @contextmanager
 def reading(found: Settings) -> Iterator[Store]:
     """The store of the data folder, to read. Raises StoreError where there is none."""
@@ -81,10 +92,10 @@ def reading(found: Settings) -> Iterator[Store]:
 @contextmanager
 def appending(found: Settings) -> Iterator[Store]:
     """The store of the data folder, to append to beside a runner, made if need be."""
+    from streams.config.topology import topology_of
     from streams.store import Store
-    from streams.topology.flow import topology
 
-    with Store(found.data, {topic.name: found.partitions for topic in topology().topics}) as store:
+    with Store(found.data, {topic.name: found.partitions for topic in topology_of(found).topics}) as store:
         yield store
 
 

@@ -21,6 +21,7 @@ from streams.cli.rootnames import check_limits, gathered_root
 from streams.cli.serving import logs_of, served
 from streams.cli.wiring import embedded_settings
 from streams.config.settings import Settings
+from streams.config.topology import topology_of
 from streams.embedded import Embedded, runs, upkeep
 from streams.embedded.outcomes import failures
 from streams.embedded.watching import Watch
@@ -130,7 +131,7 @@ class Gathering:
 
     def _emptied(self) -> bool:
         with there(self.settings.data) as store:
-            return store is not None and runs.emptied(store)
+            return store is not None and runs.emptied(store, topology_of(self.settings))
 
     def _empty(self) -> int:
         """Remove what the roots have left that were removed; gives the exit code."""

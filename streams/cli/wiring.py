@@ -15,6 +15,7 @@ from processors.essence.unnest import Limits as Budgets
 from processors.frontier.stage import FrontierSettings
 from streams.cli.common import Failure, counted
 from streams.config.settings import Settings
+from streams.config.topology import flow_of
 from streams.edges.extensions import Own, read
 from streams.embedded import EmbeddedSettings, runs
 from streams.fetch import FetchSettings
@@ -73,7 +74,7 @@ def embedded_settings(settings: Settings) -> EmbeddedSettings:
         children=settings.children,
         fetch=fetch_settings(settings),
         essence=essence,
-        frontier=frontier_settings(settings, essence, _paused(settings)),
+        flow=flow_of(settings, frontier_settings(settings, essence, _paused(settings))),
         limits=msgspec.convert(settings.sandbox.model_dump(), Limits),
         own=added,
     )
@@ -112,7 +113,7 @@ def worker_settings(settings: Settings) -> WorkerSettings:
         children=settings.children,
         fetch=fetch_settings(settings),
         essence=essence,
-        frontier=frontier_settings(settings, essence),
+        flow=flow_of(settings, frontier_settings(settings, essence)),
         limits=msgspec.convert(settings.sandbox.model_dump(), Limits),
         own=added,
     )

@@ -194,6 +194,15 @@ with warnings.catch_warnings():
         """Whether schemas that the registry does not have are registered; false for production."""
 
 
+class BrokerSection(Section):
+    """A Broker over the Gatherer's database, by its name."""
+
+    query: str = Field(default="", max_length=4_000)
+    """The summaries that the Broker accepts, as a query; empty: all. A changed query applies to what comes from then on."""
+    ttl: int | None = Field(default=None, gt=0, le=AGE)
+    """The longest time-to-live that its summaries state; default: their own."""
+
+
 class Index(Section):
     """Where a Broker's index is."""
 

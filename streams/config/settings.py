@@ -19,7 +19,7 @@ import stat
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, get_args, get_origin
+from typing import Annotated, Any, get_args, get_origin
 
 import msgspec
 from pydantic import BaseModel, Field, ValidationError, field_validator
@@ -28,6 +28,7 @@ from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSett
 from streams.config.sections import (
     AGE,
     DAY,
+    BrokerSection,
     Essence,
     Fetch,
     Frontier,
@@ -69,6 +70,11 @@ def is_text(given: str) -> bool:
     return True
 
 
+ANY = "NAME"
+"""Stands for the name of a table that the user chooses, in the name of a setting: `brokers.NAME.query`."""
+_CHOSEN = re.compile(r"HARVEST_BROKERS_([A-Z0-9_]+)_([A-Z]+)")
+
+
 class SettingsError(ValueError):
     """A setting is unknown or wrong: the user's mistake, told in one line."""
 
@@ -104,6 +110,8 @@ class Settings(BaseSettings):
     frontier: Frontier = Frontier()
     sandbox: Sandbox = Sandbox()
     kafka: Kafka = Kafka()
+    brokers: dict[Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")], BrokerSection] = {}
+    """The Brokers beside `main`, by name; `main` itself may be given a query too."""
     index: Index = Index()
     worker: Worker = Worker()
     log: Log = Log()
@@ -143,6 +151,8 @@ def known(model: type[BaseModel] = Settings, above: str = "") -> Iterator[Settin
         kind = field.annotation
         if isinstance(kind, type) and get_origin(kind) is None and issubclass(kind, Section):
             yield from known(kind, f"{above}{name}.")
+        elif get_origin(kind) is dict:
+            yield from known(get_args(kind)[1], f"{above}{name}.{ANY}.")
         else:
             many = get_origin(kind) is tuple and bool(get_args(kind))
             yield Setting(above + name, many, None if field.default_factory else field.default, field.description or "")
@@ -184,6 +194,10 @@ def _environment(environ: Mapping[str, str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for variable, value in environ.items():
         if not variable.startswith(PREFIX) or variable in NOT_SETTINGS:
+            continue
+        chosen = _CHOSEN.fullmatch(variable)
+        if chosen and f"{PREFIX}BROKERS_{ANY}_{chosen[2]}" in settings:
+            found[f"brokers.{chosen[1].lower().replace('_', '-')}.{chosen[2].lower()}"] = value
             continue
         if variable not in settings:
             raise SettingsError(f"{variable}: no such setting{_nearest(variable, settings)}")

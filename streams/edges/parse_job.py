@@ -30,7 +30,7 @@ from streams.edges.extensions import Own, load
 from streams.sandbox.programs import Command, ProgramError, Programs
 from streams.sandbox.values import Limits, MistakeError
 from streams.store.murmur2 import partition as partition_of
-from streams.topology.flow import REJECTED, topology
+from streams.topology.flow import ESSENCE, REJECTED
 from streams.topology.routing import Router
 
 HEAD = struct.Struct(">BHII")
@@ -138,7 +138,7 @@ def _settings(data: bytes) -> stage.EssenceSettings:
 
 @lru_cache(maxsize=1)
 def _router() -> Router:
-    return Router(topology().stage("essence"), REJECTED)
+    return Router(ESSENCE, REJECTED)
 
 
 def preload(added: str = "") -> Callable[[Limits], None] | None:

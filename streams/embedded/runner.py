@@ -26,7 +26,7 @@ import msgspec
 
 from processors.essence.stage import EssenceSettings
 from processors.frontier import stage
-from processors.frontier.stage import FrontierSettings, outstanding
+from processors.frontier.stage import outstanding
 from schemas.codec import encode
 from schemas.records import Record
 from streams.clock import now_ms
@@ -34,14 +34,14 @@ from streams.edges.extensions import Own
 from streams.edges.fetching import FetchEdge
 from streams.edges.parsing import EssenceEdge
 from streams.embedded.edge_cache import Handing
-from streams.embedded.sink import IndexSink
+from streams.embedded.sink import HEAP, IndexSink
 from streams.embedded.turns import Inbox, Log, Turns
 from streams.faults import fault
 from streams.fetch import FetchSettings
 from streams.sandbox.values import Limits
 from streams.store import FolderBlobs, Offsets, Store, StoreError
 from streams.store.murmur2 import partition as partition_of
-from streams.topology.flow import REJECTED, Edge, Topology, TopologySettings, topology
+from streams.topology.flow import FETCH, REJECTED, Topology, TopologySettings, archive, topology
 from streams.topology.routing import Router
 
 GATHER = 0.1
@@ -68,7 +68,8 @@ class EmbeddedSettings(msgspec.Struct, frozen=True, kw_only=True):
     essence: EssenceSettings = EssenceSettings(gatherer="localhost")
     own: Own = Own()
     """What the operator adds to essence."""
-    frontier: FrontierSettings = FrontierSettings()
+    flow: TopologySettings = TopologySettings()
+    """The frontier, and the Brokers."""
     limits: Limits = Limits()
 
 
@@ -92,7 +93,7 @@ class Embedded:
     def __init__(self, folder: Path, settings: EmbeddedSettings, log: Log, *, fetching: bool = True) -> None:
         self.settings = settings
         self._asks = fetching
-        self.topology: Topology = topology(TopologySettings(frontier=settings.frontier))
+        self.topology: Topology = topology(settings.flow)
         self.folder = folder
         self.store = Store(folder, {t.name: settings.partitions for t in self.topology.topics}, runner=True)
         self.partitions = self.store.topics()["crawl"]
@@ -103,8 +104,7 @@ class Embedded:
         self.tally = self.turns.tally
         self._reading = Store(folder, readonly=True)
         self.handing = Handing(self._reading)
-        edges = {s.name: s for s in self.topology.stages if isinstance(s, Edge)}
-        self.fetch = FetchEdge(self.handing, folder, self.blobs, settings.fetch, self.partitions, Router(edges["fetch"], REJECTED))
+        self.fetch = FetchEdge(self.handing, folder, self.blobs, settings.fetch, self.partitions, Router(FETCH, REJECTED))
         self.essence = EssenceEdge(
             self.handing,
             self.blobs,
@@ -120,7 +120,9 @@ class Embedded:
             committed = self._reading.offsets(edge.name)
             for p in range(self.partitions):
                 edge.open(p, committed.get((edge.topic, p), Offsets()))
-        self.sink = IndexSink(folder, "main")
+        brokers = [broker.name for broker in settings.flow.brokers]
+        self.sinks = {name: IndexSink(folder, name, HEAP // len(brokers)) for name in brokers}
+        """The index sink of each Broker; they share one heap."""
         self._thread = ThreadPoolExecutor(1, "turn")
         self.chores: Iterator[None] | None = None
         """What is to be done between turns, a step each time, on their thread: nobody else may use the store meanwhile."""
@@ -148,8 +150,9 @@ class Embedded:
         gc.set_threshold(50_000, 20, 20)
         sys.setswitchinterval(SWITCH)
         loop = asyncio.get_running_loop()
-        self.sink.wake = lambda: loop.call_soon_threadsafe(self._wake.set)
-        self.sink.start()
+        for sink in self.sinks.values():
+            sink.wake = lambda: loop.call_soon_threadsafe(self._wake.set)
+            sink.start()
         try:
             self.turns.begin()
         except BaseException:
@@ -170,7 +173,7 @@ class Embedded:
                     self.turns.take(Inbox.of(self.fetch, self.essence), decide=False)
         finally:
             sys.setswitchinterval(self._switch)
-            await asyncio.to_thread(self.sink.close)
+            await asyncio.gather(*(asyncio.to_thread(sink.close) for sink in self.sinks.values()))
             self._reading.close()
             self.store.close()
 
@@ -198,7 +201,7 @@ class Embedded:
                 return
             else:
                 if not (self.fetch.busy() or self.essence.busy()):
-                    self.sink.nudge()
+                    self._nudge()
                 with suppress(asyncio.TimeoutError):
                     await asyncio.wait_for(self._wake.wait(), IDLE)
 
@@ -237,20 +240,28 @@ class Embedded:
         """Once the last object is fetched, let the index commit what it has: else all would wait for that at the end."""
         fetching, self._fetching = self._fetching, self.fetch.busy()
         if fetching and not self._fetching:
-            lacking = sum(end - self.sink.applied(p) for p, end in enumerate(self.store.ends("broker.main")))
-            if lacking >= NEARLY:
-                self.sink.nudge()
+            for name, sink in self.sinks.items():
+                if sum(end - sink.applied(p) for p, end in enumerate(self.store.ends(archive(name).name))) >= NEARLY:
+                    sink.nudge()
+
+    def _nudge(self) -> None:
+        """Have every sink apply what it has read."""
+        for sink in self.sinks.values():
+            sink.nudge()
 
     def _check_edges(self) -> None:
         """Raises what ended an edge or a sink, in its thread or task."""
         self.fetch.check()
-        if self.sink.error is not None:
-            raise self.sink.error
+        for sink in self.sinks.values():
+            if sink.error is not None:
+                raise sink.error
         self.essence.check()
 
     def finished(self) -> bool:
         """Whether all is done that a run would wait for: nothing in flight, unread or due soon, and the index has it all."""
-        if self.fetch.busy() or self.essence.busy() or not self.sink.caught_up(self.store.ends("broker.main")):
+        if self.fetch.busy() or self.essence.busy():
+            return False
+        if not all(sink.caught_up(self.store.ends(archive(name).name)) for name, sink in self.sinks.items()):
             return False
         horizon = now_ms() + RETRY_HORIZON
         with self.store.transaction() as tx:

@@ -26,6 +26,7 @@ from streams.logs import StoreLog
 from streams.operations.roots import orders, seeded, standing, unseeded
 from streams.store import Offsets, Store, Transaction
 from streams.store.data_folder import SPACE, gatherer
+from streams.topology.flow import Topology
 
 
 class Run(msgspec.Struct, frozen=True, array_like=True):
@@ -69,9 +70,9 @@ def under_way(store: Store) -> bool:
     )
 
 
-def emptied(store: Store) -> bool:
+def emptied(store: Store, drawn: Topology) -> bool:
     """Whether no root is left, and what those before have left is still to be removed."""
-    return bool(gatherer(store)) and not roots(store) and any(one.lag for one in StoreLog(store).lags())
+    return bool(gatherer(store)) and not roots(store) and any(one.lag for one in StoreLog(store).lags(drawn))
 
 
 def begin(runner: Embedded, asked: Sequence[Root]) -> Begun:

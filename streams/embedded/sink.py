@@ -17,12 +17,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from schemas.records import Rejected
-from sinks.index.tantivy.index import IndexDamaged, TantivyIndex
+from sinks.index.tantivy.index import HEAP, LEAST_HEAP, IndexDamaged, TantivyIndex
 from streams.clock import now_ms
 from streams.faults import fault
 from streams.operations.index_changes import changed
 from streams.store import Store
-from streams.topology.flow import REJECTED
+from streams.store.data_folder import index_folder
+from streams.topology.flow import REJECTED, archive
 
 BATCH = 10_000
 """Records of one commit, about."""
@@ -34,17 +35,16 @@ STEP = 1_000
 """Records read at a time: what a turn publishes first, and again when its role is known, is read together, and indexed once."""
 
 
-def index_folder(folder: Path, broker: str) -> Path:
-    """Where the index of a Broker is in a data folder."""
-    return folder / "index" / broker
+__all__ = ["HEAP", "IndexSink"]
 
 
 class IndexSink:
     """Follows `broker.NAME`. `error` is what ended its thread, if anything did."""
 
-    def __init__(self, folder: Path, broker: str) -> None:
+    def __init__(self, folder: Path, broker: str, heap: int = HEAP) -> None:
         self._folder = folder
-        self._topic = f"broker.{broker}"
+        self._heap = max(heap, LEAST_HEAP)
+        self._topic = archive(broker).name
         self._path = index_folder(folder, broker)
         self._thread = threading.Thread(target=self._main, name=f"index.{broker}", daemon=True)
         self._nudged = threading.Event()
@@ -104,7 +104,7 @@ class IndexSink:
     def _open(self, store: Store) -> TantivyIndex:
         ends = store.ends(self._topic)
         try:
-            index = TantivyIndex(self._path)
+            index = TantivyIndex(self._path, heap=self._heap)
             applied = dict(index.offsets())
         except IndexDamaged:
             return self._anew()
@@ -117,7 +117,7 @@ class IndexSink:
 
     def _anew(self) -> TantivyIndex:
         shutil.rmtree(self._path)
-        return TantivyIndex(self._path)
+        return TantivyIndex(self._path, heap=self._heap)
 
     def _follow(self, store: Store, index: TantivyIndex) -> None:
         self._reached = dict(self._applied)

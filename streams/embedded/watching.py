@@ -38,11 +38,12 @@ class Watch:
         runner.turns.wrote = self._wrote
         runner.took = lambda seconds: metrics.batch.observe(seconds, "turn")
         runner.essence.saw = lambda outcome: ended(metrics, outcome)
-        runner.sink.saw = lambda items: metrics.index_items.add("main", "applied", by=items)
+        for name, sink in runner.sinks.items():
+            sink.saw = lambda items, name=name: metrics.index_items.add(name, "applied", by=items)  # type: ignore[misc]
         health.alive_when("loop", self._pulse.stopped)
         health.alive_when("progress", self._progress.stalled)
         health.ready_when("sandbox", self._sandbox)
-        health.ready_when("index", lambda: "" if runner.sink.opened() else "not open")
+        health.ready_when("index", lambda: "" if all(sink.opened() for sink in runner.sinks.values()) else "not open")
         health.started()
 
     def _sandbox(self) -> str:
@@ -82,7 +83,8 @@ class Watch:
             for topic in stage.inputs:
                 if sink:
                     partitions = range(self._runner.partitions)
-                    done = {(topic.name, p): Offsets(self._runner.sink.applied(p)) for p in partitions}
+                    follower = self._runner.sinks[stage.name.partition(".")[2]]
+                    done = {(topic.name, p): Offsets(follower.applied(p)) for p in partitions}
                 else:
                     done = self._runner.store.offsets(stage.name)
                 yield stage.name, topic.name, done

@@ -31,7 +31,7 @@ from schemas.records import (
 from streams.logs import LogAccess
 from streams.operations.dead_letters import RETRIED
 from streams.operations.roots import ORDERS
-from streams.topology.flow import topology
+from streams.topology.flow import Topology
 
 
 class Event(NamedTuple):
@@ -53,11 +53,11 @@ class _Wanted(NamedTuple):
     oid: str
 
 
-def history(log: LogAccess, url: str, gatherer: str) -> list[Event]:
+def history(log: LogAccess, url: str, gatherer: str, drawn: Topology) -> list[Event]:
     """All events that concerned a URL, member path included, in order of time and flow."""
     object_url, path = split_url(url)
     wanted = _Wanted(url, object_url, path, oid(gatherer, url))
-    flow = {topic.name: number for number, topic in enumerate(topology().topics)}
+    flow = {topic.name: number for number, topic in enumerate(drawn.topics)}
     found = [event for topic in flow if topic in log.topics() for event in _of(log, topic, wanted)]
     return list(_once(sorted(found, key=lambda e: (e.time, flow[e.topic], e.partition, e.offset))))
 

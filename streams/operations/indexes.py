@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from streams.config.settings import Settings
 
 
-def alias(settings: Settings, broker: str = "main") -> str:
+def alias(settings: Settings, broker: str) -> str:
     """The name of a Broker's index on OpenSearch."""
     return f"{settings.index.name}-{broker}"
 
 
-def opened(settings: Settings, broker: str = "main") -> BrokerIndex:
+def opened(settings: Settings, broker: str) -> BrokerIndex:
     """The index of a Broker, to read. Raises OSError, IndexDamaged."""
     return at(settings.index.url, settings.index.name, settings.data, broker)
 

@@ -22,10 +22,7 @@ from schemas.ports import Log, Logged
 from schemas.records import Summary
 from streams.operations.index_changes import Change, change
 from streams.operations.latest_versions import Newest
-from streams.topology.flow import SUMMARIES, archive
-
-ARCHIVE = archive("main").name
-TOPICS = (ARCHIVE, SUMMARIES.name)
+from streams.topology.flow import SUMMARIES
 
 
 class Source(Log, Protocol):
@@ -37,9 +34,9 @@ class Source(Log, Protocol):
 
 
 class Selection(NamedTuple):
-    """What is asked for; without more, all that the Broker's topic holds."""
+    """What is asked for; without more, all that the topic holds: a Broker's archive, or `summaries`."""
 
-    topic: str = ARCHIVE
+    topic: str
     since: int | None = None
     """ms since the epoch."""
     gatherers: frozenset[str] = frozenset()
@@ -47,7 +44,7 @@ class Selection(NamedTuple):
     @property
     def whole(self) -> bool:
         """Whether an index that holds this holds all that its sink would have put there."""
-        return self == Selection()
+        return self == Selection(self.topic) and self.topic != SUMMARIES.name
 
     def begins(self, log: Source) -> list[int]:
         """Where each partition is read from."""

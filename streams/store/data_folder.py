@@ -31,7 +31,7 @@ def known(folder: Path) -> Iterator[Store | None]:
         yield store
 
 
-def index_folder(folder: Path, broker: str = "main") -> Path:
+def index_folder(folder: Path, broker: str) -> Path:
     """Where the index of a Broker is."""
     return folder / "index" / broker
 

@@ -16,9 +16,10 @@ from typing import Any
 from schemas.codec import schema_text
 from schemas.records import Record
 from streams.config.settings import Settings
+from streams.config.topology import topology_of
 from streams.kafka.client.admin import Planned, planned
 from streams.kafka.client.cluster import Cluster
-from streams.topology.flow import Topic, Topology, topology
+from streams.topology.flow import Topic, Topology, archive
 
 FILE = "asyncapi.json"
 AVRO = "application/vnd.apache.avro;version=1.9.0"
@@ -28,10 +29,9 @@ KEYS = {
     "objects": "the object's URL",
     "files": "the object's URL",
     "summaries": "the OID: hex SHA-256 of gatherer name, newline, URL",
-    "broker.main": "the OID: hex SHA-256 of gatherer name, newline, URL",
     "rejected": "the object's URL; empty for a record that was none",
 }
-"""What a key is, by topic."""
+"""What a key is, by topic; that of a Broker's archive is that of `summaries`."""
 DESCRIPTION = """The public topics of Harvest. Names begin with the setting kafka.prefix, where it is set.
 
 Values are Avro. Without a Schema Registry: single-object encoding (C3 01, the schema's Rabin fingerprint, the body). With one: \
@@ -42,9 +42,9 @@ Delivery is at least once: a record may come again. A reader keeps, of each key,
 in a Broker's topic), and applies a Removed as a removal."""
 
 
-def document(drawn: Topology | None = None) -> dict[str, Any]:
+def document(found: Topology) -> dict[str, Any]:
     """The description of the public topics of a topology."""
-    found, settings = drawn or topology(), Settings.model_construct()
+    settings = Settings.model_construct()
     cluster = Cluster.of(settings.kafka)
     plan = {topic.name: topic for topic in planned(found, cluster, settings.retention, settings.sandbox.frame)}
     public = [topic for topic in found.topics if topic.public]
@@ -65,6 +65,10 @@ def document(drawn: Topology | None = None) -> dict[str, Any]:
 
 def _name(topic: Topic[Record], cls: type[Record]) -> str:
     return f"{_id(topic.name)}-{cls.__name__}"
+
+
+def _key(topic: Topic[Record]) -> str:
+    return KEYS["summaries" if topic.name.startswith(archive("").name) else topic.name]
 
 
 def _id(name: str) -> str:
@@ -88,7 +92,7 @@ def _channel(topic: Topic[Record], plan: Planned) -> dict[str, Any]:
 
 def _promises(topic: Topic[Record]) -> Iterator[str]:
     """Ordering, retention and compaction, in words."""
-    yield f"Key: {KEYS[topic.name]}."
+    yield f"Key: {_key(topic)}."
     yield "Partitioned by murmur2 of the key: records of one key are in one partition, in the order in which they were written."
     if topic.keep == "compact":
         yield "Compacted: the latest record of each key stays, so reading from offset 0 gives the whole; tombstones for 90 days."
@@ -111,7 +115,7 @@ def _message(topic: Topic[Record], cls: type[Record]) -> dict[str, Any]:
         "contentType": "application/avro",
         "summary": schema["doc"],
         "payload": {"schemaFormat": AVRO, "schema": schema},
-        "bindings": {"kafka": {"key": {"type": "string", "description": KEYS[topic.name]}, "bindingVersion": BINDING}},
+        "bindings": {"kafka": {"key": {"type": "string", "description": _key(topic)}, "bindingVersion": BINDING}},
     }
 
 
@@ -120,8 +124,8 @@ def _sentence(text: str) -> str:
 
 
 def text() -> str:
-    """The file."""
-    return json.dumps(document(), indent=1, ensure_ascii=False) + "\n"
+    """Return the file: the topology without settings."""
+    return json.dumps(document(topology_of(Settings.model_construct())), indent=1, ensure_ascii=False) + "\n"
 
 
 if __name__ == "__main__":

@@ -8,15 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from streams.topology.flow import Edge, Stage, Topology, topology
+from streams.topology.flow import Edge, Stage, Topology
 
 SHAPES = {"fetch": ("[/", "/]"), "sandbox": ("[[", "]]"), "sink": ("[(", ")]")}
 """How Mermaid draws each kind of edge; a deciding stage is a box."""
 
 
-def plain(drawn: Topology | None = None) -> str:
+def plain(found: Topology) -> str:
     """Stages in flow order with their inputs, outputs and tables, then the topics."""
-    found = drawn or topology()
     return "\n".join([*_stages(found), "", *_topics(found), ""])
 
 
@@ -35,9 +34,8 @@ def _topics(drawn: Topology) -> Iterator[str]:
         yield f"{topic.name:<22} {carries} ({topic.keep}{public}): {topic.says}"
 
 
-def mermaid(drawn: Topology | None = None) -> str:
+def mermaid(found: Topology) -> str:
     """The topology as a Mermaid flowchart: stages are nodes, topics are arrows; `rejected` is open to every stage."""
-    found = drawn or topology()
     lines = ["flowchart LR", "  roots([roots]) -->|crawl| frontier", "  people([people]) -->|annotations| catalog"]
     lines += [f"  {_node(stage)}" for stage in found.stages]
     lines += list(_arrows(found))

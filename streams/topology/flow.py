@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 
 from processors.broker import dedup, register
+from processors.broker.definition import Broker
 from processors.frontier import stage as frontier
 from processors.frontier.stage import FrontierSettings
 from processors.gatherer import catalog
@@ -96,7 +97,7 @@ class TopologySettings(msgspec.Struct, frozen=True):
     """What the declared value depends on."""
 
     frontier: FrontierSettings = FrontierSettings()
-    brokers: tuple[str, ...] = ("main",)
+    brokers: tuple[Broker, ...] = (Broker(),)
 
 
 @dataclass(frozen=True)
@@ -164,6 +165,14 @@ def archive(broker: str) -> Topic[Summary | Removed]:
     return Topic(f"broker.{broker}", (Summary, Removed), lambda r: r.oid, "compact", "the Broker's archive", public=True)
 
 
+FETCH = Edge[FetchRequest, FetchedObject | CrawlEvent | Rejected](
+    "fetch", (FETCHES,), (OBJECTS, CRAWL, REJECTED), "fetch", "HTTP and files; courtesy, conditional requests"
+)
+ESSENCE = Edge[FetchedObject, File | Summary | Complete | Partial | CrawlEvent | Rejected](
+    "essence", (OBJECTS,), (FILES, MADE, CRAWL, REJECTED), "sandbox", "recognize, unnest, select, summarize"
+)
+
+
 def gatherer(settings: TopologySettings) -> tuple[Stage[Any, Any] | Edge[Any, Any], ...]:
     """The stages from roots to the Gatherer's database."""
     decide = partial(frontier.frontier, settings=settings.frontier)
@@ -178,26 +187,23 @@ def gatherer(settings: TopologySettings) -> tuple[Stage[Any, Any] | Edge[Any, An
             derived=frontier.DERIVED,
             restore=frontier.restore,
         ),
-        Edge[FetchRequest, FetchedObject | CrawlEvent | Rejected](
-            "fetch", (FETCHES,), (OBJECTS, CRAWL, REJECTED), "fetch", "HTTP and files; courtesy, conditional requests"
-        ),
-        Edge[FetchedObject, File | Summary | Complete | Partial | CrawlEvent | Rejected](
-            "essence", (OBJECTS,), (FILES, MADE, CRAWL, REJECTED), "sandbox", "recognize, unnest, select, summarize"
-        ),
+        FETCH,
+        ESSENCE,
         Stage[catalog.Made, catalog.Catalogued](
             "catalog", (MADE, ANNOTATIONS), (SUMMARIES,), catalog.catalog, "members of objects, annotations"
         ),
     )
 
 
-def broker(name: str) -> tuple[Stage[Any, Any] | Edge[Any, Any], ...]:
-    """The stages of one Broker: its Registry, its duplicates, its index."""
+def broker(defined: Broker) -> tuple[Stage[Any, Any] | Edge[Any, Any], ...]:
+    """Return the stages of one Broker: its Registry, its duplicates, its index. Raises QueryError."""
+    name = defined.name
     return (
         Stage[Summary | Removed | Role, register.Registered](
             f"register.{name}",
             (SUMMARIES, copies(name)),
             (archive(name), holders(name)),
-            register.register,
+            partial(register.register, accepts=defined.filter(), ttl=defined.ttl),
             "versions, publish counters, roles",
         ),
         Stage[Holder | Tick, Role](
@@ -214,6 +220,7 @@ def broker(name: str) -> tuple[Stage[Any, Any] | Edge[Any, Any], ...]:
     )
 
 
-def topology(settings: TopologySettings = TopologySettings()) -> Topology:  # noqa: B008 - frozen
-    """The topology for some settings."""
-    return Topology((*gatherer(settings), *(stage for name in settings.brokers for stage in broker(name))))
+@lru_cache(maxsize=8)
+def topology(settings: TopologySettings) -> Topology:
+    """Return the topology for some settings; drawn once for equal ones. Raises QueryError."""
+    return Topology((*gatherer(settings), *(stage for defined in settings.brokers for stage in broker(defined))))

@@ -16,6 +16,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
+from processors.broker.definition import MAIN
 from processors.identity import file_path
 from schemas.records import Summary
 from schemas.soif_summary import to_template
@@ -86,7 +87,7 @@ def essence(roots: Sequence[Path], work: Path) -> Iterator[Figure]:
     sizes = by_type(latest.values())
     if not sizes:
         raise BenchError("nothing was summarized")
-    index = sum(path.stat().st_size for path in index_folder(data).rglob("*") if path.is_file())
+    index = sum(path.stat().st_size for path in index_folder(data, MAIN).rglob("*") if path.is_file())
     yield from ratios(sizes, index)
     yield from steps(plainly, clocked)
     minutes = gathered.seconds / 60

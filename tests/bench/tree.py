@@ -12,6 +12,7 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import Any, NamedTuple
 
+from processors.broker.definition import MAIN
 from processors.query import parse
 from schemas.records import Summary
 from sinks.index.tantivy.index import TantivyIndex
@@ -95,7 +96,7 @@ def _first(run: Run, data: Path) -> Iterator[Figure]:
     yield Figure("first run", "memory, most", run.peak / GIB, "GiB", f"PSS of {run.processes} processes", Goal("<=", 1))
     against = f"{said['bytes_in']:,} bytes of data"
     yield Figure("sizes", "summaries to data", said["bytes_summaries"] / said["bytes_in"], "bytes/byte", against)
-    yield Figure("sizes", "index to data", _size(index_folder(data)) / said["bytes_in"], "bytes/byte", against)
+    yield Figure("sizes", "index to data", _size(index_folder(data, MAIN)) / said["bytes_in"], "bytes/byte", against)
     yield Figure("sizes", "data folder to data", _size(data) / said["bytes_in"], "bytes/byte", "log, blobs of a week and index")
 
 
@@ -112,7 +113,7 @@ def _size(folder: Path) -> int:
 def _searched(data: Path) -> Iterator[Figure]:
     queries = _queries(data)
     taken = []
-    index = TantivyIndex(index_folder(data), writable=False)
+    index = TantivyIndex(index_folder(data, MAIN), writable=False)
     try:
         for query in queries:
             began = time.perf_counter()

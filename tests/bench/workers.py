@@ -37,7 +37,7 @@ from streams.kafka.client.cluster import Cluster
 from streams.kafka.client.log import KafkaLog
 from streams.kafka.worker.worker import served
 from streams.sandbox.values import Limits
-from streams.topology.flow import topology
+from streams.topology.flow import TopologySettings, topology
 from tests.bench.clusters import LOOK, PARTITIONS, RETENTION, Watch, processes, servers, stop, topics
 from tests.bench.cpu import by_stage, idle, spent
 from tests.bench.figures import BenchError, Figure, Goal
@@ -46,7 +46,7 @@ from tests.bench.objects import HARVEST, Timed, gathering, timed
 from tests.servers import sharing
 
 GATHERER = "bench"
-STAGES = served(topology())
+STAGES = served(topology(TopologySettings()))
 ONCE = "index.main"
 """An index in a folder has one writer."""
 ARCHIVE = "broker.main"
@@ -94,7 +94,7 @@ def distributed(kafka: str, root: Path, work: Path, workers: int) -> Run:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=work)))
         cluster = Cluster(kafka, f"{stack.enter_context(topics(kafka)).prefix}-", PARTITIONS)
-        list(Admin(cluster).apply(planned(topology(), cluster, RETENTION, Limits().frame)))
+        list(Admin(cluster).apply(planned(topology(TopologySettings()), cluster, RETENTION, Limits().frame)))
         environ = {"HARVEST_GATHERER": GATHERER, "HARVEST_KAFKA_BROKERS": kafka, "HARVEST_KAFKA_PREFIX": cluster.prefix}
         command: list[str | Path] = [*HARVEST, "worker", "--data", folder / "data"]
         started: list[subprocess.Popen[bytes]] = []
@@ -109,7 +109,7 @@ def distributed(kafka: str, root: Path, work: Path, workers: int) -> Run:
         while not all(map(_ready, ports)):
             watch.check(None)
             time.sleep(LOOK)
-        with KafkaLog(cluster) as log:
+        with KafkaLog(cluster, topology(TopologySettings())) as log:
             run = _measured(cluster, log, watch, root, [process.pid for process in started])
             stop(started)
         return run
@@ -152,7 +152,7 @@ def _measured(cluster: Cluster, log: KafkaLog, watch: Watch, root: Path, pids: S
         if now != seen:
             seen = now
             moved, idle_after, after = looked()
-        elif time.perf_counter() - moved > QUIET and not sum(lag.lag for lag in log.lags()):
+        elif time.perf_counter() - moved > QUIET and not sum(lag.lag for lag in log.lags(topology(TopologySettings()))):
             break
         time.sleep(4 * LOOK)
     spent_by = {who: after[who] - before.get(who, 0.0) for who in after}

@@ -48,7 +48,9 @@ class Found(NamedTuple):
     removed: Mapping[str, str]
     """... and what was in it, with the reason."""
     archive: Mapping[str, Summary]
-    """That of the Broker."""
+    """That of the Broker `main` ..."""
+    pages: Mapping[str, Summary]
+    """... and of the one that has a filter."""
     files: Mapping[str, str]
     """The type of every file that was unnested, the last time."""
     roots: Mapping[str, str]

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from typer.testing import CliRunner
 
+from processors.broker.definition import MAIN, Broker
 from schemas.codec import decode
 from schemas.ports import BrokerIndex
 from schemas.records import Record
@@ -22,13 +23,16 @@ from sinks.index.tantivy.index import TantivyIndex
 from streams.cli.app import app
 from streams.store import Store
 from streams.store.data_folder import index_folder
+from streams.topology.flow import TopologySettings, topology
 from tests.conformance.ground import Order
 from tests.servers.fixtures import Topics
-from tests.streams.kafka.conftest import Broker
+from tests.streams.kafka.conftest import Broker as Server
 from tests.streams.kafka.flows import Flow
-from tests.streams.kafka.standing import TOPOLOGY
 
 PARTITIONS = 4
+PAGES = Broker("pages", "type:HTML OR type:Mail")
+"""A second Broker, with a filter."""
+DRAWN = topology(TopologySettings(brokers=(Broker(), PAGES)))
 SETTINGS = {
     "GATHERER": "example",
     "CHILDREN": "1",
@@ -38,6 +42,7 @@ SETTINGS = {
     "FRONTIER_BACKOFF": "50",
     "ESSENCE_FILES": "true",
     "ESSENCE_FULL_TEXT": "100000",
+    "BROKERS_PAGES_QUERY": PAGES.query,
 }
 """What both are told; nobody waits for his turn at a server."""
 
@@ -59,8 +64,8 @@ class Runner(Protocol):
         """All records of a topic, with their keys, in order."""
         ...
 
-    def index(self) -> BrokerIndex:
-        """The index, to read."""
+    def index(self, broker: str = MAIN) -> BrokerIndex:
+        """The index of a Broker, to read."""
         ...
 
     def close(self) -> None:
@@ -101,9 +106,9 @@ class EmbeddedRunner:
         with Store(self.folder, readonly=True) as store:
             return list(_stored(store, topic))
 
-    def index(self) -> BrokerIndex:
+    def index(self, broker: str = MAIN) -> BrokerIndex:
         """That of the folder."""
-        return TantivyIndex(index_folder(self.folder), writable=False)
+        return TantivyIndex(index_folder(self.folder, broker), writable=False)
 
     def close(self) -> None:
         """Nobody runs."""
@@ -124,9 +129,9 @@ class KafkaRunner:
 
     def __init__(self, kafka: str, opensearch: str, root: Path, folder: Path) -> None:
         self.topics = Topics(kafka)
-        stages = [stage.name for stage in TOPOLOGY.stages]
-        self.flow = Flow(Broker(kafka, self.topics), root, folder, PARTITIONS, {}, stages)
-        self.alias, self.opensearch = f"{self.topics.prefix}-main", opensearch
+        stages = [stage.name for stage in DRAWN.stages]
+        self.flow = Flow(Server(kafka, self.topics), root, folder, PARTITIONS, {}, stages, drawn=DRAWN)
+        self.opensearch = opensearch
         self.environment: Mapping[str, str] = {
             "DATA": str(folder / "data"),
             "KAFKA_BROKERS": kafka,
@@ -145,9 +150,9 @@ class KafkaRunner:
         """Those that were read while it was waited for."""
         return self.flow.records[topic]
 
-    def index(self) -> BrokerIndex:
+    def index(self, broker: str = MAIN) -> BrokerIndex:
         """That behind the alias; all of it is found."""
-        index = OpenSearchIndex(self.opensearch, self.alias, writable=False)
+        index = OpenSearchIndex(self.opensearch, f"{self.topics.prefix}-{broker}", writable=False)
         index.refresh()
         return index
 

@@ -297,6 +297,15 @@ def test_both_end_alike(flow: str, plays: Plays) -> None:
             assert getattr(other, name) == getattr(one, name), (step, name)
 
 
+@pytest.mark.parametrize("runner", RUNNERS)
+@pytest.mark.parametrize("flow", FLOWS)
+def test_broker_with_filter_holds_what_it_accepts(runner: str, flow: str, plays: Plays) -> None:
+    """After each step, a Broker with a filter holds, and finds, those summaries of the Gatherer that match it, and no others."""
+    for found in plays(runner)[flow].found:
+        accepted = {name for name, summary in found.summaries.items() if summary.type in ("HTML", "Mail")}
+        assert set(found.pages) == set(found.hits["pages"]) == accepted
+
+
 def test_workers_leave_in_order(plays: Plays, runners: Start) -> None:
     """Told to stop, `harvest worker` leaves in order, and has written nothing to standard output."""
     plays("kafka")

@@ -13,7 +13,7 @@ import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from referencing import Registry, Resource
 
-from streams.topology.flow import Stage, topology
+from streams.topology.flow import Stage, TopologySettings, topology
 from tests.deploy import tools
 from tests.deploy.conftest import Helm, HelmError
 from tests.deploy.custom import CUSTOM
@@ -86,7 +86,7 @@ def test_wrong_values(helm: Helm, values: Mapping[str, Any], text: str) -> None:
 
 def test_a_workload_a_stage(plain: list[Manifest]) -> None:
     """Every stage of the topology is a workload of its own: a StatefulSet where it has rows, else a Deployment."""
-    stages = {stage.name.partition(".")[0]: isinstance(stage, Stage) for stage in topology().stages}
+    stages = {stage.name.partition(".")[0]: isinstance(stage, Stage) for stage in topology(TopologySettings()).stages}
     assert set(of(plain, "StatefulSet")) == {name for name, rows in stages.items() if rows}
     assert set(of(plain, "Deployment")) == {name for name, rows in stages.items() if not rows}
     for name, workload in of(plain, "StatefulSet", "Deployment").items():
@@ -124,7 +124,7 @@ def test_pods_are_restricted(rendered: dict[str, list[Manifest]]) -> None:
             wanted = {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
             assert container["securityContext"] == wanted, name
             assert "memory" in container["resources"]["limits"], name
-    assert seen > len(topology().stages)
+    assert seen > len(topology(TopologySettings()).stages)
 
 
 def test_no_variables_of_services(rendered: dict[str, list[Manifest]]) -> None:
@@ -205,7 +205,7 @@ def test_autoscaling(helm: Helm, plain: list[Manifest], full: list[Manifest]) ->
     assert not of(plain, "ScaledObject")
     assert all("replicas" in workload["spec"] for workload in of(plain, "StatefulSet", "Deployment").values())
     scaled = of(full, "ScaledObject")
-    for stage in topology().stages:
+    for stage in topology(TopologySettings()).stages:
         spec = scaled[stage.name.partition(".")[0]]["spec"]
         triggers = [(t["metadata"]["consumerGroup"], t["metadata"]["topic"]) for t in spec["triggers"]]
         assert triggers == [(f"prod.{stage.name}", f"prod.{topic.name}") for topic in stage.inputs]
@@ -231,7 +231,7 @@ def test_helm_test(plain: list[Manifest], rendered: dict[str, list[Manifest]]) -
         assert pod["metadata"]["annotations"]["helm.sh/hook"] == "test"
         topics, stages = pod["spec"]["containers"]
         assert topics["args"] == words
-        wanted = {stage.name.partition(".")[0] for stage in topology().stages} - disabled
+        wanted = {stage.name.partition(".")[0] for stage in topology(TopologySettings()).stages} - disabled
         assert set(stages["args"][1:]) == {f"http://demo-harvest-{stage}:9108/readyz" for stage in wanted}
         compile(stages["args"][0], "helm test", "exec")
 

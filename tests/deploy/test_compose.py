@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from streams.config.settings import Settings
-from streams.topology.flow import topology
+from streams.topology.flow import TopologySettings, topology
 from tests.deploy import tools
 from tests.deploy.conftest import Helm
 from tests.servers import kafka, opensearch
@@ -71,7 +71,7 @@ def test_a_mistake_is_seen(compose: Callable[..., dict[str, Any]], tmp_path: Pat
 
 def test_a_service_a_stage(ours: Services) -> None:
     """Every stage of the topology has one service of its name, and no other service runs one."""
-    stages = {stage.name.partition(".")[0] for stage in topology().stages}
+    stages = {stage.name.partition(".")[0] for stage in topology(TopologySettings()).stages}
     assert {started(service): name for name, service in ours.items() if started(service)} == {s: s for s in stages}
 
 

@@ -28,7 +28,7 @@ from streams.cli.app import app
 from streams.config import settings
 from streams.telemetry.metrics import table as metrics
 from streams.topology.describe import mermaid
-from streams.topology.flow import Topology, topology
+from streams.topology.flow import Topology, TopologySettings, topology
 from tests.samples import make_corpus
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -62,12 +62,12 @@ name, on the code, on how well the machine's zlib compresses, or on how far the 
 
 def flow() -> str:
     """The topology as GitHub and others draw it."""
-    return f"```mermaid\n{mermaid()}```\n"
+    return f"```mermaid\n{mermaid(topology(TopologySettings()))}```\n"
 
 
 def topics() -> str:
     """The topics as a table: who writes and reads each."""
-    drawn = topology()
+    drawn = topology(TopologySettings())
     rows = (f"| {' | '.join(_topic(drawn, topic.name))} |\n" for topic in drawn.topics if not topic.name.endswith(".ticks"))
     head = "| topic | records | kept | written by | read by | says |\n| --- | --- | --- | --- | --- | --- |\n"
     return head + "".join(rows)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from streams.topology import asyncapi
-from streams.topology.flow import topology
+from streams.topology.flow import TopologySettings, topology
 
 ANEW = "run `python -m streams.topology.asyncapi` and commit what it wrote"
 
@@ -29,7 +29,7 @@ def test_not_stale(root: Path) -> None:
 
 def test_every_public_topic(description: dict[str, Any]) -> None:
     """Each public topic is a channel, with a message for each record that it carries, its key and how long it is kept."""
-    public = {topic.name: topic for topic in topology().topics if topic.public}
+    public = {topic.name: topic for topic in topology(TopologySettings()).topics if topic.public}
     channels = {channel["address"]: channel for channel in description["channels"].values()}
     assert set(channels) == set(public)
     for name, topic in public.items():

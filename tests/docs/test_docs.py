@@ -13,7 +13,7 @@ import pytest
 from processors.essence.extensions import parse_rules
 from streams.cli.app import app
 from streams.config.settings import load
-from streams.topology.flow import topology
+from streams.topology.flow import TopologySettings, topology
 from tests.bench.__main__ import GROUPS
 from tests.docs.generate import FILE, PARTS, SESSION, commands, filled, masked, played, sessions
 
@@ -92,7 +92,7 @@ def test_options_that_are_named(page: str) -> None:
 
 def test_topics_that_are_named(page: str) -> None:
     """README.md names every topic."""
-    assert all(topic.name in page for topic in topology().topics if not topic.name.endswith(".ticks"))
+    assert all(topic.name in page for topic in topology(TopologySettings()).topics if not topic.name.endswith(".ticks"))
 
 
 def test_settings_file(page: str, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import msgspec
 
+from processors.broker.definition import MAIN
 from schemas.codec import decode
 from schemas.query import Every
 from schemas.records import Removed, Summary
@@ -35,7 +36,7 @@ class Held:
             self.reasons = {(r.url, r.path): (r.stage, r.reason, r.detail) for r in standing(StoreLog(store))}
             self.ends = dict(enumerate(store.ends("broker.main")))
             self.unread = {(group, topic): lag for group in store.groups() for (topic, _), lag in store.lag(group).items() if lag}
-        index = TantivyIndex(index_folder(data), writable=False)
+        index = TantivyIndex(index_folder(data, MAIN), writable=False)
         try:
             self.offsets = dict(index.offsets())
             self.oids = list(index.scroll(Every()))

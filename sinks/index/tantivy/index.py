@@ -44,7 +44,7 @@ from sinks.index.tantivy.search import by_score, by_url, count, step, without_co
 
 __all__ = ["IndexBusy", "IndexDamaged", "IndexMissing", "TantivyIndex"]
 
-HEAP = 120_000_000
+HEAP, LEAST_HEAP = 120_000_000, 15_000_000
 """Bytes of memory in which a batch is indexed before it goes to the folder."""
 SCROLL = 2_000
 """Summaries a step of a scroll."""

@@ -50,10 +50,26 @@ def _checks(found: Settings) -> Iterator[Check]:
         yield _tried("own summarizers", lambda: _own(found))
     if found.kafka.brokers:
         yield _tried("kafka", lambda: _kafka(found))
+    brokers = _brokers(found)
     if found.index.url:
-        yield _tried("index server", lambda: _server(found))
-    yield _tried("data folder", lambda: _folder(found))
+        for name in brokers:
+            yield _tried(_of(name, "index server"), lambda name=name: _server(found, name))  # type: ignore[misc]
+    for name in brokers:
+        yield _tried(_of(name, "data folder"), lambda name=name: _folder(found, name))  # type: ignore[misc]
     yield _room(found.data)
+
+
+def _brokers(found: Settings) -> list[str]:
+    from streams.config.topology import brokers_of
+
+    return [broker.name for broker in brokers_of(found)]
+
+
+def _of(broker: str, check: str) -> str:
+    """The name of a check that is made for each Broker; that of `MAIN` names none."""
+    from processors.broker.definition import MAIN
+
+    return check if broker == MAIN else f"{check}, Broker {broker}"
 
 
 def _tried(name: str, look: Callable[[], str]) -> Check:
@@ -125,20 +141,21 @@ def _own(found: Settings) -> str:
 def _kafka(found: Settings) -> str:
     """The brokers and the topics on them. Raises ClusterError."""
     from streams.cli.common import counted
+    from streams.config.topology import topology_of
     from streams.kafka.client.cluster import Cluster, ClusterError
     from streams.kafka.client.log import KafkaLog
-    from streams.topology.flow import topology
 
     brokers = ",".join(found.kafka.brokers)
-    with KafkaLog(Cluster.of(found.kafka)) as log:
-        there, wanted = log.topics(), [topic.name for topic in topology().topics]
+    drawn = topology_of(found)
+    with KafkaLog(Cluster.of(found.kafka), drawn) as log:
+        there, wanted = log.topics(), [topic.name for topic in drawn.topics]
     if missing := [name for name in wanted if name not in there]:
         some = f"{missing[0]} and {len(missing) - 1:,} more are" if len(missing) > 1 else f"{missing[0]} is"
         raise ClusterError(f"{brokers}: {some} not there (harvest topics apply)")
     return f"{brokers}: {counted(len(wanted), 'topic')} of {counted(there['crawl'], 'partition')}"
 
 
-def _server(found: Settings) -> str:
+def _server(found: Settings, broker: str) -> str:
     """The index on a server. Raises IndexUnreachable."""
     from contextlib import closing
 
@@ -148,16 +165,17 @@ def _server(found: Settings) -> str:
     from streams.operations.indexes import opened
 
     try:
-        with closing(opened(found)) as index:
+        with closing(opened(found, broker)) as index:
             return f"answers, {counted(index.count(Every()), 'summary', 'summaries')}"
     except IndexMissing:
         return "answers, no index yet"
 
 
-def _folder(found: Settings) -> str:
+def _folder(found: Settings, broker: str) -> str:
     from streams.store import StoreError
     from streams.store.data_folder import gatherer, known
     from streams.store.schema import FILE, check_index
+    from streams.topology.flow import archive
 
     folder = found.data
     if folder.exists() and not folder.is_dir():
@@ -171,15 +189,16 @@ def _folder(found: Settings) -> str:
             raise StoreError(f"{folder}: damaged: {damage}")
         size = (folder / FILE).stat().st_size
         sealed = "" if os.access(folder, os.W_OK) else ", may only be read"
-        index = _index(found, summaries="broker.main" in store.topics() and any(store.ends("broker.main")))
+        topic = archive(broker).name
+        index = _index(found, broker, summaries=topic in store.topics() and any(store.ends(topic)))
         return f"{folder}: gatherer {gatherer(store) or '-'}, store of {size:,} bytes, {index}{sealed}"
 
 
-def _index(found: Settings, *, summaries: bool) -> str:
+def _index(found: Settings, broker: str, *, summaries: bool) -> str:
     """What the index in the data folder is like, where the store has summaries for it or none. Raises IndexDamaged."""
     from streams.store.data_folder import index_folder
 
-    path = index_folder(found.data)
+    path = index_folder(found.data, broker)
     if found.index.url:
         return "indexed elsewhere"  # whoever searches here asks a server
     if not (summaries or path.exists()):

@@ -33,15 +33,15 @@ def export(
 ) -> None:
     """Write a topic to a file: an Avro object container file with keys, times, tombstones and records."""
     found = settings(config, data=data)
+    from streams.config.topology import topology_of
     from streams.logs import opened
     from streams.operations import export as files
-    from streams.topology.flow import topology
 
     with opened(found) as log:
         if topic not in log.topics():
             raise Failure(f"{printable(topic)}: no such topic (harvest topics list)")
         with _whole(file) as stream:
-            count = files.write(stream, topology().topic(topic), _all(log, topic))
+            count = files.write(stream, topology_of(found).topic(topic), _all(log, topic))
     note(f"{counted(count, 'record')} of {topic} written")
 
 
@@ -82,13 +82,13 @@ def bring(
 ) -> None:
     """Append the records of a file to the topic that they are of, with their keys and times."""
     found = settings(config, data=data)
+    from streams.config.topology import topology_of
     from streams.logs import opened
     from streams.operations import export as files
-    from streams.topology.flow import topology
 
     with _seekable(file) as stream:
         try:
-            topic, records = files.read(stream, topology().topics)
+            topic, records = files.read(stream, topology_of(found).topics)
             with opened(found, writing=True) as log:
                 count = _append(log, topic.name, records, append=append)
         except files.FileError as error:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from streams.cli.common import Config, Data, Failure, counted, note, settings
+from streams.cli.common import BrokerName, Config, Data, Failure, counted, note, settings
+from streams.cli.common import broker as named
 
 if TYPE_CHECKING:
     from streams.config.settings import Settings
@@ -23,30 +24,32 @@ app = typer.Typer(no_args_is_help=True, help="Look after the index.")
 
 
 @app.command()
-def rebuild(data: Data = None, quiet: Quiet = False, config: Config = None) -> None:
+def rebuild(broker: BrokerName = "", data: Data = None, quiet: Quiet = False, config: Config = None) -> None:
     """Make the index anew from its topic, count it against the topic, and swap it for the old one."""
     found = settings(config, data=data)
     from streams.cli.output.replay_progress import watched
     from streams.operations.selection import Selection
+    from streams.topology.flow import archive
 
+    name = named(found, broker)
     with watched(quiet=quiet) as watch:
-        tally = anew(found, Selection(), watch)
+        tally = anew(found, name, Selection(archive(name).name), watch)
     if not quiet:
         takes = "harvest worker takes" if found.kafka.brokers else "harvest run, or the next harvest gather, takes"
         hint = f"nothing is in the Broker's topic ({takes} an import there)"
         note(f"{counted(tally.held, 'summary', 'summaries')} indexed{'' if tally.read else ': ' + hint}")
 
 
-def anew(found: Settings, selection: Selection, watch: Watch) -> Tally:
-    """Make the index that serves anew."""
+def anew(found: Settings, broker: str, selection: Selection, watch: Watch) -> Tally:
+    """Make the index of a Broker that serves anew."""
     from streams.operations import rebuild as rebuilding
     from streams.operations.indexes import alias
     from streams.store.data_folder import index_folder
 
     if found.index.url:
         with reading(found, selection.topic) as log:
-            return rebuilding.on_server(log, selection, found.index.url, alias(found), stamp(), watch)
-    path = index_folder(found.data)
+            return rebuilding.on_server(log, selection, found.index.url, alias(found, broker), stamp(), watch)
+    path = index_folder(found.data, broker)
     with alone(found, selection.topic) as log, ExitStack() as held:
         if found.kafka.brokers:
             held.enter_context(unwritten(path))

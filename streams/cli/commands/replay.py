@@ -17,9 +17,11 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from processors.broker.definition import MAIN
 from streams.cli.commands.cat import TIME, moment
 from streams.cli.commands.index import Quiet, alone, anew, reading, stamp, unwritten
-from streams.cli.common import USAGE, Config, Data, Failure, counted, note, printable, settings
+from streams.cli.common import USAGE, BrokerName, Config, Data, Failure, counted, note, printable, settings
+from streams.cli.common import broker as named
 
 if TYPE_CHECKING:
     from streams.config.settings import Settings
@@ -27,8 +29,8 @@ if TYPE_CHECKING:
 
 NAME = r"[a-z0-9][a-z0-9-]{0,99}"
 SERVER = re.compile(rf"(https?://[^/?#]+)/({NAME})/?")
-PARTS = {"main", "main.new", "main.old"}
-"""What may be in the folder of indexes below a TARGET: an index, and what making one may leave."""
+PARTS = ("", ".new", ".old")
+"""Ends of the names of what may be in the folder of indexes below a TARGET: an index, and what making one may leave."""
 
 TO = (
     "Into an index of its own: below a folder; or on OpenSearch, URL/NAME, or a NAME on that of the settings. It is made anew,"
@@ -50,8 +52,9 @@ def replay(
     ] = None,
     to: Annotated[str, typer.Option("--to", metavar="TARGET", help=TO)] = "",
     topic: Annotated[
-        str, typer.Option("--topic", metavar="TOPIC", help="broker.main, or summaries, which knows no copies; that one with --to.")
-    ] = "broker.main",
+        str, typer.Option("--topic", metavar="TOPIC", help="broker.NAME, or summaries, which knows no copies; that one with --to.")
+    ] = "",
+    broker: BrokerName = "",
     data: Data = None,
     quiet: Quiet = False,
     config: Config = None,
@@ -59,37 +62,41 @@ def replay(
     """Apply a topic's summaries again: all of them to a new index, or those of a time or a Gatherer to the one that serves."""
     found = settings(config, data=data)
     from streams.cli.output.replay_progress import watched
-    from streams.operations.selection import ARCHIVE, TOPICS, Selection
+    from streams.operations.selection import Selection
+    from streams.topology.flow import SUMMARIES, archive
 
-    if topic not in TOPICS:
-        raise Failure(f"{printable(topic)}: an index is made of {' or '.join(TOPICS)}", USAGE)
-    if topic != ARCHIVE and not to:
+    name = named(found, broker)
+    topic = topic or archive(name).name
+    if topic not in (archive(name).name, SUMMARIES.name):
+        raise Failure(f"{printable(topic)}: an index is made of {archive(name).name} or {SUMMARIES.name}", USAGE)
+    if topic == SUMMARIES.name and not to:
         raise Failure(f"{topic} is not what the index that serves is made of: --to TARGET makes another", USAGE)
     selection = Selection(topic, moment(since), frozenset(gatherers or ()))
     target = _target(found, to) if to else None
     with watched(quiet=quiet) as watch:
-        tally = _replayed(found, selection, target, watch)
+        tally = _replayed(found, name, selection, target, watch)
     if not quiet:
-        _tell(found, tally, target)
+        _tell(found, name, tally, target)
 
 
-def _replayed(found: Settings, selection: Selection, target: Server | Path | None, watch: Watch) -> Tally:
+def _replayed(found: Settings, broker: str, selection: Selection, target: Server | Path | None, watch: Watch) -> Tally:
     if isinstance(target, Server):
-        return _to_server(found, selection, target, watch)
+        return _to_server(found, broker, selection, target, watch)
     if target is not None:
-        return _to_folder(found, selection, target, watch)
-    return anew(found, selection, watch) if selection.whole else _in_place(found, selection, watch)
+        return _to_folder(found, broker, selection, target, watch)
+    return anew(found, broker, selection, watch) if selection.whole else _in_place(found, broker, selection, watch)
 
 
-def _tell(found: Settings, tally: Tally, target: Server | Path | None) -> None:
+def _tell(found: Settings, broker: str, tally: Tally, target: Server | Path | None) -> None:
+    named = "" if broker == MAIN else f"--broker {broker} "
     done = f"{counted(tally.read, 'record')} read, {tally.applied:,} applied, {counted(tally.held, 'summary', 'summaries')} held"
     note(done + (f", {tally.refused:,} refused by the index" if tally.refused else ""))
     if isinstance(target, Server):
         url = "" if target.url == found.index.url.rstrip("/") else f"HARVEST_INDEX_URL={_without_password(target.url)} "
-        note(f"to search it: {url}HARVEST_INDEX_NAME={target.name} harvest search QUERY")
+        note(f"to search it: {url}HARVEST_INDEX_NAME={target.name} harvest search {named}QUERY")
     elif target is not None:
         url = "HARVEST_INDEX_URL= " if found.index.url else ""
-        note(f"to search it: {url}harvest search --data {printable(shlex.quote(str(target)))} QUERY")
+        note(f"to search it: {url}harvest search --data {printable(shlex.quote(str(target)))} {named}QUERY")
 
 
 def _without_password(url: str) -> str:
@@ -97,7 +104,7 @@ def _without_password(url: str) -> str:
     return f"{scheme}://{place.rpartition('@')[2]}"
 
 
-def _in_place(found: Settings, selection: Selection, watch: Watch) -> Tally:
+def _in_place(found: Settings, broker: str, selection: Selection, watch: Watch) -> Tally:
     """Apply a part to the index that serves. Raises Failure where there is none."""
     from sinks.index.errors import IndexMissing
     from streams.operations import replay as replaying
@@ -107,9 +114,9 @@ def _in_place(found: Settings, selection: Selection, watch: Watch) -> Tally:
     try:
         if found.index.url:
             with reading(found, selection.topic) as log:
-                return replaying.on_server(log, selection, found.index.url, alias(found), watch)
+                return replaying.on_server(log, selection, found.index.url, alias(found, broker), watch)
         with alone(found, selection.topic) as log:
-            return replaying.in_folder(log, selection, index_folder(found.data), watch)
+            return replaying.in_folder(log, selection, index_folder(found.data, broker), watch)
     except IndexMissing as error:
         raise Failure(f"{printable(str(error))}; make it first: harvest index rebuild") from None
 
@@ -134,39 +141,40 @@ def _target(found: Settings, to: str) -> Server | Path:
     return meant
 
 
-def _to_server(found: Settings, selection: Selection, target: Server, watch: Watch) -> Tally:
+def _to_server(found: Settings, broker: str, selection: Selection, target: Server, watch: Watch) -> Tally:
     from contextlib import closing
 
     from sinks.index.opensearch.aliases import claim
     from sinks.index.opensearch.node import Node
     from streams.operations import rebuild
 
-    alias = f"{target.name}-main"
+    alias = f"{target.name}-{broker}"
     with reading(found, selection.topic) as log:
         with closing(Node(target.url)) as node:
             claim(node, alias)
         return rebuild.on_server(log, selection, target.url, alias, stamp(), watch)
 
 
-def _to_folder(found: Settings, selection: Selection, target: Path, watch: Watch) -> Tally:
+def _to_folder(found: Settings, broker: str, selection: Selection, target: Path, watch: Watch) -> Tally:
     from streams.operations import rebuild
     from streams.store.data_folder import index_folder
 
-    path = index_folder(target)
+    path = index_folder(target, broker)
     with reading(found, selection.topic) as log, ExitStack() as held:
-        held.enter_context(_claimed(target, path.parent))
+        held.enter_context(_claimed(target, path))
         if path.exists():
             held.enter_context(unwritten(path))
         return rebuild.in_folder(log, selection, path, watch)
 
 
 @contextmanager
-def _claimed(target: Path, indexes: Path) -> Iterator[None]:
+def _claimed(target: Path, index: Path) -> Iterator[None]:
     """A folder that an index is made in, by us alone. Raises Failure where there is anything else in it."""
+    indexes, parts = index.parent, {f"{index.name}{end}" for end in PARTS}
     there = list(target.iterdir()) if target.exists() else []
     below = list(indexes.iterdir()) if indexes.is_dir() else []
     others = [entry for entry in there if entry != indexes or not entry.is_dir()]
-    others += [entry for entry in below if entry.name not in PARTS or not _is_index(entry)]
+    others += [entry for entry in below if entry.name not in parts or not _is_index(entry)]
     if others:
         raise Failure(f"{printable(str(target))}: holds something else than an index: {printable(others[0].name)}")
     indexes.mkdir(parents=True, exist_ok=True)

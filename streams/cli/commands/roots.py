@@ -40,9 +40,11 @@ def add(
     wanted = [gathered_root(name, found, depth, max_urls) for name in roots]
     if found.kafka.brokers:
         with _cluster(found) as (log, cluster):
-            before = cluster.roots(log)
+            from streams.config.topology import topology_of
+
+            before = cluster.roots(log, topology_of(found))
             cluster.ask(log, wanted)
-            paused = cluster.paused(log)
+            paused = cluster.paused(log, topology_of(found))
     else:
         with appending(found) as store:
             before = runs.roots(store)
@@ -155,7 +157,9 @@ def _roots(found: Settings) -> tuple[list[Root], frozenset[str]]:
     """The roots of the cluster, or of the data folder, and the URLs of those that are paused."""
     if found.kafka.brokers:
         with _cluster(found) as (log, cluster):
-            return cluster.roots(log), cluster.paused(log)
+            from streams.config.topology import topology_of
+
+            return cluster.roots(log, topology_of(found)), cluster.paused(log, topology_of(found))
     from streams.embedded import runs
 
     with reading(found) as store:

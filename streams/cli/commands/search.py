@@ -11,7 +11,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from streams.cli.common import USAGE, Config, Data, Failure, Json, counted, give, note, printable, put, reading, settings
+from streams.cli.common import (
+    USAGE,
+    BrokerName,
+    Config,
+    Data,
+    Failure,
+    Json,
+    counted,
+    give,
+    note,
+    printable,
+    put,
+    reading,
+    settings,
+)
+from streams.cli.common import broker as named
 
 if TYPE_CHECKING:
     from processors.broker.register import Entry
@@ -41,11 +56,13 @@ def search(
     data: Data = None,
     limit: Annotated[int, typer.Option("--limit", metavar="N", min=0, help="Hits at the most.")] = 10,
     copies: Annotated[bool, typer.Option("--copies", help="Copies too, each as a hit of its own.")] = False,
+    broker: BrokerName = "",
     json: Json = False,
     config: Config = None,
 ) -> None:
     """Search the index: best hits first."""
-    page, unknown = _found(settings(config, data=data), " ".join(query), limit, copies)
+    found = settings(config, data=data)
+    page, unknown = _found(found, named(found, broker), " ".join(query), limit, copies)
     from schemas.jsonform import line
     from schemas.soif_summary import NAMES
 
@@ -60,7 +77,7 @@ def search(
         note(f"no summary has the attribute {printable(name)}{shown}")
 
 
-def _found(found: Settings, query: str, limit: int, copies: bool) -> tuple[Page, list[str]]:
+def _found(found: Settings, broker: str, query: str, limit: int, copies: bool) -> tuple[Page, list[str]]:
     from processors.query import QueryError, parse
     from sinks.index.errors import IndexDamaged, IndexMissing
 
@@ -70,30 +87,30 @@ def _found(found: Settings, query: str, limit: int, copies: bool) -> tuple[Page,
         raise Failure(error.line(query), USAGE) from None
     for pause in (*AGAIN, None):
         try:
-            return _searched(found, tree, limit, copies)
+            return _searched(found, broker, tree, limit, copies)
         except (IndexDamaged, IndexMissing) as error:
             if pause is None and isinstance(error, IndexMissing):
-                raise Failure(_missing(found, printable(str(error)))) from None
+                raise Failure(_missing(found, broker, printable(str(error)))) from None
             if pause is None:
                 raise Failure(f"{error} (make it anew: harvest index rebuild)") from None
             time.sleep(pause)
     raise Failure("the index is being swapped again and again")
 
 
-def _missing(found: Settings, error: str) -> str:
+def _missing(found: Settings, broker: str, error: str) -> str:
     """What is said where there is no index."""
-    fill = "harvest worker index.main fills it" if found.kafka.brokers else "gather something first"
+    fill = f"harvest worker index.{broker} fills it" if found.kafka.brokers else "gather something first"
     if not found.index.url and not found.data.is_dir():
         return f"{found.data}: no such data folder; {fill}, or name another one: --data DIR"
     return f"{error if found.index.url else f'{found.data}: no index here'}; {fill}, or rebuild it: harvest index rebuild"
 
 
-def _searched(found: Settings, tree: Query, limit: int, copies: bool) -> tuple[Page, list[str]]:
+def _searched(found: Settings, broker: str, tree: Query, limit: int, copies: bool) -> tuple[Page, list[str]]:
     """A page of hits; where there are none, the attributes in the query that no summary has."""
     from schemas.query import Exists
     from streams.operations.indexes import opened
 
-    index = opened(found)
+    index = opened(found, broker)
     try:
         page = index.search(tree, limit=limit, copies=copies)
         return page, [] if page.total else [name for name in dict.fromkeys(_asked(tree)) if not index.count(Exists(name))]
@@ -145,22 +162,24 @@ def _marked(snippet: str) -> str:
 
 def show(
     what: Annotated[str, typer.Argument(metavar="URL-or-OID", help="A URL (of a member: object#path), a path, or an OID.")],
+    broker: BrokerName = "",
     data: Data = None,
     json: Json = False,
     config: Config = None,
 ) -> None:
     """Show a whole summary, as SOIF."""
     found = settings(config, data=data)
+    broker = named(found, broker)
     if found.index.url:
         from sinks.index.errors import IndexMissing
 
         try:
-            summary = _indexed(found, what)
+            summary = _indexed(found, broker, what)
         except IndexMissing as error:
-            raise Failure(_missing(found, printable(str(error)))) from None
+            raise Failure(_missing(found, broker, printable(str(error)))) from None
     else:
         with reading(found) as store:
-            summary = _summary(store, what, found.gatherer)
+            summary = _summary(store, broker, what, found.gatherer)
     if json:
         from schemas.jsonform import line
 
@@ -172,14 +191,14 @@ def show(
     give(dumps([to_template(summary)]))
 
 
-def _summary(store: Store, what: str, gatherer: str) -> Summary:
+def _summary(store: Store, broker: str, what: str, gatherer: str) -> Summary:
     """The summary as the Broker holds it. Raises Failure."""
     import msgspec
 
     from schemas.codec import decode
 
     for oid in _oids(store, what, gatherer):
-        entry = _entry(store, oid)
+        entry = _entry(store, broker, oid)
         if entry is not None and entry.summary:
             summary: Any = decode(entry.summary)
             role = {"copy_of": entry.copy_of, "copies": entry.copies, "copies_count": entry.count}
@@ -205,7 +224,7 @@ def _removed(what: str) -> Failure:
     return Failure(f"{printable(what)}: its summary was removed (harvest why tells more)")
 
 
-def _indexed(found: Settings, what: str) -> Summary:
+def _indexed(found: Settings, broker: str, what: str) -> Summary:
     """The summary as the index on a server holds it: of our Gatherer, or else of whichever has that URL. Raises Failure."""
     from contextlib import closing
 
@@ -214,7 +233,7 @@ def _indexed(found: Settings, what: str) -> Summary:
     from sinks.index.opensearch.index import OpenSearchIndex
     from streams.operations.indexes import alias
 
-    with closing(OpenSearchIndex(found.index.url, alias(found), writable=False)) as index:
+    with closing(OpenSearchIndex(found.index.url, alias(found, broker), writable=False)) as index:
         meant = _named(what, found.gatherer)
         for url in urls_of(what) if not OID.fullmatch(what) else ():
             hits = index.search(Word(url, "url"), copies=True).hits
@@ -227,14 +246,17 @@ def _indexed(found: Settings, what: str) -> Summary:
     raise _none(what)
 
 
-def _entry(store: Store, oid: str) -> Entry | None:
+def _entry(store: Store, broker: str, oid: str) -> Entry | None:
     """What the Broker's Registry knows of a summary, its removal included."""
     import msgspec
 
     from processors.broker.register import Entry
     from streams.store import partition
+    from streams.topology.flow import archive
 
-    rows = store.rows("register.main", partition(oid.encode(), store.topics()["broker.main"]))
+    if (count := store.topics().get(archive(broker).name)) is None:
+        return None
+    rows = store.rows(f"register.{broker}", partition(oid.encode(), count))
     value = rows.get(b"r|" + oid.encode()) if rows is not None else None
     return msgspec.msgpack.decode(value, type=Entry) if value is not None else None
 
@@ -322,6 +344,7 @@ def _target(found: Settings, what: str) -> tuple[str, bool]:
 
     A link is described itself, and not what it leads to, unless that is a root: then the link was only another name for it.
     """
+    from processors.broker.definition import MAIN
     from processors.identity import oid, split_url
     from streams.embedded import runs
 
@@ -333,5 +356,5 @@ def _target(found: Settings, what: str) -> tuple[str, bool]:
         name = _gatherer(store, found.gatherer)
         roots = {root.url for root in runs.roots(store)}
         urls = [*itself, *(url for url in urls_of(what) if split_url(url)[0] in roots)]
-        known = next((url for url in urls if _entry(store, oid(name, url)) is not None), None)
+        known = next((url for url in urls if _entry(store, MAIN, oid(name, url)) is not None), None)
     return known or canonical, known is not None

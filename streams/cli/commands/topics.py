@@ -29,22 +29,23 @@ def apply(
     found = settings(config)
     if not found.kafka.brokers:
         raise Failure("kafka.brokers is not set (HARVEST_KAFKA_BROKERS=HOST:PORT): a data folder makes its topics by itself", 2)
+    from streams.config.topology import topology_of
     from streams.kafka.client.admin import Admin, planned
     from streams.kafka.client.cluster import Cluster
     from streams.kafka.client.registry import Registry
-    from streams.topology.flow import topology
 
     if register and not found.kafka.registry:
         raise Failure("kafka.registry is not set: there is nowhere to register schemas", 2)
     cluster = Cluster.of(found.kafka)
-    plan = planned(topology(), cluster, found.retention, found.sandbox.frame)
+    drawn = topology_of(found)
+    plan = planned(drawn, cluster, found.retention, found.sandbox.frame)
     different = left = 0
     for line in Admin(cluster).apply(plan, change=not check):
         put(line)
         different += 1
     if cluster.registry:
         may = not check and (register or cluster.register)
-        for line in Registry(cluster._replace(register=may)).apply():
+        for line in Registry(cluster._replace(register=may), drawn.topics).apply():
             put(line)
             different, left = different + 1, left + (not may)
     mended = "" if check or different == left else " mended" if not left else f", {different - left:,} mended"
@@ -58,12 +59,13 @@ def list_topics(data: Data = None, json: Json = False, config: Config = None) ->
     """List the topics: partitions, records written, and what each says; as JSON the first and the next offset of each partition."""
     found = settings(config, data=data)
     from schemas.jsonform import line
+    from streams.config.topology import topology_of
     from streams.logs import opened
-    from streams.topology.flow import topology
 
+    drawn = topology_of(found)
     with opened(found, bare=True) as log:
         there = log.topics()
-        for topic in topology().topics:
+        for topic in drawn.topics:
             if (partitions := there.get(topic.name)) is None:
                 continue
             ends, starts = list(log.ends(topic.name)), list(log.starts(topic.name))
@@ -74,7 +76,7 @@ def list_topics(data: Data = None, json: Json = False, config: Config = None) ->
                 count = counted(partitions, "partition")
                 put(f"{topic.name:<18} {count:>16}  {sum(ends):>12,} records written  {topic.keep:<7} {topic.says}")
     if found.kafka.brokers:
-        _miss(topic.name for topic in topology().topics if topic.name not in there)
+        _miss(topic.name for topic in drawn.topics if topic.name not in there)
 
 
 @app.command()
@@ -82,19 +84,20 @@ def lag(data: Data = None, json: Json = False, config: Config = None) -> None:
     """Tell how many records each stage has still to read, by topic."""
     found = settings(config, data=data)
     from schemas.jsonform import line
+    from streams.config.topology import topology_of
     from streams.logs import inputs, opened
-    from streams.topology.flow import topology
 
+    drawn = topology_of(found)
     with opened(found) as log:
         there = log.topics()
-        for (group, topic), lags in groupby(log.lags(), key=lambda one: (one.group, one.topic)):
+        for (group, topic), lags in groupby(log.lags(drawn), key=lambda one: (one.group, one.topic)):
             if json:
                 for one in lags:
                     put(line(one._asdict()))
             else:
                 put(f"{group:<18} {topic:<18} {_behind(list(lags))}")
     if found.kafka.brokers:
-        _miss(name for name in dict.fromkeys(topic for _, topic in inputs(topology())) if name not in there)
+        _miss(name for name in dict.fromkeys(topic for _, topic in inputs(drawn)) if name not in there)
 
 
 def _miss(names: Iterable[str]) -> None:

@@ -19,12 +19,14 @@ def why(
     found = settings(config, data=data)
     from schemas.jsonform import line
     from streams.cli.commands.search import urls_of
+    from streams.config.topology import topology_of
     from streams.logs import opened
     from streams.operations.history import history, written
 
+    drawn = topology_of(found)
     with opened(found) as log:
         name = log.gatherer() or found.gatherer
-        told = next((events for meant in urls_of(url) if (events := history(log, meant, name))), None)
+        told = next((events for meant in urls_of(url) if (events := history(log, meant, name, drawn))), None)
     if told is None:
         raise Failure(f"{printable(url)}: nothing is known of it")
     for event in told:

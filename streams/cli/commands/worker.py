@@ -31,11 +31,11 @@ def worker(
     found = settings(config, data=data)
     from streams.cli.serving import logs_of
     from streams.cli.wiring import worker_settings
+    from streams.config.topology import topology_of
     from streams.kafka.worker.preflight import prepare
     from streams.kafka.worker.worker import served
-    from streams.topology.flow import topology
 
-    known = served(topology())
+    known = served(topology_of(found))
     wanted = list(dict.fromkeys(_named(stage, known) for stage in stages or known))
     given = worker_settings(found)
     if not found.kafka.brokers:
@@ -69,10 +69,11 @@ def worker(
 
 def _one_name(found: Settings) -> None:
     """See that stages go on with a name that summaries are of already: else each object would get another OID. Raises Failure."""
+    from streams.config.topology import topology_of
     from streams.kafka.client.cluster import Cluster
     from streams.kafka.client.log import KafkaLog
 
-    with KafkaLog(Cluster.of(found.kafka)) as log:
+    with KafkaLog(Cluster.of(found.kafka), topology_of(found)) as log:
         names = log.gatherers()
     if names and found.gatherer not in names:
         made = " and ".join(map(printable, sorted(names)))
@@ -82,8 +83,10 @@ def _one_name(found: Settings) -> None:
 
 
 def _named(stage: str, known: Sequence[str]) -> str:
-    """The stage that is meant; the Broker's name may be left out where it is `main`."""
-    for name in (stage, f"{stage}.main"):
+    """The stage that is meant; the Broker's name may be left out where it is `MAIN`."""
+    from processors.broker.definition import MAIN
+
+    for name in (stage, f"{stage}.{MAIN}"):
         if name in known:
             return name
     raise Failure(f"{printable(stage)}: no such stage (there are {', '.join(known)})", 2)

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from processors.broker.definition import MAIN
 from processors.frontier.rows import Table
 from schemas.query import Every
 from schemas.records import Root
@@ -151,7 +152,7 @@ def _untouched(runner: Embedded, run: str, roots: set[str]) -> int:
 
 def _copies(runner: Embedded) -> int:
     """Summaries that the Broker holds and that are copies of another."""
-    index = TantivyIndex(index_folder(runner.folder), writable=False)
+    index = TantivyIndex(index_folder(runner.folder, MAIN), writable=False)
     try:
         return index.count(Every()) - index.search(Every(), limit=0).total
     finally:

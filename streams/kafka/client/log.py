@@ -29,7 +29,7 @@ from streams.kafka.client.cluster import TIMEOUT, Cluster, ClusterError, sentenc
 from streams.kafka.client.registry import wire
 from streams.kafka.decide.client_workarounds import HELD, PARTITIONER, Parts, met
 from streams.logs import Lag
-from streams.topology.flow import topology
+from streams.topology.flow import Topology
 
 BATCH = 500
 WAIT = 0.5
@@ -44,13 +44,13 @@ LARGEST = 64 << 20
 class KafkaLog:
     """`streams.logs.LogAccess` of a cluster. Raises ClusterError where no broker answers."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, drawn: Topology) -> None:
         self.cluster = cluster
         self.admin = Admin(cluster)
         self._there = there = self.admin.partitions()
-        names = ((topic.name, cluster.topic(topic.name)) for topic in topology().topics)
+        names = ((topic.name, cluster.topic(topic.name)) for topic in drawn.topics)
         self._topics = {name: there[full] for name, full in names if full in there}
-        self._wire = wire(cluster)
+        self._wire = wire(cluster, drawn.topics)
         self._at: tuple[str, int, int] | None = None
         """Where the consumer reads next; None: it must be told."""
 
@@ -93,9 +93,9 @@ class KafkaLog:
     def _places(self, topic: str) -> list[tuple[str, int]]:
         return [(self.cluster.topic(topic), number) for number in range(self._topics[topic])]
 
-    def lags(self) -> Iterator[Lag]:
+    def lags(self, drawn: Topology) -> Iterator[Lag]:
         """See LogAccess."""
-        return self.admin.lags(topology())
+        return self.admin.lags(drawn)
 
     def gatherer(self) -> str:
         """The cluster remembers no name: it is a setting, the same for all workers."""

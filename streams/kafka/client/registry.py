@@ -11,14 +11,14 @@ Laws:
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from schemas.codec import union_text
 from schemas.wire import SINGLE, ConfluentWire, Wire
 from streams.kafka.client.cluster import Cluster, ClusterError
-from streams.topology.flow import Topic, topology
+from streams.topology.flow import Topic
 
 if TYPE_CHECKING:
     from confluent_kafka.schema_registry import SchemaRegistryClient
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 NOT_FOUND = 404
 
 
-def wire(cluster: Cluster) -> Wire:
-    """How values stand in the topics of a cluster. Nothing is asked before the first value."""
-    return Registry(cluster).wire() if cluster.registry else SINGLE
+def wire(cluster: Cluster, topics: Iterable[Topic[Any]]) -> Wire:
+    """How values stand in these topics of a cluster. Nothing is asked before the first value."""
+    return Registry(cluster, topics).wire() if cluster.registry else SINGLE
 
 
 def subject(cluster: Cluster, topic: str) -> str:
@@ -37,12 +37,13 @@ def subject(cluster: Cluster, topic: str) -> str:
 
 
 class Registry:
-    """The registry of a cluster; `client` may be given by those who have one."""
+    """The registry of a cluster, for some topics; `client` may be given by those who have one."""
 
-    def __init__(self, cluster: Cluster, client: SchemaRegistryClient | None = None) -> None:
+    def __init__(self, cluster: Cluster, topics: Iterable[Topic[Any]], client: SchemaRegistryClient | None = None) -> None:
         from confluent_kafka.schema_registry import SchemaRegistryClient  # noqa: PLC0415 - slow, and few have a registry
 
         self._cluster = cluster
+        self._topics = {topic.name: topic for topic in topics}
         try:
             self._client: Any = client or SchemaRegistryClient.new_client({"url": cluster.registry})
         except ValueError as error:
@@ -50,13 +51,13 @@ class Registry:
 
     def wire(self) -> Wire:
         """The Confluent wire format, with the numbers of this registry."""
-        return ConfluentWire({topic.name: topic.carries for topic in topology().topics}, self.number, self.text)
+        return ConfluentWire({name: topic.carries for name, topic in self._topics.items()}, self.number, self.text)
 
     def number(self, topic: str) -> int:
         """The number of the schema of a topic, registered if need be and if that may be. Raises ClusterError."""
         from confluent_kafka.schema_registry import Schema  # noqa: PLC0415
 
-        name, drawn = subject(self._cluster, topic), topology().topic(topic)
+        name, drawn = subject(self._cluster, topic), self._topics[topic]
         if not self._cluster.register:
             if (found := self.known(topic)) is None:
                 raise ClusterError(
@@ -71,7 +72,7 @@ class Registry:
         """The number that the schema of a topic has already; None where it is not registered. Raises ClusterError."""
         from confluent_kafka.schema_registry import Schema  # noqa: PLC0415
 
-        schema = Schema(schema_text(topology().topic(topic)), "AVRO")
+        schema = Schema(schema_text(self._topics[topic]), "AVRO")
         with self._told():
             try:
                 return int(self._client.lookup_schema(subject(self._cluster, topic), schema).schema_id)
@@ -82,12 +83,12 @@ class Registry:
 
     def apply(self) -> Iterator[str]:
         """Register the schemas of all topics that are not, where that may be; a line for each. Raises ClusterError."""
-        for topic in topology().topics:
-            if self.known(topic.name) is None:
+        for topic in self._topics:
+            if self.known(topic) is None:
                 if self._cluster.register:
-                    self.number(topic.name)
+                    self.number(topic)
                 said = "registered" if self._cluster.register else "its schema is not registered"
-                yield f"{subject(self._cluster, topic.name)}: {said}"
+                yield f"{subject(self._cluster, topic)}: {said}"
 
     def _allow(self, name: str, topic: Topic[Any]) -> None:
         from confluent_kafka.schema_registry import ConfigCompatibilityLevel, ServerConfig  # noqa: PLC0415

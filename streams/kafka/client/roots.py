@@ -17,6 +17,7 @@ from schemas.records import CrawlEvent, Record, Root
 from streams.clock import now_ms
 from streams.logs import LogAccess
 from streams.operations import roots as seeding
+from streams.topology.flow import Topology
 
 Events = Callable[[Root, int, int], Sequence[tuple[int | None, Record]]]
 
@@ -43,16 +44,16 @@ def _write(log: LogAccess, roots: Sequence[Root], events: Events) -> None:
     log.write(Logged("crawl", to, -1, now, event.host.encode(), encode(event)) for to, event in made)
 
 
-def roots(log: LogAccess) -> list[Root]:
+def roots(log: LogAccess, drawn: Topology) -> list[Root]:
     """The roots that the frontier knows, and what was asked for since, in order of URL; every partition knows all of them."""
     known = (cast("Root", decode(value)) for value in log.rows("frontier", 0, b"g|").values())
-    return seeding.standing(known, _unread(log))
+    return seeding.standing(known, _unread(log, drawn))
 
 
-def paused(log: LogAccess) -> frozenset[str]:
+def paused(log: LogAccess, drawn: Topology) -> frozenset[str]:
     """The URLs of the roots that are paused, as `roots` knows them."""
     found = {key[2:].decode() for key in log.rows("frontier", 0, b"p|")}
-    for event in _unread(log):
+    for event in _unread(log, drawn):
         if event.kind == "paused":
             found.add(event.url)
         elif event.kind in ("resumed", "unseeded"):
@@ -60,7 +61,7 @@ def paused(log: LogAccess) -> frozenset[str]:
     return frozenset(found)
 
 
-def _unread(log: LogAccess) -> Iterator[CrawlEvent]:
+def _unread(log: LogAccess, drawn: Topology) -> Iterator[CrawlEvent]:
     """Orders about roots that the frontier has not read yet."""
-    of_crawl = (one for one in log.lags() if one.topic == "crawl" and one.partition == 0)
+    of_crawl = (one for one in log.lags(drawn) if one.topic == "crawl" and one.partition == 0)
     return seeding.orders(log, min((one.committed for one in of_crawl), default=0))

@@ -33,7 +33,7 @@ class Letters:
     def __init__(self, cluster: Cluster) -> None:
         """Raises ClusterError for what is no URL of a registry."""
         self._topic = cluster.topic(REJECTED.name)
-        self._wire = wire(cluster)
+        self._wire = wire(cluster, (REJECTED,))
         settings = {"enable__idempotence": True, "message__max__bytes": LARGEST}
         self._producer = Producer(cluster.client(**settings) | HELD | PARTITIONER)
 

@@ -37,7 +37,7 @@ def prepare(settings: WorkerSettings, stages: Sequence[str]) -> None:
             changelog = settings.cluster.changelog(name)
             raise ClusterError(f"{changelog}: {name} has worked, and it is empty: it was made anew, or cut ({ANEW})")
     if settings.registry:
-        registry = Registry(settings.cluster)
+        registry = Registry(settings.cluster, drawn.topics)
         for topic in dict.fromkeys(name for stage in stages for name in written(drawn.stage(stage))):
             registry.number(topic)
     settings.folder.mkdir(parents=True, exist_ok=True)

@@ -18,7 +18,6 @@ from typing import Any
 import msgspec
 
 from processors.essence.stage import EssenceSettings
-from processors.frontier.stage import FrontierSettings
 from schemas.wire import Wire
 from streams.edges.extensions import Own
 from streams.fetch import FetchSettings
@@ -60,7 +59,8 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     essence: EssenceSettings = EssenceSettings(gatherer="localhost")
     own: Own = Own()
     """What the operator adds to essence."""
-    frontier: FrontierSettings = FrontierSettings()
+    flow: TopologySettings = TopologySettings()
+    """The frontier, and the Brokers."""
     limits: Limits = Limits()
 
     @property
@@ -90,7 +90,7 @@ class Context(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def wire(self) -> Wire:
         """How values stand in topics."""
-        return wire(self.cluster)
+        return wire(self.cluster, declared(self.settings).topics)
 
     @property
     def group(self) -> str:
@@ -120,7 +120,7 @@ Runner = Callable[[Context], None]
 
 def declared(settings: WorkerSettings) -> Topology:
     """The topology that workers run."""
-    return topology(TopologySettings(frontier=settings.frontier))
+    return topology(settings.flow)
 
 
 def kind(stage: Stage[Any, Any] | Edge[Any, Any]) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from typer.testing import Result
 
+from processors.broker.definition import MAIN
 from processors.identity import oid
 from schemas.codec import encode
 from schemas.ports import Logged
@@ -18,7 +19,7 @@ from sinks.index.tantivy.index import TantivyIndex
 from streams.logs import StoreLog
 from streams.store import Store
 from streams.store.data_folder import index_folder
-from streams.topology.flow import topology
+from streams.topology.flow import TopologySettings, topology
 
 Change = Summary | Removed
 DATA = Path("harvest-data")
@@ -40,7 +41,7 @@ def removal(of: Summary, published: int, time: int = 1) -> Removed:
 
 def write(changes: Iterable[Change | bytes], time: int = 1_000, topic: str = "broker.main") -> None:
     """Append to a topic of the data folder, which is made if need be; bytes are no record, of the first change's key."""
-    with Store(DATA, {each.name: PARTITIONS for each in topology().topics}) as store:
+    with Store(DATA, {each.name: PARTITIONS for each in topology(TopologySettings()).topics}) as store:
         given = list(changes)
         key = next(change.oid for change in given if not isinstance(change, bytes)).encode()
         pairs = [(key, each) if isinstance(each, bytes) else (each.oid.encode(), encode(each)) for each in given]
@@ -54,19 +55,19 @@ def last(result: Result) -> str:
 
 def held(folder: Path = DATA) -> dict[str, str]:
     """URL and title of what an index holds, copies included."""
-    with closing(TantivyIndex(index_folder(folder), writable=False)) as index:
+    with closing(TantivyIndex(index_folder(folder, MAIN), writable=False)) as index:
         return {hit.url: hit.title for hit in index.search(Every(), limit=1_000, copies=True).hits}
 
 
 def offsets(folder: Path = DATA) -> Mapping[int, int]:
     """The offsets that an index holds."""
-    with closing(TantivyIndex(index_folder(folder), writable=False)) as index:
+    with closing(TantivyIndex(index_folder(folder, MAIN), writable=False)) as index:
         return index.offsets()
 
 
 def apply(changes: Sequence[Change]) -> None:
     """Put something into the index that serves, without offsets."""
-    with closing(TantivyIndex(index_folder(DATA), heap=15_000_000)) as index:
+    with closing(TantivyIndex(index_folder(DATA, MAIN), heap=15_000_000)) as index:
         index.apply(changes, {})
 
 

@@ -18,7 +18,7 @@ from schemas.soif_summary import to_record
 from streams.cli.standalone_summarize import Alone
 from streams.config.settings import Settings
 from streams.topology import describe
-from streams.topology.flow import topology
+from streams.topology.flow import TopologySettings, topology
 
 if TYPE_CHECKING:
     from streams.sandbox.pool import Pool
@@ -355,12 +355,13 @@ def test_doctor_tells_the_limits_in_force(harvest: Any, monkeypatch: pytest.Monk
 
 def test_describe(harvest: Any) -> None:
     """The topology is drawn from the value that the runners execute: each stage and topic of it."""
+    drawn = topology(TopologySettings())
     text, drawing = harvest("describe").stdout, harvest("describe", "--mermaid").stdout
-    assert (text, drawing) == (describe.plain().rstrip("\n") + "\n", describe.mermaid())
-    for stage in topology().stages:
+    assert (text, drawing) == (describe.plain(drawn).rstrip("\n") + "\n", describe.mermaid(drawn))
+    for stage in topology(TopologySettings()).stages:
         assert stage.name in text
         assert stage.name in drawing
-    for topic in topology().topics:
+    for topic in topology(TopologySettings()).topics:
         assert topic.name in text
     assert drawing.startswith("flowchart LR\n")
 

@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import pytest
 
+from processors.broker.definition import MAIN
 from schemas.codec import encode
 from schemas.ports import BrokerIndex, Logged, Refused
 from schemas.query import Word
@@ -33,13 +34,13 @@ def test_all_of_it(harvest: Any, tree: Path) -> None:
     """Without options it is `index rebuild`: an index that lost something, or is damaged, has all again, and its offsets."""
     harvest("gather", tree, "--quiet")
     whole, at = held(), offsets()
-    (index_folder(DATA) / "meta.json").write_text("nonsense")
+    (index_folder(DATA, MAIN) / "meta.json").write_text("nonsense")
     said = harvest("replay")
     read = sum(at.values())
     assert last(said) == f"harvest: {read} records read, {read} applied, 3 summaries held"
     assert said.stdout == ""
     assert (held(), offsets()) == (whole, at)
-    assert [path.name for path in index_folder(DATA).parent.iterdir()] == ["main"]
+    assert [path.name for path in index_folder(DATA, MAIN).parent.iterdir()] == ["main"]
     (table,) = harvest.lines("gather", tree)
     assert table["nothing_changed"]
 
@@ -52,14 +53,14 @@ def test_since(harvest: Any) -> None:
     harvest("index", "rebuild")
     whole, at = held(), offsets()
     # What an index may lose and gain by mistake, with versions that say nothing of it.
-    index = shutil.copytree(index_folder(DATA), "elsewhere")
-    shutil.rmtree(index_folder(DATA))
+    index = shutil.copytree(index_folder(DATA, MAIN), "elsewhere")
+    shutil.rmtree(index_folder(DATA, MAIN))
     apply([summary(1), summary(2, 7)])
     assert last(harvest("replay", "--since", "5000")) == "harvest: 7 records read, 5 applied, 6 summaries held"
     assert held() == titles([summary(0, 2), summary(1), summary(2, 7), summary(5, 2), *new[2:]])
     assert not offsets()
-    shutil.rmtree(index_folder(DATA))
-    shutil.copytree(index, index_folder(DATA))
+    shutil.rmtree(index_folder(DATA, MAIN))
+    shutil.copytree(index, index_folder(DATA, MAIN))
     for since in ("0", "5000", "1970-01-01T00:00:05", "2999-01-01"):
         harvest("replay", "--since", since)
         assert (held(), offsets()) == (whole, at)
@@ -76,13 +77,13 @@ def test_an_index_that_is_behind(harvest: Any, tmp_path: Path) -> None:
         harvest("gather", folder, "--quiet")
 
     gather("one")
-    behind = shutil.copytree(index_folder(DATA), tmp_path / "behind")
+    behind = shutil.copytree(index_folder(DATA, MAIN), tmp_path / "behind")
     gather("two")
     time = max(line["time"] for line in harvest.lines("cat", "broker.main")) + 1
     gather("three")
     whole, at = held(), offsets()
-    shutil.rmtree(index_folder(DATA))
-    shutil.copytree(behind, index_folder(DATA))
+    shutil.rmtree(index_folder(DATA, MAIN))
+    shutil.copytree(behind, index_folder(DATA, MAIN))
     before = offsets()
     harvest("replay", "--since", time)
     assert {Path(url).name for url in held()} >= {"one", "three"}
@@ -124,7 +125,7 @@ def test_nothing_to_replay_into(harvest: Any) -> None:
     said = harvest("replay", "--since", "1h", code=1).stderr
     assert said.startswith("harvest: there is no index yet: harvest-data/index/main")
     assert said.endswith("make it first: harvest index rebuild\n")
-    assert not index_folder(DATA).exists()
+    assert not index_folder(DATA, MAIN).exists()
 
 
 @pytest.mark.parametrize("words", [(), ("--to", "target"), ("--since", "1")])
@@ -140,7 +141,7 @@ def test_interrupted(harvest: Any, words: tuple[str, ...], monkeypatch: pytest.M
     harvest("replay", *words, code=130)
     for folder, known in before.items():
         assert (held(folder), offsets(folder)) == known
-        assert [path.name for path in index_folder(folder).parent.iterdir()] == ["main"]
+        assert [path.name for path in index_folder(folder, MAIN).parent.iterdir()] == ["main"]
 
 
 def third() -> Callable[[str], None]:
@@ -170,7 +171,7 @@ def test_killed(harvest: Any, words: tuple[str, ...], monkeypatch: pytest.Monkey
     harvest(*words)
     for folder in {DATA, *map(Path, words[2:3] if "--to" in words else ())}:
         assert (held(folder), offsets(folder)) == before
-        assert [path.name for path in index_folder(folder).parent.iterdir()] == ["main"]
+        assert [path.name for path in index_folder(folder, MAIN).parent.iterdir()] == ["main"]
 
 
 class Interrupted(Exception):  # noqa: N818 - it is no error
@@ -211,7 +212,7 @@ def test_nothing_comes_back(log: StoreLog, monkeypatch: pytest.MonkeyPatch) -> N
         with closing(TantivyIndex(folder, heap=15_000_000)) as index:
             index.apply([removal(summary(2, 1), 2, time=200 * DAY)], {})
             with suppress(Interrupted):
-                replay.again(log, Selection(since=0), cast("BrokerIndex", Failing(index, batches)), lambda _: None)
+                replay.again(log, Selection("broker.main", since=0), cast("BrokerIndex", Failing(index, batches)), lambda _: None)
             assert not index.count(Word("http://example.org/a/1", "url")), batches
 
 
@@ -237,7 +238,7 @@ def test_an_older_record_behind_a_newer_one(harvest: Any, monkeypatch: pytest.Mo
     harvest("index", "rebuild")
     assert held() == whole
     for since in ("0", "999"):
-        shutil.rmtree(index_folder(DATA))
+        shutil.rmtree(index_folder(DATA, MAIN))
         apply([summary(7)])
         harvest("replay", "--since", since)
         assert held() == {**whole, **titles([summary(7)])}
@@ -257,7 +258,7 @@ def test_what_is_refused_leaves_what_was_there(harvest: Any, monkeypatch: pytest
     monkeypatch.setattr(rebuild, "BATCH", 2)
     write([summary(1, 1), summary(2, 1), summary(3, 1), summary(1, 9), removal(summary(2), 9), summary(4, 9)])
     with StoreLog(Store(DATA, readonly=True)) as log, closing(Choosy(Path("choosy"), heap=15_000_000)) as index:
-        filler = rebuild.Filler(log, index, Selection())
+        filler = rebuild.Filler(log, index, Selection("broker.main"))
         filler.catch_up()
         filler.count()
         assert (filler.tally.held, filler.tally.refused) == (3, 3)
@@ -283,7 +284,7 @@ def test_progress_on_a_terminal(harvest: Any, monkeypatch: pytest.MonkeyPatch) -
     write(summary(n) for n in range(5))
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm-256color")
-    often = "from streams.cli import main, reading; reading.LIVE = 0.0; main()"
+    often = "from streams.cli import main; from streams.cli.output import replay_progress; replay_progress.LIVE = 0.0; main()"
     seen = on_terminal([sys.executable, "-c", often, "replay"], harvest.folder, errors=True)
     assert b" read, " in seen
     assert b"\x1b[3" not in seen

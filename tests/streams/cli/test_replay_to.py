@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from processors.broker.definition import MAIN
 from processors.query import parse
 from sinks.index.tantivy.index import TantivyIndex
 from streams.operations import rebuild
@@ -46,7 +47,7 @@ def test_twice(harvest: Any, tree: Path) -> None:
     found: list[object] = []
     for name in ("one", "two"):
         harvest("replay", "--to", name, "--quiet")
-        with closing(TantivyIndex(index_folder(Path(name)), writable=False)) as index:
+        with closing(TantivyIndex(index_folder(Path(name), MAIN), writable=False)) as index:
             asked = [parse(text) for text in ("*", "Ishmael", "type:RawText")]
             found.append([(index.search(query, copies=True), list(index.scroll(query)), index.offsets()) for query in asked])
     assert found[0] == found[1]
@@ -85,7 +86,7 @@ def test_used_wrongly(harvest: Any, words: tuple[str, ...], said: str) -> None:
     result = harvest("replay", *words, code=2)
     assert result.stderr.startswith(f"harvest: {said}")
     assert result.stderr.count("\n") == 1
-    assert not index_folder(DATA).exists()
+    assert not index_folder(DATA, MAIN).exists()
 
 
 def test_names_on_a_server(harvest: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,6 +130,6 @@ def test_one_at_a_time(harvest: Any) -> None:
         patch.setattr(rebuild, "fault", meanwhile)
         harvest("replay", "--to", "target")
     assert set(said) == {"harvest: target: an index is being made there by another run of harvest\n"}
-    with closing(TantivyIndex(index_folder(Path("target")))):
+    with closing(TantivyIndex(index_folder(Path("target"), MAIN))):
         assert "written by another process" in harvest("replay", "--to", "target", code=1).stderr
     assert held(Path("target")) == titles([summary(1)])

@@ -20,6 +20,7 @@ from streams.config.settings import SettingsError, known, load
 from streams.embedded import EmbeddedSettings
 from streams.fetch import FetchSettings
 from streams.sandbox.values import Limits
+from streams.topology.flow import TopologySettings
 
 
 @pytest.fixture
@@ -134,7 +135,8 @@ def test_sections_are_what_they_become(section: Any, value: Any, left_out: set[s
 def test_defaults_become_the_defaults(harvest: Any) -> None:
     """Without settings, the runner gets its own defaults."""
     found = embedded_settings(load(None, None, {"HARVEST_GATHERER": "localhost", "HARVEST_CHILDREN": "2"}))
-    assert msgspec.structs.replace(found, frontier=FrontierSettings()) == EmbeddedSettings()
+    assert msgspec.structs.replace(found, flow=TopologySettings()) == EmbeddedSettings()
+    assert found.flow.brokers == TopologySettings().brokers
 
 
 def test_every_setting_is_explained() -> None:

@@ -29,7 +29,7 @@ from streams.sandbox.task import Clock
 from streams.sandbox.values import Crashed, Flooded, Limits, TimedOut
 from streams.store import FolderBlobs, Offsets, Store
 from streams.store.murmur2 import partition as partition_of
-from streams.topology.flow import topology
+from streams.topology.flow import TopologySettings, topology
 
 PAGE, FOLDER, FILE = "http://a.example/x.pdf", "file:///home/me/docs/", "file:///home/me/docs/a.zip"
 ELSE = "http://victim.example/"
@@ -59,7 +59,7 @@ def root(url: str) -> Root:
 @pytest.fixture
 def given(tmp_path: Path) -> Iterator[Given]:
     """Three objects in the hands of one edge."""
-    with Store(tmp_path / "d", {t.name: 3 for t in topology().topics}) as store:
+    with Store(tmp_path / "d", {t.name: 3 for t in topology(TopologySettings()).topics}) as store:
         for url, at in ((PAGE, root("http://a.example/")), (FOLDER, root(FOLDER)), (FILE, root(FOLDER))):
             obj = FetchedObject(url=url, version=5, time=1, outcome="fetched", body=b"x", size=1, root=at, depth=2)
             store.append("objects", [(url.encode(), obj)])

@@ -15,6 +15,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # exported wit
 from schemas.ports import Logged
 from streams.kafka.client.cluster import Cluster
 from streams.kafka.client.log import KafkaLog
+from streams.topology.flow import TopologySettings, topology
 from tests.servers.fixtures import TIMEOUT
 
 AT_ONCE = {"cleanup.policy": "compact", "segment.ms": "1", "min.cleanable.dirty.ratio": "0.0", "max.compaction.lag.ms": "1"}
@@ -33,7 +34,7 @@ def compact(cluster: Cluster, topic: str) -> tuple[int, int]:
     )
     for future in asked.values():
         future.result(TIMEOUT)
-    with KafkaLog(cluster) as log:
+    with KafkaLog(cluster, topology(TopologySettings())) as log:
         before = _read(log, topic)
         log.write((part[-1] for part in before if part), raw=True)
         after = _read(log, topic)

@@ -24,7 +24,7 @@ from streams.kafka.client.brokers import patient
 from streams.kafka.client.cluster import changelog_of
 from streams.sandbox.seal import die_with
 from streams.store.murmur2 import partition as partition_of
-from streams.topology.flow import REJECTED, Edge, Stage
+from streams.topology.flow import REJECTED, Edge, Stage, Topology
 from streams.topology.routing import Router
 from tests.servers.fixtures import TIMEOUT
 from tests.streams.kafka.conftest import Broker
@@ -86,13 +86,15 @@ class Flow:
         edges: Mapping[str, Answer],
         stages: Sequence[str] = STAGES,
         settings: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+        drawn: Topology = TOPOLOGY,
     ) -> None:
         """`settings` are those of topics, by name."""
+        self.topology = drawn
         self.broker, self.root, self.folder, self.partitions = broker, root, folder, partitions
         self.prefix = f"{broker.topics.prefix}-"
-        for topic in TOPOLOGY.topics:
+        for topic in self.topology.topics:
             broker.topics.make(topic.name, partitions, settings.get(topic.name))
-        for stage in TOPOLOGY.stages:
+        for stage in self.topology.stages:
             if isinstance(stage, Stage):
                 broker.topics.make(changelog_of(stage.name), partitions, {"cleanup.policy": "compact"})
         self.edges = edges
@@ -104,14 +106,14 @@ class Flow:
         self.cuts: dict[str, str] = {}
         self.coming: dict[str, tuple[str, int]] = {}
         """Workers that were started, each with the topic that it writes its first tick to, and how many there were before."""
-        self.standing = Standing(broker, self.prefix, partitions)
+        self.standing = Standing(broker, self.prefix, partitions, drawn)
         self.read_to: Counter[Place] = Counter()
         """The offset that comes next, by place."""
         self.reader = self._reader()
         self.renewed = time.monotonic()
-        self.records: dict[str, list[tuple[bytes, Record]]] = {topic.name: [] for topic in TOPOLOGY.topics}
-        self.headers: dict[str, list[Any]] = {topic.name: [] for topic in TOPOLOGY.topics}
-        self.times: dict[str, list[int]] = {topic.name: [] for topic in TOPOLOGY.topics}
+        self.records: dict[str, list[tuple[bytes, Record]]] = {topic.name: [] for topic in self.topology.topics}
+        self.headers: dict[str, list[Any]] = {topic.name: [] for topic in self.topology.topics}
+        self.times: dict[str, list[int]] = {topic.name: [] for topic in self.topology.topics}
         """When they were written, ms."""
         self.junked: set[tuple[str, int, int]] = set()
         """Where what is no record stands: topic, partition, offset."""
@@ -120,7 +122,7 @@ class Flow:
 
     def _reader(self) -> Consumer:
         reader = self.broker.client(f"{self.prefix}reader")
-        places = [(topic.name, partition) for topic in TOPOLOGY.topics for partition in range(self.partitions)]
+        places = [(topic.name, partition) for topic in self.topology.topics for partition in range(self.partitions)]
         reader.assign([TopicPartition(self.prefix + place[0], place[1], self.read_to[place]) for place in places])
         return reader
 
@@ -138,7 +140,7 @@ class Flow:
 
     def send(self, topic: str, record: Record, partition: int | None = None) -> None:
         """Append a record."""
-        key = TOPOLOGY.topic(topic).key(record).encode()
+        key = self.topology.topic(topic).key(record).encode()
         to = partition_of(key, self.partitions) if partition is None else partition
         self.broker.append(self.prefix + topic, [(key, encode(record))], to)
 
@@ -158,7 +160,7 @@ class Flow:
         self.cuts[stage] = cut
         folder = str(self.folder / stage)
         words = [stage, self.broker.address, self.prefix, str(self.partitions), folder, cut]
-        self.expect(stage, TOPOLOGY.stage(stage))
+        self.expect(stage, self.topology.stage(stage))
         self.workers[stage] = self.run("-m", "tests.streams.kafka.stage", *words)
 
     def run(self, *words: str, **environ: str) -> subprocess.Popen[str]:
@@ -236,7 +238,7 @@ class Flow:
             yield from self.begun(ends)
             yield from self.standing.unread(self.read_to, ends)
             for name in self.stages:
-                yield from self.standing.uncommitted(TOPOLOGY.stage(name), ends)
+                yield from self.standing.uncommitted(self.topology.stage(name), ends)
             after = self.standing.ends()
         except KafkaException as error:
             # The coordinator of a group is not there yet.
@@ -287,8 +289,8 @@ class Flow:
                 self._answer(name, self.edges[name](record))
 
     def _answer(self, topic: str, records: Sequence[Record]) -> None:
-        (edge,) = TOPOLOGY.readers(TOPOLOGY.topic(topic))
-        router = Router(TOPOLOGY.stage(edge), REJECTED)
+        (edge,) = self.topology.readers(self.topology.topic(topic))
+        router = Router(self.topology.stage(edge), REJECTED)
         for routed in map(router.route, records):
             self.broker.append(self.prefix + routed.topic, [(routed.key, encode(routed.record))])
 

@@ -19,7 +19,7 @@ from streams.kafka.decide.agents import Decider
 from streams.kafka.decide.apps import application, runner
 from streams.kafka.decide.client_workarounds import tables
 from streams.kafka.decide.sending import Outgoing, Place
-from streams.topology.flow import Stage, topology
+from streams.topology.flow import Stage, TopologySettings, topology
 from tests.streams.kafka import stacks
 
 
@@ -58,7 +58,7 @@ class Dying(Decider):
 
 def main(name: str, broker: str, prefix: str, partitions: str, folder: str, cut: str = ":0") -> None:
     """Until SIGTERM."""
-    stage = topology().stage(name)
+    stage = topology(TopologySettings()).stage(name)
     assert isinstance(stage, Stage)
     with tables(Path(folder), time.time()):
         settings = {"broker_commit_interval": 0.3, "broker_session_timeout": 3.0, "broker_heartbeat_interval": 0.5}

@@ -12,14 +12,14 @@ from typing import Any
 from confluent_kafka import Consumer, ConsumerGroupState, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined] # exported without saying so
 
-from streams.topology.flow import Edge, Stage, Topic, topology
+from streams.topology.flow import Edge, Stage, Topic, Topology, TopologySettings, topology
 from tests.servers.fixtures import TIMEOUT
 from tests.streams.kafka.conftest import Broker
 
 Place = tuple[str, int]
 """A topic, by its own name, and a partition."""
 
-TOPOLOGY = topology()
+TOPOLOGY = topology(TopologySettings())
 
 
 def inputs(stage: Stage[Any, Any] | Edge[Any, Any]) -> list[Topic[Any]]:
@@ -36,7 +36,8 @@ def written(place: Place) -> str:
 class Standing:
     """The topics and groups of one test: `prefix` stands before their names."""
 
-    def __init__(self, broker: Broker, prefix: str, partitions: int) -> None:
+    def __init__(self, broker: Broker, prefix: str, partitions: int, drawn: Topology = TOPOLOGY) -> None:
+        self._topology = drawn
         self._broker, self._prefix, self._partitions = broker, prefix, partitions
         self._askers: dict[str, Consumer] = {}
         """Who asks what a group has committed."""
@@ -48,7 +49,7 @@ class Standing:
 
     def ends(self) -> dict[Place, int]:
         """The end of each partition. Raises KafkaException; then it asks who leads them, for the next time."""
-        places = [self._at((topic.name, p)) for topic in TOPOLOGY.topics for p in range(self._partitions)]
+        places = [self._at((topic.name, p)) for topic in self._topology.topics for p in range(self._partitions)]
         latest: Any = OffsetSpec.latest()  # type: ignore[no-untyped-call]
         client = self._broker.topics.client
         asked = client.list_offsets(dict.fromkeys(places, latest), request_timeout=TIMEOUT)

@@ -19,7 +19,7 @@ from streams.kafka.client.cluster import Cluster
 from streams.kafka.client.log import KafkaLog
 from streams.logs import LogAccess, StoreLog
 from streams.store import Store, partition
-from streams.topology.flow import topology
+from streams.topology.flow import TopologySettings, topology
 from streams.topology.routing import poisoned
 from tests.servers.fixtures import TIMEOUT
 from tests.streams.kafka.conftest import Broker, Run
@@ -60,9 +60,9 @@ def both(harvest: Run, cluster: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_pa
     """Runs a command on Kafka and on a data folder, and holds the answers to each other."""
     monkeypatch.setenv("HARVEST_RETENTION", AGES)
     harvest("topics", "apply")
-    with KafkaLog(cluster) as log:
+    with KafkaLog(cluster, topology(TopologySettings())) as log:
         log.write(records())
-    with StoreLog(Store(tmp_path / "data", {topic.name: 2 for topic in topology().topics})) as folder:
+    with StoreLog(Store(tmp_path / "data", {topic.name: 2 for topic in topology(TopologySettings()).topics})) as folder:
         folder.write(records())
     monkeypatch.setenv("HARVEST_GATHERER", "test")
 
@@ -119,8 +119,10 @@ def test_follow(engine: str, harvest: Run, cluster: Cluster, tmp_path: Path, roo
     if engine == "kafka":
         harvest("topics", "apply")
     options = [] if engine == "kafka" else ["--data", str(tmp_path / "data")]
-    made = {topic.name: 2 for topic in topology().topics}
-    opened: AbstractContextManager[LogAccess] = KafkaLog(cluster) if engine == "kafka" else StoreLog(Store(tmp_path / "data", made))
+    made = {topic.name: 2 for topic in topology(TopologySettings()).topics}
+    opened: AbstractContextManager[LogAccess] = (
+        KafkaLog(cluster, topology(TopologySettings())) if engine == "kafka" else StoreLog(Store(tmp_path / "data", made))
+    )
     with opened as log:
         log.write(records())
         program = [sys.executable, "-c", "from streams.cli import main; main()", "cat", "summaries", "--follow", "--json"]
@@ -172,7 +174,7 @@ def test_a_rejection_ends_with_a_success(both: Both, cluster: Cluster, tmp_path:
     number = partition(URL.encode(), 2)
     with Store(tmp_path / "data") as store, store.transaction() as tx:
         tx.rows("catalog", number).put(*row)
-    with KafkaLog(cluster) as log:
+    with KafkaLog(cluster, topology(TopologySettings())) as log:
         log.producer.produce(cluster.changelog("catalog"), row[1], row[0], number)
         assert log.producer.flush(TIMEOUT) == 0
     assert both("rejected", "list") == ["catalog  made/0@7: error in catalog: ValueError"]
@@ -183,7 +185,7 @@ def test_export_and_import(harvest: Run, cluster: Cluster, tmp_path: Path, monke
     monkeypatch.setenv("HARVEST_RETENTION", AGES)
     harvest("topics", "apply")
     values = [encode(SUMMARY), None, JUNK, encode(REMOVED)]
-    with StoreLog(Store(tmp_path / "a", {topic.name: 3 for topic in topology().topics})) as folder:
+    with StoreLog(Store(tmp_path / "a", {topic.name: 3 for topic in topology(TopologySettings()).topics})) as folder:
         folder.write(Logged("summaries", -1, -1, 9_000 - n, b"k%d" % (n % 7), values[n % 4]) for n in range(1_500))
         folder.write([Logged("frontier.ticks", 2, -1, 5, b"", JUNK)])
     for topic in ("summaries", "frontier.ticks"):
@@ -195,7 +197,11 @@ def test_export_and_import(harvest: Run, cluster: Cluster, tmp_path: Path, monke
         harvest("export", topic, "b.avro")
         monkeypatch.setenv("HARVEST_KAFKA_BROKERS", "")
         harvest("import", "b.avro", "--data", "b")
-    with StoreLog(Store(tmp_path / "a")) as before, StoreLog(Store(tmp_path / "b")) as after, KafkaLog(cluster) as kafka:
+    with (
+        StoreLog(Store(tmp_path / "a")) as before,
+        StoreLog(Store(tmp_path / "b")) as after,
+        KafkaLog(cluster, topology(TopologySettings())) as kafka,
+    ):
         assert held(before) == held(kafka) == held(after)
         assert [logged.time for logged in kafka.read("frontier.ticks", 0, 0, 9)] == [5]
 
@@ -203,7 +209,7 @@ def test_export_and_import(harvest: Run, cluster: Cluster, tmp_path: Path, monke
 def test_another_gatherer(harvest: Run, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker that would make OIDs, or have all made anew, by a name that no summary on the cluster is of does not begin."""
     harvest("topics", "apply")
-    with KafkaLog(cluster) as log:
+    with KafkaLog(cluster, topology(TopologySettings())) as log:
         assert log.gatherers() == set()
         ended = Complete(object_url=URL, version=3, time=2, attempt="a", count=1)
         log.write([Logged("made", -1, -1, 1_000, URL.encode(), value) for value in (encode(SUMMARY), encode(ended), JUNK)])

@@ -16,6 +16,7 @@ from schemas.ports import Logged
 from schemas.records import Removed, Summary
 from streams.kafka.client.cluster import Cluster
 from streams.kafka.client.log import KafkaLog
+from streams.topology.flow import TopologySettings, topology
 from tests.servers.fixtures import Topics
 
 EXAMPLE = re.compile(r"(?s)<!-- example: [^\n]*-->\n```(\w+)\n(.*?)^```$", re.MULTILINE)
@@ -52,7 +53,7 @@ def changes(number: int) -> Sequence[Summary | Removed | None]:
 def examples(root: Path, kafka: str, topics: Topics) -> dict[str, str]:
     """The examples by their language, told of a topic that holds the changes of some objects."""
     name = topics.make("summaries", 3, {"cleanup.policy": "compact"})
-    with KafkaLog(Cluster(kafka, f"{topics.prefix}-")) as log:
+    with KafkaLog(Cluster(kafka, f"{topics.prefix}-"), topology(TopologySettings())) as log:
         for number in range(25):
             key = oid("test", url(number)).encode()
             values = (None if change is None else encode(change) for change in changes(number))

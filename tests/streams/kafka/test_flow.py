@@ -12,7 +12,7 @@ from processors.identity import frontier_key
 from schemas.records import CrawlEvent, Link, Record, Root, Tick
 from streams.simulator import Simulator
 from streams.store.murmur2 import partition as partition_of
-from streams.topology.flow import topology
+from streams.topology.flow import TopologySettings, topology
 from tests.streams.kafka.conftest import Broker
 from tests.streams.kafka.flows import HEADERS, JUNK, STAGES, Flow, edges, final
 from tests.streams.kafka.standing import TOPOLOGY, inputs
@@ -56,7 +56,7 @@ def seeds(run: str, now: int, partitions: int) -> Iterator[tuple[int, Record]]:
 @pytest.mark.parametrize(("partitions", "cut"), [(1, "outputs"), (4, "rows")])
 def test_stages_end_as_in_the_simulator(flow: Flow, world: World, partitions: int, cut: str) -> None:
     """Killed in each of two runs, and fed with what is no record, the stages end as in the simulator, and reject that alone."""
-    simulator = Simulator(topology(), partitions, random.Random(5).randrange, fetcher(world), plain_essence)
+    simulator = Simulator(topology(TopologySettings()), partitions, random.Random(5).randrange, fetcher(world), plain_essence)
     for run in ("r1", "r2"):
         for stage in STAGES:
             if stage in flow.workers:

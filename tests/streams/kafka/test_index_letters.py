@@ -20,6 +20,7 @@ from streams.kafka.sink import dead_letter_producer, position
 from streams.kafka.sink.batch_applier import Applier
 from streams.kafka.sink.buffer import Read
 from streams.kafka.sink.dead_letter_producer import Letter, Letters
+from streams.topology.flow import REJECTED
 from tests.servers.fixtures import TIMEOUT, Topics
 from tests.servers.registry import Registry
 from tests.streams.kafka.conftest import Broker
@@ -72,7 +73,7 @@ def test_one_format(kafka: str, topics: Topics, broker: Broker, url: str) -> Non
     name = topics.make("rejected")
     Letters(cluster).send([(letter(5), [("from", b"a stranger")])])
     ((_, value),) = broker.read(name)
-    assert value == wire(cluster).frame("rejected", encode(letter(5)))
+    assert value == wire(cluster, (REJECTED,)).frame("rejected", encode(letter(5)))
     assert (value[:1] == b"\0") is bool(url)
 
 

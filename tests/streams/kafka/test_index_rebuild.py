@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from typer.testing import CliRunner, Result
 
+from processors.broker.definition import MAIN
 from processors.query import parse
 from schemas.query import Every
 from sinks.index.opensearch import aliases
@@ -26,6 +27,7 @@ from streams.kafka.sink import buffer
 from streams.operations import rebuild
 from streams.operations.selection import Selection
 from streams.store.data_folder import index_folder
+from streams.topology.flow import TopologySettings, topology
 from tests.streams.kafka.conftest import Broker
 from tests.streams.kafka.test_index_sink import PARTITIONS, World, answers, removal, stream, summary
 from tests.streams.kafka.threads import beside
@@ -71,7 +73,7 @@ def expected(world: World, folder: Path) -> Mapping[str, object]:
     harvest_from = CliRunner(env={"HARVEST_INDEX_URL": "", "HARVEST_DATA": str(folder)})
     result = harvest_from.invoke(app, ["index", "rebuild"])
     assert result.exit_code == 0, (result.output, result.exception)
-    with closing(TantivyIndex(index_folder(folder), writable=False)) as index:
+    with closing(TantivyIndex(index_folder(folder, MAIN), writable=False)) as index:
         return answers(index)
 
 
@@ -168,9 +170,9 @@ def test_a_search_outlives_two_swaps(world: World, search_client: OpenSearch, mo
 
 def rebuilt(world: World, number: int) -> str:
     """Rebuild the index; gives what went wrong."""
-    with KafkaLog(world.cluster) as log:
+    with KafkaLog(world.cluster, topology(TopologySettings())) as log:
         try:
-            rebuild.on_server(log, Selection(), world.url, world.alias, f"20260101t000000{number}")
+            rebuild.on_server(log, Selection("broker.main"), world.url, world.alias, f"20260101t000000{number}")
         except OSError as error:
             return str(error)
     return ""

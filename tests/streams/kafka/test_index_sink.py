@@ -32,6 +32,7 @@ from streams.kafka.client.registry import wire
 from streams.kafka.decide.client_workarounds import PARTITIONER
 from streams.kafka.sink import buffer, position
 from streams.kafka.sink.index_sink import manner, serve
+from streams.topology.flow import TopologySettings, topology
 from tests.servers import opensearch as server
 from tests.servers.fixtures import TIMEOUT
 from tests.servers.process import free_port
@@ -110,7 +111,7 @@ class World:
         """A member of the group, in a thread; whatever ends it early is raised."""
         # Those that are given are in a folder.
         how = manner("" if index else self.url)
-        how |= {"plain": wire(self.cluster).plain}
+        how |= {"plain": wire(self.cluster, topology(TopologySettings()).topics).plain}
         more: Mapping[str, Any] = {"session": SESSION, "note": (told if told is not None else []).append, **how}
         return beside(lambda stop: serve(self.cluster, "main", index or self.open(), stop, **more), self.errors)
 
@@ -138,7 +139,7 @@ class World:
                 raise error
 
     def letters(self) -> list[Rejected]:
-        plain = wire(self.cluster).plain
+        plain = wire(self.cluster, topology(TopologySettings()).topics).plain
         found = [decode(plain(value)) for _, value in self.broker.read(self.rejected) if value is not None]
         return [letter for letter in found if isinstance(letter, Rejected)]
 

@@ -19,6 +19,7 @@ from schemas.records import Record, Rejected, Summary
 from streams.kafka.client.cluster import Cluster
 from streams.kafka.client.log import KafkaLog
 from streams.sandbox.seal import die_with
+from streams.topology.flow import TopologySettings, topology
 from tests.streams.kafka.conftest import Run
 
 
@@ -41,7 +42,7 @@ def catalog(harvest: Run, cluster: Cluster, root: Path, tmp_path: Path) -> Itera
         stdin=subprocess.DEVNULL,
         preexec_fn=partial(die_with, os.getpid()),  # noqa: PLW1509 - the call that it makes is safe
     )
-    with KafkaLog(cluster) as log:
+    with KafkaLog(cluster, topology(TopologySettings())) as log:
         yield log
     worker.terminate()
     assert worker.wait() == 0

@@ -14,6 +14,7 @@ from schemas.records import Removed
 from streams.kafka.client.cluster import Cluster
 from streams.kafka.client.log import KafkaLog
 from streams.operations.selection import batches
+from streams.topology.flow import TopologySettings, topology
 from tests.servers.fixtures import TIMEOUT, Topics
 from tests.streams.kafka.conftest import Broker
 
@@ -54,7 +55,7 @@ class Asked:
 def log(cluster: Cluster, topics: Topics) -> KafkaLog:
     """Summaries in one partition."""
     topics.make(SUMMARIES, 1)
-    return KafkaLog(cluster)
+    return KafkaLog(cluster, topology(TopologySettings()))
 
 
 def test_a_transaction_that_is_open_is_beyond_the_end(log: KafkaLog, broker: Broker) -> None:
@@ -113,7 +114,7 @@ def test_who_follows_from_beyond_the_end_waits(log: KafkaLog) -> None:
     append(log, range(5))
     with log:
         coming: Any = log.follow(SUMMARIES, {0: 7})
-        later = threading.Timer(2.0, append, (KafkaLog(log.cluster), range(5, 9)))
+        later = threading.Timer(2.0, append, (KafkaLog(log.cluster, topology(TopologySettings())), range(5, 9)))
         later.start()
         try:
             assert [next(coming).offset, next(coming).offset] == [7, 8]
@@ -138,7 +139,7 @@ def test_reads_wait_for_no_more_than_there_is(log: KafkaLog) -> None:
 def test_find_reads_all_partitions_at_once(cluster: Cluster, topics: Topics) -> None:
     """A whole scan is one assignment, whatever there is in each partition; its records are found in their order."""
     topics.make(SUMMARIES, 12)
-    with KafkaLog(cluster) as log:
+    with KafkaLog(cluster, topology(TopologySettings())) as log:
         for partition in range(0, 12, 2):
             append(log, range(30), partition)
         watched = asked(log)

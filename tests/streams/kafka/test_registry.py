@@ -19,11 +19,12 @@ from streams.kafka.client.cluster import Cluster, ClusterError
 from streams.kafka.client.log import KafkaLog
 from streams.kafka.client.registry import Registry as Ours
 from streams.kafka.client.registry import wire
-from streams.topology.flow import topology
+from streams.topology.flow import TopologySettings, topology
 from tests.servers.fixtures import TIMEOUT, Topics
 from tests.servers.registry import Registry
 from tests.streams.kafka.conftest import Broker, Run
 
+TOPICS = topology(TopologySettings()).topics
 REMOVED = Removed(oid="o", url="u", object_url="u", version=1, time=2, reason="gone")
 
 
@@ -44,20 +45,20 @@ def test_subjects_and_numbers() -> None:
     """A topic's schema is registered under TOPIC-value with the prefix, once, and its number stands in the value."""
     client: Any = SchemaRegistryClient.new_client({"url": "mock://"})
     cluster = Cluster("", "p-", registry="mock://")
-    ours = Ours(cluster, client).wire()
+    ours = Ours(cluster, TOPICS, client).wire()
     framed = ours.frame("summaries", encode(REMOVED))
     (subject,) = client.get_subjects()
     assert subject == "p-summaries-value"
     assert framed[1:5] == client.get_latest_version(subject).schema_id.to_bytes(4, "big")
     assert [branch["name"] for branch in json.loads(client.get_latest_version(subject).schema.schema_str)] == ["Summary", "Removed"]
-    assert Ours(cluster, client).wire().frame("summaries", encode(REMOVED)) == framed
+    assert Ours(cluster, TOPICS, client).wire().frame("summaries", encode(REMOVED)) == framed
     role = Role(oid="o", version=1)
     assert decode(ours.plain(ours.frame("copies.main", encode(role)))) == role
 
 
 def test_summaries_are_fully_compatible(cluster: Cluster, registry: Registry) -> None:
     """Topics that are read for years are set to FULL_TRANSITIVE; the others stay as the registry has them."""
-    values = wire(cluster)
+    values = wire(cluster, TOPICS)
     values.frame("summaries", encode(REMOVED))
     values.frame("copies.main", encode(Role(oid="o", version=1)))
     assert registry.compatibility == {f"{cluster.prefix}summaries-value": "FULL_TRANSITIVE"}
@@ -67,11 +68,11 @@ def test_nothing_is_registered_in_production(cluster: Cluster, registry: Registr
     """Where `kafka.register` is false a missing schema is one line, and one that is there is used."""
     careful = cluster._replace(register=False)
     with pytest.raises(ClusterError, match="summaries-value: its schema is not registered"):
-        wire(careful).frame("summaries", encode(REMOVED))
+        wire(careful, TOPICS).frame("summaries", encode(REMOVED))
     assert not registry.subjects
-    framed = wire(cluster).frame("summaries", encode(REMOVED))
+    framed = wire(cluster, TOPICS).frame("summaries", encode(REMOVED))
     registry.compatibility.clear()
-    assert wire(careful).frame("summaries", encode(REMOVED)) == framed
+    assert wire(careful, TOPICS).frame("summaries", encode(REMOVED)) == framed
     assert not registry.compatibility
 
 
@@ -82,24 +83,24 @@ def test_an_operator_registers(harvest: Run, cluster: Cluster, registry: Registr
     assert f"{cluster.prefix}summaries-value: its schema is not registered" in harvest("topics", "apply", code=1).output
     assert not registry.subjects
     assert f"{cluster.prefix}summaries-value: registered" in harvest("topics", "apply", "--register").output
-    assert set(registry.subjects) == {f"{cluster.prefix}{topic.name}-value" for topic in topology().topics}
+    assert set(registry.subjects) == {f"{cluster.prefix}{topic.name}-value" for topic in topology(TopologySettings()).topics}
     assert registry.compatibility[f"{cluster.prefix}summaries-value"] == "FULL_TRANSITIVE"
     assert harvest("topics", "apply").output.endswith("as they should be\n")
-    wire(cluster._replace(register=False)).frame("summaries", encode(REMOVED))
+    wire(cluster._replace(register=False), TOPICS).frame("summaries", encode(REMOVED))
 
 
 def test_a_registry_that_does_not_answer(cluster: Cluster) -> None:
     """It is told in one line, and is never the fault of a record."""
     for url, said in (("http://127.0.0.1:1", "the Schema Registry"), ("nonsense", "kafka.registry")):
         with pytest.raises(ClusterError, match=said) as raised:
-            wire(cluster._replace(registry=url)).plain(b"\0\0\0\0\1x")
+            wire(cluster._replace(registry=url), TOPICS).plain(b"\0\0\0\0\1x")
         assert "\n" not in str(raised.value)
 
 
 def test_others_read_what_we_write(cluster: Cluster, topics: Topics, broker: Broker) -> None:
     """Confluent's own deserializer reads our values by the registry alone; our reader takes both formats from one topic."""
     name = topics.make("summaries")
-    with KafkaLog(cluster) as log:
+    with KafkaLog(cluster, topology(TopologySettings())) as log:
         log.append("summaries", [(b"o", REMOVED), (b"x", None)])
         broker.append(name, [(b"o", encode(REMOVED)), (b"j", b"junk"), (b"k", b"\0\0\0\0\x63junk")])
         read = log.read("summaries", 0, 0, 10)
@@ -119,7 +120,7 @@ def test_another_version_wrote_it(cluster: Cluster, topics: Topics, registry: Re
     producer = Producer({"bootstrap.servers": cluster.brokers})
     producer.produce(name, b"\0\0\0\0\1" + b"\2o" + b"\x06", b"o")
     assert producer.flush(TIMEOUT) == 0
-    with KafkaLog(cluster) as log:
+    with KafkaLog(cluster, topology(TopologySettings())) as log:
         (logged,) = log.read("copies.main", 0, 0, 10)
         assert decode(logged.value or b"") == Role(oid="o", version=3)
         log.write([Logged("copies.main", 0, -1, 5, b"r", b"raw")], raw=True)

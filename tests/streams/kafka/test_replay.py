@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
+from processors.broker.definition import MAIN
 from processors.identity import oid
 from processors.query import parse
 from schemas.query import Every
@@ -68,7 +69,7 @@ def test_two_indexes(world: World, index: str, tmp_path: Path, monkeypatch: pyte
         assert says(world, f"{index}-b-main") == says(world, f"{index}-c-main") == (before, at)
         assert served(serving.node._client, world) == str(*aliases.behind(serving.node, world.alias))
     harvest("replay", "--to", str(tmp_path / "folder"))
-    with closing(TantivyIndex(index_folder(tmp_path / "folder"), writable=False)) as embedded:
+    with closing(TantivyIndex(index_folder(tmp_path / "folder", MAIN), writable=False)) as embedded:
         assert (answers(embedded), embedded.offsets()) == (before, at)
     monkeypatch.setenv("HARVEST_INDEX_NAME", f"{index}-b")
     assert harvest("search", "whale").stderr.endswith("10 shown\n")
@@ -131,7 +132,7 @@ def test_since(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("HARVEST_DATA", str(tmp_path / "data"))
     said = harvest("replay", "--since", since).stderr
     assert said.splitlines()[-1] == f"harvest: {len(last)} records read, {len(last)} applied, {160 - 5} summaries held"
-    with closing(TantivyIndex(index_folder(tmp_path / "data"), writable=False)) as embedded:
+    with closing(TantivyIndex(index_folder(tmp_path / "data", MAIN), writable=False)) as embedded:
         assert answers(embedded) == whole
 
 

@@ -17,13 +17,13 @@ from streams.kafka.client.cursors import Cursors, behind
 from streams.kafka.decide.agents import LARGEST, Decider
 from streams.kafka.decide.apps import application
 from streams.kafka.decide.rows import TableRows
-from streams.topology.flow import Stage, topology
+from streams.topology.flow import Stage, TopologySettings, topology
 from tests.streams.kafka.test_following import Message
 
 
 def decider(folder: Path, stage: str, ends: list[Any] | None = None) -> Decider:
     """A stage in an application that nobody starts."""
-    found = topology().stage(stage)
+    found = topology(TopologySettings()).stage(stage)
     assert isinstance(found, Stage)
     return Decider(application("rows", "127.0.0.1:1", folder, 1), found, end=(ends if ends is not None else []).append)
 

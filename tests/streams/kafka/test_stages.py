@@ -20,7 +20,7 @@ from schemas.records import Annotation, Complete, Record, Rejected, Removed, Sum
 from streams.kafka.client.cluster import changelog_of
 from streams.sandbox.seal import die_with
 from streams.simulator import Simulator
-from streams.topology.flow import ANNOTATIONS, MADE, SUMMARIES, Topology, topology
+from streams.topology.flow import ANNOTATIONS, MADE, SUMMARIES, Topology, TopologySettings, topology
 from tests.streams.kafka.conftest import Broker
 
 OBJECTS = 40
@@ -70,7 +70,7 @@ def annotated() -> list[Annotation]:
 
 def simulated(records: Sequence[Record], partitions: int) -> dict[bytes, Record]:
     """The summaries that the simulator ends with, crashes included."""
-    catalog = topology().stage("catalog")
+    catalog = topology(TopologySettings()).stage("catalog")
     simulator = Simulator(Topology((catalog,)), partitions, random.Random(1).randrange, lambda *_: [], lambda _: [])
     for record in records:
         simulator.send("annotations" if isinstance(record, Annotation) else "made", record)

@@ -15,7 +15,7 @@ from streams.kafka.client.admin import LATEST, Admin, planned
 from streams.kafka.client.brokers import patient
 from streams.kafka.client.cluster import Cluster, ClusterError
 from streams.kafka.client.log import KafkaLog
-from streams.topology.flow import Stage, topology
+from streams.topology.flow import Stage, TopologySettings, topology
 from tests.servers.fixtures import TIMEOUT, Topics
 from tests.servers.process import free_port
 from tests.streams.kafka.conftest import Run
@@ -34,14 +34,14 @@ def test_apply(harvest: Run, cluster: Cluster) -> None:
     assert f"{cluster.prefix}crawl: made, 2 partitions" in harvest("topics", "apply").stdout
     # Those of other tests come and go meanwhile.
     found = Admin(cluster).found(name for name in Admin(cluster).partitions() if name.startswith(cluster.prefix))
-    for topic in topology().topics:
+    for topic in topology(TopologySettings()).topics:
         made = found[cluster.topic(topic.name)]
         assert (made.partitions, made.settings["cleanup.policy"]) == (2, "compact" if topic.keep == "compact" else "delete")
     assert found[cluster.topic("rejected")].settings["retention.ms"] == "-1"
     assert found[cluster.topic("crawl")].settings["retention.ms"] == str(7 * 86_400_000)
-    changelogs = {cluster.changelog(stage.name) for stage in topology().stages if isinstance(stage, Stage)}
+    changelogs = {cluster.changelog(stage.name) for stage in topology(TopologySettings()).stages if isinstance(stage, Stage)}
     assert {found[name].settings["cleanup.policy"] for name in changelogs} == {"compact"}
-    plan = planned(topology(), cluster, RETENTION, 1)
+    plan = planned(topology(TopologySettings()), cluster, RETENTION, 1)
     again = harvest("topics", "apply")
     assert (again.stdout, again.stderr) == ("", f"harvest: {len(plan)} topics, as they should be\n")
 
@@ -78,14 +78,14 @@ def test_without_topics_nothing_is_told(words: str, harvest: Run) -> None:
 def test_replicas_are_told(cluster: Cluster, topics: Topics) -> None:
     """Too few replicas are said, and left to whoever reassigns partitions."""
     name = topics.make("crawl", 2)
-    (plan,) = [one for one in planned(topology(), cluster, RETENTION, 1) if one.name == name]
+    (plan,) = [one for one in planned(topology(TopologySettings()), cluster, RETENTION, 1) if one.name == name]
     said = list(Admin(cluster).apply([plan._replace(replication=3, settings={})]))
     assert said == [f"{name}: 1 replica, not 3: reassign its partitions"]
 
 
 def test_a_topic_that_another_makes_meanwhile(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two that apply at once do not stand in each other's way."""
-    (plan, *_) = planned(topology(), cluster, RETENTION, 1)
+    (plan, *_) = planned(topology(TopologySettings()), cluster, RETENTION, 1)
     admin = Admin(cluster)
     assert list(admin.apply([plan]))
     monkeypatch.setattr(admin, "found", lambda _: {})
@@ -98,7 +98,7 @@ def test_list_and_lag(harvest: Run, cluster: Cluster, topics: Topics) -> None:
     for command in ("list", "lag"):
         assert "summaries: not there (harvest topics apply)\n" in harvest("topics", command, code=1).stderr
     harvest("topics", "apply")
-    with KafkaLog(cluster) as log:
+    with KafkaLog(cluster, topology(TopologySettings())) as log:
         log.append("summaries", [(b"a", removed("a")), (b"b", removed("b"))], partition=1)
     listed = {line["topic"]: line for line in map(json.loads, harvest("topics", "list", "--json").stdout.splitlines())}
     assert (listed["summaries"]["partitions"], listed["summaries"]["ends"]) == (2, [0, 2])
@@ -142,7 +142,7 @@ def test_no_cluster(harvest: Run, monkeypatch: pytest.MonkeyPatch, cluster: Clus
 
 def test_what_a_broker_refuses(cluster: Cluster) -> None:
     """What cannot be made is told as the broker says it."""
-    plan = planned(topology(), cluster._replace(replication=5), RETENTION, 1)
+    plan = planned(topology(TopologySettings()), cluster._replace(replication=5), RETENTION, 1)
     with pytest.raises(ClusterError, match="replication factor"):
         list(Admin(cluster).apply(plan))
 
@@ -153,7 +153,7 @@ def test_topics_beside_ours(cluster: Cluster, topics: Topics) -> None:
         f"{cluster.prefix}foreign"
     ].result(TIMEOUT)
     topics.make("crawl", 2)
-    with KafkaLog(cluster) as log:
+    with KafkaLog(cluster, topology(TopologySettings())) as log:
         assert dict(log.topics()) == {"crawl": 2}
 
 

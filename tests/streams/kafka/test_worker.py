@@ -29,7 +29,7 @@ from streams.kafka.worker import supervisor
 from streams.kafka.worker.preflight import prepare
 from streams.kafka.worker.supervisor import ENDS, supervise
 from streams.kafka.worker.worker import WorkerSettings, served
-from streams.topology.flow import topology
+from streams.topology.flow import TopologySettings, topology
 from tests.servers.fixtures import TIMEOUT
 from tests.servers.process import free_port
 from tests.servers.sharing import SESSION
@@ -107,7 +107,7 @@ def signalled(line: int) -> Iterator[None]:
 
 def test_stages_are_those_that_have_a_runner() -> None:
     """Every stage has one."""
-    assert list(served(topology())) == [stage.name for stage in topology().stages]
+    assert list(served(topology(TopologySettings()))) == [stage.name for stage in topology(TopologySettings()).stages]
 
 
 @pytest.mark.parametrize(

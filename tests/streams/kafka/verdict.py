@@ -14,6 +14,7 @@ from sinks.index.opensearch.index import OpenSearchIndex
 from streams.kafka.client.cluster import Cluster
 from streams.kafka.client.log import KafkaLog
 from streams.operations.dead_letters import standing
+from streams.topology.flow import TopologySettings, topology
 from tests.faults.check import ALONE, same
 from tests.faults.harness import GATHERER
 from tests.faults.oracle import Oracle
@@ -37,7 +38,7 @@ def latest(records: Iterable[Record]) -> dict[str, Summary]:
 def anew(cluster: Cluster, topic: str) -> list[Record]:
     """All records of a topic as it is now; what is none is left out."""
     found = []
-    with KafkaLog(cluster) as log:
+    with KafkaLog(cluster, topology(TopologySettings())) as log:
         for partition in range(log.topics()[topic]):
             for logged in log.read(topic, partition, 0, 1 << 40):
                 try:
@@ -77,7 +78,7 @@ def indexed(url: str, alias: str, broker: Mapping[str, Summary]) -> None:
 
 def rejections(cluster: Cluster, oracle: Oracle, summaries: Mapping[str, Summary]) -> None:
     """The dead letters that stand are those of the oracle, and so are the summaries that say why."""
-    with KafkaLog(cluster) as log:
+    with KafkaLog(cluster, topology(TopologySettings())) as log:
         told = {(one.url, one.path) for one in standing(log) if one.url}
     rejected = oracle.rejected()
     same("rejected", dict.fromkeys(told), dict.fromkeys(rejected))

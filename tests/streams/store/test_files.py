@@ -22,10 +22,10 @@ from streams.cli.app import app
 from streams.logs import StoreLog
 from streams.operations import export
 from streams.store import Store
-from streams.topology.flow import topology
+from streams.topology.flow import TopologySettings, topology
 from tests.schemas.conftest import record
 
-TOPICS = {topic.name: topic for topic in topology().topics}
+TOPICS = {topic.name: topic for topic in topology(TopologySettings()).topics}
 REMOVED = Removed(oid="o", url="u", object_url="u", version=1, time=2, reason="gone")
 LONGER = encode(Tick(time=1)).removesuffix(b"\2\0") + b"\x82\0\0"
 """A number in more bytes than it needs: Avro allows it."""

@@ -29,7 +29,7 @@ from schemas.records import (
 )
 from streams.fetch.answers import Answers
 from streams.simulator import Simulator
-from streams.topology.flow import topology
+from streams.topology.flow import TopologySettings, topology
 
 FULL = b"\xff" * 16
 
@@ -238,7 +238,7 @@ def make_simulator() -> Callable[[World, int, random.Random], Simulator]:
     """A simulator over a world, its choices from a seed."""
 
     def make(world: World, partitions: int, rng: random.Random) -> Simulator:
-        return Simulator(topology(), partitions, rng.randrange, fetcher(world), plain_essence)
+        return Simulator(topology(TopologySettings()), partitions, rng.randrange, fetcher(world), plain_essence)
 
     return make
 

@@ -18,7 +18,7 @@ from processors.identity import member_url, oid
 from schemas.ports import Origin
 from schemas.records import Complete, Record, Removed, Summary
 from streams.simulator import MemoryRows, Simulator
-from streams.topology.flow import Topology, topology
+from streams.topology.flow import Topology, TopologySettings, topology
 
 SEEDS = 1_000
 CRASHES = 4
@@ -65,7 +65,7 @@ def history(chance: random.Random, names: tuple[str, ...]) -> Iterator[Record]:
 def ended(stages: tuple[str, ...], seed: int, crashes: int, names: tuple[str, ...] = ("test",)) -> Mapping[bytes, Record]:
     """The summaries that a history ends with, by key; for a Broker, the latest that was published."""
     simulator = Simulator(
-        Topology(tuple(topology().stage(name) for name in stages)),
+        Topology(tuple(topology(TopologySettings()).stage(name) for name in stages)),
         1,
         random.Random(f"{seed} {crashes}").randrange,
         lambda *_: [],

@@ -13,6 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 import schemas
+from processors.broker.definition import Broker
 from processors.essence import stage as essence
 from schemas.records import RECORDS, Record, Rejected, Tick
 from streams.cli.app import app
@@ -22,7 +23,7 @@ from streams.topology.flow import REJECTED, Edge, Stage, Topic, Topology, Topolo
 from streams.topology.routing import Router
 
 SCHEMAS = Path(schemas.__file__).parent
-TOPOLOGIES = [topology(), topology(TopologySettings(brokers=("main", "library")))]
+TOPOLOGIES = [topology(TopologySettings()), topology(TopologySettings(brokers=(Broker(), Broker("library", "type:PDF"))))]
 FROM_OUTSIDE = {"annotations"}
 """Topics that no stage writes: what people say comes from the command line."""
 
@@ -112,7 +113,7 @@ def test_functions_fit_their_topics(drawn: Topology) -> None:
 
 def test_essence_fits_its_topics() -> None:
     """What essence gives has a topic among the outputs of its edge, and each of those topics gets something."""
-    edge = topology().stage("essence")
+    edge = topology(TopologySettings()).stage("essence")
     gives = types(typing.get_type_hints(essence.essence)["return"])
     assert gives == carried(edge.outputs)
 
@@ -159,9 +160,11 @@ def test_inputs_of_a_stage_have_equal_partitions(tmp_path: Path, partitions: int
         assert {counts[topic.name] for topic in (*stage.inputs, *ticks)} == {partitions}, stage.name
 
 
-def test_describe_names_everything() -> None:
+def test_describe_names_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     """`harvest describe` names every stage and topic, and the flowchart every stage and all that is no tick or rejection."""
-    drawn = topology()
+    # The variable that shares servers between workers of pytest is no setting.
+    monkeypatch.delenv("HARVEST_TEST_SESSION", raising=False)
+    drawn = topology(TopologySettings())
     text, chart = (CliRunner().invoke(app, ["describe", *option]).stdout for option in ([], ["--mermaid"]))
     assert (text, chart) == (plain(drawn), mermaid(drawn))
     first = {line.split(maxsplit=1)[0] for line in text.splitlines() if line.strip()}
@@ -174,5 +177,5 @@ def test_describe_names_everything() -> None:
 
 def test_edges_are_no_functions() -> None:
     """What does I/O is an edge of one of three kinds, and says what it does."""
-    assert {stage.kind for stage in topology().stages if isinstance(stage, Edge)} == {"fetch", "sandbox", "sink"}
-    assert all(stage.says for stage in topology().stages if isinstance(stage, Edge))
+    assert {stage.kind for stage in topology(TopologySettings()).stages if isinstance(stage, Edge)} == {"fetch", "sandbox", "sink"}
+    assert all(stage.says for stage in topology(TopologySettings()).stages if isinstance(stage, Edge))

@@ -18,8 +18,9 @@ from schemas.records import Rejected, Summary
 from sinks.index.tantivy.index import TantivyIndex
 from streams.embedded import runner as running
 from streams.embedded import sink as module
-from streams.embedded.sink import IndexSink, index_folder
+from streams.embedded.sink import IndexSink
 from streams.store import Store
+from streams.store.data_folder import index_folder
 
 
 def summary(number: int) -> Summary:
@@ -66,7 +67,7 @@ def test_the_index_is_hastened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     with closing(runner.store), closing(runner._reading):
         runner.store.append("broker.main", [(b"%d" % number, summary(number)) for number in range(lacking)])
         nudged: list[None] = []
-        monkeypatch.setattr(runner.sink, "nudge", lambda: nudged.append(None))
+        monkeypatch.setattr(runner.sinks["main"], "nudge", lambda: nudged.append(None))
         for answer in busy:
             monkeypatch.setattr(runner.fetch, "busy", partial(answer.__eq__, "y"))
             runner._hasten()

@@ -1,0 +1,39 @@
+"""The topology of the settings: drawn here for commands, and handed to everything that asks for it."""
+
+from __future__ import annotations
+
+from processors.broker.definition import MAIN, Broker
+from processors.frontier.stage import FrontierSettings
+from processors.query import QueryError
+from streams.config.sections import BrokerSection
+from streams.config.settings import Settings, SettingsError
+from streams.topology.flow import Topology, TopologySettings, topology
+
+
+def brokers_of(settings: Settings) -> tuple[Broker, ...]:
+    """Return the Brokers of the settings in order of their names, `MAIN` first. Raises SettingsError for a query that is wrong."""
+    defined = {MAIN: BrokerSection(), **settings.brokers}
+    for name, section in defined.items():
+        try:
+            Broker(name, section.query).filter()
+        except QueryError as error:
+            raise SettingsError(f"brokers.{name}.query: {error.line(section.query)}") from None
+    return tuple(Broker(name, defined[name].query, defined[name].ttl) for name in sorted(defined, key=lambda n: (n != MAIN, n)))
+
+
+def broker_named(settings: Settings, name: str) -> str:
+    """Return the name of a Broker of the settings. Raises SettingsError where none has that name."""
+    names = [defined.name for defined in brokers_of(settings)]
+    if name not in names:
+        raise SettingsError(f"{name}: no such Broker (there are {', '.join(names)}; the settings brokers.NAME define others)")
+    return name
+
+
+def flow_of(settings: Settings, frontier: FrontierSettings = FrontierSettings()) -> TopologySettings:  # noqa: B008 - frozen
+    """Return what the topology depends on. Raises SettingsError."""
+    return TopologySettings(frontier, brokers_of(settings))
+
+
+def topology_of(settings: Settings) -> Topology:
+    """Return the topology of the settings, for those who read its names: the frontier of a runner has settings of its own."""
+    return topology(flow_of(settings))
