@@ -1,4 +1,4 @@
-"""Documents that hold other files: they are summarized, and so is what they hold."""
+"""Documents that contain files: both the document and its files are summarized."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -15,12 +15,12 @@ SAMPLES = Path(__file__).parents[2] / "samples"
 
 
 def summaries(records: list[Made]) -> dict[str, Summary]:
-    """Summaries by path."""
+    """Return the summaries by path."""
     return {r.path: r for r in records if isinstance(r, Summary)}
 
 
 def test_message_has_a_summary_and_members(run: Run) -> None:
-    """A message is summarized by its type and lists its attachments, which are summarized by theirs, messages inside included."""
+    """A message is summarized by its type and lists its attachments, which are summarized by theirs, inner messages included."""
     data = (SAMPLES / "summarize" / "mail.eml").read_bytes()
     records = run(data, "file:///d/x.eml")
     found = summaries(records)
@@ -34,7 +34,7 @@ def test_message_has_a_summary_and_members(run: Run) -> None:
 
 
 def test_message_without_attachments_lists_nothing(run: Run) -> None:
-    """A document that holds no files says nothing of members."""
+    """A document that contains no files has no list of members."""
     (summary,) = summaries(run(b"From: a@b\nTo: c@d\nSubject: x\nDate: y\n\nText.\n", "file:///d/x")).values()
     assert summary.type == "Mail"
     assert not {"member-count", "total-size", "contents"} & set(summary.attributes)
@@ -51,7 +51,7 @@ def test_message_without_attachments_lists_nothing(run: Run) -> None:
     ],
 )
 def test_times_of_servers(run: Run, monkeypatch: pytest.MonkeyPatch, stated: str, known: int) -> None:
-    """When a page was changed is in GMT whatever zone this machine is in, or not known where no record can hold it."""
+    """The time of last modification is in GMT whatever the local time zone, or absent where no record can hold it."""
     monkeypatch.setenv("TZ", "XYZ+7")
     time.tzset()
     records = run(b"text", "http://example.org/x", {"files": True}, headers={"last-modified": stated})
@@ -61,7 +61,7 @@ def test_times_of_servers(run: Run, monkeypatch: pytest.MonkeyPatch, stated: str
 
 
 def test_mailbox_of_messages(run: Run) -> None:
-    """Each message of a mailbox is a member with a summary of its own, and its attachments are members of that."""
+    """Each message of a mailbox is a member with its own summary, and its attachments are members of it."""
     mail = (SAMPLES / "summarize" / "mail.eml").read_bytes().replace(b"\r\n", b"\n")
     box = (
         b"From a@b Fri Jul  1 10:00:00 1994\n" + mail + b"\n\nFrom a@b Fri Jul  1 10:00:00 1994\nFrom: a@b\nSubject: Two\n\nText.\n"
@@ -73,7 +73,7 @@ def test_mailbox_of_messages(run: Run) -> None:
 
 
 def test_messages_in_messages_end_somewhere(run: Run) -> None:
-    """Messages nested beyond the limit are cut there, and what lies above is summarized."""
+    """Messages nested beyond the depth limit are cut there, and the outer ones are summarized."""
     data = b"From: a@b\nTo: c@d\nDate: x\nContent-Type: message/rfc822\n\n" * 40 + b"Text.\n"
     records = run(data, "file:///d/x.eml")
     assert len(summaries(records)) == 17
@@ -81,7 +81,7 @@ def test_messages_in_messages_end_somewhere(run: Run) -> None:
 
 
 def test_crawl_gives_its_pages(run: Run) -> None:
-    """A page in a WARC is a member named by its URI, of the type that its server stated; its references are relative to the URI."""
+    """A page in a WARC is a member named by its URI, with the type from its server; its references are relative to the URI."""
     found = summaries(run((SAMPLES / "unnest" / "warc" / "crawl.warc").read_bytes(), "file:///d/x.warc"))
     page = found["http://example.org/boats/"]
     assert page.url == "file:///d/x.warc#http://example.org/boats/"
@@ -96,7 +96,7 @@ def test_crawl_gives_its_pages(run: Run) -> None:
 
 
 def test_damaged_document_gives_what_it_holds(run: Run) -> None:
-    """An office document whose end is lost is rejected as damaged, and keeps what was found; what is embedded is still a member."""
+    """A truncated office document is rejected as damaged, keeping its attributes; embedded files are still members."""
     data = (SAMPLES / "summarize" / "officedocument.docx").read_bytes()
     records = run(data[: data.index(b"PK\x01\x02")], "file:///d/x.docx")
     found = summaries(records)

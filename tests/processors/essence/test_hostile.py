@@ -24,7 +24,7 @@ SMALL = Limits(entries=200, bytes=4 << 20, ratio=20, ratio_from=1 << 20, depth=6
 
 
 def outcomes(records: list[Made]) -> tuple[dict[str, Summary], dict[str, str]]:
-    """Summaries and reasons of rejection by path, after the laws that hold for any input."""
+    """Return summaries and rejection reasons by path, after checking the laws that hold for any input."""
     found = {r.path: r for r in records if isinstance(r, Summary)}
     reasons = {r.path: r.reason for r in records if isinstance(r, Rejected)}
     assert len(found) + len(reasons) + 1 == len(records)
@@ -38,14 +38,14 @@ def outcomes(records: list[Made]) -> tuple[dict[str, Summary], dict[str, str]]:
 
 
 def members(count: int) -> list[tuple[str, bytes]]:
-    """Some members of text that does not compress well."""
+    """Return members whose text does not compress well."""
     source = random.Random(3)
     return [(f"dir/m{n}.txt", source.randbytes(300).hex().encode()) for n in range(count)]
 
 
 @pytest.mark.parametrize("kind", ["tar", "tar.gz", "zip", "ar"])
 def test_truncated_archive_gives_what_can_be_read(kind: str, run: Run, tar: Pack, zipped: Pack, ar: Pack) -> None:
-    """Cut anywhere, an archive gives a start of its members unharmed, and the loss is told by Rejected and Partial."""
+    """A truncated archive gives its first members undamaged, and the loss is reported by Rejected and Partial."""
     whole = members(8)
     data = {"tar": tar, "tar.gz": lambda m: gzip.compress(tar(m)), "zip": zipped, "ar": ar}[kind](whole)
     end = max(len(data.rstrip(b"\0")), 1) if kind == "tar" else len(data) - 1
@@ -58,7 +58,7 @@ def test_truncated_archive_gives_what_can_be_read(kind: str, run: Run, tar: Pack
         assert sound == [name for name, _ in whole][: len(sound)]
         assert all(found[name].size == len(body) for name, body in whole[: len(sound)])
         sizes.append(len(sound))
-        # An ar that ends where a member ends has lost nothing that can be known.
+        # An ar that ends after a member has no detectable loss.
         if kind != "ar":
             assert reasons
             assert isinstance(records[-1], Partial)
@@ -67,7 +67,7 @@ def test_truncated_archive_gives_what_can_be_read(kind: str, run: Run, tar: Pack
 
 
 def test_damaged_member_of_a_sound_archive_is_rejected_alone(run: Run, zipped: Pack) -> None:
-    """A checksum that fails costs one member; its neighbours are read."""
+    """A wrong checksum rejects one member; the others are read."""
     data = bytearray(zipped(members(3)))
     data[data.index(b"dir/m1.txt") + 40] ^= 0xFF
     found, reasons = outcomes(run(bytes(data), "file:///d/x.zip"))
@@ -77,7 +77,7 @@ def test_damaged_member_of_a_sound_archive_is_rejected_alone(run: Run, zipped: P
 
 
 def test_damaged_header_costs_one_member_of_a_tar(run: Run, tar: Pack) -> None:
-    """A tar goes on at the next header that holds, and the damage is told."""
+    """Reading a tar continues at the next valid header, and the damage is reported."""
     data = bytearray(tar(members(5)))
     data[data.index(b"dir/m2.txt") + 110] ^= 0x55
     found, reasons = outcomes(run(bytes(data), "file:///d/x.tar"))
@@ -86,7 +86,7 @@ def test_damaged_header_costs_one_member_of_a_tar(run: Run, tar: Pack) -> None:
 
 
 def test_encrypted_member_says_so(run: Run, samples: Path) -> None:
-    """What is encrypted is rejected as that; the archive is whole all the same."""
+    """Encrypted content is rejected with that reason; the archive itself is not damaged."""
     data = (samples / "unnest" / "zip" / "encrypted.zip").read_bytes()
     records = run(data, "file:///d/x.zip")
     assert outcomes(records)[1] == {"secret.txt": "encrypted"}
@@ -97,7 +97,7 @@ def test_encrypted_member_says_so(run: Run, samples: Path) -> None:
 
 
 def rejected(run: Run, data: bytes, url: str, limits: Limits = SMALL) -> tuple[dict[str, Summary], dict[str, str]]:
-    """Summaries and reasons of what must end as Partial."""
+    """Return summaries and rejection reasons of an input that must end as Partial."""
     records = run(data, url, settings={"limits": limits})
     assert isinstance(records[-1], Partial)
     found, reasons = outcomes(records)
@@ -106,13 +106,13 @@ def rejected(run: Run, data: bytes, url: str, limits: Limits = SMALL) -> tuple[d
 
 
 def test_gzip_bomb(run: Run) -> None:
-    """A gzip of zeros ends where it gives more than its share."""
+    """A gzip of zeros ends when its expansion exceeds the budget."""
     _, reasons = rejected(run, gzip.compress(bytes(8 << 20)), "file:///d/x.gz")
     assert reasons == {"": "gives more than 20 times its own size"}
 
 
 def test_zip_bomb(run: Run, zipped: Pack) -> None:
-    """A zip of zeros ends likewise, and names the member."""
+    """A zip of zeros ends when its expansion exceeds the budget, and the member is named."""
     found, reasons = rejected(
         run, zipped([("a.txt", b"sound\n"), *((f"z{n}", bytes(900_000)) for n in range(9))]), "file:///d/x.zip"
     )
@@ -121,7 +121,7 @@ def test_zip_bomb(run: Run, zipped: Pack) -> None:
 
 
 def test_nested_bomb(run: Run, zipped: Pack) -> None:
-    """Bombs inside bombs spend from one budget: every open container is rejected, and nothing behind it is read."""
+    """Nested bombs share one budget: every open container is rejected, and nothing after it is read."""
     data = zipped([(f"z{n}", bytes(500_000)) for n in range(4)])
     for _ in range(3):
         data = zipped([(f"n{n}.zip", data) for n in range(4)])
@@ -131,14 +131,14 @@ def test_nested_bomb(run: Run, zipped: Pack) -> None:
 
 
 def test_bomb_by_bytes(run: Run, tar: Pack) -> None:
-    """What is large without being dense ends at the bytes."""
+    """Large content at a low ratio is stopped by the byte limit."""
     data = gzip.compress(tar([(f"m{n}", random.Random(n).randbytes(500_000)) for n in range(6)]), compresslevel=1)
     limits = Limits(bytes=2 << 20, ratio=20)
     assert rejected(run, data, "file:///d/x.tar.gz", limits)[1][""] == "gives more than 2097152 bytes"
 
 
 def test_sparse_bomb(run: Run) -> None:
-    """Holes are bytes: a sparse file of 8 EB in 2 kB is none that is read."""
+    """Holes count as bytes: a sparse file of 8 EB in 2 kB is not read."""
     info = tarfile.TarInfo("s")
     info.pax_headers = {"GNU.sparse.size": str((1 << 63) - 1), "GNU.sparse.numblocks": "0", "GNU.sparse.map": "0,0"}
     out = io.BytesIO()
@@ -149,7 +149,7 @@ def test_sparse_bomb(run: Run) -> None:
 
 
 def test_many_entries(run: Run, tar: Pack, zipped: Pack) -> None:
-    """Members are counted: of a tar as they come, of a zip before any is read."""
+    """Members are counted, in a tar as they are read, in a zip before any is read."""
     many = [(f"{n}", b"") for n in range(300)]
     found, reasons = rejected(run, tar(many), "file:///d/x.tar")
     assert (reasons, len(found)) == ({"": "more than 200 members"}, 201)
@@ -158,7 +158,7 @@ def test_many_entries(run: Run, tar: Pack, zipped: Pack) -> None:
 
 
 def test_entries_are_counted_over_all_nested_archives(run: Run, tar: Pack) -> None:
-    """An archive of archives has no more members than a flat one."""
+    """Members of nested archives count like those of a flat one."""
     inner = tar([(f"{n}", b"") for n in range(90)])
     found, reasons = rejected(run, tar([(f"{n}.tar", inner) for n in range(5)]), "file:///d/x.tar")
     assert set(reasons) == {"2.tar", ""}
@@ -166,20 +166,20 @@ def test_entries_are_counted_over_all_nested_archives(run: Run, tar: Pack) -> No
 
 
 def test_many_names(run: Run, tar: Pack) -> None:
-    """Names are paid for by the byte."""
+    """Names count towards the budget by the byte."""
     assert rejected(run, tar([(f"{n}" * 300, b"") for n in range(99)]), "file:///d/x.tar")[1] == {
         "": "names of more than 20000 bytes in all"
     }
 
 
 def test_one_name_many_times_takes_no_square_time(run: Run, tar: Pack) -> None:
-    """5,000 members of one name are numbered, each at once."""
+    """5,000 members of one name are numbered, each in constant time."""
     found, _ = outcomes(run(tar([("m", b"")] * 5_000), "file:///d/x.tar"))
     assert "m;5000" in found
 
 
 def test_deep_nesting(run: Run, tar: Pack) -> None:
-    """What lies too deep is rejected there; what stands beside it is read."""
+    """A too deeply nested member is rejected; its neighbours are read."""
     data = b"the end\n"
     for n in range(12):
         data = tar([(f"{n}.tar", data), (f"{n}.txt", b"words\n")])
@@ -198,7 +198,7 @@ def test_deep_encodings(run: Run) -> None:
 
 
 def test_quine(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that gives itself, as encoding or as member, ends at the depth."""
+    """A file that contains itself, as encoding or as member, ends at the depth limit."""
 
     def itself(body: Reader, budget: Budget) -> Iterator[Member]:
         yield Member(b"x", body=body)
@@ -210,7 +210,7 @@ def test_quine(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_quine_of_zips(run: Run) -> None:
-    """A zip whose entry is the zip itself, by an offset that points to its start, is refused as overlapping."""
+    """A zip whose entry is the zip itself, through an offset to its start, is refused as overlapping."""
     name, head = b"x.zip", struct.pack("<4s5HIIIHH", b"PK\x03\x04", 20, 0, 0, 0, 0, 0, 0, 0, 5, 0)
     size = len(head) + len(name) + 46 + len(name) + 22
     central = struct.pack("<4s6HIIIHHHHHII", b"PK\x01\x02", 20, 20, 0, 0, 0, 0, 0, size, size, 5, 0, 0, 0, 0, 0, 0)
@@ -234,14 +234,14 @@ def test_overlapping_entries(run: Run) -> None:
     assert (set(found), reasons) == ({""}, {"": "entries overlap"})
 
 
-# ---- whatever else may be raised --------------------------------------------------------------------------------------
+# ---- other exceptions -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "error", [MemoryError(), RecursionError("deep"), OSError(28, "No space left"), UnicodeError("x" * 999), ZeroDivisionError()]
 )
 def test_whatever_a_member_raises_is_an_outcome(error: Exception, run: Run, tar: Pack, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No exception of a parser escapes; the next member is worked on."""
+    """No exception of a parser escapes; processing continues with the next member."""
 
     def summarize(facts: Facts, body: object, found: object) -> None:
         if facts.name == b"bad":
@@ -256,7 +256,7 @@ def test_whatever_a_member_raises_is_an_outcome(error: Exception, run: Run, tar:
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
 def test_what_ends_the_process_passes(error: type[BaseException], run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who asks the process to end is not stopped."""
+    """Exceptions that end the process are not caught."""
 
     def summarize(facts: object, body: object, found: object) -> None:
         raise error
@@ -267,7 +267,7 @@ def test_what_ends_the_process_passes(error: type[BaseException], run: Run, monk
 
 
 def test_large_member_is_digested_but_not_held(run: Run, tar: Pack) -> None:
-    """A member above the limit is rejected with its size and digest; the archive is whole."""
+    """A member above the size limit is rejected with its size and digest; the archive is not damaged."""
     limits = Limits(member=200_000, memory=1_000)
     found, reasons = outcomes(
         run(tar([("big", bytes(300_000)), ("small.txt", b"x\n" * 50_000)]), "file:///d/x.tar", settings={"limits": limits})
@@ -279,7 +279,7 @@ def test_large_member_is_digested_but_not_held(run: Run, tar: Pack) -> None:
 
 
 def test_names_beyond_all_bounds_stand_as_digests(run: Run, tar: Pack) -> None:
-    """No path outgrows a record: long names, also by nesting, become digests, and stay apart."""
+    """Long names, also through nesting, become distinct digests, so that every path fits in a record."""
     data = b"words\n"
     for depth in range(5):
         data = tar([("n" * 3_000 + f"{depth}.tar", data), ("x" * 5_000, b"1"), ("x" * 5_001, b"2")])
@@ -289,7 +289,7 @@ def test_names_beyond_all_bounds_stand_as_digests(run: Run, tar: Pack) -> None:
 
 
 def test_held_back_summaries_do_not_fill_the_memory(run: Run, tar: Pack, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What waits for the end of the listing lies in an anonymous file beyond a few, and comes out the same."""
+    """Beyond a few, summaries held back until the end of the listing go to an anonymous file, and are unchanged."""
     data = tar([*((f"{n:02}.o", b"\x7fELF%d" % n) for n in range(20)), ("07.c", b"int x;\n")])
     whole = run(data, "file:///d/x.tar")
     monkeypatch.setattr(member, "MAX_HELD", 3)
@@ -299,7 +299,7 @@ def test_held_back_summaries_do_not_fill_the_memory(run: Run, tar: Pack, monkeyp
 
 @pytest.mark.parametrize("seed", range(6))
 def test_mutated_nesting_keeps_the_laws(seed: int, run: Run, tar: Pack, zipped: Pack, ar: Pack) -> None:
-    """Bytes changed anywhere in nested archives: every path has its summary, every damage its reason, and there is one end."""
+    """In randomly altered nested archives every path has a summary, every damage a reason, and there is one end record."""
     source = random.Random(seed)
     pack = source.choice([tar, zipped, ar])
     data = pack([("a.zip", zipped(members(3))), ("b.tar.gz", gzip.compress(tar(members(3)))), ("c.a", ar(members(3))), *members(2)])

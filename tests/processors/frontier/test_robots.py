@@ -38,7 +38,7 @@ CASES = [
 
 @pytest.mark.parametrize(("robots", "path", "expected"), CASES)
 def test_allowed(robots: bytes, path: str, expected: bool) -> None:
-    """What RFC 9309 says of groups, of the longest match, of wildcards and of files that are none."""
+    """Groups, longest match, wildcards and invalid files are handled as RFC 9309 requires."""
     assert allowed(robots, "Harvest", URL + path) is expected
 
 
@@ -56,12 +56,12 @@ DELAYS = [
 
 @pytest.mark.parametrize(("robots", "expected"), DELAYS)
 def test_crawl_delay(robots: bytes, expected: float | None) -> None:
-    """The delay is that of our group; what is no number of seconds is none."""
+    """The crawl delay is that of our group; a value that is not a number of seconds is ignored."""
     assert crawl_delay(robots, "Harvest") == expected
 
 
 def test_a_product_of_agents_and_rules() -> None:
-    """A file of ten thousand agents and as many rules is read as fast as one of the same length for all."""
+    """A file of ten thousand agents and as many rules is read as fast as one of the same length for a single group."""
     agents = b"".join(b"User-agent: a%d\n" % n for n in range(12_000))
     rules = b"".join(b"Disallow: /%d\n" % n for n in range(12_000))
     assert SMALL < len(agents + rules) < MAX_ROBOTS
@@ -70,14 +70,14 @@ def test_a_product_of_agents_and_rules() -> None:
 
 
 def test_what_is_beyond_the_cap_does_not_count() -> None:
-    """Rules behind the first 512 KiB are as if they were not there."""
+    """Rules after the first 512 KiB are ignored."""
     padding = b"#" * MAX_ROBOTS + b"\n"
     assert allowed(b"User-agent: *\n" + padding + b"Disallow: /\n", "Harvest", URL + "/x")
 
 
 @given(st.binary(max_size=300))
 def test_any_bytes_give_an_answer(robots: bytes) -> None:
-    """No robots.txt raises."""
+    """Any robots.txt is parsed without an exception."""
     assert allowed(b"User-agent: *\n" + robots, "Harvest", URL + "/x") in (True, False)
     delay = crawl_delay(b"User-agent: *\nCrawl-delay: " + robots, "Harvest")
     assert delay is None or delay >= 0

@@ -34,14 +34,14 @@ def test_words(text: str, found: list[str]) -> None:
 
 @given(st.text())
 def test_spaced(text: str) -> None:
-    """Spaced text is the words with a space between; no word is empty or holds white space."""
+    """Spaced text is the words separated by spaces; no word is empty or contains white space."""
     assert spaced(text) == " ".join(words(text))
     assert all(word and word.split() == [word] for word in words(text))
 
 
 @given(st.lists(st.text(st.characters() | st.characters(max_codepoint=0x7F) | st.sampled_from("\x01\u0301\u1161")), max_size=6))
 def test_all_spaced(texts: list[str]) -> None:
-    """Texts that are spaced together have the words that each has by itself, whatever they begin and end with."""
+    """Texts spaced together have the words of each text alone, whatever their first and last characters."""
     for several in (texts, [*texts, "x" * 200]):
         assert [" ".join(filter(None, made.split(" "))) for made in all_spaced(several)] == [spaced(text) for text in several]
 
@@ -51,7 +51,7 @@ COMBINING = st.sampled_from("e\u0301\u0323\u030a\u1100\u1161\u11a8\u0915\u093c")
 
 @given(st.text(st.characters() | st.characters(max_codepoint=0x7F) | COMBINING), st.sampled_from([0, 2, 40]))
 def test_definition(text: str, few: int) -> None:
-    """The words are those of the law, character by character over the whole text, few or many of which are not ASCII."""
+    """The words match the definition, character by character over the whole text, with few or many characters outside ASCII."""
     marks = {"w": "{}", "c": " {} ", "": "", " ": " "}
     plain = "".join(marks[kind(ord(char))].format(char) for char in fold(text))
     with patch.object(module, "FEW", few):
@@ -60,13 +60,13 @@ def test_definition(text: str, few: int) -> None:
 
 @given(st.text(), st.text())
 def test_joined(first: str, second: str) -> None:
-    """A division divides: the words of two texts with one between are the words of each."""
+    """The words of two texts joined by a separator are the words of each."""
     assert words(f"{first}\n{second}") == words(first) + words(second)
 
 
 @given(st.text(st.characters(max_codepoint=0x24F) | st.sampled_from("東京 \u00ad")))
 def test_spans(text: str) -> None:
-    """Spans are in order, within the text, and hold the words that the analysis of the text has."""
+    """Spans are in order, within the text, and contain the words of the analysed text."""
     found = list(spans(text))
     assert all(0 <= start < end <= len(text) for start, end, _ in found)
     assert [start for start, _, _ in found] == sorted(start for start, _, _ in found)
@@ -75,7 +75,7 @@ def test_spans(text: str) -> None:
 
 
 def test_long() -> None:
-    """A long word is cut; a long value keeps its beginning and differs by what was cut off."""
+    """A long word is cut; a long value keeps its beginning and gets a suffix that depends on the rest."""
     assert words("x" * 500 + " y") == ["x" * MAX_WORD, "y"]
     assert spaced("x" * 500 + " y") == "x" * MAX_WORD + " y"
     one, other = exact("x" * 5_000), exact("x" * 5_001)
@@ -85,18 +85,18 @@ def test_long() -> None:
 
 
 def test_names() -> None:
-    """Names of attributes are compared without regard to case and white space around."""
+    """Attribute names are compared without regard to case and surrounding white space."""
     assert attribute(" Last-Modification-Time\n") == "last-modification-time"
 
 
 @pytest.mark.parametrize("before", ["", "é ", "a b ", "y" * 70 + " "])
 @pytest.mark.parametrize("length", [127, 128, 129, 191, 192, 300])
 def test_cut(before: str, length: int) -> None:
-    """A word is cut after 128 characters wherever it stands, and a shorter one is not."""
+    """A word is cut after 128 characters at any position, and a shorter one is not."""
     assert spaced(f"{before}{'x' * length}!z") == f"{before}{'x' * min(length, MAX_WORD)} z"
 
 
 @given(st.text(st.characters(max_codepoint=0x7F)))
 def test_ascii(text: str) -> None:
-    """The short way for ASCII gives what the long way gives."""
+    """The fast path for ASCII gives the result of the general one."""
     assert words(text) == words(text + " é")[:-1]

@@ -1,4 +1,4 @@
-"""Books for readers, tables of databases, measurements and packed property lists."""
+"""E-books, database tables, measurements and binary property lists."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Make = Callable[..., Found]
 
 
 def palm(records: Sequence[bytes], kind: bytes, name: bytes = b"A_Whale") -> bytes:
-    """A list of records as Palm has it."""
+    """Return records in a Palm database."""
     at = 78 + 8 * len(records) + 2
     places = b""
     for number, record in enumerate(records):
@@ -27,7 +27,7 @@ def palm(records: Sequence[bytes], kind: bytes, name: bytes = b"A_Whale") -> byt
 
 
 def packed(text: bytes) -> bytes:
-    """A text as PalmDoc packs it, spaces and high bytes alone."""
+    """Return a text in PalmDoc compression, with spaces and high bytes only."""
     out = b""
     at = 0
     while at < len(text):
@@ -42,7 +42,7 @@ def packed(text: bytes) -> bytes:
 
 
 def mobi(pages: Sequence[bytes], about: Sequence[tuple[int, bytes]], *, way: int = 2, locked: int = 0, extra: int = 0) -> bytes:
-    """A book of Mobipocket in UTF-8."""
+    """Return a Mobipocket book in UTF-8."""
     said = b"".join(struct.pack(">II", kind, 8 + len(value)) + value for kind, value in about)
     exth = b"EXTH" + struct.pack(">II", 12 + len(said), len(about)) + said
     head = struct.pack(">HHIHHH", way, 0, 1, len(pages), 4_096, locked).ljust(16, b"\0")
@@ -59,7 +59,7 @@ PAGES = [b"<html><body><h2>Loomings</h2><p>Call me Ish", b'mael, M\xc3\xb6by.</p
 
 @pytest.mark.parametrize("way", [1, 2])
 def test_mobipocket(way: int, summary: Make) -> None:
-    """What the book is, and its text, which goes on from record to record."""
+    """The summary of a Mobipocket book has its metadata and its text, which continues from record to record."""
     found = summary(b"a.mobi", mobi(PAGES, [*ABOUT, (524, b"en-GB")], way=way))
     expected = {
         "title": ["The Whale"], "author": ["Herman Melville"], "organization": ["Harper"], "description": ["Of a whale ."],
@@ -70,7 +70,7 @@ def test_mobipocket(way: int, summary: Make) -> None:
 
 
 def test_mobipocket_updated_title_and_locks(summary: Make) -> None:
-    """A title that was set later counts; of a book that is locked no text is told, nor of one that is packed otherwise."""
+    """An updated title replaces the first; a locked book, or one in an unknown compression, gives no text."""
     assert summary(b"a.mobi", mobi(PAGES, [(503, b"Moby-Dick")])).text("title") == "Moby-Dick"
     locked = summary(b"a.azw", mobi(PAGES, ABOUT, locked=2))
     assert (locked.text("encrypted"), locked.text("author")) == ("a key is needed", "Herman Melville")
@@ -79,13 +79,13 @@ def test_mobipocket_updated_title_and_locks(summary: Make) -> None:
 
 
 def test_entries_behind_a_text(summary: Make) -> None:
-    """What stands behind the text of a record is none of it: entries with their length, and the rest of a character."""
+    """Trailing entries of a text record are not text: entries with their length, and the rest of a multibyte character."""
     pages = [PAGES[0] + b"\xc3\1" + b"zz\x83", PAGES[1] + b"\0" + b"zzzz\x85"]
     assert "Call me Ishmael, Möby." in summary(b"a.mobi", mobi(pages, [], way=1, extra=3)).text("partial-text")
 
 
 def test_palmdoc(summary: Make) -> None:
-    """A text of PalmDoc is called what its database is."""
+    """The title of a PalmDoc text is the name of its database."""
     head = struct.pack(">HHIHHI", 2, 0, 1, 1, 4_096, 0)
     found = summary(b"a.pdb", palm([head, packed("Call me Ishmael.\n\n“Möby”".encode("cp1252"))], b"TEXtREAd"))
     assert (found.text("title"), found.text("partial-text")) == ("A Whale", "Call me Ishmael.\n“Möby”")
@@ -93,23 +93,23 @@ def test_palmdoc(summary: Make) -> None:
 
 @given(st.binary(max_size=300))
 def test_any_text_comes_back(text: bytes) -> None:
-    """What is packed is unpacked again."""
+    """Compressed text is decompressed to the original."""
     assert unpacked(packed(text)) == text
 
 
 @given(st.binary(max_size=600))
 def test_unpacking_is_bounded(record: bytes) -> None:
-    """No bytes give more than ten for two."""
+    """Any input decompresses to at most ten bytes for each two."""
     assert len(unpacked(record)) <= 8 * len(record)
 
 
 def test_pieces_that_reach_into_themselves() -> None:
-    """A piece may be longer than how far back it begins."""
+    """A match may be longer than its distance."""
     assert unpacked(b"ab" + bytes([0x80 | 2 >> 5, (2 << 3 & 0xF8) | 5])) == b"ab" + b"abababab"
 
 
 def dbase(driver: int = 0x57) -> bytes:
-    """A table of two columns and three rows, one of them deleted."""
+    """Return a table of two columns and three rows, one of them deleted."""
     columns = b"".join(name.ljust(11, b"\0") + kind + bytes(4) + bytes([size]) + bytes(15) for name, kind, size in (
         (b"NAME", b"C", 8), (b"LENGTH", b"N", 4),
     ))  # fmt: skip
@@ -119,7 +119,7 @@ def dbase(driver: int = 0x57) -> bytes:
 
 
 def test_dbase(summary: Make) -> None:
-    """The columns, how many rows, and the texts of the first of them that were not deleted."""
+    """The summary of a dBASE table has its columns, the number of rows, and the texts of the first rows that are not deleted."""
     expected = {
         "format": ["dBASE III"], "rows": ["3"], "modification-date": ["1994-07-01"], "columns": ["NAME", "LENGTH"],
         "partial-text": ["Möby\nQueequeg"], "title": ["a.dbf"],
@@ -131,7 +131,7 @@ def test_dbase(summary: Make) -> None:
 
 
 def test_property_list(summary: Make) -> None:
-    """The keys, what the usual ones say, and the texts; one that is damaged says so."""
+    """The summary of a property list has its keys, usual values and texts; a damaged one is reported."""
     value = {"CFBundleName": "Whale", "CFBundleShortVersionString": "1.2", "Said": ["Call me Ishmael.", {"more": "Of a whale."}]}
     raw = plistlib.dumps(value, fmt=plistlib.FMT_BINARY)
     found = summary(b"Info.plist", raw)
@@ -142,7 +142,7 @@ def test_property_list(summary: Make) -> None:
 
 
 def test_fits(summary: Make) -> None:
-    """Cards of FITS, with quotes in their values and remarks behind them."""
+    """FITS cards with quotes in their values and comments after them are read."""
     cards = ["SIMPLE  =                    T", "NAXIS1  =                  640 / columns", "NAXIS2  =                  480"]
     cards += ["OBJECT  = 'Ahab''s whale      '", "TELESCOP= 'Spyglass'", "DATE-OBS= '1851-11-14'", "COMMENT Of a whale", "END"]
     found = summary(b"a.fits", "".join(card.ljust(80) for card in cards).ljust(2_880).encode())
@@ -154,7 +154,7 @@ def test_fits(summary: Make) -> None:
 
 
 def netcdf(version: int) -> bytes:
-    """A file of one dimension, one global attribute and one variable with a long name."""
+    """Return a file with one dimension, one global attribute and one variable with a long name."""
     wide = version == 5
 
     def number(value: int) -> bytes:
@@ -177,7 +177,7 @@ def netcdf(version: int) -> bytes:
 
 @pytest.mark.parametrize("version", [1, 2, 5])
 def test_netcdf(version: int, summary: Make) -> None:
-    """Dimensions, what is said of all of it, and the variables, in each of the three kinds of headers."""
+    """Dimensions, global attributes and variables are read from each of the three kinds of headers."""
     found = summary(b"a.nc", netcdf(version))
     assert (found.text("title"), found.text("organization")) == ("Of whales", "Pequod")
     assert (found.attributes["dimensions"], found.attributes["columns"]) == (["lat 128"], ["dive: depth of a dive", "lat"])
@@ -191,7 +191,7 @@ def _element(group: int, number: int, kind: bytes, value: bytes, *, explicit: bo
 
 @pytest.mark.parametrize("explicit", [True, False])
 def test_dicom(explicit: bool, summary: Make) -> None:
-    """What a picture of medicine is, and nothing of whom it shows."""
+    """The summary of a DICOM image describes the image and nothing of the patient."""
     syntax = b"1.2.840.10008.1.2.1" if explicit else b"1.2.840.10008.1.2"
     elements = [
         (0x08, 0x20, b"DA", b"18511114"), (0x08, 0x60, b"CS", b"MR"), (0x08, 0x1030, b"LO", b"HEAD OF A WHALE"),
@@ -206,7 +206,7 @@ def test_dicom(explicit: bool, summary: Make) -> None:
 
 
 def test_statistics(summary: Make) -> None:
-    """The variables of Stata, SPSS and SAS, with what they are labelled."""
+    """The summary of Stata, SPSS and SAS files has the variables and their labels."""
     names = b"".join(name.ljust(33, b"\0") for name in (b"dive", b"depth"))
     old = bytes([115, 2, 1, 0]) + struct.pack("<HI", 2, 7) + b"Whales".ljust(81, b"\0") + bytes(18) + b"\xff\xff" + names
     found = summary(b"a.dta", old)
@@ -232,5 +232,5 @@ def test_statistics(summary: Make) -> None:
 
 @pytest.mark.parametrize("name", [b"a.mobi", b"a.dbf", b"a.nc", b"a.dcm", b"a.sav", b"a.dta", b"a.xpt", b"a.fits"])
 def test_what_is_none(name: bytes, summary: Make) -> None:
-    """What only has the name of a format keeps its strings, as what nobody recognizes does."""
+    """A file that only has the name of a format keeps its strings, like an unrecognized file."""
     assert "Of a whale, by Ahab" in summary(name, bytes(range(32)) + b"Of a whale, by Ahab" + bytes(200)).text("strings")

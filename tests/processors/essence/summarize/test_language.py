@@ -1,4 +1,4 @@
-"""The language of a text: what is no prose has none, and another than English is given where it is sure."""
+"""Language of a text: text that is not prose has none, and a language other than English is given only if it is certain."""
 
 from collections.abc import Callable
 
@@ -25,7 +25,7 @@ LISTING = "int_fast8_t\tuint_least16_t INT_FAST8_MIN UINT8_WIDTH /usr/include/st
 
 @pytest.mark.parametrize("text", [NAMES * 9, FIELDS * 6, LISTING * 12, "Ben Laenen\nBesarion Gugushvili\nBhikkhu Pesala\n" * 9])
 def test_no_prose(text: str) -> None:
-    """Lists of names, fields, identifiers and tags are in no language."""
+    """Lists of names, fields, identifiers and tags have no language."""
     assert told(text, language) == ""
 
 
@@ -38,7 +38,7 @@ def test_no_prose(text: str) -> None:
     ],
 )
 def test_english_among_others(text: str) -> None:
-    """What is said in English among addresses, hashes, tags and names is English."""
+    """English text among addresses, hashes, tags and names is English."""
     assert told(text, language) == "en"
 
 
@@ -55,7 +55,7 @@ PROSE = {
 
 @pytest.mark.parametrize("tongue", PROSE)
 def test_prose(tongue: str) -> None:
-    """Sentences are in their language, whatever names and options stand among them; so are words of scripts without spaces."""
+    """Sentences have their language despite names and options among them; so do words of scripts without spaces."""
     assert told(PROSE[tongue] * 4, language) == tongue
     assert told("".join(f"{line}\n--help /etc/x.conf\n" for line in [PROSE[tongue]] * 5), language) == tongue
 
@@ -71,12 +71,12 @@ def test_prose(tongue: str) -> None:
     ],
 )
 def test_rare_languages(answer: str, text: str, meant: str) -> None:
-    """A language that few write in is told by its own words, else the one that the model takes for it."""
+    """A rare language is identified by its own words; otherwise the language that the model confuses with it is given."""
     assert told(text, lambda _: answer) == meant
 
 
 def test_halves() -> None:
-    """What is ASCII, and in one language at its beginning and in another behind, is in none; near ones are as good as one."""
+    """ASCII text whose two halves differ in language has none, unless the languages are closely related."""
     text = "some words that nobody has met before are repeated here and there " * 10
 
     def asked(*answers: str) -> Callable[[str], str]:
@@ -89,12 +89,12 @@ def test_halves() -> None:
 
 
 def test_what_is_left() -> None:
-    """Of tags, addresses, paths and identifiers nothing is left, of words all."""
+    """Tags, addresses, paths and identifiers are removed completely, words are kept."""
     assert prose("a <b c='d'> e f@g.h /i/j k_l m9 www.n.o p-q, r. s/t").split() == ["a", "e", "p-q,", "r."]
 
 
 def test_option_of_a_directive(summary: Make) -> None:
-    """What a directive's code is in is not the language of the document."""
+    """The language of a directive's code is not the language of the document."""
     text = "Reply\n=====\n\n.. literalinclude:: a.json\n   :language: json\n\n.. code::\n\n   x\n\nText.\n"
     assert "language" not in summary(b"a.7.rst", text.encode()).attributes
     assert summary(b"a.rst", b":language: de\n\nTitel\n=====\n\nText.\n").text("language") == "de"

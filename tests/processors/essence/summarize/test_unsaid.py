@@ -1,4 +1,4 @@
-"""What a program says of itself in a document is nothing that the document says."""
+"""Default metadata that programs write into documents is not metadata of the document."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from processors.essence.summarize._placeholder_titles import spoken, unsaid
     ],
 )
 def test_what_nobody_said(name: str, value: str) -> None:
-    """Values that libraries and word processors put where their user gave none."""
+    """Default values of libraries and word processors are left out."""
     assert unsaid(name, value)
 
 
@@ -47,7 +47,7 @@ def test_what_nobody_said(name: str, value: str) -> None:
     ],
 )
 def test_what_somebody_said(name: str, value: str) -> None:
-    """Values that only look like those."""
+    """Values that only resemble defaults are kept."""
     assert not unsaid(name, value)
 
 
@@ -62,5 +62,5 @@ def test_what_somebody_said(name: str, value: str) -> None:
     ],
 )
 def test_titles_that_a_printer_made(title: str, kept: str) -> None:
-    """The name of the program that printed a document is no part of its title."""
+    """The name of the program that printed a document is not part of its title."""
     assert spoken("title", title) == kept

@@ -17,7 +17,7 @@ SAMPLE = Path(__file__).resolve().parents[3] / "samples" / "unnest" / "warc" / "
 
 
 def record(block: bytes, uri: bytes = b"http://example.org/", kind: bytes = b"response", stated: bytes = HTTP) -> bytes:
-    """A record."""
+    """Return a WARC record."""
     fields = (
         b"WARC/1.1",
         b"WARC-Type: " + kind,
@@ -29,12 +29,12 @@ def record(block: bytes, uri: bytes = b"http://example.org/", kind: bytes = b"re
 
 
 def answer(body: bytes, *fields: bytes) -> bytes:
-    """A response of HTTP."""
+    """Return an HTTP response."""
     return b"\r\n".join((b"HTTP/1.1 200 OK", *fields)) + b"\r\n\r\n" + body
 
 
 def members(data: bytes) -> tuple[list[tuple[str, bytes | str]], str]:
-    """Names and contents of the members, or why a content cannot be read; and why there are no more."""
+    """Return the members' names and contents (or why a content is unreadable), and the reason of the end."""
     unnester = plugins()["warc"]
     assert isinstance(unnester, Container)
     found: list[tuple[str, bytes | str]] = []
@@ -52,7 +52,7 @@ def members(data: bytes) -> tuple[list[tuple[str, bytes | str]], str]:
 
 @given(st.lists(st.tuples(st.binary(min_size=1, max_size=300), st.integers(0, 3)), max_size=6), st.booleans())
 def test_what_was_served_comes_out(parts: list[tuple[bytes, int]], packed: bool) -> None:
-    """A body comes out as it was served, in whatever chunks it was sent, compressed or not."""
+    """A body is extracted as served, in whatever chunks it was sent, compressed or not."""
     served = b"".join(part for part, _ in parts)
     sent = gzip.compress(served) if packed else served
     encoded = (b"Content-Encoding: gzip",) if packed else ()
@@ -70,7 +70,7 @@ def test_what_was_served_comes_out(parts: list[tuple[bytes, int]], packed: bool)
     "stated", [b"Sun, 06 Nov 1994 08:49:37 GMT", b"Sun Nov  6 08:49:37 1994", b"Sun, 06 Nov 1994 09:49:37 +0100"]
 )
 def test_times_are_in_no_zone_of_ours(stated: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When what was served was changed does not depend on where this machine stands."""
+    """The modification time of a page does not depend on the local time zone."""
     unnester = plugins()["warc"]
     assert isinstance(unnester, Container)
     data = record(answer(b"text", b"Last-Modified: " + stated))
@@ -83,7 +83,7 @@ def test_times_are_in_no_zone_of_ours(stated: bytes, monkeypatch: pytest.MonkeyP
 
 
 def test_header_that_does_not_hold_is_passed_over() -> None:
-    """A body that is said to be in chunks or compressed, and is not, is given as it stands."""
+    """A body declared as chunked or compressed that is neither is given unchanged."""
     fields = (b"Transfer-Encoding: chunked", b"Content-Encoding: gzip")
     assert members(record(answer(b"plain text\nof two lines", *fields))) == (
         [("http://example.org/", b"plain text\nof two lines")],
@@ -92,7 +92,7 @@ def test_header_that_does_not_hold_is_passed_over() -> None:
 
 
 def test_damage_of_one_record_spares_the_others() -> None:
-    """A response whose header or chunks make no sense cannot be read; the records behind it can."""
+    """A response with an invalid header or invalid chunks is unreadable; the records after it are read."""
     bad = answer(b"5\r\nabc\r\nxyz\r\n", b"Transfer-Encoding: chunked")
     endless = b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 2_000 + b"\r\nx"
     found, problem = members(record(bad) + record(endless) + record(b"fine", kind=b"resource", stated=b"text/plain"))
@@ -105,7 +105,7 @@ def test_damage_of_one_record_spares_the_others() -> None:
 
 
 def test_cut_off() -> None:
-    """A file that was cut off gives the members before the cut, and what can be read of the last one."""
+    """A truncated file gives the members before the cut, and what can be read of the last one."""
     data = record(answer(b"one")) + record(answer(b"two" * 100))
     found, problem = members(data[:-100])
     assert found[0] == ("http://example.org/", b"one")
@@ -141,7 +141,7 @@ FIELDS = [
 
 @given(st.lists(st.sampled_from(PIECES + FIELDS) | st.binary(max_size=5), max_size=40).map(b"".join), st.integers(0, 1_900))
 def test_any_bytes_are_records_or_damage(pieces: bytes, at: int) -> None:
-    """Whatever comes, nothing but the errors of unnesting is raised, and no more comes out than went in."""
+    """Any bytes raise only errors of unnesting, and the output is no larger than the input."""
     for data in (b"WARC/1.0\r\n" + pieces, record(pieces), SAMPLE.read_bytes()[:at] + pieces):
         found, problem = members(data)
         assert len(problem) <= 200
@@ -149,7 +149,7 @@ def test_any_bytes_are_records_or_damage(pieces: bytes, at: int) -> None:
 
 
 def test_line_is_bounded() -> None:
-    """A line without an end is damage, and is not held."""
+    """An endless line is damage, and is not buffered."""
     unnester = plugins()["warc"]
     assert isinstance(unnester, Container)
     with pytest.raises(Damaged, match="too long"):
