@@ -23,13 +23,13 @@ TICK = Tick(time=1_700_000_000_123, ends={"made-0": 7})
 
 
 def forget() -> None:
-    """Have the codec forget the summaries that it remembers with their bytes: what is decoded now is read."""
+    """Clear the codec's memory of summaries and their bytes, so that decoding reads the bytes."""
     codec._memory._by_id.clear()
     codec._memory._by_data.clear()
 
 
 def crc64(text: bytes) -> int:
-    """CRC-64-AVRO as the Avro specification has it, bit by bit."""
+    """Return CRC-64-AVRO as the Avro specification defines it, bit by bit."""
     empty = 0xC15D213AA4D7A795
     crc = empty
     for byte in text:
@@ -43,7 +43,7 @@ def crc64(text: bytes) -> int:
 @settings(max_examples=25)
 @given(data=st.data())
 def test_round_trip(cls: type[Record], any_record: Anything, data: st.DataObject) -> None:
-    """What is encoded is decoded as the same record, of the same class, and the class is told by the header alone."""
+    """An encoded record decodes to an equal record of the same class, which the header alone determines."""
     record = data.draw(any_record(cls))
     wire = encode(record)
     forget()
@@ -56,7 +56,7 @@ def test_round_trip(cls: type[Record], any_record: Anything, data: st.DataObject
 @settings(max_examples=25)
 @given(data=st.data())
 def test_any_avro_reader_can_read_it(cls: type[Record], any_record: Anything, data: st.DataObject) -> None:
-    """The bytes are plain Avro behind the header: a reader with the schema alone gets the fields."""
+    """The bytes after the header are plain Avro: a reader with the schema alone gets the fields."""
     record = data.draw(any_record(cls))
     plain = schemaless_reader(io.BytesIO(encode(record)[HEADER:]), parsed_schema(cls.__name__), None)
     assert isinstance(plain, dict)
@@ -72,7 +72,7 @@ def test_header(cls: type[Record]) -> None:
 
 @given(st.one_of(st.binary(), st.tuples(st.sampled_from(RECORDS), st.binary()).map(lambda p: MAGIC + rabin(p[0].__name__) + p[1])))
 def test_garbage(data: bytes) -> None:
-    """Any bytes are a record of ours or raise DecodeError with a bounded message; nothing else is raised."""
+    """Any bytes decode to a record or raise DecodeError with a bounded message, and nothing else."""
     message = ""
     try:
         decode(data)
@@ -85,7 +85,7 @@ def test_garbage(data: bytes) -> None:
 @settings(max_examples=25)
 @given(data=st.data())
 def test_damaged(cls: type[Record], any_record: Anything, data: st.DataObject) -> None:
-    """A record cut short anywhere, or with a byte too many, is refused."""
+    """A record truncated anywhere, or with an extra byte, is refused."""
     wire = encode(data.draw(any_record(cls)))
     cut = data.draw(st.integers(0, len(wire) - 1))
     for damaged in (wire[:cut], wire + b"\0"):
@@ -94,7 +94,7 @@ def test_damaged(cls: type[Record], any_record: Anything, data: st.DataObject) -
 
 
 def test_unknown_header() -> None:
-    """Bytes of an unknown schema say so."""
+    """Bytes with an unknown schema raise an error that says so."""
     with pytest.raises(DecodeError, match="c3010000000000000000"):
         decode(MAGIC + bytes(8))
     with pytest.raises(DecodeError, match="missing"):
@@ -102,7 +102,7 @@ def test_unknown_header() -> None:
 
 
 def test_a_record_that_breaks_its_own_bounds() -> None:
-    """A field that the class refuses is the writer's fault too."""
+    """A field value that the class refuses is an error of the writer."""
     removed = Removed(oid="o", url="u", object_url="u", version=1, time=2, reason="gone")
     wire = encode(removed)
     assert decode(wire) == removed
@@ -111,13 +111,13 @@ def test_a_record_that_breaks_its_own_bounds() -> None:
 
 
 def test_unknown_schema() -> None:
-    """Asking for a schema that there is not raises FileNotFoundError."""
+    """Loading an unknown schema raises FileNotFoundError."""
     with pytest.raises(FileNotFoundError):
         schema_text("Nothing")
 
 
 def test_golden() -> None:
-    """The bytes of a record do not change from one version to the next: this one was written once and for all."""
+    """The bytes of a record are the same in every version: this one is fixed."""
     golden = MAGIC + rabin("Tick") + bytes.fromhex("f6a1abfef962020c6d6164652d300e00")
     assert encode(TICK) == golden
     assert decode(golden) == TICK
@@ -131,7 +131,7 @@ SAID = st.fixed_dictionaries(
 
 @given(data=st.data(), said=SAID)
 def test_publish(any_record: Anything, data: st.DataObject, said: dict[str, Any]) -> None:
-    """A summary published anew differs in what was said alone, and has the bytes of one that was never seen before."""
+    """A republished summary differs only in the changed fields, and has the bytes of a newly built one."""
     summary = data.draw(any_record(Summary))
     for known in (decode(encode(summary)), msgspec.structs.replace(summary)):
         assert isinstance(known, Summary)
@@ -142,7 +142,7 @@ def test_publish(any_record: Anything, data: st.DataObject, said: dict[str, Any]
 
 
 def test_publish_what_another_wrote() -> None:
-    """Avro allows several forms of one value: what another writer made of them is no part of what is published."""
+    """Other writers' encodings of a value, of which Avro allows several, do not enter published bytes."""
     summary = Summary(oid="1", url="u", object_url="u", gatherer="g", version=1, time=1, type="Text", published=0)
     wire = encode(summary)
     assert wire.endswith(bytes(4))
@@ -160,7 +160,7 @@ GOLDEN = (
 
 
 def test_the_bytes_of_a_summary() -> None:
-    """A summary has these bytes, whether it was met before or not, and they are read as that summary."""
+    """A summary has these bytes, remembered or not, and they decode to that summary."""
     summary = Summary(
         oid="0a",
         url="http://h/a#m",

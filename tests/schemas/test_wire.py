@@ -1,4 +1,4 @@
-"""The Confluent wire format, made of single-object encoding and back."""
+"""The Confluent wire format, converted from and to single-object encoding."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TICK = Tick(time=1, ends={"made-0": 7})
 
 
 def confluent(texts: dict[int, str] = TEXTS) -> ConfluentWire:
-    """The format, over a registry that holds some schemas."""
+    """Return the format over a registry with some schemas."""
     return ConfluentWire(CARRIES, NUMBERS.__getitem__, texts.get)
 
 
@@ -35,7 +35,7 @@ def confluent(texts: dict[int, str] = TEXTS) -> ConfluentWire:
 @settings(max_examples=20)
 @given(data=st.data())
 def test_there_and_back(topic: str, any_record: Anything, data: st.DataObject) -> None:
-    """The bytes are those of the documented format, any reader of Avro with the schema reads them, and they come back the same."""
+    """The bytes follow the documented format, are readable by any Avro reader with the schema, and convert back unchanged."""
     record = data.draw(st.sampled_from(CARRIES[topic]).flatmap(any_record))
     wire = confluent()
     framed = wire.frame(topic, encode(record))
@@ -49,7 +49,7 @@ def test_there_and_back(topic: str, any_record: Anything, data: st.DataObject) -
 
 
 def test_published_summaries(any_record: Anything) -> None:
-    """What `publish` has spliced is framed like what was encoded in one piece."""
+    """A summary spliced by `publish` is framed like one encoded in one piece."""
     summary = Summary(oid="1", url="u", object_url="u", gatherer="g", version=1, time=1, type="Text")
     known = decode(encode(summary))
     assert isinstance(known, Summary)
@@ -59,7 +59,7 @@ def test_published_summaries(any_record: Anything) -> None:
 
 
 def test_single_object_encoding_is_read_too() -> None:
-    """A reader takes both formats; what is no record passes as it is, to be found out by `decode`."""
+    """A reader accepts both formats; other bytes pass unchanged and are rejected by `decode`."""
     wire = confluent()
     assert wire.plain(encode(TICK)) == SINGLE.plain(SINGLE.frame("any", encode(TICK))) == encode(TICK)
     assert wire.frame("Tick", b"junk") == wire.plain(b"junk") == b"junk"
@@ -68,7 +68,7 @@ def test_single_object_encoding_is_read_too() -> None:
 
 
 def test_another_version_wrote_it() -> None:
-    """Under a schema that is not ours the writer's is asked for, once, and the record is as ours has it; in a union too."""
+    """The writer's schema, if unknown, is fetched once, and the record is converted to ours, also in a union."""
     other = {**schema_text("Tick"), "fields": [{"name": "time", "type": "int"}, {"name": "zone", "type": "string"}]}
     asked = []
 
@@ -86,7 +86,7 @@ def test_another_version_wrote_it() -> None:
 
 
 def test_types_named_in_another_branch() -> None:
-    """A branch may name a type that an earlier one defines, as the specification has it for a schema on its own."""
+    """A branch may refer to a type defined in an earlier one, as the specification allows for a schema on its own."""
     classes = ("CrawlEvent", "FetchRequest")
     text = json.dumps(union_text(classes))
     assert text.count('"name": "Root"') == 1
@@ -111,7 +111,7 @@ def test_types_named_in_another_branch() -> None:
     ],
 )
 def test_garbage(data: bytes, match: str) -> None:
-    """What is no record of ours raises DecodeError with a bounded message, whatever the registry holds under its number."""
+    """An invalid record raises DecodeError with a bounded message, whatever schema the registry has under its number."""
     with pytest.raises(DecodeError, match=match) as raised:
         confluent({**TEXTS, 1: "no json", 2: '{"type": "record"}', 3: '"string"'}).plain(data)
     assert len(str(raised.value)) <= 200
@@ -119,6 +119,6 @@ def test_garbage(data: bytes, match: str) -> None:
 
 @given(st.binary().map(lambda tail: b"\0" + tail))
 def test_any_bytes(data: bytes) -> None:
-    """Nothing but DecodeError is raised."""
+    """Any bytes raise nothing but DecodeError."""
     with pytest.raises(DecodeError, match=r"^.{,200}$"):
         decode(confluent().plain(data))
