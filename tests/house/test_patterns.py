@@ -84,7 +84,7 @@ def faults(pattern: str | bytes, flags: int = 0) -> list[str]:
 
 
 def held(value: Any, depth: int = 5) -> Iterator[re.Pattern[Any]]:
-    """Yield the patterns in a value: itself, in a container, in a function's closure or defaults, in a class."""
+    """Yield the patterns in a value: itself, in a container, in a function's closure, in a class."""
     if isinstance(value, re.Pattern):
         yield value
     within: Iterable[Any] = ()

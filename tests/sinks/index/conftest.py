@@ -62,7 +62,10 @@ def index(opened: Callable[[], BrokerIndex]) -> Iterator[BrokerIndex]:
 
 @pytest.fixture
 def summary() -> Callable[..., Summary]:
-    """Makes a summary of a URL; attributes as keywords (`_` for `-`) or in `attributes`, a value or a tuple of values."""
+    """Function that returns a summary of a URL.
+
+    Attributes are keywords (`_` for `-`) or in `attributes`, as a value or a tuple of values.
+    """
 
     def make(url: str, *, published: int = 1, attributes: dict[str, Any] | None = None, **more: Any) -> Summary:
         fields = {name: more.pop(name) for name in list(more) if name in Summary.__struct_fields__}
