@@ -120,7 +120,7 @@ def test_processors_are_pure(parsed: Parsed) -> None:
         *("import urllib.request", "from urllib import request", "def f():\n    import subprocess"),
     ],
 )
-def test_impure_code_is_seen(source: str) -> None:
+def test_impure_code_is_detected(source: str) -> None:
     """Each kind of impure code is detected, anywhere in a source."""
     assert list(touches(ast.parse(source)))
 
@@ -128,7 +128,7 @@ def test_impure_code_is_seen(source: str) -> None:
 @pytest.mark.parametrize(
     "source", ["import datetime", "from urllib.parse import quote", "x.open()", "def open(): ...\nopen()", "import timeit_"]
 )
-def test_pure_code_is_let_through(source: str) -> None:
+def test_pure_code_is_accepted(source: str) -> None:
     """Code that only resembles impure code is accepted."""
     assert not list(touches(ast.parse(source)))
 

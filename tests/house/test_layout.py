@@ -52,7 +52,7 @@ def test_every_folder_says_what_lives_there(root: Path) -> None:
     assert not wrong
 
 
-def test_tables_of_modules_are_whole(root: Path, tracked: Sequence[Path]) -> None:
+def test_tables_of_modules_are_complete(root: Path, tracked: Sequence[Path]) -> None:
     """A README's table of files lists every module of its folder, and only existing ones."""
     wrong = []
     for readme in (path for path in tracked if path.name == "README.md"):

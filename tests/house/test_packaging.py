@@ -45,19 +45,19 @@ def package_files(root: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("name", PACKAGES)
-def test_our_names_are_ours(name: str, root: Path) -> None:
+def test_import_names_belong_to_this_tree(name: str, root: Path) -> None:
     """No other installed distribution owns one of our import names, and they are imported from this tree."""
     owners = importlib.metadata.packages_distributions().get(name, [])
     assert set(owners) <= {"harvest"}
     assert Path(str(importlib.import_module(name).__file__)).parent == root / name
 
 
-def test_nobody_owns_tests(root: Path) -> None:
+def test_no_distribution_has_package_tests(root: Path) -> None:
     """No installed distribution has a package `tests`, which would shadow the folder of that name."""
     assert list(importlib.import_module("tests").__path__) == [str(root / "tests")]
 
 
-def test_package_list_is_the_tree(project: dict[str, Any], root: Path) -> None:
+def test_package_list_equals_tree(project: dict[str, Any], root: Path) -> None:
     """The packages listed in pyproject.toml are those in the tree."""
     there = (path.parent.relative_to(root) for name in PACKAGES for path in (root / name).rglob("__init__.py"))
     assert project["tool"]["setuptools"]["packages"] == sorted(".".join(path.parts) for path in there)
@@ -82,7 +82,7 @@ def test_lock_is_exact_and_hashed(root: Path) -> None:
     assert not loose
 
 
-def test_lock_answers_pyproject(project: dict[str, Any], root: Path) -> None:
+def test_lock_satisfies_pyproject(project: dict[str, Any], root: Path) -> None:
     """Every dependency of pyproject.toml is in the lock, with a version inside its range."""
     lock = {canonicalize_name(r.name): r for r, _ in locked(root)}
     wanted = [*project["project"]["dependencies"], *project["project"]["optional-dependencies"]["dev"]]
@@ -94,7 +94,7 @@ def test_lock_answers_pyproject(project: dict[str, Any], root: Path) -> None:
     assert not missing, "run `make lock`"
 
 
-def test_installed_is_what_the_lock_says(root: Path) -> None:
+def test_installed_versions_equal_lock(root: Path) -> None:
     """The installed versions are exactly those of the lock."""
     here = [r for r, _ in locked(root) if (r.marker or Marker("python_version > '3'")).evaluate()]
     wrong = {
@@ -147,14 +147,14 @@ def pythons(tmp_path: Path) -> Callable[..., str]:
         ({"python3": ""}, (), ""),
     ],
 )
-def test_the_python_that_install_takes(
+def test_install_chooses_suitable_python(
     said: dict[str, str], given: tuple[str, ...], choice: str, pythons: Callable[..., str], root: Path
 ) -> None:
     """The requested Python is chosen, else the first one built with optimization, else the first one new enough."""
     assert pythons(root, *given, **said) == choice
 
 
-def test_this_python_is_judged(root: Path) -> None:
+def test_check_works_on_real_python(root: Path) -> None:
     """The check of an interpreter works on a real one."""
     command = ["make", "--silent", "--no-print-directory", "python", f"PYTHON={sys.executable}"]
     done = subprocess.run(command, cwd=root, check=True, capture_output=True, text=True)

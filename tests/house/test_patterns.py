@@ -112,14 +112,14 @@ def ours() -> Iterator[tuple[str, re.Pattern[Any]]]:
                         yield f"{module}.{known}", each
 
 
-def test_patterns_of_modules() -> None:
+def test_module_patterns_avoid_bug() -> None:
     """No pattern in a module can trigger the bug."""
     patterns = list(ours())
     assert len({each for _, each in patterns}) > 350
     assert [(name, found) for name, each in patterns if (found := faults(each.pattern, each.flags & ~re.DEBUG))] == []
 
 
-def test_patterns_of_types(root: Path) -> None:
+def test_type_patterns_avoid_bug(root: Path) -> None:
     """No pattern for recognizing types can trigger the bug."""
     types = tomllib.loads((root / "processors" / "essence" / "recognize" / "types.toml").read_text("utf-8"))
 
@@ -161,6 +161,6 @@ def test_patterns_are_found_wherever_they_are_kept() -> None:
         (r"((?!C).)++", True),
     ],
 )
-def test_what_is_told(pattern: str, wrong: bool) -> None:
+def test_faulty_patterns_are_distinguished(pattern: str, wrong: bool) -> None:
     """Patterns that may trigger the bug are distinguished from those that fail in place, or reset the matcher."""
     assert bool(faults(pattern)) is wrong

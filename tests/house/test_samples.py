@@ -48,7 +48,7 @@ def test_corpus_is_the_same_each_time(tmp_path: Path) -> None:
     assert {p.stat().st_mtime for p in written.values()} == {make_corpus.DATE}
 
 
-def test_nested_word_stands_in_the_innermost_file_only() -> None:
+def test_nested_word_is_only_in_innermost_file() -> None:
     """The word is found only by opening three nested archives."""
     files = make_corpus.members()
     assert not [name for name, body in files.items() if WORD in body]

@@ -46,7 +46,7 @@ def test_no_package_hosts(texts: Texts) -> None:
     assert not hits(texts, lambda line: any(host in line for host in HOSTS))
 
 
-def test_nothing_is_left_for_later(texts: Texts) -> None:
+def test_no_unfinished_work_is_noted(texts: Texts) -> None:
     """No file has a note of unfinished work, or a line excluded from coverage."""
     ours = [(path, text) for path, text in texts if path not in ("LICENSE", "requirements.lock")]
     assert not hits(ours, lambda line: bool(UNFINISHED.search(line)))
@@ -69,12 +69,12 @@ def test_every_test_states_a_promise(parsed: Parsed) -> None:
 
 
 @pytest.mark.parametrize("line", ["cd /" + "work/main", "see `/" + "root`", 'open("/' + 'tmp/x")'])
-def test_machine_paths_are_seen(line: str) -> None:
+def test_machine_paths_are_found(line: str) -> None:
     """The pattern finds the paths of particular machines."""
     assert MACHINE.search(line)
 
 
 @pytest.mark.parametrize("line", ["/usr/share/doc", "http://example.org/" + "work/x", "the root", "a/" + "tmp/b", "/workers"])
-def test_other_paths_are_let_through(line: str) -> None:
+def test_other_paths_are_ignored(line: str) -> None:
     """The pattern ignores paths that every machine has, and parts of longer words."""
     assert not MACHINE.search(line)

@@ -110,13 +110,13 @@ def test_canonical_form(url: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize("url", NONE, ids=lambda url: ascii(url[:30]))
-def test_no_url_of_ours(url: str) -> None:
+def test_unsupported_url_is_none(url: str) -> None:
     """The canonical form of a malformed or too long URL, or of another scheme, is None."""
     assert canonical(url) is None
 
 
 @pytest.mark.parametrize(("url", "base", "expected"), RELATIVE)
-def test_relative(url: str, base: str, expected: str | None) -> None:
+def test_relative_url_is_resolved(url: str, base: str, expected: str | None) -> None:
     """A relative URL is resolved against its base; a web page cannot link to local files."""
     assert canonical(url, base) == expected
 
@@ -151,7 +151,7 @@ def test_canonical_is_idempotent(scheme: str, rest: str) -> None:
 @example(scheme="http://", host="xn--a.ab", rest="/", base="")
 @example(scheme="http://", host="a.b.abc", rest="/-/a.b/..", base="file:///x")
 @example(scheme="file://", host="", rest="/a/b", base="http://example.org/")
-def test_a_plain_url_is_what_a_parser_makes_of_it(scheme: str, host: str, rest: str, base: str) -> None:
+def test_fast_path_equals_parser(scheme: str, host: str, rest: str, base: str) -> None:
     """The fast path for URLs already canonical gives the parser's result (a fragment forces parsing)."""
     url = scheme + host + rest
     assert canonical(url, base) == canonical(f"{url}#", base)
@@ -165,7 +165,7 @@ def test_every_file_has_a_canonical_url(name: bytes) -> None:
     assert file_path(url) == b"/a/" + name
 
 
-def test_a_long_path_keeps_its_url() -> None:
+def test_long_local_path_has_url() -> None:
     """A local path may be as long as the system allows."""
     url = file_url(b"/" + os.fsencode("ä/") * 1_300)
     assert canonical(url) == url
@@ -195,19 +195,19 @@ TRAPS = [
 
 
 @pytest.mark.parametrize("url", SAFE)
-def test_no_trap(url: str) -> None:
+def test_ordinary_url_is_not_a_trap(url: str) -> None:
     """Ordinary URLs are not traps, and neither are file URLs."""
     assert trap(url) == ""
 
 
 @pytest.mark.parametrize(("url", "reason"), TRAPS)
-def test_traps(url: str, reason: str) -> None:
+def test_self_extending_url_is_a_trap(url: str, reason: str) -> None:
     """Self-extending URLs are recognized by their shape, and the reason names it."""
     assert reason in trap(url)
     assert trap(url).startswith("trap: ")
 
 
 @given(st.text(st.sampled_from("ab/?&=;"), max_size=300))
-def test_a_reason_is_bounded(rest: str) -> None:
+def test_trap_reason_is_bounded(rest: str) -> None:
     """The reason for any URL is bounded."""
     assert len(trap("http://a.example/" + rest)) <= 200

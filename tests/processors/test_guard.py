@@ -98,7 +98,7 @@ def test_public_addresses_pass(address: str) -> None:
 
 
 @pytest.mark.parametrize(("address", "why"), REFUSED)
-def test_all_others_are_refused(address: str, why: str) -> None:
+def test_other_addresses_are_refused(address: str, why: str) -> None:
     """An address that is not public, or that maps to one, is refused with a reason."""
     reason = guard(address, ())
     assert why in reason
@@ -118,7 +118,7 @@ ALLOWED = [
 
 
 @pytest.mark.parametrize(("address", "network", "passes"), ALLOWED)
-def test_what_is_allowed_passes(address: str, network: str, passes: bool) -> None:
+def test_target_in_allowed_network_passes(address: str, network: str, passes: bool) -> None:
     """A local target passes if its network is allowed; tunnelled addresses of an allowed network do not."""
     assert (guard(address, (ip_network(network),)) == "") is passes
 

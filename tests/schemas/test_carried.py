@@ -22,7 +22,7 @@ UNSAID: dict[str, Any] = {"published": 0, "copy_of": "", "copies": (), "copies_c
 
 @pytest.mark.parametrize("kind", [Summary, Complete, Partial])
 @given(data=st.data())
-def test_what_a_child_gives(kind: type[Record], any_record: Anything, data: st.DataObject) -> None:
+def test_frame_arrives_unchanged(kind: type[Record], any_record: Anything, data: st.DataObject) -> None:
     """A frame has the record, its bytes and its key, all unchanged."""
     record = data.draw(any_record(kind))
     key, carried, value = b"key", pack(record), encode(record)
@@ -33,7 +33,7 @@ def test_what_a_child_gives(kind: type[Record], any_record: Anything, data: st.D
 
 @pytest.mark.parametrize("kind", ALONE)
 @given(data=st.data())
-def test_what_is_read_alone(kind: type[Record], any_record: Anything, data: st.DataObject) -> None:
+def test_record_without_encoded_bytes_arrives_unchanged(kind: type[Record], any_record: Anything, data: st.DataObject) -> None:
     """A record without its encoded bytes arrives unchanged."""
     record = data.draw(any_record(kind))
     assert alone(bytes((list(ALONE).index(kind),)) + pack(record)) == record
@@ -43,21 +43,21 @@ def test_what_is_read_alone(kind: type[Record], any_record: Anything, data: st.D
     st.one_of(st.just(END), st.binary(max_size=64), st.builds(bytes.__add__, st.sampled_from([b"\0", b"\1", b"\2"]), st.binary()))
 )
 @example(b"\0" + b"\x91" * 100_000)
-def test_what_is_no_record(frame: bytes) -> None:
+def test_invalid_frame_is_rejected(frame: bytes) -> None:
     """An invalid frame from a compromised child is rejected, and raises nothing else."""
     with pytest.raises(ValueError, match="not a frame"):
         alone(frame)
 
 
 @given(data=st.data())
-def test_what_a_child_is_given(any_record: Anything, data: st.DataObject) -> None:
+def test_job_arrives_unchanged(any_record: Anything, data: st.DataObject) -> None:
     """An object sent to a child arrives with its members to skip."""
     chunk = Chunk(b"settings", 2, (Job(data.draw(any_record(FetchedObject)), {"a": "b"}, b"body", "c"),), carry=True)
     assert msgspec.msgpack.decode(pack(chunk), type=Chunk) == chunk
 
 
 @given(data=st.data(), said=st.integers(1, 1 << 60))
-def test_what_is_known_is_not_made_again(any_record: Anything, data: st.DataObject, said: int) -> None:
+def test_adopted_summary_keeps_its_bytes(any_record: Anything, data: st.DataObject, said: int) -> None:
     """An adopted summary is returned by decode, with its bytes; once published, its bytes equal those of one built at once."""
     made: Summary = msgspec.structs.replace(data.draw(any_record(Summary)), **UNSAID)
     known: Summary = msgspec.structs.replace(made)
@@ -69,7 +69,7 @@ def test_what_is_known_is_not_made_again(any_record: Anything, data: st.DataObje
     assert encode(publish(known, published=said, copies=("a",))) == encode(copy)
 
 
-def test_a_child_remembers_no_summary() -> None:
+def test_child_keeps_no_summary_in_memory() -> None:
     """A child keeps none of the summaries that it encodes in memory, however many members an object has."""
     obj = FetchedObject(url="file:///d/x.txt", version=7, time=1, outcome="fetched", size=4)
     job = Job(obj, body=b"text")
@@ -80,7 +80,7 @@ def test_a_child_remembers_no_summary() -> None:
     assert not any(map(codec._memory.of_data, values))
 
 
-def test_what_was_published_is_not_adopted() -> None:
+def test_published_bytes_are_not_adopted() -> None:
     """Bytes whose tail differs from that of a fresh summary are not adopted."""
     made = Summary(oid="1", url="u", object_url="u", gatherer="g", version=1, time=1, type="Text", published=7)
     wire = encode(made)

@@ -36,7 +36,7 @@ def test_present_schemas_are_published() -> None:
 @pytest.mark.parametrize(("name", "number"), published())
 @settings(max_examples=25)
 @given(data=st.data())
-def test_both_ways(name: str, number: int, any_record: Anything, data: st.DataObject) -> None:
+def test_published_and_present_versions_read_each_other(name: str, number: int, any_record: Anything, data: st.DataObject) -> None:
     """Records of a published version are read by the present one, and the other way round."""
     old = parse_schema(published()[name, number])
     record = data.draw(any_record(CLASSES[name]))
@@ -60,7 +60,7 @@ def evolved(schema: dict[str, Any]) -> dict[str, Any]:
     return {**schema, "fields": fields}
 
 
-def test_another_version(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fields_of_another_version_are_resolved(monkeypatch: pytest.MonkeyPatch) -> None:
     """Unknown fields are skipped, missing ones get their default, and a narrower number is widened."""
     other = evolved(schema_text("Tick"))
     header = fingerprint_of(other)
@@ -74,7 +74,7 @@ def test_another_version(monkeypatch: pytest.MonkeyPatch) -> None:
             decode(damaged)
 
 
-def test_a_record_that_we_never_had() -> None:
+def test_unknown_record_is_not_accepted() -> None:
     """A schema with an unknown record name, or one that cannot be resolved to ours, is not accepted."""
     with pytest.raises(DecodeError, match="Nothing"):
         resolve("Nothing", parse_schema(schema_text("Tick")), b"\0", 0)
@@ -98,7 +98,7 @@ def test_a_record_that_we_never_had() -> None:
         (1.5, ["null", "string"], None),
     ],
 )
-def test_fitted(value: Any, schema: Any, expected: Any) -> None:
+def test_values_are_fitted_to_schema(value: Any, schema: Any, expected: Any) -> None:
     """Missing symbols and fields get their defaults, text and bytes are kept; anything else does not fit."""
     if expected is not None:
         assert fitted(value, schema) == expected

@@ -66,7 +66,7 @@ def plain(default: Any) -> Any:
 
 
 @pytest.mark.parametrize("cls", RECORDS, ids=lambda cls: cls.__name__)
-def test_fields(cls: type[Record]) -> None:
+def test_class_has_fields_of_schema(cls: type[Record]) -> None:
     """A class has the fields of its schema, in the same order, with the same types and defaults."""
     schema = schema_text(cls.__name__)
     known = named(schema, {})
@@ -104,12 +104,12 @@ def test_enums_have_a_default() -> None:
 
 
 @pytest.mark.parametrize("cls", RECORDS, ids=lambda cls: cls.__name__)
-def test_docs(cls: type[Record]) -> None:
+def test_every_schema_is_documented(cls: type[Record]) -> None:
     """Every schema is documented, and in longer ones the fields that need it are, too."""
     assert len(schema_text(cls.__name__)["doc"]) > 20
 
 
-def test_bounds() -> None:
+def test_values_beyond_bounds_are_refused() -> None:
     """Reasons, details and links beyond their bounds are refused when the record is built."""
     link = records.Link(url="http://a/")
     CrawlEvent(kind="failed", host="h", time=0, reason="x" * 200, links=(link,) * 1000)
@@ -124,7 +124,7 @@ def test_bounds() -> None:
         Rejected(stage="s", reason="", time=0, detail="x" * 2001)
 
 
-def test_content() -> None:
+def test_content_digest_joins_three_digests() -> None:
     """The content digest joins MD5, length and SHA-256; empty files and those without a digest have none."""
     summary = Summary(oid="o", url="u", object_url="u", gatherer="g", version=1, time=1, type="HTML", size=3, md5="m", sha256="s")
     assert summary.content == "m-3-s"
@@ -133,6 +133,6 @@ def test_content() -> None:
 
 
 @pytest.mark.parametrize("cls", RECORDS, ids=lambda cls: cls.__name__)
-def test_frozen(cls: type[Record]) -> None:
+def test_record_is_immutable(cls: type[Record]) -> None:
     """A record cannot be changed after it is built."""
     assert cls.__struct_config__.frozen

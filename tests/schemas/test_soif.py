@@ -132,7 +132,7 @@ def bytewise(data: bytes) -> list[bytes]:
 
 
 @pytest.mark.parametrize(("data", "templates"), CANONICAL.values(), ids=CANONICAL)
-def test_canonical(data: bytes, templates: tuple[Template, ...]) -> None:
+def test_canonical_bytes_round_trip(data: bytes, templates: tuple[Template, ...]) -> None:
     """Canonical bytes are parsed to their templates, whole or byte by byte, and the templates are written as those bytes."""
     assert parse(data) == templates
     assert outcome(bytewise(data)) == (list(templates), "")
@@ -141,7 +141,7 @@ def test_canonical(data: bytes, templates: tuple[Template, ...]) -> None:
 
 
 @pytest.mark.parametrize(("data", "templates"), LENIENT.values(), ids=LENIENT)
-def test_lenient(data: bytes, templates: tuple[Template, ...]) -> None:
+def test_other_spellings_are_accepted(data: bytes, templates: tuple[Template, ...]) -> None:
     """Other spellings are accepted, and written in canonical form."""
     assert parse(data) == templates
     assert outcome(bytewise(data)) == (list(templates), "")
@@ -150,7 +150,7 @@ def test_lenient(data: bytes, templates: tuple[Template, ...]) -> None:
 
 
 @pytest.mark.parametrize(("data", "offset", "expected", "found"), FAULTS.values(), ids=FAULTS)
-def test_faults(data: bytes, offset: int, expected: str, found: str) -> None:
+def test_fault_has_offset_and_expectation(data: bytes, offset: int, expected: str, found: str) -> None:
     """A fault is reported with the offset of its first byte, the expected text and the actual text."""
     with pytest.raises(SoifError) as caught:
         parse(data)
@@ -161,7 +161,7 @@ def test_faults(data: bytes, offset: int, expected: str, found: str) -> None:
 
 
 @pytest.mark.parametrize(("data", "templates"), CANONICAL.values(), ids=CANONICAL)
-def test_truncated(data: bytes, templates: tuple[Template, ...]) -> None:
+def test_truncated_stream_gives_templates_before_cut(data: bytes, templates: tuple[Template, ...]) -> None:
     """A stream cut at any byte gives the templates before the cut and an error at the cut, unless it is complete there."""
     for cut in range(len(data)):
         found, fault = outcome([data[:cut]])
@@ -176,7 +176,7 @@ def test_truncated(data: bytes, templates: tuple[Template, ...]) -> None:
 
 # 11 is right; 19 and 28 lead to the newline of a later line, so that the value extends to there, which is SOIF too.
 @pytest.mark.parametrize("size", [n for n in range(40) if n not in {11, 19, 28}])
-def test_wrong_sizes(size: int) -> None:
+def test_wrong_size_is_an_error(size: int) -> None:
     """A size that does not lead to a line end before an attribute or a brace is an error: nothing is lost silently."""
     data = b"@F { u\na{%d}:\thello world\nb{1}:\tx\n}\n@F { v\n}\n" % size
     templates, fault = outcome([data])
@@ -184,7 +184,7 @@ def test_wrong_sizes(size: int) -> None:
     assert fault.startswith("byte ")
 
 
-def test_a_size_that_leads_to_another_newline() -> None:
+def test_size_ending_at_other_newline_is_accepted() -> None:
     """A size that leads to a newline is accepted: the rest of the value then fails as an attribute."""
     with pytest.raises(SoifError) as caught:
         parse(b"@F { u\na{3}:\tone\ntwo\n}\n")
@@ -192,7 +192,7 @@ def test_a_size_that_leads_to_another_newline() -> None:
 
 
 @given(STREAMS)
-def test_written_is_read(templates: list[Template]) -> None:
+def test_written_templates_are_parsed_back(templates: list[Template]) -> None:
     """Written templates are parsed to equal ones, and writing these gives the same bytes."""
     data = dumps(templates)
     assert list(parse(data)) == templates
@@ -200,7 +200,7 @@ def test_written_is_read(templates: list[Template]) -> None:
 
 
 @given(STREAMS, st.data())
-def test_pieces(templates: list[Template], data: st.DataObject) -> None:
+def test_parsing_does_not_depend_on_pieces(templates: list[Template], data: st.DataObject) -> None:
     """Parsing and faults do not depend on how a stream is split into pieces, damaged or not."""
     stream = bytearray(dumps(templates))
     if stream and data.draw(st.booleans()):
@@ -220,7 +220,7 @@ FRAGMENTS = st.sampled_from(
 @given(st.lists(FRAGMENTS, max_size=25).map(b"".join))
 @example(b"@F{12345678\na{1}:\tb\n}\n")
 @example(b"@F {\n@F {\n}}")
-def test_anything(data: bytes) -> None:
+def test_any_bytes_are_templates_or_a_fault(data: bytes) -> None:
     """Any bytes are templates that can be written and parsed again under the same limits, or a fault within the data."""
     parser = Parser(SMALL)
     templates: list[Template] = []
@@ -248,7 +248,7 @@ LIMITED: dict[str, tuple[bytes, bytes, int]] = {
 
 
 @pytest.mark.parametrize(("within", "beyond", "offset"), LIMITED.values(), ids=LIMITED)
-def test_limits(within: bytes, beyond: bytes, offset: int) -> None:
+def test_limits_allow_exact_value(within: bytes, beyond: bytes, offset: int) -> None:
     """Each limit allows its exact value and refuses the next, in reading and in writing."""
     assert dumps(parse(within, SMALL), SMALL).split() == within.replace(b"{1234", b"{ 1234").split()
     with pytest.raises(SoifError) as caught:
@@ -258,7 +258,7 @@ def test_limits(within: bytes, beyond: bytes, offset: int) -> None:
         dumps(parse(beyond), SMALL)
 
 
-def test_nothing_is_kept_for_a_size() -> None:
+def test_declared_size_reserves_no_memory() -> None:
     """Memory is used for received bytes, not for a declared size, and an endless head is refused at its limit."""
     parser = Parser()
     assert not list(parser.feed(b"@F { u\na{16777216}:\t"))
@@ -269,7 +269,7 @@ def test_nothing_is_kept_for_a_size() -> None:
         list(Parser().feed(b"@F { " + b"a" * 70_000))
 
 
-def test_a_long_first_line_in_small_pieces() -> None:
+def test_long_first_line_is_parsed_once() -> None:
     """A URL of 60 kB received byte by byte is not parsed again for every byte, and a fault in it is found."""
     line = b"@F { " + b"u" * 60_000
     assert outcome(bytewise(line + b"\n}\n")) == ([Template("F", "u" * 60_000)], "")
@@ -277,7 +277,7 @@ def test_a_long_first_line_in_small_pieces() -> None:
     assert outcome(bytewise(line + b"\0")) == ([], "byte 60005: expected a URL or a newline, found 0x00")
 
 
-def test_collections_are_not_held() -> None:
+def test_collections_are_streamed() -> None:
     """Templates of a collection are given as each is complete, not at the collection's end."""
     parser = Parser()
     assert not list(parser.feed(b"@UPDATE {\n"))
@@ -286,7 +286,7 @@ def test_collections_are_not_held() -> None:
     assert len(parser._buffer) <= 1
 
 
-def test_templates_before_a_fault() -> None:
+def test_templates_before_fault_are_given() -> None:
     """The templates before a fault are given, then the fault, and then the same fault again."""
     parser = Parser()
     found = parser.feed(b"@F { u\n}\nx")
@@ -298,7 +298,7 @@ def test_templates_before_a_fault() -> None:
         parser.close()
 
 
-def test_templates_not_asked_for() -> None:
+def test_close_keeps_unread_templates() -> None:
     """Bytes are consumed when fed; templates not yet iterated come with the next call, and close does not lose them."""
     parser = Parser()
     parser.feed(b"@F { u\n}\n")
@@ -327,13 +327,13 @@ UNSAYABLE: dict[str, Template] = {
 
 
 @pytest.mark.parametrize("template", UNSAYABLE.values(), ids=UNSAYABLE)
-def test_unsayable(template: Template) -> None:
+def test_inexpressible_template_is_refused(template: Template) -> None:
     """A template that SOIF cannot express is refused by the writer, not altered."""
     with pytest.raises(ValueError, match="SOIF"):
         dumps([template])
 
 
-def test_refused_leaves_the_writer_as_it_was() -> None:
+def test_refused_template_leaves_writer_unchanged() -> None:
     """A refused template leaves the writer's state unchanged: the next template can be written."""
     writer = Writer()
     data = writer.write(PAGE._replace(within=("A",)))
@@ -347,26 +347,26 @@ def test_refused_leaves_the_writer_as_it_was() -> None:
 
 
 @given(STREAMS, STREAMS)
-def test_nested(first: list[Template], second: list[Template]) -> None:
+def test_nested_templates_round_trip(first: list[Template], second: list[Template]) -> None:
     """Templates nested in the values of an attribute are read back unchanged, in order, within any other template."""
     outer = Template("F", "u", (nest("detail", first), Attribute("title", b""), nest("Detail", second)))
     assert list(nested(parse(dumps([outer]))[0], "detail")) == first + second
 
 
-def test_nested_fault() -> None:
+def test_nested_fault_has_offset_in_value() -> None:
     """A value that is not SOIF fails with the offset within it."""
     with pytest.raises(SoifError, match="byte 0: expected '@'"):
         nested(PAGE, "title")
 
 
-def test_values() -> None:
+def test_values_are_found_in_any_case() -> None:
     """The values of an attribute are found in order, whatever the case of its name."""
     template = Template("F", "u", (Attribute("Title", b"a"), Attribute("x", b"b"), Attribute("title", b"c")))
     assert template.values("TITLE") == (b"a", b"c")
     assert template.values("y") == ()
 
 
-def test_read_in_chunks() -> None:
+def test_large_file_is_read_in_chunks() -> None:
     """A file larger than a chunk, with values across chunk borders, is read whole."""
     templates = [Template("F", f"http://a/{n}", (Attribute("a", bytes([n]) * 50_000),)) for n in range(8)]
     assert list(read(io.BytesIO(dumps(templates)))) == templates

@@ -97,13 +97,13 @@ def decoded(value: str | bytes) -> str | bytes:
         return value
 
 
-def test_golden() -> None:
+def test_summary_has_fixed_soif() -> None:
     """A summary is written as exactly these bytes, and read back unchanged."""
     assert dumps([to_template(SUMMARY)]) == SOIF
     assert to_record(parse(SOIF)[0]) == equal(SUMMARY)
 
 
-def test_removed() -> None:
+def test_removal_is_written_in_deletions() -> None:
     """A removal is written in a collection of deletions, and read back unchanged."""
     template = to_template(REMOVED)
     assert dumps([template]).startswith(b"@DELETE {\n@FILE { http://a/\nupdate-time{1}:\t9\n")
@@ -113,7 +113,7 @@ def test_removed() -> None:
 
 @pytest.mark.parametrize("cls", [Summary, Removed])
 @given(data=st.data())
-def test_round_trip(cls: type[Summary | Removed], any_record: Anything, data: st.DataObject) -> None:
+def test_soif_round_trip_is_lossless(cls: type[Summary | Removed], any_record: Anything, data: st.DataObject) -> None:
     """Any summary and any removal with a URL is read back from its SOIF bytes unchanged."""
     record = msgspec.structs.replace(data.draw(any_record(cls)), url="http://a/")
     assert to_record(parse(dumps([to_template(record)]))[0]) == equal(record)
@@ -122,7 +122,7 @@ def test_round_trip(cls: type[Summary | Removed], any_record: Anything, data: st
 @given(
     st.sampled_from([*NAMES, "annotated", "attribute-md5", "MD5", "a b", "", "%", "@x", "a{1}", "%41", "é", "\x85"]), st.booleans()
 )
-def test_names(name: str, annotated: bool) -> None:
+def test_attributes_of_any_name_round_trip(name: str, annotated: bool) -> None:
     """Attributes of any name are read back under it, as attributes or annotations, and never as properties."""
     extra: Any = {"annotations" if annotated else "attributes": {name: ("v", b"\xff")}}
     record = Summary(oid="o", url="u", object_url="u", gatherer="g", version=1, time=1, type="HTML", **extra)
@@ -135,7 +135,7 @@ def test_every_field_has_a_name() -> None:
     assert {*Summary.__struct_fields__, *Removed.__struct_fields__} == {*NAMES.values()} | told
 
 
-def test_foreign() -> None:
+def test_foreign_template_is_converted() -> None:
     """A template of 1994 gives its properties under our names, the first value of each, and the rest as attributes."""
     properties, attributes, annotations = parts(parse(FOREIGN)[0])
     assert properties == {
@@ -149,7 +149,7 @@ def test_foreign() -> None:
     assert annotations == {}
 
 
-def test_foreign_is_no_record() -> None:
+def test_foreign_template_without_required_property_is_refused() -> None:
     """A template without a required property is refused with the property's name."""
     with pytest.raises(RecordError, match="oid"):
         to_record(parse(FOREIGN)[0])
@@ -173,7 +173,7 @@ DAMAGED = [
 
 
 @pytest.mark.parametrize(("name", "value", "message"), DAMAGED)
-def test_damaged(name: str, value: bytes, message: str) -> None:
+def test_invalid_property_is_refused_with_name(name: str, value: bytes, message: str) -> None:
     """An invalid property is refused with its name, in a message of bounded length."""
     with pytest.raises(RecordError, match=message) as caught:
         parts(Template("FILE", "u", (Attribute(name, value),)))
@@ -184,7 +184,7 @@ def test_damaged(name: str, value: bytes, message: str) -> None:
 @pytest.mark.parametrize(
     ("ms", "text"), [(0, b"0"), (1, b"0.001"), (-1, b"-0.001"), (1000, b"1"), (793962520000, b"793962520"), (-1500, b"-1.500")]
 )
-def test_times(ms: int, text: bytes) -> None:
+def test_times_are_in_seconds(ms: int, text: bytes) -> None:
     """Times are in seconds, with milliseconds only if they are not zero."""
     template = to_template(msgspec.structs.replace(REMOVED, time=ms))
     assert template.values("update-time") == (text,)

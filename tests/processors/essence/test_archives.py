@@ -44,7 +44,7 @@ def reasons(records: list[Made]) -> Mapping[str, str]:
 
 
 @pytest.mark.parametrize("kind", sorted(WRITTEN))
-def test_members_are_those_that_another_program_wrote(kind: str, run: Run) -> None:
+def test_members_equal_those_written_by_libarchive(kind: str, run: Run) -> None:
     """Names, sizes and contents of members written by libarchive are read back; the content alone identifies the archive."""
     wanted = {name.rpartition("/")[2] if kind == "ar_bsd" else name: data for name, data in MEMBERS}
     records = run(archive(kind, MEMBERS), "file:///d/x")
@@ -55,7 +55,7 @@ def test_members_are_those_that_another_program_wrote(kind: str, run: Run) -> No
     assert isinstance(records[-1], Complete)
 
 
-def test_member_of_an_archive_in_an_archive_is_found(run: Run, tar: Pack) -> None:
+def test_nested_archive_members_are_found(run: Run, tar: Pack) -> None:
     """Archives read by libarchive and by our own readers may be nested in each other."""
     inner = archive("7zip", [("x.tar", tar([("words.txt", b"Some words.\n")]))])
     found = summaries(run(archive("iso9660", [("y.tar", tar([("z.7z", inner)]))]), "file:///d/x.iso"))
@@ -63,7 +63,7 @@ def test_member_of_an_archive_in_an_archive_is_found(run: Run, tar: Pack) -> Non
 
 
 @pytest.mark.parametrize("sample", ["sevenzip/encrypted.7z", "rar/stored4.rar"])
-def test_encrypted_member_says_so(sample: str, run: Run, samples: Path) -> None:
+def test_encrypted_member_is_rejected_with_reason(sample: str, run: Run, samples: Path) -> None:
     """An encrypted member is rejected with that reason; the archive itself is not damaged."""
     records = run((samples / "unnest" / sample).read_bytes(), f"file:///d/{sample}")
     assert set(reasons(records).values()) == {"encrypted"}
@@ -71,7 +71,7 @@ def test_encrypted_member_says_so(sample: str, run: Run, samples: Path) -> None:
     assert isinstance(records[-1], Complete)
 
 
-def test_cut_off_archive_gives_the_members_before(run: Run) -> None:
+def test_truncated_archive_gives_members_before_cut(run: Run) -> None:
     """Members before the damage are given, and the loss is reported."""
     data = archive("iso9660", [("a.txt", b"Some words.\n"), ("z.bin", bytes(range(256)) * 4_000)])
     records = run(data[:-700_000], "file:///d/x.iso")
@@ -100,7 +100,7 @@ def test_header_of_an_rpm_becomes_attributes(run: Run, samples: Path) -> None:
     assert found["description"] == ("A package made for tests.\nIt holds two small texts.",)
 
 
-def test_damaged_rpm_keeps_what_its_header_says(run: Run) -> None:
+def test_damaged_rpm_keeps_header_attributes(run: Run) -> None:
     """An unreadable payload costs the members, not the attributes."""
     records = run(rpm(b"no payload"), "file:///d/x.rpm")
     assert summaries(records)[""].attributes["name"] == ("name",)
@@ -133,7 +133,7 @@ def test_debian_package_is_an_archive_of_archives(run: Run, ar: Pack, tar: Pack)
     assert summaries(run(plain, "file:///d/x"))[""].type == "DebianPackage"
 
 
-def test_packages_of_other_languages_are_opened_as_what_they_are(run: Run, tar: Pack, zipped: Pack) -> None:
+def test_language_packages_are_opened_as_archives(run: Run, tar: Pack, zipped: Pack) -> None:
     """A wheel is opened as a zip, an npm package as a compressed tar, a gem as a tar of compressed files."""
     wheel = zipped([("x/__init__.py", b"'''Words.'''\n"), ("x-1.dist-info/METADATA", b"Name: x\n")])
     assert "x/__init__.py" in summaries(run(wheel, "file:///d/x-1-py3-none-any.whl"))
@@ -176,7 +176,7 @@ def test_bomb_spends_its_budget_and_no_more(name: str, run: Run) -> None:
     assert isinstance(records[-1], Partial)
 
 
-def test_members_that_are_not_selected_are_paid_for_where_they_are_decompressed(run: Run) -> None:
+def test_skipped_members_of_solid_archive_spend_budget(run: Run) -> None:
     """In a solid archive, skipped members spend budget, too, since they must be decompressed."""
     data = archive("7zip", [*((f"{n}~", bytes(2 << 20)) for n in range(10)), ("a.txt", b"Some words.\n")])
     records = run(data, "file:///d/x.7z", settings={"limits": LIMITS})

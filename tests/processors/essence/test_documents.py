@@ -33,7 +33,7 @@ def test_message_has_a_summary_and_members(run: Run) -> None:
     assert isinstance(records[-1], Complete)
 
 
-def test_message_without_attachments_lists_nothing(run: Run) -> None:
+def test_message_without_attachments_has_no_member_list(run: Run) -> None:
     """A document that contains no files has no list of members."""
     (summary,) = summaries(run(b"From: a@b\nTo: c@d\nSubject: x\nDate: y\n\nText.\n", "file:///d/x")).values()
     assert summary.type == "Mail"
@@ -50,7 +50,7 @@ def test_message_without_attachments_lists_nothing(run: Run) -> None:
         ("soon", 0),
     ],
 )
-def test_times_of_servers(run: Run, monkeypatch: pytest.MonkeyPatch, stated: str, known: int) -> None:
+def test_server_times_are_gmt(run: Run, monkeypatch: pytest.MonkeyPatch, stated: str, known: int) -> None:
     """The time of last modification is in GMT whatever the local time zone, or absent where no record can hold it."""
     monkeypatch.setenv("TZ", "XYZ+7")
     time.tzset()
@@ -60,7 +60,7 @@ def test_times_of_servers(run: Run, monkeypatch: pytest.MonkeyPatch, stated: str
     assert [r.mtime for r in records if isinstance(r, File)] == [known]
 
 
-def test_mailbox_of_messages(run: Run) -> None:
+def test_mailbox_messages_are_members(run: Run) -> None:
     """Each message of a mailbox is a member with its own summary, and its attachments are members of it."""
     mail = (SAMPLES / "summarize" / "mail.eml").read_bytes().replace(b"\r\n", b"\n")
     box = (
@@ -72,7 +72,7 @@ def test_mailbox_of_messages(run: Run) -> None:
     assert found["message-2"].attributes["title"] == ("Two",)
 
 
-def test_messages_in_messages_end_somewhere(run: Run) -> None:
+def test_nested_messages_end_at_depth_limit(run: Run) -> None:
     """Messages nested beyond the depth limit are cut there, and the outer ones are summarized."""
     data = b"From: a@b\nTo: c@d\nDate: x\nContent-Type: message/rfc822\n\n" * 40 + b"Text.\n"
     records = run(data, "file:///d/x.eml")
@@ -80,7 +80,7 @@ def test_messages_in_messages_end_somewhere(run: Run) -> None:
     assert any(isinstance(r, Rejected) and "nested" in r.reason for r in records)
 
 
-def test_crawl_gives_its_pages(run: Run) -> None:
+def test_warc_pages_are_members(run: Run) -> None:
     """A page in a WARC is a member named by its URI, with the type from its server; its references are relative to the URI."""
     found = summaries(run((SAMPLES / "unnest" / "warc" / "crawl.warc").read_bytes(), "file:///d/x.warc"))
     page = found["http://example.org/boats/"]
@@ -95,7 +95,7 @@ def test_crawl_gives_its_pages(run: Run) -> None:
     assert found[""].attributes["member-count"] == ("4",)
 
 
-def test_damaged_document_gives_what_it_holds(run: Run) -> None:
+def test_damaged_document_keeps_attributes_and_members(run: Run) -> None:
     """A truncated office document is rejected as damaged, keeping its attributes; embedded files are still members."""
     data = (SAMPLES / "summarize" / "officedocument.docx").read_bytes()
     records = run(data[: data.index(b"PK\x01\x02")], "file:///d/x.docx")

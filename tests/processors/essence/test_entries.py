@@ -73,7 +73,7 @@ def test_entries_can_be_turned_off(sample: str, name: str, run: Run) -> None:
     assert list(summaries(run((SAMPLES / sample).read_bytes(), f"file:///d/{name}", settings={"entries": False}))) == [""]
 
 
-def test_list_of_one_is_its_entry(run: Run) -> None:
+def test_single_entry_is_not_a_member(run: Run) -> None:
     """A file with one entry has no members, as the entry would equal the file."""
     for name, data in (
         ("x.lsm", b"Begin3\nTitle: oar\nEnd\n"),
@@ -86,7 +86,7 @@ def test_list_of_one_is_its_entry(run: Run) -> None:
         assert not {"member-count", "contents", "source"} & set(summary.attributes)
 
 
-def test_abbreviations_reach_the_entries(run: Run) -> None:
+def test_abbreviations_apply_to_entries(run: Run) -> None:
     """An entry of a bibliography is read with the abbreviations that the file defines."""
     found = summaries(run((SAMPLES / "bibtex" / "boats.bib").read_bytes(), "file:///d/x.bib"))
     assert found["bjork94"].attributes["journals"] == ("Journal of Boats",)
@@ -94,7 +94,7 @@ def test_abbreviations_reach_the_entries(run: Run) -> None:
     assert set(found) == {"bjork94", "jerome89", "broken", "last", ""}
 
 
-def test_list_in_an_archive(run: Run, tar: Pack) -> None:
+def test_entries_in_archive_have_paths_below_list(run: Run, tar: Pack) -> None:
     """Entries of a list in an archive have paths below it and the list as source; equal names are numbered."""
     data = b"Package: a\nVersion: 1\n\nPackage: a\nVersion: 1\n"
     found = summaries(run(tar([("d/Packages.gz", gzip.compress(data))]), "file:///d/x.tar"))
@@ -109,7 +109,7 @@ def packages(count: int) -> bytes:
     )
 
 
-def test_long_list_leaves_room_for_what_follows(run: Run, tar: Pack) -> None:
+def test_long_list_leaves_budget_for_later_members(run: Run, tar: Pack) -> None:
     """A list in an archive uses at most half of the object's remaining budget; the cut is reported, and later files are read."""
     data = tar([("Packages", packages(60)), ("b/Packages", packages(60)), ("words.txt", b"Some words.\n")])
     records = run(data, "file:///d/x.tar", settings={"limits": Limits(entries=80)})
@@ -123,7 +123,7 @@ def test_long_list_leaves_room_for_what_follows(run: Run, tar: Pack) -> None:
     assert not [r for r in records if isinstance(r, Rejected)]
 
 
-def test_list_that_is_the_object_has_all_of_its_budget(run: Run) -> None:
+def test_list_as_object_uses_whole_budget(run: Run) -> None:
     """An object that is a list gives as many entries as it may have members, and reports those left out."""
     records = run(packages(60), "file:///d/Packages", settings={"limits": Limits(entries=50)})
     found = summaries(records)
@@ -133,7 +133,7 @@ def test_list_that_is_the_object_has_all_of_its_budget(run: Run) -> None:
 
 
 @pytest.mark.slow
-def test_list_of_sixty_thousand(fetched: Callable[..., FetchedObject]) -> None:
+def test_list_of_sixty_thousand_fits_budget(fetched: Callable[..., FetchedObject]) -> None:
     """A list of 60,000 packages fits in the budget of its object, unless it is compressed at the ratio of a bomb."""
     data = packages(60_000)
     plain = [r for r in essence(fetched(data, "file:///d/Packages"), io.BytesIO(data), SETTINGS) if isinstance(r, Summary)]
@@ -149,7 +149,7 @@ def test_list_of_sixty_thousand(fetched: Callable[..., FetchedObject]) -> None:
     assert isinstance(last, Complete)
 
 
-def test_cut_off_list_gives_its_entries(run: Run) -> None:
+def test_truncated_list_gives_readable_entries(run: Run) -> None:
     """A truncated compressed list gives the readable entries, and the loss is reported."""
     data = gzip.compress(packages(2_000), mtime=0)
     records = run(data[: len(data) // 2], "file:///d/Packages.gz")

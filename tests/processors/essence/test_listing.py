@@ -37,7 +37,7 @@ def listed(run: Run) -> List:
     return list_folder
 
 
-def test_children_go_out_with_what_the_listing_says(listed: List) -> None:
+def test_children_are_links_with_their_facts(listed: List) -> None:
     """Each child is a link under the folder's URL, folders with a slash, ordered by digest."""
     (event,), refused = listed([entry(b"a b"), entry(b"sub", "folder"), entry(b"l", "symlink"), entry(b"\xff#")], depth=3)
     assert {link.url: link.kind for link in event.links} == {
@@ -80,7 +80,7 @@ def test_events_are_bounded_in_bytes(listed: List) -> None:
     assert all(len(encode(e)) < 900_000 for e in events)
 
 
-def test_what_is_not_selected_is_refused_with_its_rule(listed: List) -> None:
+def test_unselected_names_are_refused_with_rule(listed: List) -> None:
     """Devices, backups, version control and compiled code are refused with the rule's name, in events of the folder."""
     entries = [entry(b"fifo", "other"), entry(b"a~"), entry(b".git", "folder"), entry(b"x.o"), entry(b"x.c"), entry(b"y.o")]
     (event,), refused = listed(entries)
@@ -101,7 +101,7 @@ def test_many_refused_come_in_chunks(listed: List) -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"no listing", encode(Root(url="x", run="r")), encode(Listing(entries=(entry(b"a/b"),)))])
-def test_listing_that_is_none_removes_nothing(body: bytes, run: Run) -> None:
+def test_invalid_listing_removes_nothing(body: bytes, run: Run) -> None:
     """A body that is not a listing is rejected, and ends as Partial."""
     rejected, end = run(body, "file:///d/f/", content_type="inode/directory")
     assert isinstance(rejected, Rejected)
@@ -134,6 +134,6 @@ def test_object_of_a_stopped_type_is_refused(run: Run) -> None:
     assert isinstance(end, Complete)
 
 
-def test_names_survive_the_way_into_urls() -> None:
+def test_child_url_decodes_to_name() -> None:
     """The URL of a child decodes to the bytes of its name."""
     assert file_url(b"/d/\xff #") == "file:///d/%FF%20%23"

@@ -54,7 +54,7 @@ def test_encodings_may_be_stacked(run: Run) -> None:
     assert (summary.type, summary.attributes["encoding"]) == ("RawText", ("bzip2", "xz", "gzip"))
 
 
-def test_members_of_a_compressed_tar_hang_on_the_object(run: Run, tar: Pack) -> None:
+def test_members_of_compressed_tar_belong_to_object(run: Run, tar: Pack) -> None:
     """a.tar.gz has members a.tar.gz#m, and a summary of its own that lists them."""
     data = gzip.compress(tar([("doc/m.txt", b"Some words.\n"), ("n.txt", b"Others.\n")]))
     found = summaries(run(data, "file:///d/a.tgz"))
@@ -68,7 +68,7 @@ def test_members_of_a_compressed_tar_hang_on_the_object(run: Run, tar: Pack) -> 
     assert own.attributes["contents"] == ("doc/m.txt\nn.txt",)
 
 
-def test_contents_are_read_by_persons(run: Run, tar: Pack) -> None:
+def test_archive_lists_unescaped_names(run: Run, tar: Pack) -> None:
     """An archive lists its members by their unescaped names, one per line."""
     data = tar([("50% of #1/k\u00e4se a.txt", b"Some words.\n"), ("two\nlines", b"Others.\n"), ("two\nlines", b"More.\n")])
     own = summaries(run(data, "file:///d/y.tar"))[""]
@@ -77,7 +77,7 @@ def test_contents_are_read_by_persons(run: Run, tar: Pack) -> None:
     assert summaries(run(bare, "file:///d/x.tar"))[""].attributes["contents"] == ("L\ufffdngen.csv",)
 
 
-def test_nesting_goes_on_with_a_hash(run: Run, tar: Pack, zipped: Pack, ar: Pack) -> None:
+def test_each_nesting_level_has_a_hash(run: Run, tar: Pack, zipped: Pack, ar: Pack) -> None:
     """Containers nest in any order, each level after its own #, with escaped names."""
     inner = zipped([("a#b%.txt", b"Some words.\n")])
     data = ar([("x.tar.xz", lzma.compress(tar([("in ner.zip", inner)]))), ("plain.txt", b"Others.\n")])
@@ -95,7 +95,7 @@ def test_second_member_of_a_name_gets_a_number(run: Run, tar: Pack) -> None:
     assert found["m;3"].md5 == hashlib.md5(b"3").hexdigest()
 
 
-def test_names_that_climb_out_are_inert(run: Run, tar: Pack) -> None:
+def test_names_with_parent_folders_are_inert(run: Run, tar: Pack) -> None:
     """A member's name is not normalized, and never used to open a file."""
     found = summaries(run(tar([("../../etc/passwd", b"x"), ("/etc/shadow", b"y"), ("a/\x01\x7f", b"z")]), "file:///d/x.tar"))
     assert set(found) == {"../../etc/passwd", "/etc/shadow", "a/%01%7F", ""}
@@ -130,7 +130,7 @@ def test_symbolic_link_of_a_folder_is_a_summary(run: Run) -> None:
     assert isinstance(end, Complete)
 
 
-def test_compiled_code_goes_where_its_source_is_beside_it(run: Run, tar: Pack) -> None:
+def test_compiled_code_beside_its_source_is_dropped(run: Run, tar: Pack) -> None:
     """A member dropped by a rule over the whole listing gives no summary, in any order; the archive counts it."""
     members = [
         ("a.o", b"\x7fELF"),
@@ -156,7 +156,7 @@ def test_rules_can_be_turned_off(run: Run, tar: Pack) -> None:
     assert set(found) == {"a.o", "a.c", "t~", ""}
 
 
-def test_files_tell_facts_of_everything(run: Run, tar: Pack) -> None:
+def test_every_file_gives_its_facts(run: Run, tar: Pack) -> None:
     """With `files`, each file gives a record of its facts; an unselected one names the rule."""
     records = run(tar([("a.o", b"\x7fELF"), ("a.c", b"int a;\n"), ("t~", b"x")]), "file:///d/x.tar", settings={"files": True})
     facts = {r.path: (r.type, r.size, r.selected, r.reason) for r in records if isinstance(r, File)}
@@ -168,7 +168,7 @@ def test_files_tell_facts_of_everything(run: Run, tar: Pack) -> None:
     }
 
 
-def test_links_of_a_page_by_host(run: Run) -> None:
+def test_links_of_page_are_grouped_by_host(run: Run) -> None:
     """The links of a page are canonical, once each, grouped by target host, with the page as their source."""
     page = (
         b"<title>P</title><a href=/b>1</a><a href='/b#x'>2</a><a href='//o.example/'>3</a><a href=c>4</a><a href='mailto:x@y'>5</a>"
@@ -183,7 +183,7 @@ def test_links_of_a_page_by_host(run: Run) -> None:
     assert isinstance(records[-1], Complete)
 
 
-def test_links_of_members_lead_nowhere(run: Run, tar: Pack) -> None:
+def test_links_of_members_are_not_followed(run: Run, tar: Pack) -> None:
     """Links are followed only from web objects that belong to a root; links of members and of local files are not."""
     page = b"<html><title>P</title><a href=http://o.example/>1</a></html>"
     assert not [r for r in run(page, "file:///d/p.html") if isinstance(r, CrawlEvent)]
@@ -224,7 +224,7 @@ def test_whole_object_can_be_skipped(run: Run) -> None:
     assert (rejected.reason, summary.type, summary.md5) == ("crashed", "Unrecognized", hashlib.md5(b"x").hexdigest())
 
 
-def test_progress_names_each_member_before_it_is_worked_on(run: Run, tar: Pack, zipped: Pack) -> None:
+def test_progress_reports_each_member_before_processing(run: Run, tar: Pack, zipped: Pack) -> None:
     """The last path reported as progress is the one that caused a crash."""
     seen: list[str] = []
     run(tar([("a.zip", zipped([("x", b"1")])), ("b", b"2")]), "file:///d/x.tar", progress=seen.append)
@@ -246,7 +246,7 @@ def test_gone_and_expired_remove_everything(run: Run) -> None:
     assert run(b"", "file:///d/x", outcome="unchanged") == []
 
 
-def test_no_body_given_is_the_body_of_the_record(run: Run) -> None:
+def test_empty_object_has_summary(run: Run) -> None:
     """An empty object has a summary of an empty file, excluded from dedup."""
     summary, end = run(b"", "file:///d/x")
     assert isinstance(summary, Summary)

@@ -45,7 +45,7 @@ def made(kind: str, body: bytes = b"") -> Found:
     return found
 
 
-def test_a_type_of_ones_own(install: Callable[..., None]) -> None:
+def test_new_type_is_recognized(install: Callable[..., None]) -> None:
     """A new type is recognized by its suffix and its content, unless the content contradicts the name."""
     install(RECIPE)
     assert recognized(b"cake.recipe", b"flour\n") == ("Recipe", "text/x-recipe", "name")
@@ -55,14 +55,14 @@ def test_a_type_of_ones_own(install: Callable[..., None]) -> None:
     assert recognized(b"cake.recipe", b"flour\n").type == "RawText"
 
 
-def test_own_types_come_first(install: Callable[..., None]) -> None:
+def test_operator_type_takes_precedence(install: Callable[..., None]) -> None:
     """The operator's type takes precedence for a suffix that a built-in type has, too."""
     install('[types.Sage]\nmedia = "text/x-sage"\ntext = true\nextends = "Python"\nsuffixes = ["py"]\n')
     assert recognized(b"x.py", b"import os\n").type == "Sage"
     assert made("Sage", b'"""Rings."""\n').text("title") == "Rings."
 
 
-def test_more_names_for_a_type_of_ours(install: Callable[..., None]) -> None:
+def test_names_are_added_to_builtin_type(install: Callable[..., None]) -> None:
     """Listed names are added to those of the built-in type."""
     install('[types.Python]\nsuffixes = ["sage"]\nnames = ["wscript"]\n[types.Zip]\nstarts = ["MYZIP"]\n')
     assert recognized(b"x.sage", b"import os\n").type == "Python"
@@ -71,7 +71,7 @@ def test_more_names_for_a_type_of_ours(install: Callable[..., None]) -> None:
     assert recognized(b"x", b"MYZIP\0\1").type == "Zip"
 
 
-def test_places(install: Callable[..., None]) -> None:
+def test_place_determines_type(install: Callable[..., None]) -> None:
     """A place determines the type of its files before name and source, unless the content contradicts."""
     install('[[places]]\nurl = "http://a.example/logs/*"\ntype = "ChangeLog"\n')
     told = recognize.placed("http://a.example/logs/2026/x.html")
@@ -81,14 +81,14 @@ def test_places(install: Callable[..., None]) -> None:
     assert recognized(b"x.html", b"%PDF-1.4\n\0\0", "", told).type == "PDF"
 
 
-def test_places_reach_members_and_what_is_packed(install: Callable[..., None], run: Any, tar: Any) -> None:
+def test_place_applies_to_members_and_compressed_files(install: Callable[..., None], run: Any, tar: Any) -> None:
     """A place pattern may match members of an archive, and compressed files."""
     install('[[places]]\nurl = "file:///d/x?*a/notes"\ntype = "ChangeLog"\n')
     types = {r.path: r.type for r in run(tar([("a/notes", gzip.compress(b"more salt\n"))])) if isinstance(r, Summary)}
     assert types == {"a/notes": "ChangeLog", "": "Tar"}
 
 
-def test_own_summarizer_replaces_ours(install: Callable[..., None]) -> None:
+def test_operator_summarizer_replaces_builtin(install: Callable[..., None]) -> None:
     """An operator's summarizer replaces a built-in one; its exceptions become reasons."""
 
     def run(facts: Facts, body: Any, found: Found) -> None:
@@ -104,7 +104,7 @@ def test_own_summarizer_replaces_ours(install: Callable[..., None]) -> None:
         made("Recipe", b"salt!")
 
 
-def test_beside_ours(install: Callable[..., None]) -> None:
+def test_additional_summarizer_adds_attributes(install: Callable[..., None]) -> None:
     """An additional summarizer or program adds attributes for each type that it names and for their subtypes."""
 
     def count(facts: Facts, body: Any, found: Found) -> None:
@@ -124,7 +124,7 @@ def test_beside_ours(install: Callable[..., None]) -> None:
     assert "lines" not in made("FAQ", b"What is it?\n").attributes
 
 
-def test_a_program_prints_soif(install: Callable[..., None]) -> None:
+def test_printed_soif_adds_attributes(install: Callable[..., None]) -> None:
     """All attributes of all printed templates are added, bytes too, except reserved ones."""
     attributes = (Attribute("Yield", b"4"), Attribute("raw", b"\xff"), Attribute("reason", b"none"))
     printed = dumps([Template("FILE", "-", attributes), Template("FILE", "-", (Attribute("yield", b"5"),))])
@@ -133,7 +133,7 @@ def test_a_program_prints_soif(install: Callable[..., None]) -> None:
 
 
 @pytest.mark.parametrize("printed", [b"Hello", b"@FILE { -\na{5}:\tb\n}\n", b"@FILE { -"])
-def test_a_program_that_prints_no_soif(install: Callable[..., None], printed: bytes) -> None:
+def test_invalid_printed_soif_rejects_file(install: Callable[..., None], printed: bytes) -> None:
     """Invalid SOIF rejects the file with the offset of the fault."""
     install(RECIPE + '[programs.Recipe]\ncommand = ["/bin/true"]\n', lambda *_: printed)
     with pytest.raises(SummaryError, match="the program gave no SOIF"):
@@ -174,7 +174,7 @@ def test_a_mistake_is_one_line(text: str, said: str) -> None:
     assert recognize.table() is recognize.shipped()
 
 
-def test_plugins_that_make_no_sense(install: Callable[..., None]) -> None:
+def test_invalid_plugin_is_a_mistake(install: Callable[..., None]) -> None:
     """A plug-in that is not a Summarizer, has an unknown type, or conflicts with another is a mistake."""
     good = Summarizer(types=("Recipe",), run=lambda *_: None)
     with pytest.raises(OwnError, match=r"^mine\.py: SUMMARIZER is a int, not a Summarizer$"):

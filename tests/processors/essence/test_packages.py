@@ -46,7 +46,9 @@ def paths(records: list[Made]) -> list[str]:
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda s: s.stem)
-def test_golden(sample: Path, run: Run, tar: Pack, zipped: Pack, request: pytest.FixtureRequest) -> None:
+def test_sample_package_gives_expected_summary(
+    sample: Path, run: Run, tar: Pack, zipped: Pack, request: pytest.FixtureRequest
+) -> None:
     """Each sample package gives one summary, equal to the expected one beside it."""
     whole = json.loads(sample.read_text("utf-8"))
     name, members = whole["name"], [(path, text.encode()) for path, text in whole["members"].items()]
@@ -76,7 +78,7 @@ MANIFEST = (
 )
 
 
-def test_what_a_manifest_says(run: Run, zipped: Pack) -> None:
+def test_manifest_lines_are_unfolded(run: Run, zipped: Pack) -> None:
     """Manifest lines are folded within a character, and placeholders that a build did not fill in are ignored."""
     folded = b"Implementation-Title: " + ("a" * 49 + "é caf").encode()
     manifest = folded[:72] + b"\r\n " + folded[72:] + b"\r\nImplementation-Version: @VERSION@\r\n"
@@ -86,7 +88,7 @@ def test_what_a_manifest_says(run: Run, zipped: Pack) -> None:
     assert "version" not in summary.attributes
 
 
-def test_a_jar_of_classes_is_a_package(run: Run, zipped: Pack) -> None:
+def test_jar_of_classes_is_a_package(run: Run, zipped: Pack) -> None:
     """A jar with a manifest and mostly classes is a package; a jar of pages or sources, or without a manifest, is a zip."""
     classes = [(f"org/example/{name}.class", b"\xca\xfe\xba\xbe\0\0\0\x34") for name in ("Oar", "Blade")]
     whole = [("META-INF/MANIFEST.MF", MANIFEST), *classes]
@@ -148,7 +150,7 @@ def without(*names: str) -> list[tuple[str, bytes]]:
         "broken",
     ],
 )
-def test_what_is_no_package_is_opened_as_ever(members: list[tuple[str, bytes]], run: Run, tar: Pack) -> None:
+def test_archive_that_is_no_package_gives_its_members(members: list[tuple[str, bytes]], run: Run, tar: Pack) -> None:
     """An archive that is not a package gives all its members, in order, as with the rule turned off."""
     data = tar(members)
     records = run(data, "file:///d/oar-1.tar")
@@ -176,7 +178,7 @@ def test_files_of_a_package_give_their_facts(run: Run, tar: Pack) -> None:
     assert facts == {name: (False, RULE) for name, _ in PACKAGE}
 
 
-def test_badges_describe_nothing(run: Run, tar: Pack) -> None:
+def test_badges_are_not_description(run: Run, tar: Pack) -> None:
     """The description of a package is the first sentence of its README after the status badges."""
     badge = "[![Build](https://watch.example/oar/oar.svg?branch=main)](https://watch.example/oar/oar) ![x](y.png)"
     told = f"{badge}\n\n{badge} Oar rows a boat over the river, as often as it is asked to, and back.\n"
@@ -184,7 +186,7 @@ def test_badges_describe_nothing(run: Run, tar: Pack) -> None:
     assert made.attributes["description"] == ("Oar rows a boat over the river, as often as it is asked to, and back.",)
 
 
-def test_package_in_an_archive_is_a_unit_there(run: Run, tar: Pack, zipped: Pack) -> None:
+def test_package_in_archive_is_a_unit(run: Run, tar: Pack, zipped: Pack) -> None:
     """A collection of packages is not a package: each is a unit under its own path; other archives keep their members."""
     plain = tar([("words.txt", b"The quillwort.\n")])
     data = zipped([("a/oar-1.tar", tar(PACKAGE)), ("b/raft.tgz", gzip.compress(plain)), ("README", b"Boats.\n")])
@@ -193,7 +195,7 @@ def test_package_in_an_archive_is_a_unit_there(run: Run, tar: Pack, zipped: Pack
     assert [s.type for s in found.values()] == [TYPE, "RawText", "Tar", "README", "Zip"]
 
 
-def test_archive_in_a_package_belongs_to_it(run: Run, tar: Pack) -> None:
+def test_nested_archive_belongs_to_package(run: Run, tar: Pack) -> None:
     """A nested archive belongs to its package, and its damage does not make the object damaged."""
     inner = tar([("x.txt", b"words\n" * 500)])
     records = run(tar([*PACKAGE, ("oar-1/tests/cut.tar", inner[:1_000])]), "file:///d/oar-1.tar")
@@ -202,7 +204,7 @@ def test_archive_in_a_package_belongs_to_it(run: Run, tar: Pack) -> None:
     assert not [r for r in records if isinstance(r, Rejected)]
 
 
-def test_damaged_package_loses_nothing(run: Run, tar: Pack) -> None:
+def test_truncated_package_gives_readable_members(run: Run, tar: Pack) -> None:
     """A truncated archive gives all readable members, even if they identify a package."""
     data = tar([*PACKAGE, ("oar-1/long.txt", b"words\n" * 5_000)])
     records = run(data[:-25_000], "file:///d/oar-1.tar")
@@ -210,7 +212,7 @@ def test_damaged_package_loses_nothing(run: Run, tar: Pack) -> None:
     assert isinstance(records[-1], Partial)
 
 
-def test_budget_that_is_spent_loses_nothing(run: Run, tar: Pack) -> None:
+def test_exhausted_budget_gives_readable_members(run: Run, tar: Pack) -> None:
     """All readable members are also given where the budget of the object runs out."""
     members = [*PACKAGE, *((f"oar-1/{n}.txt", b"") for n in range(20))]
     records = run(tar(members), "file:///d/oar-1.tar", settings={"limits": Limits(entries=10)})
@@ -218,7 +220,7 @@ def test_budget_that_is_spent_loses_nothing(run: Run, tar: Pack) -> None:
     assert isinstance(records[-1], Partial)
 
 
-def test_member_to_be_skipped_is_skipped(run: Run, tar: Pack) -> None:
+def test_skipped_member_of_package_is_not_opened(run: Run, tar: Pack) -> None:
     """A member to be skipped is not opened in a package either, and reported; the package is still one."""
     records = run(tar(PACKAGE), "file:///d/oar-1.tar", skip={"oar-1/doc/words.txt": "crashed"})
     assert paths(records) == ["oar-1/doc/words.txt", ""]
@@ -226,7 +228,7 @@ def test_member_to_be_skipped_is_skipped(run: Run, tar: Pack) -> None:
     assert summaries(records)[""].type == TYPE
 
 
-def test_what_waits_is_bounded(run: Run, tar: Pack, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_members_are_bounded(run: Run, tar: Pack, monkeypatch: pytest.MonkeyPatch) -> None:
     """At the limit of waiting members the archive is judged by those seen: a package with all its folder, or none."""
     monkeypatch.setattr(package_buffer, "WAITING", 400_000)
     texts = [(f"oar-1/{n:04}.txt", b"Words of %d.\n" % n * 20) for n in range(1_500)]
@@ -239,21 +241,21 @@ def test_what_waits_is_bounded(run: Run, tar: Pack, monkeypatch: pytest.MonkeyPa
     assert summaries(records)[""].attributes["not-selected"] == (f"{RULE} 1504",)
 
 
-def test_package_that_cannot_be_read_is_none(run: Run, tar: Pack) -> None:
+def test_unreadable_readme_makes_no_package(run: Run, tar: Pack) -> None:
     """If the README cannot be opened, names alone do not make a package: each member gives its reason."""
     records = run(tar(PACKAGE), "file:///d/oar-1.tar", skip={name: "encrypted" for name, _ in PACKAGE})
     assert len([r for r in records if isinstance(r, Rejected)]) == len(PACKAGE)
     assert summaries(records)[""].type == "Tar"
 
 
-def test_archive_without_a_sign_does_not_wait(run: Run, tar: Pack) -> None:
+def test_archive_without_package_signs_does_not_wait(run: Run, tar: Pack) -> None:
     """An archive without a sign of a package in its first thousand members is not one, even if a README follows."""
     texts = [(f"oar-1/texts/{n:04}.txt", b"") for n in range(1_000)]
     assert len(paths(run(tar([*texts, *PACKAGE]), "file:///d/oar-1.tar"))) == 1_005
     assert paths(run(tar([*texts[1:], *PACKAGE]), "file:///d/oar-1.tar")) == [""]
 
 
-def test_what_waits_is_bounded_in_the_middle_of_a_member(run: Run, tar: Pack, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_members_of_nested_archive_are_bounded(run: Run, tar: Pack, monkeypatch: pytest.MonkeyPatch) -> None:
     """A large nested archive does not wait in full; all of it is released in order."""
     monkeypatch.setattr(package_buffer, "WAITING", 100_000)
     inner = [(f"{n:04}.txt", b"Words of %d.\n" % n * 20) for n in range(1_000)]
@@ -262,7 +264,7 @@ def test_what_waits_is_bounded_in_the_middle_of_a_member(run: Run, tar: Pack, mo
     assert paths(records) == [*(f"a.tar#{name}" for name, _ in inner), "a.tar", "words.txt", ""]
 
 
-def test_what_waits_comes_out_as_it_went_in(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_records_are_unchanged(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Records that waited in a file are unchanged: text, bytes that are not UTF-8, rejections, facts."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=tarfile.GNU_FORMAT, encoding="latin-1") as archive:
@@ -286,7 +288,7 @@ def unlike_attempt(record: Made) -> Made:
     return msgspec.structs.replace(record, attempt="") if isinstance(record, Summary) else record
 
 
-def test_folder_of_a_mac_is_no_second_one(run: Run, zipped: Pack) -> None:
+def test_macosx_folder_does_not_hide_package(run: Run, zipped: Pack) -> None:
     """The __MACOSX folder beside the single folder of a package does not hide the package, and belongs to it."""
     (summary,) = summaries(run(zipped([*PACKAGE, ("__MACOSX/oar-1/._README", b"\0\5\x16\7")]), "file:///d/oar.zip")).values()
     assert (summary.type, summary.attributes["title"]) == (TYPE, ("oar 1",))
@@ -305,7 +307,7 @@ def test_summary_of_a_large_package_is_bounded(run: Run, tar: Pack) -> None:
     assert sum(len(v) for values in summary.attributes.values() for v in values) < 65_536
 
 
-def test_licences_are_known_by_their_texts() -> None:
+def test_licences_are_identified_by_their_texts() -> None:
     """The usual licences are identified by their texts; other texts are not."""
     assert license_of("GNU LESSER GENERAL PUBLIC LICENSE\n  Version 2.1, February 1999") == ["LGPL-2.1"]
     assert license_of("Apache License\nVersion 2.0, January 2004") == ["Apache-2.0"]
@@ -314,7 +316,7 @@ def test_licences_are_known_by_their_texts() -> None:
 
 
 @given(st.integers(0, len(package_metadata.READERS) - 1), st.binary(max_size=400), st.sampled_from(SAMPLES), st.integers(0, 20))
-def test_declarations_of_any_bytes(number: int, noise: bytes, sample: Path, at: int) -> None:
+def test_any_declaration_is_bounded(number: int, noise: bytes, sample: Path, at: int) -> None:
     """For any bytes in a package declaration, a reader gives bounded pairs of text, and raises nothing."""
     texts = list(json.loads(sample.read_text("utf-8"))["members"].values())
     raw = texts[at % len(texts)].encode()
@@ -340,7 +342,7 @@ NESTED = [
 
 
 @pytest.mark.parametrize("number", range(len(package_metadata.READERS)))
-def test_declarations_that_are_made_to_be_slow(number: int) -> None:
+def test_hostile_declaration_takes_bounded_time(number: int) -> None:
     """Deep nesting, long keys and backtracking inputs are read in bounded time, with few or no declarations."""
     for part in NESTED:
         for body in (

@@ -65,7 +65,7 @@ def itself() -> bytes:
     return data
 
 
-def test_gzip_that_gives_itself_ends(itself: bytes, run: Run) -> None:
+def test_gzip_quine_ends_at_depth_limit(itself: bytes, run: Run) -> None:
     """A file that contains itself is rejected at the depth limit, with the default limits."""
     rejected, summary, end = run(itself, "file:///d/q.gz")
     assert isinstance(rejected, Rejected)
@@ -74,7 +74,7 @@ def test_gzip_that_gives_itself_ends(itself: bytes, run: Run) -> None:
     assert (rejected.reason, summary.type) == ("nested more than 16 deep", "Unrecognized")
 
 
-def test_quine_in_an_archive_harms_nobody_else(itself: bytes, run: Run, tar: Pack) -> None:
+def test_members_beside_quine_are_read(itself: bytes, run: Run, tar: Pack) -> None:
     """The members beside a quine are read."""
     records = run(tar([("a.txt", b"words\n"), ("q.gz", itself), ("b.txt", b"words\n")]), "file:///d/x.tar")
     assert {r.path: r.type for r in records if isinstance(r, Summary)} == {

@@ -37,7 +37,7 @@ TREES = container(st.recursive(LEAF, container, max_leaves=8))
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(tree=TREES)
-def test_leaves_are_those_of_a_plain_walk(tree: Any, run: Run, tar: Pack, zipped: Pack, ar: Pack) -> None:
+def test_random_nesting_gives_leaves_of_plain_walk(tree: Any, run: Run, tar: Pack, zipped: Pack, ar: Pack) -> None:
     """Paths and digests of any nesting equal those of a walk over the tree that it was built from."""
     packers = {"tar": tar, "zip": zipped, "ar": ar}
 

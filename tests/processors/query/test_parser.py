@@ -101,21 +101,21 @@ MISTAKES: list[tuple[str, str, int]] = [
 
 
 @pytest.mark.parametrize(("text", "tree"), CANONICAL)
-def test_both_ways(text: str, tree: Node) -> None:
+def test_parse_and_unparse_are_inverse(text: str, tree: Node) -> None:
     """Each construct parses to one tree, and the tree is unparsed to the same text."""
     assert parse(text) == tree
     assert unparse(tree) == text
 
 
 @pytest.mark.parametrize(("text", "tree"), ALSO)
-def test_other_ways(text: str, tree: Node) -> None:
+def test_other_spellings_parse_to_same_tree(text: str, tree: Node) -> None:
     """Extra white space, minus signs and redundant parentheses parse to the intended tree."""
     assert parse(text) == tree
     assert parse(unparse(tree)) == tree
 
 
 @pytest.mark.parametrize(("text", "message", "position"), MISTAKES)
-def test_mistakes(text: str, message: str, position: int) -> None:
+def test_mistake_has_message_and_position(text: str, message: str, position: int) -> None:
     """A mistake is a QueryError with its cause and position, on one line with a caret there."""
     with pytest.raises(QueryError, match=re.escape(message)) as caught:
         parse(text)
@@ -129,7 +129,7 @@ def test_mistakes(text: str, message: str, position: int) -> None:
 
 
 @given(st.text(st.sampled_from('aB1 "\\():*-\n東AND OR NOT://é\ud800') | st.characters(), max_size=30))
-def test_anything_typed(text: str) -> None:
+def test_any_text_parses_or_raises_query_error(text: str) -> None:
     """Any text gives a QueryError within the text, or a tree that is unparsed and parsed again unchanged."""
     tree, mistake = read(text)
     if mistake:
@@ -147,7 +147,7 @@ def read(text: str) -> tuple[Node, QueryError | None]:
         return Every(), error
 
 
-def test_empty_groups() -> None:
+def test_empty_groups_are_unparsed() -> None:
     """Trees that no query parses to are unparsed to a query of the same meaning."""
     assert unparse(And(())) == "*"
     assert unparse(Or(())) == "NOT *"
@@ -162,7 +162,7 @@ def readme_rows(header: str) -> list[tuple[str, str]]:
     return [(row[0].strip("`"), row[1].strip("`")) for row in rows]
 
 
-def test_readme_queries() -> None:
+def test_readme_queries_parse() -> None:
     """Every query in the README's table parses."""
     queries = [query for query, _ in readme_rows("query")]
     assert len(queries) == 23
@@ -170,7 +170,7 @@ def test_readme_queries() -> None:
         assert parse(unparse(parse(query))) == parse(query)
 
 
-def test_readme_mistakes() -> None:
+def test_readme_mistakes_give_printed_message() -> None:
     """Every mistake in the README gives the message printed there."""
     rows = readme_rows("typed")
     assert len(rows) == 8

@@ -128,7 +128,7 @@ def tried(examples: int) -> settings:
     return settings(max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
-def test_engine_and_predicate(request: pytest.FixtureRequest, engine: Open) -> None:
+def test_engine_and_predicate_agree(request: pytest.FixtureRequest, engine: Open) -> None:
     """For any query, an engine finds the summaries that the predicate accepts; search leaves out the copies."""
 
     @tried(EXAMPLES[request.node.callspec.params["engine"]][0])
@@ -148,7 +148,7 @@ def test_engine_and_predicate(request: pytest.FixtureRequest, engine: Open) -> N
     agree()
 
 
-def test_every_leaf(request: pytest.FixtureRequest, engine: Open) -> None:
+def test_engine_and_predicate_agree_on_every_leaf(request: pytest.FixtureRequest, engine: Open) -> None:
     """For every word under every name, and for every name, an engine finds the summaries that the predicate accepts."""
     asked: list[Node] = [Exists(one) for one in NAMES]
     asked += [Word(word, one) for word in (*WORDS, *PROPERTIES) for one in ("", *NAMES)]
@@ -196,7 +196,7 @@ def both(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[Broker
 QUERIES = ("w1", "w2 OR w9", "title:w1 w2", '"w1 w1"', 'remark:"w1 w1" OR w7', "w3 NOT w1", "w2 type:text", "type:text", "* -w1")
 
 
-def test_the_same_hits_in_the_same_order(both: list[BrokerIndex]) -> None:
+def test_engines_give_same_hits_in_same_order(both: list[BrokerIndex]) -> None:
     """All engines give the same hits with the same scores, except for rounding, and so in the same order."""
     for query, copies in product(QUERIES, (False, True)):
         pages = [index.search(parse(query), limit=1_000, copies=copies) for index in both]
@@ -212,7 +212,7 @@ def test_the_same_hits_in_the_same_order(both: list[BrokerIndex]) -> None:
 
 @settings(max_examples=300, deadline=None)
 @given(query=tree, summaries=documents)
-def test_written_query(query: Node, summaries: list[Summary]) -> None:
+def test_unparsed_query_has_same_meaning(query: Node, summaries: list[Summary]) -> None:
     """A tree that can be typed has the same meaning after it was written as text and parsed."""
     if all(map(typable, leaves(query))):
         again = predicate(parse(unparse(query)))

@@ -32,7 +32,7 @@ def logged(records: list[Record | None]) -> list[Logged]:
     ("records", "applied"),
     [([OLD, NEW], NEW), ([NEW, OLD], NEW), ([NEW, SAME, OLD], SAME), ([GONE, NEW], GONE), ([NEW, None, OLD], NEW)],
 )
-def test_an_older_record_behind_a_newer_one_is_absorbed(records: list[Record | None], applied: Record) -> None:
+def test_highest_publish_counter_of_batch_wins(records: list[Record | None], applied: Record) -> None:
     """A batch has the effect of its records one by one: the highest publish counter wins, the last among equals."""
     changes, letters = changed(logged(records), 1)
     assert changes == [applied]

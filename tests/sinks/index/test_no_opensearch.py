@@ -17,7 +17,7 @@ from sinks.index.opensearch.index import OpenSearchIndex
 from tests.servers.process import free_port
 
 
-def test_no_server() -> None:
+def test_unreachable_server_is_reported_without_password() -> None:
     """An unreachable server is reported, without the password."""
     port = free_port()
     with pytest.raises(IndexUnreachable, match=f"cannot be reached: http://127.0.0.1:{port}$") as caught:
@@ -61,7 +61,7 @@ STRANGE = (
 )
 
 
-def test_what_answers_is_no_index() -> None:
+def test_foreign_answers_are_reported_as_unreachable() -> None:
     """Gateway pages, truncated answers and answers of other servers are reported in one line as an unreachable server."""
     with pages([*(page for page in STRANGE for _ in range(2)), STRANGE[5], (200, "application/json", b"{}")]) as gateway:
         threading.Thread(target=gateway.serve_forever, daemon=True).start()
@@ -82,7 +82,7 @@ def test_what_answers_is_no_index() -> None:
         gateway.shutdown()
 
 
-def test_total_without_hits() -> None:
+def test_total_without_hits_is_rejected() -> None:
     """An answer with a total but no hits, truncated by a proxy, is rejected."""
     empty = b'{"hits":{"total":{"value":3},"hits":[]}}'
     with pages([(200, "application/json", empty)]) as gateway:
@@ -104,7 +104,7 @@ REFUSALS = (
 
 
 @pytest.mark.parametrize("page", REFUSALS)
-def test_a_gateway_refuses(page: tuple[int, str, bytes]) -> None:
+def test_gateway_refusal_is_retryable(page: tuple[int, str, bytes]) -> None:
     """A refusal by a gateway may be retried: it is not an error of the query, and does not stop a writer."""
     with pages([page]) as gateway:
         threading.Thread(target=gateway.serve_forever, daemon=True).start()
@@ -116,7 +116,7 @@ def test_a_gateway_refuses(page: tuple[int, str, bytes]) -> None:
 
 
 @pytest.mark.parametrize("url", ["http://[::1", "http://[::1]]:9200", "http://127.0.0.1:99999", "https://[x]/"])
-def test_no_url_of_an_index(url: str) -> None:
+def test_invalid_url_is_reported(url: str) -> None:
     """An invalid URL is reported as such, whichever component fails on it first."""
     with pytest.raises(IndexUnreachable, match="is no URL of an index"):
         opensearch_node.Node(url)
@@ -150,7 +150,7 @@ class Swapping:
         return {}
 
 
-def test_a_rebuild_takes_no_index_that_serves() -> None:
+def test_rebuild_leaves_serving_index_untouched() -> None:
     """A rebuild begun during another one's swap leaves the index now serving untouched, and uses its own."""
     server = Swapping()
     assert aliases.begin_rebuild(cast("opensearch_node.Node", server), "a", "2") == "a.rebuild"

@@ -50,7 +50,7 @@ def block(client: OpenSearch, index: str, what: str, *, on: bool) -> None:
 
 
 @pytest.mark.usefixtures("narrow")
-def test_an_item_that_is_refused(open_index: Callable[..., OpenSearchIndex], summary: Make, removed: Remove) -> None:
+def test_refused_item_is_returned_with_reason(open_index: Callable[..., OpenSearchIndex], summary: Make, removed: Remove) -> None:
     """A refused change is returned with its reason; the others of its batch are applied, and the offset advances."""
     batch: list[Summary | Removed] = [
         summary("http://a/", published=1),
@@ -66,7 +66,9 @@ def test_an_item_that_is_refused(open_index: Callable[..., OpenSearchIndex], sum
         assert index.offsets() == {0: 4}
 
 
-def test_names_add_no_fields(open_index: Callable[..., OpenSearchIndex], search_client: OpenSearch, summary: Make) -> None:
+def test_attribute_names_leave_mapping_unchanged(
+    open_index: Callable[..., OpenSearchIndex], search_client: OpenSearch, summary: Make
+) -> None:
     """Thousands of distinct attribute names leave the mapping unchanged, and each is found by its name."""
     with closing(open_index()) as index:
         before = search_client.indices.get_mapping(index=index.alias)
@@ -77,7 +79,9 @@ def test_names_add_no_fields(open_index: Callable[..., OpenSearchIndex], search_
         assert index.count(Word("7", "name 8")) == 0
 
 
-def test_identifiers(open_index: Callable[..., OpenSearchIndex], search_client: OpenSearch, summary: Make) -> None:
+def test_oid_of_any_length_is_restored(
+    open_index: Callable[..., OpenSearchIndex], search_client: OpenSearch, summary: Make
+) -> None:
     """An OID of any length becomes an identifier of at most 512 bytes, and is restored in answers."""
     names = ["é" * 9_000, "é" * 9_001, "0" * 64]
     with closing(open_index()) as index:
@@ -88,7 +92,7 @@ def test_identifiers(open_index: Callable[..., OpenSearchIndex], search_client: 
         assert list(index.scroll(Every())) == sorted(names)
 
 
-def test_no_field_is_sparse(
+def test_every_document_has_all_word_fields(
     open_index: Callable[..., OpenSearchIndex],
     search_client: OpenSearch,
     summary: Make,
@@ -105,7 +109,7 @@ def test_no_field_is_sparse(
             assert search_client.count(index=index.alias, body=lacking)["count"] == 0
 
 
-def test_removals_forgotten(open_index: Callable[..., OpenSearchIndex], summary: Make, removed: Remove) -> None:
+def test_removals_are_retained_for_90_days(open_index: Callable[..., OpenSearchIndex], summary: Make, removed: Remove) -> None:
     """Removals are retained for 90 days of their own time, no longer and no shorter, also across processes."""
     with closing(open_index()) as index:
         index.apply([removed("http://a/", published=5, time=1_000 * DAY)], {})
@@ -124,7 +128,7 @@ def test_removals_forgotten(open_index: Callable[..., OpenSearchIndex], summary:
         assert found == ["http://a/"]
 
 
-def test_what_is_too_much_is_tried_again(
+def test_overload_is_retried(
     open_index: Callable[..., OpenSearchIndex], search_client: OpenSearch, monkeypatch: pytest.MonkeyPatch, summary: Make
 ) -> None:
     """A batch rejected for lack of capacity (429) is applied once there is capacity."""
@@ -146,7 +150,7 @@ def test_what_is_too_much_is_tried_again(
 
 
 @pytest.mark.parametrize("what", ["read_only_allow_delete", "write"])
-def test_what_cannot_be_written(
+def test_blocked_write_fails_the_batch(
     open_index: Callable[..., OpenSearchIndex],
     search_client: OpenSearch,
     monkeypatch: pytest.MonkeyPatch,
@@ -165,7 +169,7 @@ def test_what_cannot_be_written(
         assert index.count(Every()) == 1
 
 
-def test_why_it_has_no_room(
+def test_full_disk_error_has_server_reason(
     open_index: Callable[..., OpenSearchIndex], search_client: OpenSearch, monkeypatch: pytest.MonkeyPatch, summary: Make
 ) -> None:
     """The error of a write to a server with a full disk contains the server's reason."""
@@ -176,7 +180,7 @@ def test_why_it_has_no_room(
             index.apply([summary("http://b/")], {0: 2})
 
 
-def test_no_room_for_an_index(opensearch: str, name: str) -> None:
+def test_shard_limit_is_transient(opensearch: str, name: str) -> None:
     """A cluster at its shard limit is a transient failure, not an error of the request."""
     node = opensearch_node.Node(opensearch)
     with pytest.raises(IndexUnreachable, match=r"would add .* shards"):
@@ -184,7 +188,9 @@ def test_no_room_for_an_index(opensearch: str, name: str) -> None:
     node.close()
 
 
-def test_closed(open_index: Callable[..., OpenSearchIndex], search_client: OpenSearch, summary: Make, removed: Remove) -> None:
+def test_closed_index_fails_until_opened(
+    open_index: Callable[..., OpenSearchIndex], search_client: OpenSearch, summary: Make, removed: Remove
+) -> None:
     """A closed index neither rejects nor accepts changes: every operation fails until it is opened again."""
     with closing(open_index(fresh=False)) as index:
         index.apply([summary("http://a/")], {0: 1})
@@ -208,7 +214,7 @@ def test_closed(open_index: Callable[..., OpenSearchIndex], search_client: OpenS
 
 
 @pytest.mark.parametrize("field", ["state", "role"])
-def test_what_it_knows_of_itself_is_refused(
+def test_rejected_index_state_fails_the_batch(
     open_index: Callable[..., OpenSearchIndex], monkeypatch: pytest.MonkeyPatch, removed: Remove, field: str
 ) -> None:
     """If the index rejects its offsets, or the time of forgotten removals, the batch fails: neither counts as written."""
@@ -221,14 +227,16 @@ def test_what_it_knows_of_itself_is_refused(
             index.apply([removed("http://a/", published=1, time=1_000 * DAY)], offsets)
 
 
-def test_missing(open_index: Callable[..., OpenSearchIndex], search_client: OpenSearch, name: str) -> None:
+def test_missing_index_is_not_created_by_reader(
+    open_index: Callable[..., OpenSearchIndex], search_client: OpenSearch, name: str
+) -> None:
     """A reader of a missing index gets IndexMissing, and creates none."""
     with pytest.raises(IndexMissing):
         open_index(writable=False)
     assert not search_client.indices.get(index=f"{name}*")
 
 
-def test_made_anew_meanwhile(
+def test_recreated_index_accepts_no_offsets(
     open_index: Callable[..., OpenSearchIndex], search_client: OpenSearch, name: str, summary: Make
 ) -> None:
     """An index deleted and recreated by another process accepts no offsets: earlier batches are not in it."""
@@ -244,7 +252,9 @@ def test_made_anew_meanwhile(
             assert other.offsets() == {0: 2}
 
 
-def test_deleted_meanwhile(open_index: Callable[..., OpenSearchIndex], search_client: OpenSearch, name: str, summary: Make) -> None:
+def test_deleted_index_is_not_recreated_by_write(
+    open_index: Callable[..., OpenSearchIndex], search_client: OpenSearch, name: str, summary: Make
+) -> None:
     """Writing does not recreate a deleted index, even if the server would; it is restarted at offset 0."""
     with closing(open_index()) as index:
         index.apply([summary("http://a/")], {0: 1})
@@ -261,7 +271,7 @@ def test_deleted_meanwhile(open_index: Callable[..., OpenSearchIndex], search_cl
         assert index.count(Every()) == 1
 
 
-def test_reader(open_index: Callable[..., OpenSearchIndex], summary: Make) -> None:
+def test_reader_cannot_write(open_index: Callable[..., OpenSearchIndex], summary: Make) -> None:
     """A reader sees applied changes and cannot write; neither can a closed index."""
     with closing(open_index()) as index, closing(open_index(writable=False)) as reader:
         index.apply([summary("http://a/")], {0: 1})
@@ -273,7 +283,9 @@ def test_reader(open_index: Callable[..., OpenSearchIndex], summary: Make) -> No
                 closed.apply([], {0: 9})
 
 
-def test_other_format(open_index: Callable[..., OpenSearchIndex], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_index_of_other_analysis_must_be_rebuilt(
+    open_index: Callable[..., OpenSearchIndex], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An index made with another text analysis must be rebuilt."""
     open_index().close()
     monkeypatch.setattr(aliases, "FORMAT", "0")
@@ -281,14 +293,18 @@ def test_other_format(open_index: Callable[..., OpenSearchIndex], monkeypatch: p
         open_index()
 
 
-def test_a_strangers_index(open_index: Callable[..., OpenSearchIndex], search_client: OpenSearch, name: str) -> None:
+def test_foreign_index_with_alias_name_is_untouched(
+    open_index: Callable[..., OpenSearchIndex], search_client: OpenSearch, name: str
+) -> None:
     """An index with the name of the alias is left untouched, and reported."""
     search_client.indices.create(index=name)
     with pytest.raises(IndexDamaged, match="no alias"):
         open_index()
 
 
-def test_two_begin_at_once(open_index: Callable[..., OpenSearchIndex], name: str, search_client: OpenSearch) -> None:
+def test_concurrent_creators_share_one_index(
+    open_index: Callable[..., OpenSearchIndex], name: str, search_client: OpenSearch
+) -> None:
     """Concurrent creators of the first index all get the same one."""
     made: list[OpenSearchIndex] = []
     threads = [threading.Thread(target=lambda: made.append(open_index())) for _ in range(4)]
@@ -300,7 +316,7 @@ def test_two_begin_at_once(open_index: Callable[..., OpenSearchIndex], name: str
     assert list(search_client.indices.get_alias(name=name)) == [f"{name}-0"]
 
 
-def test_moved(open_index: Callable[..., OpenSearchIndex], name: str, summary: Make) -> None:
+def test_swapped_index_refuses_old_writer(open_index: Callable[..., OpenSearchIndex], name: str, summary: Make) -> None:
     """A batch that arrives after a swap changes no offset: the writer gets IndexMoved and asks where to continue."""
     with closing(open_index()) as index, closing(open_index()) as other:
         index.apply([summary("http://a/"), summary("http://b/")], {0: 2})
@@ -319,7 +335,9 @@ def test_moved(open_index: Callable[..., OpenSearchIndex], name: str, summary: M
         assert index.count(Every()) == 3
 
 
-def test_a_second_rebuild(open_index: Callable[..., OpenSearchIndex], name: str, summary: Make, search_client: OpenSearch) -> None:
+def test_second_rebuild_replaces_first(
+    open_index: Callable[..., OpenSearchIndex], name: str, summary: Make, search_client: OpenSearch
+) -> None:
     """A rebuild replaces an unfinished earlier one, whose writer cannot continue."""
     with closing(open_index()) as index:
         building = aliases.begin_rebuild(index.node, name, "1")
@@ -334,7 +352,9 @@ def test_a_second_rebuild(open_index: Callable[..., OpenSearchIndex], name: str,
         assert aliases.swap(index.node, name, "2") == [f"{name}-0"]
 
 
-def test_deep_pages(open_index: Callable[..., OpenSearchIndex], monkeypatch: pytest.MonkeyPatch, summary: Make) -> None:
+def test_deep_pages_are_read_in_several_requests(
+    open_index: Callable[..., OpenSearchIndex], monkeypatch: pytest.MonkeyPatch, summary: Make
+) -> None:
     """Pages beyond the limit of one request are read in several, with the same hits."""
     with closing(open_index()) as index:
         index.apply([summary(f"http://{at:03}/", title="whale " * (1 + at % 7)) for at in range(180)], {})
@@ -350,13 +370,13 @@ def test_deep_pages(open_index: Callable[..., OpenSearchIndex], monkeypatch: pyt
                 assert len(list(index.scroll(query))) == 180
 
 
-def test_too_many_words(open_index: Callable[..., OpenSearchIndex]) -> None:
+def test_too_many_words_is_a_query_error(open_index: Callable[..., OpenSearchIndex]) -> None:
     """A query with more words than the engine allows is a user error, reported in one line."""
     with closing(open_index()) as index, pytest.raises(QueryRefused, match="too many words"):
         index.search(parse(" ".join(f"w{at}" for at in range(600))))
 
 
-def test_records(open_index: Callable[..., OpenSearchIndex], summary: Make, removed: Remove) -> None:
+def test_record_is_returned_as_applied(open_index: Callable[..., OpenSearchIndex], summary: Make, removed: Remove) -> None:
     """The whole record of an OID is returned as applied: a summary, a removal, or nothing."""
     first = summary("http://a/", blob=b"\xff\x00", title="whale " * 5_000, annotations={"by": ("hand",)})
     second = removed("http://b/", published=3)

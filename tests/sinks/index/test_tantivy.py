@@ -100,7 +100,7 @@ def segments(folder: Path) -> tuple[set[str], set[str]]:
     return files, named
 
 
-def test_killed_before_commit(tmp_path: Path) -> None:
+def test_batch_killed_before_commit_is_not_applied(tmp_path: Path) -> None:
     """A batch whose process is killed before the commit is not applied, and neither are its offsets."""
     with child(tmp_path, KILLED_BEFORE_COMMIT) as process:
         assert process.wait() == -9
@@ -109,7 +109,7 @@ def test_killed_before_commit(tmp_path: Path) -> None:
         assert index.count(Every()) == BATCH
 
 
-def test_killed_again_and_again(tmp_path: Path) -> None:
+def test_offsets_match_contents_after_kills(tmp_path: Path) -> None:
     """After kills during batches, the offsets match the contents of the index, and no files are left over."""
     told = 0
     for lines in (1, 3, 2, 5):
@@ -127,7 +127,7 @@ def test_killed_again_and_again(tmp_path: Path) -> None:
     assert files == named
 
 
-def test_disk_full(tmp_path: Path) -> None:
+def test_full_disk_keeps_nothing_of_batch(tmp_path: Path) -> None:
     """On a full disk apply raises OSError, nothing of the batch is kept, and the next batch succeeds."""
     with child(tmp_path, DISK_FULL) as process:
         output, _ = process.communicate()
@@ -136,7 +136,7 @@ def test_disk_full(tmp_path: Path) -> None:
     assert (before, after) == ("40 {0: 1}", "80 {0: 3}")
 
 
-def test_failing_batch(tmp_path: Path, summary: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failing_batch_is_rolled_back(tmp_path: Path, summary: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     """Any exception within a batch rolls all of it back, and reaches the caller."""
 
     def interrupted(_: object) -> None:
@@ -152,14 +152,14 @@ def test_failing_batch(tmp_path: Path, summary: Make, monkeypatch: pytest.Monkey
         assert index.offsets() == {}
 
 
-def test_second_writer(tmp_path: Path) -> None:
+def test_second_writer_is_refused(tmp_path: Path) -> None:
     """A second writer of any process is refused in one line, until the first is closed."""
     with closing(opened(tmp_path)), pytest.raises(IndexBusy, match="another process"):
         opened(tmp_path)
     opened(tmp_path).close()
 
 
-def test_reader(tmp_path: Path, summary: Make) -> None:
+def test_reader_sees_commits_and_cannot_write(tmp_path: Path, summary: Make) -> None:
     """A reader beside the writer sees each commit, takes no lock, and cannot write."""
     with closing(opened(tmp_path)) as writer, closing(opened(tmp_path, writable=False)) as reader:
         for number in range(1, 4):
@@ -171,7 +171,7 @@ def test_reader(tmp_path: Path, summary: Make) -> None:
     opened(tmp_path, writable=False).close()
 
 
-def test_other_users(tmp_path: Path, summary: Make) -> None:
+def test_index_files_have_same_permissions(tmp_path: Path, summary: Make) -> None:
     """All files of the index have the same read permissions, after a batch and at the end."""
 
     def modes() -> set[int]:
@@ -189,7 +189,7 @@ def test_other_users(tmp_path: Path, summary: Make) -> None:
     assert modes() == {0o640}
 
 
-def test_closed(tmp_path: Path, summary: Make) -> None:
+def test_closed_index_cannot_be_written(tmp_path: Path, summary: Make) -> None:
     """A closed index cannot be written, and may be closed again."""
     index = opened(tmp_path)
     index.close()
@@ -198,7 +198,7 @@ def test_closed(tmp_path: Path, summary: Make) -> None:
         index.apply([summary("http://a/")], {})
 
 
-def test_missing(tmp_path: Path) -> None:
+def test_missing_index_is_not_created_by_reader(tmp_path: Path) -> None:
     """A reader of a folder without an index gets an error, and creates nothing."""
     with pytest.raises(IndexMissing):
         opened(tmp_path / "none", writable=False)
@@ -207,7 +207,7 @@ def test_missing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("what", ["meta.json", "meta", "store", "term", "idx", "emptied"])
 @pytest.mark.parametrize("writable", [True, False])
-def test_damaged(tmp_path: Path, summary: Make, what: str, writable: bool) -> None:
+def test_damaged_index_is_reported(tmp_path: Path, summary: Make, what: str, writable: bool) -> None:
     """An index with a missing or truncated file is reported as damaged when it is opened, or at the latest when it is read."""
     with closing(opened(tmp_path)) as index:
         index.apply([summary(f"http://{n}/", title="whale") for n in range(50)], {0: 1})
@@ -223,7 +223,7 @@ def test_damaged(tmp_path: Path, summary: Make, what: str, writable: bool) -> No
 
 
 @pytest.mark.parametrize("what", ["store", "term", "idx", "pos", "fast", "fieldnorm", "del"])
-def test_a_flipped_bit(tmp_path: Path, summary: Make, removed: Remove, what: str) -> None:
+def test_flipped_bit_is_detected_by_checksum(tmp_path: Path, summary: Make, removed: Remove, what: str) -> None:
     """A flipped bit that opening misses is detected by the file's checksum; files that are not the index's are ignored."""
     with closing(opened(tmp_path)) as index:
         index.apply([summary(f"http://{n}/", title="whale") for n in range(50)], {0: 1})
@@ -239,14 +239,14 @@ def test_a_flipped_bit(tmp_path: Path, summary: Make, removed: Remove, what: str
     assert damage(tmp_path) == f"{path.name}: cut short, or none of the engine's"
 
 
-def test_other_files(tmp_path: Path) -> None:
+def test_foreign_folder_is_not_an_index(tmp_path: Path) -> None:
     """A folder with other files in it is not accepted as an index."""
     (tmp_path / "thesis.tex").write_text("mine")
     with pytest.raises(IndexDamaged, match="no index"):
         opened(tmp_path)
 
 
-def test_other_format(tmp_path: Path, summary: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_index_of_other_analysis_must_be_rebuilt(tmp_path: Path, summary: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     """An index made with another text analysis must be rebuilt."""
     with closing(opened(tmp_path)) as index:
         index.apply([summary("http://a/")], {0: 1})
@@ -255,7 +255,7 @@ def test_other_format(tmp_path: Path, summary: Make, monkeypatch: pytest.MonkeyP
         opened(tmp_path)
 
 
-def test_removals_forgotten(tmp_path: Path, summary: Make, removed: Remove) -> None:
+def test_removals_are_retained_for_90_days(tmp_path: Path, summary: Make, removed: Remove) -> None:
     """Removals are retained for 90 days of their own time, no longer and no shorter."""
     with closing(opened(tmp_path)) as index:
         index.apply([removed("http://a/", published=5, time=1_000 * DAY)], {})
@@ -267,7 +267,7 @@ def test_removals_forgotten(tmp_path: Path, summary: Make, removed: Remove) -> N
         assert [hit.url for hit in index.search(Every()).hits] == ["http://a/"]
 
 
-def test_size(tmp_path: Path, summary: Make) -> None:
+def test_index_is_no_larger_than_text(tmp_path: Path, summary: Make) -> None:
     """An index of text is no larger than the text: only the beginning of a long value is stored for display."""
     text = " ".join(f"word{at * at % 997}" for at in range(5_000))
     with closing(opened(tmp_path)) as index:
@@ -286,7 +286,7 @@ def unmerged(folder: Path) -> Path:
     raise AssertionError("the merge always comes before the kill")
 
 
-def test_first_change_of_a_new_writer(tmp_path: Path) -> None:
+def test_first_change_of_new_writer_survives_merge(tmp_path: Path) -> None:
     """A new writer's first replacement takes effect, also while segments of its killed predecessor are merged."""
     folder = unmerged(tmp_path)
     about: dict[str, Any] = {"gatherer": "g", "version": 2, "time": 1, "type": "Text", "published": 2}

@@ -171,12 +171,12 @@ CONFUSIONS = [
 
 
 @pytest.mark.parametrize(("name", "head", "kind"), CONFUSIONS)
-def test_confusions(name: str, head: bytes, kind: str) -> None:
+def test_former_misrecognitions_are_fixed(name: str, head: bytes, kind: str) -> None:
     """A file that was once misrecognized gets its correct type."""
     assert recognize(name.encode(), head).type == kind
 
 
-def test_signatures_are_told_by_length() -> None:
+def test_longest_signature_wins() -> None:
     """The longest matching signature wins, the first among equals; a signature that is a word does not count in a text."""
     rules = {
         "Short": TypeRule(media="a/short", starts=("AB\u0001",)),
@@ -204,12 +204,12 @@ MEDIA = [
 
 
 @pytest.mark.parametrize(("name", "head", "media"), MEDIA)
-def test_media_of_a_shared_suffix(name: str, head: bytes, media: str) -> None:
+def test_content_decides_between_languages_of_a_suffix(name: str, head: bytes, media: str) -> None:
     """For languages that share a suffix, the content determines the media type."""
     assert recognize(name.encode(), head)[1:] == (media, "name")
 
 
-def test_patterns_are_linear() -> None:
+def test_text_patterns_are_linear() -> None:
     """No text pattern takes long on a text that nearly matches or repeats the start of a match."""
     starts = (b"[1,", b"{} ", b"<a ", b"<!--", b"<?xml ", b"@", b"-----BEGIN ", b"#!", b"\n", b" ", b"a: b\n", b"digraph ")
     for name in (b"x", *(b"x." + suffix.encode() for suffix in table().claims)):

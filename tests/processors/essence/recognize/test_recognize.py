@@ -168,7 +168,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("name", "head", "stated", "kind", "media", "evidence"), CASES)
-def test_cases(name: str, head: bytes, stated: str, kind: str, media: str, evidence: str) -> None:
+def test_type_media_type_and_evidence(name: str, head: bytes, stated: str, kind: str, media: str, evidence: str) -> None:
     """The declared type, then the name, then the content determine the type, unless the content contradicts."""
     assert recognize(name.encode(), head, stated) == Recognized(kind, media, evidence)
 
@@ -182,7 +182,7 @@ def test_never_raises(name: bytes, head: bytes, stated: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(table().rules))
-def test_rules(name: str) -> None:
+def test_type_rules_are_consistent(name: str) -> None:
     """Every type extends an existing type and ends at Unrecognized; programs exist; suffixes and media types are well formed."""
     rules = table().rules
     rule, seen = rules[name], {name}
@@ -195,7 +195,7 @@ def test_rules(name: str) -> None:
         seen.add(name)
 
 
-def test_every_type_can_be_found() -> None:
+def test_every_type_is_reachable() -> None:
     """Every listed type is reachable (folders and links through their listing, packages through their members)."""
     for name, rule in table().rules.items():
         ways = (rule.suffixes, rule.names, rule.starts, rule.patterns, rule.program)

@@ -74,14 +74,14 @@ def tried(kind: str, body: bytes) -> tuple[Found, Reads]:
 
 @pytest.mark.parametrize(("kind", "start"), STARTS)
 @given(rest=st.binary(max_size=400))
-def test_any_bytes(kind: str, start: bytes, rest: bytes) -> None:
+def test_any_bytes_are_read_in_bounded_steps(kind: str, start: bytes, rest: bytes) -> None:
     """Arbitrary bytes after the start of a format are read a bounded number of times."""
     _, file = tried(kind, start + rest)
     assert file.count < 1_500
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
-def test_sample_cut_or_changed(kind: str, samples: Path) -> None:
+def test_damaged_sample_gives_readable_parts(kind: str, samples: Path) -> None:
     """A truncated or altered sample gives what is readable."""
     module = summarizers()[kind].run.__module__.rpartition(".")[2]
     sample = next(p for p in samples.glob(f"{module}.*") if p.suffix != ".json").read_bytes()
@@ -119,7 +119,7 @@ def library(pages: int = 1) -> bytes:
     return head + bytes(body)
 
 
-def test_windows_library() -> None:
+def test_windows_library_names_exports_and_imports() -> None:
     """The summary of a Windows library has its name, exports, imports and version resource."""
     found, _ = tried("Binary", library())
     assert found.text("format") == "PE64 library"
@@ -130,7 +130,7 @@ def test_windows_library() -> None:
     assert found.text("description") == "Rows boats"
 
 
-def test_macintosh_library() -> None:
+def test_macintosh_library_names_exports_and_imports() -> None:
     """The summary of a Macintosh library has its name, imports and exports."""
     name = b"libboat.dylib\0\0\0"
     named = struct.pack("<6I", 0xD, 24 + len(name), 24, 0, 0, 0) + name
@@ -160,7 +160,7 @@ def exif() -> bytes:
     return ((b"II*\0\x08\0\0\0" + first).ljust(70, b"\0") + inner).ljust(100, b"\0") + b"".join(texts)
 
 
-def test_images_say_what_cameras_and_editors_wrote() -> None:
+def test_photograph_has_exif_xmp_comment_and_size() -> None:
     """The summary of a photograph has its Exif, XMP, comment and size."""
     xmp = b"http://ns.adobe.com/xap/1.0/\0<rdf:RDF><dc:title><rdf:Alt><rdf:li>Oars &amp; boats</rdf:li></rdf:Alt></dc:title>"
     parts = ((0xE1, b"Exif\0\0" + exif()), (0xE1, xmp), (0xFE, b"by hand"), (0xC0, struct.pack(">BHHB", 8, 30, 40, 3)))
@@ -187,7 +187,7 @@ def test_images_say_what_cameras_and_editors_wrote() -> None:
     ]
 
 
-def test_tags_of_what_is_cut_off() -> None:
+def test_tags_before_missing_audio_are_kept() -> None:
     """Tags before missing audio data are kept, and the file is damaged."""
     text = b"TPE1" + struct.pack(">IH", 9, 0) + b"\0Ada Row."
     found = Found()
@@ -197,14 +197,14 @@ def test_tags_of_what_is_cut_off() -> None:
     assert found.attributes["author"] == ["Ada Row."]
 
 
-def test_a_reason_is_never_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_damage_reason_is_never_empty(monkeypatch: pytest.MonkeyPatch) -> None:
     """An exception without a message is reported by its class name."""
     monkeypatch.setattr(mutagen, "File", Mock(side_effect=mutagen.MutagenError))
     with pytest.raises(SummaryError, match=r"^tags: MutagenError$"):
         summarize(Facts(b"a.ogg", "http://example.org/a.ogg", "Audio", "audio/ogg", 4, 0, ""), io.BytesIO(b"OggS"), Found())
 
 
-def test_other_fonts() -> None:
+def test_fonts_of_other_formats_have_names() -> None:
     """Fonts of formats other than the sample's have names in their summary, too."""
     bdf = b"""STARTFONT 2.1
 COMMENT by hand

@@ -23,7 +23,7 @@ ODD = [PRIVATE[0].rpartition("-----END")[0], "Of the lake\n\n" + PRIVATE[1].repl
 @pytest.mark.parametrize(
     "text", [*PRIVATE, PRIVATE[0].rpartition("-----END")[0], "Of the lake\n\n" + PRIVATE[1].replace("\n", "\r\n")]
 )
-def test_no_key_is_told(text: str, full: int) -> None:
+def test_private_key_stays_out_of_summary(text: str, full: int) -> None:
     """No part of a private key, even of an unterminated one, enters the title, keywords or full text of a summary."""
     body = text.encode()
     kind = recognize(b"id.pem", body)
@@ -36,7 +36,7 @@ def test_no_key_is_told(text: str, full: int) -> None:
     assert found.attributes["title"] == ["Of the lake" if text.startswith("Of") else "id.pem"]
 
 
-def test_a_signed_text_is_text(summary: Callable[..., Found]) -> None:
+def test_signed_text_is_kept_without_signature(summary: Callable[..., Found]) -> None:
     """A signed text is kept as written, without the signature."""
     text = b"-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA256\n\nThe lake is open.\n- -- \nAda\n"
     found = summary(b"news.asc", text + b"-----BEGIN PGP SIGNATURE-----\n\niQEzBA\n-----END PGP SIGNATURE-----\n").attributes
@@ -44,7 +44,7 @@ def test_a_signed_text_is_text(summary: Callable[..., Found]) -> None:
     assert found["blocks"] == ["pgp signature"]
 
 
-def test_keys_of_ssh(summary: Callable[..., Found]) -> None:
+def test_ssh_public_keys_give_kind_and_comment(summary: Callable[..., Found]) -> None:
     """OpenSSH public keys give their kind and comment, whatever the file name."""
     for name in (b"id.pub", b"authorized_keys"):
         found = summary(name, b"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEJ ada@lake\n").attributes
@@ -52,7 +52,7 @@ def test_keys_of_ssh(summary: Callable[..., Found]) -> None:
 
 
 @pytest.mark.parametrize("inside", ["", "AAAA", "MIIB", "MAA=", "MAIwAA==", "no base 64 at all!", "MIT/////"])
-def test_what_is_no_certificate(summary: Callable[..., Found], inside: str) -> None:
+def test_invalid_certificate_gives_label_only(summary: Callable[..., Found], inside: str) -> None:
     """A block labelled as a certificate that is not one gives its label only."""
     found = summary(b"x.pem", f"-----BEGIN CERTIFICATE-----\n{inside}\n-----END CERTIFICATE-----\n".encode()).attributes
     assert found == {"blocks": ["certificate"], "title": ["x.pem"]}

@@ -330,7 +330,7 @@ TIMES = {"FrameMaker": 16}
 
 
 @pytest.mark.parametrize(("kind", "begin", "fragment"), LED)
-def test_repetition_behind_a_beginning(kind: str, begin: str, fragment: str) -> None:
+def test_repetition_after_pattern_start_is_scanned_once(kind: str, begin: str, fragment: str) -> None:
     """A repetition after the single start of a pattern is scanned once, however it could be divided."""
 
     def work() -> None:
@@ -342,7 +342,7 @@ def test_repetition_behind_a_beginning(kind: str, begin: str, fragment: str) -> 
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_repetition(kind: str) -> None:
+def test_repetition_is_summarized_in_linear_time(kind: str) -> None:
     """Any fragment repeated to 256 kB is summarized in the CPU time of a few reads."""
     assert bounded(partial(run, kind)) == 0
 
@@ -354,7 +354,7 @@ CLAUSES = (
 
 
 @pytest.mark.parametrize(("pattern", "fragments"), CLAUSES, ids=("Pascal", "JavaScript"))
-def test_clauses_without_end(pattern: re.Pattern[str], fragments: tuple[str, ...]) -> None:
+def test_unterminated_clauses_are_searched_once(pattern: re.Pattern[str], fragments: tuple[str, ...]) -> None:
     """Text searched for the end of a clause is not searched again: few matches cover the whole text."""
     for fragment in fragments:
         for size in (SIZE, 4 * SIZE, 16 * SIZE):
@@ -363,7 +363,7 @@ def test_clauses_without_end(pattern: re.Pattern[str], fragments: tuple[str, ...
             assert sum(matches) > 0.98 * size
 
 
-def test_no_more_headings_are_read_than_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_headings_are_searched_only_up_to_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only as many sections with unclosed braces are searched for their end as headings are kept."""
     read: list[int] = []
 
@@ -400,12 +400,12 @@ import q from 'q'
 """
 
 
-def test_modules_of_scripts() -> None:
+def test_modules_come_from_statements_and_require_calls() -> None:
     """Modules are those named by statements, wherever these end, and those required in expressions."""
     assert list(javascript._modules(SCRIPT)) == ["a", "b", "c", "d", "./g.css", "i", "j", "k", "l", "m", "n", "q"]
 
 
-def test_strings_of_many_records() -> None:
+def test_split_workbook_string_is_skipped_in_linear_time() -> None:
     """A string of an old workbook that continues over a million records is skipped in linear time."""
     book = record(0x809, struct.pack("<HH", 0x600, 5))
     book += record(0xFC, struct.pack("<IIHBI", 1, 1, 1, 4, 0xFFFF_FF00)) + record(0x3C, b"12345678") * 1_000_000
@@ -440,7 +440,7 @@ HEADS = (
 """Starts of files, and repetitions after them that a pattern of `types.toml` could scan repeatedly."""
 
 
-def test_recognition() -> None:
+def test_recognition_takes_bounded_time() -> None:
     """Recognizing 50 files of any such first 4 kB takes seconds."""
 
     def work() -> None:
@@ -451,7 +451,7 @@ def test_recognition() -> None:
     assert bounded(work) == 0
 
 
-def test_nesting_is_told_before_parsing() -> None:
+def test_deep_page_is_cut_before_parsing() -> None:
     """A too deeply nested page is summarized as far as possible, as damaged; end tags invisible to the parser hide no depth."""
     page = "<html><title>Deep</title><p>Some words.</p>{}"
     for fragment in (

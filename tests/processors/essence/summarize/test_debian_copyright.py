@@ -45,7 +45,7 @@ def read(text: str, url: str = "http://example.org/x") -> Found:
     ],
     ids=("wrapped", "sign", "several", "without years", "sentence", "released", "field", "contact", "law"),
 )
-def test_holders(statement: str, holders: list[str]) -> None:
+def test_holders_come_from_statements_and_fields(statement: str, holders: list[str]) -> None:
     """Copyright holders come from statements and fields, never from the licence's text about notices and holders."""
     assert read(f"License: BSD\n\n{statement}\n\n{NOTICE}").attributes.get("author", []) == holders
 
@@ -60,6 +60,6 @@ def test_holders(statement: str, holders: list[str]) -> None:
         ("Format: https://a.b/\n", "http://a.b/copyright", "copyright"),
     ],
 )
-def test_title(text: str, url: str, title: str) -> None:
+def test_title_is_package_name(text: str, url: str, title: str) -> None:
     """The title is the package name that the file states, else that of its location; the first line is not a title."""
     assert read(text, url).text("title") == title

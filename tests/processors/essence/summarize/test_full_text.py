@@ -32,7 +32,7 @@ def made(path: Path, full: int) -> tuple[str, Found]:
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
-def test_full(path: Path) -> None:
+def test_full_text_contains_partial_text(path: Path) -> None:
     """The full text has every word of the partial text that it replaces; the other attributes are unchanged."""
     kind, part = made(path, 0)
     _, whole = made(path, FULL)
@@ -45,7 +45,7 @@ def test_full(path: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "kind"), [("x.txt", "RawText"), ("x.html", "HTML"), ("x.py", "Python"), ("x.json", "JSON")])
-def test_end(name: str, kind: str) -> None:
+def test_distant_word_is_in_full_text(name: str, kind: str) -> None:
     """A word far beyond the partial text is in the full text, up to the limit; no text is longer than requested."""
     middle = "".join(f"some words of paragraph {number}.\n\n" for number in range(3_000))
     body = {
@@ -62,7 +62,7 @@ def test_end(name: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize(("kind", "head"), [("RawText", ""), ("Python", ""), ("Mail", "Subject: x\nFrom: y\n\n")])
-def test_long(kind: str, head: str) -> None:
+def test_full_text_reaches_its_limit(kind: str, head: str) -> None:
     """A full text reaches its limit also where that exceeds what is read without a full text."""
     body = (head + "some words of it\n" * 150_000 + "serendipity\n").encode()
     found = Found(len(body))
@@ -70,7 +70,7 @@ def test_long(kind: str, head: str) -> None:
     assert found.text("full-text").endswith("serendipity")
 
 
-def test_markup_is_no_text_yet() -> None:
+def test_markup_does_not_count_against_limit() -> None:
     """Of a book's chapter, markup does not count against the limit of the text."""
     head = f"<html><head><style>{'p {} ' * 2_000}</style></head><body><p>serendipity</p></body></html>"
     body = document("EPUB", head)
@@ -80,7 +80,7 @@ def test_markup_is_no_text_yet() -> None:
 
 
 @pytest.mark.parametrize("body", ['<meta name="robots" content="noindex"><p>serendipity', '<p><img src="serendipity.png">'])
-def test_no_text(body: str) -> None:
+def test_page_without_text_has_no_full_text(body: str) -> None:
     """A page that forbids indexing, or has no text, has no full text: markup is not text."""
     found = Found(FULL)
     facts = Facts(b"x.html", "http://example.org/x", "HTML", "text/html", len(body), 0, "")
@@ -89,7 +89,7 @@ def test_no_text(body: str) -> None:
     assert found.attributes == ({"robots": ["noindex"]} if "noindex" in body else {})
 
 
-def test_terms() -> None:
+def test_words_beyond_partial_text_are_terms() -> None:
     """Words of a long document beyond its partial text are its terms, the most frequent first, in bounds."""
     rare = "".join(f"term{number} " for number in range(1_000))
     body = f"{'The whale swims. ' * 1_000}\n\n{rare * 2} krill krill krill plankton plankton plankton plankton".encode()
@@ -103,7 +103,7 @@ def test_terms() -> None:
 
 
 @pytest.mark.parametrize("kind", ["HTML", "ManPage"])
-def test_terms_of_marks(kind: str) -> None:
+def test_markup_is_not_a_term(kind: str) -> None:
     """Tags and scripts, and troff requests and fonts, are not terms; their contents are."""
     prose = "".join(f"Some words of paragraph number {number}.\n" for number in range(500))
     body = {
@@ -117,7 +117,7 @@ def test_terms_of_marks(kind: str) -> None:
     assert not {"hidden", "unseen", "script", "fbcoral"} & terms
 
 
-def test_how_somebody_is_reached_is_part_of_the_full_text_of_a_card() -> None:
+def test_card_addresses_are_in_full_text_only() -> None:
     """Addresses of a card are in the full text only."""
     card = b"BEGIN:VCARD\nVERSION:3.0\nFN:Ann Oar\nADR:;;1 Quay St;Rowtown;;99;\nEMAIL:ann@example.org\nTEL:+1 555\nEND:VCARD\n"
     for full, text in ((FULL, "Ann Oar\n1 Quay St, Rowtown, 99\nann@example.org\n+1 555"), (0, "Ann Oar")):
@@ -126,7 +126,7 @@ def test_how_somebody_is_reached_is_part_of_the_full_text_of_a_card() -> None:
         assert found.said == text
 
 
-def test_code_is_part_of_the_full_text_of_a_notebook() -> None:
+def test_notebook_code_is_in_full_text() -> None:
     """The code of a notebook is in the full text between its prose; keywords come from the prose only."""
     prose = {"cell_type": "markdown", "source": ["# Oars\n", "Rowing, rowing."]}
     code = {"cell_type": "code", "source": "row(oars, oars, oars)"}

@@ -58,7 +58,7 @@ PAGES = [b"<html><body><h2>Loomings</h2><p>Call me Ish", b'mael, M\xc3\xb6by.</p
 
 
 @pytest.mark.parametrize("way", [1, 2])
-def test_mobipocket(way: int, summary: Make) -> None:
+def test_mobipocket_has_metadata_and_text(way: int, summary: Make) -> None:
     """The summary of a Mobipocket book has its metadata and its text, which continues from record to record."""
     found = summary(b"a.mobi", mobi(PAGES, [*ABOUT, (524, b"en-GB")], way=way))
     expected = {
@@ -69,7 +69,7 @@ def test_mobipocket(way: int, summary: Make) -> None:
     assert found.attributes == expected
 
 
-def test_mobipocket_updated_title_and_locks(summary: Make) -> None:
+def test_mobipocket_updated_title_wins_and_locked_text_is_omitted(summary: Make) -> None:
     """An updated title replaces the first; a locked book, or one in an unknown compression, gives no text."""
     assert summary(b"a.mobi", mobi(PAGES, [(503, b"Moby-Dick")])).text("title") == "Moby-Dick"
     locked = summary(b"a.azw", mobi(PAGES, ABOUT, locked=2))
@@ -78,13 +78,13 @@ def test_mobipocket_updated_title_and_locks(summary: Make) -> None:
     assert "partial-text" not in summary(b"a.mobi", mobi(PAGES, ABOUT, way=17_480)).attributes
 
 
-def test_entries_behind_a_text(summary: Make) -> None:
+def test_trailing_entries_are_not_text(summary: Make) -> None:
     """Trailing entries of a text record are not text: entries with their length, and the rest of a multibyte character."""
     pages = [PAGES[0] + b"\xc3\1" + b"zz\x83", PAGES[1] + b"\0" + b"zzzz\x85"]
     assert "Call me Ishmael, Möby." in summary(b"a.mobi", mobi(pages, [], way=1, extra=3)).text("partial-text")
 
 
-def test_palmdoc(summary: Make) -> None:
+def test_palmdoc_is_titled_by_database_name(summary: Make) -> None:
     """The title of a PalmDoc text is the name of its database."""
     head = struct.pack(">HHIHHI", 2, 0, 1, 1, 4_096, 0)
     found = summary(b"a.pdb", palm([head, packed("Call me Ishmael.\n\n“Möby”".encode("cp1252"))], b"TEXtREAd"))
@@ -92,18 +92,18 @@ def test_palmdoc(summary: Make) -> None:
 
 
 @given(st.binary(max_size=300))
-def test_any_text_comes_back(text: bytes) -> None:
+def test_any_text_is_decompressed_unchanged(text: bytes) -> None:
     """Compressed text is decompressed to the original."""
     assert unpacked(packed(text)) == text
 
 
 @given(st.binary(max_size=600))
-def test_unpacking_is_bounded(record: bytes) -> None:
+def test_decompression_is_bounded(record: bytes) -> None:
     """Any input decompresses to at most ten bytes for each two."""
     assert len(unpacked(record)) <= 8 * len(record)
 
 
-def test_pieces_that_reach_into_themselves() -> None:
+def test_match_longer_than_distance_is_decompressed() -> None:
     """A match may be longer than its distance."""
     assert unpacked(b"ab" + bytes([0x80 | 2 >> 5, (2 << 3 & 0xF8) | 5])) == b"ab" + b"abababab"
 
@@ -118,7 +118,7 @@ def dbase(driver: int = 0x57) -> bytes:
     return head + columns + b"\r" + rows + b"\x1a"
 
 
-def test_dbase(summary: Make) -> None:
+def test_dbase_has_columns_row_count_and_texts(summary: Make) -> None:
     """The summary of a dBASE table has its columns, the number of rows, and the texts of the first rows that are not deleted."""
     expected = {
         "format": ["dBASE III"], "rows": ["3"], "modification-date": ["1994-07-01"], "columns": ["NAME", "LENGTH"],
@@ -130,7 +130,7 @@ def test_dbase(summary: Make) -> None:
         assert summary(b"a.dbf", dbase()[:n]).text("format") == "dBASE III"
 
 
-def test_property_list(summary: Make) -> None:
+def test_property_list_has_keys_and_texts(summary: Make) -> None:
     """The summary of a property list has its keys, usual values and texts; a damaged one is reported."""
     value = {"CFBundleName": "Whale", "CFBundleShortVersionString": "1.2", "Said": ["Call me Ishmael.", {"more": "Of a whale."}]}
     raw = plistlib.dumps(value, fmt=plistlib.FMT_BINARY)
@@ -141,7 +141,7 @@ def test_property_list(summary: Make) -> None:
     assert summary(b"Info.plist", raw[:-40]).text("error").startswith("property list: damaged")
 
 
-def test_fits(summary: Make) -> None:
+def test_fits_cards_are_read(summary: Make) -> None:
     """FITS cards with quotes in their values and comments after them are read."""
     cards = ["SIMPLE  =                    T", "NAXIS1  =                  640 / columns", "NAXIS2  =                  480"]
     cards += ["OBJECT  = 'Ahab''s whale      '", "TELESCOP= 'Spyglass'", "DATE-OBS= '1851-11-14'", "COMMENT Of a whale", "END"]
@@ -176,7 +176,7 @@ def netcdf(version: int) -> bytes:
 
 
 @pytest.mark.parametrize("version", [1, 2, 5])
-def test_netcdf(version: int, summary: Make) -> None:
+def test_netcdf_headers_are_read(version: int, summary: Make) -> None:
     """Dimensions, global attributes and variables are read from each of the three kinds of headers."""
     found = summary(b"a.nc", netcdf(version))
     assert (found.text("title"), found.text("organization")) == ("Of whales", "Pequod")
@@ -190,7 +190,7 @@ def _element(group: int, number: int, kind: bytes, value: bytes, *, explicit: bo
 
 
 @pytest.mark.parametrize("explicit", [True, False])
-def test_dicom(explicit: bool, summary: Make) -> None:
+def test_dicom_summary_omits_patient(explicit: bool, summary: Make) -> None:
     """The summary of a DICOM image describes the image and nothing of the patient."""
     syntax = b"1.2.840.10008.1.2.1" if explicit else b"1.2.840.10008.1.2"
     elements = [
@@ -205,7 +205,7 @@ def test_dicom(explicit: bool, summary: Make) -> None:
     assert not any("Ahab" in str(value) or "1793" in str(value) for value in found.attributes.values())
 
 
-def test_statistics(summary: Make) -> None:
+def test_variables_and_labels_are_read(summary: Make) -> None:
     """The summary of Stata, SPSS and SAS files has the variables and their labels."""
     names = b"".join(name.ljust(33, b"\0") for name in (b"dive", b"depth"))
     old = bytes([115, 2, 1, 0]) + struct.pack("<HI", 2, 7) + b"Whales".ljust(81, b"\0") + bytes(18) + b"\xff\xff" + names
@@ -231,6 +231,6 @@ def test_statistics(summary: Make) -> None:
 
 
 @pytest.mark.parametrize("name", [b"a.mobi", b"a.dbf", b"a.nc", b"a.dcm", b"a.sav", b"a.dta", b"a.xpt", b"a.fits"])
-def test_what_is_none(name: bytes, summary: Make) -> None:
+def test_misnamed_file_keeps_strings(name: bytes, summary: Make) -> None:
     """A file that only has the name of a format keeps its strings, like an unrecognized file."""
     assert "Of a whale, by Ahab" in summary(name, bytes(range(32)) + b"Of a whale, by Ahab" + bytes(200)).text("strings")

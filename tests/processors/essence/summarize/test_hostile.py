@@ -44,7 +44,7 @@ def schema(cells: int, overlap: int) -> bytes:
 
 
 @pytest.mark.parametrize("overlap", [0, 1])
-def test_cells_that_share_bytes(overlap: int, monkeypatch: pytest.MonkeyPatch, summary: Make) -> None:
+def test_shared_sqlite_cells_are_read_once(overlap: int, monkeypatch: pytest.MonkeyPatch, summary: Make) -> None:
     """No more is read of an SQLite page than its size, however many cells it lists."""
     asked: list[int] = []
     record = sqlite._record
@@ -58,7 +58,7 @@ def test_cells_that_share_bytes(overlap: int, monkeypatch: pytest.MonkeyPatch, s
     assert sum(asked) <= 65_536
 
 
-def test_directories_that_hold_themselves(monkeypatch: pytest.MonkeyPatch, summary: Make) -> None:
+def test_recursive_exif_directories_are_read_once(monkeypatch: pytest.MonkeyPatch, summary: Make) -> None:
     """Each Exif tag is read once, however often its directory lists it or is listed."""
     entries = [struct.pack("<HHII", 0x8769, 4, 1, 8)] * 3 + [struct.pack("<HHII", 0x10E, 2, 4_000, 9_000)] * 497
     exif = (b"II*\0" + struct.pack("<IH", 8, len(entries)) + b"".join(entries)).ljust(9_000, b"\0") + b"\xe9" * 4_000
@@ -76,7 +76,7 @@ def test_directories_that_hold_themselves(monkeypatch: pytest.MonkeyPatch, summa
 
 
 @pytest.mark.parametrize("stated", ["text/html; charset*=a; charset*1=b", 'text/html; charset="x; charset*=a; charset*1=b"'])
-def test_parameters_that_no_library_bears(stated: str) -> None:
+def test_unusable_charset_is_ignored(stated: str) -> None:
     """An unusable declared charset is ignored; a message with such a part still has its text."""
     assert isinstance(charset(stated), str)
     head = "From: a@b\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=x\n\n"
@@ -86,7 +86,7 @@ def test_parameters_that_no_library_bears(stated: str) -> None:
 
 
 @pytest.mark.parametrize("name", [b"FILES.BBS", b"00-INDEX", b"x.xml", b"a.info", b"x.html", b"x.msg", b"a.mp4", b"a.wpd"])
-def test_empty_files(name: bytes) -> None:
+def test_empty_file_has_summary_or_reason(name: bytes) -> None:
     """An empty file causes no internal error: it has a summary, or a reason that names the missing format."""
     kind = recognize(name, b"")
     why = ""
@@ -97,7 +97,7 @@ def test_empty_files(name: bytes) -> None:
     assert "Error:" not in why
 
 
-def test_listed_names_are_a_line_each() -> None:
+def test_listed_name_is_one_line() -> None:
     """Each listed name is one line, whatever line ends it contains and however long it is when displayed."""
     listing = Listed("")
     for name in ("a\u2028b", "c\x85d", "e\u202ef", "g"):
@@ -112,7 +112,7 @@ def test_listed_names_are_a_line_each() -> None:
     assert {len(line) for line in found.text("contents").split("\n")} == {23}
 
 
-def test_what_a_module_of_cmake_says_goes_first(summary: Make) -> None:
+def test_cmake_documentation_has_no_keys(summary: Make) -> None:
     """Text that resembles a key in the documentation of a CMake module is not a key."""
     text = b"#[==[.rst:\nFindX\n-----\n\nFind X.\n\ntitle: other\nDescription: this is it\n#]==]\nset(name x)\n"
     attributes: Mapping[str, list[str | bytes]] = summary(b"FindX.cmake", text).attributes

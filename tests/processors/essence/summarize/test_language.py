@@ -24,7 +24,7 @@ LISTING = "int_fast8_t\tuint_least16_t INT_FAST8_MIN UINT8_WIDTH /usr/include/st
 
 
 @pytest.mark.parametrize("text", [NAMES * 9, FIELDS * 6, LISTING * 12, "Ben Laenen\nBesarion Gugushvili\nBhikkhu Pesala\n" * 9])
-def test_no_prose(text: str) -> None:
+def test_lists_and_identifiers_have_no_language(text: str) -> None:
     """Lists of names, fields, identifiers and tags have no language."""
     assert told(text, language) == ""
 
@@ -37,7 +37,7 @@ def test_no_prose(text: str) -> None:
         NAMES * 3 + LOG * 12,
     ],
 )
-def test_english_among_others(text: str) -> None:
+def test_english_among_addresses_and_names_is_english(text: str) -> None:
     """English text among addresses, hashes, tags and names is English."""
     assert told(text, language) == "en"
 
@@ -54,7 +54,7 @@ PROSE = {
 
 
 @pytest.mark.parametrize("tongue", PROSE)
-def test_prose(tongue: str) -> None:
+def test_sentences_have_their_language(tongue: str) -> None:
     """Sentences have their language despite names and options among them; so do words of scripts without spaces."""
     assert told(PROSE[tongue] * 4, language) == tongue
     assert told("".join(f"{line}\n--help /etc/x.conf\n" for line in [PROSE[tongue]] * 5), language) == tongue
@@ -70,12 +70,12 @@ def test_prose(tongue: str) -> None:
         ("zxx", "Ein Satz, der in einer Sprache ist, von der das Modell nichts weiss. " * 3, ""),
     ],
 )
-def test_rare_languages(answer: str, text: str, meant: str) -> None:
+def test_rare_language_needs_its_own_words(answer: str, text: str, meant: str) -> None:
     """A rare language is identified by its own words; otherwise the language that the model confuses with it is given."""
     assert told(text, lambda _: answer) == meant
 
 
-def test_halves() -> None:
+def test_text_of_two_languages_has_none() -> None:
     """ASCII text whose two halves differ in language has none, unless the languages are closely related."""
     text = "some words that nobody has met before are repeated here and there " * 10
 
@@ -88,12 +88,12 @@ def test_halves() -> None:
     assert told(text, asked("so", "so", "so")) == "so"
 
 
-def test_what_is_left() -> None:
+def test_tags_addresses_and_identifiers_are_removed() -> None:
     """Tags, addresses, paths and identifiers are removed completely, words are kept."""
     assert prose("a <b c='d'> e f@g.h /i/j k_l m9 www.n.o p-q, r. s/t").split() == ["a", "e", "p-q,", "r."]
 
 
-def test_option_of_a_directive(summary: Make) -> None:
+def test_directive_language_is_not_document_language(summary: Make) -> None:
     """The language of a directive's code is not the language of the document."""
     text = "Reply\n=====\n\n.. literalinclude:: a.json\n   :language: json\n\n.. code::\n\n   x\n\nText.\n"
     assert "language" not in summary(b"a.7.rst", text.encode()).attributes

@@ -16,7 +16,7 @@ BOOK = b"""<?xml version="1.0"?>
 <para>She is the &boat;, and &many; and &file; too.</para></book>"""
 
 
-def test_docbook(summary: Make) -> None:
+def test_docbook_names_entities_and_language(summary: Make) -> None:
     """Names are words; entities declared in the document are expanded, others are not; the language is that of the root element."""
     found = summary(b"x.docbook", BOOK)
     assert found.text("title") == "Of the Nixe \u2014 H2O"
@@ -26,14 +26,14 @@ def test_docbook(summary: Make) -> None:
     assert "She is the Nixe, and  and  too." in found.text("partial-text")
 
 
-def test_entities_without_end(summary: Make) -> None:
+def test_nested_entities_are_not_expanded(summary: Make) -> None:
     """Entities within entities are not expanded."""
     declared = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 50 if n else "sea"}">' for n in range(9))
     found = summary(b"x.xml", f"<!DOCTYPE a [{declared}]><a><title>&e8;</title></a>".encode())
     assert len(found.text("title")) < 100
 
 
-def test_pages_within_a_feed(summary: Make) -> None:
+def test_html_in_feed_is_text(summary: Make) -> None:
     """A feed description in HTML gives the text that it displays."""
     page = b"&lt;p&gt;All &amp;amp; &lt;b&gt;boats&lt;/b&gt;&lt;/p&gt;"
     feed = b"<rss><channel><title>Sea</title><item><description>%b</description></item></channel></rss>" % page
@@ -42,7 +42,7 @@ def test_pages_within_a_feed(summary: Make) -> None:
     assert "<p>" not in found.text("partial-text")
 
 
-def test_what_drawing_programs_say_of_the_file(summary: Make) -> None:
+def test_drawing_format_is_not_text(summary: Make) -> None:
     """The Dublin Core format of a drawing is neither its text nor its title."""
     work = '<m xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:format>image/svg+xml</dc:format><dc:type/></m><text>Ferns</text>'
     found = summary(b"lake.svg", f'<svg xmlns="http://www.w3.org/2000/svg">{work}</svg>'.encode())

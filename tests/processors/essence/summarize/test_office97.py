@@ -30,7 +30,7 @@ def made(body: bytes, kind: str = "OLE") -> tuple[Found, str]:
 @given(
     st.dictionaries(st.text(st.characters(codec="ascii", exclude_categories=["C"]), min_size=1, max_size=20), st.integers(1, 9_000))
 )
-def test_streams_come_back(sizes: dict[str, int]) -> None:
+def test_streams_are_read_as_written(sizes: dict[str, int]) -> None:
     """Every stream of a compound file, small or large, is read as written, whole and in part."""
     streams = {name: random.Random(name).randbytes(size) for name, size in list(sizes.items())[:10]}
     read = Compound(io.BytesIO(compound(streams)))
@@ -82,7 +82,7 @@ def test_chains_of_small_streams_are_followed_once() -> None:
     assert {read.part(ring, 10, 1 << 24) for _ in range(1_000)} == {b""}
 
 
-def test_workbooks() -> None:
+def test_workbook_has_sheet_names_and_strings() -> None:
     """The summary of a workbook has its sheet names and strings, from records of Excel 97 and of earlier versions."""
     sheet = b"\0" * 6
     strings = (
@@ -101,7 +101,7 @@ def test_workbooks() -> None:
     assert (found.attributes["headings"], found.text("partial-text"), problem) == (["Л"], "Л", "")
 
 
-def test_presentation() -> None:
+def test_presentation_has_slide_titles_and_text() -> None:
     """The summary of a presentation has its slide titles, each once, and its text."""
     title = atom(3999, struct.pack("<I", 6)) + atom(4000, "Möwen".encode("utf-16-le"))
     text = atom(3999, struct.pack("<I", 1)) + atom(4008, b"one\rtwo")
@@ -109,7 +109,7 @@ def test_presentation() -> None:
     assert (found.attributes["headings"], found.text("partial-text"), problem) == (["Möwen"], "Möwen\none\ntwo\nMöwen", "")
 
 
-def test_title_of_presentation() -> None:
+def test_powerpoint_default_title_is_replaced() -> None:
     """The title is the declared one, or the first slide's where the declared one is PowerPoint's default."""
     slides = atom(1000, atom(3999, struct.pack("<I", 6)) + atom(4008, b"Gulls"), 0xF)
     for stated, title in (("PowerPoint Presentation", "Gulls"), ("Birds", "Birds")):
@@ -117,7 +117,7 @@ def test_title_of_presentation() -> None:
         assert made(compound(streams))[0].attributes["title"] == [title]
 
 
-def test_message() -> None:
+def test_outlook_message_has_subject_author_and_text() -> None:
     """The summary of an Outlook message has subject, author, addresses and text, in UTF-16 or not."""
     streams = {
         "__substg1.0_0037001F": "Über Boote".encode("utf-16-le"),
@@ -132,13 +132,13 @@ def test_message() -> None:
     "streams",
     [word("Secret.", flags=0x300), {"EncryptedPackage": b"x"}, {"Workbook": record(0x809, b"\0\x06") + record(0x2F, b"")}],
 )
-def test_encrypted(streams: dict[str, bytes]) -> None:
+def test_encrypted_document_is_reported(streams: dict[str, bytes]) -> None:
     """A document that needs a password is reported as encrypted and gives its unencrypted parts."""
     found, problem = made(compound({**streams, "\x05SummaryInformation": properties({4: "Ann"})}))
     assert (found.text("author"), found.text("encrypted"), problem) == ("Ann", "a password is needed", "")
 
 
-def test_rings_end() -> None:
+def test_rings_are_followed_in_bounded_time() -> None:
     """Sector chains, tables and directories that form rings are followed for a bounded time."""
     body = bytearray(compound({**word("Text. " * 2_000), "\x05SummaryInformation": properties({2: "Title"})}))
     struct.pack_into("<II", body, 68, 0, 0xFFFFFFFF)
@@ -154,7 +154,7 @@ def test_rings_end() -> None:
 
 
 @given(st.data())
-def test_any_change(data: st.DataObject) -> None:
+def test_any_change_raises_only_summary_error(data: st.DataObject) -> None:
     """Any change to a document raises nothing but SummaryError, and there is a title."""
     parts = {
         **word("Text of a document."),
@@ -202,14 +202,14 @@ WORDS = [
         max_size=40,
     )
 )
-def test_any_rtf(pieces: list[str]) -> None:
+def test_any_rtf_raises_only_summary_error(pieces: list[str]) -> None:
     """Any RTF raises nothing but SummaryError, and there is a title."""
     found, problem = made(("{\\rtf1 " + "".join(pieces)).encode("latin-1"), "RTF")
     assert found.text("title")
     assert "rror:" not in problem
 
 
-def test_rtf_says_what_is_wrong(samples: Path) -> None:
+def test_rtf_damage_is_reported(samples: Path) -> None:
     """A truncated RTF gives the text before the cut; too deep nesting is reported; pictures are skipped."""
     sample = (samples / "rtf.rtf").read_bytes()
     found, problem = made(sample[: sample.index(b"Gates")], "RTF")

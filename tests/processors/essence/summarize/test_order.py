@@ -60,7 +60,7 @@ def kept(page: str, most: int = MOST) -> bool:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_what_is_in_order_is_not_deep(seed: int) -> None:
+def test_ordered_page_is_not_deep(seed: int) -> None:
     """In a page found to be in order, no repetition leaves elements open in the parser."""
     chance, told = random.Random(seed), 0
     for _ in range(150):
@@ -72,7 +72,7 @@ def test_what_is_in_order_is_not_deep(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_what_is_read_is_not_deep(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_page_read_tag_by_tag_is_not_deep(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same holds for pages that are read tag by tag, as all pages that are not in order are."""
     monkeypatch.setattr(_open, "DEPTH", MOST)
     monkeypatch.setattr(_open, "STYLES", MOST)
@@ -104,12 +104,12 @@ def test_what_is_read_is_not_deep(seed: int, monkeypatch: pytest.MonkeyPatch) ->
         "<an-element-of-a-long-name></an-element-of-a-long-name>",
     ],
 )
-def test_what_is_not_told(page: str) -> None:
+def test_misleading_end_tags_are_not_in_order(page: str) -> None:
     """A page with end tags that the parser ignores, or with names too long to compare in full, is not in order."""
     assert not kept(page * 13)
 
 
-def test_what_is_told() -> None:
+def test_ordinary_pages_are_in_order() -> None:
     """Ordinary pages are in order: upper case, comments, omitted end tags, elements that end with the page."""
     page = (
         "<!DOCTYPE html><HTML><body class=x><ul><li>a<li><p>b<br></ul><!-- c --><table><tr><td><Span>x</span></table><div/></DIV>"
@@ -120,7 +120,7 @@ def test_what_is_told() -> None:
     assert kept("no tags, 1 < 2")
 
 
-def test_words_that_are_not_ended() -> None:
+def test_unclosed_inline_elements_are_counted() -> None:
     """An inline end tag after a new paragraph or item closes nothing: the page is cut before a parser takes hours."""
     for unit, more in (
         (b"<span><li></span></li>", 1),
@@ -141,7 +141,7 @@ def test_words_that_are_not_ended() -> None:
 
 
 @pytest.mark.parametrize("charset", ["utf-16", "cp037", "utf-7"])
-def test_tags_that_do_not_look_like_tags(charset: str) -> None:
+def test_page_is_checked_in_any_charset(charset: str) -> None:
     """A page is checked as the parser reads it, whatever its charset."""
     tree, cut = parse(("<div>" * 25_000).encode(charset), "" if charset == "utf-16" else charset)
     assert "too deep" in cut
@@ -157,7 +157,7 @@ def test_tags_that_do_not_look_like_tags(charset: str) -> None:
         "<p>" + "".join(f"<font size={number}>" for number in range(250)) + "<p>x" * 15_000,
     ],
 )
-def test_what_takes_long(page: str) -> None:
+def test_excessive_attributes_options_and_fonts_are_cut(page: str) -> None:
     """Excessive attributes of an element, options of a list, or fonts of many paragraphs are not in order."""
     step = _nesting.ATTRIBUTES + 1 if "<p {0}" in page else 100
     parts = page.split("{0}")
@@ -167,14 +167,14 @@ def test_what_takes_long(page: str) -> None:
     assert cut[0].startswith(b"<h1>x</h1>")
 
 
-def test_drawings() -> None:
+def test_self_closing_element_is_closed_in_drawing_only() -> None:
     """A self-closing element in a drawing is not open after it; in HTML, it is."""
     assert _nesting.too_deep((b"<svg>" + b"<path d=x />" * 1_500 + b"</svg>") + b"<p>a</p>" * 12_000) == -1
     assert _nesting.too_deep(b"<svg></p>" + b"<path d='x'/>" * 25_000) > 0
     assert _nesting.too_deep(b"<svg>" + b"<path d=x/>" * 25_000) > 0
 
 
-def test_fonts_before_a_table() -> None:
+def test_fonts_before_table_stay_open() -> None:
     """Font elements before a table stay open: the end tags in its cells close only elements opened there."""
     fonts = b"".join(b"<b x=%d>" % number for number in range(20))
     page = (b"<div>" + fonts + b"<table><tr><td></td></tr></table></div>") * 40 + b"<p>x" * 1_000

@@ -34,7 +34,7 @@ def _webp(*chunks: bytes) -> bytes:
     ],
     ids=["extended", "lossless", "lossy"],
 )
-def test_webp(first: bytes, size: tuple[str, str], summary: Make) -> None:
+def test_webp_has_size_and_author(first: bytes, size: tuple[str, str], summary: Make) -> None:
     """The summary of a WebP has its size in each of its forms, and the author stored after the image, however large that is."""
     found = summary(b"a.webp", _webp(first, _chunk(b"ALPH", b"x" * 300_001), _chunk(b"EXIF", EXIF), _chunk(b"XMP ", XMP)))
     assert (found.text("width"), found.text("height")) == size
@@ -46,7 +46,7 @@ def _base128(value: int) -> bytes:
     return bytes([value >> 14 & 0x7F | 0x80, value >> 7 & 0x7F | 0x80, value & 0x7F])
 
 
-def test_woff2(samples: Path, summary: Make) -> None:
+def test_woff2_equals_uncompressed_font(samples: Path, summary: Make) -> None:
     """A font has the same summary as WOFF 2 as it has uncompressed."""
     bare = (samples / "font.ttf").read_bytes()
     entries = [struct.unpack_from(">4s3I", bare, 12 + 16 * n) for n in range(struct.unpack_from(">H", bare, 4)[0])]

@@ -81,7 +81,7 @@ SIZES = {"jxl of a usual shape": (320, 240), "icon": (256, 256), "cursor": (32, 
 
 
 @pytest.mark.parametrize("which", MADE)
-def test_size(which: str, summary: Make) -> None:
+def test_width_and_height_equal_header(which: str, summary: Make) -> None:
     """Width and height equal those in the header, in any byte order and unit."""
     name, raw = MADE[which]
     found = summary(name, raw)
@@ -89,7 +89,7 @@ def test_size(which: str, summary: Make) -> None:
 
 
 @pytest.mark.parametrize("which", MADE)
-def test_cut(which: str) -> None:
+def test_truncated_header_gives_whole_size_or_none(which: str) -> None:
     """A truncated header gives the whole size or none, without any other error; so does a header of zeros."""
     raw = MADE[which][1]
     starts = [raw[:n] for n in range(len(raw))]
@@ -99,7 +99,7 @@ def test_cut(which: str) -> None:
             assert size is None or min(size) > 0
 
 
-def test_formats_differ() -> None:
+def test_formats_are_not_confused() -> None:
     """No format is mistaken for another with the same first bytes."""
     starts = [(at, start) for start, at, _ in READERS] + [(0, start) for start, _, _ in (*HEADERS, *TALL)]
     for one, (at, start) in enumerate(starts):
@@ -125,19 +125,19 @@ OBSCURA = _tiff(b"II*\0", 0x110, b"Obscura\0")
     ],
     ids=["olympus", "panasonic", "canon", "minolta", "avif", "fuji"],
 )
-def test_camera(raw: bytes, summary: Make) -> None:
+def test_camera_metadata_is_found(raw: bytes, summary: Make) -> None:
     """Camera metadata is found in each format that contains a TIFF, or is one by another name."""
     assert summary(b"x", raw).text("camera") == "Obscura"
 
 
-def test_strings_of_what_has_no_size(summary: Make) -> None:
+def test_unsupported_image_keeps_strings(summary: Make) -> None:
     """An image in an unsupported format keeps its strings, like an unrecognized file."""
     found = summary(b"a.czi", b"ZISRAWFILE" + bytes(30) + b"Microscope of Ahab, version 3" + bytes(30))
     assert "Microscope of Ahab, version 3" in found.text("strings")
     assert found.text("title") == "a.czi"
 
 
-def test_texts(summary: Make) -> None:
+def test_metafile_and_cursor_texts_are_found(summary: Make) -> None:
     """Program and title of a metafile, name and author of an animated cursor are found."""
     text = "Ahab Draw\0The whale\0\0".encode("utf-16-le")
     head = (
@@ -152,7 +152,7 @@ def test_texts(summary: Make) -> None:
     assert (found.text("title"), found.text("author"), found.text("width")) == ("Spout", "Moël", "48")
 
 
-def test_golden_has_no_less(samples: Path, summary: Make) -> None:
+def test_png_sample_keeps_its_attributes(samples: Path, summary: Make) -> None:
     """The PNG sample still gives the attributes that it gave when only five formats were supported."""
     assert summary(b"image.png", (samples / "image.png").read_bytes()).text("width")
 
@@ -161,7 +161,7 @@ def _chunk(kind: bytes, data: bytes) -> bytes:
     return _be("I", len(data)) + kind + data + bytes(4)
 
 
-def test_chunks_of_png(summary: Make) -> None:
+def test_png_texts_and_time_are_read(summary: Make) -> None:
     """Compressed and plain PNG texts are read, without programs' private data, and so is the time."""
     chunks = (
         _chunk(b"IHDR", _be("II", W, H) + bytes(5)),
@@ -185,7 +185,7 @@ def test_chunks_of_png(summary: Make) -> None:
     assert found.attributes["comments"] == ["At sea"]
 
 
-def test_drawing_of_xfig(summary: Make) -> None:
+def test_xfig_texts_are_read_in_order(summary: Make) -> None:
     """The texts of an Xfig drawing are read in order, in their charset."""
     texts = b"4 0 0 50 -1 0 12 0.0000 4 135 450 1200 2250 Ferns of the lake\\001\n4 1 0 50 0 0 13 0.0 4 1 1 9 3 B\\344ume\\001\n"
     found = summary(b"lake.fig", b"#FIG 3.2\nLandscape\n2 2 0 1 0 7 50 0 -1 0.000 0 0 -1 0 0 5\n\t 0 0 1 1\n" + texts + b"4 0 0\n")

@@ -74,12 +74,12 @@ PDF = b"""
         (b"/Symbol findfont 10 scalefont setfont 0 0 moveto (abg\\341\\361)show", ["\u03b1\u03b2\u03b3\u27e8\u27e9"]),
     ],
 )
-def test_words(program: bytes, lines: list[str]) -> None:
+def test_words_are_whole_and_separate(program: bytes, lines: list[str]) -> None:
     """Words are whole and separate, whatever procedures show them."""
     assert said(program).text("partial-text").split("\n") == lines
 
 
-def test_encodings() -> None:
+def test_codes_are_decoded_by_font_encoding() -> None:
     """Character codes are decoded by the font's encoding, which programs may redefine."""
     anew = b"/Times-Roman findfont dup length dict begin{1 index/FID ne{def}{pop pop}ifelse}forall /Encoding ISOLatin1Encoding def "
     program = anew + b"currentdict end /T exch definefont pop /T findfont 10 scalefont setfont 0 0 moveto (Gr\xf6\\337e)show"
@@ -112,13 +112,13 @@ BITMAPS = b"""
         ("cmex10", b"abc", ""),
     ],
 )
-def test_fonts_of_tex(font: str, codes: bytes, text: str) -> None:
+def test_bitmap_font_codes_are_decoded_by_font_name(font: str, codes: bytes, text: str) -> None:
     """Bitmap fonts have no character names: their codes are decoded by the font's name in a comment."""
     program = BITMAPS + b"%DVIPSBitmapFont: Fa " + font.encode() + b" 10 3\n10 dict begin F setfont 0 0 moveto ("
     assert said(program + codes.replace(b" ", b")show 3 0 rmoveto (") + b")show").text("partial-text") == text
 
 
-def test_widths_that_procedures_state() -> None:
+def test_type_3_width_joins_words() -> None:
     """The width of a Type 3 character is set by its procedure: here 5, so that text starting 5 to the right continues the word."""
     program = BITMAPS + b"10 dict begin F setfont 0 0 moveto (a)show 5 0 moveto (b)show 16 0 moveto (c)show"
     assert said(program).text("partial-text") == "ab c"
@@ -133,7 +133,7 @@ def test_widths_that_procedures_state() -> None:
         (b"(a`b)show", "a\u2018b"),
     ],
 )
-def test_accents(program: bytes, text: str) -> None:
+def test_accent_is_combined_with_letter(program: bytes, text: str) -> None:
     """An accent set above a letter is combined with it."""
     assert said(TIMES + program).text("partial-text") == text
 
@@ -156,20 +156,20 @@ HEX = b"00ff" * 32
         b"/s 64 string def currentfile s readstring " + 32 * b")(" + b" pop pop ",
     ],
 )
-def test_images(image: bytes) -> None:
+def test_image_data_is_not_text(image: bytes) -> None:
     """Image data is not text, and the text after it is."""
     assert said(TIMES + b"(before )show " + image + b" (behind)show").text("partial-text") == "before behind"
 
 
 @pytest.mark.parametrize("end", [b"0" * 512 + b"\ncleartomark\n", b"\n%%EndFont\n", b"\n%%EndResource\n"])
-def test_encrypted_fonts(end: bytes) -> None:
+def test_encrypted_font_part_is_skipped(end: bytes) -> None:
     """The encrypted part of a Type 1 font is skipped; the font has the encoding given before it."""
     font = b"11 dict begin /FontName /Own def /FontType 1 def /FontMatrix [.001 0 0 .001 0 0] def /Encoding 256 array def "
     code = font + b"Encoding 1 /A put currentdict end currentfile eexec\n\x93(((\x02)<<{{\n" + end
     assert said(code + b"/Own findfont 10 scalefont setfont 0 0 moveto <01>show").text("partial-text") == "A"
 
 
-def test_filtered_program() -> None:
+def test_program_inside_filter_is_read() -> None:
     """A program may be inside a filter, like each page that Ghostscript writes."""
     page = b"72 700 moveto (inside)show"
     hexadecimal = page.hex().encode() + b">"
@@ -186,7 +186,7 @@ def test_filtered_program() -> None:
     assert said(TIMES + given).text("partial-text") == "(((("
 
 
-def test_errors_are_passed_over() -> None:
+def test_program_continues_after_error() -> None:
     """A program continues after an error, and tests with `stopped` what a printer supports."""
     program = b"nothing (a) setlinewidth /x /y 1 div pop pop (shown)show"
     assert said(TIMES + program).text("partial-text") == "shown"
@@ -196,7 +196,7 @@ def test_errors_are_passed_over() -> None:
     assert said(TIMES + own).text("partial-text") == "bound"
 
 
-def test_comments() -> None:
+def test_header_comments_are_read() -> None:
     """Header comments are read; deferred ones are at the end; those of an embedded document are ignored."""
     head = b"%!PS-Adobe-3.0\r\n%%Title: (A (nested\\051) title)\r\n%%+ goes on\r\n%%For: root\r\n%%Creator: \xfe\xff\0A\0\xe9\r\n"
     rest = b"%%Pages: (atend)\n%%CreationDate: D:20240305090000Z\n%%EndComments\n%%BeginDocument: a\n%%Title: inner\n%%Pages: 7\n"
@@ -210,7 +210,7 @@ def test_comments() -> None:
 
 
 @pytest.mark.parametrize("stated", ["paper.dvi", "stdin", "/lake/x.ps", "Enscript Output", "-"])
-def test_titles(stated: str) -> None:
+def test_largest_text_replaces_file_name_as_title(stated: str) -> None:
     """Text in the largest type is the title if the declared title is only a file name, which is used if there is no such text."""
     head = b"%%!PS-Adobe-3.0\n%%%%Title: %s\n%%%%EndComments\n" % stated.encode()
     large = b"/Times-Roman 20 selectfont 72 700 moveto (On the Height)show 72 680 moveto (of Lighthouses)show "
@@ -219,7 +219,7 @@ def test_titles(stated: str) -> None:
     assert said(head + small).text("title") in (stated, "")
 
 
-def test_pdfmark() -> None:
+def test_pdfmark_metadata_is_read() -> None:
     """The pdfmark metadata of a file is read."""
     info = b"[ /Title (Towers) /Author <FEFF004100E9> /Keywords (wave, light) /Subject (All of them) /DOCINFO pdfmark "
     outline = b"[ /Title (First) /Page 1 /OUT pdfmark [ /Title (Second) /OUT pdfmark [ /Rect [1 2 3 4] /ANN pdfmark"
@@ -231,7 +231,7 @@ def test_pdfmark() -> None:
     assert found.attributes["headings"] == ["First", "Second"]
 
 
-def test_what_surrounds_it() -> None:
+def test_dos_header_and_printer_commands_are_skipped() -> None:
     """A DOS header, whose preview image is skipped, and printer commands around the program are allowed."""
     program = b"%!PS-Adobe-3.0 EPSF-3.0\n%%Title: A tower\n%%EndComments\n" + TIMES + b"(inside)show\n"
     dos = DOS + (32).to_bytes(4, "little") + len(program).to_bytes(4, "little") + bytes(20) + program + b"II*\0 (outside)show"
@@ -240,7 +240,7 @@ def test_what_surrounds_it() -> None:
         assert (found.text("title"), found.text("partial-text")) == ("A tower", "inside")
 
 
-def test_full_text() -> None:
+def test_full_text_has_all_shown_text() -> None:
     """The full text has all shown text on request, otherwise the usual part."""
     program = TIMES + b"0 1 999 {72 exch -12 mul 700 add moveto (a line of words)show} for"
     assert said(program).text("partial-text").count("\n") < 300

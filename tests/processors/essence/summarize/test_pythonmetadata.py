@@ -18,7 +18,7 @@ NEWER = (
 
 
 @pytest.mark.parametrize("text", [OLD, NEWER, OLD.replace("\n", "\r\n")])
-def test_a_description_in_the_header(summary: Callable[..., Found], text: str) -> None:
+def test_description_in_header_is_text(summary: Callable[..., Found], text: str) -> None:
     """A description in a header field is the text, without its margin; values of UNKNOWN are left out."""
     found = summary(b"PKG-INFO", text.encode()).attributes
     assert found["partial-text"] == ["Of boats.\n\nThey float."]

@@ -7,7 +7,7 @@ from processors.essence.summarize import Found
 Make = Callable[..., Found]
 
 
-def test_imports_are_no_comments(summary: Make) -> None:
+def test_directives_are_not_comments(summary: Make) -> None:
     """Preprocessor directives are not comments; classes and methods of Objective-C are types and functions."""
     found = summary(
         b"x.m",
@@ -20,7 +20,7 @@ def test_imports_are_no_comments(summary: Make) -> None:
     assert found.attributes["functions"] == ["swim", "whale"]
 
 
-def test_tables_that_are_none(summary: Make) -> None:
+def test_rules_and_keys_are_not_tables(summary: Make) -> None:
     """Words of rules and keys are not tables; the path of a script is not its purpose."""
     found = summary(
         b"x.sql",
@@ -31,7 +31,7 @@ def test_tables_that_are_none(summary: Make) -> None:
     assert found.text("description") == "Counts what floats in the harbour."
 
 
-def test_made_by_a_program(summary: Make) -> None:
+def test_generator_note_is_neither_purpose_nor_title(summary: Make) -> None:
     """A note by the generating program is neither purpose nor title."""
     text = b"# created by tools/load.tcl -- do not edit\nnamespace eval ::sea {\n    ::msgcat::mcset de depth Tiefe\n}\n"
     found = summary(b"de.msg", text)
@@ -40,7 +40,7 @@ def test_made_by_a_program(summary: Make) -> None:
     assert summary(b"x", b"# created by tools/load.tcl\nOf boats and more\n").text("title") == "Of boats and more"
 
 
-def test_lines_of_a_patch(summary: Make) -> None:
+def test_patch_lines_are_counted_in_hunks(summary: Make) -> None:
     """Lines are counted in hunks: neither the separator of message and patch nor a signature counts as removed."""
     mail = (
         b"From 0123456789012345678901234567890123456789 Mon Sep 17 00:00:00 2001\nFrom: Ann Sea <ann@example.org>\n"

@@ -25,7 +25,7 @@ FORMATS = [
 
 
 @pytest.mark.parametrize(("name", "text", "said"), FORMATS)
-def test_what_is_said(name: str, text: str, said: str | None) -> None:
+def test_subtitle_markup_is_removed(name: str, text: str, said: str | None) -> None:
     """Frames, times, fields and markup are left out; a text without a format's markup is kept unchanged."""
     body = text.encode()
     kind = recognize(name.encode(), body)

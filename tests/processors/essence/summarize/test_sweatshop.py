@@ -68,7 +68,7 @@ def standard(password: bytes = PASSWORD) -> bytes:
 
 
 @pytest.mark.parametrize("lock", [agile, standard])
-def test_what_every_program_opens_is_opened(lock: Callable[[], bytes], summary: Make) -> None:
+def test_default_password_is_tried(lock: Callable[[], bytes], summary: Make) -> None:
     """A workbook that is only protected from changes is summarized like any other."""
     found = summary(b"x.xlsx", lock())
     assert found.attributes["headings"] == ["Boats", "Crews"]
@@ -96,14 +96,14 @@ KEPT = {
 
 
 @pytest.mark.parametrize("body", KEPT.values(), ids=KEPT)
-def test_what_is_locked_otherwise_says_so(body: bytes, summary: Make) -> None:
+def test_other_encryption_is_reported(body: bytes, summary: Make) -> None:
     """Another password, an unknown method, or too many iterations: the workbook is reported as encrypted only."""
     found = summary(b"x.xlsx", body)
     assert found.attributes["encrypted"] == ["a password is needed"]
     assert not found.attributes.keys() & {"headings", "partial-text", "error"}
 
 
-def test_what_is_too_large_is_not_unlocked(summary: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_oversized_package_stays_encrypted(summary: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     """A package above the size limit stays encrypted, and the password is not tried."""
     monkeypatch.setattr(office_encryption, "MAX_PACKAGE", 1_000)
     monkeypatch.setattr(office_encryption, "_spun", lambda *_: pytest.fail("the password is tried"))

@@ -16,14 +16,14 @@ COUNTS = [("sea.po", "5", "3", "1"), ("big.mo", "3", "3", "0"), ("linguist.ts", 
 
 
 @pytest.mark.parametrize(("name", "messages", "translated", "fuzzy"), COUNTS)
-def test_counts(summary: Make, name: str, messages: str, translated: str, fuzzy: str) -> None:
+def test_messages_are_counted(summary: Make, name: str, messages: str, translated: str, fuzzy: str) -> None:
     """All messages, translated ones and fuzzy ones are counted; obsolete ones are not."""
     found = summary(name.encode(), (SEEDS / name).read_bytes())
     assert [found.text(key) for key in ("messages", "translated", "fuzzy")] == [messages, translated, fuzzy]
     assert "Boje" not in found.text("partial-text")
 
 
-def test_header(summary: Make) -> None:
+def test_header_gives_project_translator_and_date(summary: Make) -> None:
     """The header gives project, translator and date; placeholders that nobody filled in are left out."""
     found = summary(b"sea.po", (SEEDS / "sea.po").read_bytes())
     assert found.text("project") == "seacharts 1.2"
@@ -45,7 +45,7 @@ def test_header(summary: Make) -> None:
         ("file:///sea/messages.po", ""),
     ],
 )
-def test_language(url: str, language: str) -> None:
+def test_language_falls_back_to_path_or_name(url: str, language: str) -> None:
     """Without a language in the header, the path or the name of the file gives it."""
     name, found = url.rpartition("/")[2].encode(), Found()
     body = b'msgid "sea"\nmsgstr "See"\n'
@@ -53,7 +53,7 @@ def test_language(url: str, language: str) -> None:
     assert found.text("language") == language
 
 
-def test_charset(summary: Make) -> None:
+def test_charset_of_header_is_used(summary: Make) -> None:
     """The charset in the header is that of the messages."""
     head = b'msgid ""\nmsgstr "Content-Type: text/plain; charset=ISO-8859-2\\n"\n\n'
     found = summary(b"cs.po", head + 'msgid "sea"\nmsgstr "moře"\n'.encode("iso-8859-2"))
@@ -61,7 +61,7 @@ def test_charset(summary: Make) -> None:
 
 
 @pytest.mark.parametrize("order", ["<", ">"])
-def test_tables_that_point_anywhere(order: str) -> None:
+def test_invalid_offsets_are_damage(order: str) -> None:
     """Tables beyond the end are damage; messages beyond it are empty; a message of 4 GB is read as far as it exists."""
 
     def made(*numbers: int, rest: bytes = b"") -> Found:
@@ -77,7 +77,7 @@ def test_tables_that_point_anywhere(order: str) -> None:
     assert found.text("messages") == "1"
 
 
-def test_messages_that_are_all_of_the_file() -> None:
+def test_overlapping_messages_take_bounded_time() -> None:
     """A catalog whose messages each span the whole file takes no longer than another."""
     count = 100_000
     table = struct.pack("<II", 4_000_000, 0) * count

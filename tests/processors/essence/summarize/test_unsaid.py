@@ -26,7 +26,7 @@ from processors.essence.summarize._placeholder_titles import spoken, unsaid
         ("generator", "(unspecified)"),
     ],
 )
-def test_what_nobody_said(name: str, value: str) -> None:
+def test_default_values_are_left_out(name: str, value: str) -> None:
     """Default values of libraries and word processors are left out."""
     assert unsaid(name, value)
 
@@ -46,7 +46,7 @@ def test_what_nobody_said(name: str, value: str) -> None:
         ("title", ""),
     ],
 )
-def test_what_somebody_said(name: str, value: str) -> None:
+def test_values_resembling_defaults_are_kept(name: str, value: str) -> None:
     """Values that only resemble defaults are kept."""
     assert not unsaid(name, value)
 
@@ -61,6 +61,6 @@ def test_what_somebody_said(name: str, value: str) -> None:
         ("Microsoft Word for sailors", "Microsoft Word for sailors"),
     ],
 )
-def test_titles_that_a_printer_made(title: str, kept: str) -> None:
+def test_program_name_is_removed_from_title(title: str, kept: str) -> None:
     """The name of the program that printed a document is not part of its title."""
     assert spoken("title", title) == kept

@@ -25,7 +25,7 @@ Read = Callable[..., tuple[list[dict[str, Any]], str]]
 @pytest.mark.parametrize("name", sorted(FIRST))
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
-def test_arbitrary_bytes_raise_nothing_but_errors_of_its_own(name: str, data: st.DataObject, read: Read) -> None:
+def test_arbitrary_bytes_raise_only_own_errors(name: str, data: st.DataObject, read: Read) -> None:
     """Any bytes after any start of a sample are read, or are damage with a bounded reason."""
     start = data.draw(st.integers(0, min(len(FIRST[name]), 300)))
     content = FIRST[name][:start] + data.draw(st.binary(max_size=600))
@@ -36,7 +36,7 @@ def test_arbitrary_bytes_raise_nothing_but_errors_of_its_own(name: str, data: st
 @pytest.mark.parametrize("name", sorted(FIRST))
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
-def test_flipped_bits_raise_nothing_but_errors_of_its_own(name: str, data: st.DataObject, read: Read) -> None:
+def test_flipped_bits_raise_only_own_errors(name: str, data: st.DataObject, read: Read) -> None:
     """Samples with flipped bits are read, or are damage with a bounded reason."""
     content = bytearray(FIRST[name])
     for at in data.draw(st.lists(st.integers(0, len(content) * 8 - 1), min_size=1, max_size=8)):
@@ -47,7 +47,7 @@ def test_flipped_bits_raise_nothing_but_errors_of_its_own(name: str, data: st.Da
 
 @settings(max_examples=200, deadline=None)
 @given(st.sampled_from(sorted(FIRST)), st.integers(0, 8_000), st.binary(max_size=300))
-def test_what_a_file_tells_of_itself_raises_nothing(name: str, start: int, rest: bytes) -> None:
+def test_attributes_of_first_bytes_raise_nothing(name: str, start: int, rest: bytes) -> None:
     """The attributes read from the first bytes are text or absent, whatever the bytes are."""
     plugin = plugins()[name]
     about = plugin.about if isinstance(plugin, Container) else None
@@ -59,7 +59,7 @@ def _whole(members: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("file", [f for f in FILES if f.parent.name in FORWARD], ids=lambda f: f"{f.parent.name}/{f.name}")
-def test_cut_anywhere_the_members_before_are_given(file: Path, read: Read) -> None:
+def test_truncated_archive_gives_members_before_cut(file: Path, read: Read) -> None:
     """Of a truncated archive, each member without an error is one of the whole archive, and none before the cut is missing."""
     data = file.read_bytes()
     assert isinstance(plugins()[file.parent.name], Container)

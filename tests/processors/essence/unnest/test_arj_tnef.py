@@ -15,7 +15,7 @@ SAMPLES = Path(__file__).resolve().parents[3] / "samples" / "unnest"
 
 
 @pytest.mark.parametrize("cut", [1, 5, 60])
-def test_truncated_arj_gives_the_files_before(cut: int, read: Read) -> None:
+def test_truncated_arj_gives_complete_files(cut: int, read: Read) -> None:
     """A truncated ARJ archive gives its complete files, and is reported as damaged."""
     data = (SAMPLES / "arj" / "methods.arj").read_bytes()
     found, problem = read("arj", data[:-cut], forward=True)
@@ -32,7 +32,7 @@ def test_arj_header_with_a_wrong_checksum_is_damaged(read: Read) -> None:
     assert problem == "damaged header: its checksum fails"
 
 
-def test_truncated_tnef_gives_what_it_has(read: Read) -> None:
+def test_truncated_tnef_gives_first_attachment(read: Read) -> None:
     """A winmail.dat truncated in its second attachment gives the first one and the text, and is reported as damaged."""
     data = (SAMPLES / "tnef" / "chart.tnef").read_bytes()
     found, problem = read("tnef", data[:-120])
@@ -74,14 +74,14 @@ SAID = {"title": "О лодках", "author": "Анна", "date": "2001-02-03T04
 
 
 @pytest.mark.parametrize("parts", [OLD, (NEW,), (NEW, *OLD)])
-def test_tnef_says_who_sent_it_and_when(parts: tuple[bytes, ...]) -> None:
+def test_tnef_has_subject_sender_and_date(parts: tuple[bytes, ...]) -> None:
     """Subject, sender and date are read once, from attributes or properties; those of an attachment are ignored."""
     attached = attribute(START, b"", 2) + attribute(SUBJECT, b"Another", 1)
     assert dict(about_tnef(START_OF_ALL + b"".join(parts) + attached)) == SAID
     assert not dict(about_tnef(START_OF_ALL + attached))
 
 
-def test_tnef_that_ends_early_says_what_it_can() -> None:
+def test_truncated_tnef_header_raises_nothing() -> None:
     """A truncated header, or one with invalid offsets, raises nothing, and gives only values that it contains."""
     whole = START_OF_ALL + b"".join(OLD) + NEW
     for end in range(len(whole)):

@@ -58,7 +58,7 @@ def shown(found: list[dict[str, object]]) -> object:
 
 @given(PIECES, st.booleans(), st.booleans())
 @example([[b"a note ", b"about "], b"quillwort"], False, True)
-def test_content_in_any_pieces(read: Read, pieces: Pieces, open_: bool, mixed: bool) -> None:
+def test_content_in_any_pieces_is_joined(read: Read, pieces: Pieces, open_: bool, mixed: bool) -> None:
     """However the octets are split, and wherever lengths are indefinite, the content is the concatenation of the pieces."""
     found, problem = read("cms", signed(octets(pieces, open_=open_, mixed=mixed), open_=open_), forward=True)
     content = whole(pieces)
@@ -67,7 +67,7 @@ def test_content_in_any_pieces(read: Read, pieces: Pieces, open_: bool, mixed: b
 
 
 @pytest.mark.parametrize("open_", [False, True])
-def test_cut_off_anywhere(read: Read, open_: bool) -> None:
+def test_truncated_message_gives_content_before_cut(read: Read, open_: bool) -> None:
     """A truncated message gives the content before the cut, and raises only Damaged once it is identified as a message."""
     message, text = signed(octets([b"a note ", [b"about ", b"quillwort"]], open_=open_), open_=open_), ""
     for cut in range(message.index(SIGNED) + len(SIGNED), message.index(b"quillwort") + 9):
@@ -78,7 +78,7 @@ def test_cut_off_anywhere(read: Read, open_: bool) -> None:
     assert text == "a note about quillwor"
 
 
-def test_a_stamped_file(read: Read) -> None:
+def test_time_stamped_file_is_found(read: Read) -> None:
     """The file in a time-stamped message (RFC 5544) follows its URI and metadata; it may be absent, whatever the evidence."""
     inside = (element(0x02, b"\1"), element(0x16, b"http://here"), element(0x30, b"\1\1\0"), element(0x04, b"notes"), element(0xA0))
     data = element(0x30, element(0x06, STAMPED), element(0xA0, element(0x30, *inside)))
@@ -103,19 +103,19 @@ def test_a_stamped_file(read: Read) -> None:
         (SAMPLES / "secret.p7m").read_bytes(),
     ],
 )
-def test_what_holds_nothing(read: Read, data: bytes) -> None:
+def test_structures_without_content_have_no_member(read: Read, data: bytes) -> None:
     """Keys, certificates, detached signatures and other structures give no member and no damage."""
     assert read("cms", data) == ([], "")
 
 
-def test_a_piece_that_is_longer_than_its_whole(read: Read) -> None:
+def test_piece_longer_than_whole_is_damage(read: Read) -> None:
     """A piece longer than its whole is damage: the bytes after it would be taken for content."""
     data = signed(b"\x24\x04" + element(0x04, b"quillwort"))
     found, problem = read("cms", data)
     assert problem or found[0]["error"]
 
 
-def test_encrypted_says_so() -> None:
+def test_only_encrypted_content_is_reported() -> None:
     """Only encrypted content is reported as encrypted."""
     assert list(about((SAMPLES / "secret.p7m").read_bytes())) == [("encrypted", "a key is needed")]
     assert not list(about((SAMPLES / "smime.p7m").read_bytes()))

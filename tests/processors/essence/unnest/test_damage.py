@@ -25,7 +25,7 @@ Read = Callable[..., tuple[list[dict[str, Any]], str]]
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda f: f"{f.parent.name}/{f.name}")
-def test_mutated_sample_raises_nothing_but_its_own_errors(file: Path, read: Read) -> None:
+def test_mutated_sample_raises_only_own_errors(file: Path, read: Read) -> None:
     """Changed, removed or inserted bytes are damage with a bounded reason, or stay undetected; no other exception escapes."""
     source, data = random.Random(file.name), file.read_bytes()
     for _ in range(150):
@@ -36,7 +36,7 @@ def test_mutated_sample_raises_nothing_but_its_own_errors(file: Path, read: Read
         assert len(problem) <= 200
 
 
-def test_times_of_attachments() -> None:
+def test_attachment_times_are_utc() -> None:
     """The modification time of a PDF attachment is in UTC, whatever its time zone."""
     data = (SAMPLES / "pdf" / "attached.pdf").read_bytes()
     unnester = plugins()["pdf"]
@@ -47,7 +47,7 @@ def test_times_of_attachments() -> None:
         assert known * 1_000_000_000 in times
 
 
-def test_global_headers_of_tar() -> None:
+def test_empty_global_tar_header_cancels_earlier_one() -> None:
     """An empty value cancels an earlier global one; unused global keys are ignored, however many there are."""
     out = io.BytesIO()
     said = {"uname": "all", **{f"x{number}": "y" for number in range(20_000)}}
@@ -63,7 +63,7 @@ def test_global_headers_of_tar() -> None:
 
 
 @pytest.mark.parametrize("name", plugins())
-def test_nonsense_is_damage(name: str, read: Read) -> None:
+def test_other_format_is_damage(name: str, read: Read) -> None:
     """Content of another format is damage, and so is an empty file."""
     for data in (b"", b"\0", b"no archive at all " * 100, b"PK\x05\x06" + bytes(18)[:10]):
         found, problem = read(name, data)
@@ -73,7 +73,7 @@ def test_nonsense_is_damage(name: str, read: Read) -> None:
 @pytest.mark.parametrize(
     "file", [f for f in FILES if f.parent.name in ("gzip", "bzip2", "xz", "zstandard", "lz4")], ids=lambda f: f.name
 )
-def test_truncated_encoding_gives_what_can_be_read_and_then_fails_for_good(file: Path) -> None:
+def test_truncated_encoding_fails_again_when_read_again(file: Path) -> None:
     """A truncated stream fails, and fails again when read again."""
     data = file.read_bytes()
     unnester = plugins()[file.parent.name]
@@ -84,7 +84,7 @@ def test_truncated_encoding_gives_what_can_be_read_and_then_fails_for_good(file:
             exact(reader, len(data) * 10)
 
 
-def test_salvaged_zip_reads_what_local_headers_tell(read: Read) -> None:
+def test_zip_without_directory_is_read_by_local_headers(read: Read) -> None:
     """A zip without its directory gives its members by their local headers, also where sizes follow the data."""
     for name in ("streamed.zip", "methods.zip"):
         data = (SAMPLES / "zip" / name).read_bytes()
@@ -113,7 +113,7 @@ def test_budget_counts_entries_names_bytes_and_ratio() -> None:
         Budget(Limits(bytes=5), 10).spend(6)
 
 
-def test_suffix_of_an_encoding_tells_what_is_inside() -> None:
+def test_encoding_suffix_is_removed() -> None:
     """The name inside an encoding is the name without its suffix; a name that is only a suffix stays."""
     gzip, bzip2, xz = (plugins()[n] for n in ("gzip", "bzip2", "xz"))
     assert not any(isinstance(p, Container) for p in (gzip, bzip2, xz))
@@ -133,7 +133,7 @@ def test_members_are_bounded_by_the_size_of_the_object() -> None:
             budget.enter(b"")
 
 
-def test_zip_with_offsets_and_properties_beyond_all_bounds_is_damaged(read: Read) -> None:
+def test_zip_with_invalid_sizes_and_properties_is_damaged(read: Read) -> None:
     """A 64-bit size beyond the end of any file, and invalid LZMA properties, are ordinary damage."""
     name, extra = b"a", struct.pack("<HHQQ", 1, 16, 1 << 63, 1 << 63)
     head = struct.pack("<4s5HIIIHH", b"PK\x03\x04", 45, 8, 8, 0, 0, 0, 0xFFFFFFFF, 0xFFFFFFFF, len(name), len(extra))
@@ -145,7 +145,7 @@ def test_zip_with_offsets_and_properties_beyond_all_bounds_is_damaged(read: Read
     assert found[0]["error"] == "damaged LZMA properties"
 
 
-def test_nothing_is_read_on_behind_a_fatal_error(read: Read) -> None:
+def test_nothing_is_read_after_fatal_error(read: Read) -> None:
     """A cabinet whose first data block is invalid ends there: its other members are not read."""
     data = bytearray((SAMPLES / "cabinet" / "stored.cab").read_bytes())
     at = int.from_bytes(data[36:40], "little")
@@ -155,7 +155,7 @@ def test_nothing_is_read_on_behind_a_fatal_error(read: Read) -> None:
     assert found[0]["error"] == problem == "Invalid CFDATA"
 
 
-def test_failure_of_the_stream_is_what_the_archive_fails_with(read: Read) -> None:
+def test_stream_failure_is_the_reported_reason(read: Read) -> None:
     """When the stream that libarchive reads fails, the reason is the stream's, not the one that libarchive derives from it."""
     data = gzip.compress((SAMPLES / "lha" / "stored.lzh").read_bytes())
     for cut in range(30, len(data) - 1, 20):

@@ -52,7 +52,7 @@ def _lines(digits: bytes) -> list[bytes]:
 
 
 @pytest.mark.parametrize("forward", [False, True])
-def test_objects_of_rtf(read: Read, *, forward: bool) -> None:
+def test_rtf_objects_are_extracted(read: Read, *, forward: bool) -> None:
     """Embedded objects are extracted unchanged, files with their names; a linked object is not a member."""
     big = bytes(range(256)) * 1_000
     body = rtf(
@@ -66,7 +66,7 @@ def test_objects_of_rtf(read: Read, *, forward: bool) -> None:
     assert (found[0]["text"], found[1]["length"], problem) == ("Boats.", len(big), "")
 
 
-def test_damaged_objects_of_rtf(read: Read) -> None:
+def test_damaged_rtf_objects_hide_no_others(read: Read) -> None:
     """An object with an invalid header, and a truncated one, do not hide the others."""
     body = rtf(b"\1\2\3", embedding(b"Package", packaged(b"a", b"whole")), embedding(b"X", b"cut off")[:-3])
     found, problem = read("rtf", body)
@@ -74,7 +74,7 @@ def test_damaged_objects_of_rtf(read: Read) -> None:
     assert problem == "truncated: the head of an embedded file"
 
 
-def test_files_in_compound_files(read: Read) -> None:
+def test_files_in_compound_files_are_found(read: Read) -> None:
     """Files are found in the root and in nested storages, also beside a damaged one; other streams are not members."""
     body = compound(
         {
@@ -96,7 +96,7 @@ def test_files_in_compound_files(read: Read) -> None:
 
 
 @given(st.lists(st.sampled_from([b"\\objdata", b" ", b"0", b"0105000002000000", b"000000", b"}", b"\\", b"ff" * 9]), max_size=40))
-def test_any_objects(pieces: list[bytes]) -> None:
+def test_any_rtf_raises_only_damage(pieces: list[bytes]) -> None:
     """In any RTF, no member is larger than its digits allow, and only damage is raised."""
     body, given = b"".join(pieces), 0
     with suppress(UnnestError):
@@ -107,7 +107,7 @@ def test_any_objects(pieces: list[bytes]) -> None:
     assert given <= len(body) // 2
 
 
-def test_a_broken_attachment_of_a_pdf_is_passed_over(read: Read) -> None:
+def test_invalid_pdf_attachment_is_skipped(read: Read) -> None:
     """A PDF with one invalid attachment gives the others, and is reported as damaged."""
     objects = (
         b"<< /Type /Catalog /Pages 2 0 R /Names << /EmbeddedFiles << /Names [(a) 4 0 R (b) 9 0 R (c) 4 0 R] >> >> >>",

@@ -40,7 +40,7 @@ def expected(packed: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("size", [1, 512, 65_536])
-def test_a_stream_longer_than_a_piece_is_read_in_full(size: int) -> None:
+def test_stream_is_read_in_full(size: int) -> None:
     """A stream is read in full for any size of read, and the bytes after it are left."""
     assert len(PACKED) > 4 * PIECE
     assert read(PACKED, size) == (TEXT, False)
@@ -52,7 +52,7 @@ def test_a_stream_longer_than_a_piece_is_read_in_full(size: int) -> None:
 
 
 @pytest.mark.parametrize(("size", "places"), [(1, 3), (512, 12)])
-def test_what_stands_before_damage_is_read(size: int, places: int) -> None:
+def test_bytes_before_damage_are_read(size: int, places: int) -> None:
     """With a flipped bit, everything that zlib reads before the error is read."""
     for at in random.Random(3).sample(range(20, len(PACKED) - 8), places):
         bad = bytearray(PACKED)

@@ -34,7 +34,7 @@ def test_names_do_not_depend_on_the_locale(sample: str, read: Read, plain_locale
 
 
 @pytest.mark.parametrize(("plugin", "packed"), [("compress", "compress"), ("lz4", "lz4"), ("lzip", "lzip")])
-def test_what_is_compressed_twice_is_not_undone_twice(plugin: str, packed: str, read: Read) -> None:
+def test_only_outer_compression_is_decoded(plugin: str, packed: str, read: Read) -> None:
     """Only the outer compression is decoded: libarchive alone would decode both, and the bytes between would escape the budget."""
     data = encoded(packed, encoded(packed, b"Some words.\n" * 1_000))
     assert read(plugin, data)[1] == "compressed more than once"

@@ -34,7 +34,7 @@ def members(plugin: str, data: bytes) -> list[tuple[str, bytes]]:
 
 
 @given(st.lists(st.tuples(st.binary(max_size=300), st.sampled_from(["base64", "quoted-printable"])), max_size=4), st.booleans())
-def test_attachments_are_what_was_attached(attached: list[tuple[bytes, str]], crlf: bool) -> None:
+def test_attachments_are_extracted_unchanged(attached: list[tuple[bytes, str]], crlf: bool) -> None:
     """Attachments written by the standard library are extracted byte for byte, in order, for any line end and encoding."""
     built = EmailMessage(policy=email.policy.SMTP if crlf else email.policy.default)
     built["From"] = "a@example.org"
@@ -52,7 +52,7 @@ def test_attachments_are_what_was_attached(attached: list[tuple[bytes, str]], cr
         max_size=5,
     )
 )
-def test_mailbox_gives_back_what_was_put_in(tmp_path_factory: pytest.TempPathFactory, bodies: list[list[str]]) -> None:
+def test_mailbox_messages_are_read_unchanged(tmp_path_factory: pytest.TempPathFactory, bodies: list[list[str]]) -> None:
     """Messages quoted in mboxrd form are read back unchanged, in order."""
     box = b""
     wanted = []
@@ -111,7 +111,7 @@ MIME = st.lists(
 
 
 @given(MIME)
-def test_any_bytes_are_a_message_or_damage(data: bytes) -> None:
+def test_any_bytes_raise_only_damage(data: bytes) -> None:
     """Any bytes raise nothing but Damaged, and the output is no larger than the input."""
     for plugin in ("mail", "mbox"):
         for start in (b"", HEAD, b"From a Fri Jul  1 10:00:00 1994\n"):
@@ -123,7 +123,7 @@ def test_any_bytes_are_a_message_or_damage(data: bytes) -> None:
 
 
 @given(st.text(max_size=60), st.integers(0, 10))
-def test_encoded_words(text: str, at: int) -> None:
+def test_encoded_words_are_decoded(text: str, at: int) -> None:
     """Encoded words are decoded to the original text, whatever surrounds them; other text is not decoded."""
     from email.header import Header
 
@@ -133,14 +133,14 @@ def test_encoded_words(text: str, at: int) -> None:
     assert isinstance(words("=?" * at + text), str)
 
 
-def test_words_of_one_character() -> None:
+def test_split_character_is_joined() -> None:
     """A character split between two words is joined; words of different charsets are decoded separately; invalid words are kept."""
     assert words("=?utf-8?B?w7w=?= =?utf-8?Q?=C3?= =?UTF-8?Q?=BC?=") == "üü"
     assert words("=?koi8-r?Q?=D0?= =?iso-8859-1?Q?=FC?= x =?no-such?Q?=FC_?=") == "пü x ü "
     assert words("a =?utf-8?x?y?= =?b") == "a =?utf-8?x?y?= =?b"
 
 
-def test_lines_of_any_length() -> None:
+def test_long_line_is_read_in_pieces() -> None:
     """A line longer than the buffer is read in pieces, and a boundary inside a line is ignored."""
     long = b"x" * 200_000
     lines = Lines(io.BytesIO(long + b"\n--a\n"))
@@ -162,7 +162,7 @@ def test_header_is_bounded() -> None:
     assert [exact(p.body, 100) for p in parts] == [b"Text.\n"]
 
 
-def test_unclosed_multiparts_end_with_the_message(read: Read) -> None:
+def test_truncated_message_gives_its_parts(read: Read) -> None:
     """A truncated message gives the parts that exist; an outer boundary ends the inner parts."""
     begin = b"Content-Type: multipart/mixed; boundary="
     data = (
@@ -178,14 +178,14 @@ def test_unclosed_multiparts_end_with_the_message(read: Read) -> None:
     assert [(f["stated"], f["text"]) for f in found] == [("x/y", "1"), ("x/z", "2\n--b\nnot a part")]
 
 
-def test_boundary_that_never_comes() -> None:
+def test_multipart_without_boundary_is_one_text() -> None:
     """A multipart whose boundary is missing, in its header or in its body, is one text."""
     for boundary in (b"", b"; boundary=a"):
         _, parts = message(io.BytesIO(HEAD + b"Content-Type: multipart/mixed" + boundary + b"\n\nAll of\nit.\n"))
         assert [(p.number > 0, p.type, exact(p.body, 100)) for p in parts] == [(not boundary, "text/plain", b"All of\nit.\n")]
 
 
-def test_uuencoded_lines_that_lost_their_spaces() -> None:
+def test_lost_spaces_of_uuencoded_lines_are_restored() -> None:
     """Spaces cut from line ends are restored, and checksums after the data are removed."""
     head = HEAD + b"Content-Type: x/y\nContent-Transfer-Encoding: x-uuencode\n\nbegin 644 x\n"
     ((_, body),) = members("mail", head + b"#86)CX\n#\n\n`\nend\n")
@@ -204,7 +204,7 @@ class Slow:
 
 
 @given(MIME, st.booleans(), st.integers(1, 9), st.integers(1, 200))
-def test_a_message_is_the_same_however_it_is_read(data: bytes, outer: bool, most: int, size: int) -> None:
+def test_message_is_the_same_for_any_read_size(data: bytes, outer: bool, most: int, size: int) -> None:
     """Headers, parts and contents are the same whether a stream is read at once or byte by byte."""
     data = HEAD + b"Content-Type: multipart/mixed; boundary=a\n" * outer + data[:3_000]
     told = []
@@ -220,7 +220,7 @@ def test_a_message_is_the_same_however_it_is_read(data: bytes, outer: bool, most
     assert told[0] == told[1]
 
 
-def test_base64_that_was_encoded_in_pieces() -> None:
+def test_base64_in_pieces_is_decoded() -> None:
     """Base64 padded on each line, or restarted within a part, is decoded in full."""
     head = HEAD + b"Content-Type: x/y\nContent-Transfer-Encoding: base64\n\n"
     ((_, body),) = members("mail", head + b"YQ==\nYmM=\r\nZGVm\nZ2hp\n--\namtsbQ==\n")
@@ -232,7 +232,7 @@ def test_base64_that_was_encoded_in_pieces() -> None:
         assert body.startswith(bytes(range(256)) * 100), tail
 
 
-def test_damage_below(read: Read) -> None:
+def test_stream_failure_keeps_earlier_parts(read: Read) -> None:
     """When the stream of a message or mailbox fails, what could be read is given first."""
     packed = gzip.compress(HEAD + b"Content-Type: x/y\n\n" + b"a line of text\n" * 5_000)[:-30]
     lines = random.Random(1).randbytes(50_000).hex("\n", 20).encode()

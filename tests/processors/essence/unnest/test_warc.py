@@ -51,7 +51,7 @@ def members(data: bytes) -> tuple[list[tuple[str, bytes | str]], str]:
 
 
 @given(st.lists(st.tuples(st.binary(min_size=1, max_size=300), st.integers(0, 3)), max_size=6), st.booleans())
-def test_what_was_served_comes_out(parts: list[tuple[bytes, int]], packed: bool) -> None:
+def test_body_is_extracted_as_served(parts: list[tuple[bytes, int]], packed: bool) -> None:
     """A body is extracted as served, in whatever chunks it was sent, compressed or not."""
     served = b"".join(part for part, _ in parts)
     sent = gzip.compress(served) if packed else served
@@ -69,7 +69,7 @@ def test_what_was_served_comes_out(parts: list[tuple[bytes, int]], packed: bool)
 @pytest.mark.parametrize(
     "stated", [b"Sun, 06 Nov 1994 08:49:37 GMT", b"Sun Nov  6 08:49:37 1994", b"Sun, 06 Nov 1994 09:49:37 +0100"]
 )
-def test_times_are_in_no_zone_of_ours(stated: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_times_do_not_depend_on_local_zone(stated: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     """The modification time of a page does not depend on the local time zone."""
     unnester = plugins()["warc"]
     assert isinstance(unnester, Container)
@@ -82,7 +82,7 @@ def test_times_are_in_no_zone_of_ours(stated: bytes, monkeypatch: pytest.MonkeyP
     assert found == [784_111_777_000_000_000]
 
 
-def test_header_that_does_not_hold_is_passed_over() -> None:
+def test_wrongly_declared_encoding_is_ignored() -> None:
     """A body declared as chunked or compressed that is neither is given unchanged."""
     fields = (b"Transfer-Encoding: chunked", b"Content-Encoding: gzip")
     assert members(record(answer(b"plain text\nof two lines", *fields))) == (
@@ -91,7 +91,7 @@ def test_header_that_does_not_hold_is_passed_over() -> None:
     )
 
 
-def test_damage_of_one_record_spares_the_others() -> None:
+def test_damaged_record_does_not_affect_others() -> None:
     """A response with an invalid header or invalid chunks is unreadable; the records after it are read."""
     bad = answer(b"5\r\nabc\r\nxyz\r\n", b"Transfer-Encoding: chunked")
     endless = b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 2_000 + b"\r\nx"
@@ -104,7 +104,7 @@ def test_damage_of_one_record_spares_the_others() -> None:
     assert problem == ""
 
 
-def test_cut_off() -> None:
+def test_truncated_file_gives_members_before_cut() -> None:
     """A truncated file gives the members before the cut, and what can be read of the last one."""
     data = record(answer(b"one")) + record(answer(b"two" * 100))
     found, problem = members(data[:-100])
@@ -140,7 +140,7 @@ FIELDS = [
 
 
 @given(st.lists(st.sampled_from(PIECES + FIELDS) | st.binary(max_size=5), max_size=40).map(b"".join), st.integers(0, 1_900))
-def test_any_bytes_are_records_or_damage(pieces: bytes, at: int) -> None:
+def test_any_bytes_raise_only_unnesting_errors(pieces: bytes, at: int) -> None:
     """Any bytes raise only errors of unnesting, and the output is no larger than the input."""
     for data in (b"WARC/1.0\r\n" + pieces, record(pieces), SAMPLE.read_bytes()[:at] + pieces):
         found, problem = members(data)

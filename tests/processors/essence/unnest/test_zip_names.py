@@ -44,7 +44,7 @@ def packed(names: Sequence[str], charset: str) -> bytes:
 
 
 @pytest.mark.parametrize("charset", NAMES)
-def test_names_are_read_as_they_were_written(charset: str) -> None:
+def test_charset_of_names_is_detected(charset: str) -> None:
     """The charset of names is determined from all of them together, for each charset of Windows."""
     names = NAMES[charset]
     data = packed(names, charset)
@@ -53,7 +53,7 @@ def test_names_are_read_as_they_were_written(charset: str) -> None:
 
 
 @pytest.mark.parametrize("charset", NAMES)
-def test_a_torn_zip_has_the_same_names(charset: str) -> None:
+def test_zip_without_directory_has_same_names(charset: str) -> None:
     """A zip with a lost directory has the same names: otherwise each member would become another one of the same content."""
     names = NAMES[charset]
     data = packed(names, charset)
@@ -65,12 +65,12 @@ def test_a_torn_zip_has_the_same_names(charset: str) -> None:
 
 
 @pytest.mark.parametrize("raw", [b"a\xb0\xb1\xb2", b"\xb3a\xc3 b\xc4", bytes(range(128, 256))])
-def test_what_no_charset_explains_is_what_dos_had(raw: bytes) -> None:
+def test_unexplained_names_are_in_dos_code_page(raw: bytes) -> None:
     """Names that make no words in any charset are read in the first PC's code page, which has a character for each byte."""
     assert charset_of([raw]) == charset_of([]) == "cp437"
 
 
 @given(st.lists(st.binary(max_size=12), max_size=4))
-def test_any_names_have_a_charset(names: list[bytes]) -> None:
+def test_any_names_get_a_python_charset(names: list[bytes]) -> None:
     """Any bytes as names are assigned a charset that Python has."""
     assert codecs.lookup(charset_of(names))
