@@ -148,7 +148,7 @@ def test_unique_words_identify_english_without_model(monkeypatch: pytest.MonkeyP
     assert len(asked) == 4
 
 
-def test_automaton_span_is_bounded() -> None:
+def test_automaton_span_is_bytes_to_farthest_state() -> None:
     """The span of an automaton is the number of bytes that lead to its farthest state; py3langid's is a few."""
     ours = identifier()
     assert ours.span == 6

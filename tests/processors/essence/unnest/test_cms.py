@@ -68,7 +68,7 @@ def test_content_in_any_pieces_is_joined(read: Read, pieces: Pieces, open_: bool
 
 @pytest.mark.parametrize("open_", [False, True])
 def test_truncated_message_gives_content_before_cut(read: Read, open_: bool) -> None:
-    """A truncated message gives the content before the cut, and raises only Damaged once it is identified as a message."""
+    """A message truncated after its identifier gives the content before the cut, and is reported as damaged."""
     message, text = signed(octets([b"a note ", [b"about ", b"quillwort"]], open_=open_), open_=open_), ""
     for cut in range(message.index(SIGNED) + len(SIGNED), message.index(b"quillwort") + 9):
         found, problem = read("cms", message[:cut])

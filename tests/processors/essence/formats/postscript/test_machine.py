@@ -82,7 +82,7 @@ def test_oversized_numbers_are_program_errors(program: bytes) -> None:
     assert left(program + b" clear 1 2 add") == [3]
 
 
-def test_transformations_are_invertible() -> None:
+def test_points_are_transformed_to_device_space() -> None:
     """Points and distances are transformed to device space and back."""
     x, y, a, b = left(b"10 20 translate 2 3 scale 1 1 transform 1 1 dtransform")
     assert (x, y, a, b) == (12, 23, 2, 3)
