@@ -1,4 +1,4 @@
-"""What the house tests look at: the files that belong to the project, and its Python sources as syntax trees."""
+"""Inputs of the house tests: the files of the project, and its Python sources as syntax trees."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 MADE = {".git", ".venv", "__pycache__", "build", "harvest.egg-info", "harvest-data"}
-"""Folders that commands make: no part of the project."""
+"""Generated folders, which are not part of the project."""
 
 
 def _listed(root: Path) -> list[Path]:
-    """The files that git tracks; of a tree without git, all that no command made."""
+    """Return the files that git tracks; without git, all except those in generated folders."""
     answer = subprocess.run(["git", "-C", root, "ls-files", "-z"], check=False, capture_output=True)
     if answer.returncode == 0:
         return [root / name.decode() for name in answer.stdout.split(b"\0") if name]
@@ -29,7 +29,7 @@ def tracked(root: Path) -> Sequence[Path]:
 
 @pytest.fixture(scope="session")
 def texts(root: Path, tracked: Sequence[Path]) -> Sequence[tuple[str, str]]:
-    """The files of the project that are text, as (path relative to the root, content); samples are input and left out."""
+    """The text files of the project, as (path relative to the root, content); samples are left out."""
     found = []
     for path in tracked:
         name = path.relative_to(root).as_posix()
@@ -41,7 +41,7 @@ def texts(root: Path, tracked: Sequence[Path]) -> Sequence[tuple[str, str]]:
 
 @pytest.fixture(scope="session")
 def parsed(root: Path) -> Callable[[str], Sequence[tuple[str, ast.Module]]]:
-    """A function from a folder to its Python sources, as (path relative to the root, syntax tree); samples are left out."""
+    """Function from a folder to its Python sources, as (path relative to the root, syntax tree); samples are left out."""
 
     def sources(folder: str) -> Sequence[tuple[str, ast.Module]]:
         paths = sorted(path.relative_to(root).as_posix() for path in (root / folder).rglob("*.py"))

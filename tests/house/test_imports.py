@@ -1,4 +1,4 @@
-"""Who may import whom, and what a pure processor may not touch."""
+"""Rules of imports between packages, and of purity of processors."""
 
 from __future__ import annotations
 
@@ -41,20 +41,20 @@ IMPURE = {
     "chance": {"random", "secrets", "uuid"},
     "files and state": {"shutil", "pathlib", "glob", "apsw", "sqlite3", "fsspec"},
 }
-"""Modules that a processor does not import, by what they bring in."""
+"""Modules that a processor must not import, by their effect."""
 IMPURE_NAMES = {
     *("os.environ", "os.environb", "os.getenv", "os.getpid", "os.listdir", "os.scandir", "os.stat", "os.walk", "os.urandom"),
     *("datetime.now", "datetime.utcnow", "datetime.today", "date.today", "sys.argv", "sys.stdin", "sys.stdout", "sys.stderr"),
 }
 IMPURE_CALLS = {"open", "print", "input", "exec", "eval"}
-"""Built-in functions that reach outside, or that run what a stranger wrote."""
+"""Built-in functions with external effects, or that execute text as code."""
 
 HEAVY = {
     *("lxml", "selectolax", "pypdfium2", "pdfminer", "magic", "libarchive", "py3langid", "numpy", "cchardet"),
     *("tantivy", "aiohttp", "uvloop", "protego", "ada_url", "brotli"),
     *("faust", "aiokafka", "confluent_kafka", "rocksdict", "opensearchpy", "testcontainers", "docker", "prometheus_client"),
 }
-"""Parsers, indexes and servers: what `harvest --help` has no use for."""
+"""Parsers, indexes and servers, which `harvest --help` does not need."""
 HELP = """
 import sys
 from streams.cli import main
@@ -68,7 +68,7 @@ print("|" + " ".join(sorted({name.partition(".")[0] for name in sys.modules})))
 
 
 def imports(tree: ast.AST) -> Iterator[str]:
-    """The modules that a source imports; of `from a import b` both a and a.b, since b may be a module."""
+    """Yield the modules that a source imports; for `from a import b` both a and a.b, since b may be a module."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -78,7 +78,7 @@ def imports(tree: ast.AST) -> Iterator[str]:
 
 
 def dotted(node: ast.AST) -> str:
-    """`a.b` for the expression a.b, where a may itself be an attribute; empty for everything else."""
+    """Return `a.b` for the expression a.b, where a may itself be an attribute; empty for everything else."""
     if not isinstance(node, ast.Attribute):
         return ""
     owner = node.value.id if isinstance(node.value, ast.Name) else getattr(node.value, "attr", "")
@@ -86,7 +86,7 @@ def dotted(node: ast.AST) -> str:
 
 
 def touches(tree: ast.Module) -> Iterator[str]:
-    """What a source uses that is not pure: names of modules, attributes and built-in functions."""
+    """Yield the impure modules, attributes and built-in functions that a source uses."""
     banned = set().union(*IMPURE.values())
     defined = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
     yield from (name for name in imports(tree) if any(name == b or name.startswith(f"{b}.") for b in banned))
@@ -107,7 +107,7 @@ def test_dependencies_point_one_way(package: str, parsed: Parsed) -> None:
 
 
 def test_processors_are_pure(parsed: Parsed) -> None:
-    """A processor touches no Kafka, clock, network, environment, logger, process, file by its path, or chance."""
+    """A processor uses no Kafka, clock, network, environment, logger, process, file path, or randomness."""
     wrong = {(path, what) for path, tree in parsed("processors") for what in touches(tree)}
     assert not wrong
 
@@ -120,16 +120,16 @@ def test_processors_are_pure(parsed: Parsed) -> None:
         *("import urllib.request", "from urllib import request", "def f():\n    import subprocess"),
     ],
 )
-def test_impure_code_is_seen(source: str) -> None:
-    """Each way to reach outside is noticed, wherever in a source it stands."""
+def test_impure_code_is_detected(source: str) -> None:
+    """Each kind of impure code is detected, anywhere in a source."""
     assert list(touches(ast.parse(source)))
 
 
 @pytest.mark.parametrize(
     "source", ["import datetime", "from urllib.parse import quote", "x.open()", "def open(): ...\nopen()", "import timeit_"]
 )
-def test_pure_code_is_let_through(source: str) -> None:
-    """What only looks like reaching outside is not taken for it."""
+def test_pure_code_is_accepted(source: str) -> None:
+    """Code that only resembles impure code is accepted."""
     assert not list(touches(ast.parse(source)))
 
 

@@ -1,4 +1,4 @@
-"""Where things are: the top level, the folders and their READMEs."""
+"""Layout of the repository: top level, folders and their READMEs."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ TOP = {
     *("streams", "processors", "schemas", "sinks", "docker", "helm", "tests"),
     *("pyproject.toml", "README.md", "LICENSE", "Makefile", "CHANGELOG.md", "requirements.lock"),
 }
-"""All that the top level may hold, but for dot files."""
+"""Allowed names at the top level, except dot files."""
 PACKAGES = ("processors", "schemas", "sinks", "streams")
 
 
 def packages(root: Path) -> list[str]:
-    """The Python packages of the project, by their paths."""
+    """Return the paths of the project's Python packages."""
     return sorted(str(p.parent.relative_to(root)) for name in PACKAGES for p in (root / name).rglob("__init__.py"))
 
 
 def test_top_level_is_the_agreed_one(root: Path, tracked: Sequence[Path]) -> None:
-    """Nothing stands at the top but the agreed folders and the files that conventions want there."""
+    """The top level has only the agreed folders and the files that conventions require there."""
     names = {path.relative_to(root).parts[0] for path in tracked}
     assert {name for name in names if not name.startswith(".")} <= TOP
 
 
 def test_every_python_file_is_in_a_package_or_in_tests(root: Path, tracked: Sequence[Path]) -> None:
-    """Code lives in one of the four packages or in tests/; a folder of code has an __init__.py, but for those of tests/."""
+    """Code is in one of the four packages or in tests/; a folder of code has an __init__.py, except in tests/."""
     code = [path for path in tracked if path.suffix == ".py"]
     assert {path.relative_to(root).parts[0] for path in code} <= {*PACKAGES, "tests"}
     bare = {path.parent for path in code if "tests" not in path.parts and not (path.parent / "__init__.py").is_file()}
@@ -34,7 +34,7 @@ def test_every_python_file_is_in_a_package_or_in_tests(root: Path, tracked: Sequ
 
 
 def test_only_packages_have_an_init_file(root: Path, tracked: Sequence[Path]) -> None:
-    """tests/, docker/ and helm/ are no packages: run from the root, docker/ would shadow the Docker client."""
+    """tests/, docker/ and helm/ are not packages: in the root, docker/ would shadow the Docker client."""
     inits = [path.relative_to(root).parts for path in tracked if path.name == "__init__.py"]
     wrong = [parts for parts in inits if parts[0] not in PACKAGES and parts[:2] != ("tests", "samples")]
     assert not wrong
@@ -52,8 +52,8 @@ def test_every_folder_says_what_lives_there(root: Path) -> None:
     assert not wrong
 
 
-def test_tables_of_modules_are_whole(root: Path, tracked: Sequence[Path]) -> None:
-    """Where a README has a table of the files of its folder, each module is in it, and each that is in it is there."""
+def test_tables_of_modules_are_complete(root: Path, tracked: Sequence[Path]) -> None:
+    """A README's table of files lists every module of its folder, and only existing ones."""
     wrong = []
     for readme in (path for path in tracked if path.name == "README.md"):
         text = readme.read_text("utf-8")
@@ -62,7 +62,7 @@ def test_tables_of_modules_are_whole(root: Path, tracked: Sequence[Path]) -> Non
             modules = {path.name for path in tracked if path.parent == readme.parent and path.suffix == ".py"}
             named = set(re.findall(r"`(\w+(?:\.py)?)`", rows))
             gone = {name for name in named if name.endswith(".py")} - modules
-            # Tests say themselves what they show.
+            # Test modules need no row: their names and docstrings describe them.
             plain = ("__",) if "tests" not in readme.relative_to(root).parts else ("__", "test_", "conftest")
             missing = {name for name in modules - named if name[:-3] not in named and not name.startswith(plain)}
             wrong += [f"{readme.relative_to(root)}: {name}" for name in sorted(gone | missing)]

@@ -1,4 +1,4 @@
-"""What is installed: four packages with their data, and exactly the versions of the lock."""
+"""Installation: four packages with their data, and exactly the locked versions."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ BUILD = "import sys; from setuptools.build_meta import build_wheel; build_wheel(
 
 @pytest.fixture(scope="module")
 def project(root: Path) -> dict[str, Any]:
-    """pyproject.toml."""
+    """The parsed pyproject.toml."""
     return tomllib.loads((root / "pyproject.toml").read_text("utf-8"))
 
 
 def locked(root: Path) -> Iterator[tuple[Requirement, int]]:
-    """The requirements of the lock, each with the number of its hashes."""
+    """Yield the requirements of the lock, each with its number of hashes."""
     text = re.sub(r"(?m)^ *#.*\n", "", (root / "requirements.lock").read_text("utf-8")).replace("\\\n", " ")
     for line in filter(None, map(str.strip, text.splitlines())):
         requirement, *hashes = line.split("--hash=sha256:")
@@ -39,32 +39,32 @@ def locked(root: Path) -> Iterator[tuple[Requirement, int]]:
 
 
 def package_files(root: Path) -> set[str]:
-    """The files of the four packages, by their paths."""
+    """Return the paths of the files of the four packages."""
     paths = (path for name in PACKAGES for path in (root / name).rglob("*") if path.is_file() and "__pycache__" not in path.parts)
     return {path.relative_to(root).as_posix() for path in paths}
 
 
 @pytest.mark.parametrize("name", PACKAGES)
-def test_our_names_are_ours(name: str, root: Path) -> None:
-    """No other installed distribution owns one of our import names, and what they import is this tree."""
+def test_import_names_belong_to_this_tree(name: str, root: Path) -> None:
+    """No other installed distribution owns one of our import names, and they are imported from this tree."""
     owners = importlib.metadata.packages_distributions().get(name, [])
     assert set(owners) <= {"harvest"}
     assert Path(str(importlib.import_module(name).__file__)).parent == root / name
 
 
-def test_nobody_owns_tests(root: Path) -> None:
-    """No installed distribution brings a package `tests`, which would stand before the folder of that name."""
+def test_no_distribution_has_package_tests(root: Path) -> None:
+    """No installed distribution has a package `tests`, which would shadow the folder of that name."""
     assert list(importlib.import_module("tests").__path__) == [str(root / "tests")]
 
 
-def test_package_list_is_the_tree(project: dict[str, Any], root: Path) -> None:
-    """The packages listed in pyproject.toml are those that the tree has."""
+def test_package_list_equals_tree(project: dict[str, Any], root: Path) -> None:
+    """The packages listed in pyproject.toml are those in the tree."""
     there = (path.parent.relative_to(root) for name in PACKAGES for path in (root / name).rglob("__init__.py"))
     assert project["tool"]["setuptools"]["packages"] == sorted(".".join(path.parts) for path in there)
 
 
 def test_wheel_holds_every_file_of_the_packages(root: Path, tmp_path: Path) -> None:
-    """A wheel brings all that the packages need: sources, schemas, tables and the marker of types."""
+    """A wheel has all files that the packages need: sources, schemas, tables and the py.typed marker."""
     for name in PACKAGES:
         shutil.copytree(root / name, tmp_path / "tree" / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
@@ -77,12 +77,12 @@ def test_wheel_holds_every_file_of_the_packages(root: Path, tmp_path: Path) -> N
 
 
 def test_lock_is_exact_and_hashed(root: Path) -> None:
-    """Every line of the lock names one version and at least one hash."""
+    """Every line of the lock has one version and at least one hash."""
     loose = [str(r) for r, hashes in locked(root) if not hashes or [s.operator for s in r.specifier] != ["=="]]
     assert not loose
 
 
-def test_lock_answers_pyproject(project: dict[str, Any], root: Path) -> None:
+def test_lock_satisfies_pyproject(project: dict[str, Any], root: Path) -> None:
     """Every dependency of pyproject.toml is in the lock, with a version inside its range."""
     lock = {canonicalize_name(r.name): r for r, _ in locked(root)}
     wanted = [*project["project"]["dependencies"], *project["project"]["optional-dependencies"]["dev"]]
@@ -94,8 +94,8 @@ def test_lock_answers_pyproject(project: dict[str, Any], root: Path) -> None:
     assert not missing, "run `make lock`"
 
 
-def test_installed_is_what_the_lock_says(root: Path) -> None:
-    """The tests run with exactly the versions of the lock."""
+def test_installed_versions_equal_lock(root: Path) -> None:
+    """The installed versions are exactly those of the lock."""
     here = [r for r, _ in locked(root) if (r.marker or Marker("python_version > '3'")).evaluate()]
     wrong = {
         str(r): importlib.metadata.version(r.name) for r in here if not r.specifier.contains(importlib.metadata.version(r.name))
@@ -114,14 +114,14 @@ def test_build_server_runs_the_tests_and_nothing_else(root: Path) -> None:
 
 @pytest.fixture
 def pythons(tmp_path: Path) -> Callable[..., str]:
-    """What `make python` says where PATH begins with programs of these names that say so much of themselves ("" for too old)."""
+    """Function that returns the choice of `make python` with fake programs of these names on PATH ("" for a too old one)."""
 
     def chosen(root: Path, *given: str, **said: str) -> str:
         for name, built in said.items():
             program = tmp_path / name.replace("_", ".")
             program.write_text(f"#!/bin/sh\necho {built}\n" if built else "#!/bin/sh\nexit 1\n")
             program.chmod(0o755)
-        # Those that this machine has are hidden behind ones that are too old.
+        # Interpreters of this machine are hidden by fake ones that are too old.
         for name in ("python3", "python3.14", "python3.13", "python3.12", "python3.11"):
             if not (program := tmp_path / name).exists():
                 program.write_text("#!/bin/sh\nexit 1\n")
@@ -147,15 +147,15 @@ def pythons(tmp_path: Path) -> Callable[..., str]:
         ({"python3": ""}, (), ""),
     ],
 )
-def test_the_python_that_install_takes(
+def test_install_chooses_suitable_python(
     said: dict[str, str], given: tuple[str, ...], choice: str, pythons: Callable[..., str], root: Path
 ) -> None:
-    """The one that is asked for; else the first that was built with optimization; else the first that is new enough."""
+    """The requested Python is chosen, else the first one built with optimization, else the first one new enough."""
     assert pythons(root, *given, **said) == choice
 
 
-def test_this_python_is_judged(root: Path) -> None:
-    """The question that is put to a Python can be answered by a real one."""
+def test_check_works_on_real_python(root: Path) -> None:
+    """The check of an interpreter works on a real one."""
     command = ["make", "--silent", "--no-print-directory", "python", f"PYTHON={sys.executable}"]
     done = subprocess.run(command, cwd=root, check=True, capture_output=True, text=True)
     assert done.stdout.strip() == sys.executable

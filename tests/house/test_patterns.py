@@ -1,8 +1,8 @@
-"""No pattern meets the fault of possessive repeats that Python has until 3.11.4 (its issues 100061 and 106052).
+"""No pattern triggers the bug of possessive repeats in Python until 3.11.4 (its issues 100061 and 106052).
 
-There `(?:ab?c)*+` matches "a": where the last try of what is repeated goes some way and fails, the match goes on from where that
-failed. Where a try may do that, `|(?!)` behind it, which never matches, sets the matcher back: `(?:ab?c|(?!))*+`.
-An atomic group, `(?>(?:ab?c)*)`, would be right as well, but remembers each of its rounds: 120 bytes for two characters.
+There `(?:ab?c)*+` matches "a": if the last attempt at the repeated part advances and then fails, the match continues from where
+that failed. Where an attempt may do that, `|(?!)` after it, which never matches, resets the matcher: `(?:ab?c|(?!))*+`. An atomic
+group, `(?>(?:ab?c)*)`, would be right as well, but stores each iteration: 120 bytes for two characters.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ import pytest
 
 PACKAGES = ("processors", "schemas", "sinks", "streams")
 ONE = {"LITERAL", "NOT_LITERAL", "IN", "ANY", "AT", "RANGE"}
-"""Operations that fail where they begin."""
+"""Operations that fail without advancing."""
 GROUPS = {"SUBPATTERN", "ATOMIC_GROUP"}
 REPEATS = {"MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"}
 
 
 def flat(parsed: Any) -> list[tuple[str, Any]]:
-    """The operations of a sequence, those of groups in their places."""
+    """Return the operations of a sequence, with groups expanded in place."""
     found: list[tuple[str, Any]] = []
     for op, argument in parsed:
         name = str(op)
@@ -35,17 +35,17 @@ def flat(parsed: Any) -> list[tuple[str, Any]]:
 
 
 def is_one(parsed: Any) -> bool:
-    """Whether what is repeated is a single character."""
+    """Return whether the repeated part is a single character."""
     return [op in ONE for op, _ in flat(parsed)] == [True]
 
 
 def is_never(ops: Sequence[tuple[str, Any]]) -> bool:
-    """Whether this is `(?!)`, which Python writes in one way or the other."""
+    """Return whether this is `(?!)`, which Python represents in one of two ways."""
     return [op for op, _ in ops] == ["FAILURE"] or (len(ops) == 1 and ops[0][0] == "ASSERT_NOT" and not len(ops[0][1][1]))
 
 
 def fails_in_place(ops: Sequence[tuple[str, Any]]) -> bool:
-    """Whether all tries that fail leave the matcher where they began, or that cannot be told."""
+    """Return whether every failing attempt leaves the matcher at its start; false if that is unknown."""
     moved = False
     for at, (op, argument) in enumerate(ops):
         if op in ONE:
@@ -66,7 +66,7 @@ def fails_in_place(ops: Sequence[tuple[str, Any]]) -> bool:
 
 
 def faults(pattern: str | bytes, flags: int = 0) -> list[str]:
-    """The possessive repeats of a pattern that the fault may meet, as operations."""
+    """Return the possessive repeats of a pattern that may trigger the bug, as operations."""
 
     def within(parsed: Any) -> Iterator[str]:
         for op, argument in parsed:
@@ -79,12 +79,12 @@ def faults(pattern: str | bytes, flags: int = 0) -> list[str]:
                 elif hasattr(part, "getwidth"):
                     yield from within(part)
 
-    # The only way to ask for the operations: `re` has no public one.
+    # `re` has no public way to get the operations.
     return list(within(importlib.import_module("re._parser").parse(pattern, flags)))
 
 
 def held(value: Any, depth: int = 5) -> Iterator[re.Pattern[Any]]:
-    """The patterns in a value: itself, in a container, in what a function keeps, in a class."""
+    """Yield the patterns in a value: itself, in a container, in a function's closure, in a class."""
     if isinstance(value, re.Pattern):
         yield value
     within: Iterable[Any] = ()
@@ -101,7 +101,7 @@ def held(value: Any, depth: int = 5) -> Iterator[re.Pattern[Any]]:
 
 
 def ours() -> Iterator[tuple[str, re.Pattern[Any]]]:
-    """All patterns that modules of ours have by a name, or in what has one."""
+    """Yield all patterns reachable from module-level names of our modules."""
     for name in PACKAGES:
         package = importlib.import_module(name)
         names = (info.name for info in pkgutil.walk_packages(package.__path__, f"{name}."))
@@ -112,15 +112,15 @@ def ours() -> Iterator[tuple[str, re.Pattern[Any]]]:
                         yield f"{module}.{known}", each
 
 
-def test_patterns_of_modules() -> None:
-    """No pattern in a module can be met by the fault."""
+def test_module_patterns_avoid_bug() -> None:
+    """No pattern in a module can trigger the bug."""
     patterns = list(ours())
     assert len({each for _, each in patterns}) > 350
     assert [(name, found) for name, each in patterns if (found := faults(each.pattern, each.flags & ~re.DEBUG))] == []
 
 
-def test_patterns_of_types(root: Path) -> None:
-    """Nor one by which types are told."""
+def test_type_patterns_avoid_bug(root: Path) -> None:
+    """No pattern for recognizing types can trigger the bug."""
     types = tomllib.loads((root / "processors" / "essence" / "recognize" / "types.toml").read_text("utf-8"))
 
     def strings(value: Any) -> Iterator[str]:
@@ -135,7 +135,7 @@ def test_patterns_of_types(root: Path) -> None:
 
 
 def test_patterns_are_found_wherever_they_are_kept() -> None:
-    """In containers, in named tuples among them, in what a function closes over and in a class."""
+    """Patterns are found in containers, named tuples included, in closures and in classes."""
     pattern = re.compile("x")
 
     class Kept:
@@ -161,6 +161,6 @@ def test_patterns_are_found_wherever_they_are_kept() -> None:
         (r"((?!C).)++", True),
     ],
 )
-def test_what_is_told(pattern: str, wrong: bool) -> None:
-    """Patterns that the fault may meet are told from those that fail where they begin, or are set back."""
+def test_faulty_patterns_are_distinguished(pattern: str, wrong: bool) -> None:
+    """Patterns that may trigger the bug are distinguished from those that fail in place, or reset the matcher."""
     assert bool(faults(pattern)) is wrong

@@ -1,4 +1,4 @@
-"""The sample corpus and the sample site are what the tests and the demonstration take them for."""
+"""The sample corpus and the sample site have the properties that the tests and the demonstration rely on."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def site() -> Iterator[Site]:
 
 
 def status(url: str, headers: dict[str, str] | None = None) -> int:
-    """The status that a URL ends in, redirects followed."""
+    """Return the final status of a URL, following redirects."""
     try:
         with urllib.request.urlopen(urllib.request.Request(url, headers=headers or {}), timeout=100) as answer:
             return int(answer.status)
@@ -41,15 +41,15 @@ def status(url: str, headers: dict[str, str] | None = None) -> int:
 
 
 def test_corpus_is_the_same_each_time(tmp_path: Path) -> None:
-    """The corpus has the same bytes and the same dates each time it is made."""
+    """The corpus has the same bytes and dates each time it is generated."""
     make_corpus.write(tmp_path)
     written = {p.relative_to(tmp_path).as_posix(): p for p in tmp_path.rglob("*") if p.is_file()}
     assert {name: p.read_bytes() for name, p in written.items()} == make_corpus.members()
     assert {p.stat().st_mtime for p in written.values()} == {make_corpus.DATE}
 
 
-def test_nested_word_stands_in_the_innermost_file_only() -> None:
-    """The word is found by whoever opens three archives, and by nobody else."""
+def test_nested_word_is_only_in_innermost_file() -> None:
+    """The word is found only by opening three nested archives."""
     files = make_corpus.members()
     assert not [name for name, body in files.items() if WORD in body]
     with zipfile.ZipFile(io.BytesIO(files["archives/bundle.zip"])) as outer:
@@ -62,14 +62,14 @@ def test_nested_word_stands_in_the_innermost_file_only() -> None:
 
 
 def test_corpus_holds_copies() -> None:
-    """Some files have the content of others, for the elimination of duplicates to find."""
+    """Some files have the same content, as input for the elimination of duplicates."""
     files = make_corpus.members()
     assert files["copies/README"] == files["README"]
     assert files["copies/gathering-again.txt"] == files["notes/gathering.txt"]
 
 
 def test_site_links_lead_somewhere() -> None:
-    """Every link of the site leads to one of its pages, to its redirect, or to the one page that has been lost."""
+    """Every link of the site leads to one of its pages, to its redirect, or to the one page that is missing."""
     files = pages()
     links = {urljoin(path, link.decode()) for path, body in files.items() if path.endswith(".html") for link in LINK.findall(body)}
     assert links - set(files) - set(REDIRECTS) == {"/lost.html"}
@@ -77,7 +77,7 @@ def test_site_links_lead_somewhere() -> None:
 
 
 def test_site_answers_as_a_server_does(site: Site) -> None:
-    """Pages, a redirect, a missing page and a page that has not changed are answered as HTTP has it (RFC 9110)."""
+    """Pages, a redirect, a missing page and an unchanged page are answered as HTTP requires (RFC 9110)."""
     with urllib.request.urlopen(site.url, timeout=100) as answer:
         etag = answer.headers["ETag"]
     assert status(site.url + "old/harvest.html") == 200
@@ -87,7 +87,7 @@ def test_site_answers_as_a_server_does(site: Site) -> None:
 
 
 def test_site_forbids_one_page(site: Site) -> None:
-    """robots.txt forbids a page that is there and linked, so that obeying it can be seen."""
+    """robots.txt forbids an existing, linked page, so that obeying it can be tested."""
     rules = site.files["/robots.txt"].decode()
     assert "Disallow: /private/" in rules
     assert status(site.url + "private/draft.html") == 200

@@ -104,20 +104,20 @@ RELATIVE = [
 
 @pytest.mark.parametrize(("url", "expected"), WEB + FILES)
 def test_canonical_form(url: str, expected: str) -> None:
-    """Each spelling of a URL has its one canonical form."""
+    """Each spelling of a URL has one canonical form."""
     assert canonical(url) == expected
     assert canonical(expected) == expected
 
 
 @pytest.mark.parametrize("url", NONE, ids=lambda url: ascii(url[:30]))
-def test_no_url_of_ours(url: str) -> None:
-    """What is malformed, too long, or of another scheme is None."""
+def test_unsupported_url_is_none(url: str) -> None:
+    """The canonical form of a malformed or too long URL, or of another scheme, is None."""
     assert canonical(url) is None
 
 
 @pytest.mark.parametrize(("url", "base", "expected"), RELATIVE)
-def test_relative(url: str, base: str, expected: str | None) -> None:
-    """A relative URL is read from its base; a page of the web cannot name files of this machine."""
+def test_relative_url_is_resolved(url: str, base: str, expected: str | None) -> None:
+    """A relative URL is resolved against its base; a web page cannot link to local files."""
     assert canonical(url, base) == expected
 
 
@@ -131,7 +131,7 @@ HOSTILE = st.text(
 @example(scheme="http://", rest="1.2.3.4..")
 @example(scheme="file:///", rest="C|/../x")
 def test_canonical_is_idempotent(scheme: str, rest: str) -> None:
-    """The canonical form of a canonical form is itself, of a scheme of ours, ASCII, without fragment and credentials."""
+    """A canonical form is its own canonical form: a supported scheme, ASCII, no fragment, no credentials."""
     once = canonical(scheme + rest)
     if once is not None:
         assert canonical(once) == once
@@ -151,22 +151,22 @@ def test_canonical_is_idempotent(scheme: str, rest: str) -> None:
 @example(scheme="http://", host="xn--a.ab", rest="/", base="")
 @example(scheme="http://", host="a.b.abc", rest="/-/a.b/..", base="file:///x")
 @example(scheme="file://", host="", rest="/a/b", base="http://example.org/")
-def test_a_plain_url_is_what_a_parser_makes_of_it(scheme: str, host: str, rest: str, base: str) -> None:
-    """Whether a URL is seen to be canonical, or parsed, which a fragment makes sure of, comes to the same."""
+def test_fast_path_equals_parser(scheme: str, host: str, rest: str, base: str) -> None:
+    """The fast path for URLs already canonical gives the parser's result (a fragment forces parsing)."""
     url = scheme + host + rest
     assert canonical(url, base) == canonical(f"{url}#", base)
 
 
 @given(st.binary(min_size=1, max_size=60).filter(lambda name: b"\0" not in name and b"/" not in name and name not in (b".", b"..")))
 def test_every_file_has_a_canonical_url(name: bytes) -> None:
-    """The URL of any path is canonical already, and leads back to the path."""
+    """The URL of any path is canonical, and converts back to the path."""
     url = file_url(b"/a/" + name)
     assert canonical(url) == url
     assert file_path(url) == b"/a/" + name
 
 
-def test_a_long_path_keeps_its_url() -> None:
-    """A local path may be as long as the system lets it be."""
+def test_long_local_path_has_url() -> None:
+    """A local path may be as long as the system allows."""
     url = file_url(b"/" + os.fsencode("ä/") * 1_300)
     assert canonical(url) == url
 
@@ -195,19 +195,19 @@ TRAPS = [
 
 
 @pytest.mark.parametrize("url", SAFE)
-def test_no_trap(url: str) -> None:
-    """URLs as sites have them are no traps, and neither is any file."""
+def test_ordinary_url_is_not_a_trap(url: str) -> None:
+    """Ordinary URLs are not traps, and neither are file URLs."""
     assert trap(url) == ""
 
 
 @pytest.mark.parametrize(("url", "reason"), TRAPS)
-def test_traps(url: str, reason: str) -> None:
-    """URLs that grow by themselves are known by their shape; the reason says which."""
+def test_self_extending_url_is_a_trap(url: str, reason: str) -> None:
+    """Self-extending URLs are recognized by their shape, and the reason names it."""
     assert reason in trap(url)
     assert trap(url).startswith("trap: ")
 
 
 @given(st.text(st.sampled_from("ab/?&=;"), max_size=300))
-def test_a_reason_is_bounded(rest: str) -> None:
-    """Any URL has a bounded answer."""
+def test_trap_reason_is_bounded(rest: str) -> None:
+    """The reason for any URL is bounded."""
     assert len(trap("http://a.example/" + rest)) <= 200

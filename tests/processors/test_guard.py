@@ -93,13 +93,13 @@ REFUSED = [
 
 @pytest.mark.parametrize("address", PUBLIC)
 def test_public_addresses_pass(address: str) -> None:
-    """A public address may be dialled, in whatever form it comes."""
+    """A public address is accepted in every notation."""
     assert guard(address, ()) == ""
 
 
 @pytest.mark.parametrize(("address", "why"), REFUSED)
-def test_all_others_are_refused(address: str, why: str) -> None:
-    """An address that is not public, or that leads to one, is refused, and the reason says why."""
+def test_other_addresses_are_refused(address: str, why: str) -> None:
+    """An address that is not public, or that maps to one, is refused with a reason."""
     reason = guard(address, ())
     assert why in reason
     assert len(reason) <= 200
@@ -118,13 +118,13 @@ ALLOWED = [
 
 
 @pytest.mark.parametrize(("address", "network", "passes"), ALLOWED)
-def test_what_is_allowed_passes(address: str, network: str, passes: bool) -> None:
-    """A local target passes if its network is allowed; an allowed network opens no tunnel into it."""
+def test_target_in_allowed_network_passes(address: str, network: str, passes: bool) -> None:
+    """A local target passes if its network is allowed; tunnelled addresses of an allowed network do not."""
     assert (guard(address, (ip_network(network),)) == "") is passes
 
 
-# The special-purpose registries of IANA (RFC 6890, as of 2025), but for what may be public: 6to4, whose address inside decides,
-# and the blocks of AS112. What `ipaddress` calls private or global differs between versions of Python, even within 3.11.
+# The special-purpose registries of IANA (RFC 6890, as of 2025), except those that may be public: 6to4, where the embedded address
+# decides, and the blocks of AS112. What `ipaddress` calls private or global differs between versions of Python, even within 3.11.
 REGISTERED = (
     *("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24"),
     *("192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4"),
@@ -135,7 +135,7 @@ REGISTERED = (
 
 @pytest.mark.parametrize("block", REGISTERED)
 def test_blocks_are_refused_whole(block: str) -> None:
-    """Of a block that is registered for a special purpose no address passes, at either end."""
+    """Both ends of every special-purpose block are refused."""
     network = ip_network(block)
     for address in (network[0], network[1], network[network.num_addresses // 2], network[-1]):
         assert guard(str(address), ())
@@ -143,7 +143,7 @@ def test_blocks_are_refused_whole(block: str) -> None:
 
 @given(st.integers(0, 2**32 - 1))
 def test_an_ipv4_address_has_one_verdict_in_all_forms(number: int) -> None:
-    """Whatever is refused as IPv4 is refused mapped, by NAT64 and by 6to4."""
+    """An address refused as IPv4 is refused mapped, by NAT64 and by 6to4, too."""
     refused = bool(guard(str(IPv4Address(number)), ()))
     for outer in (0xFFFF << 32 | number, 0x64FF9B << 96 | number, 0x2002 << 112 | number << 80):
         assert bool(guard(str(IPv6Address(outer)), ())) is refused
@@ -151,7 +151,7 @@ def test_an_ipv4_address_has_one_verdict_in_all_forms(number: int) -> None:
 
 @given(st.integers(0, 2**128 - 1))
 def test_no_ipv6_address_passes_that_is_not_global_unicast(number: int) -> None:
-    """Outside of 2000::/3 nothing passes but what is IPv4 in disguise."""
+    """Outside of 2000::/3 only embedded IPv4 addresses pass."""
     address = IPv6Address(number)
     if not guard(str(address), ()):
         assert number >> 125 == 1 or address.ipv4_mapped or number >> 32 == 0x64FF9B << 64

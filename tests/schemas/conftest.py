@@ -1,4 +1,4 @@
-"""Strategies for records of every type, drawn from the annotations of the classes."""
+"""Strategies for records of every type, derived from the annotations of the classes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TEXT = st.text(max_size=20)
 
 
 def values(annotation: Any) -> st.SearchStrategy[Any]:
-    """Anything that an annotation of a record allows."""
+    """Return a strategy for any value that an annotation allows."""
     if annotation in (str, bytes, int, bool):
         return {str: TEXT, bytes: st.binary(max_size=20), int: LONG, bool: st.booleans()}[annotation]
     origin, inner = get_origin(annotation), get_args(annotation)
@@ -38,12 +38,12 @@ NARROW = {"depth": INT, "mode": INT, "moves": INT, "partition": INT}
 
 
 def record(cls: type[Record]) -> st.SearchStrategy[Record]:
-    """Any record of a class."""
+    """Return a strategy for any record of a class."""
     hints = get_type_hints(cls, vars(records))
     return st.builds(cls, **{name: NARROW[name] if name in NARROW else values(hints[name]) for name in cls.__struct_fields__})
 
 
 @pytest.fixture(scope="session")
 def any_record() -> Callable[[type[Record]], st.SearchStrategy[Any]]:
-    """A strategy for the records of a class."""
+    """Function from a class to a strategy for its records."""
     return record

@@ -1,4 +1,4 @@
-"""Records that go with their encoded selves, from a child and to it, in msgpack: they come as they went."""
+"""Records sent to and from a child with their encoded bytes, in msgpack, arrive unchanged."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ UNSAID: dict[str, Any] = {"published": 0, "copy_of": "", "copies": (), "copies_c
 
 @pytest.mark.parametrize("kind", [Summary, Complete, Partial])
 @given(data=st.data())
-def test_what_a_child_gives(kind: type[Record], any_record: Anything, data: st.DataObject) -> None:
-    """A frame has the record, its bytes and its key, each as it was."""
+def test_frame_arrives_unchanged(kind: type[Record], any_record: Anything, data: st.DataObject) -> None:
+    """A frame has the record, its bytes and its key, all unchanged."""
     record = data.draw(any_record(kind))
     key, carried, value = b"key", pack(record), encode(record)
     frame = unpack(HEAD.pack(0, 3, len(key), len(carried)) + key + carried + value)
@@ -33,8 +33,8 @@ def test_what_a_child_gives(kind: type[Record], any_record: Anything, data: st.D
 
 @pytest.mark.parametrize("kind", ALONE)
 @given(data=st.data())
-def test_what_is_read_alone(kind: type[Record], any_record: Anything, data: st.DataObject) -> None:
-    """A record without its encoded self comes as it went."""
+def test_record_without_encoded_bytes_arrives_unchanged(kind: type[Record], any_record: Anything, data: st.DataObject) -> None:
+    """A record without its encoded bytes arrives unchanged."""
     record = data.draw(any_record(kind))
     assert alone(bytes((list(ALONE).index(kind),)) + pack(record)) == record
 
@@ -43,22 +43,22 @@ def test_what_is_read_alone(kind: type[Record], any_record: Anything, data: st.D
     st.one_of(st.just(END), st.binary(max_size=64), st.builds(bytes.__add__, st.sampled_from([b"\0", b"\1", b"\2"]), st.binary()))
 )
 @example(b"\0" + b"\x91" * 100_000)
-def test_what_is_no_record(frame: bytes) -> None:
-    """A child that was taken over says what it likes: that is no record, and nothing else is raised."""
+def test_invalid_frame_is_rejected(frame: bytes) -> None:
+    """An invalid frame from a compromised child is rejected, and raises nothing else."""
     with pytest.raises(ValueError, match="not a frame"):
         alone(frame)
 
 
 @given(data=st.data())
-def test_what_a_child_is_given(any_record: Anything, data: st.DataObject) -> None:
-    """An object on its way to a child, with what is to be skipped of it."""
+def test_job_arrives_unchanged(any_record: Anything, data: st.DataObject) -> None:
+    """An object sent to a child arrives with its members to skip."""
     chunk = Chunk(b"settings", 2, (Job(data.draw(any_record(FetchedObject)), {"a": "b"}, b"body", "c"),), carry=True)
     assert msgspec.msgpack.decode(pack(chunk), type=Chunk) == chunk
 
 
 @given(data=st.data(), said=st.integers(1, 1 << 60))
-def test_what_is_known_is_not_made_again(any_record: Anything, data: st.DataObject, said: int) -> None:
-    """Adopted, a summary is what its bytes say and has them; published, it has those of one that was made at once."""
+def test_adopted_summary_keeps_its_bytes(any_record: Anything, data: st.DataObject, said: int) -> None:
+    """An adopted summary is returned by decode, with its bytes; once published, its bytes equal those of one built at once."""
     made: Summary = msgspec.structs.replace(data.draw(any_record(Summary)), **UNSAID)
     known: Summary = msgspec.structs.replace(made)
     wire = encode(made)
@@ -69,8 +69,8 @@ def test_what_is_known_is_not_made_again(any_record: Anything, data: st.DataObje
     assert encode(publish(known, published=said, copies=("a",))) == encode(copy)
 
 
-def test_a_child_remembers_no_summary() -> None:
-    """What a child has encoded it reads never again: none of it stays in its memory, however many members an object has."""
+def test_child_keeps_no_summary_in_memory() -> None:
+    """A child keeps none of the summaries that it encodes in memory, however many members an object has."""
     obj = FetchedObject(url="file:///d/x.txt", version=7, time=1, outcome="fetched", size=4)
     job = Job(obj, body=b"text")
     frames: list[bytes] = []
@@ -80,8 +80,8 @@ def test_a_child_remembers_no_summary() -> None:
     assert not any(map(codec._memory.of_data, values))
 
 
-def test_what_was_published_is_not_adopted() -> None:
-    """Bytes whose tail is another than that of a fresh summary are left alone."""
+def test_published_bytes_are_not_adopted() -> None:
+    """Bytes whose tail differs from that of a fresh summary are not adopted."""
     made = Summary(oid="1", url="u", object_url="u", gatherer="g", version=1, time=1, type="Text", published=7)
     wire = encode(made)
     known = msgspec.structs.replace(made)

@@ -23,13 +23,13 @@ TICK = Tick(time=1_700_000_000_123, ends={"made-0": 7})
 
 
 def forget() -> None:
-    """Have the codec forget the summaries that it remembers with their bytes: what is decoded now is read."""
+    """Clear the codec's memory of summaries and their bytes, so that decoding reads the bytes."""
     codec._memory._by_id.clear()
     codec._memory._by_data.clear()
 
 
 def crc64(text: bytes) -> int:
-    """CRC-64-AVRO as the Avro specification has it, bit by bit."""
+    """Return CRC-64-AVRO as the Avro specification defines it, bit by bit."""
     empty = 0xC15D213AA4D7A795
     crc = empty
     for byte in text:
@@ -42,8 +42,8 @@ def crc64(text: bytes) -> int:
 @pytest.mark.parametrize("cls", RECORDS, ids=lambda cls: cls.__name__)
 @settings(max_examples=25)
 @given(data=st.data())
-def test_round_trip(cls: type[Record], any_record: Anything, data: st.DataObject) -> None:
-    """What is encoded is decoded as the same record, of the same class, and the class is told by the header alone."""
+def test_encoded_record_decodes_to_itself(cls: type[Record], any_record: Anything, data: st.DataObject) -> None:
+    """An encoded record decodes to an equal record of the same class, which the header alone determines."""
     record = data.draw(any_record(cls))
     wire = encode(record)
     forget()
@@ -56,7 +56,7 @@ def test_round_trip(cls: type[Record], any_record: Anything, data: st.DataObject
 @settings(max_examples=25)
 @given(data=st.data())
 def test_any_avro_reader_can_read_it(cls: type[Record], any_record: Anything, data: st.DataObject) -> None:
-    """The bytes are plain Avro behind the header: a reader with the schema alone gets the fields."""
+    """The bytes after the header are plain Avro: a reader with the schema alone gets the fields."""
     record = data.draw(any_record(cls))
     plain = schemaless_reader(io.BytesIO(encode(record)[HEADER:]), parsed_schema(cls.__name__), None)
     assert isinstance(plain, dict)
@@ -64,15 +64,15 @@ def test_any_avro_reader_can_read_it(cls: type[Record], any_record: Anything, da
 
 
 @pytest.mark.parametrize("cls", RECORDS, ids=lambda cls: cls.__name__)
-def test_header(cls: type[Record]) -> None:
+def test_header_is_magic_and_fingerprint(cls: type[Record]) -> None:
     """The header is the magic and the little-endian CRC-64-AVRO of the canonical form of the schema."""
     canonical = to_parsing_canonical_form(schema_text(cls.__name__)).encode()
     assert rabin(cls.__name__) == struct.pack("<Q", crc64(canonical))
 
 
 @given(st.one_of(st.binary(), st.tuples(st.sampled_from(RECORDS), st.binary()).map(lambda p: MAGIC + rabin(p[0].__name__) + p[1])))
-def test_garbage(data: bytes) -> None:
-    """Any bytes are a record of ours or raise DecodeError with a bounded message; nothing else is raised."""
+def test_any_bytes_decode_or_raise_decode_error(data: bytes) -> None:
+    """Any bytes decode to a record or raise DecodeError with a bounded message, and nothing else."""
     message = ""
     try:
         decode(data)
@@ -84,8 +84,8 @@ def test_garbage(data: bytes) -> None:
 @pytest.mark.parametrize("cls", RECORDS, ids=lambda cls: cls.__name__)
 @settings(max_examples=25)
 @given(data=st.data())
-def test_damaged(cls: type[Record], any_record: Anything, data: st.DataObject) -> None:
-    """A record cut short anywhere, or with a byte too many, is refused."""
+def test_truncated_or_extended_record_is_refused(cls: type[Record], any_record: Anything, data: st.DataObject) -> None:
+    """A record truncated anywhere, or with an extra byte, is refused."""
     wire = encode(data.draw(any_record(cls)))
     cut = data.draw(st.integers(0, len(wire) - 1))
     for damaged in (wire[:cut], wire + b"\0"):
@@ -93,16 +93,16 @@ def test_damaged(cls: type[Record], any_record: Anything, data: st.DataObject) -
             decode(damaged)
 
 
-def test_unknown_header() -> None:
-    """Bytes of an unknown schema say so."""
+def test_unknown_schema_in_header_is_reported() -> None:
+    """Bytes with an unknown schema raise an error that says so."""
     with pytest.raises(DecodeError, match="c3010000000000000000"):
         decode(MAGIC + bytes(8))
     with pytest.raises(DecodeError, match="missing"):
         record_type(b"")
 
 
-def test_a_record_that_breaks_its_own_bounds() -> None:
-    """A field that the class refuses is the writer's fault too."""
+def test_record_beyond_its_bounds_is_refused() -> None:
+    """A field value that the class refuses is an error of the writer."""
     removed = Removed(oid="o", url="u", object_url="u", version=1, time=2, reason="gone")
     wire = encode(removed)
     assert decode(wire) == removed
@@ -110,14 +110,14 @@ def test_a_record_that_breaks_its_own_bounds() -> None:
         decode(wire.replace(b"\x02o", b"\x02\xff"))
 
 
-def test_unknown_schema() -> None:
-    """Asking for a schema that there is not raises FileNotFoundError."""
+def test_unknown_schema_raises_file_not_found() -> None:
+    """Loading an unknown schema raises FileNotFoundError."""
     with pytest.raises(FileNotFoundError):
         schema_text("Nothing")
 
 
-def test_golden() -> None:
-    """The bytes of a record do not change from one version to the next: this one was written once and for all."""
+def test_encoded_bytes_are_stable() -> None:
+    """The bytes of a record are the same in every version: this one is fixed."""
     golden = MAGIC + rabin("Tick") + bytes.fromhex("f6a1abfef962020c6d6164652d300e00")
     assert encode(TICK) == golden
     assert decode(golden) == TICK
@@ -130,8 +130,8 @@ SAID = st.fixed_dictionaries(
 
 
 @given(data=st.data(), said=SAID)
-def test_publish(any_record: Anything, data: st.DataObject, said: dict[str, Any]) -> None:
-    """A summary published anew differs in what was said alone, and has the bytes of one that was never seen before."""
+def test_published_summary_differs_only_in_changed_fields(any_record: Anything, data: st.DataObject, said: dict[str, Any]) -> None:
+    """A republished summary differs only in the changed fields, and has the bytes of a newly built one."""
     summary = data.draw(any_record(Summary))
     for known in (decode(encode(summary)), msgspec.structs.replace(summary)):
         assert isinstance(known, Summary)
@@ -141,8 +141,8 @@ def test_publish(any_record: Anything, data: st.DataObject, said: dict[str, Any]
         assert encode(made) == encode(plain)
 
 
-def test_publish_what_another_wrote() -> None:
-    """Avro allows several forms of one value: what another writer made of them is no part of what is published."""
+def test_foreign_encoding_is_not_published() -> None:
+    """Other writers' encodings of a value, of which Avro allows several, do not enter published bytes."""
     summary = Summary(oid="1", url="u", object_url="u", gatherer="g", version=1, time=1, type="Text", published=0)
     wire = encode(summary)
     assert wire.endswith(bytes(4))
@@ -159,8 +159,8 @@ GOLDEN = (
 )
 
 
-def test_the_bytes_of_a_summary() -> None:
-    """A summary has these bytes, whether it was met before or not, and they are read as that summary."""
+def test_summary_has_fixed_bytes() -> None:
+    """A summary has these bytes, remembered or not, and they decode to that summary."""
     summary = Summary(
         oid="0a",
         url="http://h/a#m",

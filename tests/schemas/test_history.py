@@ -1,4 +1,4 @@
-"""What was published can be read, and what is written now can be read by those who have what was published."""
+"""Published schema versions and the present one can read each other's records."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CLASSES = {cls.__name__: cls for cls in RECORDS}
 
 
 def test_present_schemas_are_published() -> None:
-    """The present version of every schema is the last one in history/, word by word."""
+    """The present version of every schema is the last one in history/, verbatim."""
     known = published()
     assert all(name in CLASSES for name, _ in known)
     for name in CLASSES:
@@ -36,8 +36,8 @@ def test_present_schemas_are_published() -> None:
 @pytest.mark.parametrize(("name", "number"), published())
 @settings(max_examples=25)
 @given(data=st.data())
-def test_both_ways(name: str, number: int, any_record: Anything, data: st.DataObject) -> None:
-    """What a published version wrote is read as ours has it, and a reader with that version reads what is written now."""
+def test_published_and_present_versions_read_each_other(name: str, number: int, any_record: Anything, data: st.DataObject) -> None:
+    """Records of a published version are read by the present one, and the other way round."""
     old = parse_schema(published()[name, number])
     record = data.draw(any_record(CLASSES[name]))
     wire = encode(record)
@@ -49,19 +49,19 @@ def test_both_ways(name: str, number: int, any_record: Anything, data: st.DataOb
     former = MAGIC + fingerprint_of(published()[name, number]) + written.getvalue()
     assert record_type(former) is CLASSES[name]
     assert type(decode(former)) is CLASSES[name]
-    # The way of other versions, for the present one too: then nothing at all may change.
+    # The present version is read by the way of other versions, too: then nothing may change.
     if published()[name, number] == schema_text(name):
         assert resolve(name, old, wire, HEADER) == record
 
 
 def evolved(schema: dict[str, Any]) -> dict[str, Any]:
-    """A Tick of another version: a field more, a field less, a narrower number."""
+    """Return a Tick schema of another version: one field more, one less, a narrower number."""
     fields = [{"name": "time", "type": "int"}, {"name": "zone", "type": "string", "default": "UTC"}]
     return {**schema, "fields": fields}
 
 
-def test_another_version(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fields that ours lacks are passed over, what ours has gets its default, and a narrower number is a number."""
+def test_fields_of_another_version_are_resolved(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unknown fields are skipped, missing ones get their default, and a narrower number is widened."""
     other = evolved(schema_text("Tick"))
     header = fingerprint_of(other)
     monkeypatch.setattr(history, "writer", lambda found: ("Tick", parse_schema(other)) if found == header else writer(found))
@@ -74,8 +74,8 @@ def test_another_version(monkeypatch: pytest.MonkeyPatch) -> None:
             decode(damaged)
 
 
-def test_a_record_that_we_never_had() -> None:
-    """A schema whose record is none of ours is no record of ours, nor is one that cannot be read as ours."""
+def test_unknown_record_is_not_accepted() -> None:
+    """A schema with an unknown record name, or one that cannot be resolved to ours, is not accepted."""
     with pytest.raises(DecodeError, match="Nothing"):
         resolve("Nothing", parse_schema(schema_text("Tick")), b"\0", 0)
     strange = {"type": "record", "name": "harvest.Tick", "fields": [{"name": "time", "type": "string"}]}
@@ -98,8 +98,8 @@ def test_a_record_that_we_never_had() -> None:
         (1.5, ["null", "string"], None),
     ],
 )
-def test_fitted(value: Any, schema: Any, expected: Any) -> None:
-    """Symbols and fields that a version lacks get their defaults, text and bytes stay what they are; the rest does not fit."""
+def test_values_are_fitted_to_schema(value: Any, schema: Any, expected: Any) -> None:
+    """Missing symbols and fields get their defaults, text and bytes are kept; anything else does not fit."""
     if expected is not None:
         assert fitted(value, schema) == expected
         return
@@ -108,7 +108,7 @@ def test_fitted(value: Any, schema: Any, expected: Any) -> None:
 
 
 def test_describe_adds_a_version() -> None:
-    """A schema that changed is a new version beside the old ones; documentation alone is none."""
+    """A changed schema is a new version beside the old ones; a change of documentation alone is not."""
     assert set(versions(published())) == {f"{name}.{max(n for o, n in published() if o == name)}.avsc" for name in CLASSES}
     before = {**published(), ("Tick", 1): evolved(schema_text("Tick"))}
     assert "Tick.2.avsc" in versions(before)

@@ -21,22 +21,22 @@ Anything = Callable[[type[Record]], st.SearchStrategy[Any]]
 
 
 def readable(value: Any) -> Any:
-    """Values of attributes as they come back: text where they are UTF-8."""
+    """Return attribute values as they are read back: as text if they are UTF-8."""
     if isinstance(value, dict):
         return {k: tuple(v.decode() if isinstance(v, bytes) and utf8(v) else v for v in values) for k, values in value.items()}
     return value
 
 
 def utf8(value: bytes) -> bool:
-    """Whether bytes are text."""
+    """Return whether bytes are UTF-8 text."""
     return value.decode("utf-8", "replace").encode() == value
 
 
 @pytest.mark.parametrize("cls", RECORDS, ids=lambda cls: cls.__name__)
 @settings(max_examples=25)
 @given(data=st.data())
-def test_round_trip(cls: type[Record], any_record: Anything, data: st.DataObject) -> None:
-    """Any record goes out as one line of JSON under its Avro names and comes back as it was."""
+def test_json_round_trip_is_lossless(cls: type[Record], any_record: Anything, data: st.DataObject) -> None:
+    """Any record is written as one line of JSON under its Avro names, and is read back unchanged."""
     record = data.draw(any_record(cls))
     written = line(record)
     assert "\n" not in written
@@ -45,23 +45,23 @@ def test_round_trip(cls: type[Record], any_record: Anything, data: st.DataObject
     assert from_json(cls, json.loads(written)) == msgspec.structs.replace(record, **given_back)
 
 
-def test_bytes() -> None:
-    """Bytes are text where they are UTF-8, and base64 where they are not."""
+def test_bytes_are_text_or_base64() -> None:
+    """Bytes are text if they are UTF-8, and base64 otherwise."""
     entry = Entry(name="é".encode(), kind="file", size=1, mtime=2, inode=3)
     assert to_json(entry)["name"] == "é"
     assert to_json(msgspec.structs.replace(entry, name=b"\xff"))["name"] == {"base64": "/w=="}
 
 
-def test_a_line_commands_no_terminal() -> None:
-    """Controls and marks of direction are escaped in a line, and read back as they were."""
+def test_control_characters_are_escaped() -> None:
+    """Control characters and bidirectional marks are escaped in a line, and read back unchanged."""
     obeyed = "".join(map(chr, (*range(0x20), *range(0x7F, 0xA0), 0x61C, 0x200E, 0x202E, 0x2028, 0x2066, 0x2069)))
     written = line({obeyed: f"Caf\u00e9 {obeyed}"})
     assert written.isprintable()
     assert json.loads(written) == {obeyed: f"Caf\u00e9 {obeyed}"}
 
 
-def test_logged() -> None:
-    """An entry of the log has its place, its key and its value; a tombstone's value is null; a removal says that it is one."""
+def test_log_entry_has_position_key_and_value() -> None:
+    """A log entry has its position, key and value; a tombstone's value is null; a removal is marked as one."""
     place = Logged("made", 1, 2, 3, b"http://a/", b"...")
     removed = Removed(oid="o", url="u", object_url="u", version=1, time=2, reason="gone")
     assert logged(place, removed) == {
@@ -87,8 +87,8 @@ def test_logged() -> None:
     assert logged(place._replace(key=b"\xff"), None)["key"] == {"base64": "/w=="}
 
 
-def test_template() -> None:
-    """A template has type, URL, collections, and the values of each attribute in their order."""
+def test_template_has_type_url_and_values() -> None:
+    """A template has type, URL, collections, and the values of each attribute in order."""
     found = Template("FILE", "u", (Attribute("a", b"1"), Attribute("b", b"\xff"), Attribute("a", b"2")), ("UPDATE",))
     assert template(found) == {
         "template": "FILE",
@@ -98,8 +98,8 @@ def test_template() -> None:
     }
 
 
-def test_defaults() -> None:
-    """Fields with a default may be left out."""
+def test_fields_with_default_may_be_omitted() -> None:
+    """Fields with a default may be omitted."""
     assert from_json(Link, {"url": "u"}) == Link(url="u")
 
 
@@ -130,8 +130,8 @@ WRONG: list[tuple[type[Record], Any, str]] = [
 
 
 @pytest.mark.parametrize(("cls", "value", "message"), WRONG)
-def test_wrong(cls: type[Record], value: Any, message: str) -> None:
-    """What is no record is refused with the path of the fault, in a message of bounded length."""
+def test_invalid_record_is_refused_with_path(cls: type[Record], value: Any, message: str) -> None:
+    """An invalid record is refused with the path of the fault, in a message of bounded length."""
     with pytest.raises(JsonError, match=message) as caught:
         from_json(cls, value)
     assert len(str(caught.value)) <= 200
@@ -144,7 +144,7 @@ JSON = st.recursive(
 
 
 @given(st.sampled_from([CrawlEvent, Link, Summary, FetchedObject]), JSON)
-def test_anything(cls: type[Record], value: Any) -> None:
-    """Any JSON is a record or raises JsonError; nothing else is raised."""
+def test_any_json_is_a_record_or_json_error(cls: type[Record], value: Any) -> None:
+    """Any JSON is a record or raises JsonError, and nothing else."""
     with suppress(JsonError):
         assert type(from_json(cls, value)) is cls

@@ -1,4 +1,4 @@
-"""The classes and the `.avsc` files say the same."""
+"""The classes and the `.avsc` files agree."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PRIMITIVES: dict[type, set[str]] = {
 
 
 def named(schema: Any, known: dict[str, Any]) -> dict[str, Any]:
-    """Every record and enum of an expanded schema by its name."""
+    """Return every record and enum of an expanded schema by name."""
     if isinstance(schema, list):
         for one in schema:
             named(one, known)
@@ -40,7 +40,7 @@ def named(schema: Any, known: dict[str, Any]) -> dict[str, Any]:
 
 
 def problem(annotation: Any, avro: Any, known: dict[str, Any]) -> str:
-    """What keeps a Python annotation and an Avro type from saying the same; "" if nothing does."""
+    """Return the difference between a Python annotation and an Avro type; "" if there is none."""
     avro = known.get(avro, avro) if isinstance(avro, str) else avro
     origin, inner = get_origin(annotation), get_args(annotation)
     if annotation in PRIMITIVES:
@@ -61,13 +61,13 @@ def problem(annotation: Any, avro: Any, known: dict[str, Any]) -> str:
 
 
 def plain(default: Any) -> Any:
-    """A default of Python as Avro's JSON has it."""
+    """Return a Python default in Avro's JSON form."""
     return list(default) if isinstance(default, tuple) else dict(default) if isinstance(default, Mapping) else default
 
 
 @pytest.mark.parametrize("cls", RECORDS, ids=lambda cls: cls.__name__)
-def test_fields(cls: type[Record]) -> None:
-    """A class has the fields of its schema, in the same order, of the same types, with the same defaults."""
+def test_class_has_fields_of_schema(cls: type[Record]) -> None:
+    """A class has the fields of its schema, in the same order, with the same types and defaults."""
     schema = schema_text(cls.__name__)
     known = named(schema, {})
     hints = get_type_hints(cls, vars(records))
@@ -83,7 +83,7 @@ def test_fields(cls: type[Record]) -> None:
 
 
 def test_all_schemas_have_a_class() -> None:
-    """Every `.avsc` file is the schema of a record of ours, or a type that one uses, and is named like its file."""
+    """Every `.avsc` file is the schema of a record class or of a type used by one, and has the name of its file."""
     used: dict[str, Any] = {}
     for cls in RECORDS:
         named(schema_text(cls.__name__), used)
@@ -94,7 +94,7 @@ def test_all_schemas_have_a_class() -> None:
 
 
 def test_enums_have_a_default() -> None:
-    """An enum can gain a symbol without breaking readers: each names the symbol to read an unknown one as."""
+    """Every enum names a default for unknown symbols, so that it can gain symbols without breaking readers."""
     found: dict[str, Any] = {}
     for cls in RECORDS:
         named(schema_text(cls.__name__), found)
@@ -104,13 +104,13 @@ def test_enums_have_a_default() -> None:
 
 
 @pytest.mark.parametrize("cls", RECORDS, ids=lambda cls: cls.__name__)
-def test_docs(cls: type[Record]) -> None:
-    """Every schema says what it is for, and the longer ones say so of their unclear fields."""
+def test_every_schema_is_documented(cls: type[Record]) -> None:
+    """Every schema is documented, and in longer ones the fields that need it are, too."""
     assert len(schema_text(cls.__name__)["doc"]) > 20
 
 
-def test_bounds() -> None:
-    """Reasons, details and links beyond their bounds are refused where the record is built."""
+def test_values_beyond_bounds_are_refused() -> None:
+    """Reasons, details and links beyond their bounds are refused when the record is built."""
     link = records.Link(url="http://a/")
     CrawlEvent(kind="failed", host="h", time=0, reason="x" * 200, links=(link,) * 1000)
     Rejected(stage="s", reason="x" * 200, time=0, detail="x" * 2000)
@@ -124,8 +124,8 @@ def test_bounds() -> None:
         Rejected(stage="s", reason="", time=0, detail="x" * 2001)
 
 
-def test_content() -> None:
-    """The content digest joins MD5, length and SHA-256, and empty files and those without a digest have none."""
+def test_content_digest_joins_three_digests() -> None:
+    """The content digest joins MD5, length and SHA-256; empty files and those without a digest have none."""
     summary = Summary(oid="o", url="u", object_url="u", gatherer="g", version=1, time=1, type="HTML", size=3, md5="m", sha256="s")
     assert summary.content == "m-3-s"
     assert msgspec.structs.replace(summary, size=0).content == ""
@@ -133,6 +133,6 @@ def test_content() -> None:
 
 
 @pytest.mark.parametrize("cls", RECORDS, ids=lambda cls: cls.__name__)
-def test_frozen(cls: type[Record]) -> None:
-    """A record cannot be changed once it is built."""
+def test_record_is_immutable(cls: type[Record]) -> None:
+    """A record cannot be changed after it is built."""
     assert cls.__struct_config__.frozen

@@ -1,4 +1,4 @@
-"""SOIF: one table of streams run both ways and fed byte by byte, one table of faults, and laws for any template."""
+"""SOIF: a table of streams read and written, also byte by byte, a table of faults, and laws for any template."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ SMALL = Limits(name=4, url=8, value=8, attributes=2, template=12, depth=1)
 
 
 def outcome(pieces: Sequence[bytes], limits: Limits = DEFAULT_LIMITS) -> tuple[list[Template], str]:
-    """The templates that pieces of a stream give, and the fault that ends them, if any."""
+    """Return the templates parsed from the pieces of a stream, and the fault that ends them, if any."""
     parser = Parser(limits)
     templates: list[Template] = []
     try:
@@ -127,13 +127,13 @@ def outcome(pieces: Sequence[bytes], limits: Limits = DEFAULT_LIMITS) -> tuple[l
 
 
 def bytewise(data: bytes) -> list[bytes]:
-    """A stream as pieces of one byte."""
+    """Return a stream as pieces of one byte."""
     return [data[i : i + 1] for i in range(len(data))]
 
 
 @pytest.mark.parametrize(("data", "templates"), CANONICAL.values(), ids=CANONICAL)
-def test_canonical(data: bytes, templates: tuple[Template, ...]) -> None:
-    """Canonical bytes are read as their templates, whole or byte by byte, and the templates are written as those bytes."""
+def test_canonical_bytes_round_trip(data: bytes, templates: tuple[Template, ...]) -> None:
+    """Canonical bytes are parsed to their templates, whole or byte by byte, and the templates are written as those bytes."""
     assert parse(data) == templates
     assert outcome(bytewise(data)) == (list(templates), "")
     assert tuple(read(io.BytesIO(data))) == templates
@@ -141,8 +141,8 @@ def test_canonical(data: bytes, templates: tuple[Template, ...]) -> None:
 
 
 @pytest.mark.parametrize(("data", "templates"), LENIENT.values(), ids=LENIENT)
-def test_lenient(data: bytes, templates: tuple[Template, ...]) -> None:
-    """What is said in other ways is read all the same, and written canonically from then on."""
+def test_other_spellings_are_accepted(data: bytes, templates: tuple[Template, ...]) -> None:
+    """Other spellings are accepted, and written in canonical form."""
     assert parse(data) == templates
     assert outcome(bytewise(data)) == (list(templates), "")
     assert parse(dumps(templates)) == templates
@@ -150,8 +150,8 @@ def test_lenient(data: bytes, templates: tuple[Template, ...]) -> None:
 
 
 @pytest.mark.parametrize(("data", "offset", "expected", "found"), FAULTS.values(), ids=FAULTS)
-def test_faults(data: bytes, offset: int, expected: str, found: str) -> None:
-    """A fault is told with the offset of its first byte, what was expected there and what was found."""
+def test_fault_has_offset_and_expectation(data: bytes, offset: int, expected: str, found: str) -> None:
+    """A fault is reported with the offset of its first byte, the expected text and the actual text."""
     with pytest.raises(SoifError) as caught:
         parse(data)
     assert (caught.value.offset, caught.value.found) == (offset, found)
@@ -161,8 +161,8 @@ def test_faults(data: bytes, offset: int, expected: str, found: str) -> None:
 
 
 @pytest.mark.parametrize(("data", "templates"), CANONICAL.values(), ids=CANONICAL)
-def test_truncated(data: bytes, templates: tuple[Template, ...]) -> None:
-    """A stream cut at any byte gives the templates before the cut and an error at the cut, unless it is whole there."""
+def test_truncated_stream_gives_templates_before_cut(data: bytes, templates: tuple[Template, ...]) -> None:
+    """A stream cut at any byte gives the templates before the cut and an error at the cut, unless it is complete there."""
     for cut in range(len(data)):
         found, fault = outcome([data[:cut]])
         assert found == list(templates[: len(found)])
@@ -174,34 +174,34 @@ def test_truncated(data: bytes, templates: tuple[Template, ...]) -> None:
             assert dumps(found).strip(b"\n") == data[:cut].strip(b"\n")
 
 
-# 11 is right; 19 and 28 lead to the newline of a later line, so that all to there is the value, which is SOIF too.
+# 11 is right; 19 and 28 lead to the newline of a later line, so that the value extends to there, which is SOIF too.
 @pytest.mark.parametrize("size", [n for n in range(40) if n not in {11, 19, 28}])
-def test_wrong_sizes(size: int) -> None:
-    """A size that does not lead to the end of a line before an attribute or a brace is an error: nothing is lost silently."""
+def test_wrong_size_is_an_error(size: int) -> None:
+    """A size that does not lead to a line end before an attribute or a brace is an error: nothing is lost silently."""
     data = b"@F { u\na{%d}:\thello world\nb{1}:\tx\n}\n@F { v\n}\n" % size
     templates, fault = outcome([data])
     assert templates == []
     assert fault.startswith("byte ")
 
 
-def test_a_size_that_leads_to_another_newline() -> None:
-    """A size is believed where it leads to a newline: the rest of the value then fails as an attribute."""
+def test_size_ending_at_other_newline_is_accepted() -> None:
+    """A size that leads to a newline is accepted: the rest of the value then fails as an attribute."""
     with pytest.raises(SoifError) as caught:
         parse(b"@F { u\na{3}:\tone\ntwo\n}\n")
     assert (caught.value.offset, caught.value.expected) == (20, "a name or '{'")
 
 
 @given(STREAMS)
-def test_written_is_read(templates: list[Template]) -> None:
-    """Whatever is written is read as exactly that, and writing it again gives the same bytes."""
+def test_written_templates_are_parsed_back(templates: list[Template]) -> None:
+    """Written templates are parsed to equal ones, and writing these gives the same bytes."""
     data = dumps(templates)
     assert list(parse(data)) == templates
     assert dumps(parse(data)) == data
 
 
 @given(STREAMS, st.data())
-def test_pieces(templates: list[Template], data: st.DataObject) -> None:
-    """How a stream is cut into pieces, and what is damaged in it, changes nothing of what is read and where it fails."""
+def test_parsing_does_not_depend_on_pieces(templates: list[Template], data: st.DataObject) -> None:
+    """Parsing and faults do not depend on how a stream is split into pieces, damaged or not."""
     stream = bytearray(dumps(templates))
     if stream and data.draw(st.booleans()):
         stream[data.draw(st.integers(0, len(stream) - 1))] = data.draw(st.integers(0, 255))
@@ -220,8 +220,8 @@ FRAGMENTS = st.sampled_from(
 @given(st.lists(FRAGMENTS, max_size=25).map(b"".join))
 @example(b"@F{12345678\na{1}:\tb\n}\n")
 @example(b"@F {\n@F {\n}}")
-def test_anything(data: bytes) -> None:
-    """Any bytes are templates that can be written and read again under the same limits, or a fault within the data."""
+def test_any_bytes_are_templates_or_a_fault(data: bytes) -> None:
+    """Any bytes are templates that can be written and parsed again under the same limits, or a fault within the data."""
     parser = Parser(SMALL)
     templates: list[Template] = []
     offset = 0
@@ -248,8 +248,8 @@ LIMITED: dict[str, tuple[bytes, bytes, int]] = {
 
 
 @pytest.mark.parametrize(("within", "beyond", "offset"), LIMITED.values(), ids=LIMITED)
-def test_limits(within: bytes, beyond: bytes, offset: int) -> None:
-    """Each limit allows what it says and refuses the next, in reading and in writing."""
+def test_limits_allow_exact_value(within: bytes, beyond: bytes, offset: int) -> None:
+    """Each limit allows its exact value and refuses the next, in reading and in writing."""
     assert dumps(parse(within, SMALL), SMALL).split() == within.replace(b"{1234", b"{ 1234").split()
     with pytest.raises(SoifError) as caught:
         parse(beyond, SMALL)
@@ -258,8 +258,8 @@ def test_limits(within: bytes, beyond: bytes, offset: int) -> None:
         dumps(parse(beyond), SMALL)
 
 
-def test_nothing_is_kept_for_a_size() -> None:
-    """What is held is what has come, not what a size promises, and a head without an end is refused at its limit."""
+def test_declared_size_reserves_no_memory() -> None:
+    """Memory is used for received bytes, not for a declared size, and an endless head is refused at its limit."""
     parser = Parser()
     assert not list(parser.feed(b"@F { u\na{16777216}:\t"))
     assert len(parser._buffer) == 0
@@ -269,16 +269,16 @@ def test_nothing_is_kept_for_a_size() -> None:
         list(Parser().feed(b"@F { " + b"a" * 70_000))
 
 
-def test_a_long_first_line_in_small_pieces() -> None:
-    """A URL of 60 kB that comes byte by byte is not read anew for every byte, nor is a fault in it missed."""
+def test_long_first_line_is_parsed_once() -> None:
+    """A URL of 60 kB received byte by byte is not parsed again for every byte, and a fault in it is found."""
     line = b"@F { " + b"u" * 60_000
     assert outcome(bytewise(line + b"\n}\n")) == ([Template("F", "u" * 60_000)], "")
     assert outcome(bytewise(line + b"\0" + b"u" * 60_000)) == ([], "byte 60005: expected a URL or a newline, found 0x00")
     assert outcome(bytewise(line + b"\0")) == ([], "byte 60005: expected a URL or a newline, found 0x00")
 
 
-def test_collections_are_not_held() -> None:
-    """The templates of a collection come as they become whole, not at its end."""
+def test_collections_are_streamed() -> None:
+    """Templates of a collection are given as each is complete, not at the collection's end."""
     parser = Parser()
     assert not list(parser.feed(b"@UPDATE {\n"))
     for _ in range(3):
@@ -286,8 +286,8 @@ def test_collections_are_not_held() -> None:
     assert len(parser._buffer) <= 1
 
 
-def test_templates_before_a_fault() -> None:
-    """The templates before a fault are given, then the fault, and then the fault again."""
+def test_templates_before_fault_are_given() -> None:
+    """The templates before a fault are given, then the fault, and then the same fault again."""
     parser = Parser()
     found = parser.feed(b"@F { u\n}\nx")
     assert next(found) == Template("F", "u")
@@ -298,8 +298,8 @@ def test_templates_before_a_fault() -> None:
         parser.close()
 
 
-def test_templates_not_asked_for() -> None:
-    """Bytes are taken when fed; templates that were not asked for come with the next call, and close does not lose them."""
+def test_close_keeps_unread_templates() -> None:
+    """Bytes are consumed when fed; templates not yet iterated come with the next call, and close does not lose them."""
     parser = Parser()
     parser.feed(b"@F { u\n}\n")
     assert list(parser.feed(b"@F { v\n}\n")) == [Template("F", "u"), Template("F", "v")]
@@ -327,14 +327,14 @@ UNSAYABLE: dict[str, Template] = {
 
 
 @pytest.mark.parametrize("template", UNSAYABLE.values(), ids=UNSAYABLE)
-def test_unsayable(template: Template) -> None:
-    """What SOIF cannot say is refused by the writer, and is not written as something else."""
+def test_inexpressible_template_is_refused(template: Template) -> None:
+    """A template that SOIF cannot express is refused by the writer, not altered."""
     with pytest.raises(ValueError, match="SOIF"):
         dumps([template])
 
 
-def test_refused_leaves_the_writer_as_it_was() -> None:
-    """A template that is refused opens and closes nothing: the writer goes on with the next."""
+def test_refused_template_leaves_writer_unchanged() -> None:
+    """A refused template leaves the writer's state unchanged: the next template can be written."""
     writer = Writer()
     data = writer.write(PAGE._replace(within=("A",)))
     with pytest.raises(ValueError, match="SOIF"):
@@ -347,26 +347,26 @@ def test_refused_leaves_the_writer_as_it_was() -> None:
 
 
 @given(STREAMS, STREAMS)
-def test_nested(first: list[Template], second: list[Template]) -> None:
-    """Templates nested in the values of an attribute come back as they were, in order, within any other template."""
+def test_nested_templates_round_trip(first: list[Template], second: list[Template]) -> None:
+    """Templates nested in the values of an attribute are read back unchanged, in order, within any other template."""
     outer = Template("F", "u", (nest("detail", first), Attribute("title", b""), nest("Detail", second)))
     assert list(nested(parse(dumps([outer]))[0], "detail")) == first + second
 
 
-def test_nested_fault() -> None:
+def test_nested_fault_has_offset_in_value() -> None:
     """A value that is not SOIF fails with the offset within it."""
     with pytest.raises(SoifError, match="byte 0: expected '@'"):
         nested(PAGE, "title")
 
 
-def test_values() -> None:
-    """The values of an attribute are found whatever the case of its name, in order."""
+def test_values_are_found_in_any_case() -> None:
+    """The values of an attribute are found in order, whatever the case of its name."""
     template = Template("F", "u", (Attribute("Title", b"a"), Attribute("x", b"b"), Attribute("title", b"c")))
     assert template.values("TITLE") == (b"a", b"c")
     assert template.values("y") == ()
 
 
-def test_read_in_chunks() -> None:
-    """A file larger than a chunk, with values that lie across its borders, is read whole."""
+def test_large_file_is_read_in_chunks() -> None:
+    """A file larger than a chunk, with values across chunk borders, is read whole."""
     templates = [Template("F", f"http://a/{n}", (Attribute("a", bytes([n]) * 50_000),)) for n in range(8)]
     assert list(read(io.BytesIO(dumps(templates)))) == templates

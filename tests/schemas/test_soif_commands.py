@@ -29,7 +29,7 @@ def run(*arguments: str | Path, stdin: bytes = b"") -> Result:
 
 @pytest.fixture
 def files(tmp_path: Path) -> dict[str, Path]:
-    """A file of each sort."""
+    """Files of each kind, by name."""
     made = {"good": GOOD, "answer": ANSWER, "bad": BAD, "packed": gzip.compress(ANSWER, mtime=0), "empty": b"", "short": b"@"}
     made["cut"] = made["packed"][:-9]
     made["damaged"] = made["packed"][:40] + b"\x00\xff\x00\xff" + made["packed"][44:]
@@ -38,8 +38,8 @@ def files(tmp_path: Path) -> dict[str, Path]:
     return {name: tmp_path / name for name in made}
 
 
-def test_check(files: dict[str, Path]) -> None:
-    """Files that are SOIF, packed or not, are counted, and the exit code is 0."""
+def test_check_counts_soif_files(files: dict[str, Path]) -> None:
+    """SOIF files, compressed or not, are counted, and the exit code is 0."""
     result = run("check", files["good"], files["answer"], files["packed"], files["empty"])
     assert result.exit_code == 0
     assert result.stdout.splitlines() == [
@@ -51,8 +51,8 @@ def test_check(files: dict[str, Path]) -> None:
     assert result.stderr == ""
 
 
-def test_check_malformed(files: dict[str, Path]) -> None:
-    """A malformed file is one line with its name, the byte offset and what was expected; the others are read; exit code 1."""
+def test_check_reports_malformed_file(files: dict[str, Path]) -> None:
+    """A malformed file gives one line with its name, the byte offset and the expected text; the others are read; exit code 1."""
     result = run("check", files["bad"], files["short"], files["good"])
     assert result.exit_code == 1
     assert result.stderr.splitlines() == [
@@ -64,8 +64,8 @@ def test_check_malformed(files: dict[str, Path]) -> None:
 
 @pytest.mark.parametrize("name", ["cut", "damaged"])
 @pytest.mark.parametrize("command", ["check", "cat", "json"])
-def test_damaged_gzip(files: dict[str, Path], name: str, command: str) -> None:
-    """A gzip file that is cut short or damaged is one clear line and exit code 1."""
+def test_damaged_gzip_is_one_line(files: dict[str, Path], name: str, command: str) -> None:
+    """A truncated or damaged gzip file gives one clear line and exit code 1."""
     result = run(command, files[name])
     assert result.exit_code == 1
     assert result.stderr.startswith(f"{files[name]}: ")
@@ -73,43 +73,43 @@ def test_damaged_gzip(files: dict[str, Path], name: str, command: str) -> None:
 
 
 @pytest.mark.parametrize("command", ["check", "cat", "json"])
-def test_no_file(tmp_path: Path, command: str) -> None:
-    """A file that is not there, or a folder, is one clear line and exit code 1."""
+def test_missing_file_is_one_line(tmp_path: Path, command: str) -> None:
+    """A missing file, or a folder, gives one clear line and exit code 1."""
     result = run(command, tmp_path / "none", tmp_path)
     assert result.exit_code == 1
     assert result.stderr == f"{tmp_path / 'none'}: No such file or directory\n{tmp_path}: Is a directory\n"
 
 
-def test_a_name_of_two_lines(tmp_path: Path) -> None:
-    """A fault is one line whatever the file is called."""
+def test_fault_is_one_line_for_any_name(tmp_path: Path) -> None:
+    """A fault is one line, whatever the name of the file."""
     (tmp_path / "new\nline").write_bytes(b"@")
     assert run("check", tmp_path / "new\nline").stderr.startswith(f"{tmp_path}/new line: byte 1: ")
 
 
 @pytest.mark.parametrize("command", ["check", "cat", "json"])
-def test_usage(command: str) -> None:
-    """Without a file it is a mistake of usage: exit code 2."""
+def test_missing_argument_is_usage_error(command: str) -> None:
+    """A command without a file is a usage error: exit code 2."""
     assert run(command).exit_code == 2
 
 
-def test_cat(files: dict[str, Path]) -> None:
-    """All files come out as one canonical stream, unpacked, and what is canonical comes out as it is."""
+def test_cat_writes_canonical_stream(files: dict[str, Path]) -> None:
+    """All files are written as one canonical, uncompressed stream, and canonical input is unchanged."""
     result = run("cat", files["answer"], files["packed"])
     assert result.exit_code == 0
     assert result.stdout_bytes == dumps(parse(ANSWER) + parse(ANSWER))
     assert run("cat", files["good"]).stdout_bytes == GOOD
 
 
-def test_cat_malformed(files: dict[str, Path]) -> None:
-    """What stands before a fault is given, whole, and then the other files; exit code 1."""
+def test_cat_writes_templates_before_fault(files: dict[str, Path]) -> None:
+    """All templates before a fault are written in full, then the other files; exit code 1."""
     result = run("cat", files["bad"], files["answer"])
     assert result.exit_code == 1
     assert result.stdout_bytes == dumps(parse(GOOD) + parse(ANSWER))
     assert f"byte {AT}:" in result.stderr
 
 
-def test_json(files: dict[str, Path]) -> None:
-    """Each template is one JSON object a line; values that are not UTF-8 are base64."""
+def test_json_writes_one_object_per_template(files: dict[str, Path]) -> None:
+    """Each template is one JSON object per line; values that are not UTF-8 are base64."""
     result = run("json", files["answer"], files["short"])
     assert result.exit_code == 1
     page = {
@@ -123,24 +123,24 @@ def test_json(files: dict[str, Path]) -> None:
 
 
 @pytest.mark.parametrize("data", [ANSWER, gzip.compress(ANSWER, mtime=0), b""])
-def test_standard_input(data: bytes) -> None:
-    """A dash is standard input, packed or not, also from a pipe that cannot seek."""
+def test_dash_is_standard_input(data: bytes) -> None:
+    """A dash is standard input, compressed or not, also from a pipe that cannot seek."""
     result = subprocess.run([*PROGRAM, "cat", "-", "-"], input=data, capture_output=True, check=False)
     assert (result.returncode, result.stderr) == (0, b"")
     assert result.stdout == dumps(parse(ANSWER if data else b""))
 
 
 @pytest.mark.parametrize("command", ["check", "cat", "json"])
-def test_full_disk(files: dict[str, Path], command: str) -> None:
-    """An output that cannot be written is one clear line and exit code 1."""
+def test_failing_output_is_one_line(files: dict[str, Path], command: str) -> None:
+    """A failing output gives one clear line and exit code 1."""
     with Path("/dev/full").open("wb") as full:
         result = subprocess.run([*PROGRAM, command, files["answer"]], stdout=full, stderr=subprocess.PIPE, check=False)
     assert (result.returncode, result.stderr) == (1, b"standard output: No space left on device\n")
 
 
 @pytest.mark.parametrize("command", ["cat", "json"])
-def test_a_reader_that_has_enough(tmp_path: Path, command: str) -> None:
-    """An output that is closed early ends the command without a word."""
+def test_closed_output_ends_silently(tmp_path: Path, command: str) -> None:
+    """An output that is closed early ends the command silently."""
     (tmp_path / "many").write_bytes(GOOD * 5000)
     with subprocess.Popen([*PROGRAM, command, tmp_path / "many"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
         assert child.stdout
@@ -151,8 +151,8 @@ def test_a_reader_that_has_enough(tmp_path: Path, command: str) -> None:
         assert child.wait() == 1
 
 
-def test_any_locale_and_name(tmp_path: Path) -> None:
-    """JSON is UTF-8, and names of files are the bytes that they are, whatever the locale is."""
+def test_output_does_not_depend_on_locale(tmp_path: Path) -> None:
+    """JSON is UTF-8, and file names keep their bytes, whatever the locale is."""
     name = os.fsencode(tmp_path) + b"/\xff.soif"
     with open(name, "wb") as file:
         file.write("@FILE { u\ntitle{2}:\té\n}\n".encode())
@@ -162,7 +162,7 @@ def test_any_locale_and_name(tmp_path: Path) -> None:
     assert subprocess.run([*PROGRAM, "check", name], capture_output=True, check=True, env=plain).stdout == name + b": 1 template\n"
 
 
-def test_nothing_heavy() -> None:
+def test_commands_import_nothing_heavy() -> None:
     """The commands load neither Avro nor any parser, index or server."""
     code = (
         "import sys, streams.cli.commands.soif\n"

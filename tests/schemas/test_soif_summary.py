@@ -1,4 +1,4 @@
-"""Summaries and removals as SOIF, and what a foreign template says."""
+"""Summaries and removals as SOIF, and conversion of foreign templates."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ Type{4}:\tmore
 
 
 def equal(record: Summary | Removed) -> Summary | Removed:
-    """A record with what the contract calls equal made the same: UTF-8 as text, no attribute without values."""
+    """Return the record with equivalent forms unified: UTF-8 as text, no attribute without values."""
     if isinstance(record, Removed):
         return msgspec.structs.replace(record, removed=True)
 
@@ -90,21 +90,21 @@ def equal(record: Summary | Removed) -> Summary | Removed:
 
 
 def decoded(value: str | bytes) -> str | bytes:
-    """Bytes as text where they are UTF-8."""
+    """Return bytes as text if they are UTF-8."""
     try:
         return value.decode() if isinstance(value, bytes) else value
     except UnicodeDecodeError:
         return value
 
 
-def test_golden() -> None:
-    """A summary is written in this form to the byte, and read back as it was."""
+def test_summary_has_fixed_soif() -> None:
+    """A summary is written as exactly these bytes, and read back unchanged."""
     assert dumps([to_template(SUMMARY)]) == SOIF
     assert to_record(parse(SOIF)[0]) == equal(SUMMARY)
 
 
-def test_removed() -> None:
-    """A removal stands in a collection of deletions, and comes back as it was."""
+def test_removal_is_written_in_deletions() -> None:
+    """A removal is written in a collection of deletions, and read back unchanged."""
     template = to_template(REMOVED)
     assert dumps([template]).startswith(b"@DELETE {\n@FILE { http://a/\nupdate-time{1}:\t9\n")
     assert template.values("removal-reason") == (b"gone",)
@@ -113,8 +113,8 @@ def test_removed() -> None:
 
 @pytest.mark.parametrize("cls", [Summary, Removed])
 @given(data=st.data())
-def test_round_trip(cls: type[Summary | Removed], any_record: Anything, data: st.DataObject) -> None:
-    """Any summary and any removal with a URL comes back through the bytes of SOIF."""
+def test_soif_round_trip_is_lossless(cls: type[Summary | Removed], any_record: Anything, data: st.DataObject) -> None:
+    """Any summary and any removal with a URL is read back from its SOIF bytes unchanged."""
     record = msgspec.structs.replace(data.draw(any_record(cls)), url="http://a/")
     assert to_record(parse(dumps([to_template(record)]))[0]) == equal(record)
 
@@ -122,21 +122,21 @@ def test_round_trip(cls: type[Summary | Removed], any_record: Anything, data: st
 @given(
     st.sampled_from([*NAMES, "annotated", "attribute-md5", "MD5", "a b", "", "%", "@x", "a{1}", "%41", "é", "\x85"]), st.booleans()
 )
-def test_names(name: str, annotated: bool) -> None:
-    """Attributes of any name come back under it, as attributes or as annotations, and are never taken for properties."""
+def test_attributes_of_any_name_round_trip(name: str, annotated: bool) -> None:
+    """Attributes of any name are read back under it, as attributes or annotations, and never as properties."""
     extra: Any = {"annotations" if annotated else "attributes": {name: ("v", b"\xff")}}
     record = Summary(oid="o", url="u", object_url="u", gatherer="g", version=1, time=1, type="HTML", **extra)
     assert to_record(parse(dumps([to_template(record)]))[0]) == record
 
 
 def test_every_field_has_a_name() -> None:
-    """No field of a summary or a removal is forgotten by the table of names."""
+    """The table of names has every field of a summary and a removal."""
     told = {"url", "attributes", "annotations", "removed"}
     assert {*Summary.__struct_fields__, *Removed.__struct_fields__} == {*NAMES.values()} | told
 
 
-def test_foreign() -> None:
-    """A template of 1994 gives its properties by our names, the first of each, and everything else as attributes."""
+def test_foreign_template_is_converted() -> None:
+    """A template of 1994 gives its properties under our names, the first value of each, and the rest as attributes."""
     properties, attributes, annotations = parts(parse(FOREIGN)[0])
     assert properties == {
         "ttl": 9676800,
@@ -149,8 +149,8 @@ def test_foreign() -> None:
     assert annotations == {}
 
 
-def test_foreign_is_no_record() -> None:
-    """What lacks a property that a summary needs is refused by the name of that property."""
+def test_foreign_template_without_required_property_is_refused() -> None:
+    """A template without a required property is refused with the property's name."""
     with pytest.raises(RecordError, match="oid"):
         to_record(parse(FOREIGN)[0])
 
@@ -173,8 +173,8 @@ DAMAGED = [
 
 
 @pytest.mark.parametrize(("name", "value", "message"), DAMAGED)
-def test_damaged(name: str, value: bytes, message: str) -> None:
-    """A property that cannot be read is refused with its name, in a message of bounded length."""
+def test_invalid_property_is_refused_with_name(name: str, value: bytes, message: str) -> None:
+    """An invalid property is refused with its name, in a message of bounded length."""
     with pytest.raises(RecordError, match=message) as caught:
         parts(Template("FILE", "u", (Attribute(name, value),)))
     assert str(caught.value).startswith(name)
@@ -184,8 +184,8 @@ def test_damaged(name: str, value: bytes, message: str) -> None:
 @pytest.mark.parametrize(
     ("ms", "text"), [(0, b"0"), (1, b"0.001"), (-1, b"-0.001"), (1000, b"1"), (793962520000, b"793962520"), (-1500, b"-1.500")]
 )
-def test_times(ms: int, text: bytes) -> None:
-    """Times are seconds, with milliseconds only where there are any."""
+def test_times_are_in_seconds(ms: int, text: bytes) -> None:
+    """Times are in seconds, with milliseconds only if they are not zero."""
     template = to_template(msgspec.structs.replace(REMOVED, time=ms))
     assert template.values("update-time") == (text,)
     assert to_record(template).time == ms

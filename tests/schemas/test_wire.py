@@ -1,4 +1,4 @@
-"""The Confluent wire format, made of single-object encoding and back."""
+"""The Confluent wire format, converted from and to single-object encoding."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ TICK = Tick(time=1, ends={"made-0": 7})
 
 
 def confluent(texts: dict[int, str] = TEXTS) -> ConfluentWire:
-    """The format, over a registry that holds some schemas."""
+    """Return the format over a registry with some schemas."""
     return ConfluentWire(CARRIES, NUMBERS.__getitem__, texts.get)
 
 
 @pytest.mark.parametrize("topic", CARRIES)
 @settings(max_examples=20)
 @given(data=st.data())
-def test_there_and_back(topic: str, any_record: Anything, data: st.DataObject) -> None:
-    """The bytes are those of the documented format, any reader of Avro with the schema reads them, and they come back the same."""
+def test_wire_format_round_trips(topic: str, any_record: Anything, data: st.DataObject) -> None:
+    """The bytes follow the documented format, are readable by any Avro reader with the schema, and convert back unchanged."""
     record = data.draw(st.sampled_from(CARRIES[topic]).flatmap(any_record))
     wire = confluent()
     framed = wire.frame(topic, encode(record))
@@ -48,8 +48,8 @@ def test_there_and_back(topic: str, any_record: Anything, data: st.DataObject) -
     assert decode(wire.plain(framed)) == record
 
 
-def test_published_summaries(any_record: Anything) -> None:
-    """What `publish` has spliced is framed like what was encoded in one piece."""
+def test_published_summary_is_framed_alike(any_record: Anything) -> None:
+    """A summary spliced by `publish` is framed like one encoded in one piece."""
     summary = Summary(oid="1", url="u", object_url="u", gatherer="g", version=1, time=1, type="Text")
     known = decode(encode(summary))
     assert isinstance(known, Summary)
@@ -58,8 +58,8 @@ def test_published_summaries(any_record: Anything) -> None:
     assert decode(wire.plain(wire.frame("made", encode(made)))) == made
 
 
-def test_single_object_encoding_is_read_too() -> None:
-    """A reader takes both formats; what is no record passes as it is, to be found out by `decode`."""
+def test_single_object_encoding_is_accepted() -> None:
+    """A reader accepts both formats; other bytes pass unchanged and are rejected by `decode`."""
     wire = confluent()
     assert wire.plain(encode(TICK)) == SINGLE.plain(SINGLE.frame("any", encode(TICK))) == encode(TICK)
     assert wire.frame("Tick", b"junk") == wire.plain(b"junk") == b"junk"
@@ -67,8 +67,8 @@ def test_single_object_encoding_is_read_too() -> None:
         SINGLE.plain(wire.frame("Tick", encode(TICK)))
 
 
-def test_another_version_wrote_it() -> None:
-    """Under a schema that is not ours the writer's is asked for, once, and the record is as ours has it; in a union too."""
+def test_writer_schema_is_fetched_once() -> None:
+    """The writer's schema, if unknown, is fetched once, and the record is converted to ours, also in a union."""
     other = {**schema_text("Tick"), "fields": [{"name": "time", "type": "int"}, {"name": "zone", "type": "string"}]}
     asked = []
 
@@ -85,8 +85,8 @@ def test_another_version_wrote_it() -> None:
     assert asked == [1, 2]
 
 
-def test_types_named_in_another_branch() -> None:
-    """A branch may name a type that an earlier one defines, as the specification has it for a schema on its own."""
+def test_branch_may_use_type_of_earlier_branch() -> None:
+    """A branch may refer to a type defined in an earlier one, as the specification allows for a schema on its own."""
     classes = ("CrawlEvent", "FetchRequest")
     text = json.dumps(union_text(classes))
     assert text.count('"name": "Root"') == 1
@@ -110,15 +110,15 @@ def test_types_named_in_another_branch() -> None:
         (b"\0\0\0\0\3junk", "string"),
     ],
 )
-def test_garbage(data: bytes, match: str) -> None:
-    """What is no record of ours raises DecodeError with a bounded message, whatever the registry holds under its number."""
+def test_invalid_record_raises_decode_error(data: bytes, match: str) -> None:
+    """An invalid record raises DecodeError with a bounded message, whatever schema the registry has under its number."""
     with pytest.raises(DecodeError, match=match) as raised:
         confluent({**TEXTS, 1: "no json", 2: '{"type": "record"}', 3: '"string"'}).plain(data)
     assert len(str(raised.value)) <= 200
 
 
 @given(st.binary().map(lambda tail: b"\0" + tail))
-def test_any_bytes(data: bytes) -> None:
-    """Nothing but DecodeError is raised."""
+def test_any_bytes_raise_only_decode_error(data: bytes) -> None:
+    """Any bytes raise nothing but DecodeError."""
     with pytest.raises(DecodeError, match=r"^.{,200}$"):
         decode(confluent().plain(data))

@@ -1,4 +1,4 @@
-"""What the tests of essence share: objects of any bytes, and archives built on the spot."""
+"""Fixtures shared by the essence tests: objects with arbitrary bytes, and archives built on the fly."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Pack = Callable[[Sequence[tuple[str, bytes]]], bytes]
 
 @pytest.fixture(scope="session")
 def fetched() -> Callable[..., FetchedObject]:
-    """A function from a body and fields to an object as it was fetched."""
+    """Factory of FetchedObject records from a body and optional fields."""
 
     def build(data: bytes, url: str = "file:///d/x", **fields: Any) -> FetchedObject:
         known = {
@@ -40,7 +40,7 @@ def fetched() -> Callable[..., FetchedObject]:
 
 @pytest.fixture(scope="session")
 def run(fetched: Callable[..., FetchedObject]) -> Run:
-    """A function from a body to all records, each of which has been through its Avro encoding."""
+    """Function from a body to all resulting records, each after an Avro round trip."""
 
     def run_all(
         data: bytes,
@@ -60,7 +60,7 @@ def run(fetched: Callable[..., FetchedObject]) -> Run:
 
 @pytest.fixture(scope="session")
 def tar() -> Pack:
-    """A function from names and contents to a tar (GNU's, as tarfile writes it)."""
+    """Function from names and contents to a tar (GNU format, as tarfile writes it)."""
 
     def pack(members: Sequence[tuple[str, bytes]]) -> bytes:
         out = io.BytesIO()
@@ -76,7 +76,7 @@ def tar() -> Pack:
 
 @pytest.fixture(scope="session")
 def zipped() -> Pack:
-    """A function from names and contents to a zip."""
+    """Function from names and contents to a zip."""
 
     def pack(members: Sequence[tuple[str, bytes]]) -> bytes:
         out = io.BytesIO()
@@ -90,7 +90,7 @@ def zipped() -> Pack:
 
 @pytest.fixture(scope="session")
 def ar() -> Pack:
-    """A function from names and contents to an ar archive with the long names of BSD."""
+    """Function from names and contents to an ar archive with BSD long names."""
 
     def pack(members: Sequence[tuple[str, bytes]]) -> bytes:
         out = b"!<arch>\n"

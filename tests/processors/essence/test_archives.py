@@ -1,4 +1,4 @@
-"""Archives of every kind as objects: their members, their encryption, their damage, and bombs. Witness: libarchive's writer."""
+"""Archives of every kind as objects: members, encryption, damage and bombs. The reference is libarchive's writer."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ GROWN = "gives more than 20 times its own size"
 
 
 def summaries(records: list[Made]) -> Mapping[str, Summary]:
-    """Summaries by path."""
+    """Return the summaries by path."""
     return {r.path: r for r in records if isinstance(r, Summary)}
 
 
 def reasons(records: list[Made]) -> Mapping[str, str]:
-    """Why paths are rejected."""
+    """Return the reasons of rejection by path."""
     return {r.path: r.reason for r in records if isinstance(r, Rejected)}
 
 
 @pytest.mark.parametrize("kind", sorted(WRITTEN))
-def test_members_are_those_that_another_program_wrote(kind: str, run: Run) -> None:
-    """Names, sizes and contents come out as they went in; the archive is recognized by its content alone."""
+def test_members_equal_those_written_by_libarchive(kind: str, run: Run) -> None:
+    """Names, sizes and contents of members written by libarchive are read back; the content alone identifies the archive."""
     wanted = {name.rpartition("/")[2] if kind == "ar_bsd" else name: data for name, data in MEMBERS}
     records = run(archive(kind, MEMBERS), "file:///d/x")
     found = summaries(records)
@@ -55,24 +55,24 @@ def test_members_are_those_that_another_program_wrote(kind: str, run: Run) -> No
     assert isinstance(records[-1], Complete)
 
 
-def test_member_of_an_archive_in_an_archive_is_found(run: Run, tar: Pack) -> None:
-    """What libarchive reads may lie in what it does not, and the other way round."""
+def test_nested_archive_members_are_found(run: Run, tar: Pack) -> None:
+    """Archives read by libarchive and by our own readers may be nested in each other."""
     inner = archive("7zip", [("x.tar", tar([("words.txt", b"Some words.\n")]))])
     found = summaries(run(archive("iso9660", [("y.tar", tar([("z.7z", inner)]))]), "file:///d/x.iso"))
     assert "y.tar#z.7z#x.tar#words.txt" in found
 
 
 @pytest.mark.parametrize("sample", ["sevenzip/encrypted.7z", "rar/stored4.rar"])
-def test_encrypted_member_says_so(sample: str, run: Run, samples: Path) -> None:
-    """What is encrypted is rejected as that, by itself; the archive is whole."""
+def test_encrypted_member_is_rejected_with_reason(sample: str, run: Run, samples: Path) -> None:
+    """An encrypted member is rejected with that reason; the archive itself is not damaged."""
     records = run((samples / "unnest" / sample).read_bytes(), f"file:///d/{sample}")
     assert set(reasons(records).values()) == {"encrypted"}
     assert "" not in reasons(records)
     assert isinstance(records[-1], Complete)
 
 
-def test_cut_off_archive_gives_the_members_before(run: Run) -> None:
-    """Members before the damage are given, and the loss is told."""
+def test_truncated_archive_gives_members_before_cut(run: Run) -> None:
+    """Members before the damage are given, and the loss is reported."""
     data = archive("iso9660", [("a.txt", b"Some words.\n"), ("z.bin", bytes(range(256)) * 4_000)])
     records = run(data[:-700_000], "file:///d/x.iso")
     assert summaries(records)["a.txt"].type == "RawText"
@@ -84,7 +84,7 @@ def test_cut_off_archive_gives_the_members_before(run: Run) -> None:
 
 
 def rpm(payload: bytes) -> bytes:
-    """A package with a header of one tag, its name."""
+    """Return a package whose header has one tag, its name."""
     header = b"\x8e\xad\xe8\x01" + bytes(4)
     tag = struct.pack(">IIII", 1000, 6, 0, 1)
     lead = b"\xed\xab\xee\xdb".ljust(96, b"\0")
@@ -92,7 +92,7 @@ def rpm(payload: bytes) -> bytes:
 
 
 def test_header_of_an_rpm_becomes_attributes(run: Run, samples: Path) -> None:
-    """Name, version, summary, description and license stand in the summary of the package itself."""
+    """Name, version, summary, description and license are in the summary of the RPM package itself."""
     found = summaries(run((samples / "unnest" / "rpm" / "zstd.rpm").read_bytes(), "file:///d/x.rpm"))[""].attributes
     assert found["title"] == ("harvest-sample: A sample package",)
     assert (found["name"], found["version"], found["license"]) == (("harvest-sample",), ("1.2-3",), ("Apache-2.0",))
@@ -100,8 +100,8 @@ def test_header_of_an_rpm_becomes_attributes(run: Run, samples: Path) -> None:
     assert found["description"] == ("A package made for tests.\nIt holds two small texts.",)
 
 
-def test_damaged_rpm_keeps_what_its_header_says(run: Run) -> None:
-    """A payload that cannot be read costs the members, not the attributes."""
+def test_damaged_rpm_keeps_header_attributes(run: Run) -> None:
+    """An unreadable payload costs the members, not the attributes."""
     records = run(rpm(b"no payload"), "file:///d/x.rpm")
     assert summaries(records)[""].attributes["name"] == ("name",)
     assert reasons(records) == {"": "a payload of a compression that is not known"}
@@ -109,7 +109,7 @@ def test_damaged_rpm_keeps_what_its_header_says(run: Run) -> None:
 
 @pytest.mark.parametrize("sample", ["xz.deb", "zstd.deb"])
 def test_control_file_of_a_debian_package_becomes_attributes(sample: str, run: Run, samples: Path) -> None:
-    """So do those of a Debian package, whose control file lies in an archive inside it; that file has a summary too."""
+    """The control file, in an archive inside a Debian package, gives attributes; it has a summary of its own, too."""
     data = (samples / "unnest" / "deb" / sample).read_bytes()
     found = summaries(run(data, "file:///d/x.deb"))
     own = found[""].attributes
@@ -122,7 +122,7 @@ def test_control_file_of_a_debian_package_becomes_attributes(sample: str, run: R
 
 
 def test_debian_package_is_an_archive_of_archives(run: Run, ar: Pack, tar: Pack) -> None:
-    """Its two archives are opened, and it has a type of its own."""
+    """The two archives of a Debian package are opened, and it has a type of its own."""
     control = gzip.compress(tar([("./control", b"Package: x\nVersion: 1\n")]))
     data = archive("raw", [("d", tar([("./usr/share/doc/x/README", b"Read me.\n")]))], packed="zstd")
     found = summaries(
@@ -133,8 +133,8 @@ def test_debian_package_is_an_archive_of_archives(run: Run, ar: Pack, tar: Pack)
     assert summaries(run(plain, "file:///d/x"))[""].type == "DebianPackage"
 
 
-def test_packages_of_other_languages_are_opened_as_what_they_are(run: Run, tar: Pack, zipped: Pack) -> None:
-    """A wheel is a zip, what npm packs a compressed tar, a gem a tar of compressed files."""
+def test_language_packages_are_opened_as_archives(run: Run, tar: Pack, zipped: Pack) -> None:
+    """A wheel is opened as a zip, an npm package as a compressed tar, a gem as a tar of compressed files."""
     wheel = zipped([("x/__init__.py", b"'''Words.'''\n"), ("x-1.dist-info/METADATA", b"Name: x\n")])
     assert "x/__init__.py" in summaries(run(wheel, "file:///d/x-1-py3-none-any.whl"))
     npm = gzip.compress(tar([("package/package.json", b'{"name": "x"}\n')]))
@@ -149,7 +149,7 @@ def test_packages_of_other_languages_are_opened_as_what_they_are(run: Run, tar: 
 
 
 def binhex(data: bytes, repeated: int) -> bytes:
-    """A file whose data are a byte and then nothing but runs of 255."""
+    """Return a file whose data are one byte and then only runs of 255."""
     head = b"\1x\0" + bytes(10) + struct.pack(">II", 255 * repeated, 0)
     packed = head.replace(b"\x90", b"\x90\0") + struct.pack(">H", binascii.crc_hqx(head, 0)) + (data + b"\x90\xff") * repeated
     text = binascii.b2a_base64(packed + bytes(-len(packed) % 3), newline=False)
@@ -170,14 +170,14 @@ BOMBS: Mapping[str, Callable[[], bytes]] = {
 
 @pytest.mark.parametrize("name", sorted(BOMBS))
 def test_bomb_spends_its_budget_and_no_more(name: str, run: Run) -> None:
-    """Whatever makes much of little ends where it has given more than its share."""
+    """A bomb is stopped once its expansion exceeds its budget."""
     records = run(BOMBS[name](), f"file:///d/{name}", settings={"limits": LIMITS})
     assert set(reasons(records).values()) == {GROWN}
     assert isinstance(records[-1], Partial)
 
 
-def test_members_that_are_not_selected_are_paid_for_where_they_are_decompressed(run: Run) -> None:
-    """In a solid archive nothing can be passed over for nothing."""
+def test_skipped_members_of_solid_archive_spend_budget(run: Run) -> None:
+    """In a solid archive, skipped members spend budget, too, since they must be decompressed."""
     data = archive("7zip", [*((f"{n}~", bytes(2 << 20)) for n in range(10)), ("a.txt", b"Some words.\n")])
     records = run(data, "file:///d/x.7z", settings={"limits": LIMITS})
     assert reasons(records) == {"": GROWN}

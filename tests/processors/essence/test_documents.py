@@ -1,4 +1,4 @@
-"""Documents that hold other files: they are summarized, and so is what they hold."""
+"""Documents that contain files: both the document and its files are summarized."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -15,12 +15,12 @@ SAMPLES = Path(__file__).parents[2] / "samples"
 
 
 def summaries(records: list[Made]) -> dict[str, Summary]:
-    """Summaries by path."""
+    """Return the summaries by path."""
     return {r.path: r for r in records if isinstance(r, Summary)}
 
 
 def test_message_has_a_summary_and_members(run: Run) -> None:
-    """A message is summarized by its type and lists its attachments, which are summarized by theirs, messages inside included."""
+    """A message is summarized by its type and lists its attachments, which are summarized by theirs, inner messages included."""
     data = (SAMPLES / "summarize" / "mail.eml").read_bytes()
     records = run(data, "file:///d/x.eml")
     found = summaries(records)
@@ -33,8 +33,8 @@ def test_message_has_a_summary_and_members(run: Run) -> None:
     assert isinstance(records[-1], Complete)
 
 
-def test_message_without_attachments_lists_nothing(run: Run) -> None:
-    """A document that holds no files says nothing of members."""
+def test_message_without_attachments_has_no_member_list(run: Run) -> None:
+    """A document that contains no files has no list of members."""
     (summary,) = summaries(run(b"From: a@b\nTo: c@d\nSubject: x\nDate: y\n\nText.\n", "file:///d/x")).values()
     assert summary.type == "Mail"
     assert not {"member-count", "total-size", "contents"} & set(summary.attributes)
@@ -50,8 +50,8 @@ def test_message_without_attachments_lists_nothing(run: Run) -> None:
         ("soon", 0),
     ],
 )
-def test_times_of_servers(run: Run, monkeypatch: pytest.MonkeyPatch, stated: str, known: int) -> None:
-    """When a page was changed is in GMT whatever zone this machine is in, or not known where no record can hold it."""
+def test_server_times_are_gmt(run: Run, monkeypatch: pytest.MonkeyPatch, stated: str, known: int) -> None:
+    """The time of last modification is in GMT whatever the local time zone, or absent where no record can hold it."""
     monkeypatch.setenv("TZ", "XYZ+7")
     time.tzset()
     records = run(b"text", "http://example.org/x", {"files": True}, headers={"last-modified": stated})
@@ -60,8 +60,8 @@ def test_times_of_servers(run: Run, monkeypatch: pytest.MonkeyPatch, stated: str
     assert [r.mtime for r in records if isinstance(r, File)] == [known]
 
 
-def test_mailbox_of_messages(run: Run) -> None:
-    """Each message of a mailbox is a member with a summary of its own, and its attachments are members of that."""
+def test_mailbox_messages_are_members(run: Run) -> None:
+    """Each message of a mailbox is a member with its own summary, and its attachments are members of it."""
     mail = (SAMPLES / "summarize" / "mail.eml").read_bytes().replace(b"\r\n", b"\n")
     box = (
         b"From a@b Fri Jul  1 10:00:00 1994\n" + mail + b"\n\nFrom a@b Fri Jul  1 10:00:00 1994\nFrom: a@b\nSubject: Two\n\nText.\n"
@@ -72,16 +72,16 @@ def test_mailbox_of_messages(run: Run) -> None:
     assert found["message-2"].attributes["title"] == ("Two",)
 
 
-def test_messages_in_messages_end_somewhere(run: Run) -> None:
-    """Messages nested beyond the limit are cut there, and what lies above is summarized."""
+def test_nested_messages_end_at_depth_limit(run: Run) -> None:
+    """Messages nested beyond the depth limit are cut there, and the outer ones are summarized."""
     data = b"From: a@b\nTo: c@d\nDate: x\nContent-Type: message/rfc822\n\n" * 40 + b"Text.\n"
     records = run(data, "file:///d/x.eml")
     assert len(summaries(records)) == 17
     assert any(isinstance(r, Rejected) and "nested" in r.reason for r in records)
 
 
-def test_crawl_gives_its_pages(run: Run) -> None:
-    """A page in a WARC is a member named by its URI, of the type that its server stated; its references are relative to the URI."""
+def test_warc_pages_are_members(run: Run) -> None:
+    """A page in a WARC is a member named by its URI, with the type from its server; its references are relative to the URI."""
     found = summaries(run((SAMPLES / "unnest" / "warc" / "crawl.warc").read_bytes(), "file:///d/x.warc"))
     page = found["http://example.org/boats/"]
     assert page.url == "file:///d/x.warc#http://example.org/boats/"
@@ -95,8 +95,8 @@ def test_crawl_gives_its_pages(run: Run) -> None:
     assert found[""].attributes["member-count"] == ("4",)
 
 
-def test_damaged_document_gives_what_it_holds(run: Run) -> None:
-    """An office document whose end is lost is rejected as damaged, and keeps what was found; what is embedded is still a member."""
+def test_damaged_document_keeps_attributes_and_members(run: Run) -> None:
+    """A truncated office document is rejected as damaged, keeping its attributes; embedded files are still members."""
     data = (SAMPLES / "summarize" / "officedocument.docx").read_bytes()
     records = run(data[: data.index(b"PK\x01\x02")], "file:///d/x.docx")
     found = summaries(records)

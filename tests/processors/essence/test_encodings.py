@@ -1,4 +1,4 @@
-"""Each encoding: what it is called, what its suffix becomes, what lies in it, and bombs."""
+"""Encodings: name, mapping of suffixes, content, and bombs."""
 
 from __future__ import annotations
 
@@ -54,22 +54,22 @@ NAMES = [
 LIMITS = Limits(ratio=20, ratio_from=1 << 20)
 
 
-def test_every_encoding_is_tried() -> None:
-    """An encoding that is added is held to what follows."""
+def test_every_encoding_is_covered() -> None:
+    """Every encoding, including a new one, is covered by these tests."""
     assert set(ENCODE) == set(SUFFIX) == {n for n, p in plugins().items() if isinstance(p, Encoding)}
 
 
 @pytest.mark.parametrize(("name", "plugin", "inner"), NAMES)
-def test_suffix_becomes_that_of_what_is_inside(name: str, plugin: str, inner: str) -> None:
-    """The suffix of an encoding is taken off, and that of a compressed tar becomes `.tar`."""
+def test_encoding_suffix_is_removed(name: str, plugin: str, inner: str) -> None:
+    """The suffix of an encoding is removed, and that of a compressed tar becomes `.tar`."""
     encoding = plugins()[plugin]
     assert isinstance(encoding, Encoding)
     assert stripped(name.encode(), encoding) == inner.encode()
 
 
 @pytest.mark.parametrize("plugin", sorted(ENCODE))
-def test_compressed_file_is_summarized_as_what_is_inside(plugin: str, run: Run) -> None:
-    """A compressed manual page is a manual page, by its name without the suffix."""
+def test_compressed_file_is_summarized_as_its_content(plugin: str, run: Run) -> None:
+    """A compressed manual page is a manual page under its name without the suffix."""
     page = b".TH X 1\n.SH NAME\nx \\- a page\n" + b".SH TEXT\nSome words that come again, and again.\n" * 20
     summary = run(ENCODE[plugin](page), "file:///d/x.1" + SUFFIX[plugin])[0]
     assert isinstance(summary, Summary)
@@ -77,10 +77,10 @@ def test_compressed_file_is_summarized_as_what_is_inside(plugin: str, run: Run) 
 
 
 @pytest.mark.parametrize("plugin", sorted(ENCODE.keys() - {"compress"}))
-def test_compressed_text_that_is_cut_off_keeps_what_came_before(plugin: str, run: Run) -> None:
-    """The summary of a text whose end is missing says why that is, and has the words that could be read.
+def test_truncated_compressed_text_keeps_readable_words(plugin: str, run: Run) -> None:
+    """The summary of a truncated text gives the reason, and has the words that could be read.
 
-    A file of compress does not tell where it ends.
+    The compress format does not mark its end.
     """
     source = random.Random(5)
     lines = 500_000 if plugin == "lz4" else 100_000
@@ -98,23 +98,23 @@ def test_compressed_text_that_is_cut_off_keeps_what_came_before(plugin: str, run
 
 @pytest.mark.parametrize("plugin", sorted(ENCODE))
 def test_compressed_tar_gives_its_members(plugin: str, run: Run, tar: Pack) -> None:
-    """The members of a compressed tar hang on the object, whatever its compression."""
+    """The members of a compressed tar are members of the object, whatever the compression."""
     data = ENCODE[plugin](tar([("doc/a.txt", b"Some words.\n"), ("b.txt", b"Others.\n")]))
     for name in ("x.tar" + SUFFIX[plugin], "x"):
         assert [r.path for r in run(data, "file:///d/" + name) if isinstance(r, Summary)] == ["doc/a.txt", "b.txt", ""]
 
 
 @pytest.mark.parametrize("plugin", sorted(ENCODE))
-def test_bomb_ends_where_it_gives_more_than_its_share(plugin: str, run: Run) -> None:
-    """Zeros, compressed, spend the budget of their object by their ratio, and no more."""
+def test_bomb_stops_at_its_budget(plugin: str, run: Run) -> None:
+    """Compressed zeros spend the budget of their object by ratio, and no more."""
     records = run(ENCODE[plugin](bytes(16 << 20)), "file:///d/x" + SUFFIX[plugin], settings={"limits": LIMITS})
     assert {r.reason for r in records if isinstance(r, Rejected)} == {"gives more than 20 times its own size"}
     assert isinstance(records[-1], Partial)
 
 
 @pytest.mark.parametrize("plugin", sorted(ENCODE))
-def test_bomb_in_a_bomb_ends_likewise(plugin: str, run: Run) -> None:
-    """Compressed twice, each level is counted."""
+def test_nested_bomb_stops_at_its_budget(plugin: str, run: Run) -> None:
+    """In data compressed twice, each level counts."""
     records = run(ENCODE[plugin](ENCODE[plugin](bytes(32 << 20))), "file:///d/x", settings={"limits": LIMITS})
     assert {r.reason for r in records if isinstance(r, Rejected)} <= {
         "gives more than 20 times its own size",

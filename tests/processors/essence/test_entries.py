@@ -1,4 +1,4 @@
-"""Lists whose entries get summaries of their own: packages, software maps, templates, bibliographies, indexes by hand."""
+"""Lists whose entries have their own summaries: packages, software maps, templates, bibliographies, hand-written indexes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LISTS = [
 
 
 def summaries(records: list[Made]) -> dict[str, Summary]:
-    """Summaries by path."""
+    """Return the summaries by path."""
     return {r.path: r for r in records if isinstance(r, Summary)}
 
 
@@ -45,7 +45,7 @@ def summaries(records: list[Made]) -> dict[str, Summary]:
 def test_each_entry_is_a_summary(
     sample: str, name: str, kind: str, wanted: dict[str, tuple[str, str]], run: Run, request: pytest.FixtureRequest
 ) -> None:
-    """A list has its own summary, and one for each entry, by its name: with the list as source, and no part in dedup."""
+    """A list has its own summary, and each entry one under its name, with the list as source and excluded from dedup."""
     url = f"file:///d/{name}"
     records = run((SAMPLES / sample).read_bytes(), url)
     found = summaries(records)
@@ -61,7 +61,7 @@ def test_each_entry_is_a_summary(
 
 
 def test_entry_has_the_digest_of_its_bytes(run: Run) -> None:
-    """Size and MD5 of an entry are those of what stands in the list."""
+    """Size and MD5 of an entry are those of its bytes in the list."""
     data = b"Package: a\nVersion: 1\n\nPackage: b\nVersion: 2\n"
     found = summaries(run(data, "file:///d/Packages"))
     assert (found["a-1"].size, found["a-1"].md5) == (22, hashlib.md5(data[:22]).hexdigest())
@@ -69,12 +69,12 @@ def test_entry_has_the_digest_of_its_bytes(run: Run) -> None:
 
 @pytest.mark.parametrize(("sample", "name"), [("lsm/two.lsm", "x.lsm"), ("bibtex/boats.bib", "x.bib")])
 def test_entries_can_be_turned_off(sample: str, name: str, run: Run) -> None:
-    """Without entries a list is one summary."""
+    """With entries turned off, a list is one summary."""
     assert list(summaries(run((SAMPLES / sample).read_bytes(), f"file:///d/{name}", settings={"entries": False}))) == [""]
 
 
-def test_list_of_one_is_its_entry(run: Run) -> None:
-    """A file with one entry has no members: it would be its own."""
+def test_single_entry_is_not_a_member(run: Run) -> None:
+    """A file with one entry has no members, as the entry would equal the file."""
     for name, data in (
         ("x.lsm", b"Begin3\nTitle: oar\nEnd\n"),
         ("x.bib", b"@book{a, title={Boats}}\n"),
@@ -86,16 +86,16 @@ def test_list_of_one_is_its_entry(run: Run) -> None:
         assert not {"member-count", "contents", "source"} & set(summary.attributes)
 
 
-def test_abbreviations_reach_the_entries(run: Run) -> None:
-    """An entry of a bibliography that uses an abbreviation of the file is read with it."""
+def test_abbreviations_apply_to_entries(run: Run) -> None:
+    """An entry of a bibliography is read with the abbreviations that the file defines."""
     found = summaries(run((SAMPLES / "bibtex" / "boats.bib").read_bytes(), "file:///d/x.bib"))
     assert found["bjork94"].attributes["journals"] == ("Journal of Boats",)
     assert found["jerome89"].attributes["author"] == ("Jerome K. Jerome",)
     assert set(found) == {"bjork94", "jerome89", "broken", "last", ""}
 
 
-def test_list_in_an_archive(run: Run, tar: Pack) -> None:
-    """Entries of a list in an archive have paths below it, and the list as source; those of the same name are told apart."""
+def test_entries_in_archive_have_paths_below_list(run: Run, tar: Pack) -> None:
+    """Entries of a list in an archive have paths below it and the list as source; equal names are numbered."""
     data = b"Package: a\nVersion: 1\n\nPackage: a\nVersion: 1\n"
     found = summaries(run(tar([("d/Packages.gz", gzip.compress(data))]), "file:///d/x.tar"))
     assert list(found) == ["d/Packages.gz#a-1", "d/Packages.gz#a-1;2", "d/Packages.gz", ""]
@@ -103,14 +103,14 @@ def test_list_in_an_archive(run: Run, tar: Pack) -> None:
 
 
 def packages(count: int) -> bytes:
-    """A list of so many packages."""
+    """Return a list of `count` packages."""
     return b"\n".join(
         b"Package: p%d\nVersion: 1\nMaintainer: Ann <ann@example.org>\nDescription: boat %d\n" % (n, n) for n in range(count)
     )
 
 
-def test_long_list_leaves_room_for_what_follows(run: Run, tar: Pack) -> None:
-    """A list in an archive takes half of what the object has left at most; the rest is told, and files behind it are read."""
+def test_long_list_leaves_budget_for_later_members(run: Run, tar: Pack) -> None:
+    """A list in an archive uses at most half of the object's remaining budget; the cut is reported, and later files are read."""
     data = tar([("Packages", packages(60)), ("b/Packages", packages(60)), ("words.txt", b"Some words.\n")])
     records = run(data, "file:///d/x.tar", settings={"limits": Limits(entries=80)})
     found = summaries(records)
@@ -123,8 +123,8 @@ def test_long_list_leaves_room_for_what_follows(run: Run, tar: Pack) -> None:
     assert not [r for r in records if isinstance(r, Rejected)]
 
 
-def test_list_that_is_the_object_has_all_of_its_budget(run: Run) -> None:
-    """An object that is a list gives as many entries as it may have members, and says what it leaves out."""
+def test_list_as_object_uses_whole_budget(run: Run) -> None:
+    """An object that is a list gives as many entries as it may have members, and reports those left out."""
     records = run(packages(60), "file:///d/Packages", settings={"limits": Limits(entries=50)})
     found = summaries(records)
     assert len(found) == 51
@@ -133,8 +133,8 @@ def test_list_that_is_the_object_has_all_of_its_budget(run: Run) -> None:
 
 
 @pytest.mark.slow
-def test_list_of_sixty_thousand(fetched: Callable[..., FetchedObject]) -> None:
-    """A list of 60,000 packages is within the budget of its object to the last entry, unless it is compressed as bombs are."""
+def test_list_of_sixty_thousand_fits_budget(fetched: Callable[..., FetchedObject]) -> None:
+    """A list of 60,000 packages fits in the budget of its object, unless it is compressed at the ratio of a bomb."""
     data = packages(60_000)
     plain = [r for r in essence(fetched(data, "file:///d/Packages"), io.BytesIO(data), SETTINGS) if isinstance(r, Summary)]
     assert len(plain) == 60_001
@@ -149,8 +149,8 @@ def test_list_of_sixty_thousand(fetched: Callable[..., FetchedObject]) -> None:
     assert isinstance(last, Complete)
 
 
-def test_cut_off_list_gives_its_entries(run: Run) -> None:
-    """Of a compressed list that breaks off, the entries that could be read are given, and the loss is told."""
+def test_truncated_list_gives_readable_entries(run: Run) -> None:
+    """A truncated compressed list gives the readable entries, and the loss is reported."""
     data = gzip.compress(packages(2_000), mtime=0)
     records = run(data[: len(data) // 2], "file:///d/Packages.gz")
     assert len(summaries(records)) > 500

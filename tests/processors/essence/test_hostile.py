@@ -24,7 +24,7 @@ SMALL = Limits(entries=200, bytes=4 << 20, ratio=20, ratio_from=1 << 20, depth=6
 
 
 def outcomes(records: list[Made]) -> tuple[dict[str, Summary], dict[str, str]]:
-    """Summaries and reasons of rejection by path, after the laws that hold for any input."""
+    """Return summaries and rejection reasons by path, after checking the laws that hold for any input."""
     found = {r.path: r for r in records if isinstance(r, Summary)}
     reasons = {r.path: r.reason for r in records if isinstance(r, Rejected)}
     assert len(found) + len(reasons) + 1 == len(records)
@@ -38,14 +38,14 @@ def outcomes(records: list[Made]) -> tuple[dict[str, Summary], dict[str, str]]:
 
 
 def members(count: int) -> list[tuple[str, bytes]]:
-    """Some members of text that does not compress well."""
+    """Return members whose text does not compress well."""
     source = random.Random(3)
     return [(f"dir/m{n}.txt", source.randbytes(300).hex().encode()) for n in range(count)]
 
 
 @pytest.mark.parametrize("kind", ["tar", "tar.gz", "zip", "ar"])
-def test_truncated_archive_gives_what_can_be_read(kind: str, run: Run, tar: Pack, zipped: Pack, ar: Pack) -> None:
-    """Cut anywhere, an archive gives a start of its members unharmed, and the loss is told by Rejected and Partial."""
+def test_truncated_archive_gives_readable_members(kind: str, run: Run, tar: Pack, zipped: Pack, ar: Pack) -> None:
+    """A truncated archive gives its first members undamaged, and the loss is reported by Rejected and Partial."""
     whole = members(8)
     data = {"tar": tar, "tar.gz": lambda m: gzip.compress(tar(m)), "zip": zipped, "ar": ar}[kind](whole)
     end = max(len(data.rstrip(b"\0")), 1) if kind == "tar" else len(data) - 1
@@ -58,7 +58,7 @@ def test_truncated_archive_gives_what_can_be_read(kind: str, run: Run, tar: Pack
         assert sound == [name for name, _ in whole][: len(sound)]
         assert all(found[name].size == len(body) for name, body in whole[: len(sound)])
         sizes.append(len(sound))
-        # An ar that ends where a member ends has lost nothing that can be known.
+        # An ar that ends after a member has no detectable loss.
         if kind != "ar":
             assert reasons
             assert isinstance(records[-1], Partial)
@@ -66,8 +66,8 @@ def test_truncated_archive_gives_what_can_be_read(kind: str, run: Run, tar: Pack
     assert sizes[-1] >= len(whole) - 1
 
 
-def test_damaged_member_of_a_sound_archive_is_rejected_alone(run: Run, zipped: Pack) -> None:
-    """A checksum that fails costs one member; its neighbours are read."""
+def test_damaged_member_is_rejected_alone(run: Run, zipped: Pack) -> None:
+    """A wrong checksum rejects one member; the others are read."""
     data = bytearray(zipped(members(3)))
     data[data.index(b"dir/m1.txt") + 40] ^= 0xFF
     found, reasons = outcomes(run(bytes(data), "file:///d/x.zip"))
@@ -77,7 +77,7 @@ def test_damaged_member_of_a_sound_archive_is_rejected_alone(run: Run, zipped: P
 
 
 def test_damaged_header_costs_one_member_of_a_tar(run: Run, tar: Pack) -> None:
-    """A tar goes on at the next header that holds, and the damage is told."""
+    """Reading a tar continues at the next valid header, and the damage is reported."""
     data = bytearray(tar(members(5)))
     data[data.index(b"dir/m2.txt") + 110] ^= 0x55
     found, reasons = outcomes(run(bytes(data), "file:///d/x.tar"))
@@ -85,8 +85,8 @@ def test_damaged_header_costs_one_member_of_a_tar(run: Run, tar: Pack) -> None:
     assert reasons == {"": "damaged header: its checksum fails"}
 
 
-def test_encrypted_member_says_so(run: Run, samples: Path) -> None:
-    """What is encrypted is rejected as that; the archive is whole all the same."""
+def test_encrypted_member_is_rejected_with_reason(run: Run, samples: Path) -> None:
+    """Encrypted content is rejected with that reason; the archive itself is not damaged."""
     data = (samples / "unnest" / "zip" / "encrypted.zip").read_bytes()
     records = run(data, "file:///d/x.zip")
     assert outcomes(records)[1] == {"secret.txt": "encrypted"}
@@ -97,7 +97,7 @@ def test_encrypted_member_says_so(run: Run, samples: Path) -> None:
 
 
 def rejected(run: Run, data: bytes, url: str, limits: Limits = SMALL) -> tuple[dict[str, Summary], dict[str, str]]:
-    """Summaries and reasons of what must end as Partial."""
+    """Return summaries and rejection reasons of an input that must end as Partial."""
     records = run(data, url, settings={"limits": limits})
     assert isinstance(records[-1], Partial)
     found, reasons = outcomes(records)
@@ -105,14 +105,14 @@ def rejected(run: Run, data: bytes, url: str, limits: Limits = SMALL) -> tuple[d
     return found, reasons
 
 
-def test_gzip_bomb(run: Run) -> None:
-    """A gzip of zeros ends where it gives more than its share."""
+def test_gzip_bomb_stops_at_its_budget(run: Run) -> None:
+    """A gzip of zeros ends when its expansion exceeds the budget."""
     _, reasons = rejected(run, gzip.compress(bytes(8 << 20)), "file:///d/x.gz")
     assert reasons == {"": "gives more than 20 times its own size"}
 
 
-def test_zip_bomb(run: Run, zipped: Pack) -> None:
-    """A zip of zeros ends likewise, and names the member."""
+def test_zip_bomb_stops_at_its_budget(run: Run, zipped: Pack) -> None:
+    """A zip of zeros ends when its expansion exceeds the budget, and the member is named."""
     found, reasons = rejected(
         run, zipped([("a.txt", b"sound\n"), *((f"z{n}", bytes(900_000)) for n in range(9))]), "file:///d/x.zip"
     )
@@ -120,8 +120,8 @@ def test_zip_bomb(run: Run, zipped: Pack) -> None:
     assert found["a.txt"].type == "RawText"
 
 
-def test_nested_bomb(run: Run, zipped: Pack) -> None:
-    """Bombs inside bombs spend from one budget: every open container is rejected, and nothing behind it is read."""
+def test_nested_bombs_share_one_budget(run: Run, zipped: Pack) -> None:
+    """Nested bombs share one budget: every open container is rejected, and nothing after it is read."""
     data = zipped([(f"z{n}", bytes(500_000)) for n in range(4)])
     for _ in range(3):
         data = zipped([(f"n{n}.zip", data) for n in range(4)])
@@ -130,15 +130,15 @@ def test_nested_bomb(run: Run, zipped: Pack) -> None:
     assert len(found) < 20
 
 
-def test_bomb_by_bytes(run: Run, tar: Pack) -> None:
-    """What is large without being dense ends at the bytes."""
+def test_large_content_stops_at_byte_limit(run: Run, tar: Pack) -> None:
+    """Large content at a low ratio is stopped by the byte limit."""
     data = gzip.compress(tar([(f"m{n}", random.Random(n).randbytes(500_000)) for n in range(6)]), compresslevel=1)
     limits = Limits(bytes=2 << 20, ratio=20)
     assert rejected(run, data, "file:///d/x.tar.gz", limits)[1][""] == "gives more than 2097152 bytes"
 
 
-def test_sparse_bomb(run: Run) -> None:
-    """Holes are bytes: a sparse file of 8 EB in 2 kB is none that is read."""
+def test_sparse_holes_count_as_bytes(run: Run) -> None:
+    """Holes count as bytes: a sparse file of 8 EB in 2 kB is not read."""
     info = tarfile.TarInfo("s")
     info.pax_headers = {"GNU.sparse.size": str((1 << 63) - 1), "GNU.sparse.numblocks": "0", "GNU.sparse.map": "0,0"}
     out = io.BytesIO()
@@ -148,8 +148,8 @@ def test_sparse_bomb(run: Run) -> None:
     assert reasons == dict.fromkeys(("s", ""), "gives more than 20 times its own size")
 
 
-def test_many_entries(run: Run, tar: Pack, zipped: Pack) -> None:
-    """Members are counted: of a tar as they come, of a zip before any is read."""
+def test_members_are_counted(run: Run, tar: Pack, zipped: Pack) -> None:
+    """Members are counted, in a tar as they are read, in a zip before any is read."""
     many = [(f"{n}", b"") for n in range(300)]
     found, reasons = rejected(run, tar(many), "file:///d/x.tar")
     assert (reasons, len(found)) == ({"": "more than 200 members"}, 201)
@@ -158,28 +158,28 @@ def test_many_entries(run: Run, tar: Pack, zipped: Pack) -> None:
 
 
 def test_entries_are_counted_over_all_nested_archives(run: Run, tar: Pack) -> None:
-    """An archive of archives has no more members than a flat one."""
+    """Members of nested archives count like those of a flat one."""
     inner = tar([(f"{n}", b"") for n in range(90)])
     found, reasons = rejected(run, tar([(f"{n}.tar", inner) for n in range(5)]), "file:///d/x.tar")
     assert set(reasons) == {"2.tar", ""}
     assert len(found) <= 204
 
 
-def test_many_names(run: Run, tar: Pack) -> None:
-    """Names are paid for by the byte."""
+def test_names_count_towards_budget(run: Run, tar: Pack) -> None:
+    """Names count towards the budget by the byte."""
     assert rejected(run, tar([(f"{n}" * 300, b"") for n in range(99)]), "file:///d/x.tar")[1] == {
         "": "names of more than 20000 bytes in all"
     }
 
 
-def test_one_name_many_times_takes_no_square_time(run: Run, tar: Pack) -> None:
-    """5,000 members of one name are numbered, each at once."""
+def test_repeated_name_takes_linear_time(run: Run, tar: Pack) -> None:
+    """5,000 members of one name are numbered, each in constant time."""
     found, _ = outcomes(run(tar([("m", b"")] * 5_000), "file:///d/x.tar"))
     assert "m;5000" in found
 
 
-def test_deep_nesting(run: Run, tar: Pack) -> None:
-    """What lies too deep is rejected there; what stands beside it is read."""
+def test_deeply_nested_member_is_rejected(run: Run, tar: Pack) -> None:
+    """A too deeply nested member is rejected; its neighbours are read."""
     data = b"the end\n"
     for n in range(12):
         data = tar([(f"{n}.tar", data), (f"{n}.txt", b"words\n")])
@@ -189,7 +189,7 @@ def test_deep_nesting(run: Run, tar: Pack) -> None:
     assert len(found) == 13
 
 
-def test_deep_encodings(run: Run) -> None:
+def test_encodings_count_as_depth(run: Run) -> None:
     """Encodings count as depth."""
     data = b"words\n"
     for _ in range(12):
@@ -197,8 +197,8 @@ def test_deep_encodings(run: Run) -> None:
     assert rejected(run, data, "file:///d/x.gz")[1] == {"": "nested more than 6 deep"}
 
 
-def test_quine(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that gives itself, as encoding or as member, ends at the depth."""
+def test_quine_ends_at_depth_limit(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that contains itself, as encoding or as member, ends at the depth limit."""
 
     def itself(body: Reader, budget: Budget) -> Iterator[Member]:
         yield Member(b"x", body=body)
@@ -209,8 +209,8 @@ def test_quine(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert rejected(run, b"<html>words", "file:///d/x")[1] == {"x#x#x#x#x#x": "nested more than 6 deep"}
 
 
-def test_quine_of_zips(run: Run) -> None:
-    """A zip whose entry is the zip itself, by an offset that points to its start, is refused as overlapping."""
+def test_zip_quine_is_refused_as_overlapping(run: Run) -> None:
+    """A zip whose entry is the zip itself, through an offset to its start, is refused as overlapping."""
     name, head = b"x.zip", struct.pack("<4s5HIIIHH", b"PK\x03\x04", 20, 0, 0, 0, 0, 0, 0, 0, 5, 0)
     size = len(head) + len(name) + 46 + len(name) + 22
     central = struct.pack("<4s6HIIIHHHHHII", b"PK\x01\x02", 20, 20, 0, 0, 0, 0, 0, size, size, 5, 0, 0, 0, 0, 0, 0)
@@ -219,7 +219,7 @@ def test_quine_of_zips(run: Run) -> None:
     assert reasons == {"": "entries overlap with the directory, or lie outside of the archive"}
 
 
-def test_overlapping_entries(run: Run) -> None:
+def test_overlapping_zip_entries_are_refused(run: Run) -> None:
     """A zip whose entries share one body is refused before any of it is read."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -234,14 +234,14 @@ def test_overlapping_entries(run: Run) -> None:
     assert (set(found), reasons) == ({""}, {"": "entries overlap"})
 
 
-# ---- whatever else may be raised --------------------------------------------------------------------------------------
+# ---- other exceptions -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "error", [MemoryError(), RecursionError("deep"), OSError(28, "No space left"), UnicodeError("x" * 999), ZeroDivisionError()]
 )
-def test_whatever_a_member_raises_is_an_outcome(error: Exception, run: Run, tar: Pack, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No exception of a parser escapes; the next member is worked on."""
+def test_exception_in_member_is_an_outcome(error: Exception, run: Run, tar: Pack, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No exception of a parser escapes; processing continues with the next member."""
 
     def summarize(facts: Facts, body: object, found: object) -> None:
         if facts.name == b"bad":
@@ -255,8 +255,8 @@ def test_whatever_a_member_raises_is_an_outcome(error: Exception, run: Run, tar:
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
-def test_what_ends_the_process_passes(error: type[BaseException], run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who asks the process to end is not stopped."""
+def test_process_exit_is_not_caught(error: type[BaseException], run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exceptions that end the process are not caught."""
 
     def summarize(facts: object, body: object, found: object) -> None:
         raise error
@@ -266,8 +266,8 @@ def test_what_ends_the_process_passes(error: type[BaseException], run: Run, monk
         run(b"words\n")
 
 
-def test_large_member_is_digested_but_not_held(run: Run, tar: Pack) -> None:
-    """A member above the limit is rejected with its size and digest; the archive is whole."""
+def test_oversized_member_is_digested_and_rejected(run: Run, tar: Pack) -> None:
+    """A member above the size limit is rejected with its size and digest; the archive is not damaged."""
     limits = Limits(member=200_000, memory=1_000)
     found, reasons = outcomes(
         run(tar([("big", bytes(300_000)), ("small.txt", b"x\n" * 50_000)]), "file:///d/x.tar", settings={"limits": limits})
@@ -278,8 +278,8 @@ def test_large_member_is_digested_but_not_held(run: Run, tar: Pack) -> None:
     assert found["small.txt"].type == "RawText"
 
 
-def test_names_beyond_all_bounds_stand_as_digests(run: Run, tar: Pack) -> None:
-    """No path outgrows a record: long names, also by nesting, become digests, and stay apart."""
+def test_oversized_names_become_digests(run: Run, tar: Pack) -> None:
+    """Long names, also through nesting, become distinct digests, so that every path fits in a record."""
     data = b"words\n"
     for depth in range(5):
         data = tar([("n" * 3_000 + f"{depth}.tar", data), ("x" * 5_000, b"1"), ("x" * 5_001, b"2")])
@@ -288,8 +288,8 @@ def test_names_beyond_all_bounds_stand_as_digests(run: Run, tar: Pack) -> None:
     assert max(len(path.encode()) for path in found) < 13_000
 
 
-def test_held_back_summaries_do_not_fill_the_memory(run: Run, tar: Pack, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What waits for the end of the listing lies in an anonymous file beyond a few, and comes out the same."""
+def test_deferred_summaries_go_to_a_file(run: Run, tar: Pack, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond a few, summaries held back until the end of the listing go to an anonymous file, and are unchanged."""
     data = tar([*((f"{n:02}.o", b"\x7fELF%d" % n) for n in range(20)), ("07.c", b"int x;\n")])
     whole = run(data, "file:///d/x.tar")
     monkeypatch.setattr(member, "MAX_HELD", 3)
@@ -299,7 +299,7 @@ def test_held_back_summaries_do_not_fill_the_memory(run: Run, tar: Pack, monkeyp
 
 @pytest.mark.parametrize("seed", range(6))
 def test_mutated_nesting_keeps_the_laws(seed: int, run: Run, tar: Pack, zipped: Pack, ar: Pack) -> None:
-    """Bytes changed anywhere in nested archives: every path has its summary, every damage its reason, and there is one end."""
+    """In randomly altered nested archives every path has a summary, every damage a reason, and there is one end record."""
     source = random.Random(seed)
     pack = source.choice([tar, zipped, ar])
     data = pack([("a.zip", zipped(members(3))), ("b.tar.gz", gzip.compress(tar(members(3)))), ("c.a", ar(members(3))), *members(2)])

@@ -16,13 +16,13 @@ List = Callable[..., tuple[list[CrawlEvent], list[CrawlEvent]]]
 
 
 def entry(name: bytes, kind: LinkKind = "file") -> Entry:
-    """An entry with facts of its own."""
+    """Return an entry with distinct facts."""
     return Entry(name=name, kind=kind, size=len(name), mtime=5, inode=9)
 
 
 @pytest.fixture
 def listed(run: Run) -> List:
-    """A function from entries to the events (discovered, refused) of their folder, which ends in Complete of nothing."""
+    """Function from entries to the events (discovered, refused) of their folder, which ends in an empty Complete."""
 
     def list_folder(entries: list[Entry], url: str = "file:///d/f/", **fields: Any) -> tuple[list[CrawlEvent], list[CrawlEvent]]:
         body = encode(Listing(entries=tuple(sorted(entries, key=lambda e: e.name))))
@@ -37,8 +37,8 @@ def listed(run: Run) -> List:
     return list_folder
 
 
-def test_children_go_out_with_what_the_listing_says(listed: List) -> None:
-    """Each child is a link under the folder's URL, folders with a slash, in the order of their digests."""
+def test_children_are_links_with_their_facts(listed: List) -> None:
+    """Each child is a link under the folder's URL, folders with a slash, ordered by digest."""
     (event,), refused = listed([entry(b"a b"), entry(b"sub", "folder"), entry(b"l", "symlink"), entry(b"\xff#")], depth=3)
     assert {link.url: link.kind for link in event.links} == {
         "file:///d/f/a%20b": "file",
@@ -53,7 +53,7 @@ def test_children_go_out_with_what_the_listing_says(listed: List) -> None:
 
 
 def test_empty_folder_covers_everything(listed: List) -> None:
-    """An empty listing is one event that says so."""
+    """An empty listing gives one event that covers all digests."""
     (event,), _ = listed([])
     assert event.links == ()
     assert event.span is not None
@@ -62,7 +62,7 @@ def test_empty_folder_covers_everything(listed: List) -> None:
 
 @pytest.mark.parametrize("count", [999, 1_000, 1_001, 2_500])
 def test_slices_cover_every_digest_once(count: int, listed: List) -> None:
-    """The slices of a large folder follow each other without a gap, and each holds the links of its span."""
+    """The slices of a large folder are contiguous, and each has the links of its span."""
     events, _ = listed([entry(b"f%d" % n) for n in range(count)])
     spans = [e.span for e in events if e.span]
     assert len(spans) == len(events) == -(-count // MAX_LINKS)
@@ -74,14 +74,14 @@ def test_slices_cover_every_digest_once(count: int, listed: List) -> None:
 
 
 def test_events_are_bounded_in_bytes(listed: List) -> None:
-    """Long names make smaller slices, so that no event outgrows a message."""
+    """Long names make smaller slices, so that no event exceeds the message limit."""
     events, _ = listed([entry(b"\xff" * 250 + b"%04d" % n) for n in range(900)], "file:///" + "%FF" * 300 + "/")
     assert len(events) > 1
     assert all(len(encode(e)) < 900_000 for e in events)
 
 
-def test_what_is_not_selected_is_refused_with_its_rule(listed: List) -> None:
-    """Devices, backups, version control and compiled code are refused by name of the rule, in events of the folder."""
+def test_unselected_names_are_refused_with_rule(listed: List) -> None:
+    """Devices, backups, version control and compiled code are refused with the rule's name, in events of the folder."""
     entries = [entry(b"fifo", "other"), entry(b"a~"), entry(b".git", "folder"), entry(b"x.o"), entry(b"x.c"), entry(b"y.o")]
     (event,), refused = listed(entries)
     assert {link.url.rpartition("/")[2] for link in event.links} == {"x.c", "y.o"}
@@ -101,8 +101,8 @@ def test_many_refused_come_in_chunks(listed: List) -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"no listing", encode(Root(url="x", run="r")), encode(Listing(entries=(entry(b"a/b"),)))])
-def test_listing_that_is_none_removes_nothing(body: bytes, run: Run) -> None:
-    """A body that is no listing is rejected, and ends as Partial."""
+def test_invalid_listing_removes_nothing(body: bytes, run: Run) -> None:
+    """A body that is not a listing is rejected, and ends as Partial."""
     rejected, end = run(body, "file:///d/f/", content_type="inode/directory")
     assert isinstance(rejected, Rejected)
     assert isinstance(end, Partial)
@@ -110,7 +110,7 @@ def test_listing_that_is_none_removes_nothing(body: bytes, run: Run) -> None:
 
 
 def test_object_of_a_stopped_name_is_refused(run: Run) -> None:
-    """What its name stops is refused wherever it was found, unless it is a root itself."""
+    """An object with a name on the stop list is refused wherever it was found, unless it is a root."""
     event, end = run(b"x", "http://w.example/a~")
     assert isinstance(event, CrawlEvent)
     assert (event.kind, event.host, event.reason, event.links[0].url) == (
@@ -126,7 +126,7 @@ def test_object_of_a_stopped_name_is_refused(run: Run) -> None:
 
 
 def test_object_of_a_stopped_type_is_refused(run: Run) -> None:
-    """What its type stops gives no summary, and says why."""
+    """An object of a type on the stop list gives no summary, and the reason is reported."""
     stop = {"select": Selection(stop_types=("Python",))}
     event, end = run(b"import os\n", "file:///d/a.py", settings=stop)
     assert isinstance(event, CrawlEvent)
@@ -134,6 +134,6 @@ def test_object_of_a_stopped_type_is_refused(run: Run) -> None:
     assert isinstance(end, Complete)
 
 
-def test_names_survive_the_way_into_urls() -> None:
-    """The URL of a child is that of its bytes."""
+def test_child_url_decodes_to_name() -> None:
+    """The URL of a child decodes to the bytes of its name."""
     assert file_url(b"/d/\xff #") == "file:///d/%FF%20%23"

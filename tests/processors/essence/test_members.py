@@ -19,12 +19,12 @@ Pack = Callable[[Sequence[tuple[str, bytes]]], bytes]
 
 
 def summaries(records: list[Made]) -> dict[str, Summary]:
-    """Summaries by path."""
+    """Return the summaries by path."""
     return {r.path: r for r in records if isinstance(r, Summary)}
 
 
 def test_plain_file_is_one_summary_then_complete(run: Run) -> None:
-    """A file gives its summary with the attributes of every type, and Complete counts it."""
+    """A file gives its summary with the common attributes, and Complete counts it."""
     headers = {"owner": "ann", "group": "staff", "mode": "644"}
     records = run(b"Some words.\n", "file:///d/a%20b.txt", headers=headers, validators=Validators(mtime=1_000_000_000_000_000_000))
     summary, end = records
@@ -39,7 +39,7 @@ def test_plain_file_is_one_summary_then_complete(run: Run) -> None:
 
 
 def test_compression_is_an_encoding(run: Run) -> None:
-    """x.1.gz is one summary of what is inside, with the digest and size of the stored bytes."""
+    """x.1.gz is one summary of its content, with the digest and size of the stored bytes."""
     data = gzip.compress(b".TH X 1\n.SH NAME\nx \\- a page\n", mtime=0)
     (summary,) = summaries(run(data, "file:///d/x.1.gz")).values()
     assert (summary.type, summary.attributes["encoding"]) == ("ManPage", ("gzip",))
@@ -48,13 +48,13 @@ def test_compression_is_an_encoding(run: Run) -> None:
 
 
 def test_encodings_may_be_stacked(run: Run) -> None:
-    """Each encoding is unwrapped and named, the outermost first."""
+    """Each encoding is decoded and listed, the outermost first."""
     data = bz2.compress(lzma.compress(gzip.compress(b"Some words.\n")))
     (summary,) = summaries(run(data, "file:///d/x.txt.gz.xz.bz2")).values()
     assert (summary.type, summary.attributes["encoding"]) == ("RawText", ("bzip2", "xz", "gzip"))
 
 
-def test_members_of_a_compressed_tar_hang_on_the_object(run: Run, tar: Pack) -> None:
+def test_members_of_compressed_tar_belong_to_object(run: Run, tar: Pack) -> None:
     """a.tar.gz has members a.tar.gz#m, and a summary of its own that lists them."""
     data = gzip.compress(tar([("doc/m.txt", b"Some words.\n"), ("n.txt", b"Others.\n")]))
     found = summaries(run(data, "file:///d/a.tgz"))
@@ -68,8 +68,8 @@ def test_members_of_a_compressed_tar_hang_on_the_object(run: Run, tar: Pack) -> 
     assert own.attributes["contents"] == ("doc/m.txt\nn.txt",)
 
 
-def test_contents_are_read_by_persons(run: Run, tar: Pack) -> None:
-    """An archive lists its members by the names that they have, one a line, whatever their paths must escape."""
+def test_archive_lists_unescaped_names(run: Run, tar: Pack) -> None:
+    """An archive lists its members by their unescaped names, one per line."""
     data = tar([("50% of #1/k\u00e4se a.txt", b"Some words.\n"), ("two\nlines", b"Others.\n"), ("two\nlines", b"More.\n")])
     own = summaries(run(data, "file:///d/y.tar"))[""]
     assert own.attributes["contents"] == ("50% of #1/k\u00e4se a.txt\ntwo lines\ntwo lines;2",)
@@ -77,8 +77,8 @@ def test_contents_are_read_by_persons(run: Run, tar: Pack) -> None:
     assert summaries(run(bare, "file:///d/x.tar"))[""].attributes["contents"] == ("L\ufffdngen.csv",)
 
 
-def test_nesting_goes_on_with_a_hash(run: Run, tar: Pack, zipped: Pack, ar: Pack) -> None:
-    """Containers nest in any order, each level behind a # of its own, names escaped."""
+def test_each_nesting_level_has_a_hash(run: Run, tar: Pack, zipped: Pack, ar: Pack) -> None:
+    """Containers nest in any order, each level after its own #, with escaped names."""
     inner = zipped([("a#b%.txt", b"Some words.\n")])
     data = ar([("x.tar.xz", lzma.compress(tar([("in ner.zip", inner)]))), ("plain.txt", b"Others.\n")])
     found = summaries(run(data, "file:///d/x.a"))
@@ -89,20 +89,20 @@ def test_nesting_goes_on_with_a_hash(run: Run, tar: Pack, zipped: Pack, ar: Pack
 
 
 def test_second_member_of_a_name_gets_a_number(run: Run, tar: Pack) -> None:
-    """Members of one name are told apart, also from members that have such a name by themselves."""
+    """Members of one name get distinct paths, also from members that really have such a name."""
     found = summaries(run(tar([("m", b"1"), ("m;2", b"2"), ("m", b"3"), ("m", b"4"), ("", b"5")]), "file:///d/x.tar"))
     assert list(found) == ["m", "m;2", "m;3", "m;4", ";1", ""]
     assert found["m;3"].md5 == hashlib.md5(b"3").hexdigest()
 
 
-def test_names_that_climb_out_are_inert(run: Run, tar: Pack) -> None:
-    """A name is a name: nothing is normalized, nothing is opened by it."""
+def test_names_with_parent_folders_are_inert(run: Run, tar: Pack) -> None:
+    """A member's name is not normalized, and never used to open a file."""
     found = summaries(run(tar([("../../etc/passwd", b"x"), ("/etc/shadow", b"y"), ("a/\x01\x7f", b"z")]), "file:///d/x.tar"))
     assert set(found) == {"../../etc/passwd", "/etc/shadow", "a/%01%7F", ""}
 
 
 def test_links_and_devices_are_inert_records(run: Run) -> None:
-    """A link gives a SymbolicLink summary with its target, a device a record that nobody opens; a folder gives none."""
+    """A link gives a SymbolicLink summary with its target, a device a record that is never opened; a folder gives none."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w") as archive:
         for name, kind, target in (
@@ -130,8 +130,8 @@ def test_symbolic_link_of_a_folder_is_a_summary(run: Run) -> None:
     assert isinstance(end, Complete)
 
 
-def test_compiled_code_goes_where_its_source_is_beside_it(run: Run, tar: Pack) -> None:
-    """What a rule drops once the whole listing is known gives no summary, whichever comes first; the archive counts it."""
+def test_compiled_code_beside_its_source_is_dropped(run: Run, tar: Pack) -> None:
+    """A member dropped by a rule over the whole listing gives no summary, in any order; the archive counts it."""
     members = [
         ("a.o", b"\x7fELF"),
         ("a.c", b"int a;\n"),
@@ -156,8 +156,8 @@ def test_rules_can_be_turned_off(run: Run, tar: Pack) -> None:
     assert set(found) == {"a.o", "a.c", "t~", ""}
 
 
-def test_files_tell_facts_of_everything(run: Run, tar: Pack) -> None:
-    """With `files`, each file gives its facts, those that were not selected with the rule."""
+def test_every_file_gives_its_facts(run: Run, tar: Pack) -> None:
+    """With `files`, each file gives a record of its facts; an unselected one names the rule."""
     records = run(tar([("a.o", b"\x7fELF"), ("a.c", b"int a;\n"), ("t~", b"x")]), "file:///d/x.tar", settings={"files": True})
     facts = {r.path: (r.type, r.size, r.selected, r.reason) for r in records if isinstance(r, File)}
     assert facts == {
@@ -168,8 +168,8 @@ def test_files_tell_facts_of_everything(run: Run, tar: Pack) -> None:
     }
 
 
-def test_links_of_a_page_by_host(run: Run) -> None:
-    """The links of a page go out canonical, once each, by target host, with the page as their source."""
+def test_links_of_page_are_grouped_by_host(run: Run) -> None:
+    """The links of a page are canonical, once each, grouped by target host, with the page as their source."""
     page = (
         b"<title>P</title><a href=/b>1</a><a href='/b#x'>2</a><a href='//o.example/'>3</a><a href=c>4</a><a href='mailto:x@y'>5</a>"
     )
@@ -183,8 +183,8 @@ def test_links_of_a_page_by_host(run: Run) -> None:
     assert isinstance(records[-1], Complete)
 
 
-def test_links_of_members_lead_nowhere(run: Run, tar: Pack) -> None:
-    """Links are followed from objects of the web alone, and for roots alone; a file's lead nowhere either."""
+def test_links_of_members_are_not_followed(run: Run, tar: Pack) -> None:
+    """Links are followed only from web objects that belong to a root; links of members and of local files are not."""
     page = b"<html><title>P</title><a href=http://o.example/>1</a></html>"
     assert not [r for r in run(page, "file:///d/p.html") if isinstance(r, CrawlEvent)]
     assert not [r for r in run(tar([("p.html", page)]), "http://w.example/x.tar") if isinstance(r, CrawlEvent)]
@@ -193,13 +193,13 @@ def test_links_of_members_lead_nowhere(run: Run, tar: Pack) -> None:
 
 
 def test_same_input_gives_the_same_records(run: Run, tar: Pack, zipped: Pack) -> None:
-    """The same object, settings and skip give the same records in the same order."""
+    """The same object, settings and skip list give the same records in the same order."""
     data = zipped([("a.tar", tar([(f"f{n}.txt", b"words %d\n" % n) for n in range(50)])), ("b.html", b"<a href=x>")])
     assert run(data, "file:///d/x.zip") == run(data, "file:///d/x.zip")
 
 
 def test_skipped_member_is_not_opened(run: Run, tar: Pack, zipped: Pack) -> None:
-    """A member to be skipped is rejected with the reason handed in, others are read, and the attempt has another name."""
+    """A skipped member is rejected with the given reason, others are read, and the attempt has another name."""
     data = tar([("a.zip", zipped([("x", b"1")])), ("b.txt", b"words\n")])
     seen: list[str] = []
     records = run(data, "file:///d/x.tar", skip={"a.zip": "timed out"}, progress=seen.append)
@@ -216,7 +216,7 @@ def test_skipped_member_is_not_opened(run: Run, tar: Pack, zipped: Pack) -> None
 
 
 def test_whole_object_can_be_skipped(run: Run) -> None:
-    """The object itself is skipped by the empty path, for having crashed where nothing else is said."""
+    """The empty path skips the object itself, with a crash as the default reason."""
     rejected, summary, end = run(b"x", "file:///d/x.txt", skip=frozenset({""}))
     assert isinstance(rejected, Rejected)
     assert isinstance(summary, Summary)
@@ -224,16 +224,16 @@ def test_whole_object_can_be_skipped(run: Run) -> None:
     assert (rejected.reason, summary.type, summary.md5) == ("crashed", "Unrecognized", hashlib.md5(b"x").hexdigest())
 
 
-def test_progress_names_each_member_before_it_is_worked_on(run: Run, tar: Pack, zipped: Pack) -> None:
-    """Whoever watches knows the culprit of a crash: the path told last."""
+def test_progress_reports_each_member_before_processing(run: Run, tar: Pack, zipped: Pack) -> None:
+    """The last path reported as progress is the one that caused a crash."""
     seen: list[str] = []
     run(tar([("a.zip", zipped([("x", b"1")])), ("b", b"2")]), "file:///d/x.tar", progress=seen.append)
-    # Behind each it is told that it is done with: what breaks then is not its fault.
+    # After each member its end is reported: a later crash is not attributed to it.
     assert seen == ["", "a.zip", "a.zip#x", f"{BEHIND}a.zip#x", f"{BEHIND}a.zip", "b", f"{BEHIND}b"]
 
 
 def test_gone_and_expired_remove_everything(run: Run) -> None:
-    """What is gone or has expired gives Complete of nothing, and a folder's children go with it; unchanged gives nothing."""
+    """Gone and expired give an empty Complete, also for a folder's children; unchanged gives nothing."""
     for outcome in ("gone", "expired"):
         (end,) = run(b"", "file:///d/x", outcome=outcome)
         assert isinstance(end, Complete)
@@ -246,8 +246,8 @@ def test_gone_and_expired_remove_everything(run: Run) -> None:
     assert run(b"", "file:///d/x", outcome="unchanged") == []
 
 
-def test_no_body_given_is_the_body_of_the_record(run: Run) -> None:
-    """An empty object is a summary of nothing, with no part in dedup."""
+def test_empty_object_has_summary(run: Run) -> None:
+    """An empty object has a summary of an empty file, excluded from dedup."""
     summary, end = run(b"", "file:///d/x")
     assert isinstance(summary, Summary)
     assert (summary.size, summary.content) == (0, "")

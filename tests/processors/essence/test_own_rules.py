@@ -1,4 +1,4 @@
-"""What an operator adds as rules: types of his own, more names for ours, types by place, and mistakes in all of them."""
+"""Rules added by an operator: new types, more names for built-in types, types by place, and mistakes in all of them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ patterns = ['^Serves \\d+']
 
 @pytest.fixture
 def install() -> Iterator[Callable[..., None]]:
-    """A function that puts the text of rules, plug-ins and a runner of programs in force; all is as it was afterwards."""
+    """Function that activates rules, plug-ins and a program runner; the previous state is restored afterwards."""
 
     def put(text: str, run: extensions.Run | None = None, **plugins: Any) -> None:
         extensions.install(parse_rules(text), {f"{name}.py": plugin for name, plugin in plugins.items()}, run)
@@ -39,14 +39,14 @@ def install() -> Iterator[Callable[..., None]]:
 
 
 def made(kind: str, body: bytes = b"") -> Found:
-    """What the summarizer of a type finds in a body."""
+    """Return the summarizer's result for a body of a type."""
     found = Found()
     summarize(Facts(b"soup", "file:///soup", kind, "text/x-recipe", len(body), 0, ""), io.BytesIO(body), found)
     return found
 
 
-def test_a_type_of_ones_own(install: Callable[..., None]) -> None:
-    """It is known by its suffix and by its content, and not where the content contradicts the name."""
+def test_new_type_is_recognized(install: Callable[..., None]) -> None:
+    """A new type is recognized by its suffix and its content, unless the content contradicts the name."""
     install(RECIPE)
     assert recognized(b"cake.recipe", b"flour\n") == ("Recipe", "text/x-recipe", "name")
     assert recognized(b"cake", b"Cake\nServes 4\n") == ("Recipe", "text/x-recipe", "content")
@@ -55,15 +55,15 @@ def test_a_type_of_ones_own(install: Callable[..., None]) -> None:
     assert recognized(b"cake.recipe", b"flour\n").type == "RawText"
 
 
-def test_own_types_come_first(install: Callable[..., None]) -> None:
-    """A suffix that is ours too means the operator's type."""
+def test_operator_type_takes_precedence(install: Callable[..., None]) -> None:
+    """The operator's type takes precedence for a suffix that a built-in type has, too."""
     install('[types.Sage]\nmedia = "text/x-sage"\ntext = true\nextends = "Python"\nsuffixes = ["py"]\n')
     assert recognized(b"x.py", b"import os\n").type == "Sage"
     assert made("Sage", b'"""Rings."""\n').text("title") == "Rings."
 
 
-def test_more_names_for_a_type_of_ours(install: Callable[..., None]) -> None:
-    """What is listed comes to what the type has."""
+def test_names_are_added_to_builtin_type(install: Callable[..., None]) -> None:
+    """Listed names are added to those of the built-in type."""
     install('[types.Python]\nsuffixes = ["sage"]\nnames = ["wscript"]\n[types.Zip]\nstarts = ["MYZIP"]\n')
     assert recognized(b"x.sage", b"import os\n").type == "Python"
     assert recognized(b"wscript", b"import os\n").type == "Python"
@@ -71,8 +71,8 @@ def test_more_names_for_a_type_of_ours(install: Callable[..., None]) -> None:
     assert recognized(b"x", b"MYZIP\0\1").type == "Zip"
 
 
-def test_places(install: Callable[..., None]) -> None:
-    """A place says the type of what is there, above name and source; but content may contradict it."""
+def test_place_determines_type(install: Callable[..., None]) -> None:
+    """A place determines the type of its files before name and source, unless the content contradicts."""
     install('[[places]]\nurl = "http://a.example/logs/*"\ntype = "ChangeLog"\n')
     told = recognize.placed("http://a.example/logs/2026/x.html")
     assert told == "ChangeLog"
@@ -81,15 +81,15 @@ def test_places(install: Callable[..., None]) -> None:
     assert recognized(b"x.html", b"%PDF-1.4\n\0\0", "", told).type == "PDF"
 
 
-def test_places_reach_members_and_what_is_packed(install: Callable[..., None], run: Any, tar: Any) -> None:
-    """A pattern may name what is in an archive; an encoding around a file does not hide it from its place."""
+def test_place_applies_to_members_and_compressed_files(install: Callable[..., None], run: Any, tar: Any) -> None:
+    """A place pattern may match members of an archive, and compressed files."""
     install('[[places]]\nurl = "file:///d/x?*a/notes"\ntype = "ChangeLog"\n')
     types = {r.path: r.type for r in run(tar([("a/notes", gzip.compress(b"more salt\n"))])) if isinstance(r, Summary)}
     assert types == {"a/notes": "ChangeLog", "": "Tar"}
 
 
-def test_own_summarizer_replaces_ours(install: Callable[..., None]) -> None:
-    """For a type of ours too; what it raises becomes a reason."""
+def test_operator_summarizer_replaces_builtin(install: Callable[..., None]) -> None:
+    """An operator's summarizer replaces a built-in one; its exceptions become reasons."""
 
     def run(facts: Facts, body: Any, found: Found) -> None:
         found.add("salt", body.read().decode())
@@ -104,8 +104,8 @@ def test_own_summarizer_replaces_ours(install: Callable[..., None]) -> None:
         made("Recipe", b"salt!")
 
 
-def test_beside_ours(install: Callable[..., None]) -> None:
-    """What stands beside others adds to what they say, of each type that it names and of what extends that; so does a program."""
+def test_additional_summarizer_adds_attributes(install: Callable[..., None]) -> None:
+    """An additional summarizer or program adds attributes for each type that it names and for their subtypes."""
 
     def count(facts: Facts, body: Any, found: Found) -> None:
         found.add("lines", str(body.read().count(b"\n")))
@@ -124,8 +124,8 @@ def test_beside_ours(install: Callable[..., None]) -> None:
     assert "lines" not in made("FAQ", b"What is it?\n").attributes
 
 
-def test_a_program_prints_soif(install: Callable[..., None]) -> None:
-    """All attributes of all its templates count, bytes too, but for those that are not its business."""
+def test_printed_soif_adds_attributes(install: Callable[..., None]) -> None:
+    """All attributes of all printed templates are added, bytes too, except reserved ones."""
     attributes = (Attribute("Yield", b"4"), Attribute("raw", b"\xff"), Attribute("reason", b"none"))
     printed = dumps([Template("FILE", "-", attributes), Template("FILE", "-", (Attribute("yield", b"5"),))])
     install(RECIPE + '[programs.Recipe]\ncommand = ["/bin/true"]\n', lambda *_: printed)
@@ -133,8 +133,8 @@ def test_a_program_prints_soif(install: Callable[..., None]) -> None:
 
 
 @pytest.mark.parametrize("printed", [b"Hello", b"@FILE { -\na{5}:\tb\n}\n", b"@FILE { -"])
-def test_a_program_that_prints_no_soif(install: Callable[..., None], printed: bytes) -> None:
-    """The file is rejected, with where the SOIF breaks off."""
+def test_invalid_printed_soif_rejects_file(install: Callable[..., None], printed: bytes) -> None:
+    """Invalid SOIF rejects the file with the offset of the fault."""
     install(RECIPE + '[programs.Recipe]\ncommand = ["/bin/true"]\n', lambda *_: printed)
     with pytest.raises(SummaryError, match="the program gave no SOIF"):
         made("Recipe")
@@ -166,7 +166,7 @@ MISTAKES = [
 
 @pytest.mark.parametrize(("text", "said"), MISTAKES)
 def test_a_mistake_is_one_line(text: str, said: str) -> None:
-    """It says what it is about, and nothing is in force."""
+    """A mistake in the rules is reported in one line that names its subject, and nothing takes effect."""
     with pytest.raises(OwnError) as caught:
         parse_rules(text)
     assert said in str(caught.value)
@@ -174,8 +174,8 @@ def test_a_mistake_is_one_line(text: str, said: str) -> None:
     assert recognize.table() is recognize.shipped()
 
 
-def test_plugins_that_make_no_sense(install: Callable[..., None]) -> None:
-    """What is no Summarizer, is for a type that is not there, or meets another one, is a mistake."""
+def test_invalid_plugin_is_a_mistake(install: Callable[..., None]) -> None:
+    """A plug-in that is not a Summarizer, has an unknown type, or conflicts with another is a mistake."""
     good = Summarizer(types=("Recipe",), run=lambda *_: None)
     with pytest.raises(OwnError, match=r"^mine\.py: SUMMARIZER is a int, not a Summarizer$"):
         install(RECIPE, mine=3)
@@ -190,7 +190,7 @@ def test_plugins_that_make_no_sense(install: Callable[..., None]) -> None:
 
 @given(st.text(max_size=200))
 def test_any_text_is_rules_or_a_mistake(text: str) -> None:
-    """Nothing else leaves the parser."""
+    """Any text is either valid rules or raises the declared error."""
     said = "rules"
     try:
         parse_rules(text)

@@ -1,4 +1,4 @@
-"""Archives that are software packages: one unit, what it says, and what is none. Golden ones lie in tests/samples/packages."""
+"""Archives that are software packages: recognized as one unit, or not. Golden samples are in tests/samples/packages."""
 
 from __future__ import annotations
 
@@ -36,18 +36,20 @@ PACKAGE = [
 
 
 def summaries(records: list[Made]) -> dict[str, Summary]:
-    """Summaries by path."""
+    """Return the summaries by path."""
     return {r.path: r for r in records if isinstance(r, Summary)}
 
 
 def paths(records: list[Made]) -> list[str]:
-    """The paths of summaries, in order."""
+    """Return the paths of summaries, in order."""
     return list(summaries(records))
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda s: s.stem)
-def test_golden(sample: Path, run: Run, tar: Pack, zipped: Pack, request: pytest.FixtureRequest) -> None:
-    """Each package of the samples gives one summary, the one that is written down with it."""
+def test_sample_package_gives_expected_summary(
+    sample: Path, run: Run, tar: Pack, zipped: Pack, request: pytest.FixtureRequest
+) -> None:
+    """Each sample package gives one summary, equal to the expected one beside it."""
     whole = json.loads(sample.read_text("utf-8"))
     name, members = whole["name"], [(path, text.encode()) for path, text in whole["members"].items()]
     data = zipped(members) if name.endswith((".zip", ".whl")) else tar(members)
@@ -63,7 +65,7 @@ def test_golden(sample: Path, run: Run, tar: Pack, zipped: Pack, request: pytest
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_order_of_members_does_not_matter(order: int, run: Run, tar: Pack) -> None:
-    """What shows a package may come first or last."""
+    """The members that identify a package may come first or last."""
     (summary,) = summaries(run(tar(PACKAGE[::order]), "file:///d/oar-1.tar")).values()
     assert (summary.type, summary.attributes["title"]) == (TYPE, ("oar 1",))
     assert summary.attributes["not-selected"] == (f"{RULE} 4",)
@@ -76,8 +78,8 @@ MANIFEST = (
 )
 
 
-def test_what_a_manifest_says(run: Run, zipped: Pack) -> None:
-    """Its lines are folded in the midst of a character, and what a build did not fill in says nothing."""
+def test_manifest_lines_are_unfolded(run: Run, zipped: Pack) -> None:
+    """Manifest lines are folded within a character, and placeholders that a build did not fill in are ignored."""
     folded = b"Implementation-Title: " + ("a" * 49 + "é caf").encode()
     manifest = folded[:72] + b"\r\n " + folded[72:] + b"\r\nImplementation-Version: @VERSION@\r\n"
     members = [("META-INF/MANIFEST.MF", manifest), *((f"{name}.class", b"\xca\xfe\xba\xbe\0\0\0\x34") for name in "AB")]
@@ -86,8 +88,8 @@ def test_what_a_manifest_says(run: Run, zipped: Pack) -> None:
     assert "version" not in summary.attributes
 
 
-def test_a_jar_of_classes_is_a_package(run: Run, zipped: Pack) -> None:
-    """What its manifest says of it, where most of it is compiled; a jar of pages or of sources, or without a manifest, is a zip."""
+def test_jar_of_classes_is_a_package(run: Run, zipped: Pack) -> None:
+    """A jar with a manifest and mostly classes is a package; a jar of pages or sources, or without a manifest, is a zip."""
     classes = [(f"org/example/{name}.class", b"\xca\xfe\xba\xbe\0\0\0\x34") for name in ("Oar", "Blade")]
     whole = [("META-INF/MANIFEST.MF", MANIFEST), *classes]
     for members in (whole, whole[::-1]):
@@ -104,11 +106,11 @@ def test_a_jar_of_classes_is_a_package(run: Run, zipped: Pack) -> None:
         }
         assert "author" not in summary.attributes
     pages = [(f"{name}.html", b"<title>Oars</title>") for name in "abc"]
-    # Where the classes come last, too.
+    # The classes come last.
     rest = [*((f"{n}.res", b"x") for n in range(1_100)), *((f"org/{n}.class", classes[0][1]) for n in range(1_200))]
     (late,) = summaries(run(zipped([whole[0], *rest]), "file:///d/oar-1.2.jar")).values()
     assert late.type == TYPE
-    # One that has no name of its own is called as its file is; what classes use, and what is about the jar, does not count.
+    # A jar without its own name is titled by its file name; resources of classes and jar metadata do not count.
     beside = [(f"org/{n}.properties", b"a=b") for n in range(9)] + [("META-INF/maven/pom.properties", b"a=b")]
     (unnamed,) = summaries(
         run(zipped([(whole[0][0], b"Manifest-Version: 1.0\n"), *beside, *classes]), "file:///d/oar-1.2.jar")
@@ -119,7 +121,7 @@ def test_a_jar_of_classes_is_a_package(run: Run, zipped: Pack) -> None:
 
 
 def without(*names: str) -> list[tuple[str, bytes]]:
-    """The package, but for some members."""
+    """Return the package without the named members."""
     return [member for member in PACKAGE if member[0] not in names]
 
 
@@ -148,8 +150,8 @@ def without(*names: str) -> list[tuple[str, bytes]]:
         "broken",
     ],
 )
-def test_what_is_no_package_is_opened_as_ever(members: list[tuple[str, bytes]], run: Run, tar: Pack) -> None:
-    """An archive that does not show a package gives all its members, in order, as if the rule were off."""
+def test_archive_that_is_no_package_gives_its_members(members: list[tuple[str, bytes]], run: Run, tar: Pack) -> None:
+    """An archive that is not a package gives all its members, in order, as with the rule turned off."""
     data = tar(members)
     records = run(data, "file:///d/oar-1.tar")
     off = run(data, "file:///d/oar-1.tar", settings=OFF)
@@ -159,14 +161,14 @@ def test_what_is_no_package_is_opened_as_ever(members: list[tuple[str, bytes]], 
 
 
 def test_rule_can_be_turned_off(run: Run, tar: Pack) -> None:
-    """Without the rule a package is an archive like any other."""
+    """With the rule turned off, a package is an ordinary archive."""
     found = summaries(run(tar(PACKAGE), "file:///d/oar-1.tar", settings=OFF))
     assert list(found) == [*(name for name, _ in PACKAGE), ""]
     assert found[""].type == "Tar"
 
 
 def test_files_of_a_package_give_their_facts(run: Run, tar: Pack) -> None:
-    """With `files`, each file of a package gives its facts, not selected by the rule or by the one that dropped it before."""
+    """With `files`, each file of a package gives its facts, unselected by this rule or by the one that dropped it first."""
     members = [*PACKAGE, ("oar-1/oar.o", b"\x7fELF"), ("oar-1/oar.c~", b"x")]
     records = run(tar(members), "file:///d/oar-1.tar", settings={"files": True})
     facts = {r.path: (r.selected, r.reason) for r in records if isinstance(r, File)}
@@ -176,16 +178,16 @@ def test_files_of_a_package_give_their_facts(run: Run, tar: Pack) -> None:
     assert facts == {name: (False, RULE) for name, _ in PACKAGE}
 
 
-def test_badges_describe_nothing(run: Run, tar: Pack) -> None:
-    """What a package is for is the first sentence of its README, behind the pictures of services that watch over it."""
+def test_badges_are_not_description(run: Run, tar: Pack) -> None:
+    """The description of a package is the first sentence of its README after the status badges."""
     badge = "[![Build](https://watch.example/oar/oar.svg?branch=main)](https://watch.example/oar/oar) ![x](y.png)"
     told = f"{badge}\n\n{badge} Oar rows a boat over the river, as often as it is asked to, and back.\n"
     (made,) = summaries(run(tar([*PACKAGE[:3], ("oar-1/README", told.encode())]))).values()
     assert made.attributes["description"] == ("Oar rows a boat over the river, as often as it is asked to, and back.",)
 
 
-def test_package_in_an_archive_is_a_unit_there(run: Run, tar: Pack, zipped: Pack) -> None:
-    """A collection of packages is none: each is a unit under its own path; a plain archive beside them keeps its members."""
+def test_package_in_archive_is_a_unit(run: Run, tar: Pack, zipped: Pack) -> None:
+    """A collection of packages is not a package: each is a unit under its own path; other archives keep their members."""
     plain = tar([("words.txt", b"The quillwort.\n")])
     data = zipped([("a/oar-1.tar", tar(PACKAGE)), ("b/raft.tgz", gzip.compress(plain)), ("README", b"Boats.\n")])
     found = summaries(run(data, "file:///d/boats.zip"))
@@ -193,8 +195,8 @@ def test_package_in_an_archive_is_a_unit_there(run: Run, tar: Pack, zipped: Pack
     assert [s.type for s in found.values()] == [TYPE, "RawText", "Tar", "README", "Zip"]
 
 
-def test_archive_in_a_package_belongs_to_it(run: Run, tar: Pack) -> None:
-    """What lies in an archive in a package is in the unit too, and its damage does not make the object a damaged one."""
+def test_nested_archive_belongs_to_package(run: Run, tar: Pack) -> None:
+    """A nested archive belongs to its package, and its damage does not make the object damaged."""
     inner = tar([("x.txt", b"words\n" * 500)])
     records = run(tar([*PACKAGE, ("oar-1/tests/cut.tar", inner[:1_000])]), "file:///d/oar-1.tar")
     assert paths(records) == [""]
@@ -202,32 +204,32 @@ def test_archive_in_a_package_belongs_to_it(run: Run, tar: Pack) -> None:
     assert not [r for r in records if isinstance(r, Rejected)]
 
 
-def test_damaged_package_loses_nothing(run: Run, tar: Pack) -> None:
-    """Of an archive that breaks off, the members that could be read come out, whatever they show."""
+def test_truncated_package_gives_readable_members(run: Run, tar: Pack) -> None:
+    """A truncated archive gives all readable members, even if they identify a package."""
     data = tar([*PACKAGE, ("oar-1/long.txt", b"words\n" * 5_000)])
     records = run(data[:-25_000], "file:///d/oar-1.tar")
     assert set(paths(records)) == {*(name for name, _ in PACKAGE), "oar-1/long.txt", ""}
     assert isinstance(records[-1], Partial)
 
 
-def test_budget_that_is_spent_loses_nothing(run: Run, tar: Pack) -> None:
-    """So it is where the budget of the object ends in the middle."""
+def test_exhausted_budget_gives_readable_members(run: Run, tar: Pack) -> None:
+    """All readable members are also given where the budget of the object runs out."""
     members = [*PACKAGE, *((f"oar-1/{n}.txt", b"") for n in range(20))]
     records = run(tar(members), "file:///d/oar-1.tar", settings={"limits": Limits(entries=10)})
     assert len(paths(records)) == 11
     assert isinstance(records[-1], Partial)
 
 
-def test_member_to_be_skipped_is_skipped(run: Run, tar: Pack) -> None:
-    """What brought a process down is not opened in a package either, and told; the package is one still."""
+def test_skipped_member_of_package_is_not_opened(run: Run, tar: Pack) -> None:
+    """A member to be skipped is not opened in a package either, and reported; the package is still one."""
     records = run(tar(PACKAGE), "file:///d/oar-1.tar", skip={"oar-1/doc/words.txt": "crashed"})
     assert paths(records) == ["oar-1/doc/words.txt", ""]
     assert [(r.path, r.reason) for r in records if isinstance(r, Rejected)] == [("oar-1/doc/words.txt", "crashed")]
     assert summaries(records)[""].type == TYPE
 
 
-def test_what_waits_is_bounded(run: Run, tar: Pack, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where too much waits, it is judged by what was seen: no package if it did not show yet, and if it did, all of its folder."""
+def test_waiting_members_are_bounded(run: Run, tar: Pack, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the limit of waiting members the archive is judged by those seen: a package with all its folder, or none."""
     monkeypatch.setattr(package_buffer, "WAITING", 400_000)
     texts = [(f"oar-1/{n:04}.txt", b"Words of %d.\n" % n * 20) for n in range(1_500)]
     found = paths(run(tar([("oar-1/COPYING", b"Do."), *texts, *PACKAGE]), "file:///d/oar-1.tar"))[1:]
@@ -239,22 +241,22 @@ def test_what_waits_is_bounded(run: Run, tar: Pack, monkeypatch: pytest.MonkeyPa
     assert summaries(records)[""].attributes["not-selected"] == (f"{RULE} 1504",)
 
 
-def test_package_that_cannot_be_read_is_none(run: Run, tar: Pack) -> None:
-    """Where the README could not be opened, names alone make no package: each member says why."""
+def test_unreadable_readme_makes_no_package(run: Run, tar: Pack) -> None:
+    """If the README cannot be opened, names alone do not make a package: each member gives its reason."""
     records = run(tar(PACKAGE), "file:///d/oar-1.tar", skip={name: "encrypted" for name, _ in PACKAGE})
     assert len([r for r in records if isinstance(r, Rejected)]) == len(PACKAGE)
     assert summaries(records)[""].type == "Tar"
 
 
-def test_archive_without_a_sign_does_not_wait(run: Run, tar: Pack) -> None:
-    """What shows nothing of a package in its first thousand members is none, though a README came later."""
+def test_archive_without_package_signs_does_not_wait(run: Run, tar: Pack) -> None:
+    """An archive without a sign of a package in its first thousand members is not one, even if a README follows."""
     texts = [(f"oar-1/texts/{n:04}.txt", b"") for n in range(1_000)]
     assert len(paths(run(tar([*texts, *PACKAGE]), "file:///d/oar-1.tar"))) == 1_005
     assert paths(run(tar([*texts[1:], *PACKAGE]), "file:///d/oar-1.tar")) == [""]
 
 
-def test_what_waits_is_bounded_in_the_middle_of_a_member(run: Run, tar: Pack, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An archive in an archive does not wait whole where it is large; all of it comes out, in order."""
+def test_waiting_members_of_nested_archive_are_bounded(run: Run, tar: Pack, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A large nested archive does not wait in full; all of it is released in order."""
     monkeypatch.setattr(package_buffer, "WAITING", 100_000)
     inner = [(f"{n:04}.txt", b"Words of %d.\n" % n * 20) for n in range(1_000)]
     data = tar([("a.tar", tar(inner)), ("words.txt", b"Others.\n")])
@@ -262,8 +264,8 @@ def test_what_waits_is_bounded_in_the_middle_of_a_member(run: Run, tar: Pack, mo
     assert paths(records) == [*(f"a.tar#{name}" for name, _ in inner), "a.tar", "words.txt", ""]
 
 
-def test_what_waits_comes_out_as_it_went_in(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Records that waited in a file are the same: text, bytes that are not UTF-8, rejections, facts."""
+def test_waiting_records_are_unchanged(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records that waited in a file are unchanged: text, bytes that are not UTF-8, rejections, facts."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=tarfile.GNU_FORMAT, encoding="latin-1") as archive:
         for number, (kind, data) in enumerate(
@@ -282,18 +284,18 @@ def test_what_waits_comes_out_as_it_went_in(run: Run, monkeypatch: pytest.Monkey
 
 
 def unlike_attempt(record: Made) -> Made:
-    """A record without the name of its attempt, which depends on the settings."""
+    """Return a record without its attempt's name, which depends on the settings."""
     return msgspec.structs.replace(record, attempt="") if isinstance(record, Summary) else record
 
 
-def test_folder_of_a_mac_is_no_second_one(run: Run, zipped: Pack) -> None:
-    """What a Mac packs beside the one folder of a package does not hide it, and belongs to it."""
+def test_macosx_folder_does_not_hide_package(run: Run, zipped: Pack) -> None:
+    """The __MACOSX folder beside the single folder of a package does not hide the package, and belongs to it."""
     (summary,) = summaries(run(zipped([*PACKAGE, ("__MACOSX/oar-1/._README", b"\0\5\x16\7")]), "file:///d/oar.zip")).values()
     assert (summary.type, summary.attributes["title"]) == (TYPE, ("oar 1",))
 
 
 def test_summary_of_a_large_package_is_bounded(run: Run, tar: Pack) -> None:
-    """However many pages, targets and sources there are, a summary stays a summary."""
+    """The summary of a large package is bounded, for any number of pages, targets and sources."""
     many = [
         *((f"oar-1/man/{n}.1", b".TH X%d 1\n.SH NAME\nx%d \\- a page\n" % (n, n)) for n in range(300)),
         *((f"oar-1/src/{n}.c", b"/* The source %d, Copyright 1994 Ann %d. */\nint x;\n" % (n, n) * 50) for n in range(300)),
@@ -305,8 +307,8 @@ def test_summary_of_a_large_package_is_bounded(run: Run, tar: Pack) -> None:
     assert sum(len(v) for values in summary.attributes.values() for v in values) < 65_536
 
 
-def test_licences_are_known_by_their_texts() -> None:
-    """The usual licences are named; another text is none."""
+def test_licences_are_identified_by_their_texts() -> None:
+    """The usual licences are identified by their texts; other texts are not."""
     assert license_of("GNU LESSER GENERAL PUBLIC LICENSE\n  Version 2.1, February 1999") == ["LGPL-2.1"]
     assert license_of("Apache License\nVersion 2.0, January 2004") == ["Apache-2.0"]
     assert license_of("Permission is hereby granted, free of charge, to any person obtaining") == ["MIT"]
@@ -314,8 +316,8 @@ def test_licences_are_known_by_their_texts() -> None:
 
 
 @given(st.integers(0, len(package_metadata.READERS) - 1), st.binary(max_size=400), st.sampled_from(SAMPLES), st.integers(0, 20))
-def test_declarations_of_any_bytes(number: int, noise: bytes, sample: Path, at: int) -> None:
-    """Whatever a file that declares a package holds, a reader gives bounded pairs of text, and raises nothing."""
+def test_any_declaration_is_bounded(number: int, noise: bytes, sample: Path, at: int) -> None:
+    """For any bytes in a package declaration, a reader gives bounded pairs of text, and raises nothing."""
     texts = list(json.loads(sample.read_text("utf-8"))["members"].values())
     raw = texts[at % len(texts)].encode()
     cut = len(noise) * 7 % (len(raw) + 1)
@@ -340,8 +342,8 @@ NESTED = [
 
 
 @pytest.mark.parametrize("number", range(len(package_metadata.READERS)))
-def test_declarations_that_are_made_to_be_slow(number: int) -> None:
-    """Deep nesting, long keys and what invites a pattern to try again end as they are: nothing is declared, or little."""
+def test_hostile_declaration_takes_bounded_time(number: int) -> None:
+    """Deep nesting, long keys and backtracking inputs are read in bounded time, with few or no declarations."""
     for part in NESTED:
         for body in (
             part * (package_metadata.MAX_READ // len(part)),

@@ -16,12 +16,12 @@ HEAD = b"\x1f\x8b\x08\x08" + bytes(6) + b"q\0"
 
 
 def literal(size: int) -> bytes:
-    """A stored block's 5 bytes, whose content follows."""
+    """Return the 5-byte header of a stored block, whose content follows."""
     return struct.pack("<BHH", 0, size, size ^ 0xFFFF)
 
 
 def repeat(size: int) -> bytes:
-    """A block of 5 bytes that gives the last `size` (17 to 20) bytes again: two matches of one distance, fixed codes."""
+    """Return a 5-byte block that repeats the last `size` (17 to 20) bytes: two matches of one distance, fixed codes."""
     bits = "010"
     for length in (10, size - 10):
         bits += f"{length - 2:07b}" + f"{8:05b}" + f"{size - 17:03b}"[::-1]
@@ -29,7 +29,7 @@ def repeat(size: int) -> bytes:
 
 
 def quine(crc: int) -> bytes:
-    """A gzip file that would give itself if `crc` were its checksum (R. Cox, "Zip Files All The Way Down", 2010)."""
+    """Return a gzip file that contains itself if `crc` is its checksum (R. Cox, "Zip Files All The Way Down", 2010)."""
     ahead, behind, five, twenty = len(HEAD) + 5, 18, literal(5), literal(20)
     data = (
         (HEAD + literal(ahead)) * 2 + repeat(ahead) + five + repeat(ahead) + five * 2 + twenty + repeat(ahead) + five * 2 + twenty
@@ -40,7 +40,7 @@ def quine(crc: int) -> bytes:
 
 
 def solved() -> bytes:
-    """The quine whose checksum is right: CRC-32 is linear, so that the fixed point is the solution of 32 equations."""
+    """Return the quine with its correct checksum: CRC-32 is linear, so the fixed point solves 32 equations."""
     constant = zlib.crc32(quine(0))
     basis: dict[int, tuple[int, int]] = {}
 
@@ -59,14 +59,14 @@ def solved() -> bytes:
 
 @pytest.fixture(scope="module")
 def itself() -> bytes:
-    """A gzip file that gives itself."""
+    """A gzip file that contains itself."""
     data = solved()
     assert zlib.decompress(data, zlib.MAX_WBITS | 16) == data
     return data
 
 
-def test_gzip_that_gives_itself_ends(itself: bytes, run: Run) -> None:
-    """A file that gives itself for ever is rejected at the depth, under the limits as they come."""
+def test_gzip_quine_ends_at_depth_limit(itself: bytes, run: Run) -> None:
+    """A file that contains itself is rejected at the depth limit, with the default limits."""
     rejected, summary, end = run(itself, "file:///d/q.gz")
     assert isinstance(rejected, Rejected)
     assert isinstance(summary, Summary)
@@ -74,8 +74,8 @@ def test_gzip_that_gives_itself_ends(itself: bytes, run: Run) -> None:
     assert (rejected.reason, summary.type) == ("nested more than 16 deep", "Unrecognized")
 
 
-def test_quine_in_an_archive_harms_nobody_else(itself: bytes, run: Run, tar: Pack) -> None:
-    """The members beside it are read."""
+def test_members_beside_quine_are_read(itself: bytes, run: Run, tar: Pack) -> None:
+    """The members beside a quine are read."""
     records = run(tar([("a.txt", b"words\n"), ("q.gz", itself), ("b.txt", b"words\n")]), "file:///d/x.tar")
     assert {r.path: r.type for r in records if isinstance(r, Summary)} == {
         "a.txt": "RawText",

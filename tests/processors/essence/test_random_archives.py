@@ -27,7 +27,7 @@ EXPAND: dict[str, Callable[[bytes], bytes]] = {"": bytes, "gz": gzip.decompress,
 
 
 def container(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """A container of some kind, compressed or not, of leaves and containers."""
+    """Strategy for a container, compressed or not, of leaves and containers."""
     members = st.lists(st.tuples(NAMES, inner), max_size=4, unique_by=lambda m: m[0])
     return st.tuples(st.sampled_from(["tar", "zip", "ar"]), members, st.sampled_from(sorted(COMPRESS)))
 
@@ -37,8 +37,8 @@ TREES = container(st.recursive(LEAF, container, max_leaves=8))
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(tree=TREES)
-def test_leaves_are_those_of_a_plain_walk(tree: Any, run: Run, tar: Pack, zipped: Pack, ar: Pack) -> None:
-    """Of any nesting, the paths and digests are those that a walk over the tree that it was built from gives."""
+def test_random_nesting_gives_leaves_of_plain_walk(tree: Any, run: Run, tar: Pack, zipped: Pack, ar: Pack) -> None:
+    """Paths and digests of any nesting equal those of a walk over the tree that it was built from."""
     packers = {"tar": tar, "zip": zipped, "ar": ar}
 
     def build(node: Any) -> bytes:
@@ -55,13 +55,13 @@ def test_leaves_are_those_of_a_plain_walk(tree: Any, run: Run, tar: Pack, zipped
 
 
 def named(name: str, node: Any) -> str:
-    """A name that tells the kind, as people name files."""
+    """Return a file name with the usual suffix of the kind."""
     kind, _, packed = node
     return ".".join(filter(None, (name, "txt" if kind == "leaf" else kind, packed or "")))
 
 
 def walk(node: Any, data: bytes, path: str) -> list[tuple[str, str]]:
-    """Paths and MD5 of a thing and all in it, by the standard library's readers."""
+    """Return paths and MD5 of a file and all its members, with the standard library's readers."""
     found = [(path, hashlib.md5(data).hexdigest())]
     kind, content, packed = node
     if kind == "leaf":
@@ -75,7 +75,7 @@ def walk(node: Any, data: bytes, path: str) -> list[tuple[str, str]]:
 
 
 def member(kind: str, data: bytes, name: str) -> bytes:
-    """The content of a member."""
+    """Return the content of a member."""
     if kind == "tar":
         with tarfile.open(fileobj=io.BytesIO(data)) as archive:
             body = archive.extractfile(name)
@@ -84,7 +84,7 @@ def member(kind: str, data: bytes, name: str) -> bytes:
     if kind == "zip":
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             return archive.read(name)
-    # The name of BSD's ar stands right before the content, and names are unique here.
+    # BSD ar stores the name right before the content, and names are unique here.
     at, raw = 8, name.encode()
     while True:
         head = data[at : at + 60]

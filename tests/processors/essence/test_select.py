@@ -66,16 +66,16 @@ BESIDE = [
 
 
 @pytest.mark.parametrize(("name", "folder", "rule"), NAMES)
-def test_names_alone(name: bytes, folder: bool, rule: str) -> None:
-    """A name is dropped by itself by the rule of the table, and by none where that rule is off."""
+def test_name_is_dropped_by_its_rule(name: bytes, folder: bool, rule: str) -> None:
+    """A name is dropped by the rule in the table, and kept with that rule turned off."""
     assert by_name(name, PLAIN, folder=folder) == rule
     if rule:
         assert by_name(name, Selection(off=(rule,)), folder=folder) == ""
 
 
 @pytest.mark.parametrize(("name", "other", "rule"), BESIDE)
-def test_names_beside_each_other(name: bytes, other: bytes, rule: str) -> None:
-    """A name is dropped for another one beside it by the rule of the table; what may be so dropped is known before."""
+def test_name_is_dropped_beside_another(name: bytes, other: bytes, rule: str) -> None:
+    """A name is dropped beside another one by the rule in the table; candidates are known in advance."""
     assert beside(name, {name, other}, PLAIN) == rule
     assert beside(name, {name}, PLAIN) == ""
     if rule:
@@ -85,8 +85,8 @@ def test_names_beside_each_other(name: bytes, other: bytes, rule: str) -> None:
         assert beside(name, {name, other}, Selection(off=(rule,))) == ""
 
 
-def test_profiles() -> None:
-    """A profile leaves rules out; those that it has can be turned off still."""
+def test_profile_leaves_rules_out() -> None:
+    """A profile leaves rules out; its remaining rules can still be turned off."""
     names = {b"t.pdf", b"t.tex", b"t.tar.gz", b"t.tar.gz.asc"}
     dropped = {profile: select([(n, False) for n in names], Selection(profile=profile)) for profile in PROFILES}
     assert dropped == {
@@ -113,8 +113,8 @@ def test_profiles() -> None:
         (".tar .tar.gz tar.gz", ".tar .tar.gz tar.gz"),
     ],
 )
-def test_archives_in_several_compressions(names: str, kept: str) -> None:
-    """Of an archive that a folder has in several compressions one is selected, whatever the order of names."""
+def test_one_of_several_compressions_is_selected(names: str, kept: str) -> None:
+    """Of one archive in several compressions one is selected, in any order of names."""
     listing = [(name.encode(), False) for name in names.split()]
     for some in (listing, listing[::-1]):
         dropped = select(some, Selection(profile="software-archive"))
@@ -124,23 +124,23 @@ def test_archives_in_several_compressions(names: str, kept: str) -> None:
 
 
 @given(st.lists(st.sampled_from(sorted(WORDS)), unique=True))
-def test_something_of_everything_is_left(names: list[bytes]) -> None:
-    """Of all that has one stem, something is always selected: no two names drop each other, in no profile."""
+def test_one_name_per_stem_is_selected(names: list[bytes]) -> None:
+    """At least one name per stem is selected: no two names drop each other, in any profile."""
     for profile in PROFILES:
         dropped = select([(n, False) for n in names], Selection(profile=profile))
         assert len(dropped) < len(names) or not names
 
 
-def test_types() -> None:
-    """A type is dropped where the stop list has it."""
+def test_type_on_stop_list_is_dropped() -> None:
+    """A type is dropped if it is on the stop list."""
     stop = Selection(stop_types=("Binary",))
     assert by_type("Binary", stop) == "stop-type"
     assert by_type("C", stop) == ""
     assert by_type("Binary", Selection(stop_types=("Binary",), off=("stop-type",))) == ""
 
 
-def test_whole_listing() -> None:
-    """A listing gives what is not selected of it; a folder is no source of a file."""
+def test_unselected_names_of_listing_are_returned() -> None:
+    """The unselected names of a listing are returned; a folder does not count as the source of a file."""
     listing = [(b"a.o", False), (b"a.c", True), (b"b.o", False), (b"b.c", False), (b".git", True), (b"c~", False)]
     assert select(listing, PLAIN) == {b"b.o": "object-beside-source", b".git": "version-control", b"c~": "editor-backup"}
 
@@ -151,19 +151,19 @@ def test_order_does_not_matter() -> None:
     assert select(listing, PLAIN) == select(listing[::-1], PLAIN)
 
 
-def test_what_another_system_keeps_beside_files() -> None:
-    """Forks and thumbnails that a Mac or a Windows leaves beside files, in archives too, are on the stop list."""
+def test_system_files_are_on_stop_list() -> None:
+    """Resource forks and thumbnails of macOS and Windows, in archives too, are on the stop list."""
     for name in (b"__MACOSX/notes/._a.txt", b"._a.txt", b"notes/Thumbs.db"):
         assert by_name(name, PLAIN) == "stop-name"
     assert by_name(b"notes/.a.txt", PLAIN) == by_name(b"_.txt", PLAIN) == ""
 
 
 def test_empty_stop_list_stops_nothing() -> None:
-    """No pattern, no stop."""
+    """An empty stop list drops nothing."""
     assert by_name(b".DS_Store", Selection(stop_names=())) == ""
 
 
 def test_unknown_rule_is_an_error() -> None:
-    """A rule that is turned off must be one."""
+    """Turning off an unknown rule is an error."""
     with pytest.raises(ValueError, match="no such selection rule: none-such"):
         Selection(off=("none-such", *RULES))

@@ -37,8 +37,8 @@ CASES = [
 
 
 @pytest.mark.parametrize(("robots", "path", "expected"), CASES)
-def test_allowed(robots: bytes, path: str, expected: bool) -> None:
-    """What RFC 9309 says of groups, of the longest match, of wildcards and of files that are none."""
+def test_rules_follow_rfc_9309(robots: bytes, path: str, expected: bool) -> None:
+    """Groups, longest match, wildcards and invalid files are handled as RFC 9309 requires."""
     assert allowed(robots, "Harvest", URL + path) is expected
 
 
@@ -55,13 +55,13 @@ DELAYS = [
 
 
 @pytest.mark.parametrize(("robots", "expected"), DELAYS)
-def test_crawl_delay(robots: bytes, expected: float | None) -> None:
-    """The delay is that of our group; what is no number of seconds is none."""
+def test_crawl_delay_is_that_of_our_group(robots: bytes, expected: float | None) -> None:
+    """The crawl delay is that of our group; a value that is not a number of seconds is ignored."""
     assert crawl_delay(robots, "Harvest") == expected
 
 
-def test_a_product_of_agents_and_rules() -> None:
-    """A file of ten thousand agents and as many rules is read as fast as one of the same length for all."""
+def test_many_agents_and_rules_take_linear_time() -> None:
+    """A file of ten thousand agents and as many rules is read as fast as one of the same length for a single group."""
     agents = b"".join(b"User-agent: a%d\n" % n for n in range(12_000))
     rules = b"".join(b"Disallow: /%d\n" % n for n in range(12_000))
     assert SMALL < len(agents + rules) < MAX_ROBOTS
@@ -69,15 +69,15 @@ def test_a_product_of_agents_and_rules() -> None:
     assert not allowed(agents + b"User-agent: *\n" + rules, "Harvest", URL + "/7")
 
 
-def test_what_is_beyond_the_cap_does_not_count() -> None:
-    """Rules behind the first 512 KiB are as if they were not there."""
+def test_rules_beyond_size_cap_are_ignored() -> None:
+    """Rules after the first 512 KiB are ignored."""
     padding = b"#" * MAX_ROBOTS + b"\n"
     assert allowed(b"User-agent: *\n" + padding + b"Disallow: /\n", "Harvest", URL + "/x")
 
 
 @given(st.binary(max_size=300))
-def test_any_bytes_give_an_answer(robots: bytes) -> None:
-    """No robots.txt raises."""
+def test_any_robots_txt_is_parsed(robots: bytes) -> None:
+    """Any robots.txt is parsed without an exception."""
     assert allowed(b"User-agent: *\n" + robots, "Harvest", URL + "/x") in (True, False)
     delay = crawl_delay(b"User-agent: *\nCrawl-delay: " + robots, "Harvest")
     assert delay is None or delay >= 0

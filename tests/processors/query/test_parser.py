@@ -47,7 +47,7 @@ CANONICAL: list[tuple[str, Node]] = [
     ("x-ray", Word("x-ray")),
     ("東京 été", And((Word("東京"), Word("été")))),
 ]
-"""Query and tree, as `unparse` writes it: to be read in both directions."""
+"""Query and tree as `unparse` writes it, for both directions."""
 
 ALSO: list[tuple[str, Node]] = [
     ("whale NOT squid OR fin", Or((And((WHALE, Not(SQUID))), FIN))),
@@ -63,7 +63,7 @@ ALSO: list[tuple[str, Node]] = [
     ("whale OR(squid)", Or((WHALE, SQUID))),
     ("whale\u3000squid", And((WHALE, SQUID))),
 ]
-"""Other ways to write."""
+"""Other spellings."""
 
 MISTAKES: list[tuple[str, str, int]] = [
     ("", "empty", 0),
@@ -101,22 +101,22 @@ MISTAKES: list[tuple[str, str, int]] = [
 
 
 @pytest.mark.parametrize(("text", "tree"), CANONICAL)
-def test_both_ways(text: str, tree: Node) -> None:
-    """Each construct has one tree, and the tree is written in that way."""
+def test_parse_and_unparse_are_inverse(text: str, tree: Node) -> None:
+    """Each construct parses to one tree, and the tree is unparsed to the same text."""
     assert parse(text) == tree
     assert unparse(tree) == text
 
 
 @pytest.mark.parametrize(("text", "tree"), ALSO)
-def test_other_ways(text: str, tree: Node) -> None:
-    """White space, minus signs and parentheses too many are read as what they mean."""
+def test_other_spellings_parse_to_same_tree(text: str, tree: Node) -> None:
+    """Extra white space, minus signs and redundant parentheses parse to the intended tree."""
     assert parse(text) == tree
     assert parse(unparse(tree)) == tree
 
 
 @pytest.mark.parametrize(("text", "message", "position"), MISTAKES)
-def test_mistakes(text: str, message: str, position: int) -> None:
-    """A mistake is a QueryError that says what and where, on one line with a caret there."""
+def test_mistake_has_message_and_position(text: str, message: str, position: int) -> None:
+    """A mistake is a QueryError with its cause and position, on one line with a caret there."""
     with pytest.raises(QueryError, match=re.escape(message)) as caught:
         parse(text)
     assert caught.value.position == position
@@ -129,8 +129,8 @@ def test_mistakes(text: str, message: str, position: int) -> None:
 
 
 @given(st.text(st.sampled_from('aB1 "\\():*-\n東AND OR NOT://é\ud800') | st.characters(), max_size=30))
-def test_anything_typed(text: str) -> None:
-    """Whatever is typed gives a QueryError within the text, or a tree that can be written and read again unchanged."""
+def test_any_text_parses_or_raises_query_error(text: str) -> None:
+    """Any text gives a QueryError within the text, or a tree that is unparsed and parsed again unchanged."""
     tree, mistake = read(text)
     if mistake:
         assert 0 <= mistake.position <= len(text)
@@ -140,15 +140,15 @@ def test_anything_typed(text: str) -> None:
 
 
 def read(text: str) -> tuple[Node, QueryError | None]:
-    """The tree of a query, or the mistake in it."""
+    """Return the tree of a query, or the mistake in it."""
     try:
         return parse(text), None
     except QueryError as error:
         return Every(), error
 
 
-def test_empty_groups() -> None:
-    """Trees that no query gives are written as what they mean."""
+def test_empty_groups_are_unparsed() -> None:
+    """Trees that no query parses to are unparsed to a query of the same meaning."""
     assert unparse(And(())) == "*"
     assert unparse(Or(())) == "NOT *"
     assert unparse(And((WHALE,))) == "whale"
@@ -156,22 +156,22 @@ def test_empty_groups() -> None:
 
 
 def readme_rows(header: str) -> list[tuple[str, str]]:
-    """The first two columns of the README's table whose header begins so."""
+    """Return the first two columns of the README's table whose header begins so."""
     table = README.read_text("utf-8").split(f"\n| {header} |")[1].split("\n\n")[0]
     rows = [line.removeprefix("| ").removesuffix(" |").split(" | ") for line in table.splitlines()[2:]]
     return [(row[0].strip("`"), row[1].strip("`")) for row in rows]
 
 
-def test_readme_queries() -> None:
-    """Every query of the README's table is read."""
+def test_readme_queries_parse() -> None:
+    """Every query in the README's table parses."""
     queries = [query for query, _ in readme_rows("query")]
     assert len(queries) == 23
     for query in queries:
         assert parse(unparse(parse(query))) == parse(query)
 
 
-def test_readme_mistakes() -> None:
-    """Every mistake of the README gives the line that stands there."""
+def test_readme_mistakes_give_printed_message() -> None:
+    """Every mistake in the README gives the message printed there."""
     rows = readme_rows("typed")
     assert len(rows) == 8
     for query, shown in rows:

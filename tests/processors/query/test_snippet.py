@@ -9,7 +9,7 @@ from processors.query.snippet import MAX_SNIPPET, snippet, terms
 
 
 def shown(query: str, *texts: str) -> str:
-    """The snippet of texts, with the marks made visible."""
+    """Return the snippet of texts, with visible marks."""
     return snippet(texts, terms(parse(query))).replace("\x02", "[").replace("\x03", "]")
 
 
@@ -31,13 +31,13 @@ def shown(query: str, *texts: str) -> str:
         ("whale", "~~~~~~~", ""),
     ],
 )
-def test_marks(query: str, text: str, expected: str) -> None:
-    """Matched words and phrases are marked where they stand; controls are gone."""
+def test_matches_are_marked(query: str, text: str, expected: str) -> None:
+    """Matched words and phrases are marked in place; control characters are removed."""
     assert shown(query, text) == expected
 
 
-def test_best_window() -> None:
-    """The window with the most different terms is shown, with ellipses where text is left out."""
+def test_window_with_most_terms_is_shown() -> None:
+    """The window with the most different terms is shown, with ellipses for omitted text."""
     text = "whale " + "and so on " * 60 + "squid meets whale " + "and so on " * 60
     found = shown("whale squid", text)
     assert "[squid] meets [whale]" in found
@@ -45,8 +45,8 @@ def test_best_window() -> None:
     assert found.endswith("…")
 
 
-def test_long_text() -> None:
-    """Of a long text, whatever it is written in, the part with most of the terms is shown."""
+def test_best_part_of_long_text_is_shown() -> None:
+    """The part of a long text with the most terms is shown, in any script."""
     for filler in ("some words of it, ", "einige Wörter, "):
         text = f"{filler * 2_000} the whale {filler * 2_000} the white whale {filler * 2_000}"
         found = snippet([text], terms(parse("white whale")))
@@ -55,15 +55,15 @@ def test_long_text() -> None:
         assert found.endswith("…")
 
 
-def test_best_text() -> None:
-    """Of several texts the one with the most terms is shown, else the first that is not empty."""
+def test_text_with_most_terms_is_shown() -> None:
+    """The text with the most terms is shown, else the first that is not empty."""
     assert shown("whale squid", "a whale", "a whale, a squid") == "a [whale], a [squid]"
     assert shown("fin", "", "one", "two") == "one"
 
 
 @given(st.lists(st.text(st.sampled_from("ab 東\n\x02\x03")), max_size=3), st.sampled_from(["a", '"a b"', "東 OR a b", '"a a a"']))
-def test_bounds(texts: list[str], query: str) -> None:
-    """A snippet is one line of at most 300 characters whose marks come in pairs."""
+def test_snippet_is_bounded(texts: list[str], query: str) -> None:
+    """A snippet is one line of at most 300 characters with paired marks."""
     found = snippet([text * 30 for text in texts], terms(parse(query)))
     assert len(found) <= MAX_SNIPPET
     assert found.count("\x02") == found.count("\x03")

@@ -27,21 +27,21 @@ from processors.query.words import MAX_EXACT, MAX_WORD, all_spaced, attribute, e
         ("\ud800a\x00b", ["a", "b"]),
     ],
 )
-def test_words(text: str, found: list[str]) -> None:
+def test_words_are_folded_runs(text: str, found: list[str]) -> None:
     """Words are runs of letters, marks and numbers, folded; characters of scripts without spaces are words."""
     assert words(text) == found
 
 
 @given(st.text())
-def test_spaced(text: str) -> None:
-    """Spaced text is the words with a space between; no word is empty or holds white space."""
+def test_spaced_text_has_same_words(text: str) -> None:
+    """Spaced text is the words separated by spaces; no word is empty or contains white space."""
     assert spaced(text) == " ".join(words(text))
     assert all(word and word.split() == [word] for word in words(text))
 
 
 @given(st.lists(st.text(st.characters() | st.characters(max_codepoint=0x7F) | st.sampled_from("\x01\u0301\u1161")), max_size=6))
-def test_all_spaced(texts: list[str]) -> None:
-    """Texts that are spaced together have the words that each has by itself, whatever they begin and end with."""
+def test_texts_spaced_together_have_same_words(texts: list[str]) -> None:
+    """Texts spaced together have the words of each text alone, whatever their first and last characters."""
     for several in (texts, [*texts, "x" * 200]):
         assert [" ".join(filter(None, made.split(" "))) for made in all_spaced(several)] == [spaced(text) for text in several]
 
@@ -50,8 +50,8 @@ COMBINING = st.sampled_from("e\u0301\u0323\u030a\u1100\u1161\u11a8\u0915\u093c")
 
 
 @given(st.text(st.characters() | st.characters(max_codepoint=0x7F) | COMBINING), st.sampled_from([0, 2, 40]))
-def test_definition(text: str, few: int) -> None:
-    """The words are those of the law, character by character over the whole text, few or many of which are not ASCII."""
+def test_words_match_definition(text: str, few: int) -> None:
+    """The words match the definition, character by character over the whole text, with few or many characters outside ASCII."""
     marks = {"w": "{}", "c": " {} ", "": "", " ": " "}
     plain = "".join(marks[kind(ord(char))].format(char) for char in fold(text))
     with patch.object(module, "FEW", few):
@@ -59,14 +59,14 @@ def test_definition(text: str, few: int) -> None:
 
 
 @given(st.text(), st.text())
-def test_joined(first: str, second: str) -> None:
-    """A division divides: the words of two texts with one between are the words of each."""
+def test_separator_separates_words(first: str, second: str) -> None:
+    """The words of two texts joined by a separator are the words of each."""
     assert words(f"{first}\n{second}") == words(first) + words(second)
 
 
 @given(st.text(st.characters(max_codepoint=0x24F) | st.sampled_from("東京 \u00ad")))
-def test_spans(text: str) -> None:
-    """Spans are in order, within the text, and hold the words that the analysis of the text has."""
+def test_spans_contain_words(text: str) -> None:
+    """Spans are in order, within the text, and contain the words of the analysed text."""
     found = list(spans(text))
     assert all(0 <= start < end <= len(text) for start, end, _ in found)
     assert [start for start, _, _ in found] == sorted(start for start, _, _ in found)
@@ -74,8 +74,8 @@ def test_spans(text: str) -> None:
         assert [word for _, _, word in found] == words(text)
 
 
-def test_long() -> None:
-    """A long word is cut; a long value keeps its beginning and differs by what was cut off."""
+def test_long_words_and_values_are_cut() -> None:
+    """A long word is cut; a long value keeps its beginning and gets a suffix that depends on the rest."""
     assert words("x" * 500 + " y") == ["x" * MAX_WORD, "y"]
     assert spaced("x" * 500 + " y") == "x" * MAX_WORD + " y"
     one, other = exact("x" * 5_000), exact("x" * 5_001)
@@ -84,19 +84,19 @@ def test_long() -> None:
     assert len(one) == MAX_EXACT + 64
 
 
-def test_names() -> None:
-    """Names of attributes are compared without regard to case and white space around."""
+def test_attribute_names_ignore_case_and_space() -> None:
+    """Attribute names are compared without regard to case and surrounding white space."""
     assert attribute(" Last-Modification-Time\n") == "last-modification-time"
 
 
 @pytest.mark.parametrize("before", ["", "é ", "a b ", "y" * 70 + " "])
 @pytest.mark.parametrize("length", [127, 128, 129, 191, 192, 300])
-def test_cut(before: str, length: int) -> None:
-    """A word is cut after 128 characters wherever it stands, and a shorter one is not."""
+def test_word_is_cut_after_128_characters(before: str, length: int) -> None:
+    """A word is cut after 128 characters at any position, and a shorter one is not."""
     assert spaced(f"{before}{'x' * length}!z") == f"{before}{'x' * min(length, MAX_WORD)} z"
 
 
 @given(st.text(st.characters(max_codepoint=0x7F)))
-def test_ascii(text: str) -> None:
-    """The short way for ASCII gives what the long way gives."""
+def test_ascii_fast_path_equals_general_path(text: str) -> None:
+    """The fast path for ASCII gives the result of the general one."""
     assert words(text) == words(text + " é")[:-1]

@@ -1,6 +1,6 @@
 """Summaries and indexes for the tests of this folder.
 
-OpenSearch is asked for only by tests that want it: those of one engine start no other.
+OpenSearch is started only for tests that use it: tests of another engine start no server.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ Open = Callable[[Path], BrokerIndex]
 
 
 def tantivy(request: pytest.FixtureRequest) -> Iterator[Open]:
-    """Indexes in folders."""
+    """Open tantivy indexes in folders."""
     yield lambda folder: TantivyIndex(folder / "index", heap=15_000_000)
 
 
 def opensearch(request: pytest.FixtureRequest) -> Iterator[Open]:
-    """Indexes of a real node, named after their folders; all of them go with the test."""
+    """Open indexes on a real OpenSearch node, named after their folders; they are deleted after the test."""
     url = request.getfixturevalue("opensearch")
     client = request.getfixturevalue("search_client")
     prefix = f"t{uuid.uuid4().hex[:10]}"
@@ -38,18 +38,18 @@ def opensearch(request: pytest.FixtureRequest) -> Iterator[Open]:
 
 
 ENGINES: dict[str, Callable[[pytest.FixtureRequest], Iterator[Open]]] = {"tantivy": tantivy, "opensearch": opensearch}
-"""How each engine is opened on its own folder, the second time with what the first has left there."""
+"""How to open each engine on its own folder; opening it again gives the index that exists there."""
 
 
 @pytest.fixture(params=sorted(ENGINES))
 def engine(request: pytest.FixtureRequest) -> Iterator[Open]:
-    """Opens the engine's index in a folder."""
+    """Function that opens the engine's index in a folder."""
     yield from ENGINES[request.param](request)
 
 
 @pytest.fixture
 def opened(engine: Callable[[Path], BrokerIndex], tmp_path: Path) -> Callable[[], BrokerIndex]:
-    """Opens the engine's index of this test, again each time it is called."""
+    """Function that opens, or opens again, the engine's index of this test."""
     return lambda: engine(tmp_path)
 
 
@@ -62,7 +62,10 @@ def index(opened: Callable[[], BrokerIndex]) -> Iterator[BrokerIndex]:
 
 @pytest.fixture
 def summary() -> Callable[..., Summary]:
-    """Makes a summary of a URL; attributes as keywords (`_` for `-`) or in `attributes`, a value or a tuple of values."""
+    """Function that returns a summary of a URL.
+
+    Attributes are keywords (`_` for `-`) or in `attributes`, as a value or a tuple of values.
+    """
 
     def make(url: str, *, published: int = 1, attributes: dict[str, Any] | None = None, **more: Any) -> Summary:
         fields = {name: more.pop(name) for name in list(more) if name in Summary.__struct_fields__}
@@ -77,7 +80,7 @@ def summary() -> Callable[..., Summary]:
 
 @pytest.fixture
 def removed() -> Callable[..., Removed]:
-    """Makes the removal of a URL."""
+    """Function that returns the Removed record of a URL."""
 
     def make(url: str, *, published: int, time: int = 1) -> Removed:
         about: dict[str, Any] = {"oid": oid("here", url), "url": url, "object_url": url.partition("#")[0]}

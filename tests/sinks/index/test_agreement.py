@@ -43,7 +43,7 @@ WORDS = (
     "http://a/",
 )
 PROPERTIES = ("html", "WHALE", "http://a/0", "HTTP://A/1", "AB" * 16)
-"""What exact fields may hold, otherwise written."""
+"""Values of exact fields, in various spellings."""
 NAMES = (
     "title",
     "Title",
@@ -65,7 +65,7 @@ NAMES = (
     "file-name",
     "Copy",
 )
-"""Few words and names, so that they meet; each differs from another in one way only."""
+"""A few words and names, so that they often match; each differs from another in one way only."""
 
 text = st.lists(st.sampled_from(WORDS), max_size=4).map(" ".join) | st.text(max_size=6)
 value = text | text.map(lambda t: t.encode("utf-8", "replace")) | st.binary(max_size=4)
@@ -89,7 +89,7 @@ tree: st.SearchStrategy[Node] = st.recursive(
 
 
 def utf8(attributes: dict[str, tuple[str | bytes, ...]]) -> bool:
-    """Whether a record with these attributes can be written at all: Avro's strings are UTF-8."""
+    """Return whether a record can have these attributes: Avro strings are UTF-8."""
     try:
         [v.encode() for values in attributes.values() for v in values if isinstance(v, str)]
     except UnicodeEncodeError:
@@ -98,7 +98,7 @@ def utf8(attributes: dict[str, tuple[str | bytes, ...]]) -> bool:
 
 
 def corpus(drawn: list[tuple[dict[str, tuple[str | bytes, ...]], dict[str, tuple[str | bytes, ...]], bool]]) -> list[Summary]:
-    """Summaries of what was drawn: attributes, annotations, and whether there is a digest (and HTML, and a copy)."""
+    """Return summaries of the drawn values: attributes, annotations, and whether there is a digest (and HTML, and a copy)."""
     made = []
     for at, (given_attributes, notes, rich) in enumerate(drawn):
         url = f"http://a/{at}" if rich else f"http://A/{at}"
@@ -120,16 +120,16 @@ documents = st.lists(st.tuples(attributes.filter(utf8), attributes.filter(utf8),
 
 
 EXAMPLES = {"tantivy": (100, 25), "opensearch": (25, 4)}
-"""How many collections each engine is tried on: to make an index takes a server longer."""
+"""Number of collections tried on each engine: a server takes longer to create an index."""
 
 
 def tried(examples: int) -> settings:
-    """The settings of a property that is tried on so many examples."""
+    """Return the settings of a property with so many examples."""
     return settings(max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
-def test_engine_and_predicate(request: pytest.FixtureRequest, engine: Open) -> None:
-    """Of any summaries, an engine finds for any query those that the predicate accepts; search leaves out the copies."""
+def test_engine_and_predicate_agree(request: pytest.FixtureRequest, engine: Open) -> None:
+    """For any query, an engine finds the summaries that the predicate accepts; search leaves out the copies."""
 
     @tried(EXAMPLES[request.node.callspec.params["engine"]][0])
     @given(summaries=documents, queries=st.lists(tree, min_size=1, max_size=8))
@@ -148,8 +148,8 @@ def test_engine_and_predicate(request: pytest.FixtureRequest, engine: Open) -> N
     agree()
 
 
-def test_every_leaf(request: pytest.FixtureRequest, engine: Open) -> None:
-    """Of any summaries, an engine finds for every word under every name, and for every name, those that the predicate accepts."""
+def test_engine_and_predicate_agree_on_every_leaf(request: pytest.FixtureRequest, engine: Open) -> None:
+    """For every word under every name, and for every name, an engine finds the summaries that the predicate accepts."""
     asked: list[Node] = [Exists(one) for one in NAMES]
     asked += [Word(word, one) for word in (*WORDS, *PROPERTIES) for one in ("", *NAMES)]
 
@@ -166,7 +166,7 @@ def test_every_leaf(request: pytest.FixtureRequest, engine: Open) -> None:
 
 
 def collection() -> list[Summary]:
-    """Summaries whose scores differ: words as frequent as chance has it, in some fields or others, one in ten a copy."""
+    """Return summaries with different scores: words of random frequency in random fields, one in ten a copy."""
     chance = random.Random(1994)
     names = ("title", "description", "abstract", "keywords", "author", "partial-text", "terms", "remark", "file-size")
 
@@ -196,8 +196,8 @@ def both(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[Broker
 QUERIES = ("w1", "w2 OR w9", "title:w1 w2", '"w1 w1"', 'remark:"w1 w1" OR w7', "w3 NOT w1", "w2 type:text", "type:text", "* -w1")
 
 
-def test_the_same_hits_in_the_same_order(both: list[BrokerIndex]) -> None:
-    """All engines give the same hits, with the same scores but for a rounding, and so in the same order but for that."""
+def test_engines_give_same_hits_in_same_order(both: list[BrokerIndex]) -> None:
+    """All engines give the same hits with the same scores, except for rounding, and so in the same order."""
     for query, copies in product(QUERIES, (False, True)):
         pages = [index.search(parse(query), limit=1_000, copies=copies) for index in both]
         assert len({page.total for page in pages}) == 1
@@ -212,8 +212,8 @@ def test_the_same_hits_in_the_same_order(both: list[BrokerIndex]) -> None:
 
 @settings(max_examples=300, deadline=None)
 @given(query=tree, summaries=documents)
-def test_written_query(query: Node, summaries: list[Summary]) -> None:
-    """A tree written as text and read again means the same, where all of it can be typed."""
+def test_unparsed_query_has_same_meaning(query: Node, summaries: list[Summary]) -> None:
+    """A tree that can be typed has the same meaning after it was written as text and parsed."""
     if all(map(typable, leaves(query))):
         again = predicate(parse(unparse(query)))
         before = predicate(query)
@@ -221,7 +221,7 @@ def test_written_query(query: Node, summaries: list[Summary]) -> None:
 
 
 def leaves(query: Node) -> list[Node]:
-    """The nodes without parts."""
+    """Return the nodes without children."""
     match query:
         case And(parts) | Or(parts):
             return [leaf for part in parts for leaf in leaves(part)]
@@ -231,7 +231,7 @@ def leaves(query: Node) -> list[Node]:
 
 
 def typable(node: Node) -> bool:
-    """Whether the parser takes the words of a leaf: it refuses what cannot match for want of a letter or digit."""
+    """Return whether the parser accepts the words of a leaf: it refuses words without a letter or digit, which cannot match."""
     try:
         parse(unparse(node))
     except QueryError:

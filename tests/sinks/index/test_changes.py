@@ -1,4 +1,4 @@
-"""What is applied of a batch of records."""
+"""Selection of the changes to apply from a batch of records."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from streams.operations.index_changes import changed
 
 
 def summary(title: str, published: int) -> Summary:
-    """A summary of one and the same object."""
+    """Return a summary of one fixed object."""
     said = {"title": (title,)}
     return Summary(
         oid="o", url="u", object_url="u", gatherer="g", version=1, time=1, type="T", published=published, attributes=said
@@ -23,7 +23,7 @@ NEW, OLD, SAME = summary("new", 6), summary("old", 5), summary("same", 6)
 
 
 def logged(records: list[Record | None]) -> list[Logged]:
-    """A batch: None is what is no record."""
+    """Return a batch; None stands for an undecodable record."""
     values = [b"junk" if record is None else encode(record) for record in records]
     return [Logged("broker.main", 0, offset, 1, b"o", value) for offset, value in enumerate(values)]
 
@@ -32,8 +32,8 @@ def logged(records: list[Record | None]) -> list[Logged]:
     ("records", "applied"),
     [([OLD, NEW], NEW), ([NEW, OLD], NEW), ([NEW, SAME, OLD], SAME), ([GONE, NEW], GONE), ([NEW, None, OLD], NEW)],
 )
-def test_an_older_record_behind_a_newer_one_is_absorbed(records: list[Record | None], applied: Record) -> None:
-    """A batch gives what its records would give one by one: the highest publish counter wins, of several the last."""
+def test_highest_publish_counter_of_batch_wins(records: list[Record | None], applied: Record) -> None:
+    """A batch has the effect of its records one by one: the highest publish counter wins, the last among equals."""
     changes, letters = changed(logged(records), 1)
     assert changes == [applied]
     assert len(letters) == records.count(None)

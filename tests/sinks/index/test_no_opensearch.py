@@ -1,4 +1,4 @@
-"""What is told where no index answers: nobody, a gateway, somebody else, or what is no address at all. No server is needed."""
+"""Errors where no index answers: no server, a gateway, another server, or an invalid address. No server is needed."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from sinks.index.opensearch.index import OpenSearchIndex
 from tests.servers.process import free_port
 
 
-def test_no_server() -> None:
-    """Where nobody answers that is said, without the password."""
+def test_unreachable_server_is_reported_without_password() -> None:
+    """An unreachable server is reported, without the password."""
     port = free_port()
     with pytest.raises(IndexUnreachable, match=f"cannot be reached: http://127.0.0.1:{port}$") as caught:
         OpenSearchIndex(f"http://me:secret@127.0.0.1:{port}", "any")
@@ -26,7 +26,7 @@ def test_no_server() -> None:
 
 
 def pages(answers: Sequence[tuple[int, str, bytes]]) -> ThreadingHTTPServer:
-    """A gateway that says the same to everybody, one page after the other."""
+    """Return a gateway that answers requests with the given pages, one after the other."""
     left = iter(answers)
 
     class Gateway(BaseHTTPRequestHandler):
@@ -61,8 +61,8 @@ STRANGE = (
 )
 
 
-def test_what_answers_is_no_index() -> None:
-    """Pages of a gateway, and answers that are cut off or somebody else's, are a server that cannot be had: one line says it."""
+def test_foreign_answers_are_reported_as_unreachable() -> None:
+    """Gateway pages, truncated answers and answers of other servers are reported in one line as an unreachable server."""
     with pages([*(page for page in STRANGE for _ in range(2)), STRANGE[5], (200, "application/json", b"{}")]) as gateway:
         threading.Thread(target=gateway.serve_forever, daemon=True).start()
         node = opensearch_node.Node(f"http://u:secret@127.0.0.1:{gateway.server_port}")
@@ -82,8 +82,8 @@ def test_what_answers_is_no_index() -> None:
         gateway.shutdown()
 
 
-def test_total_without_hits() -> None:
-    """An answer that counts matches and has none of them, as a proxy cut it, is no answer."""
+def test_total_without_hits_is_rejected() -> None:
+    """An answer with a total but no hits, truncated by a proxy, is rejected."""
     empty = b'{"hits":{"total":{"value":3},"hits":[]}}'
     with pages([(200, "application/json", empty)]) as gateway:
         threading.Thread(target=gateway.serve_forever, daemon=True).start()
@@ -104,8 +104,8 @@ REFUSALS = (
 
 
 @pytest.mark.parametrize("page", REFUSALS)
-def test_a_gateway_refuses(page: tuple[int, str, bytes]) -> None:
-    """What a gateway refuses with words of its own may be asked again: it is nobody's query, and ends nobody who writes."""
+def test_gateway_refusal_is_retryable(page: tuple[int, str, bytes]) -> None:
+    """A refusal by a gateway may be retried: it is not an error of the query, and does not stop a writer."""
     with pages([page]) as gateway:
         threading.Thread(target=gateway.serve_forever, daemon=True).start()
         node = opensearch_node.Node(f"http://127.0.0.1:{gateway.server_port}")
@@ -116,14 +116,14 @@ def test_a_gateway_refuses(page: tuple[int, str, bytes]) -> None:
 
 
 @pytest.mark.parametrize("url", ["http://[::1", "http://[::1]]:9200", "http://127.0.0.1:99999", "https://[x]/"])
-def test_no_url_of_an_index(url: str) -> None:
-    """What cannot be read as a URL is told as one that is none, whatever stumbles over it first."""
+def test_invalid_url_is_reported(url: str) -> None:
+    """An invalid URL is reported as such, whichever component fails on it first."""
     with pytest.raises(IndexUnreachable, match="is no URL of an index"):
         opensearch_node.Node(url)
 
 
 class Swapping:
-    """What a server has of aliases; the rebuild that was there first swaps as soon as somebody has asked how old its index is."""
+    """Aliases of a simulated server; the existing rebuild swaps as soon as the age of its index is requested."""
 
     name = "here"
 
@@ -150,8 +150,8 @@ class Swapping:
         return {}
 
 
-def test_a_rebuild_takes_no_index_that_serves() -> None:
-    """One that begins while another one swaps leaves the index alone that serves by then, and goes on with its own."""
+def test_rebuild_leaves_serving_index_untouched() -> None:
+    """A rebuild begun during another one's swap leaves the index now serving untouched, and uses its own."""
     server = Swapping()
     assert aliases.begin_rebuild(cast("opensearch_node.Node", server), "a", "2") == "a.rebuild"
     assert (server.behind, server.gone) == ({"a": {"a-1"}, "a.rebuild": {"a-2"}}, [])

@@ -1,4 +1,4 @@
-"""What the engine for several machines promises beyond BrokerIndex: its documents, its answers item by item, and its aliases."""
+"""Guarantees of the OpenSearch engine beyond BrokerIndex: documents, answers per item, aliases."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ def name(request: pytest.FixtureRequest, search_client: OpenSearch) -> Iterator[
 
 @pytest.fixture
 def open_index(opensearch: str, name: str) -> Callable[..., OpenSearchIndex]:
-    """Opens the test's own index."""
+    """Function that opens the test's own index."""
     return lambda **more: OpenSearchIndex(opensearch, name, **more)
 
 
 def block(client: OpenSearch, index: str, what: str, *, on: bool) -> None:
-    """Let the server refuse writes, or not any more."""
+    """Make the server refuse writes, or accept them again."""
     client.indices.put_settings(index=index, body={f"index.blocks.{what}": on or None})
 
 
 @pytest.mark.usefixtures("narrow")
-def test_an_item_that_is_refused(open_index: Callable[..., OpenSearchIndex], summary: Make, removed: Remove) -> None:
-    """A change that the engine refuses is given back with its reason; the others of its batch are applied, the offset goes on."""
+def test_refused_item_is_returned_with_reason(open_index: Callable[..., OpenSearchIndex], summary: Make, removed: Remove) -> None:
+    """A refused change is returned with its reason; the others of its batch are applied, and the offset advances."""
     batch: list[Summary | Removed] = [
         summary("http://a/", published=1),
         summary("http://b/", published=1_000),
@@ -66,8 +66,10 @@ def test_an_item_that_is_refused(open_index: Callable[..., OpenSearchIndex], sum
         assert index.offsets() == {0: 4}
 
 
-def test_names_add_no_fields(open_index: Callable[..., OpenSearchIndex], search_client: OpenSearch, summary: Make) -> None:
-    """Thousands of attributes of different names leave the mapping as it was, and each is found by its name."""
+def test_attribute_names_leave_mapping_unchanged(
+    open_index: Callable[..., OpenSearchIndex], search_client: OpenSearch, summary: Make
+) -> None:
+    """Thousands of distinct attribute names leave the mapping unchanged, and each is found by its name."""
     with closing(open_index()) as index:
         before = search_client.indices.get_mapping(index=index.alias)
         given = {f"name {number}": f"value {number}" for number in range(3_000)}
@@ -77,8 +79,10 @@ def test_names_add_no_fields(open_index: Callable[..., OpenSearchIndex], search_
         assert index.count(Word("7", "name 8")) == 0
 
 
-def test_identifiers(open_index: Callable[..., OpenSearchIndex], search_client: OpenSearch, summary: Make) -> None:
-    """An OID of any length becomes an identifier of at most 512 bytes, and is itself again in answers."""
+def test_oid_of_any_length_is_restored(
+    open_index: Callable[..., OpenSearchIndex], search_client: OpenSearch, summary: Make
+) -> None:
+    """An OID of any length becomes an identifier of at most 512 bytes, and is restored in answers."""
     names = ["é" * 9_000, "é" * 9_001, "0" * 64]
     with closing(open_index()) as index:
         index.apply([summary(f"http://{len(oid)}/", oid=oid) for oid in names], {})
@@ -88,14 +92,14 @@ def test_identifiers(open_index: Callable[..., OpenSearchIndex], search_client: 
         assert list(index.scroll(Every())) == sorted(names)
 
 
-def test_no_field_is_sparse(
+def test_every_document_has_all_word_fields(
     open_index: Callable[..., OpenSearchIndex],
     search_client: OpenSearch,
     summary: Make,
     removed: Remove,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Every document has all fields of words, also what is no summary: else the engine takes half as long again for all others."""
+    """Every document has all word fields, even removals: otherwise the engine takes half as long again for all documents."""
     monkeypatch.setattr(opensearch_index, "SWEEP", 0)
     with closing(open_index()) as index:
         index.apply([summary("http://a/"), removed("http://b/", published=2, time=1)], {0: 2})
@@ -105,8 +109,8 @@ def test_no_field_is_sparse(
             assert search_client.count(index=index.alias, body=lacking)["count"] == 0
 
 
-def test_removals_forgotten(open_index: Callable[..., OpenSearchIndex], summary: Make, removed: Remove) -> None:
-    """Removals are remembered for 90 days of the removals' own time, no shorter, and not for ever; also by the next process."""
+def test_removals_are_retained_for_90_days(open_index: Callable[..., OpenSearchIndex], summary: Make, removed: Remove) -> None:
+    """Removals are retained for 90 days of their own time, no longer and no shorter, also across processes."""
     with closing(open_index()) as index:
         index.apply([removed("http://a/", published=5, time=1_000 * DAY)], {})
         index.apply([removed("http://b/", published=5, time=1_089 * DAY)], {0: 2})
@@ -117,21 +121,21 @@ def test_removals_forgotten(open_index: Callable[..., OpenSearchIndex], summary:
         index.apply([removed("http://c/", published=5, time=1_091 * DAY)], {})
         found: list[str] = []
         while not found:
-            # The engine itself remembers a deletion for some tenths of a second; the test's own limit of time ends the wait.
+            # The engine itself retains a deletion for some tenths of a second; the test's time limit ends the wait.
             index.apply([summary("http://a/", published=4), summary("http://b/", published=4)], {})
             found = [hit.url for hit in index.search(Every()).hits]
             time.sleep(0.0 if found else 0.1)
         assert found == ["http://a/"]
 
 
-def test_what_is_too_much_is_tried_again(
+def test_overload_is_retried(
     open_index: Callable[..., OpenSearchIndex], search_client: OpenSearch, monkeypatch: pytest.MonkeyPatch, summary: Make
 ) -> None:
-    """A batch that the server has no room for (429) is applied once it has."""
+    """A batch rejected for lack of capacity (429) is applied once there is capacity."""
     pauses: list[float] = []
 
     def sleep(seconds: float) -> None:
-        """There is room once the server was found without, twice."""
+        """Restore the capacity after two refusals."""
         pauses.append(seconds)
         if pauses == [0, *opensearch_node.PAUSES[:2]]:
             block(search_client, index.alias, "read_only_allow_delete", on=False)
@@ -146,14 +150,14 @@ def test_what_is_too_much_is_tried_again(
 
 
 @pytest.mark.parametrize("what", ["read_only_allow_delete", "write"])
-def test_what_cannot_be_written(
+def test_blocked_write_fails_the_batch(
     open_index: Callable[..., OpenSearchIndex],
     search_client: OpenSearch,
     monkeypatch: pytest.MonkeyPatch,
     summary: Make,
     what: str,
 ) -> None:
-    """Where the server has no room for long, or takes no writes, no change is refused for it: the batch fails, its offset stays."""
+    """If the server stays overloaded or blocks writes, no change is rejected: the batch fails, and its offset stays."""
     monkeypatch.setattr(opensearch_node, "PAUSES", (0.01,))
     with closing(open_index()) as index:
         index.apply([summary("http://a/")], {0: 1})
@@ -165,10 +169,10 @@ def test_what_cannot_be_written(
         assert index.count(Every()) == 1
 
 
-def test_why_it_has_no_room(
+def test_full_disk_error_has_server_reason(
     open_index: Callable[..., OpenSearchIndex], search_client: OpenSearch, monkeypatch: pytest.MonkeyPatch, summary: Make
 ) -> None:
-    """A server whose disk is full says so to whoever writes: the operator is told what the server said."""
+    """The error of a write to a server with a full disk contains the server's reason."""
     monkeypatch.setattr(opensearch_node, "PAUSES", (0.01,))
     with closing(open_index()) as index:
         block(search_client, index.alias, "read_only_allow_delete", on=True)
@@ -176,16 +180,18 @@ def test_why_it_has_no_room(
             index.apply([summary("http://b/")], {0: 2})
 
 
-def test_no_room_for_an_index(opensearch: str, name: str) -> None:
-    """A cluster that has as many shards as it may can be asked again: that is nobody's query that is refused."""
+def test_shard_limit_is_transient(opensearch: str, name: str) -> None:
+    """A cluster at its shard limit is a transient failure, not an error of the request."""
     node = opensearch_node.Node(opensearch)
     with pytest.raises(IndexUnreachable, match=r"would add .* shards"):
         node.ask("PUT", f"/{name}-0", {"settings": {"number_of_shards": 1_024}})
     node.close()
 
 
-def test_closed(open_index: Callable[..., OpenSearchIndex], search_client: OpenSearch, summary: Make, removed: Remove) -> None:
-    """An index that somebody has closed refuses nothing and passes nothing: all that is asked fails, until it is open again."""
+def test_closed_index_fails_until_opened(
+    open_index: Callable[..., OpenSearchIndex], search_client: OpenSearch, summary: Make, removed: Remove
+) -> None:
+    """A closed index neither rejects nor accepts changes: every operation fails until it is opened again."""
     with closing(open_index(fresh=False)) as index:
         index.apply([summary("http://a/")], {0: 1})
         search_client.indices.close(index=index.alias)
@@ -208,10 +214,10 @@ def test_closed(open_index: Callable[..., OpenSearchIndex], search_client: OpenS
 
 
 @pytest.mark.parametrize("field", ["state", "role"])
-def test_what_it_knows_of_itself_is_refused(
+def test_rejected_index_state_fails_the_batch(
     open_index: Callable[..., OpenSearchIndex], monkeypatch: pytest.MonkeyPatch, removed: Remove, field: str
 ) -> None:
-    """Where the index refuses an offset, or when removals were forgotten, the batch has failed: neither passes for written."""
+    """If the index rejects its offsets, or the time of forgotten removals, the batch fails: neither counts as written."""
     made = schema.definition()
     made["mappings"]["properties"][field] = {"type": "byte"}
     monkeypatch.setattr(aliases, "definition", lambda: made)
@@ -221,17 +227,19 @@ def test_what_it_knows_of_itself_is_refused(
             index.apply([removed("http://a/", published=1, time=1_000 * DAY)], offsets)
 
 
-def test_missing(open_index: Callable[..., OpenSearchIndex], search_client: OpenSearch, name: str) -> None:
-    """A reader of an index that is not there is told so, and makes none."""
+def test_missing_index_is_not_created_by_reader(
+    open_index: Callable[..., OpenSearchIndex], search_client: OpenSearch, name: str
+) -> None:
+    """A reader of a missing index gets IndexMissing, and creates none."""
     with pytest.raises(IndexMissing):
         open_index(writable=False)
     assert not search_client.indices.get(index=f"{name}*")
 
 
-def test_made_anew_meanwhile(
+def test_recreated_index_accepts_no_offsets(
     open_index: Callable[..., OpenSearchIndex], search_client: OpenSearch, name: str, summary: Make
 ) -> None:
-    """One that is deleted and made again by its name, by another process, takes no offsets: what was applied is not in it."""
+    """An index deleted and recreated by another process accepts no offsets: earlier batches are not in it."""
     with closing(open_index()) as index:
         index.apply([summary("http://a/")], {0: 1})
         search_client.indices.delete(index=f"{name}-0")
@@ -244,8 +252,10 @@ def test_made_anew_meanwhile(
             assert other.offsets() == {0: 2}
 
 
-def test_deleted_meanwhile(open_index: Callable[..., OpenSearchIndex], search_client: OpenSearch, name: str, summary: Make) -> None:
-    """An index that somebody deletes is not made by writing to it, even where the server would; it is begun anew at offset 0."""
+def test_deleted_index_is_not_recreated_by_write(
+    open_index: Callable[..., OpenSearchIndex], search_client: OpenSearch, name: str, summary: Make
+) -> None:
+    """Writing does not recreate a deleted index, even if the server would; it is restarted at offset 0."""
     with closing(open_index()) as index:
         index.apply([summary("http://a/")], {0: 1})
         search_client.indices.delete(index=f"{name}-0")
@@ -261,8 +271,8 @@ def test_deleted_meanwhile(open_index: Callable[..., OpenSearchIndex], search_cl
         assert index.count(Every()) == 1
 
 
-def test_reader(open_index: Callable[..., OpenSearchIndex], summary: Make) -> None:
-    """A reader sees what was applied, and writes nothing; a closed index writes no more."""
+def test_reader_cannot_write(open_index: Callable[..., OpenSearchIndex], summary: Make) -> None:
+    """A reader sees applied changes and cannot write; neither can a closed index."""
     with closing(open_index()) as index, closing(open_index(writable=False)) as reader:
         index.apply([summary("http://a/")], {0: 1})
         assert reader.count(Every()) == 1
@@ -273,23 +283,29 @@ def test_reader(open_index: Callable[..., OpenSearchIndex], summary: Make) -> No
                 closed.apply([], {0: 9})
 
 
-def test_other_format(open_index: Callable[..., OpenSearchIndex], monkeypatch: pytest.MonkeyPatch) -> None:
-    """An index made with another analysis of text is to be made anew."""
+def test_index_of_other_analysis_must_be_rebuilt(
+    open_index: Callable[..., OpenSearchIndex], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An index made with another text analysis must be rebuilt."""
     open_index().close()
     monkeypatch.setattr(aliases, "FORMAT", "0")
     with pytest.raises(IndexDamaged, match="format"):
         open_index()
 
 
-def test_a_strangers_index(open_index: Callable[..., OpenSearchIndex], search_client: OpenSearch, name: str) -> None:
-    """An index that stands where the alias should is left alone, and said."""
+def test_foreign_index_with_alias_name_is_untouched(
+    open_index: Callable[..., OpenSearchIndex], search_client: OpenSearch, name: str
+) -> None:
+    """An index with the name of the alias is left untouched, and reported."""
     search_client.indices.create(index=name)
     with pytest.raises(IndexDamaged, match="no alias"):
         open_index()
 
 
-def test_two_begin_at_once(open_index: Callable[..., OpenSearchIndex], name: str, search_client: OpenSearch) -> None:
-    """Of several that make the first index at once, all have the same one."""
+def test_concurrent_creators_share_one_index(
+    open_index: Callable[..., OpenSearchIndex], name: str, search_client: OpenSearch
+) -> None:
+    """Concurrent creators of the first index all get the same one."""
     made: list[OpenSearchIndex] = []
     threads = [threading.Thread(target=lambda: made.append(open_index())) for _ in range(4)]
     for thread in threads:
@@ -300,8 +316,8 @@ def test_two_begin_at_once(open_index: Callable[..., OpenSearchIndex], name: str
     assert list(search_client.indices.get_alias(name=name)) == [f"{name}-0"]
 
 
-def test_moved(open_index: Callable[..., OpenSearchIndex], name: str, summary: Make) -> None:
-    """A batch that comes when another index has taken the place moves no offset there: the writer is told to ask where to go on."""
+def test_swapped_index_refuses_old_writer(open_index: Callable[..., OpenSearchIndex], name: str, summary: Make) -> None:
+    """A batch that arrives after a swap changes no offset: the writer gets IndexMoved and asks where to continue."""
     with closing(open_index()) as index, closing(open_index()) as other:
         index.apply([summary("http://a/"), summary("http://b/")], {0: 2})
         building = aliases.begin_rebuild(index.node, name, "1")
@@ -319,8 +335,10 @@ def test_moved(open_index: Callable[..., OpenSearchIndex], name: str, summary: M
         assert index.count(Every()) == 3
 
 
-def test_a_second_rebuild(open_index: Callable[..., OpenSearchIndex], name: str, summary: Make, search_client: OpenSearch) -> None:
-    """A rebuild takes the place of one that was begun before and is not ended; whoever fills that one cannot go on."""
+def test_second_rebuild_replaces_first(
+    open_index: Callable[..., OpenSearchIndex], name: str, summary: Make, search_client: OpenSearch
+) -> None:
+    """A rebuild replaces an unfinished earlier one, whose writer cannot continue."""
     with closing(open_index()) as index:
         building = aliases.begin_rebuild(index.node, name, "1")
         with closing(OpenSearchIndex(index.node.name, building)) as first:
@@ -334,8 +352,10 @@ def test_a_second_rebuild(open_index: Callable[..., OpenSearchIndex], name: str,
         assert aliases.swap(index.node, name, "2") == [f"{name}-0"]
 
 
-def test_deep_pages(open_index: Callable[..., OpenSearchIndex], monkeypatch: pytest.MonkeyPatch, summary: Make) -> None:
-    """Pages that one request cannot give are read in several, and are the same."""
+def test_deep_pages_are_read_in_several_requests(
+    open_index: Callable[..., OpenSearchIndex], monkeypatch: pytest.MonkeyPatch, summary: Make
+) -> None:
+    """Pages beyond the limit of one request are read in several, with the same hits."""
     with closing(open_index()) as index:
         index.apply([summary(f"http://{at:03}/", title="whale " * (1 + at % 7)) for at in range(180)], {})
         for query in (parse("whale"), parse("type:text")):
@@ -350,14 +370,14 @@ def test_deep_pages(open_index: Callable[..., OpenSearchIndex], monkeypatch: pyt
                 assert len(list(index.scroll(query))) == 180
 
 
-def test_too_many_words(open_index: Callable[..., OpenSearchIndex]) -> None:
-    """A query of more words than the engine takes is the user's mistake, told in a line."""
+def test_too_many_words_is_a_query_error(open_index: Callable[..., OpenSearchIndex]) -> None:
+    """A query with more words than the engine allows is a user error, reported in one line."""
     with closing(open_index()) as index, pytest.raises(QueryRefused, match="too many words"):
         index.search(parse(" ".join(f"w{at}" for at in range(600))))
 
 
-def test_records(open_index: Callable[..., OpenSearchIndex], summary: Make, removed: Remove) -> None:
-    """The whole record of an OID is there, as it was applied: a summary, a removal, or nothing."""
+def test_record_is_returned_as_applied(open_index: Callable[..., OpenSearchIndex], summary: Make, removed: Remove) -> None:
+    """The whole record of an OID is returned as applied: a summary, a removal, or nothing."""
     first = summary("http://a/", blob=b"\xff\x00", title="whale " * 5_000, annotations={"by": ("hand",)})
     second = removed("http://b/", published=3)
     with closing(open_index()) as index:

@@ -1,4 +1,4 @@
-"""What the embedded engine promises beyond BrokerIndex: its folder, its lock, and kills."""
+"""Guarantees of the embedded engine beyond BrokerIndex: folder, lock, and kills."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def batch(number, size=40):
 
 index = tantivy_index.TantivyIndex(Path(sys.argv[1]), heap=15_000_000)
 """
-"""Begins a program that works on an index in a process of its own."""
+"""Start of a program that works on an index in its own process."""
 
 KILLED_BEFORE_COMMIT = """
 index.apply(batch(0), {0: 1})
@@ -50,7 +50,7 @@ index.apply(batch(1), {0: 2})
 """
 
 MERGED = 8
-"""Segments that the engine makes one of."""
+"""Number of segments that the engine merges into one."""
 
 UNMERGED = f"""
 for number in range({MERGED}):
@@ -84,23 +84,23 @@ print(index.count(Every()), dict(index.offsets()))
 
 
 def child(folder: Path, program: str) -> subprocess.Popen[str]:
-    """A process that runs a program on the index in a folder."""
+    """Start a process that runs a program on the index in a folder."""
     return subprocess.Popen([sys.executable, "-c", CHILD + program, folder], stdout=subprocess.PIPE, text=True)
 
 
 def opened(folder: Path, *, writable: bool = True) -> TantivyIndex:
-    """The index of a folder, with little memory."""
+    """Open the index of a folder, with little memory."""
     return TantivyIndex(folder, writable=writable, heap=HEAP)
 
 
 def segments(folder: Path) -> tuple[set[str], set[str]]:
-    """The segments that have files in a folder, and those that its last commit names."""
+    """Return the segments that have files in a folder, and those in its last commit."""
     files = {path.name.partition(".")[0] for path in folder.iterdir() if path.suffix != ".json" and path.name[0] != "."}
     named = {entry["segment_id"].replace("-", "") for entry in json.loads((folder / "meta.json").read_text())["segments"]}
     return files, named
 
 
-def test_killed_before_commit(tmp_path: Path) -> None:
+def test_batch_killed_before_commit_is_not_applied(tmp_path: Path) -> None:
     """A batch whose process is killed before the commit is not applied, and neither are its offsets."""
     with child(tmp_path, KILLED_BEFORE_COMMIT) as process:
         assert process.wait() == -9
@@ -109,8 +109,8 @@ def test_killed_before_commit(tmp_path: Path) -> None:
         assert index.count(Every()) == BATCH
 
 
-def test_killed_again_and_again(tmp_path: Path) -> None:
-    """After kills while batches are applied, the offsets tell exactly what is in the index, and no files are left over."""
+def test_offsets_match_contents_after_kills(tmp_path: Path) -> None:
+    """After kills during batches, the offsets match the contents of the index, and no files are left over."""
     told = 0
     for lines in (1, 3, 2, 5):
         with child(tmp_path, ENDLESS) as process:
@@ -127,8 +127,8 @@ def test_killed_again_and_again(tmp_path: Path) -> None:
     assert files == named
 
 
-def test_disk_full(tmp_path: Path) -> None:
-    """Where nothing can be written apply raises OSError, nothing of the batch stands, and the next batch goes on."""
+def test_full_disk_keeps_nothing_of_batch(tmp_path: Path) -> None:
+    """On a full disk apply raises OSError, nothing of the batch is kept, and the next batch succeeds."""
     with child(tmp_path, DISK_FULL) as process:
         output, _ = process.communicate()
     error, before, after = output.splitlines()
@@ -136,8 +136,8 @@ def test_disk_full(tmp_path: Path) -> None:
     assert (before, after) == ("40 {0: 1}", "80 {0: 3}")
 
 
-def test_failing_batch(tmp_path: Path, summary: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever interrupts a batch takes back all of it, and goes on to the caller."""
+def test_failing_batch_is_rolled_back(tmp_path: Path, summary: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any exception within a batch rolls all of it back, and reaches the caller."""
 
     def interrupted(_: object) -> None:
         raise KeyboardInterrupt
@@ -152,15 +152,15 @@ def test_failing_batch(tmp_path: Path, summary: Make, monkeypatch: pytest.Monkey
         assert index.offsets() == {}
 
 
-def test_second_writer(tmp_path: Path) -> None:
-    """A second writer is refused with one line, whatever process it is of; after the first is closed it is not."""
+def test_second_writer_is_refused(tmp_path: Path) -> None:
+    """A second writer of any process is refused in one line, until the first is closed."""
     with closing(opened(tmp_path)), pytest.raises(IndexBusy, match="another process"):
         opened(tmp_path)
     opened(tmp_path).close()
 
 
-def test_reader(tmp_path: Path, summary: Make) -> None:
-    """A reader beside the writer sees each commit, locks nothing, and writes nothing."""
+def test_reader_sees_commits_and_cannot_write(tmp_path: Path, summary: Make) -> None:
+    """A reader beside the writer sees each commit, takes no lock, and cannot write."""
     with closing(opened(tmp_path)) as writer, closing(opened(tmp_path, writable=False)) as reader:
         for number in range(1, 4):
             writer.apply([summary(f"http://{number}/", title="whale")], {0: number})
@@ -171,8 +171,8 @@ def test_reader(tmp_path: Path, summary: Make) -> None:
     opened(tmp_path, writable=False).close()
 
 
-def test_other_users(tmp_path: Path, summary: Make) -> None:
-    """Whoever may read one file of the index may read all, after a batch and at the end."""
+def test_index_files_have_same_permissions(tmp_path: Path, summary: Make) -> None:
+    """All files of the index have the same read permissions, after a batch and at the end."""
 
     def modes() -> set[int]:
         return {stat.S_IMODE(file.stat().st_mode) for file in (tmp_path / "i").iterdir()}
@@ -182,15 +182,15 @@ def test_other_users(tmp_path: Path, summary: Make) -> None:
         with closing(TantivyIndex(tmp_path / "i")) as index:
             index.apply([summary("file:///a")], {0: 1})
             assert modes() == {0o640}
-            for number in range(2, 20):  # enough for merges, which write at times of their own
+            for number in range(2, 20):  # Enough for merges, which write at their own times.
                 index.apply([summary(f"file:///a{number}")], {0: number})
     finally:
         os.umask(before)
     assert modes() == {0o640}
 
 
-def test_closed(tmp_path: Path, summary: Make) -> None:
-    """A closed index writes no more, and can be closed again."""
+def test_closed_index_cannot_be_written(tmp_path: Path, summary: Make) -> None:
+    """A closed index cannot be written, and may be closed again."""
     index = opened(tmp_path)
     index.close()
     index.close()
@@ -198,8 +198,8 @@ def test_closed(tmp_path: Path, summary: Make) -> None:
         index.apply([summary("http://a/")], {})
 
 
-def test_missing(tmp_path: Path) -> None:
-    """A reader of a folder without an index is told so, and makes nothing there."""
+def test_missing_index_is_not_created_by_reader(tmp_path: Path) -> None:
+    """A reader of a folder without an index gets an error, and creates nothing."""
     with pytest.raises(IndexMissing):
         opened(tmp_path / "none", writable=False)
     assert not (tmp_path / "none").exists()
@@ -207,8 +207,8 @@ def test_missing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("what", ["meta.json", "meta", "store", "term", "idx", "emptied"])
 @pytest.mark.parametrize("writable", [True, False])
-def test_damaged(tmp_path: Path, summary: Make, what: str, writable: bool) -> None:
-    """An index with a file that is gone or cut short is reported as damaged, when it is opened or at the latest when it is read."""
+def test_damaged_index_is_reported(tmp_path: Path, summary: Make, what: str, writable: bool) -> None:
+    """An index with a missing or truncated file is reported as damaged when it is opened, or at the latest when it is read."""
     with closing(opened(tmp_path)) as index:
         index.apply([summary(f"http://{n}/", title="whale") for n in range(50)], {0: 1})
     if what == "meta":
@@ -223,8 +223,8 @@ def test_damaged(tmp_path: Path, summary: Make, what: str, writable: bool) -> No
 
 
 @pytest.mark.parametrize("what", ["store", "term", "idx", "pos", "fast", "fieldnorm", "del"])
-def test_a_flipped_bit(tmp_path: Path, summary: Make, removed: Remove, what: str) -> None:
-    """A bit that has turned, which opening does not show, is found by the file's own checksum; others' files are left alone."""
+def test_flipped_bit_is_detected_by_checksum(tmp_path: Path, summary: Make, removed: Remove, what: str) -> None:
+    """A flipped bit that opening misses is detected by the file's checksum; files that are not the index's are ignored."""
     with closing(opened(tmp_path)) as index:
         index.apply([summary(f"http://{n}/", title="whale") for n in range(50)], {0: 1})
         index.apply([summary("http://7/", title="dolphin", published=9)], {0: 2})
@@ -239,15 +239,15 @@ def test_a_flipped_bit(tmp_path: Path, summary: Make, removed: Remove, what: str
     assert damage(tmp_path) == f"{path.name}: cut short, or none of the engine's"
 
 
-def test_other_files(tmp_path: Path) -> None:
-    """A folder with something else in it is not taken for an index."""
+def test_foreign_folder_is_not_an_index(tmp_path: Path) -> None:
+    """A folder with other files in it is not accepted as an index."""
     (tmp_path / "thesis.tex").write_text("mine")
     with pytest.raises(IndexDamaged, match="no index"):
         opened(tmp_path)
 
 
-def test_other_format(tmp_path: Path, summary: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An index made with another analysis of text is to be made anew."""
+def test_index_of_other_analysis_must_be_rebuilt(tmp_path: Path, summary: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An index made with another text analysis must be rebuilt."""
     with closing(opened(tmp_path)) as index:
         index.apply([summary("http://a/")], {0: 1})
     monkeypatch.setattr(tantivy_index, "FORMAT", "0")
@@ -255,8 +255,8 @@ def test_other_format(tmp_path: Path, summary: Make, monkeypatch: pytest.MonkeyP
         opened(tmp_path)
 
 
-def test_removals_forgotten(tmp_path: Path, summary: Make, removed: Remove) -> None:
-    """Removals are remembered for 90 days of the removals' own time, no shorter, and not for ever."""
+def test_removals_are_retained_for_90_days(tmp_path: Path, summary: Make, removed: Remove) -> None:
+    """Removals are retained for 90 days of their own time, no longer and no shorter."""
     with closing(opened(tmp_path)) as index:
         index.apply([removed("http://a/", published=5, time=1_000 * DAY)], {})
         index.apply([removed("http://b/", published=5, time=1_089 * DAY)], {})
@@ -267,8 +267,8 @@ def test_removals_forgotten(tmp_path: Path, summary: Make, removed: Remove) -> N
         assert [hit.url for hit in index.search(Every()).hits] == ["http://a/"]
 
 
-def test_size(tmp_path: Path, summary: Make) -> None:
-    """An index of text is no larger than the text: of a long value only the beginning is kept to be shown."""
+def test_index_is_no_larger_than_text(tmp_path: Path, summary: Make) -> None:
+    """An index of text is no larger than the text: only the beginning of a long value is stored for display."""
     text = " ".join(f"word{at * at % 997}" for at in range(5_000))
     with closing(opened(tmp_path)) as index:
         index.apply([summary(f"http://{n}/", partial_text=text) for n in range(100)], {})
@@ -276,7 +276,7 @@ def test_size(tmp_path: Path, summary: Make) -> None:
 
 
 def unmerged(folder: Path) -> Path:
-    """An index whose writer was killed when it had committed as many segments as are merged, and before they were."""
+    """Return an index whose writer was killed between committing enough segments for a merge and merging them."""
     for number in range(20):
         made = folder / str(number)
         with child(made, UNMERGED) as process:
@@ -286,15 +286,15 @@ def unmerged(folder: Path) -> Path:
     raise AssertionError("the merge always comes before the kill")
 
 
-def test_first_change_of_a_new_writer(tmp_path: Path) -> None:
-    """What a writer replaces first is replaced, also while segments that its killed predecessor left are merged."""
+def test_first_change_of_new_writer_survives_merge(tmp_path: Path) -> None:
+    """A new writer's first replacement takes effect, also while segments of its killed predecessor are merged."""
     folder = unmerged(tmp_path)
     about: dict[str, Any] = {"gatherer": "g", "version": 2, "time": 1, "type": "Text", "published": 2}
-    # In the segment that the last commit has deleted from: there was the state before it.
+    # In a segment from which the last commit has deleted: an earlier state existed before.
     oid = f"{MERGED - 2}-5"
     with closing(opened(folder)) as index:
         index.apply([Summary(oid=oid, url=oid, object_url=oid, attributes={"title": ("squid",)}, **about)], {0: 99})
-    # Closing waits for the merge that the commit began.
+    # Closing waits for the merge that the commit started.
     with closing(opened(folder)) as index:
         assert index.count(parse("squid")) == 1
         assert index.count(Every()) == MERGED * BATCH

@@ -1,4 +1,4 @@
-"""Confusions that labelled corpora of other projects showed (tests/bench/recognition.py), each as a small sample of our own."""
+"""Misrecognitions found with labelled corpora of other projects (tests/bench/recognition.py), each as a small sample of our own."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ def _zip(name: str) -> bytes:
 
 
 CONFUSIONS = [
-    # copies and templates are what they were made from
+    # Copies and templates have the type of their original.
     ("x.c.orig", b"int x;\n", "C"),
     ("x.rs.in~", b"fn main() {}\n", "Rust"),
     ("x.conf.dpkg-old", b"a = b\n", "Configuration"),
     ("x.md.new", b"# Notes\n", "Markdown"),
     ("x.bak", b"words\n", "RawText"),
     ("Makefile.in", b"all:\n", "Makefile"),
-    # a name that leaves it open
+    # The name is ambiguous.
     ("feed.xml", FEED, "RSS"),
     ("x.xml", b"<!-- by hand -->\n<svg xmlns='http://www.w3.org/2000/svg'/>", "SVG"),
     ("x.eml", b"From a@b Fri Jul  1 10:00:00 1994\nFrom: a@b\n\n", "Mailbox"),
     ("x.txt", b"BEGIN:VCARD\nVERSION:3.0\nEND:VCARD\n", "Calendar"),
-    # one suffix, several formats
+    # One suffix is shared by several formats.
     ("x.ts", TRANSLATION, "Translation"),
     ("x.ts", b"export const a: number = 1;\n", "JavaScript"),
     ("x.ts", PACKETS, "Video"),
@@ -72,7 +72,7 @@ CONFUSIONS = [
     ("x", MP4, "Video"),
     ("x.wma", ASF, "Audio"),
     ("x.wmv", ASF, "Video"),
-    # a suffix that several types have: the content tells
+    # Several types have the suffix: the content decides.
     ("tutor.cs", TEXT, "RawText"),
     ("tutor.es", TEXT, "RawText"),
     ("tutor.pl", TEXT, "RawText"),
@@ -101,31 +101,31 @@ CONFUSIONS = [
     ("x.doc", b"<html><body>x</body></html>", "HTML"),
     ("x.doc", b"A text.\n", "RawText"),
     ("icon-theme.cache", b"\0\1\0\0\0\0\0\x0c\0\0\0\x10" + bytes(40), "Database"),
-    # the name of a package format whose first member is an odd one
+    # The name of a package format whose first member is unusual.
     ("x.epub", _zip("a.html"), "EPUB"),
     ("x.odt", _zip("Pictures/a.png"), "OpenDocument"),
     ("x.docx", _zip("a.xml"), "OfficeDocument"),
     ("x", _zip("a.xml"), "Zip"),
-    # the longest signature tells
+    # The longest signature decides.
     ("x", ELF + b"\x02\x00" + bytes(40), "Binary"),
     ("x", b"\x7fELF\x01\x01\x01" + bytes(9) + b"\x04\x00" + bytes(40), "Core"),
     ("x", b"FORM\0\0\0\x40ILBMBMHD" + bytes(40), "OtherImage"),
     ("x", b"FORM\0\0\0\x40AIFFCOMM" + bytes(40), "Audio"),
     ("x", b"\0\0\0\x0cjP  \r\n\x87\n\0\0\0\x14ftypmjp2" + bytes(40), "Video"),
     ("x", b"\0\0\0\x0cjP  \r\n\x87\n\0\0\0\x14ftypjp2 " + bytes(40), "Image"),
-    # a short signature that is a word is none in a text
+    # A short signature that is a word does not count in a text.
     ("x", b"MAC addresses are of 48 bits.\n", "RawText"),
     ("x", b"GRIB is a format of weather services.\n", "RawText"),
     ("x", b"MZ is what a program of DOS begins with.\n", "RawText"),
     ("x.txt", b"FLIF, an image format.\n", "RawText"),
     ("x", b"P3\n1 1\n255\n0 0 0\n", "Netpbm"),
-    # a message of a Maildir: what its name ends with is the name of a host, and no suffix
+    # A Maildir message: its name ends in a host name, not in a suffix.
     ("1795409274.M623587P22625Q1.lake.example.org", b"Subject: s\nFrom: a@b\nTo: c@d\n\ntext", "Mail"),
     ("1795409274.22625_1.host.pl", b"Subject: s\nFrom: a@b\nTo: c@d\n\ntext", "Mail"),
     ("1795409274.M6P2Q1.vm:2,S", b"Subject: s\nFrom: a@b\nTo: c@d\n\ntext", "Mail"),
     ("1795409274.M6P2.vm", b"a text\n", "RawText"),
     ("1795409274.5.pl", b"a text\n", "Perl"),
-    # catalogs of messages, by name and by content
+    # Message catalogs, recognized by name and by content.
     ("x.po", b'msgid ""\nmsgstr ""\n', "Translation"),
     ("x.mo", b"\xde\x12\x04\x95" + bytes(24), "Translation"),
     ("x.mo", b"model A\nend A;\n", "SourceCode"),
@@ -133,7 +133,7 @@ CONFUSIONS = [
     ("x", b'# by hand\n\n#: a.c\nmsgid ""\n"a"\nmsgstr ""\n"b"\n', "Translation"),
     ("x", TRANSLATION, "Translation"),
     ("x.xlf", b"<xliff version='1.2'/>", "Translation"),
-    # names that a suffix says more than
+    # Names for which the suffix is more specific.
     ("install.rst", b"Install\n=======\n", "ReStructuredText"),
     ("HACKING.md", b"# Hacking\n", "Markdown"),
     ("INSTALL", b"make\n", "README"),
@@ -146,19 +146,19 @@ CONFUSIONS = [
     ("news.txt", b"Path: a!b\nFrom: a@b\nNewsgroups: rec.boats\n\ntext\n", "News"),
     ("news", b"From: a@b\nSubject: s\nNewsgroups: rec.boats\nDate: x\n\ntext\n", "News"),
     ("news.txt", b"It has rained.\n", "RawText"),
-    # messages with few fields
+    # Messages with few fields.
     ("x.txt", b"From: a@b\nTo: c@d\nSubject: s\n\ntext", "Mail"),
     ("x.txt", b"MIME-Version: 1.0\nContent-Type: text/plain\n\ntext", "Mail"),
     ("x.txt", b"From: the editors\nSubject: to change\n", "RawText"),
-    # names
+    # Well-known names.
     ("NEWS.Debian", b"x (1) unstable; urgency=low\n", "ChangeLog"),
     ("t1lmr.fd", b"\\ProvidesFile{t1lmr.fd}\n", "TeX"),
-    # a control that strayed into a text
+    # A stray control character in a text.
     ("x.info", b"This is x.info, produced by makeinfo version 7.\n\n\x1f\n" + b"File: x.info\n" * 20, "Info"),
     ("x.txt", b"\x1b$)C\x0e!]\x0f\n", "RawText"),
     ("x.c", b"int x; /* \x01 */\n" + b"int y;\n" * 40, "C"),
     ("x.c", b"int x; /* \x00 */\n" + b"int y;\n" * 40, "Unrecognized"),
-    # content without a telling name
+    # Content whose name tells nothing.
     ("x", b"#!/usr/bin/unheard-of\nanything\n", "SourceCode"),
     ("x", b"[1, 2.5, -3e4]\n", "JSON"),
     ("x", b"{}\n", "JSON"),
@@ -171,13 +171,13 @@ CONFUSIONS = [
 
 
 @pytest.mark.parametrize(("name", "head", "kind"), CONFUSIONS)
-def test_confusions(name: str, head: bytes, kind: str) -> None:
-    """What was once taken for something else is what it is."""
+def test_former_misrecognitions_are_fixed(name: str, head: bytes, kind: str) -> None:
+    """A file that was once misrecognized gets its correct type."""
     assert recognize(name.encode(), head).type == kind
 
 
-def test_signatures_are_told_by_length() -> None:
-    """Of two signatures that a content has, the longer one wins, and of equal ones the first; a word is none in a text."""
+def test_longest_signature_wins() -> None:
+    """The longest matching signature wins, the first among equals; a signature that is a word does not count in a text."""
     rules = {
         "Short": TypeRule(media="a/short", starts=("AB\u0001",)),
         "Long": TypeRule(media="a/long", starts=("AB\u0001; 4:C",)),
@@ -204,13 +204,13 @@ MEDIA = [
 
 
 @pytest.mark.parametrize(("name", "head", "media"), MEDIA)
-def test_media_of_a_shared_suffix(name: str, head: bytes, media: str) -> None:
-    """Of languages that share a suffix, the content says which it is."""
+def test_content_decides_between_languages_of_a_suffix(name: str, head: bytes, media: str) -> None:
+    """For languages that share a suffix, the content determines the media type."""
     assert recognize(name.encode(), head)[1:] == (media, "name")
 
 
-def test_patterns_are_linear() -> None:
-    """No pattern for texts takes long on a text that nearly matches, or repeats what begins one."""
+def test_text_patterns_are_linear() -> None:
+    """No text pattern takes long on a text that nearly matches or repeats the start of a match."""
     starts = (b"[1,", b"{} ", b"<a ", b"<!--", b"<?xml ", b"@", b"-----BEGIN ", b"#!", b"\n", b" ", b"a: b\n", b"digraph ")
     for name in (b"x", *(b"x." + suffix.encode() for suffix in table().claims)):
         for start in (*starts, b'\\"\n', b"a b c d ", b"a(", b"a.o", b"# \n", b"package "):

@@ -43,7 +43,7 @@ PAGE = b"<!DOCTYPE html><title>x</title>"
 OFFICE, ODF = "application/vnd.openxmlformats-officedocument.", "application/vnd.oasis.opendocument."
 
 CASES = [
-    # name, content, stated content type -> type, media type, evidence
+    # name, content, declared content type -> type, media type, evidence
     ("x", PAGE, "text/html; charset=utf-8", "HTML", "text/html", "stated"),
     ("x.html", PAGE, "text/plain", "HTML", "text/html", "name"),
     ("x.html", PAGE, "application/octet-stream", "HTML", "text/html", "name"),
@@ -168,22 +168,22 @@ CASES = [
 
 
 @pytest.mark.parametrize(("name", "head", "stated", "kind", "media", "evidence"), CASES)
-def test_cases(name: str, head: bytes, stated: str, kind: str, media: str, evidence: str) -> None:
-    """A file is what its source, its name and its content say, in that order, as long as the content does not contradict."""
+def test_type_media_type_and_evidence(name: str, head: bytes, stated: str, kind: str, media: str, evidence: str) -> None:
+    """The declared type, then the name, then the content determine the type, unless the content contradicts."""
     assert recognize(name.encode(), head, stated) == Recognized(kind, media, evidence)
 
 
 @given(st.binary(max_size=20), st.binary(max_size=700), st.text(max_size=30))
 def test_never_raises(name: bytes, head: bytes, stated: str) -> None:
-    """Whatever the name, the content and the stated type are, a known type with a media type comes out."""
+    """Any name, content and declared type give a known type with a media type."""
     found = recognize(name, head, stated)
     assert found.type in table().rules
     assert "/" in found.content_type
 
 
 @pytest.mark.parametrize("name", sorted(table().rules))
-def test_rules(name: str) -> None:
-    """Types extend types that are there and end at Unrecognized; programs exist; suffixes and media types are well formed."""
+def test_type_rules_are_consistent(name: str) -> None:
+    """Every type extends an existing type and ends at Unrecognized; programs exist; suffixes and media types are well formed."""
     rules = table().rules
     rule, seen = rules[name], {name}
     assert not rule.program or rule.program in PROGRAMS
@@ -195,8 +195,8 @@ def test_rules(name: str) -> None:
         seen.add(name)
 
 
-def test_every_type_can_be_found() -> None:
-    """No type is listed that nothing can lead to (folders and links come from their listing, packages from their members)."""
+def test_every_type_is_reachable() -> None:
+    """Every listed type is reachable (folders and links through their listing, packages through their members)."""
     for name, rule in table().rules.items():
         ways = (rule.suffixes, rule.names, rule.starts, rule.patterns, rule.program)
         assert any(ways) or name in {UNRECOGNIZED, "Directory", "SymbolicLink", "SourceDistribution"}, name

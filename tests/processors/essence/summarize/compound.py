@@ -1,4 +1,4 @@
-"""Compound files, built on the spot."""
+"""Builders of compound files (OLE)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def _padded(data: bytes, size: int) -> bytes:
 
 
 def _numbers(count: int, start: int) -> list[int]:
-    """A chain of sectors that follow each other."""
+    """Return a chain of consecutive sectors."""
     return [*range(start + 1, start + count), END] if count else []
 
 
@@ -24,9 +24,9 @@ def _entry(name: str, kind: int, start: int, size: int, child: int = FREE, right
 
 
 def compound(streams: Mapping[str, bytes]) -> bytes:
-    """A compound file of some streams, small ones in the stream of the root, as the rules want it.
+    """Return a compound file with the given streams; small ones are stored in the root's stream, as the format requires.
 
-    A name with a tab is that of a stream in a storage, or deeper.
+    A name with a tab denotes a stream in a storage, possibly nested.
     """
     small, large = bytearray(), bytearray()
     small_table: list[int] = []
@@ -74,7 +74,7 @@ def compound(streams: Mapping[str, bytes]) -> bytes:
 
 
 def _directory(places: list[tuple[str, int, int]], small: int, root: int, first: int = 0) -> bytes:
-    """The directory: the root and the storages; what is in one of them is one long branch of the tree below it."""
+    """Return the directory: root and storages; the entries of a storage form one long branch of the tree below it."""
     names = [name for name, _, _ in places]
     storages = sorted({name[:at] for name in names for at, c in enumerate(name) if c == "\t"})
     numbers = {name: number for number, name in enumerate([*names, *storages], start=1)}
@@ -95,7 +95,7 @@ def _directory(places: list[tuple[str, int, int]], small: int, root: int, first:
 
 
 def properties(values: Mapping[int, str | int]) -> bytes:
-    """A set of properties: text in UTF-8, numbers as times."""
+    """Return a property set: text in UTF-8, numbers as times."""
     places, data = b"", b""
     start = 8 + 8 * (len(values) + 1)
     for number, value in {1: None, **values}.items():
@@ -112,7 +112,7 @@ def properties(values: Mapping[int, str | int]) -> bytes:
 
 
 def word(text: str, *, flags: int = 0x200) -> dict[str, bytes]:
-    """The streams of a Word document: its text in two pieces, the first of bytes, the second of UTF-16."""
+    """Return the streams of a Word document whose text is in two pieces, the first in bytes, the second in UTF-16."""
     head, tail = text[: len(text) // 2], text[len(text) // 2 :]
     fib = bytearray(4_200)
     struct.pack_into("<HH6xH", fib, 0, 0xA5EC, 0xC1, flags)
@@ -127,10 +127,10 @@ def word(text: str, *, flags: int = 0x200) -> dict[str, bytes]:
 
 
 def record(kind: int, data: bytes) -> bytes:
-    """A record of Excel."""
+    """Return an Excel record."""
     return struct.pack("<HH", kind, len(data)) + data
 
 
 def atom(kind: int, data: bytes, version: int = 0) -> bytes:
-    """A record of PowerPoint."""
+    """Return a PowerPoint record."""
     return struct.pack("<HHI", version, kind, len(data)) + data

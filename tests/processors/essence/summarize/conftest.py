@@ -13,7 +13,7 @@ SAMPLES = Path(__file__).parents[3] / "samples" / "summarize"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """An option that writes what is generated."""
+    """Add the option that regenerates expected files."""
     parser.addoption("--regenerate", action="store_true", help="write the expected summaries and the table of types anew")
 
 
@@ -25,13 +25,13 @@ def regenerate(request: pytest.FixtureRequest) -> bool:
 
 @pytest.fixture(scope="session")
 def samples() -> Path:
-    """The folder of the golden samples."""
+    """Folder of the golden samples."""
     return SAMPLES
 
 
 @pytest.fixture(scope="session")
 def summary() -> Callable[..., Found]:
-    """A function that recognizes and summarizes bytes; `error` is put in the attributes, as essence would."""
+    """Function that recognizes and summarizes bytes; an `error` is added to the attributes, as essence does."""
 
     def make(name: bytes, body: bytes, url: str = "http://example.org/dir/x", stated: str = "", charset: str = "") -> Found:
         kind = recognize(name, body[:65_536], stated)
@@ -47,7 +47,7 @@ def summary() -> Callable[..., Found]:
 
 @pytest.fixture(scope="session")
 def golden(summary: Callable[..., Found]) -> Callable[[Path, str], dict[str, Any]]:
-    """A function from a sample and the name it goes by to what its summary is, as JSON has it."""
+    """Function from a sample and its file name to its summary in JSON form."""
 
     def make(sample: Path, name: str) -> dict[str, Any]:
         body = sample.read_bytes()

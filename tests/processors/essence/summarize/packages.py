@@ -1,4 +1,4 @@
-"""Documents that are zips, built on the spot."""
+"""Builders of documents that are zips."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ OPF = (
     'media-type="application/x-dtbncx+xml"/><item id="c" href="one.xhtml"/></manifest><spine><itemref idref="c"/></spine></package>'
 )
 MAIN = {"OfficeDocument": "word/document.xml", "OpenDocument": "content.xml", "EPUB": "OEBPS/one.xhtml"}
-"""The part that holds the text."""
+"""The part that contains the text."""
 AROUND: Mapping[str, Mapping[str, str]] = {
     "EPUB": {"META-INF/container.xml": CONTAINER, "OEBPS/book.opf": OPF, "OEBPS/nav.xhtml": "", "OEBPS/toc.ncx": ""}
 }
-"""What must be there besides."""
+"""Further parts that must exist."""
 
 
 def packed(parts: Mapping[str, str | bytes]) -> bytes:
-    """A zip of parts, the same each time."""
+    """Return a zip of the parts, byte-identical each time."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in parts.items():
@@ -30,7 +30,7 @@ def packed(parts: Mapping[str, str | bytes]) -> bytes:
 
 
 def document(kind: str, text: str) -> bytes:
-    """A document of a type whose main part is as told; as it stands, for a type that is no zip."""
+    """Return a document of a type with the given main part; for a type that is not a zip, the text itself."""
     if kind not in MAIN:
         return text.encode()
     parts = dict(AROUND.get(kind, {}))

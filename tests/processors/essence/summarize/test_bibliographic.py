@@ -1,4 +1,4 @@
-"""Bibliographies without an entry: they were once rejected."""
+"""Bibliographies without an entry, which were once rejected."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from processors.essence.summarize import Facts, Found, summarize
 
 
 @pytest.mark.parametrize("text", ["", "% by a@b.example\n", "%A Mann, Ann\n%T A title\n%U http://a.example/@b\n"])
-def test_no_entry_is_no_failure(text: str) -> None:
-    """A file with an @ that begins no entry has a title at least."""
+def test_file_without_entries_has_title(text: str) -> None:
+    """A file with an @ that begins no entry has at least a title."""
     body, found = text.encode(), Found()
     facts = Facts(b"x.enw", "file:///x.enw", "Bibliographic", "application/x-endnote-refer", len(body), 0, "")
     summarize(facts, io.BytesIO(body), found)

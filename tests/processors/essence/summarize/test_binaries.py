@@ -1,4 +1,4 @@
-"""Readers of binary formats: whatever the bytes are, they say what they can, or that the file is damaged."""
+"""Readers of binary formats: any bytes give what is readable, or the damage is reported."""
 
 import io
 import random
@@ -42,12 +42,12 @@ KINDS = {
     ),
     "SQLite": (b"SQLite format 3\0\x02\0", b"SQLite format 3\0\x02\0\1\1\0" + bytes(79) + b"\r"),
 }
-"""How the formats begin."""
+"""Leading bytes of the formats."""
 STARTS = [(kind, start) for kind, starts in KINDS.items() for start in starts]
 
 
 class Reads(io.BytesIO):
-    """A file that counts how often it is read, and how much."""
+    """A file that counts its read calls and the bytes read."""
 
     count = 0
     size = 0
@@ -60,7 +60,7 @@ class Reads(io.BytesIO):
 
 
 def tried(kind: str, body: bytes) -> tuple[Found, Reads]:
-    """What is found in bytes, and what was read for it; nothing but SummaryError comes out."""
+    """Return the result for the bytes and the file that was read; only SummaryError may be raised."""
     found, file, reason = Found(), Reads(body), "none"
     try:
         summarize(Facts(b"name", "http://example.org/name", kind, "x/y", len(body), 0, ""), file, found)
@@ -74,15 +74,15 @@ def tried(kind: str, body: bytes) -> tuple[Found, Reads]:
 
 @pytest.mark.parametrize(("kind", "start"), STARTS)
 @given(rest=st.binary(max_size=400))
-def test_any_bytes(kind: str, start: bytes, rest: bytes) -> None:
-    """Arbitrary bytes behind the start of a format are read a bounded number of times."""
+def test_any_bytes_are_read_in_bounded_steps(kind: str, start: bytes, rest: bytes) -> None:
+    """Arbitrary bytes after the start of a format are read a bounded number of times."""
     _, file = tried(kind, start + rest)
     assert file.count < 1_500
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
-def test_sample_cut_or_changed(kind: str, samples: Path) -> None:
-    """A sample that was cut anywhere, or has other bytes in some places, gives what can be read."""
+def test_damaged_sample_gives_readable_parts(kind: str, samples: Path) -> None:
+    """A truncated or altered sample gives what is readable."""
     module = summarizers()[kind].run.__module__.rpartition(".")[2]
     sample = next(p for p in samples.glob(f"{module}.*") if p.suffix != ".json").read_bytes()
     chance = random.Random(kind)
@@ -96,7 +96,7 @@ def test_sample_cut_or_changed(kind: str, samples: Path) -> None:
 
 
 def library(pages: int = 1) -> bytes:
-    """A library for Windows: one section that holds a table of exports and one of imports."""
+    """Return a Windows library: one section with an export table and an import table."""
     base = 0x1000
     exports = struct.pack("<3I8I", 0, 0, 0, base + 200, 1, 1, 2, base + 100, base + 110, base + 120, 0)[:40]
     body = bytearray(1_024 * pages)
@@ -119,8 +119,8 @@ def library(pages: int = 1) -> bytes:
     return head + bytes(body)
 
 
-def test_windows_library() -> None:
-    """A library for Windows tells what it is called, gives, asks for, and what its version resource says."""
+def test_windows_library_names_exports_and_imports() -> None:
+    """The summary of a Windows library has its name, exports, imports and version resource."""
     found, _ = tried("Binary", library())
     assert found.text("format") == "PE64 library"
     assert found.text("machine") == "x86-64"
@@ -130,8 +130,8 @@ def test_windows_library() -> None:
     assert found.text("description") == "Rows boats"
 
 
-def test_macintosh_library() -> None:
-    """A library for the Macintosh tells what it is called, asks for and gives."""
+def test_macintosh_library_names_exports_and_imports() -> None:
+    """The summary of a Macintosh library has its name, imports and exports."""
     name = b"libboat.dylib\0\0\0"
     named = struct.pack("<6I", 0xD, 24 + len(name), 24, 0, 0, 0) + name
     asked = struct.pack("<6I", 0xC, 40, 24, 0, 0, 0) + b"/usr/oars\0".ljust(16, b"\0")
@@ -147,7 +147,7 @@ def test_macintosh_library() -> None:
 
 
 def exif() -> bytes:
-    """A directory with a description, a camera and an artist, and one behind it with a date."""
+    """Return a directory with description, camera and artist, followed by one with a date."""
     texts = (b"A long boat\0", b"Oarflex\0", b"Ada Row\0", b"1994:07:01 12:00:00\0")
     places, at = [], 100
     for text in texts:
@@ -160,8 +160,8 @@ def exif() -> bytes:
     return ((b"II*\0\x08\0\0\0" + first).ljust(70, b"\0") + inner).ljust(100, b"\0") + b"".join(texts)
 
 
-def test_images_say_what_cameras_and_editors_wrote() -> None:
-    """A photograph tells its Exif, its XMP, its comment and its size."""
+def test_photograph_has_exif_xmp_comment_and_size() -> None:
+    """The summary of a photograph has its Exif, XMP, comment and size."""
     xmp = b"http://ns.adobe.com/xap/1.0/\0<rdf:RDF><dc:title><rdf:Alt><rdf:li>Oars &amp; boats</rdf:li></rdf:Alt></dc:title>"
     parts = ((0xE1, b"Exif\0\0" + exif()), (0xE1, xmp), (0xFE, b"by hand"), (0xC0, struct.pack(">BHHB", 8, 30, 40, 3)))
     body = (
@@ -187,8 +187,8 @@ def test_images_say_what_cameras_and_editors_wrote() -> None:
     ]
 
 
-def test_tags_of_what_is_cut_off() -> None:
-    """Tags before sound that is missing are kept, and the file is damaged."""
+def test_tags_before_missing_audio_are_kept() -> None:
+    """Tags before missing audio data are kept, and the file is damaged."""
     text = b"TPE1" + struct.pack(">IH", 9, 0) + b"\0Ada Row."
     found = Found()
     body = io.BytesIO(b"ID3\3\0\0" + struct.pack(">I", len(text)) + text + b"no sound" * 50)
@@ -197,15 +197,15 @@ def test_tags_of_what_is_cut_off() -> None:
     assert found.attributes["author"] == ["Ada Row."]
 
 
-def test_a_reason_is_never_empty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An error without words is told by its name."""
+def test_damage_reason_is_never_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An exception without a message is reported by its class name."""
     monkeypatch.setattr(mutagen, "File", Mock(side_effect=mutagen.MutagenError))
     with pytest.raises(SummaryError, match=r"^tags: MutagenError$"):
         summarize(Facts(b"a.ogg", "http://example.org/a.ogg", "Audio", "audio/ogg", 4, 0, ""), io.BytesIO(b"OggS"), Found())
 
 
-def test_other_fonts() -> None:
-    """Fonts of other formats than the sample's tell their names, too."""
+def test_fonts_of_other_formats_have_names() -> None:
+    """Fonts of formats other than the sample's have names in their summary, too."""
     bdf = b"""STARTFONT 2.1
 COMMENT by hand
 FONT -misc-boat-bold

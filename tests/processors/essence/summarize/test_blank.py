@@ -1,4 +1,4 @@
-"""Files that hold nothing: one rule for all types."""
+"""Blank files: one rule for all types."""
 
 import io
 
@@ -11,8 +11,8 @@ NAMES = [f"x.{suffix}" for suffix in table().suffixes] + ["README", "Makefile", 
 
 
 @pytest.mark.parametrize("body", [b"", b" \n\n", b"\xef\xbb\xbf\n"], ids=["nothing", "space", "mark"])
-def test_blank(body: bytes) -> None:
-    """Whatever its name says, it is a text or nothing known, is no damaged file, and has its name as title."""
+def test_blank_file_is_not_damaged(body: bytes) -> None:
+    """A blank file is a text or unrecognized, is not damaged, and has its name as title, whatever the name suggests."""
     for name in NAMES:
         kind = recognize(name.encode(), body)
         assert kind.type == "Unrecognized" or table().rules[kind.type].text, name
@@ -21,15 +21,15 @@ def test_blank(body: bytes) -> None:
         assert found.attributes == {"title": [name]}, name
 
 
-def test_names_of_blank_files() -> None:
-    """The name of an empty text says of which kind it is; that of a binary says nothing."""
+def test_name_of_blank_text_determines_kind() -> None:
+    """The name of a blank text determines its kind; the name of a binary does not."""
     kinds = [recognize(name, b"").type for name in (b"x.md", b"__init__.py", b"x.gb", b"x.png", b"x.xml")]
     assert kinds == ["Markdown", "Python", "Unrecognized", "Unrecognized", "XML"]
 
 
 @pytest.mark.parametrize("body", [b"\xef\xbb\xbf<", b"plain words", b"<?xml", b"<!--", b"\xff\xfe<a"])
-def test_reasons_of_xml(body: bytes) -> None:
-    """What is wrong with a document in XML is told in one clean sentence."""
+def test_xml_fault_is_one_clean_sentence(body: bytes) -> None:
+    """A fault in an XML document is reported in one clean sentence."""
     found = Found()
     with pytest.raises(SummaryError, match=r"\AXML: no element in it can be read\Z"):
         summarize(Facts(b"x.xml", "file:///x.xml", "XML", "application/xml", len(body), 0, ""), io.BytesIO(body), found)

@@ -1,4 +1,4 @@
-"""Armour: what is encoded is no text, and a private key is a secret."""
+"""ASCII armor: encoded data is not text, and a private key stays secret."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ ODD = [PRIVATE[0].rpartition("-----END")[0], "Of the lake\n\n" + PRIVATE[1].repl
 @pytest.mark.parametrize(
     "text", [*PRIVATE, PRIVATE[0].rpartition("-----END")[0], "Of the lake\n\n" + PRIVATE[1].replace("\n", "\r\n")]
 )
-def test_no_key_is_told(text: str, full: int) -> None:
-    """Nothing of a private key is in a summary: not in its title, its keywords or its full text, and if the key has no end."""
+def test_private_key_stays_out_of_summary(text: str, full: int) -> None:
+    """No part of a private key, even of an unterminated one, enters the title, keywords or full text of a summary."""
     body = text.encode()
     kind = recognize(b"id.pem", body)
     found = Found(full)
@@ -36,23 +36,23 @@ def test_no_key_is_told(text: str, full: int) -> None:
     assert found.attributes["title"] == ["Of the lake" if text.startswith("Of") else "id.pem"]
 
 
-def test_a_signed_text_is_text(summary: Callable[..., Found]) -> None:
-    """What somebody signed is kept as they wrote it, without the signature."""
+def test_signed_text_is_kept_without_signature(summary: Callable[..., Found]) -> None:
+    """A signed text is kept as written, without the signature."""
     text = b"-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA256\n\nThe lake is open.\n- -- \nAda\n"
     found = summary(b"news.asc", text + b"-----BEGIN PGP SIGNATURE-----\n\niQEzBA\n-----END PGP SIGNATURE-----\n").attributes
     assert found["partial-text"] == ["The lake is open.\n-- \nAda"]
     assert found["blocks"] == ["pgp signature"]
 
 
-def test_keys_of_ssh(summary: Callable[..., Found]) -> None:
-    """Of public keys of OpenSSH their kind and their comment are told, whatever the file is called."""
+def test_ssh_public_keys_give_kind_and_comment(summary: Callable[..., Found]) -> None:
+    """OpenSSH public keys give their kind and comment, whatever the file name."""
     for name in (b"id.pub", b"authorized_keys"):
         found = summary(name, b"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEJ ada@lake\n").attributes
         assert (found["blocks"], found["description"], found["title"]) == (["ssh-ed25519"], ["ada@lake"], [name.decode()])
 
 
 @pytest.mark.parametrize("inside", ["", "AAAA", "MIIB", "MAA=", "MAIwAA==", "no base 64 at all!", "MIT/////"])
-def test_what_is_no_certificate(summary: Callable[..., Found], inside: str) -> None:
-    """A block that says it is a certificate and is none has its name alone."""
+def test_invalid_certificate_gives_label_only(summary: Callable[..., Found], inside: str) -> None:
+    """A block labelled as a certificate that is not one gives its label only."""
     found = summary(b"x.pem", f"-----BEGIN CERTIFICATE-----\n{inside}\n-----END CERTIFICATE-----\n".encode()).attributes
     assert found == {"blocks": ["certificate"], "title": ["x.pem"]}

@@ -1,4 +1,4 @@
-"""Bytes to text where nobody says in which charset they are."""
+"""Decoding of bytes without a declared charset."""
 
 from collections.abc import Callable
 
@@ -25,13 +25,13 @@ RUSSIAN = "Съешь же ещё этих мягких французских �
     ],
     ids=("a name", "quotes", "Czech", "Russian", "slip", "cut"),
 )
-def test_undeclared(raw: bytes, text: str) -> None:
-    """What is nowhere valid UTF-8 is in another charset, in that of Western Europe where little tells; a slip changes nothing."""
+def test_undeclared_charset_is_detected(raw: bytes, text: str) -> None:
+    """Text that is not UTF-8 gets another charset, Western European if evidence is weak; one stray byte changes nothing."""
     assert decode(raw) == text
 
 
-def test_comments_of_sources(summary: Make) -> None:
-    """The comment of an old source has the letters that its author wrote."""
+def test_source_comment_is_decoded(summary: Make) -> None:
+    """The comment of an old source is decoded to the letters that its author wrote."""
     source = (
         "/* Sorts boats, after an idea of François Pinard. */\n".encode("latin-1") + b"int sort(int a)\n{\n  return a;\n}\n" * 40
     )

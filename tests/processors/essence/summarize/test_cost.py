@@ -1,4 +1,4 @@
-"""What a summarizer may cost: no input makes one take more than a time that grows as the input does."""
+"""Cost of summarizers: the time grows at most linearly with the input, for any input."""
 
 import gc
 import io
@@ -25,14 +25,16 @@ from tests.processors.essence.summarize.packages import document
 SIZE = 1 << 18
 HEAD = 4_096
 CPU = 60
-"""Seconds of CPU time for all fragments of a type together, of which they take 4 at the most; a quadratic pattern takes minutes
-for one of them."""
+"""CPU seconds allowed for all fragments of a type together, which take 4 at most; a quadratic pattern takes minutes
+
+for one of them.
+"""
 
 COMMON = ("\n", " ", "\t", " \n", "a ", "1.", "a.", "=", "# ", "*", "(", "[", "{", "<", "a(", '"', "'", '"\\')
-"""Fragments that every type is given, repeated."""
+"""Fragments repeated for every type."""
 OWN = {
     "AsciiDoc": ("== a\n", "a\n--\n", "----\n", "include::", "link:a[", "<<a,", "*a", ":a: b\n", "= A\nB C <d>\n"),
-    # TXXX is a frame of ID3: text of the user's own.
+    # TXXX is an ID3 frame for user-defined text.
     "Audio": ("\xff\xfb", "\xff\xe0", "OggS\0", "\0\0\0\x08free", "\0\0\0\x08moov", "ID3\3", "TXXX\0\0\0\1\0\0a"),
     "Binary": ("\1\0\0\0", "\0", "\1", "\x7fELF", "MZ", "abcdef ", "copyright "),
     "Bibliographic": (
@@ -232,9 +234,9 @@ BEGINS = {
     "OfficeDocument": "<document>",
     "OpenDocument": "<document-content>",
 }
-"""What stands before the fragments, in half of all cases."""
+"""Text before the fragments, in half of all cases."""
 ENDS = {"Notebook": '"}]}'}
-"""What stands behind them then."""
+"""Text after the fragments in those cases."""
 KINDS = sorted({*summarizers(), "CHeader"})
 
 
@@ -260,7 +262,7 @@ BINARY = frozenset(
 
 
 def fill(fragment: str, size: int) -> str:
-    """A fragment repeated, each time with another number where it asks for one."""
+    """Return a fragment repeated to a size, with a new number in each repetition where it has a placeholder."""
     times = size // len(fragment)
     return "".join(fragment % n for n in range(times)) if "%d" in fragment else fragment * times
 
@@ -278,11 +280,11 @@ def run(kind: str) -> None:
 
 
 def bounded(work: Callable[[], None], cpu: int = CPU) -> int:
-    """Do something in a process that may have CPU seconds of it; its wait status."""
+    """Run the work in a process limited to `cpu` CPU seconds; return its wait status."""
     pid = os.fork()
     if pid == 0:
         try:
-            # What earlier tests have left is not for the child to clear away: the threads that belong to it are not here.
+            # The child must not collect garbage of earlier tests: the threads that own it do not exist there.
             gc.freeze()
             resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu))
             work()
@@ -320,14 +322,16 @@ LED = (
     ("ManPage", ".TH A 1\n", ".ds b \\*b\\*b\n"),
     ("ManPage", ".TH A 1\n", ".if .ie "),
 )
-"""What a pattern begins at, and what it could then go through again and again. A file holds SIZE bytes of it, where the
-summarizer reads more 16 times as many."""
+"""The start of a pattern, and what it could then scan repeatedly. A file holds SIZE bytes of it, 16 times as many where the
+
+summarizer reads more.
+"""
 TIMES = {"FrameMaker": 16}
 
 
 @pytest.mark.parametrize(("kind", "begin", "fragment"), LED)
-def test_repetition_behind_a_beginning(kind: str, begin: str, fragment: str) -> None:
-    """What is repeated behind the one place where a pattern begins is gone through once, however it could be divided."""
+def test_repetition_after_pattern_start_is_scanned_once(kind: str, begin: str, fragment: str) -> None:
+    """A repetition after the single start of a pattern is scanned once, however it could be divided."""
 
     def work() -> None:
         body = (begin + fill(fragment, TIMES.get(kind, 1) * SIZE) + "!").encode()
@@ -338,8 +342,8 @@ def test_repetition_behind_a_beginning(kind: str, begin: str, fragment: str) -> 
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_repetition(kind: str) -> None:
-    """Whatever is repeated to 256 kB, a summarizer is done with it in the CPU time of one that reads it a few times."""
+def test_repetition_is_summarized_in_linear_time(kind: str) -> None:
+    """Any fragment repeated to 256 kB is summarized in the CPU time of a few reads."""
     assert bounded(partial(run, kind)) == 0
 
 
@@ -350,8 +354,8 @@ CLAUSES = (
 
 
 @pytest.mark.parametrize(("pattern", "fragments"), CLAUSES, ids=("Pascal", "JavaScript"))
-def test_clauses_without_end(pattern: re.Pattern[str], fragments: tuple[str, ...]) -> None:
-    """What was looked through for the end of a clause is not looked through again: few matches, which come to all of the text."""
+def test_unterminated_clauses_are_searched_once(pattern: re.Pattern[str], fragments: tuple[str, ...]) -> None:
+    """Text searched for the end of a clause is not searched again: few matches cover the whole text."""
     for fragment in fragments:
         for size in (SIZE, 4 * SIZE, 16 * SIZE):
             matches = [m.end() - m.start() for m in pattern.finditer(fill(fragment, size))]
@@ -359,8 +363,8 @@ def test_clauses_without_end(pattern: re.Pattern[str], fragments: tuple[str, ...
             assert sum(matches) > 0.98 * size
 
 
-def test_no_more_headings_are_read_than_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of sections whose braces nobody closes, each of which is looked for far, the first are looked for."""
+def test_headings_are_searched_only_up_to_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only as many sections with unclosed braces are searched for their end as headings are kept."""
     read: list[int] = []
 
     def argument(text: str, at: int, limit: int) -> str:
@@ -396,13 +400,13 @@ import q from 'q'
 """
 
 
-def test_modules_of_scripts() -> None:
-    """Modules are those that statements name, wherever these end, and that are asked for in expressions."""
+def test_modules_come_from_statements_and_require_calls() -> None:
+    """Modules are those named by statements, wherever these end, and those required in expressions."""
     assert list(javascript._modules(SCRIPT)) == ["a", "b", "c", "d", "./g.css", "i", "j", "k", "l", "m", "n", "q"]
 
 
-def test_strings_of_many_records() -> None:
-    """A string of an old workbook that goes on in a million records is passed over in a time that grows as they do."""
+def test_split_workbook_string_is_skipped_in_linear_time() -> None:
+    """A string of an old workbook that continues over a million records is skipped in linear time."""
     book = record(0x809, struct.pack("<HH", 0x600, 5))
     book += record(0xFC, struct.pack("<IIHBI", 1, 1, 1, 4, 0xFFFF_FF00)) + record(0x3C, b"12345678") * 1_000_000
     assert bounded(lambda: Sheets(Text(HEAD)).read(book)) == 0
@@ -433,11 +437,11 @@ HEADS = (
     ("1\n", "\n1\n"),
     *(("", fragment) for fragment in COMMON),
 )
-"""How files begin, and what is repeated then, that a pattern of `types.toml` could look at again and again."""
+"""Starts of files, and repetitions after them that a pattern of `types.toml` could scan repeatedly."""
 
 
-def test_recognition() -> None:
-    """No first 4 kB keep recognition busy: 50 such files each are recognized in seconds."""
+def test_recognition_takes_bounded_time() -> None:
+    """Recognizing 50 files of any such first 4 kB takes seconds."""
 
     def work() -> None:
         for begin, fragment in HEADS:
@@ -447,8 +451,8 @@ def test_recognition() -> None:
     assert bounded(work) == 0
 
 
-def test_nesting_is_told_before_parsing() -> None:
-    """A page nested too deep is summarized as far as it can be, and damaged; end tags that no parser sees hide nothing."""
+def test_deep_page_is_cut_before_parsing() -> None:
+    """A too deeply nested page is summarized as far as possible, as damaged; end tags invisible to the parser hide no depth."""
     page = "<html><title>Deep</title><p>Some words.</p>{}"
     for fragment in (
         "<div>",
@@ -457,9 +461,9 @@ def test_nesting_is_told_before_parsing() -> None:
         "<span><div></span>",
         "<div><table></div>",
         "<u x=%d><p>",
-        # Whoever took the first for a whole element would not see that its quote goes on.
+        # A check that takes the first for a complete element misses that its quote continues.
         '<u "x%d="> a</u>"><p>',
-        # A `=` that begins a name, and what counts as a comment.
+        # A `=` at the start of a name, and what counts as a comment.
         '<u ="x%d="> a</u>"><p>',
         "<u x=%d><!x </u>><p>",
         "<u x=%d><?x </u>><p>",
@@ -474,7 +478,7 @@ def test_nesting_is_told_before_parsing() -> None:
 
 
 def test_attributes_are_counted_before_parsing() -> None:
-    """A page with an element of attributes without end is summarized up to it, and damaged; long values are no attributes."""
+    """A page with too many attributes in an element is summarized up to it, as damaged; long values do not count as attributes."""
     for between in (" ", "/", ' x="a b"'):
         for many in (_nesting.ATTRIBUTES // 2, 8 * _nesting.ATTRIBUTES):
             crowd = "<p " + between.join(f"a{number}" for number in range(many)) + ">Behind it."
@@ -500,7 +504,7 @@ def test_attributes_are_counted_before_parsing() -> None:
 
 
 def test_large_pages_are_not_deep() -> None:
-    """A page of many elements is read whole where they are ended as pages end them, or need not be."""
+    """A page of many elements is read whole if their end tags are usual, or optional."""
     row = "<tr><td><font color=red>a <b class=x>b</b><td><p>c<br><ul><li>d<li><a href=%d>e</a></ul><!-- <div> -->\n"
     body = ("<html><body><table>" + fill(row, 20 * _nesting.FEW) + "</table><h1>Last</h1>").encode()
     found = Found()

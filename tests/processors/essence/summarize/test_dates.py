@@ -1,4 +1,4 @@
-"""Dates as programs write them: in ISO 8601 where they are sure, as they were written where not."""
+"""Dates as programs write them: ISO 8601 if unambiguous, otherwise unchanged."""
 
 from __future__ import annotations
 
@@ -75,38 +75,38 @@ UNSURE = [
 
 
 @pytest.mark.parametrize(("written", "date"), SURE)
-def test_what_is_sure(written: str, date: str) -> None:
-    """A date that can be read in one way only is written in ISO 8601, and stays as it is when that is read again."""
+def test_unambiguous_date_becomes_iso_8601(written: str, date: str) -> None:
+    """An unambiguous date becomes ISO 8601, which is read back unchanged."""
     assert iso_date(written) == date
     assert iso_date(date) == date
 
 
 @pytest.mark.parametrize("written", UNSURE)
-def test_what_is_not_sure(written: str) -> None:
-    """What nobody can be sure of stays as it was written."""
+def test_ambiguous_date_is_unchanged(written: str) -> None:
+    """An ambiguous date stays as written."""
     assert iso_date(written) == written.strip()
 
 
 @given(st.text("0123456789:/-.+ DTZ'<[]>Mar", max_size=110) | st.text())
-def test_anything(written: str) -> None:
-    """Whatever stands there, nothing is raised."""
+def test_any_text_raises_nothing(written: str) -> None:
+    """No text raises an exception."""
     assert isinstance(iso_date(written), str)
 
 
-def test_of_postscript() -> None:
-    """The date of PostScript's comments."""
+def test_postscript_date_is_read() -> None:
+    """The date in PostScript comments is read."""
     found, _ = tried("PostScript", b"%!PS-Adobe-3.0\n%%CreationDate: (Tue Mar 5 09:00:00 2024)\n%%EndComments\n")
     assert found.text("date") == "2024-03-05T09:00:00"
 
 
-def test_of_org() -> None:
-    """The date of an Org document."""
+def test_org_date_is_read() -> None:
+    """The date of an Org document is read."""
     found, _ = tried("Org", b"#+TITLE: Oars\n#+DATE: <2024-03-05 Tue>\n\n* Boats\nOf wood.\n")
     assert found.text("date") == "2024-03-05"
 
 
-def test_of_exif() -> None:
-    """The date of a photograph."""
+def test_exif_date_is_read() -> None:
+    """The date of a photograph is read."""
     part = b"Exif\0\0" + exif()
     found, _ = tried("Image", b"\xff\xd8\xff\xe1" + (len(part) + 2).to_bytes(2, "big") + part + b"\xff\xd9" + bytes(9))
     assert found.text("creation-date") == "1994-07-01T12:00:00"
@@ -136,7 +136,7 @@ def test_of_exif() -> None:
         ("HTML", b"<title>Oars</title><meta name=date content='3/5/24'>", "3/5/24"),
     ],
 )
-def test_whoever_wrote_it(kind: str, body: bytes, date: str) -> None:
-    """The date of any type is in ISO 8601 where it is sure, of a feed or a way its own, so that all are found by their day."""
+def test_dates_of_all_types_are_iso_8601(kind: str, body: bytes, date: str) -> None:
+    """An unambiguous date of any type, also in the format of a feed, becomes ISO 8601, so that it is found by its day."""
     found, _ = tried(kind, body)
     assert found.attributes["date"] == [date]

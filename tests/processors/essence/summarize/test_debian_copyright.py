@@ -1,4 +1,4 @@
-"""Copyright files of Debian packages: who holds a copyright, and what the file is called."""
+"""Copyright files of Debian packages: copyright holders and title."""
 
 import io
 
@@ -18,7 +18,7 @@ Copyright License. Subject to the terms, each Contributor grants You a copyright
 
 
 def read(text: str, url: str = "http://example.org/x") -> Found:
-    """The summary of such a file."""
+    """Return the summary of a copyright file."""
     found, body = Found(), text.encode()
     summarize(Facts(b"copyright", url, "DebianCopyright", "text/x", len(body), 0, ""), io.BytesIO(body), found)
     return found
@@ -45,8 +45,8 @@ def read(text: str, url: str = "http://example.org/x") -> Found:
     ],
     ids=("wrapped", "sign", "several", "without years", "sentence", "released", "field", "contact", "law"),
 )
-def test_holders(statement: str, holders: list[str]) -> None:
-    """Who holds a copyright is told by statements and fields, never by what a licence says of notices and holders."""
+def test_holders_come_from_statements_and_fields(statement: str, holders: list[str]) -> None:
+    """Copyright holders come from statements and fields, never from the licence's text about notices and holders."""
     assert read(f"License: BSD\n\n{statement}\n\n{NOTICE}").attributes.get("author", []) == holders
 
 
@@ -60,6 +60,6 @@ def test_holders(statement: str, holders: list[str]) -> None:
         ("Format: https://a.b/\n", "http://a.b/copyright", "copyright"),
     ],
 )
-def test_title(text: str, url: str, title: str) -> None:
-    """It is called by the package: as the file says, else by where it lies; its first line is no title."""
+def test_title_is_package_name(text: str, url: str, title: str) -> None:
+    """The title is the package name that the file states, else that of its location; the first line is not a title."""
     assert read(text, url).text("title") == title

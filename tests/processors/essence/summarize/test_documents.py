@@ -33,15 +33,15 @@ SLIDE = (
 )
 
 
-def test_a_prefix_that_nobody_declares(summary: Make) -> None:
-    """An element whose prefix has no namespace goes by its name, as those that have one do."""
+def test_undeclared_prefix_is_ignored(summary: Make) -> None:
+    """An element with an undeclared prefix is treated by its name, like one with a namespace."""
     found = summary(b"x.xml", b'<a:book xmlns="u"><b:title>Of boats</b:title></a:book>')
     assert found.attributes["root-element"] == ["book"]
     assert found.text("title") == "Of boats"
 
 
-def test_workbook(summary: Make) -> None:
-    """A workbook gives the names of its sheets, and the first rows of each in their order."""
+def test_workbook_has_sheet_names_and_first_rows(summary: Make) -> None:
+    """The summary of a workbook has its sheet names and the first rows of each sheet, in order."""
     found = summary(b"x.xlsx", packed(WORKBOOK))
     assert found.attributes["headings"] == ["Boats", "Crews"]
     assert found.attributes["columns"] == ["name", "length", "crew"]
@@ -50,8 +50,8 @@ def test_workbook(summary: Make) -> None:
     assert found.text("title") == "x.xlsx", "what its columns are called is no title"
 
 
-def test_presentation(summary: Make) -> None:
-    """A presentation gives the titles of its slides, in order, and their text; the first title is its own."""
+def test_presentation_has_slide_titles_and_text(summary: Make) -> None:
+    """The summary of a presentation has the slide titles and texts in order; its title is the first slide's."""
     slides = {f"ppt/slides/slide{n}.xml": SLIDE.format("ctrTitle" if n == 1 else "title", f"Title {n}") for n in (10, 1, 2)}
     found = summary(b"x.pptx", packed(slides))
     assert found.attributes["headings"] == ["Title 1", "Title 2", "Title 10"]
@@ -59,8 +59,8 @@ def test_presentation(summary: Make) -> None:
     assert found.text("partial-text").split("\n")[:3] == ["Title 1", "some words", "Title 2"]
 
 
-def test_book_of_the_second_edition(summary: Make, samples: Path) -> None:
-    """A book without a navigation document is read by the table of contents of EPUB 2."""
+def test_epub_2_contents_are_read(summary: Make, samples: Path) -> None:
+    """A book without a navigation document is read through the EPUB 2 table of contents."""
     ncx = "<ncx><docTitle><text>Boats</text></docTitle><navMap><navLabel><text>Rowing</text></navLabel></navMap></ncx>"
     opf = '<package><manifest><item id="t" href="../toc.ncx" media-type="application/x-dtbncx+xml"/></manifest><spine/></package>'
     book = {"META-INF/container.xml": '<container><rootfile full-path="a/b.opf"/></container>', "a/b.opf": opf, "toc.ncx": ncx}
@@ -70,8 +70,8 @@ def test_book_of_the_second_edition(summary: Make, samples: Path) -> None:
     )
 
 
-def test_encrypted_text_says_so(summary: Make) -> None:
-    """An OpenDocument that wants a password gives what is not locked, and says so."""
+def test_encrypted_opendocument_is_reported(summary: Make) -> None:
+    """An OpenDocument that needs a password gives its unencrypted parts and reports the encryption."""
     parts = {
         "mimetype": "application/vnd.oasis.opendocument.text",
         "content.xml": "\0\1\2",
@@ -83,8 +83,8 @@ def test_encrypted_text_says_so(summary: Make) -> None:
 
 
 @pytest.mark.parametrize("kind", sorted(MAIN))
-def test_parts_are_bounded(kind: str) -> None:
-    """A part that packs a hundred megabytes is read no further than a part may be; its beginning is summarized."""
+def test_parts_are_read_up_to_limit(kind: str) -> None:
+    """A part that unpacks to a hundred megabytes is read up to the limit, and its beginning is summarized."""
     text = "<html><p><t>The beginning.</t></p>" + " " * 100_000_000 + "</html>"
     body = packed(dict(AROUND.get(kind, {})) | {MAIN[kind]: text})
     assert len(body) < 200_000
@@ -94,15 +94,15 @@ def test_parts_are_bounded(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", sorted(MAIN))
-def test_lost_directory(kind: str, samples: Path) -> None:
-    """A document that was cut off gives what stands before the cut, and is damaged; a bomb is given up."""
+def test_truncated_document_gives_parts_before_cut(kind: str, samples: Path) -> None:
+    """A truncated document gives the parts before the cut, as damaged; a bomb is abandoned."""
     sample = next(p for p in samples.glob(f"{kind.lower()}.*") if p.suffix != ".json").read_bytes()
     cut = sample[: sample.index(b"PK\x01\x02")]
     found = Found()
     with pytest.raises(SummaryError, match="damaged: truncated"):
         summarize(Facts(b"x", "http://example.org/x", kind, "x/y", len(cut), 0, ""), io.BytesIO(cut), found)
     assert found.text("title").startswith(("Boats", "A book"))
-    # Sizes that follow the data: to find the next entry, this one must be unpacked.
+    # Sizes follow the data: the entry must be unpacked to find the next one.
     out = io.BytesIO()
     with zipfile.ZipFile(_Forward(out), "w", zipfile.ZIP_DEFLATED) as archive, archive.open("x", "w", force_zip64=False) as member:
         for _ in range(100):
@@ -114,7 +114,7 @@ def test_lost_directory(kind: str, samples: Path) -> None:
 
 
 class _Forward(io.RawIOBase):
-    """A file that cannot be sought in, so that zipfile writes sizes behind the data."""
+    """An unseekable file, so that zipfile writes sizes after the data."""
 
     def __init__(self, out: io.BytesIO) -> None:
         self.out = out
@@ -156,8 +156,8 @@ class _Forward(io.RawIOBase):
         max_size=30,
     ),
 )
-def test_any_markup(kind: str, pieces: list[str]) -> None:
-    """Whatever the parts of a document hold, nothing but SummaryError is raised, and there is a title."""
+def test_any_markup_has_title(kind: str, pieces: list[str]) -> None:
+    """Any content in the parts of a document raises nothing but SummaryError, and there is a title."""
     body, found, problem = document(kind, "".join(pieces)), Found(), ""
     try:
         summarize(Facts(b"x", "http://example.org/x", kind, "x/y", len(body), 0, ""), io.BytesIO(body), found)
@@ -167,8 +167,8 @@ def test_any_markup(kind: str, pieces: list[str]) -> None:
     assert found.text("title")
 
 
-def test_notebook_of_the_third_version(summary: Make) -> None:
-    """A notebook of version 3 has its cells in worksheets; one that was cut off is summarized as the text that it begins with."""
+def test_version_3_notebook_is_read(summary: Make) -> None:
+    """A version 3 notebook has its cells in worksheets; a truncated one is summarized as the text of its beginning."""
     old = b'{"metadata": {"name": "x"}, "worksheets": [{"cells": [{"cell_type": "heading", "level": 1, "source": ["Rivers"]}, \
 {"cell_type": "code", "input": ["import csv"], "outputs": []}]}], "nbformat": 3}'
     found = summary(b"x.ipynb", old)
@@ -192,8 +192,10 @@ def test_notebook_of_the_third_version(summary: Make) -> None:
         ("CHANGES.adoc", "ChangeLog", "= Soup\n\n== 1.2.0\n\n* Salt.\n\n== Installing\n\nStir.\n", ["1.2.0"]),
     ],
 )
-def test_what_is_written_in_a_markup_language(summary: Make, name: str, kind: str, text: str, versions: list[str]) -> None:
-    """A file whose whole name tells its type, and its suffix a markup language, has what the summarizers of both find."""
+def test_whole_name_and_markup_suffix_combine_summarizers(
+    summary: Make, name: str, kind: str, text: str, versions: list[str]
+) -> None:
+    """A file typed by its whole name with a markup suffix has the attributes found by both summarizers."""
     found = summary(name.encode(), text.encode())
     assert recognize(name.encode(), text.encode()).type == kind
     assert found.attributes["title"] == ["Soup"]
@@ -202,8 +204,8 @@ def test_what_is_written_in_a_markup_language(summary: Make, name: str, kind: st
     assert found.attributes.get("version", []) == versions
 
 
-def test_plain_ones_have_one_summarizer(summary: Make) -> None:
-    """A title that its marks do not tell is the first line that looks like one; a README of plain text has no headings."""
+def test_plain_readme_has_no_headings(summary: Make) -> None:
+    """Without title markup, the first line that resembles a title is the title; a plain-text README has no headings."""
     found = summary(b"README", b"Soup\n====\n\nCooks.\n")
     assert found.attributes["title"] == ["Soup"]
     assert "headings" not in found.attributes
@@ -222,8 +224,8 @@ version: 2.1
 """
 
 
-def test_people_of_a_citation_file(summary: Make) -> None:
-    """People and entities are authors by their names; a list of plain names stays as it is."""
+def test_citation_authors_are_names(summary: Make) -> None:
+    """People and entities are authors by name; a list of plain names is kept as it is."""
     found = summary(b"CITATION.cff", CITED.encode())
     assert found.attributes["author"] == ["Ludwig van Beethoven", "The Cooks", "ladle"]
     assert summary(b"x.yaml", b"title: Soup\nauthors:\n  - Ann\n  - Bob\n").attributes["author"] == ["Ann", "Bob"]
@@ -234,34 +236,34 @@ def test_people_of_a_citation_file(summary: Make) -> None:
     assert summary(b"x.yaml", one).attributes["author"] == ["Ann Lee"]
 
 
-def test_title_of_a_signed_text(summary: Make) -> None:
-    """What stands around a signed text is not what it is called."""
+def test_armor_is_not_title(summary: Make) -> None:
+    """The armor around a signed text is not its title."""
     signed = b"-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA512\n\nA new soup\n\nIt is hot.\n"
     for name in (b"announcement.txt", b"README"):
         assert summary(name, signed).text("title") == "A new soup"
 
 
-def test_marks_of_info_files() -> None:
-    """What parts the nodes of an Info file and stands around its images makes it no binary; such bytes elsewhere do."""
+def test_info_marks_are_not_binary() -> None:
+    """Node separators and image marks do not make an Info file a binary; the same bytes elsewhere do."""
     manual = "This is a.info, produced by makeinfo from a.texi.\n\n\x1f\nFile: a.info,  Node: Top\n\nÄ\n\0\b[index\0\b]\n"
     assert recognize(b"a.info", manual.encode()).type == "Info"
     assert recognize(b"a.info-12", manual.encode()).type == "Info"
     assert recognize(b"x", manual.encode()).type == "Info"
     assert recognize(b"a.info", manual.replace("\0\b", "\0\0").encode()).type == "Unrecognized"
-    # Wherever the bytes that are looked at end.
+    # Any offset at which the inspected bytes may end.
     for filled in range(4_096 - 200, 4_096):
         assert recognize(b"a.info", (manual[:-20].ljust(filled, "x") + manual[-20:] * 9).encode()).type == "Info"
 
 
 def info(first: str, heading: str, preamble: str = "This is oar.info, produced by makeinfo version 6.8 from oar.texi.") -> bytes:
-    """An Info file, or a part of one, whose first node has that name and heading."""
+    """Return an Info file, or a part of one, whose first node has the given name and heading."""
     entry = "START-INFO-DIR-ENTRY\n* Oars: (oar).   All of oars.\nEND-INFO-DIR-ENTRY"
     node = f"File: oar.info,  Node: {first},  Up: (dir)\n\n{heading}\n{'*' * len(heading)}\n\nOf wood.\n"
     return f"{preamble}\n\n{entry}\n\n\x1f\n{node}\n\x1f\nTag Table:\n\x1f\nEnd Tag Table\n".encode()
 
 
-def test_title_of_info_files(summary: Make) -> None:
-    """A manual is called as its first node is headed, if that says something; a part of one by the manual and where it begins."""
+def test_info_manual_is_titled_by_first_node(summary: Make) -> None:
+    """An Info manual is titled by its first node's heading, if that is informative; a part by the manual and its first node."""
     assert summary(b"oar.info", info("Top", "The Book of Oars")).text("title") == "The Book of Oars"
     assert summary(b"oar.info", info("Top", "Introduction")).text("title") == "Oars"
     tagged = info("Top", "The Book of Oars").replace(b"\x1f\nFile:", b"\x1f\nTag Table:\n(Indirect)\n\x1f\nFile:", 1)
@@ -269,8 +271,8 @@ def test_title_of_info_files(summary: Make) -> None:
     assert summary(b"oar.info-2", info("Paddles", "3 Paddles")).text("title") == "Oars: 3 Paddles"
 
 
-def test_info_without_a_telling_name(summary: Make) -> None:
-    """Info is told by its first line, as programs of all times write it, or by the line of a node."""
+def test_info_is_recognized_by_content(summary: Make) -> None:
+    """Info is recognized by the first line that makeinfo versions write, or by a node's line."""
     olds = {
         "This is Info file oar.info, produced by Makeinfo-1.55 from the input\nfile oar.texi.": "Makeinfo-1.55",
         "This is boats/of/a/long/name/oar.info,\nproduced by makeinfo version 6.8 from oar.texi.": "makeinfo version 6.8",
@@ -295,10 +297,10 @@ def test_info_without_a_telling_name(summary: Make) -> None:
         ("fern-2.4.44\n\nNew.\n", "fern-2.4.44", [], ["2.4.44"]),
     ],
 )
-def test_what_a_change_log_is_called(
+def test_change_log_is_titled_by_heading_or_folder(
     summary: Callable[..., Found], first: str, title: str, authors: list[str], versions: list[str]
 ) -> None:
-    """By its heading; where that is an entry, or fits every change log, by the folder that it lies in."""
+    """A change log is titled by its heading; if that is an entry or generic, by its folder."""
     found = summary(b"ChangeLog", first.encode(), "file:///usr/lake/ChangeLog")
     assert found.text("title") == title
     assert (found.attributes.get("author", []), found.attributes.get("version", [])) == (authors, versions)
@@ -323,13 +325,13 @@ def test_what_a_change_log_is_called(
         ("Nobody knows.\n", "lake: AUTHORS", []),
     ],
 )
-def test_who_made_it(summary: Callable[..., Found], text: str, title: str, authors: list[str]) -> None:
-    """Names before addresses, or lines that are names; the heading where it says whose, or else the folder."""
+def test_authors_are_names_or_lines_of_names(summary: Callable[..., Found], text: str, title: str, authors: list[str]) -> None:
+    """Authors are names before addresses, or lines of names; the title is a heading naming a project, or the folder."""
     found = summary(b"AUTHORS", text.encode(), "file:///usr/lake/AUTHORS")
     assert (found.text("title"), found.attributes.get("author", [])) == (title, authors)
 
 
-def test_a_list_has_no_title_of_its_first_entry(summary: Callable[..., Found]) -> None:
-    """What the first entry of a JSON list is called is not what the list is called."""
+def test_json_list_is_not_titled_by_first_entry(summary: Callable[..., Found]) -> None:
+    """The title of a JSON list's first entry is not the title of the list."""
     assert summary(b"a.json", b'[{"name": "Fern"}, {"name": "Oar"}]').text("title") == "a.json"
     assert summary(b"a.json", b'{"name": "Fern"}').text("title") == "Fern"

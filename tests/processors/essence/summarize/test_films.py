@@ -1,4 +1,4 @@
-"""What containers of film and of old sound say: how large, how long, in what, and by whom."""
+"""Containers of film and old sound formats: size, duration, codecs, authors."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ Make = Callable[..., Found]
 
 
 def element(kind: int, held: bytes, size: int | None = None) -> bytes:
-    """An element of EBML; `size` where it says another than it has."""
+    """Return an EBML element; `size` overrides the declared size."""
     number = len(held) if size is None else size
     return kind.to_bytes((kind.bit_length() + 7) // 8, "big") + (1 << 56 | number).to_bytes(8, "big") + held
 
 
 def box(name: bytes, held: bytes) -> bytes:
-    """A box of MP4."""
+    """Return an MP4 box."""
     return struct.pack(">I4s", 8 + len(held), name) + held
 
 
 def chunk(name: bytes, held: bytes) -> bytes:
-    """A chunk of RIFF."""
+    """Return a RIFF chunk."""
     return name + struct.pack("<I", len(held)) + held + b"\0" * (len(held) % 2)
 
 
@@ -61,8 +61,8 @@ def _said(found: Found) -> dict[str, list[str | bytes]]:
     return dict(found.attributes)
 
 
-def test_matroska(summary: Make) -> None:
-    """All that the elements say is found, wherever they stand between the clusters."""
+def test_matroska_elements_between_clusters_are_found(summary: Make) -> None:
+    """Matroska metadata elements are found anywhere between the clusters."""
     film = _HEAD + element(0x18538067, _INFO + _TRACKS + _CLUSTER + _CHAPTERS + _CLUSTER * 30 + _FILES + _TAGS)
     expected = {
         "title": ["Whales"], "duration": ["61"], "creation-date": ["2001-01-02T00:00:00Z"], "generator": ["by hand"],
@@ -73,8 +73,8 @@ def test_matroska(summary: Make) -> None:
     assert _said(summary(b"a.webm", film)) == expected
 
 
-def test_matroska_as_it_is_sent(summary: Make) -> None:
-    """A film that was sent while it was made has a segment and clusters without a size: what stands before them is found."""
+def test_live_matroska_of_unknown_size_is_read(summary: Make) -> None:
+    """A live Matroska stream has a segment and clusters of unknown size: the elements before them are found."""
     unknown = (1 << 56) - 1
     film = _HEAD + element(0x18538067, _INFO + _TRACKS + element(0x1F43B675, bytes(50), unknown) + _TAGS, unknown)
     said = _said(summary(b"a.mkv", film))
@@ -83,8 +83,8 @@ def test_matroska_as_it_is_sent(summary: Make) -> None:
 
 
 @pytest.mark.parametrize("date", [bytes(8), b"\x80" + bytes(7), b"\x7f" + b"\xff" * 7])
-def test_matroska_dates(date: bytes, summary: Make) -> None:
-    """A date that nobody has set is none."""
+def test_unset_matroska_date_is_left_out(date: bytes, summary: Make) -> None:
+    """An unset date is left out."""
     film = _HEAD + element(0x18538067, element(0x1549A966, element(0x4461, date) + element(0x7BA9, b"Whales")))
     assert _said(summary(b"a.mkv", film)) == {"title": ["Whales"]}
 
@@ -105,8 +105,8 @@ def _mp4(wide: bool) -> bytes:
 
 @pytest.mark.parametrize("wide", [False, True], ids=["32 bits", "64 bits"])
 @pytest.mark.parametrize("first", [b"", box(b"mdat", bytes(100_000)), struct.pack(">I4sQ", 1, b"mdat", 100_016) + bytes(100_000)])
-def test_quicktime(first: bytes, wide: bool, summary: Make) -> None:
-    """The header is found behind the film, too; its texts are Macintosh's where they have a language of Macintosh."""
+def test_quicktime_header_after_film_is_found(first: bytes, wide: bool, summary: Make) -> None:
+    """A header after the film is found, too; its texts are in a Macintosh charset if they have a Macintosh language code."""
     found = summary(b"a.mov", first + _mp4(wide))
     expected = {
         "title": ["Whalés"], "duration": ["61"], "creation-date": ["1999-01-24T05:20:00Z"], "width": ["640"], "height": ["480"],
@@ -115,8 +115,8 @@ def test_quicktime(first: bytes, wide: bool, summary: Make) -> None:
     assert {k: v for k, v in _said(found).items() if k not in ("error", "format")} == expected
 
 
-def test_avi(summary: Make) -> None:
-    """The size and the time of AVI, and what its list says."""
+def test_avi_has_size_duration_and_info(summary: Make) -> None:
+    """The summary of an AVI has its size, duration and info list."""
     header = struct.pack("<10I16x", 40_000, 0, 0, 0, 1_500, 0, 1, 0, 640, 480)
     stream = b"strl" + chunk(b"strh", b"vidsXVID" + bytes(48))
     info = b"INFO" + chunk(b"INAM", b"Whales\0") + chunk(b"ISFT", b"by hand\0")
@@ -133,8 +133,8 @@ def _amf(name: bytes, value: float | str) -> bytes:
     return struct.pack(">H", len(name)) + name + kept
 
 
-def test_flash(summary: Make) -> None:
-    """FLV by its metadata; SWF by its header, packed or not, with its XMP."""
+def test_flash_metadata_is_read(summary: Make) -> None:
+    """FLV is read by its metadata; SWF by its header, packed or not, with its XMP."""
     pairs = _amf(b"duration", 61.2) + _amf(b"width", 640) + b"\0\1x\1\1" + _amf(b"height", 480) + _amf(b"creator", "Ahab")
     film = b"FLV\1\5\0\0\0\x09\0\0\0\0\x12\0\1\0\0\0\0\0\0\0\0\2\0\x0aonMetaData\x08\0\0\0\5" + pairs + b"\0\0\x09"
     assert _said(summary(b"a.flv", film)) == {
@@ -165,28 +165,28 @@ def test_flash(summary: Make) -> None:
     ],
     ids=["mpeg", "transport stream", "flic", "mng", "windows media"],
 )  # fmt: skip
-def test_size(raw: bytes, duration: str, summary: Make) -> None:
-    """Width and height of films that say little more."""
+def test_width_and_height_are_read(raw: bytes, duration: str, summary: Make) -> None:
+    """Width and height are read from films with little other metadata."""
     said = _said(summary(b"film", raw))
     assert (said.get("width"), said.get("height")) == (["640"], ["480"])
     assert said.get("duration", [""]) == [duration]
 
 
-def test_realmedia(summary: Make) -> None:
-    """RealMedia has its time in one chunk and four texts in another, as Windows wrote them."""
+def test_realmedia_has_duration_and_texts(summary: Make) -> None:
+    """RealMedia has its duration in one chunk and four texts in another, in a Windows charset."""
     time = b"PROP" + struct.pack(">IH5II", 50, 0, 1, 1, 1, 1, 1, 61_000) + bytes(16)
     texts = b"".join(struct.pack(">H", len(text)) + text for text in (b"Whales", b"Ahab", b"\xa9 1851", b""))
     film = b".RMF" + struct.pack(">IHII", 18, 0, 0, 3) + time + b"CONT" + struct.pack(">IH", 10 + len(texts), 0) + texts
     assert _said(summary(b"a.rm", film)) == {"title": ["Whales"], "duration": ["61"], "author": ["Ahab"], "copyright": ["© 1851"]}
 
 
-def test_no_film(summary: Make) -> None:
-    """What nobody knows keeps its strings."""
+def test_unknown_format_keeps_strings(summary: Make) -> None:
+    """An unknown format keeps its strings."""
     assert "Of a whale, by Ahab" in summary(b"a.mxf", bytes(20) + b"Of a whale, by Ahab" + bytes(20)).text("strings")
 
 
-def test_old_sound(summary: Make) -> None:
-    """Sun's audio and music of modules, which no library of tags knows."""
+def test_sun_audio_and_modules_are_read(summary: Make) -> None:
+    """Sun audio and tracker modules, which the tag library does not support, are read."""
     sun = b".snd" + struct.pack(">5I", 40, 16_000, 1, 8_000, 1) + b"Of a whale\0".ljust(16, b"\0") + bytes(100)
     assert _said(summary(b"a.au", sun)) == {
         "title": ["a.au"], "duration": ["2"], "sample-rate": ["8000"], "channels": ["1"], "description": ["Of a whale"]
@@ -196,23 +196,23 @@ def test_old_sound(summary: Make) -> None:
     assert summary(b"a.xm", b"Extended Module: Spouter\0".ljust(99, b"\0")).text("title") == "Spouter"
 
 
-def test_midi(summary: Make) -> None:
-    """MIDI is called what its first track with a name is called; numbers that look like the event of a name are none."""
+def test_midi_is_titled_by_first_track_name(summary: Make) -> None:
+    """The title of a MIDI file is its first track name; data bytes that resemble a name event are ignored."""
     track = b"\0\xff\x02\x0d(C) 1851 Ahab\0\xff\x03\x04\x01\x02\x03\x04\0\xff\x03\x06Whales\0\x90\x40\x40\x60\x80\x40\0\0\xff\x2f\0"
     midi = b"MThd\0\0\0\6\0\0\0\1\0\x60MTrk" + struct.pack(">I", len(track)) + track
     said = _said(summary(b"a.mid", midi))
     assert (said["title"], said["copyright"]) == (["Whales"], ["(C) 1851 Ahab"])
 
 
-def test_sound_by_its_name(summary: Make) -> None:
-    """A sound without tags, which begins in a way that others may begin in, too, is read as what its name says it is."""
+def test_ambiguous_sound_is_read_by_its_name(summary: Make) -> None:
+    """A sound without tags whose first bytes are ambiguous is read as the format of its name."""
     frame = b"\xff\xfb\x90\x64" + bytes(413)
     said = _said(summary(b"a.mp3", frame * 40))
     assert (said["sample-rate"], said["bitrate"], said["duration"]) == (["44100"], ["128000"], ["1"])
 
 
-def test_wav(summary: Make) -> None:
-    """What a WAV says of itself in its list, in Windows' charset."""
+def test_wav_info_list_is_read(summary: Make) -> None:
+    """The info list of a WAV is read, in Windows' charset."""
     form = chunk(b"fmt ", struct.pack("<HHIIHH", 1, 1, 8_000, 8_000, 1, 8))
     info = chunk(b"LIST", b"INFO" + chunk(b"INAM", b"Whales\0") + chunk(b"IART", b"Mo\xebl\0"))
     said = _said(summary(b"a.wav", chunk(b"RIFF", b"WAVE" + form + info + chunk(b"data", bytes(16_000)))))

@@ -1,4 +1,4 @@
-"""Full text, where it is asked for: all of the text in place of a part of it, and nothing else of a summary changes."""
+"""Full text on request: it replaces the partial text, and nothing else of a summary changes."""
 
 import io
 import json
@@ -15,13 +15,13 @@ from tests.processors.essence.summarize.packages import document
 FULL = 1 << 20
 SAMPLES = sorted(path for path in FOLDER.iterdir() if path.suffix != ".json")
 TEXTLESS = {"Audio", "Font", "GitBundle", "Image", "SQLite", "ScientificData", "Video", "Binary", "Unrecognized"}
-"""Types of samples that have no text to be read."""
+"""Types of samples that have no text."""
 OTHER: dict[str, list[str | bytes]] = {"language": [], "terms": []}
-"""Attributes that are made of the text that is kept, or of what is not."""
+"""Attributes derived from the text that is kept, or left out."""
 
 
 def made(path: Path, full: int) -> tuple[str, Found]:
-    """The type of a sample, and what is found in it."""
+    """Return the type of a sample and its summary."""
     body, name = path.read_bytes(), path.name.encode()
     kind, found = recognize(name, body[:65_536]), Found(full)
     try:
@@ -32,8 +32,8 @@ def made(path: Path, full: int) -> tuple[str, Found]:
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
-def test_full(path: Path) -> None:
-    """It has every word of the partial text, which it stands for; other attributes are those of a summary without it."""
+def test_full_text_contains_partial_text(path: Path) -> None:
+    """The full text has every word of the partial text that it replaces; the other attributes are unchanged."""
     kind, part = made(path, 0)
     _, whole = made(path, FULL)
     full = whole.attributes.pop("full-text", [])
@@ -45,8 +45,8 @@ def test_full(path: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "kind"), [("x.txt", "RawText"), ("x.html", "HTML"), ("x.py", "Python"), ("x.json", "JSON")])
-def test_end(name: str, kind: str) -> None:
-    """A word far behind what a partial text holds is in the full text, up to its bound; no summary is longer than asked for."""
+def test_distant_word_is_in_full_text(name: str, kind: str) -> None:
+    """A word far beyond the partial text is in the full text, up to the limit; no text is longer than requested."""
     middle = "".join(f"some words of paragraph {number}.\n\n" for number in range(3_000))
     body = {
         "RawText": f"{middle} serendipity\n",
@@ -62,16 +62,16 @@ def test_end(name: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize(("kind", "head"), [("RawText", ""), ("Python", ""), ("Mail", "Subject: x\nFrom: y\n\n")])
-def test_long(kind: str, head: str) -> None:
-    """A full text is as long as it may be, where that is more than what is read of a text without one."""
+def test_full_text_reaches_its_limit(kind: str, head: str) -> None:
+    """A full text reaches its limit also where that exceeds what is read without a full text."""
     body = (head + "some words of it\n" * 150_000 + "serendipity\n").encode()
     found = Found(len(body))
     summarize(Facts(b"x", "http://example.org/x", kind, "", len(body), 0, ""), io.BytesIO(body), found)
     assert found.text("full-text").endswith("serendipity")
 
 
-def test_markup_is_no_text_yet() -> None:
-    """Of a book's chapter as much is read as its text takes, and not only as many bytes as the text may have."""
+def test_markup_does_not_count_against_limit() -> None:
+    """Of a book's chapter, markup does not count against the limit of the text."""
     head = f"<html><head><style>{'p {} ' * 2_000}</style></head><body><p>serendipity</p></body></html>"
     body = document("EPUB", head)
     found = Found(1_000)
@@ -80,8 +80,8 @@ def test_markup_is_no_text_yet() -> None:
 
 
 @pytest.mark.parametrize("body", ['<meta name="robots" content="noindex"><p>serendipity', '<p><img src="serendipity.png">'])
-def test_no_text(body: str) -> None:
-    """A page that is not to be indexed, or has no text, has no full text: its marks are none."""
+def test_page_without_text_has_no_full_text(body: str) -> None:
+    """A page that forbids indexing, or has no text, has no full text: markup is not text."""
     found = Found(FULL)
     facts = Facts(b"x.html", "http://example.org/x", "HTML", "text/html", len(body), 0, "")
     summarize(facts, io.BytesIO(body.encode()), found)
@@ -89,8 +89,8 @@ def test_no_text(body: str) -> None:
     assert found.attributes == ({"robots": ["noindex"]} if "noindex" in body else {})
 
 
-def test_terms() -> None:
-    """The words of a long document that its partial text does not hold are its terms, the most frequent first, in bounds."""
+def test_words_beyond_partial_text_are_terms() -> None:
+    """Words of a long document beyond its partial text are its terms, the most frequent first, in bounds."""
     rare = "".join(f"term{number} " for number in range(1_000))
     body = f"{'The whale swims. ' * 1_000}\n\n{rare * 2} krill krill krill plankton plankton plankton plankton".encode()
     found = Found()
@@ -103,8 +103,8 @@ def test_terms() -> None:
 
 
 @pytest.mark.parametrize("kind", ["HTML", "ManPage"])
-def test_terms_of_marks(kind: str) -> None:
-    """Neither tags and scripts nor requests and fonts of troff are terms; what they hold is."""
+def test_markup_is_not_a_term(kind: str) -> None:
+    """Tags and scripts, and troff requests and fonts, are not terms; their contents are."""
     prose = "".join(f"Some words of paragraph number {number}.\n" for number in range(500))
     body = {
         "HTML": f"<html><style>hidden</style><p>{prose}</p><script>unseen()</script>sea<b>anemone</b></html>",
@@ -117,8 +117,8 @@ def test_terms_of_marks(kind: str) -> None:
     assert not {"hidden", "unseen", "script", "fbcoral"} & terms
 
 
-def test_how_somebody_is_reached_is_part_of_the_full_text_of_a_card() -> None:
-    """Addresses stand in the full text alone."""
+def test_card_addresses_are_in_full_text_only() -> None:
+    """Addresses of a card are in the full text only."""
     card = b"BEGIN:VCARD\nVERSION:3.0\nFN:Ann Oar\nADR:;;1 Quay St;Rowtown;;99;\nEMAIL:ann@example.org\nTEL:+1 555\nEND:VCARD\n"
     for full, text in ((FULL, "Ann Oar\n1 Quay St, Rowtown, 99\nann@example.org\n+1 555"), (0, "Ann Oar")):
         found = Found(full)
@@ -126,8 +126,8 @@ def test_how_somebody_is_reached_is_part_of_the_full_text_of_a_card() -> None:
         assert found.said == text
 
 
-def test_code_is_part_of_the_full_text_of_a_notebook() -> None:
-    """The code of a notebook stands between its prose; keywords are those of the prose."""
+def test_notebook_code_is_in_full_text() -> None:
+    """The code of a notebook is in the full text between its prose; keywords come from the prose only."""
     prose = {"cell_type": "markdown", "source": ["# Oars\n", "Rowing, rowing."]}
     code = {"cell_type": "code", "source": "row(oars, oars, oars)"}
     made = {}

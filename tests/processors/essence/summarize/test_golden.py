@@ -15,8 +15,10 @@ MODULES = {name.rpartition(".")[2]: name for name in modules()}
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_golden(module: str, samples: Path, golden: Callable[[Path, str], dict[str, Any]], regenerate: bool) -> None:
-    """Every summarizer has a golden sample of a type that it serves, and makes of it the summary that stands beside it."""
+def test_every_summarizer_gives_its_golden_summary(
+    module: str, samples: Path, golden: Callable[[Path, str], dict[str, Any]], regenerate: bool
+) -> None:
+    """Every summarizer has a golden sample of a type that it serves, and gives the expected summary beside it."""
     found = [p for p in samples.glob(f"{module}.*") if p.suffix != ".json"]
     assert len(found) == 1, f"tests/samples/summarize/{module}.EXTENSION is missing, or there are several"
     sample, expected = found[0], samples / f"{module}.json"
@@ -29,10 +31,10 @@ def test_golden(module: str, samples: Path, golden: Callable[[Path, str], dict[s
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_no_pattern_is_made_of_a_file(
+def test_second_file_compiles_no_pattern(
     module: str, samples: Path, summary: Callable[..., Found], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A second file of a type has no pattern compiled for it, whatever it is called: that takes longer than a small file does."""
+    """The second file of a type compiles no pattern, whatever its name: that takes longer than a small file does."""
     sample = next(p for p in samples.glob(f"{module}.*") if p.suffix != ".json")
     name = Path(json.loads((samples / f"{module}.json").read_text("utf-8"))["name"])
     summary(os.fsencode(name), sample.read_bytes())
@@ -42,8 +44,8 @@ def test_no_pattern_is_made_of_a_file(
     assert compiled == []
 
 
-def test_readme(regenerate: bool) -> None:
-    """The table of types in the README is the one that the rules and the plug-ins make."""
+def test_readme_table_of_types_is_current(regenerate: bool) -> None:
+    """The README's table of types equals the one generated from rules and plug-ins."""
     path = Path(processors.essence.summarize.__file__).with_name("README.md")
     if regenerate:
         path.write_text(with_table(path.read_text("utf-8")), "utf-8")

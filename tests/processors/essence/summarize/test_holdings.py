@@ -1,4 +1,4 @@
-"""Books for readers, tables of databases, measurements and packed property lists."""
+"""E-books, database tables, measurements and binary property lists."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Make = Callable[..., Found]
 
 
 def palm(records: Sequence[bytes], kind: bytes, name: bytes = b"A_Whale") -> bytes:
-    """A list of records as Palm has it."""
+    """Return records in a Palm database."""
     at = 78 + 8 * len(records) + 2
     places = b""
     for number, record in enumerate(records):
@@ -27,7 +27,7 @@ def palm(records: Sequence[bytes], kind: bytes, name: bytes = b"A_Whale") -> byt
 
 
 def packed(text: bytes) -> bytes:
-    """A text as PalmDoc packs it, spaces and high bytes alone."""
+    """Return a text in PalmDoc compression, with spaces and high bytes only."""
     out = b""
     at = 0
     while at < len(text):
@@ -42,7 +42,7 @@ def packed(text: bytes) -> bytes:
 
 
 def mobi(pages: Sequence[bytes], about: Sequence[tuple[int, bytes]], *, way: int = 2, locked: int = 0, extra: int = 0) -> bytes:
-    """A book of Mobipocket in UTF-8."""
+    """Return a Mobipocket book in UTF-8."""
     said = b"".join(struct.pack(">II", kind, 8 + len(value)) + value for kind, value in about)
     exth = b"EXTH" + struct.pack(">II", 12 + len(said), len(about)) + said
     head = struct.pack(">HHIHHH", way, 0, 1, len(pages), 4_096, locked).ljust(16, b"\0")
@@ -58,8 +58,8 @@ PAGES = [b"<html><body><h2>Loomings</h2><p>Call me Ish", b'mael, M\xc3\xb6by.</p
 
 
 @pytest.mark.parametrize("way", [1, 2])
-def test_mobipocket(way: int, summary: Make) -> None:
-    """What the book is, and its text, which goes on from record to record."""
+def test_mobipocket_has_metadata_and_text(way: int, summary: Make) -> None:
+    """The summary of a Mobipocket book has its metadata and its text, which continues from record to record."""
     found = summary(b"a.mobi", mobi(PAGES, [*ABOUT, (524, b"en-GB")], way=way))
     expected = {
         "title": ["The Whale"], "author": ["Herman Melville"], "organization": ["Harper"], "description": ["Of a whale ."],
@@ -69,8 +69,8 @@ def test_mobipocket(way: int, summary: Make) -> None:
     assert found.attributes == expected
 
 
-def test_mobipocket_updated_title_and_locks(summary: Make) -> None:
-    """A title that was set later counts; of a book that is locked no text is told, nor of one that is packed otherwise."""
+def test_mobipocket_updated_title_wins_and_locked_text_is_omitted(summary: Make) -> None:
+    """An updated title replaces the first; a locked book, or one in an unknown compression, gives no text."""
     assert summary(b"a.mobi", mobi(PAGES, [(503, b"Moby-Dick")])).text("title") == "Moby-Dick"
     locked = summary(b"a.azw", mobi(PAGES, ABOUT, locked=2))
     assert (locked.text("encrypted"), locked.text("author")) == ("a key is needed", "Herman Melville")
@@ -78,38 +78,38 @@ def test_mobipocket_updated_title_and_locks(summary: Make) -> None:
     assert "partial-text" not in summary(b"a.mobi", mobi(PAGES, ABOUT, way=17_480)).attributes
 
 
-def test_entries_behind_a_text(summary: Make) -> None:
-    """What stands behind the text of a record is none of it: entries with their length, and the rest of a character."""
+def test_trailing_entries_are_not_text(summary: Make) -> None:
+    """Trailing entries of a text record are not text: entries with their length, and the rest of a multibyte character."""
     pages = [PAGES[0] + b"\xc3\1" + b"zz\x83", PAGES[1] + b"\0" + b"zzzz\x85"]
     assert "Call me Ishmael, Möby." in summary(b"a.mobi", mobi(pages, [], way=1, extra=3)).text("partial-text")
 
 
-def test_palmdoc(summary: Make) -> None:
-    """A text of PalmDoc is called what its database is."""
+def test_palmdoc_is_titled_by_database_name(summary: Make) -> None:
+    """The title of a PalmDoc text is the name of its database."""
     head = struct.pack(">HHIHHI", 2, 0, 1, 1, 4_096, 0)
     found = summary(b"a.pdb", palm([head, packed("Call me Ishmael.\n\n“Möby”".encode("cp1252"))], b"TEXtREAd"))
     assert (found.text("title"), found.text("partial-text")) == ("A Whale", "Call me Ishmael.\n“Möby”")
 
 
 @given(st.binary(max_size=300))
-def test_any_text_comes_back(text: bytes) -> None:
-    """What is packed is unpacked again."""
+def test_any_text_is_decompressed_unchanged(text: bytes) -> None:
+    """Compressed text is decompressed to the original."""
     assert unpacked(packed(text)) == text
 
 
 @given(st.binary(max_size=600))
-def test_unpacking_is_bounded(record: bytes) -> None:
-    """No bytes give more than ten for two."""
+def test_decompression_is_bounded(record: bytes) -> None:
+    """Any input decompresses to at most ten bytes for each two."""
     assert len(unpacked(record)) <= 8 * len(record)
 
 
-def test_pieces_that_reach_into_themselves() -> None:
-    """A piece may be longer than how far back it begins."""
+def test_match_longer_than_distance_is_decompressed() -> None:
+    """A match may be longer than its distance."""
     assert unpacked(b"ab" + bytes([0x80 | 2 >> 5, (2 << 3 & 0xF8) | 5])) == b"ab" + b"abababab"
 
 
 def dbase(driver: int = 0x57) -> bytes:
-    """A table of two columns and three rows, one of them deleted."""
+    """Return a table of two columns and three rows, one of them deleted."""
     columns = b"".join(name.ljust(11, b"\0") + kind + bytes(4) + bytes([size]) + bytes(15) for name, kind, size in (
         (b"NAME", b"C", 8), (b"LENGTH", b"N", 4),
     ))  # fmt: skip
@@ -118,8 +118,8 @@ def dbase(driver: int = 0x57) -> bytes:
     return head + columns + b"\r" + rows + b"\x1a"
 
 
-def test_dbase(summary: Make) -> None:
-    """The columns, how many rows, and the texts of the first of them that were not deleted."""
+def test_dbase_has_columns_row_count_and_texts(summary: Make) -> None:
+    """The summary of a dBASE table has its columns, the number of rows, and the texts of the first rows that are not deleted."""
     expected = {
         "format": ["dBASE III"], "rows": ["3"], "modification-date": ["1994-07-01"], "columns": ["NAME", "LENGTH"],
         "partial-text": ["Möby\nQueequeg"], "title": ["a.dbf"],
@@ -130,8 +130,8 @@ def test_dbase(summary: Make) -> None:
         assert summary(b"a.dbf", dbase()[:n]).text("format") == "dBASE III"
 
 
-def test_property_list(summary: Make) -> None:
-    """The keys, what the usual ones say, and the texts; one that is damaged says so."""
+def test_property_list_has_keys_and_texts(summary: Make) -> None:
+    """The summary of a property list has its keys, usual values and texts; a damaged one is reported."""
     value = {"CFBundleName": "Whale", "CFBundleShortVersionString": "1.2", "Said": ["Call me Ishmael.", {"more": "Of a whale."}]}
     raw = plistlib.dumps(value, fmt=plistlib.FMT_BINARY)
     found = summary(b"Info.plist", raw)
@@ -141,8 +141,8 @@ def test_property_list(summary: Make) -> None:
     assert summary(b"Info.plist", raw[:-40]).text("error").startswith("property list: damaged")
 
 
-def test_fits(summary: Make) -> None:
-    """Cards of FITS, with quotes in their values and remarks behind them."""
+def test_fits_cards_are_read(summary: Make) -> None:
+    """FITS cards with quotes in their values and comments after them are read."""
     cards = ["SIMPLE  =                    T", "NAXIS1  =                  640 / columns", "NAXIS2  =                  480"]
     cards += ["OBJECT  = 'Ahab''s whale      '", "TELESCOP= 'Spyglass'", "DATE-OBS= '1851-11-14'", "COMMENT Of a whale", "END"]
     found = summary(b"a.fits", "".join(card.ljust(80) for card in cards).ljust(2_880).encode())
@@ -154,7 +154,7 @@ def test_fits(summary: Make) -> None:
 
 
 def netcdf(version: int) -> bytes:
-    """A file of one dimension, one global attribute and one variable with a long name."""
+    """Return a file with one dimension, one global attribute and one variable with a long name."""
     wide = version == 5
 
     def number(value: int) -> bytes:
@@ -176,8 +176,8 @@ def netcdf(version: int) -> bytes:
 
 
 @pytest.mark.parametrize("version", [1, 2, 5])
-def test_netcdf(version: int, summary: Make) -> None:
-    """Dimensions, what is said of all of it, and the variables, in each of the three kinds of headers."""
+def test_netcdf_headers_are_read(version: int, summary: Make) -> None:
+    """Dimensions, global attributes and variables are read from each of the three kinds of headers."""
     found = summary(b"a.nc", netcdf(version))
     assert (found.text("title"), found.text("organization")) == ("Of whales", "Pequod")
     assert (found.attributes["dimensions"], found.attributes["columns"]) == (["lat 128"], ["dive: depth of a dive", "lat"])
@@ -190,8 +190,8 @@ def _element(group: int, number: int, kind: bytes, value: bytes, *, explicit: bo
 
 
 @pytest.mark.parametrize("explicit", [True, False])
-def test_dicom(explicit: bool, summary: Make) -> None:
-    """What a picture of medicine is, and nothing of whom it shows."""
+def test_dicom_summary_omits_patient(explicit: bool, summary: Make) -> None:
+    """The summary of a DICOM image describes the image and nothing of the patient."""
     syntax = b"1.2.840.10008.1.2.1" if explicit else b"1.2.840.10008.1.2"
     elements = [
         (0x08, 0x20, b"DA", b"18511114"), (0x08, 0x60, b"CS", b"MR"), (0x08, 0x1030, b"LO", b"HEAD OF A WHALE"),
@@ -205,8 +205,8 @@ def test_dicom(explicit: bool, summary: Make) -> None:
     assert not any("Ahab" in str(value) or "1793" in str(value) for value in found.attributes.values())
 
 
-def test_statistics(summary: Make) -> None:
-    """The variables of Stata, SPSS and SAS, with what they are labelled."""
+def test_variables_and_labels_are_read(summary: Make) -> None:
+    """The summary of Stata, SPSS and SAS files has the variables and their labels."""
     names = b"".join(name.ljust(33, b"\0") for name in (b"dive", b"depth"))
     old = bytes([115, 2, 1, 0]) + struct.pack("<HI", 2, 7) + b"Whales".ljust(81, b"\0") + bytes(18) + b"\xff\xff" + names
     found = summary(b"a.dta", old)
@@ -231,6 +231,6 @@ def test_statistics(summary: Make) -> None:
 
 
 @pytest.mark.parametrize("name", [b"a.mobi", b"a.dbf", b"a.nc", b"a.dcm", b"a.sav", b"a.dta", b"a.xpt", b"a.fits"])
-def test_what_is_none(name: bytes, summary: Make) -> None:
-    """What only has the name of a format keeps its strings, as what nobody recognizes does."""
+def test_misnamed_file_keeps_strings(name: bytes, summary: Make) -> None:
+    """A file that only has the name of a format keeps its strings, like an unrecognized file."""
     assert "Of a whale, by Ahab" in summary(name, bytes(range(32)) + b"Of a whale, by Ahab" + bytes(200)).text("strings")

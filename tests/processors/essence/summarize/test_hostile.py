@@ -1,4 +1,4 @@
-"""What was made to cost more than it says, or to trip over: tables that point at one place, fields beyond what a library bears."""
+"""Hostile inputs: tables that point at one place, fields that libraries cannot handle."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _varint(number: int) -> bytes:
 
 
 def schema(cells: int, overlap: int) -> bytes:
-    """A database of one page whose cells all lie at one place, or each `overlap` bytes before the last."""
+    """Return a one-page database whose cells share one offset, or each start `overlap` bytes before the last."""
     name, sql = b"n" * 8, b"CREATE TABLE t(" + b"a," * 5_000
     head = _varint(23) + _varint(13 + 2 * len(name)) + _varint(15) + _varint(1) + _varint(13 + 2 * len(sql))
     record = _varint(len(head) + 1) + head + b"table" + name + b"t\1" + sql
@@ -44,8 +44,8 @@ def schema(cells: int, overlap: int) -> bytes:
 
 
 @pytest.mark.parametrize("overlap", [0, 1])
-def test_cells_that_share_bytes(overlap: int, monkeypatch: pytest.MonkeyPatch, summary: Make) -> None:
-    """No more is read of a page of SQLite than it holds, however many cells it lists."""
+def test_shared_sqlite_cells_are_read_once(overlap: int, monkeypatch: pytest.MonkeyPatch, summary: Make) -> None:
+    """No more is read of an SQLite page than its size, however many cells it lists."""
     asked: list[int] = []
     record = sqlite._record
 
@@ -58,8 +58,8 @@ def test_cells_that_share_bytes(overlap: int, monkeypatch: pytest.MonkeyPatch, s
     assert sum(asked) <= 65_536
 
 
-def test_directories_that_hold_themselves(monkeypatch: pytest.MonkeyPatch, summary: Make) -> None:
-    """Each tag of Exif is read once, however often its directory lists it, or is listed."""
+def test_recursive_exif_directories_are_read_once(monkeypatch: pytest.MonkeyPatch, summary: Make) -> None:
+    """Each Exif tag is read once, however often its directory lists it or is listed."""
     entries = [struct.pack("<HHII", 0x8769, 4, 1, 8)] * 3 + [struct.pack("<HHII", 0x10E, 2, 4_000, 9_000)] * 497
     exif = (b"II*\0" + struct.pack("<IH", 8, len(entries)) + b"".join(entries)).ljust(9_000, b"\0") + b"\xe9" * 4_000
     asked: list[int] = []
@@ -76,8 +76,8 @@ def test_directories_that_hold_themselves(monkeypatch: pytest.MonkeyPatch, summa
 
 
 @pytest.mark.parametrize("stated", ["text/html; charset*=a; charset*1=b", 'text/html; charset="x; charset*=a; charset*1=b"'])
-def test_parameters_that_no_library_bears(stated: str) -> None:
-    """A charset that cannot be made of what was stated is none; a message with such a part has it all the same."""
+def test_unusable_charset_is_ignored(stated: str) -> None:
+    """An unusable declared charset is ignored; a message with such a part still has its text."""
     assert isinstance(charset(stated), str)
     head = "From: a@b\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=x\n\n"
     mail = f"{head}--x\nContent-Type: {stated}\n\nA whale.\n--x--\n"
@@ -86,8 +86,8 @@ def test_parameters_that_no_library_bears(stated: str) -> None:
 
 
 @pytest.mark.parametrize("name", [b"FILES.BBS", b"00-INDEX", b"x.xml", b"a.info", b"x.html", b"x.msg", b"a.mp4", b"a.wpd"])
-def test_empty_files(name: bytes) -> None:
-    """A file of no bytes is no mistake of ours: it has a summary, or a reason that says what it is not."""
+def test_empty_file_has_summary_or_reason(name: bytes) -> None:
+    """An empty file causes no internal error: it has a summary, or a reason that names the missing format."""
     kind = recognize(name, b"")
     why = ""
     try:
@@ -97,8 +97,8 @@ def test_empty_files(name: bytes) -> None:
     assert "Error:" not in why
 
 
-def test_listed_names_are_a_line_each() -> None:
-    """Whatever ends a line in some charset, and however many bytes a name comes to when it is shown."""
+def test_listed_name_is_one_line() -> None:
+    """Each listed name is one line, whatever line ends it contains and however long it is when displayed."""
     listing = Listed("")
     for name in ("a\u2028b", "c\x85d", "e\u202ef", "g"):
         listing.enter(Member(name=name.encode()))
@@ -112,8 +112,8 @@ def test_listed_names_are_a_line_each() -> None:
     assert {len(line) for line in found.text("contents").split("\n")} == {23}
 
 
-def test_what_a_module_of_cmake_says_goes_first(summary: Make) -> None:
-    """What looks like a key in the documentation of a module is none."""
+def test_cmake_documentation_has_no_keys(summary: Make) -> None:
+    """Text that resembles a key in the documentation of a CMake module is not a key."""
     text = b"#[==[.rst:\nFindX\n-----\n\nFind X.\n\ntitle: other\nDescription: this is it\n#]==]\nset(name x)\n"
     attributes: Mapping[str, list[str | bytes]] = summary(b"FindX.cmake", text).attributes
     assert (attributes["title"], attributes["description"]) == (["FindX"], ["Find X."])

@@ -14,8 +14,8 @@ TEXTS = [
 
 
 @pytest.mark.parametrize(("text", "wanted"), TEXTS)
-def test_keywords(text: str, wanted: str) -> None:
-    """What comes often is found, be it parted by spaces or not; words that every text has are none, nor are parts of words."""
+def test_keywords_are_frequent_words_in_any_script(text: str, wanted: str) -> None:
+    """Frequent words are keywords, with or without spaces between words; function words and parts of words are not."""
     found = keywords(text)
     assert set(wanted.split()) <= set(found)
     assert not {"для", "чтобы", "это", "για", "είναι", "東京", "算机", "ベース"} & set(found)

@@ -1,4 +1,4 @@
-"""The language of a text: what is no prose has none, and another than English is given where it is sure."""
+"""Language of a text: text that is not prose has none, and a language other than English is given only if it is certain."""
 
 from collections.abc import Callable
 
@@ -24,8 +24,8 @@ LISTING = "int_fast8_t\tuint_least16_t INT_FAST8_MIN UINT8_WIDTH /usr/include/st
 
 
 @pytest.mark.parametrize("text", [NAMES * 9, FIELDS * 6, LISTING * 12, "Ben Laenen\nBesarion Gugushvili\nBhikkhu Pesala\n" * 9])
-def test_no_prose(text: str) -> None:
-    """Lists of names, fields, identifiers and tags are in no language."""
+def test_lists_and_identifiers_have_no_language(text: str) -> None:
+    """Lists of names, fields, identifiers and tags have no language."""
     assert told(text, language) == ""
 
 
@@ -37,8 +37,8 @@ def test_no_prose(text: str) -> None:
         NAMES * 3 + LOG * 12,
     ],
 )
-def test_english_among_others(text: str) -> None:
-    """What is said in English among addresses, hashes, tags and names is English."""
+def test_english_among_addresses_and_names_is_english(text: str) -> None:
+    """English text among addresses, hashes, tags and names is English."""
     assert told(text, language) == "en"
 
 
@@ -54,8 +54,8 @@ PROSE = {
 
 
 @pytest.mark.parametrize("tongue", PROSE)
-def test_prose(tongue: str) -> None:
-    """Sentences are in their language, whatever names and options stand among them; so are words of scripts without spaces."""
+def test_sentences_have_their_language(tongue: str) -> None:
+    """Sentences have their language despite names and options among them; so do words of scripts without spaces."""
     assert told(PROSE[tongue] * 4, language) == tongue
     assert told("".join(f"{line}\n--help /etc/x.conf\n" for line in [PROSE[tongue]] * 5), language) == tongue
 
@@ -70,13 +70,13 @@ def test_prose(tongue: str) -> None:
         ("zxx", "Ein Satz, der in einer Sprache ist, von der das Modell nichts weiss. " * 3, ""),
     ],
 )
-def test_rare_languages(answer: str, text: str, meant: str) -> None:
-    """A language that few write in is told by its own words, else the one that the model takes for it."""
+def test_rare_language_needs_its_own_words(answer: str, text: str, meant: str) -> None:
+    """A rare language is identified by its own words; otherwise the language that the model confuses with it is given."""
     assert told(text, lambda _: answer) == meant
 
 
-def test_halves() -> None:
-    """What is ASCII, and in one language at its beginning and in another behind, is in none; near ones are as good as one."""
+def test_text_of_two_languages_has_none() -> None:
+    """ASCII text whose two halves differ in language has none, unless the languages are closely related."""
     text = "some words that nobody has met before are repeated here and there " * 10
 
     def asked(*answers: str) -> Callable[[str], str]:
@@ -88,13 +88,13 @@ def test_halves() -> None:
     assert told(text, asked("so", "so", "so")) == "so"
 
 
-def test_what_is_left() -> None:
-    """Of tags, addresses, paths and identifiers nothing is left, of words all."""
+def test_tags_addresses_and_identifiers_are_removed() -> None:
+    """Tags, addresses, paths and identifiers are removed completely, words are kept."""
     assert prose("a <b c='d'> e f@g.h /i/j k_l m9 www.n.o p-q, r. s/t").split() == ["a", "e", "p-q,", "r."]
 
 
-def test_option_of_a_directive(summary: Make) -> None:
-    """What a directive's code is in is not the language of the document."""
+def test_directive_language_is_not_document_language(summary: Make) -> None:
+    """The language of a directive's code is not the language of the document."""
     text = "Reply\n=====\n\n.. literalinclude:: a.json\n   :language: json\n\n.. code::\n\n   x\n\nText.\n"
     assert "language" not in summary(b"a.7.rst", text.encode()).attributes
     assert summary(b"a.rst", b":language: de\n\nTitel\n=====\n\nText.\n").text("language") == "de"

@@ -33,8 +33,8 @@ def _try(kind: str, body: bytes, name: bytes = b"name") -> Found:
 
 
 @pytest.mark.parametrize("kind", sorted(summarizers()))
-def test_damage(kind: str, samples: Path) -> None:
-    """Whatever is done to its sample, a summarizer raises SummaryError or nothing, and there is a title."""
+def test_damage_raises_only_summary_error(kind: str, samples: Path) -> None:
+    """Any damage to its sample makes a summarizer raise SummaryError or nothing, and there is a title."""
     module = summarizers()[kind].run.__module__.rpartition(".")[2]
     sample = next(p for p in samples.glob(f"{module}.*") if p.suffix != ".json").read_bytes()
     chance = random.Random(kind)
@@ -49,13 +49,13 @@ def test_damage(kind: str, samples: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["HTML", "JSON", "Python", "XML", "Perl", "C"])
-def test_nesting(kind: str) -> None:
-    """Nesting deeper than any stack is damage, or is summarized; it is never a crash."""
+def test_deep_nesting_never_crashes(kind: str) -> None:
+    """Nesting deeper than any stack is damage, or is summarized, and never crashes."""
     opening = {"HTML": b"<b>", "JSON": b'{"a":', "Python": b"(", "XML": b"<a>", "Perl": b"{", "C": b"{"}[kind]
     assert _try(kind, opening * 2_000).text("title")
 
 
-def test_bounds() -> None:
+def test_summary_is_bounded() -> None:
     """A summary stays below 64 kB, 200 values an attribute and 10,000 links, whatever is added."""
     found = Found()
     for number in range(20_000):
@@ -75,7 +75,7 @@ def test_bounds() -> None:
 
 @given(st.lists(st.text(max_size=50)), st.integers(0, 20))
 def test_text_is_utf8(values: list[str], limit: int) -> None:
-    """What Found holds can be written as UTF-8, within the limit asked for."""
+    """Found holds only text that encodes as UTF-8, within the requested limit."""
     found = Found()
     for value in [*values, "\ud800 x", "a\0b"]:
         found.add("x", value, limit)
@@ -86,7 +86,7 @@ def test_text_is_utf8(values: list[str], limit: int) -> None:
     st.binary(max_size=300), st.sampled_from(["", "utf-8", "iso-8859-1", "utf-16", "utf-7", "no such", "base64", "rot13", "idna"])
 )
 def test_decode_never_raises(raw: bytes, declared: str) -> None:
-    """Bytes become text in whatever charset they claim to be."""
+    """Bytes are decoded to text under any declared charset."""
     assert isinstance(decode(raw, declared), str)
 
 
@@ -101,20 +101,20 @@ def test_decode_never_raises(raw: bytes, declared: str) -> None:
         ("koi8-r", "koi8-r"),
     ],
 )
-def test_charset(charset: str, declared: str) -> None:
-    """Text comes out whole by its mark, its declared charset, or as UTF-8."""
+def test_text_is_decoded_by_mark_declaration_or_utf8(charset: str, declared: str) -> None:
+    """Text is decoded correctly by its byte order mark, its declared charset, or as UTF-8."""
     text = "Übergröße für Möwen" if charset != "koi8-r" else "Привет"
     assert decode(text.encode(charset), declared) == text
 
 
-def test_page_charset(summary: Make) -> None:
-    """A page's own declaration of its charset counts where the source declares none."""
+def test_page_charset_declaration_counts(summary: Make) -> None:
+    """A page's own charset declaration counts if the source declares none."""
     page = '<meta charset="windows-1251"><title>Привет</title>'.encode("windows-1251")
     assert summary(b"a.html", page).text("title") == "Привет"
 
 
-def test_robots(summary: Make) -> None:
-    """A page that forbids indexing keeps its name alone, one that forbids following has no links."""
+def test_robots_meta_is_obeyed(summary: Make) -> None:
+    """A page that forbids indexing keeps only its name; one that forbids following has no links."""
     link = b"<title>Secret plans</title><p>text of the page <a href=b.html>b</a>"
     noindex = summary(b"a.html", b'<meta name="robots" content="noindex">' + link)
     assert noindex.attributes == {"robots": ["noindex"], "title": ["a.html"]}
@@ -124,16 +124,16 @@ def test_robots(summary: Make) -> None:
     assert summary(b"a.html", b'<meta name="robots" content="none">' + link).links == []
 
 
-def test_links(summary: Make) -> None:
-    """Links are absolute, each once, with their text; fragments, scripts and mail are no links."""
+def test_links_are_absolute_and_unique(summary: Make) -> None:
+    """Links are absolute, each listed once with its text; fragments, scripts and mail addresses are left out."""
     body = b"<a href='../b.html#c'>the <b>b</b></a><a href='#x'>x</a><a href='../b.html'>again</a><a href='mailto:a@b'>m</a><a href='http://[/'>"
     assert [(k.url, k.text, k.kind) for k in summary(b"a.html", body, "http://example.org/d/x").links] == [
         ("http://example.org/b.html", "the b", "page")
     ]
 
 
-def test_entities_stay_shut(summary: Make, tmp_path: Path) -> None:
-    """An XML document cannot make its summary hold another file, nor grow by its entities."""
+def test_entities_are_not_expanded(summary: Make, tmp_path: Path) -> None:
+    """An XML document cannot include another file in its summary, nor expand its entities."""
     secret = tmp_path / "secret"
     secret.write_text("kept for ourselves")
     outside = f'<!DOCTYPE a [<!ENTITY e SYSTEM "{secret.as_uri()}">]><a>&e;</a>'
@@ -143,8 +143,8 @@ def test_entities_stay_shut(summary: Make, tmp_path: Path) -> None:
     assert _size(summary(b"a.xml", bomb.encode())) < 1_000
 
 
-def test_pdf_says_what_is_wrong(summary: Make, samples: Path) -> None:
-    """A PDF that wants a password says so; one that is none, or is cut short, is damaged or summarized in part."""
+def test_pdf_damage_is_reported(summary: Make, samples: Path) -> None:
+    """A PDF that needs a password says so; an invalid or truncated one is damaged or summarized in part."""
     whole = (samples / "pdf.pdf").read_bytes()
     locked = whole.replace(
         b"/Info 6 0 R",
@@ -155,28 +155,28 @@ def test_pdf_says_what_is_wrong(summary: Make, samples: Path) -> None:
     assert _try("PDF", b"no PDF at all").text("title") == "name"
 
 
-def test_inheritance(summary: Make) -> None:
-    """A type without a summarizer of its own is served by that of the type it extends."""
+def test_subtype_uses_summarizer_of_its_parent(summary: Make) -> None:
+    """A type without its own summarizer uses that of the type it extends."""
     assert summary(b"x.hpp", b'#include "y.h"\nint f(int);\n').attributes["procedures"] == ["f"]
     assert summary(b"x.rst", b"Title here\n==========\n\nText.\n").text("title") == "Title here"
     assert summary(b"x.flac", b"fLaC" + bytes(40)).attributes["title"] == ["x.flac"]
 
 
-def test_title_always(summary: Make) -> None:
-    """Every summary has a title: what the document says, its first line, or its name."""
+def test_every_summary_has_title(summary: Make) -> None:
+    """Every summary has a title: from the document, its first line, or its name."""
     assert summary(b"a.html", b"<title>A  title</title>").text("title") == "A title"
     assert summary(b"a.txt", b"\n-----\n  First line\nsecond").text("title") == "First line"
     assert summary(b"empty.txt", b"").text("title") == "empty.txt"
 
 
-def test_python_that_python_refuses(summary: Make) -> None:
-    """A source that the parser does not take gives its names all the same."""
+def test_python_with_syntax_errors_gives_names(summary: Make) -> None:
+    """A source with syntax errors still gives its names."""
     found = summary(b"old.py", b'"""Old. Very."""\nimport string\nclass A:\n    def f(self):\n        print "x"\n')
     assert (found.text("description"), found.attributes["classes"], found.attributes["functions"]) == ("Old.", ["A"], ["f"])
 
 
-def test_mdoc(summary: Make) -> None:
-    """A page in -mdoc gives the same attributes as one in -man."""
+def test_mdoc_and_man_give_same_attributes(summary: Make) -> None:
+    """An -mdoc page gives the same attributes as a -man page."""
     page = b".Dd July 1, 1994\n.Dt OAR 1\n.Os\n.Sh NAME\n.Nm oar\n.Nd row a boat\n.Sh SEE ALSO\n.Xr boat 5 ,\n.Xr sea 7\n"
     found = summary(b"oar.1", page)
     assert found.text("title") == "oar - row a boat"
@@ -203,14 +203,14 @@ def test_mdoc(summary: Make) -> None:
         (b".Dd $Mdocdate: July 1 1994 $\n.Dt OAR 1", ["1994-07-01"]),
     ],
 )
-def test_date_of_a_manual_page(summary: Make, line: bytes, date: list[str]) -> None:
-    """A page has the date that it states: in ISO 8601 where that is sure, else as it stands; what names no year is none."""
+def test_manual_page_date_is_iso_8601_if_certain(summary: Make, line: bytes, date: list[str]) -> None:
+    """A page has the date that it states: in ISO 8601 if certain, else as written; a date without a year is left out."""
     found = summary(b"oar.1", line + b"\n.SH NAME\noar \\- row a boat\n")
     assert found.attributes.get("date", []) == date
 
 
-def test_what_a_manual_page_prints(summary: Make) -> None:
-    """Characters by their names and numbers; no indentation that stands behind what is printed."""
+def test_manual_page_characters_are_decoded(summary: Make) -> None:
+    """Characters are decoded by name and number; indentation after printed text is removed."""
     page = rb"""
 .TH OAR 1
 .SH NAME
@@ -229,29 +229,29 @@ never
     assert found.text("partial-text") == "OPTIONS\nfast\nnow\nslow\n•\nnever"
 
 
-def test_a_manual_page_without_sections(summary: Make) -> None:
-    """It is called as it says, and its text is all of it."""
+def test_manual_page_without_sections_has_text(summary: Make) -> None:
+    """A manual page without sections has its own title, and all of its content as text."""
     found = summary(b"oar.1", b".TH OAR 1 1994-07-01\nRows a boat.\n.PP\nUpstream, too.\n")
     assert "error" not in found.attributes
     assert (found.text("title"), found.text("date")) == ("OAR", "1994-07-01")
     assert found.text("partial-text") == "Rows a boat.\nUpstream, too."
 
 
-def test_alias_page(summary: Make) -> None:
-    """A manual page that only sources another names it."""
+def test_alias_page_names_its_target(summary: Make) -> None:
+    """A manual page that only sources another names that page."""
     assert summary(b"vi.1", b'.\\" alias\n.so man1/vim.1\n').attributes["see-also"] == ["man1/vim.1"]
 
 
-def test_terms() -> None:
-    """Keywords are what comes most often, without function words; the language is that of the text."""
+def test_keywords_are_most_frequent_words() -> None:
+    """Keywords are the most frequent words without function words; the language is that of the text."""
     assert keywords("The boat and the river. A boat on a river with a boat.") == ["boat", "river"]
     assert language("the cat and the dog are in the house of the king") == "en"
     assert language("Der schnelle braune Fuchs springt über den faulen Hund und läuft dann in den Wald zurück.") == "de"
     assert first_sentence("One. Two.\nThree") == "One."
 
 
-def test_no_file_after_preload(samples: Path) -> None:
-    """After preload no summarizer opens a file or imports a module: a child may have closed the file system."""
+def test_no_file_is_opened_after_preload(samples: Path) -> None:
+    """After preload no summarizer opens a file or imports a module, since a child may have no file system access."""
     script = """
 import io, sys
 from pathlib import Path

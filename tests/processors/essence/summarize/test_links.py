@@ -1,4 +1,4 @@
-"""Where documents lead, and what they say of themselves, in odd places: fields in pieces, shapes, records, what is compressed."""
+"""References and metadata in unusual places: split fields, shapes, records, compressed parts."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ EXAMPLE = "2d0000002b0000004c5a4675f1c5c7a703000a007263706731323542320af32068656
 
 
 def made(body: bytes, kind: str, full: int = 1 << 20) -> Found:
-    """What a body gives."""
+    """Return the summary of a body."""
     found = Found(full)
     summarize(Facts(b"x", "http://example.org/x", kind, "x/y", len(body), 0, ""), io.BytesIO(body), found)
     return found
 
 
-def test_links_that_nobody_follows() -> None:
-    """Where links are not followed, a page says the same of itself, and where it leads; only its links are not made."""
+def test_unfollowed_links_change_nothing_else() -> None:
+    """Where links are not followed, a page has the same attributes and references; only its link records are left out."""
     body = b'<title>T</title><h2>H</h2><p>One <a href="a">two</a> <a href="b" rel="nofollow">three</a>.'
     followed, alone = Found(), Found(linked=False)
     for found in (followed, alone):
@@ -40,24 +40,24 @@ def test_links_that_nobody_follows() -> None:
 
 
 def references(body: bytes, kind: str, full: int = 1 << 20) -> list[str | bytes]:
-    """Where a body leads."""
+    """Return the references of a body."""
     return made(body, kind, full).attributes.get("url-references", [])
 
 
 def compressed(text: bytes) -> bytes:
-    """RTF as Outlook stores it, without references to what stands before."""
+    """Return RTF as Outlook stores it, without back references."""
     body = b"".join(b"\0" + text[at : at + 8] for at in range(0, len(text), 8))
     return struct.pack("<II4sI", len(body) + 12, len(text), b"LZFu", 0) + body
 
 
 def related(target: str) -> str:
-    """The relationships of a part that leads somewhere."""
+    """Return the relationships of a part with one external target."""
     return f'<Relationships><Relationship Type="x/hyperlink" Target="{target}" TargetMode="External"/></Relationships>'
 
 
 @pytest.mark.parametrize("full", [0, 1 << 20])
-def test_fields_in_pieces(full: int) -> None:
-    """A field leads somewhere, be its instruction whole, in pieces or an attribute; what stands in its result is text."""
+def test_split_field_gives_reference(full: int) -> None:
+    """The target of a field is a reference, whether its instruction is whole, split or an attribute; its result is text."""
     runs = '<w:r><w:fldChar w:fldCharType="begin"/></w:r><w:r><w:instrText> HYPERLINK "http://exam</w:instrText></w:r>'
     runs += '<w:r><w:instrText>ple.org/a" \\l "b"</w:instrText></w:r><w:r><w:fldChar w:fldCharType="separate"/></w:r>'
     simple = (
@@ -79,27 +79,27 @@ def test_fields_in_pieces(full: int) -> None:
         "word/diagrams/_rels/data1.xml.rels",
     ],
 )
-def test_parts_that_lead_somewhere(part: str) -> None:
-    """Links of shapes, of binary sheets, of notes and of diagrams are references."""
+def test_links_of_all_parts_are_references(part: str) -> None:
+    """Links of shapes, binary sheets, notes and diagrams are references."""
     assert references(packed({"xl/workbook.xml": "<workbook/>", part: related("http://example.org/")}), "OfficeDocument") == [
         "http://example.org/"
     ]
 
 
-def test_templates_lead_nowhere() -> None:
-    """What a layout of slides leads to is not the document's."""
+def test_layout_links_are_ignored() -> None:
+    """Links of a slide layout are not references of the document."""
     parts = {"ppt/slides/slide1.xml": "<p/>", "ppt/slideLayouts/_rels/slideLayout1.xml.rels": related("http://example.org/")}
     assert references(packed(parts), "OfficeDocument") == []
 
 
-def test_quotes_of_print() -> None:
-    """Word takes other quotes for an address, too; the same words outside of a field are text."""
+def test_typographic_quotes_delimit_address() -> None:
+    """Word accepts typographic quotes around an address, too; the same words outside of a field are text."""
     told = 'HYPERLINK "http://example.org/no" \x13 HYPERLINK "http://example.org/yes\u201d \x14here\x15'
     assert references(compound(word(told)), "OLE") == ["http://example.org/yes"]
 
 
-def test_links_of_old_workbooks() -> None:
-    """The addresses of cells of a workbook until 2007 are references; however many are stated, a bounded number is looked at."""
+def test_old_workbook_hyperlinks_are_references() -> None:
+    """Cell hyperlinks of workbooks before 2007 are references; only a bounded number of them is read."""
     url = "http://example.org/café\0".encode("utf-16-le")
     link = record(0x1B8, bytes(28) + b"\x02\0\0\0\x03\0\0\0" + MONIKER + struct.pack("<I", len(url) + 24) + url + bytes(24))
     book = record(0x809, b"\0\x06\x05\0") + link + record(0x1B8, MONIKER) + MONIKER
@@ -108,15 +108,15 @@ def test_links_of_old_workbooks() -> None:
     assert len(references(compound({"Workbook": record(0x809, b"\0\x06\x05\0") + MONIKER * MONIKERS + many}), "OLE")) == 0
 
 
-def test_links_of_old_slides() -> None:
-    """The addresses of a presentation until 2007 are references; names of links, and strings elsewhere, are none."""
+def test_old_presentation_hyperlinks_are_references() -> None:
+    """Hyperlinks of presentations before 2007 are references; link names and strings elsewhere are not."""
     name, url, other = (f"http://example.org/{n}".encode("utf-16-le") for n in ("name", "url", "other"))
     link = atom(4055, atom(4026, name, 0x00) + atom(4026, url, 0x10), 0xF) + atom(4026, other, 0x10)
     assert references(compound({"PowerPoint Document": atom(1000, link, 0xF)}), "OLE") == ["http://example.org/url"]
 
 
-def test_what_outlook_compressed() -> None:
-    """Compressed RTF comes back as it was, be it of references or not; what is cut off gives what stands before."""
+def test_compressed_rtf_is_restored() -> None:
+    """Compressed RTF is restored, with or without back references; a truncated stream gives the text before the cut."""
     raw = bytes.fromhex(EXAMPLE)
     assert rich(raw) == b"{\\rtf1\\ansi\\ansicpg1252\\pard hello world}\r\n"
     assert rich(raw[:26]) == b"{\\rtf1\\ansi\\ansicpg12"
@@ -126,13 +126,13 @@ def test_what_outlook_compressed() -> None:
 
 
 @given(st.binary(max_size=60))
-def test_any_compressed(data: bytes) -> None:
-    """Whatever is said to be compressed gives no more than it states."""
+def test_compressed_rtf_is_bounded_by_declared_size(data: bytes) -> None:
+    """Any compressed data gives at most the declared size."""
     assert len(rich(struct.pack("<II4sI", 0, 20, b"LZFu", 0) + data)) <= 20
 
 
-def test_marked_messages_of_outlook() -> None:
-    """Where a message of Outlook leads, its page or its RTF says; its text is taken of them where it is nowhere else."""
+def test_outlook_references_come_from_html_or_rtf() -> None:
+    """References of an Outlook message come from its HTML or RTF, and so does its text if there is no other."""
     page = b'<p>See <a href="http://example.org/page?a=1&amp;b=2">this</a></p>'
     rtf = (
         rb'{\rtf1\ansi\fromhtml1{\*\htmltag64 <a href="http://example.org/r?a=1&amp;b=\'7b\{c\}">}See{\*\htmltag72 </a>} that\par}'
@@ -145,8 +145,8 @@ def test_marked_messages_of_outlook() -> None:
     assert (found.attributes["url-references"], found.said) == (["http://example.org/r?a=1&b={{c}"], "Plain.")
 
 
-def test_pages_of_messages() -> None:
-    """A message leads where its page does, though the plain text beside it is what is read; addresses of mail are none."""
+def test_message_references_come_from_html_part() -> None:
+    """References come from the HTML part though the plain text is what is summarized; mail addresses are left out."""
     message = EmailMessage()
     message["Subject"] = "Gates"
     message.set_content("Plain: http://example.org/plain.")
@@ -157,15 +157,15 @@ def test_pages_of_messages() -> None:
     assert found.said == "Plain: http://example.org/plain."
 
 
-def test_fields_of_rtf_in_pieces() -> None:
-    """An address in RTF may be broken by an end of line, or stand in a group of its own; one field is not mixed with the next."""
+def test_split_rtf_address_is_joined() -> None:
+    """An address in RTF may be split by a line end or be in its own group; fields are not mixed with each other."""
     one = rb"{\field{\*\fldinst {HYPERLINK }{" + b'"http://exam\r\nple.org/a"' + rb"}}{\fldrslt b}}"
     two = rb'{\field{\*\fldinst HYPERLINK }{\fldrslt c}}{\field{\*\fldinst "http://example.org/no"}}'
     assert references(rb"{\rtf1 " + one + two + rb"\par}", "RTF") == ["http://example.org/a"]
 
 
-def test_what_rtf_says_twice() -> None:
-    """Of what RTF has for those who know Unicode, and for those who do not, the first is taken; each author is one."""
+def test_first_rtf_alternative_is_used() -> None:
+    """Of the alternatives for readers with and without Unicode the first is used; each author is listed once."""
     title = rb"{\upr{\title ???}{\*\ud{\title \u1063\'3fa}}}{\author Ann}{\author Ben}{\author Ann}"
     head = rb"{\rtf1{\info" + title + rb"{\creatim\yr2004\mo10\dy28}{\revtim\yr2005\mo1\dy2\hr3}}"
     found = made(head + rb"{\*\x{\upr{a}{\*\ud{b}}}}Text\par}", "RTF")
@@ -174,8 +174,8 @@ def test_what_rtf_says_twice() -> None:
     assert found.attributes["modification-date"] == ["2005-01-02T03:00:00"]
 
 
-def test_dates_of_books(samples_of_books: bytes) -> None:
-    """A book has the dates of all its publications, when it was made, and when it was changed last."""
+def test_book_has_all_dates(samples_of_books: bytes) -> None:
+    """A book has the dates of all its publications, of its creation and of its last modification."""
     found = made(samples_of_books, "EPUB")
     assert found.attributes["date"] == ["1949", "2007-06-13"]
     assert found.attributes["creation-date"] == ["2006-01-01"]
@@ -196,8 +196,8 @@ def samples_of_books() -> bytes:
     return packed({"META-INF/container.xml": container, "b.opf": f"<package>{meta}<manifest/></package>"})
 
 
-def test_damage_of_marks_is_told_as_such() -> None:
-    """RTF in a message that is nested beyond all reason is damage, and what was found before is kept."""
+def test_deeply_nested_rtf_in_message_is_damage() -> None:
+    """RTF in a message that is nested too deep is damage, and what was found before is kept."""
     streams = {RICH: compressed(b"{" * 3_000), "__substg1.0_0037001E": b"Gates"}
     found = Found()
     with pytest.raises(SummaryError, match="nested"):

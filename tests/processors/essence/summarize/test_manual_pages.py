@@ -27,13 +27,13 @@ HEAD = '.TH A 1 2024-01-01\n.SH NAME\na \\- "what" it is for\n'
     ],
     ids=("groff", "block", "printer", "bracket", "nested", "accent", "own", "itself"),
 )
-def test_strings(page: str, text: str) -> None:
-    """A string stands for what a page defines it to be, in the branch that groff takes, and for what troff itself does else."""
+def test_strings_have_defined_values(page: str, text: str) -> None:
+    """A string has the value that a page defines in the branch that groff takes, or else troff's own."""
     assert unescape(expand(page).rpartition("\n")[2]) == text
 
 
-def test_strings_of_papers(summary: Make) -> None:
-    """A paper has strings of its own, too."""
+def test_papers_define_strings(summary: Make) -> None:
+    """A paper may define strings of its own."""
     found = summary(b"x.ms", b".ds ST Harvest\n.TL\nOf \\*(ST\n.AU\nC. M. Bowman\n.AB\nA.\n.AE\n.PP\nIt gathers.\n")
     assert found.text("title") == "Of Harvest"
 
@@ -60,8 +60,8 @@ PEOPLE = [
 
 
 @pytest.mark.parametrize(("sentence", "names"), PEOPLE)
-def test_people(sentence: str, names: list[str]) -> None:
-    """Of a sentence about who wrote something, those who did are told, with their addresses; never the sentence."""
+def test_authors_are_extracted_from_sentence(sentence: str, names: list[str]) -> None:
+    """A sentence about authorship gives the authors with their addresses, never the sentence itself."""
     assert people(sentence) == names
 
 
@@ -81,8 +81,8 @@ def test_people(sentence: str, names: list[str]) -> None:
     ],
     ids=("breaks", "unfilled", "link", "asciidoctor", "mdoc", "short", "sentence"),
 )
-def test_authors(section: str, authors: list[str], summary: Make) -> None:
-    """The section on authors, and none whose heading only begins like it, tells people, whatever else it says."""
+def test_authors_come_from_authors_section(section: str, authors: list[str], summary: Make) -> None:
+    """Authors come from the AUTHORS section, not from a section whose heading only begins alike."""
     found = summary(b"a.1", f"{HEAD}.SH AUTHORIZATION\nPolkit reads it.\n.SH AUTHORS\n{section}\n.SH BUGS\nNone.\n".encode())
     assert found.attributes.get("author", []) == authors
 
@@ -98,8 +98,8 @@ def test_authors(section: str, authors: list[str], summary: Make) -> None:
     ],
     ids=("several", "paragraphs", "nothing", "quotes", "late"),
 )
-def test_name(section: str, title: str, description: str, summary: Make) -> None:
-    """The title is the first line that says what something is for, as it is printed; what follows it is text."""
+def test_title_and_description_come_from_name_section(section: str, title: str, description: str, summary: Make) -> None:
+    """The title is the first line of the NAME section as printed; the lines after it are text."""
     found = summary(b"a.1", f".TH A 1\n.SH NAME\n{section}\n.SH BUGS\nNone.\n".encode())
     assert (found.text("title"), found.text("description")) == (title, description)
     more = section.rpartition("\n")[2]
@@ -119,6 +119,6 @@ def test_name(section: str, title: str, description: str, summary: Make) -> None
         ('"2024" "PostgreSQL 15.2"', "2024"),
     ],
 )
-def test_dates(arguments: str, date: str, summary: Make) -> None:
-    """The date of a page is one, also where it stands among a version, or where others have something else."""
+def test_page_has_one_date(arguments: str, date: str, summary: Make) -> None:
+    """A page has one date, also where it is next to a version or in the place of another argument."""
     assert summary(b"a.1", f".TH A 1 {arguments}\n.SH NAME\na \\- b\n".encode()).text("date") == date

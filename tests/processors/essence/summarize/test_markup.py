@@ -1,4 +1,4 @@
-"""What documents in XML say: people, languages, entities, pages within."""
+"""XML documents: people, languages, entities, embedded pages."""
 
 from collections.abc import Callable
 
@@ -16,8 +16,8 @@ BOOK = b"""<?xml version="1.0"?>
 <para>She is the &boat;, and &many; and &file; too.</para></book>"""
 
 
-def test_docbook(summary: Make) -> None:
-    """Names are words; entities that the document declares are their text, others stay shut; the language is that of its root."""
+def test_docbook_names_entities_and_language(summary: Make) -> None:
+    """Names are words; entities declared in the document are expanded, others are not; the language is that of the root element."""
     found = summary(b"x.docbook", BOOK)
     assert found.text("title") == "Of the Nixe \u2014 H2O"
     assert found.attributes["author"] == ["Ann Sea"]
@@ -26,15 +26,15 @@ def test_docbook(summary: Make) -> None:
     assert "She is the Nixe, and  and  too." in found.text("partial-text")
 
 
-def test_entities_without_end(summary: Make) -> None:
-    """Entities of entities are not looked into."""
+def test_nested_entities_are_not_expanded(summary: Make) -> None:
+    """Entities within entities are not expanded."""
     declared = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 50 if n else "sea"}">' for n in range(9))
     found = summary(b"x.xml", f"<!DOCTYPE a [{declared}]><a><title>&e8;</title></a>".encode())
     assert len(found.text("title")) < 100
 
 
-def test_pages_within_a_feed(summary: Make) -> None:
-    """A description that is a page in HTML says what that shows."""
+def test_html_in_feed_is_text(summary: Make) -> None:
+    """A feed description in HTML gives the text that it displays."""
     page = b"&lt;p&gt;All &amp;amp; &lt;b&gt;boats&lt;/b&gt;&lt;/p&gt;"
     feed = b"<rss><channel><title>Sea</title><item><description>%b</description></item></channel></rss>" % page
     found = summary(b"x.rss", feed)
@@ -42,8 +42,8 @@ def test_pages_within_a_feed(summary: Make) -> None:
     assert "<p>" not in found.text("partial-text")
 
 
-def test_what_drawing_programs_say_of_the_file(summary: Make) -> None:
-    """The format that Dublin Core states of a drawing is no text of it, nor its title."""
+def test_drawing_format_is_not_text(summary: Make) -> None:
+    """The Dublin Core format of a drawing is neither its text nor its title."""
     work = '<m xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:format>image/svg+xml</dc:format><dc:type/></m><text>Ferns</text>'
     found = summary(b"lake.svg", f'<svg xmlns="http://www.w3.org/2000/svg">{work}</svg>'.encode())
     assert found.text("partial-text") == "Ferns"

@@ -1,4 +1,4 @@
-"""Documents of Office until 2007, and RTF: what their tables tell, and tables that tell nonsense."""
+"""Office documents before 2007, and RTF: valid tables and invalid ones."""
 
 import io
 import random
@@ -18,7 +18,7 @@ Make = Callable[..., Found]
 
 
 def made(body: bytes, kind: str = "OLE") -> tuple[Found, str]:
-    """What a body gives, and the reason of its damage."""
+    """Return the summary of a body, and the reason of its damage."""
     found = Found()
     try:
         summarize(Facts(b"x", "http://example.org/x", kind, "x/y", len(body), 0, ""), io.BytesIO(body), found)
@@ -30,8 +30,8 @@ def made(body: bytes, kind: str = "OLE") -> tuple[Found, str]:
 @given(
     st.dictionaries(st.text(st.characters(codec="ascii", exclude_categories=["C"]), min_size=1, max_size=20), st.integers(1, 9_000))
 )
-def test_streams_come_back(sizes: dict[str, int]) -> None:
-    """Every stream of a compound file, small or large, is read as it was written, whole and in part."""
+def test_streams_are_read_as_written(sizes: dict[str, int]) -> None:
+    """Every stream of a compound file, small or large, is read as written, whole and in part."""
     streams = {name: random.Random(name).randbytes(size) for name, size in list(sizes.items())[:10]}
     read = Compound(io.BytesIO(compound(streams)))
     for name, data in streams.items():
@@ -41,7 +41,7 @@ def test_streams_come_back(sizes: dict[str, int]) -> None:
 
 
 def test_chains_are_followed_once() -> None:
-    """However many pieces of a stream are asked for, its chain is followed once, and no farther than is allowed if it is a ring."""
+    """The chain of a stream is followed once for any number of reads, and only up to a limit if it is a ring."""
     body = bytearray(compound({"a": bytes(5_000)}))
     table = 512
     last = max(n for n in range(128) if struct.unpack_from("<I", body, table + 4 * n)[0] != 0xFFFF_FFFF)
@@ -65,14 +65,14 @@ def test_chains_are_followed_once() -> None:
 
 
 def test_chains_of_small_streams_are_followed_once() -> None:
-    """So is that of a small stream, whatever size it states; a piece of it is the same as a slice of the whole."""
+    """The chain of a small stream is followed once, whatever its declared size; a partial read equals a slice of the whole."""
     data = bytes(range(256)) * 10
     body = bytearray(compound({"a": data, "b": b"x"}))
     read = Compound(io.BytesIO(bytes(body)))
     entry = read.streams["a"]
     places = [(at, size) for at in (0, 1, 63, 64, 65, 200, 2_559, 2_560) for size in (0, 1, 64, 100, 4_000)]
     assert [read.part(entry, size, at) for at, size in places] == [data[at : at + size] for at, size in places]
-    # The last sector of the stream leads back to its first one; the header says that all streams are small.
+    # The last sector of the stream points back to its first one; the header declares all streams small.
     table = 512 * (1 + struct.unpack_from("<I", body, 60)[0])
     struct.pack_into("<I", body, table + 4 * (len(data) // 64 - 1), entry.start)
     struct.pack_into("<I", body, 56, 0xFFFF_FFFF)
@@ -82,8 +82,8 @@ def test_chains_of_small_streams_are_followed_once() -> None:
     assert {read.part(ring, 10, 1 << 24) for _ in range(1_000)} == {b""}
 
 
-def test_workbooks() -> None:
-    """A workbook gives the names of its sheets and its strings, in the records of Excel 97 as in those before."""
+def test_workbook_has_sheet_names_and_strings() -> None:
+    """The summary of a workbook has its sheet names and strings, from records of Excel 97 and of earlier versions."""
     sheet = b"\0" * 6
     strings = (
         struct.pack("<II", 2, 2) + b"\x05\0\0barge" + b"\x02\0\x09" + struct.pack("<H", 1) + "Mö".encode("utf-16-le") + b"abcd"
@@ -101,24 +101,24 @@ def test_workbooks() -> None:
     assert (found.attributes["headings"], found.text("partial-text"), problem) == (["Л"], "Л", "")
 
 
-def test_presentation() -> None:
-    """A presentation gives the titles of its slides, each once, and its text."""
+def test_presentation_has_slide_titles_and_text() -> None:
+    """The summary of a presentation has its slide titles, each once, and its text."""
     title = atom(3999, struct.pack("<I", 6)) + atom(4000, "Möwen".encode("utf-16-le"))
     text = atom(3999, struct.pack("<I", 1)) + atom(4008, b"one\rtwo")
     found, problem = made(compound({"PowerPoint Document": atom(1000, title + text + title, 0xF)}))
     assert (found.attributes["headings"], found.text("partial-text"), problem) == (["Möwen"], "Möwen\none\ntwo\nMöwen", "")
 
 
-def test_title_of_presentation() -> None:
-    """The title that is stated; that of the first slide where PowerPoint itself has put the one that stands there."""
+def test_powerpoint_default_title_is_replaced() -> None:
+    """The title is the declared one, or the first slide's where the declared one is PowerPoint's default."""
     slides = atom(1000, atom(3999, struct.pack("<I", 6)) + atom(4008, b"Gulls"), 0xF)
     for stated, title in (("PowerPoint Presentation", "Gulls"), ("Birds", "Birds")):
         streams = {"PowerPoint Document": slides, "\x05SummaryInformation": properties({2: stated})}
         assert made(compound(streams))[0].attributes["title"] == [title]
 
 
-def test_message() -> None:
-    """A message of Outlook gives subject, author, addresses and text, in UTF-16 or not."""
+def test_outlook_message_has_subject_author_and_text() -> None:
+    """The summary of an Outlook message has subject, author, addresses and text, in UTF-16 or not."""
     streams = {
         "__substg1.0_0037001F": "Über Boote".encode("utf-16-le"),
         "__substg1.0_0C1A001E": b"Ann",
@@ -132,14 +132,14 @@ def test_message() -> None:
     "streams",
     [word("Secret.", flags=0x300), {"EncryptedPackage": b"x"}, {"Workbook": record(0x809, b"\0\x06") + record(0x2F, b"")}],
 )
-def test_encrypted(streams: dict[str, bytes]) -> None:
-    """What wants a password says so, and gives what is not locked."""
+def test_encrypted_document_is_reported(streams: dict[str, bytes]) -> None:
+    """A document that needs a password is reported as encrypted and gives its unencrypted parts."""
     found, problem = made(compound({**streams, "\x05SummaryInformation": properties({4: "Ann"})}))
     assert (found.text("author"), found.text("encrypted"), problem) == ("Ann", "a password is needed", "")
 
 
-def test_rings_end() -> None:
-    """Chains of sectors, tables and a directory that lead back to themselves are followed for a bounded time."""
+def test_rings_are_followed_in_bounded_time() -> None:
+    """Sector chains, tables and directories that form rings are followed for a bounded time."""
     body = bytearray(compound({**word("Text. " * 2_000), "\x05SummaryInformation": properties({2: "Title"})}))
     struct.pack_into("<II", body, 68, 0, 0xFFFFFFFF)
     for sector in range(128):
@@ -154,8 +154,8 @@ def test_rings_end() -> None:
 
 
 @given(st.data())
-def test_any_change(data: st.DataObject) -> None:
-    """Whatever is changed in a document, nothing but SummaryError is raised, and there is a title."""
+def test_any_change_raises_only_summary_error(data: st.DataObject) -> None:
+    """Any change to a document raises nothing but SummaryError, and there is a title."""
     parts = {
         **word("Text of a document."),
         "Workbook": record(0x809, b"\0\x06")
@@ -202,15 +202,15 @@ WORDS = [
         max_size=40,
     )
 )
-def test_any_rtf(pieces: list[str]) -> None:
-    """Whatever stands in an RTF, nothing but SummaryError is raised, and there is a title."""
+def test_any_rtf_raises_only_summary_error(pieces: list[str]) -> None:
+    """Any RTF raises nothing but SummaryError, and there is a title."""
     found, problem = made(("{\\rtf1 " + "".join(pieces)).encode("latin-1"), "RTF")
     assert found.text("title")
     assert "rror:" not in problem
 
 
-def test_rtf_says_what_is_wrong(samples: Path) -> None:
-    """An RTF that was cut off gives what stands before the cut; one that is nested too deep says so; pictures are passed over."""
+def test_rtf_damage_is_reported(samples: Path) -> None:
+    """A truncated RTF gives the text before the cut; too deep nesting is reported; pictures are skipped."""
     sample = (samples / "rtf.rtf").read_bytes()
     found, problem = made(sample[: sample.index(b"Gates")], "RTF")
     assert (found.text("title"), found.attributes["headings"]) == ("Locks of the canal", ["Chambers"])

@@ -1,4 +1,4 @@
-"""Documents, tables and help of the 1990s, classes of Java, metrics of TeX, and tests that are written as text."""
+"""Documents, spreadsheets and help files of the 1990s, Java classes, TeX metrics, and tests written as text."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Make = Callable[..., Found]
 
 
 def wordperfect(body: bytes, major: int, key: int = 0) -> bytes:
-    """A document: its head, and its text."""
+    """Return a WordPerfect document: header and text."""
     return b"\xffWPC" + struct.pack("<IBBBBHH", 20, 1, 0x0A, major, 0, key, 0) + bytes(4) + body
 
 
-def test_wordperfect_5(summary: Make) -> None:
-    """Text between functions of all lengths; what is in the functions is none, and a soft return ends no line."""
+def test_wordperfect_5_text_is_read(summary: Make) -> None:
+    """Text between functions of any length is read; function contents are not text, and a soft return ends no line."""
     functions = b"".join(bytes([code]) + b"zz".ljust(length - 1, b"z") for code, length in LENGTHS_5.items() if code > 0xC2)
     told = b"\xd0\x01\x06\0ZZ\x06\0\x01\xd0"
     body = (
@@ -36,8 +36,8 @@ def test_wordperfect_5(summary: Make) -> None:
     assert found.text("partial-text") == "The whale\nCall me Ishma\xe1l\u2019s six-month\nEnd"
 
 
-def test_wordperfect_6(summary: Make) -> None:
-    """The same in version 6, whose functions are others; what was deleted is not told."""
+def test_wordperfect_6_text_is_read(summary: Make) -> None:
+    """The same holds for version 6, with its different functions; deleted text is left out."""
     fixed = b"".join(bytes([code]) + b"z" * (length - 1) for code, length in LENGTHS_6.items() if code not in (0xF0, 0xF1, 0xFF))
     soft, hard = (b"\xd0" + bytes([kind]) + struct.pack("<H", 9) + b"z" * 4 + b"\xd0" for kind in (1, 4))
     told = b"\xd4\x1c" + struct.pack("<H", 12) + b"z" * 7 + b"\xd4"
@@ -49,15 +49,15 @@ def test_wordperfect_6(summary: Make) -> None:
 
 
 @pytest.mark.parametrize("major", [0, 2])
-def test_wordperfect_locked(major: int, summary: Make) -> None:
-    """A document with a password says so; one that ends within a function gives what stands before it."""
+def test_wordperfect_password_is_reported(major: int, summary: Make) -> None:
+    """A document with a password is reported; one that ends within a function gives the text before it."""
     assert summary(b"a.wpd", wordperfect(b"x", major, 77)).text("error") == "WordPerfect: encrypted"
     for tail in (b"\xd0", b"\xd0\x01", b"\xd0\x01\x00\x00", b"\xf0", b"\xcc", b"\xf1", b"\xd4\x1c\xff\xff"):
         assert summary(b"a.wpd", wordperfect(b"A whale of a time" + tail, major)).text("partial-text") == "A whale of a time"
 
 
-def test_write(summary: Make) -> None:
-    """Windows Write: the text stands behind the head, up to where that says."""
+def test_windows_write_text_is_read(summary: Make) -> None:
+    """The text of Windows Write is after the header, up to the declared end."""
     text = "The whale\r\nCall me Ish\x1fmael, \u201cMo\xebl\u201d.\r\n".encode("cp1252")
     raw = (b"\x31\xbe\0\0\0\xab\0\0" + bytes(6) + struct.pack("<I", 128 + len(text))).ljust(128, b"\0") + text + b"\x01\x02fonts"
     found = summary(b"a.wri", raw)
@@ -66,16 +66,16 @@ def test_write(summary: Make) -> None:
 
 
 @pytest.mark.parametrize("begin", [b"\0\0\2\0\6\4\6\0\x08\0" + bytes(8), b"\0\0\x1a\0\0\x10\4\0" + bytes(22)])
-def test_lotus(begin: bytes, summary: Make) -> None:
-    """The texts of a worksheet, without the sign that says where in its cell each stands, and without numbers and lines."""
+def test_lotus_texts_have_no_prefix(begin: bytes, summary: Make) -> None:
+    """The texts of a Lotus worksheet are read without their alignment prefix, and without numbers and rules."""
     kind, head = (0x0F, b"\xff\0\0\1\0") if begin[4] == 6 else (0x16, bytes(4))
     cells = [head + text + b"\0" for text in (b"'Whales", b'"Length', b"\\-", b"^M\x94by")]
     raw = begin + b"".join(struct.pack("<HH", kind, len(cell)) + cell for cell in cells) + struct.pack("<HH", 1, 0)
     assert summary(b"a.wk1", raw).text("partial-text") == "Whales\nLength\nM\xf6by"
 
 
-def test_compiled_help(summary: Make) -> None:
-    """Compiled help is called what its description says, in the charset of its language."""
+def test_compiled_help_is_titled_by_description(summary: Make) -> None:
+    """Compiled help is titled by its description, in the charset of its language."""
     system = (
         struct.pack("<I", 3)
         + struct.pack("<HH", 3, 9)
@@ -90,7 +90,7 @@ def test_compiled_help(summary: Make) -> None:
 
 
 def java(version: int = 52) -> bytes:
-    """A class: sea.Whale extends sea.Fish implements sea.Swims, a field, two methods, one of them the compiler's."""
+    """Return a class: sea.Whale extends sea.Fish implements sea.Swims, a field, two methods, one of them synthetic."""
     texts = ["sea/Whale", "sea/Fish", "sea/Swims", "length", "I", "spout", "()V", "access$0", "SourceFile", "Whale.java"]
     pool = b"".join(b"\1" + struct.pack(">H", len(text)) + text.encode() for text in texts)
     pool += b"\5" + bytes(8) + b"".join(b"\7" + struct.pack(">H", n) for n in (1, 2, 3))
@@ -101,8 +101,8 @@ def java(version: int = 52) -> bytes:
     return head + struct.pack(">5H", 0x21, first, first + 1, 1, first + 2) + members + about
 
 
-def test_java_class(summary: Make) -> None:
-    """A class says what it is called, and all that a source would."""
+def test_java_class_has_names(summary: Make) -> None:
+    """The summary of a Java class has its name and the attributes that a source would have."""
     found = summary(b"Whale.class", java())
     expected = {
         "title": ["sea.Whale"], "format": ["Java class, for Java 8"], "superclass": ["sea.Fish"], "interfaces": ["sea.Swims"],
@@ -113,8 +113,8 @@ def test_java_class(summary: Make) -> None:
         assert summary(b"Whale.class", java()[:n]).text("title")
 
 
-def test_tex_metrics(summary: Make) -> None:
-    """The metrics of a font say its family, size and coding; what only has their name keeps its strings."""
+def test_tex_metrics_have_family_size_and_coding(summary: Make) -> None:
+    """The summary of font metrics has family, size and coding; a file with only their name keeps its strings."""
     header = struct.pack(">II", 1, 10 << 20) + b"\x09TeX text ".ljust(40, b"\0") + b"\x03CMR".ljust(20, b"\0") + bytes(4)
     lengths = struct.pack(">12H", 6 + 18 + 2 + 7, 18, 65, 66, 1, 1, 1, 1, 1, 1, 1, 0)
     raw = lengths + header + bytes(4 * 9)
@@ -124,8 +124,8 @@ def test_tex_metrics(summary: Make) -> None:
     assert "format" not in summary(b"cmr10.tfm", b"\0\1" + raw[2:]).attributes
 
 
-def test_features(summary: Make) -> None:
-    """What is to be tested is a description, and each case a heading; interfaces between programs name their types."""
+def test_feature_scenarios_are_headings(summary: Make) -> None:
+    """The description of a feature is the description, and each scenario a heading; interface definitions name their types."""
     text = b"@slow\nFeature: Whales spout\n  As a whale\n\n  Scenario: At sea\n    Given water\n\n  Scenario Outline: On <day>\n"
     found = summary(b"spout.feature", text)
     assert found.text("description") == "Whales spout"
@@ -134,8 +134,8 @@ def test_features(summary: Make) -> None:
     assert summary(b"a.proto", proto).attributes["types"] == ["Whale", "Sea"]
 
 
-def test_text_of_dvi(summary: Callable[..., Found]) -> None:
-    """What is said to drivers is no text; accents are set above the letters behind them, in the encoding of the font."""
+def test_dvi_text_omits_driver_commands(summary: Callable[..., Found]) -> None:
+    """Driver commands are not text; accents are placed above the letters that follow, in the font's encoding."""
     begin = b"\xf7\2" + bytes(12) + b"\0" + b"\x8b" + bytes(44)
     special = b"\xef\x0dpapersize=1in"
     fonts = (

@@ -1,4 +1,4 @@
-"""Pages are cut where the parser has too many elements open; how many it has is held against the parser itself."""
+"""Pages are cut where the parser has too many open elements; the count is checked against the parser itself."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _NAMES = """
 NAMES = _NAMES.split()
 ODD = ("x", "<!-- c -->", "<!--a> ", "--><b -->", "</div -->", "<![CDATA[a> ", "<? x>", "</p>", "</br>", "<DIV>", "<b\n>", "</Div>")
 TIMES, MOST = 200, 12
-"""Units in a page; levels that are allowed."""
+"""Units in a page; allowed levels."""
 WIDTH, CROWD = 120, 40
-"""Levels of the parser's tree, and its nodes for each tag, that so many come to at the most."""
+"""Limits for levels of the parser's tree, and for its nodes per tag, at these numbers of units."""
 
 
 def size(page: str) -> tuple[int, int]:
-    """How many elements the parser has open at once, and how many nodes it makes in all; it is given up where that is enough."""
+    """Return the depth of the parser's tree and its number of nodes."""
     deepest = count = 0
     waiting: list[tuple[LexborNode | None, int]] = [(LexborHTMLParser(page).root, 1)]
     while waiting:
@@ -38,7 +38,7 @@ def size(page: str) -> tuple[int, int]:
 
 
 def unit(chance: random.Random, *, well: bool) -> str:
-    """Some tags, nested well for the most part; what is open at the end is ended, if `well`."""
+    """Return some tags, mostly nested correctly; if `well`, all open elements are closed at the end."""
     out: list[str] = []
     opened: list[str] = []
     for number in range(chance.randint(2, 9)):
@@ -54,14 +54,14 @@ def unit(chance: random.Random, *, well: bool) -> str:
 
 
 def kept(page: str, most: int = MOST) -> bool:
-    """Whether a page is told to be in order."""
+    """Return whether a page is found to be in order."""
     raw = page.encode()
     return _nesting._bare(raw) and _open.ORDER.kept(raw, most, _open.ANEW)
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_what_is_in_order_is_not_deep(seed: int) -> None:
-    """Whatever is repeated: where it is told to be in order, nothing stays open in the parser."""
+def test_ordered_page_is_not_deep(seed: int) -> None:
+    """In a page found to be in order, no repetition leaves elements open in the parser."""
     chance, told = random.Random(seed), 0
     for _ in range(150):
         page = unit(chance, well=chance.random() < 0.9) * TIMES
@@ -72,8 +72,8 @@ def test_what_is_in_order_is_not_deep(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_what_is_read_is_not_deep(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same of pages that are read tag by tag, as all are that are in no order."""
+def test_page_read_tag_by_tag_is_not_deep(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same holds for pages that are read tag by tag, as all pages that are not in order are."""
     monkeypatch.setattr(_open, "DEPTH", MOST)
     monkeypatch.setattr(_open, "STYLES", MOST)
     chance, told = random.Random(seed), 0
@@ -104,13 +104,13 @@ def test_what_is_read_is_not_deep(seed: int, monkeypatch: pytest.MonkeyPatch) ->
         "<an-element-of-a-long-name></an-element-of-a-long-name>",
     ],
 )
-def test_what_is_not_told(page: str) -> None:
-    """Ends that no parser sees, or looks for; names that are not compared whole."""
+def test_misleading_end_tags_are_not_in_order(page: str) -> None:
+    """A page with end tags that the parser ignores, or with names too long to compare in full, is not in order."""
     assert not kept(page * 13)
 
 
-def test_what_is_told() -> None:
-    """Pages as they are: upper case, comments, ends that are left out, what ends at the page's end."""
+def test_ordinary_pages_are_in_order() -> None:
+    """Ordinary pages are in order: upper case, comments, omitted end tags, elements that end with the page."""
     page = (
         "<!DOCTYPE html><HTML><body class=x><ul><li>a<li><p>b<br></ul><!-- c --><table><tr><td><Span>x</span></table><div/></DIV>"
     )
@@ -120,8 +120,8 @@ def test_what_is_told() -> None:
     assert kept("no tags, 1 < 2")
 
 
-def test_words_that_are_not_ended() -> None:
-    """An end tag of a word is none where a paragraph or an item began since: the page is cut before a parser takes hours."""
+def test_unclosed_inline_elements_are_counted() -> None:
+    """An inline end tag after a new paragraph or item closes nothing: the page is cut before a parser takes hours."""
     for unit, more in (
         (b"<span><li></span></li>", 1),
         (b"<form><div></form>", 1),
@@ -141,8 +141,8 @@ def test_words_that_are_not_ended() -> None:
 
 
 @pytest.mark.parametrize("charset", ["utf-16", "cp037", "utf-7"])
-def test_tags_that_do_not_look_like_tags(charset: str) -> None:
-    """A page is looked at as the parser reads it, whatever its charset."""
+def test_page_is_checked_in_any_charset(charset: str) -> None:
+    """A page is checked as the parser reads it, whatever its charset."""
     tree, cut = parse(("<div>" * 25_000).encode(charset), "" if charset == "utf-16" else charset)
     assert "too deep" in cut
     assert len(tree.css("div")) == _open.DEPTH
@@ -157,8 +157,8 @@ def test_tags_that_do_not_look_like_tags(charset: str) -> None:
         "<p>" + "".join(f"<font size={number}>" for number in range(250)) + "<p>x" * 15_000,
     ],
 )
-def test_what_takes_long(page: str) -> None:
-    """Attributes of one element, options of one list, fonts of many paragraphs: so many as no page has."""
+def test_excessive_attributes_options_and_fonts_are_cut(page: str) -> None:
+    """Excessive attributes of an element, options of a list, or fonts of many paragraphs are not in order."""
     step = _nesting.ATTRIBUTES + 1 if "<p {0}" in page else 100
     parts = page.split("{0}")
     names = (" ".join(f"a{part * step + number}" for number in range(step)) for part in range(len(parts) - 1))
@@ -167,15 +167,15 @@ def test_what_takes_long(page: str) -> None:
     assert cut[0].startswith(b"<h1>x</h1>")
 
 
-def test_drawings() -> None:
-    """What ends itself in a drawing is not open behind it; in HTML, it is."""
+def test_self_closing_element_is_closed_in_drawing_only() -> None:
+    """A self-closing element in a drawing is not open after it; in HTML, it is."""
     assert _nesting.too_deep((b"<svg>" + b"<path d=x />" * 1_500 + b"</svg>") + b"<p>a</p>" * 12_000) == -1
     assert _nesting.too_deep(b"<svg></p>" + b"<path d='x'/>" * 25_000) > 0
     assert _nesting.too_deep(b"<svg>" + b"<path d=x/>" * 25_000) > 0
 
 
-def test_fonts_before_a_table() -> None:
-    """They wait behind it: what its cells end is what began in them."""
+def test_fonts_before_table_stay_open() -> None:
+    """Font elements before a table stay open: the end tags in its cells close only elements opened there."""
     fonts = b"".join(b"<b x=%d>" % number for number in range(20))
     page = (b"<div>" + fonts + b"<table><tr><td></td></tr></table></div>") * 40 + b"<p>x" * 1_000
     assert _nesting.too_deep(page) > 0

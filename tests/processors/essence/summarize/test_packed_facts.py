@@ -1,4 +1,4 @@
-"""What fonts and images keep packed, or behind their pixels."""
+"""Metadata of fonts and images that is compressed, or follows the pixels."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def _webp(*chunks: bytes) -> bytes:
     ],
     ids=["extended", "lossless", "lossy"],
 )
-def test_webp(first: bytes, size: tuple[str, str], summary: Make) -> None:
-    """WebP tells its size in each of its forms, and who made it behind the image, however large that is."""
+def test_webp_has_size_and_author(first: bytes, size: tuple[str, str], summary: Make) -> None:
+    """The summary of a WebP has its size in each of its forms, and the author stored after the image, however large that is."""
     found = summary(b"a.webp", _webp(first, _chunk(b"ALPH", b"x" * 300_001), _chunk(b"EXIF", EXIF), _chunk(b"XMP ", XMP)))
     assert (found.text("width"), found.text("height")) == size
     assert found.text("title") == "Whales"
@@ -46,8 +46,8 @@ def _base128(value: int) -> bytes:
     return bytes([value >> 14 & 0x7F | 0x80, value >> 7 & 0x7F | 0x80, value & 0x7F])
 
 
-def test_woff2(samples: Path, summary: Make) -> None:
-    """A font says the same packed as WOFF 2 as it does bare."""
+def test_woff2_equals_uncompressed_font(samples: Path, summary: Make) -> None:
+    """A font has the same summary as WOFF 2 as it has uncompressed."""
     bare = (samples / "font.ttf").read_bytes()
     entries = [struct.unpack_from(">4s3I", bare, 12 + 16 * n) for n in range(struct.unpack_from(">H", bare, 4)[0])]
     numbers = {b"maxp": 4, b"name": 5}
@@ -56,7 +56,7 @@ def test_woff2(samples: Path, summary: Make) -> None:
         directory += bytes([numbers.get(tag, 63)]) + (b"" if tag in numbers else tag) + _base128(size)
         tables += bare[at : at + size]
     stream = brotli.compress(tables)
-    # Padding, and what an author adds, stand behind the stream.
+    # Padding and private data follow the stream.
     packed = struct.pack(">4sIIHHII24x", b"wOF2", 0x10000, 0, len(entries), 0, 0, len(stream)) + directory + stream + b"\0\0\0"
     expected = summary(b"x", bare)
     assert expected.text("family")

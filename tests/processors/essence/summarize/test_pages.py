@@ -1,4 +1,4 @@
-"""What was made fast gives what the slow way gives: the text of pages, and languages."""
+"""Fast paths give the result of the slow paths: text of pages, and languages."""
 
 import random
 from collections import Counter
@@ -59,7 +59,7 @@ TEXTS = ("one", " two ", "\n", "&nbsp;", "&#0;", "\0", "&shy;", "a\u00adb", "<!-
 
 
 def soup(chance: random.Random) -> str:
-    """A page that nobody would write."""
+    """Return a page with random markup."""
     parts = (
         chance.choice(TEXTS) if chance.random() < 0.5 else f"<{chance.choice(('', '/'))}{chance.choice(TAGS)}>"
         for _ in range(chance.randrange(60))
@@ -67,8 +67,8 @@ def soup(chance: random.Random) -> str:
     return "".join(parts)
 
 
-def test_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The text that the parser gives of a tree of blocks alone is the one that a walk from node to node finds."""
+def test_text_of_blocks_equals_walk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The parser's text of a tree of blocks equals the text found by walking node by node."""
     chance = random.Random(5)
     pages = [soup(chance) for _ in range(1_000)]
     joined = [main_text(LexborHTMLParser(page), 1 << 16, whole=True) for page in pages]
@@ -79,22 +79,22 @@ def test_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("whole", [False, True])
-def test_frames_take_the_place_of_a_body(whole: bool) -> None:
-    """What stood in a body before frames took its place is no text of the page."""
+def test_replaced_body_is_not_text(whole: bool) -> None:
+    """Body content that frames have replaced is not text of the page."""
     assert main_text(LexborHTMLParser("<style>p {}</style><br><frameset><frame src=a></frameset>"), whole=whole) == ""
     assert main_text(LexborHTMLParser("\0</math><style>p {}</style><frameset>"), whole=whole) == ""
 
 
-def test_limit() -> None:
-    """Of a page that is longer than its text may be, the first is given, whether it is walked through or not."""
+def test_long_page_gives_its_beginning() -> None:
+    """A page longer than the text limit gives its beginning, with or without a walk of the tree."""
     page = "<p>word</p>" * 1_000
     whole = main_text(LexborHTMLParser(page), len(page), whole=True)
     assert whole == "word\n" * 999 + "word"
     assert whole.startswith(main_text(LexborHTMLParser(page), 1_000, whole=True)[:1_000])
 
 
-def test_language() -> None:
-    """Languages and their scores are those of py3langid, whatever the text."""
+def test_languages_equal_py3langid() -> None:
+    """Languages and their scores equal those of py3langid for any text."""
     ours, theirs, chance = identifier(), langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE), random.Random(5)
     texts: list[str | bytes] = [
         "",
@@ -113,8 +113,8 @@ def test_language() -> None:
         assert ours.rank(text) == theirs.rank(text)
 
 
-def test_english() -> None:
-    """A text is English by its function words alone where a tenth of many words are; what is near to it, or short, is not."""
+def test_function_words_identify_english() -> None:
+    """Function words alone identify English if they are a tenth of many words; a similar or short text is not identified so."""
     text = "the value of each part is added to it by name, and kept for use"
     assert english(f"{text} " * 30)
     assert not english(text)
@@ -126,8 +126,8 @@ def test_english() -> None:
         assert not english(f"{other} " * 100)
 
 
-def test_english_without_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    """ASCII with a few words that only English has needs no model; a text in which English is quoted, or of few words, does."""
+def test_unique_words_identify_english_without_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """ASCII with a few words unique to English needs no model; a text that quotes English, or has few words, does."""
     asked: list[str] = []
 
     def model(text: str) -> tuple[str, float]:
@@ -148,15 +148,15 @@ def test_english_without_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(asked) == 4
 
 
-def test_span() -> None:
-    """An automaton remembers as many bytes as lead to its farthest state: that of py3langid a few."""
+def test_automaton_span_is_bytes_to_farthest_state() -> None:
+    """The span of an automaton is the number of bytes that lead to its farthest state; py3langid's is a few."""
     ours = identifier()
     assert ours.span == 6
     assert ours.span == span(ours.following, ours.row)
 
 
-def test_ranks() -> None:
-    """Keywords and terms are in the order of how often they come, then of the alphabet, however many come as often."""
+def test_keywords_are_ordered_by_frequency_then_alphabet() -> None:
+    """Keywords and terms are ordered by frequency, then alphabetically, however many are equally frequent."""
     chance = random.Random(5)
     words = [f"word{chance.randrange(400):03}" for _ in range(3_000)]
     counts = Counter(words)
@@ -166,8 +166,8 @@ def test_ranks() -> None:
     assert keywords(" ".join(words)) == sorted((w for w in first if first[w] > 1), key=lambda w: (-first[w], w))[:10]
 
 
-def test_references() -> None:
-    """A reference that is put behind its folder is what the parser of URLs makes of it, whatever the base."""
+def test_references_equal_url_parser() -> None:
+    """A reference joined to its folder directly equals the result of the URL parser, for any base."""
     chance = random.Random(5)
     bases = ("http://h", "http://h/a/b?q", "file:///a/b/c.html", "file:///C:/a", "mailto:x", "foo:bar", "foo://h", "", "http://[")
     parts = ("../", "/", "a", "b.html", "C", "-", ".", "..", "x/", "0", "~", "?")
@@ -179,8 +179,8 @@ def test_references() -> None:
 
 
 @pytest.mark.parametrize("first", ["/a/", "a/"])
-def test_the_first_base_counts(first: str, summary: Callable[..., Found]) -> None:
-    """Links are relative to the first base that a page names, whatever others say (HTML, 4.2.3)."""
+def test_links_are_relative_to_first_base(first: str, summary: Callable[..., Found]) -> None:
+    """Links are relative to the first base element of a page, whatever others exist (HTML, 4.2.3)."""
     bases = f'<base target=x><base href="{first}"><base href="http://other.example/">'
     page = f'<html><head>{bases}</head><body><a href="b">c</a></body></html>'
     made = summary(b"x.html", page.encode(), url="http://example.org/")
@@ -202,6 +202,6 @@ def test_the_first_base_counts(first: str, summary: Callable[..., Found]) -> Non
         ('<html><meta http-equiv="content-language" content="de; q=1"><p>x', ""),
     ],
 )
-def test_language_that_a_page_states(page: str, language: str, summary: Callable[..., Found]) -> None:
-    """A page is in the language of its root element, else in the one that its header would have."""
+def test_page_language_is_declared_by_root_or_header(page: str, language: str, summary: Callable[..., Found]) -> None:
+    """The language of a page is that of its root element, else the one that its header declares."""
     assert summary(b"x.html", page.encode()).text("language") == language

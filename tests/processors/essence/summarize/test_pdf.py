@@ -18,7 +18,7 @@ XMP = (
 
 
 def _pdf(objects: Sequence[bytes], trailer: bytes = b"") -> bytes:
-    """A PDF of objects that are numbered from 1, the first of which is the catalogue."""
+    """Return a PDF with the objects, numbered from 1; the first is the catalogue."""
     out, places = b"%PDF-1.7\n", b""
     for number, data in enumerate(objects, start=1):
         places += b"%010d 00000 n \n" % len(out)
@@ -38,18 +38,18 @@ DEEP = (
 
 
 @pytest.mark.parametrize("body", DEEP, ids=range(len(DEEP)))
-def test_brackets_without_end_reach_no_parser(body: bytes, summary: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What would take pdfminer a time that grows as its square, or its memory, is told without it."""
+def test_unclosed_brackets_are_rejected_before_parsing(body: bytes, summary: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Input on which pdfminer takes quadratic time, or exhausts memory, is rejected before parsing."""
     monkeypatch.setattr(pdf, "FALLBACK", "no.such.reader")
     found = summary(b"a.pdf", b"%PDF-1.7\n1 0 obj\n" + body)
     assert found.attributes["error"] == ["PDF: damaged, and nested too deep for pdfminer"]
-    # A stream that nothing ends, and that an object follows all the same, hides nothing; nor does one that has ended.
+    # An unterminated stream followed by an object hides nothing; neither does a terminated one.
     for before in (b"stream\n1 0 obj\n", b"1 0 obj\nstream\nendstream\n"):
         assert steep(b"%PDF-1.7\n" + before + body)
 
 
-def test_what_chance_has_of_brackets_is_read() -> None:
-    """Streams of any bytes, and documents of many small objects, are not too deep."""
+def test_random_streams_are_not_too_deep() -> None:
+    """Streams of random bytes, and documents of many small objects, do not count as too deep."""
     chance = random.Random(5)
     assert not steep(b"stream\r\n" + chance.randbytes(3_000_000))
     assert not steep(b"1 0 obj << /A [1 2 (a) (b\\)c)] >> endobj\n" * 100_000)
@@ -72,34 +72,34 @@ def _document(after: bytes = b"6 0 R", trailer: bytes = b"") -> bytes:
     return _pdf(objects, trailer)
 
 
-def test_outline_and_links(summary: Make) -> None:
-    """The outline of a PDF becomes its headings, in order; what its links lead to are references."""
+def test_outline_gives_headings_and_links_give_references(summary: Make) -> None:
+    """The outline of a PDF gives its headings, in order; the targets of its links are references."""
     found = summary(b"a.pdf", _document())
     assert found.attributes["headings"] == ["First watch", "Noon", "Än"]
     assert found.attributes["url-references"] == ["http://example.org/whales"]
 
 
 @pytest.mark.parametrize(("trailer", "title", "author"), [(b"", "Whales", "Mary Ann"), (b"/Info 9 0 R", "The log", "Hermann")])
-def test_xmp_speaks_where_the_information_is_silent(trailer: bytes, title: str, author: str, summary: Make) -> None:
-    """Title and author are those of the information dictionary, or else those of XMP."""
+def test_xmp_replaces_missing_information(trailer: bytes, title: str, author: str, summary: Make) -> None:
+    """Title and author come from the information dictionary, or else from XMP."""
     found = summary(b"a.pdf", _document(trailer=trailer))
     assert (found.attributes["title"], found.attributes["author"]) == ([title], [author])
 
 
 @pytest.mark.parametrize("body", [b"", b"1 0 obj\n" + b"[" * 5_000, b"trailer\n<< /Root 1 0 R >>\n"])
-def test_what_no_reader_reads_is_damaged(body: bytes, summary: Make) -> None:
-    """Why a document is rejected is told in words, whatever the readers stumbled over."""
+def test_damage_reason_is_readable(body: bytes, summary: Make) -> None:
+    """The reason for rejecting a document is a readable sentence, whatever the readers failed on."""
     found = summary(b"a.pdf", b"%PDF-1.7\n" + body)
     assert found.attributes["error"] == ["PDF: damaged: neither pdfium nor pdfminer reads it"]
 
 
-def test_an_outline_that_is_a_ring_ends(summary: Make) -> None:
-    """An entry that follows itself is looked at a bounded number of times."""
+def test_circular_outline_ends(summary: Make) -> None:
+    """An outline entry that is its own successor is read a bounded number of times."""
     assert summary(b"a.pdf", _document(after=b"5 0 R")).attributes["headings"] == ["First watch", "Noon"]
 
 
-def test_dates_and_language(summary: Make) -> None:
-    """The dates of a PDF are in ISO 8601, UTC; what is no date is none. Its language is what the catalogue states."""
+def test_dates_are_iso_8601_and_language_is_catalogues(summary: Make) -> None:
+    """The dates of a PDF are in ISO 8601, UTC; an invalid date is left out. Its language is that of the catalogue."""
     objects = (
         b"<< /Type /Catalog /Pages 2 0 R /Lang (de-CH) >>",
         b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
@@ -115,7 +115,7 @@ def test_dates_and_language(summary: Make) -> None:
 
 
 def _with(packets: Sequence[bytes], info: bytes = b"<< >>") -> bytes:
-    """A PDF with packets of XMP, and an information dictionary."""
+    """Return a PDF with XMP packets and an information dictionary."""
     streams = [b"<< /Type /Metadata /Length %d >>\nstream\n%b\nendstream" % (len(each), each) for each in packets]
     pages = (
         b"<< /Type /Catalog /Pages 2 0 R >>",
@@ -132,8 +132,8 @@ def _packet(inner: bytes, own: bytes = b'xmlns:pdf="http://ns.adobe.com/pdf/1.3/
     )
 
 
-def test_xmp_says_what_the_information_leaves_out(summary: Make) -> None:
-    """What XMP says is added to what the information dictionary does, be it of authors, titles or dates; nothing is twice."""
+def test_xmp_adds_to_information(summary: Make) -> None:
+    """Authors, titles and dates of XMP are added to those of the information dictionary, without duplicates."""
     titles = b"<dc:title><rdf:Alt><rdf:li>The Log</rdf:li><rdf:li>Das Logbuch</rdf:li></rdf:Alt></dc:title>"
     authors = b"<dc:creator><rdf:Seq><rdf:li>Ann</rdf:li><rdf:li>Ben</rdf:li><rdf:li>Cy</rdf:li></rdf:Seq></dc:creator>"
     subjects = b"<dc:subject><rdf:Bag><rdf:li>sea</rdf:li><rdf:li>Whales</rdf:li></rdf:Bag></dc:subject>"
@@ -148,8 +148,8 @@ def test_xmp_says_what_the_information_leaves_out(summary: Make) -> None:
     assert "modification-date" not in found
 
 
-def test_simple_properties_of_xmp(summary: Make) -> None:
-    """They may be attributes; what the information dictionary says of a date holds."""
+def test_simple_xmp_properties_may_be_attributes(summary: Make) -> None:
+    """Simple XMP properties may be attributes; a date of the information dictionary takes precedence."""
     own = b"""xmlns:pdf='http://ns.adobe.com/pdf/1.3/' pdf:Keywords="a, b" """
     own += b"""xmp:CreateDate="1994-12-01" xmp:ModifyDate='1995-01-01T00:00:00Z'"""
     found = summary(b"a.pdf", _with([_packet(b"", own)], b"<< /CreationDate (D:1993) >>")).attributes
@@ -157,8 +157,8 @@ def test_simple_properties_of_xmp(summary: Make) -> None:
     assert found["keywords"] == ["a", "b"]
 
 
-def test_whose_xmp_it_is(summary: Make) -> None:
-    """The last packet of the document counts, since changes are appended; that of a picture only where the document is silent."""
+def test_last_xmp_packet_of_document_counts(summary: Make) -> None:
+    """The document's last XMP packet counts, since updates are appended; an image's only if the document has none."""
     old, new, picture = (b"<dc:creator><rdf:li>%b</rdf:li></dc:creator>" % name for name in (b"Old", b"New", b"Painter"))
     packets = [_packet(old), _packet(new), _packet(picture, b"")]
     assert summary(b"a.pdf", _with(packets)).attributes["author"] == ["New"]
@@ -167,23 +167,23 @@ def test_whose_xmp_it_is(summary: Make) -> None:
 
 
 @pytest.mark.parametrize("none", [b"<rdf:Bag/>", b"<rdf:Seq><rdf:li></rdf:li></rdf:Seq>", b" \n "])
-def test_a_list_of_none(none: bytes, summary: Make) -> None:
-    """Marks of a list of XMP are no value; what stands there without a list is one."""
+def test_xmp_list_markup_is_not_a_value(none: bytes, summary: Make) -> None:
+    """List markup of XMP is not a value; text without a list is one."""
     creators = (b"<dc:creator>%b</dc:creator>" % none, b"<dc:creator>Ann</dc:creator>")
     found = [summary(b"a.pdf", _with([_packet(each)])).attributes.get("author") for each in creators]
     assert found == [None, ["Ann"]]
 
 
-def test_titles_that_are_strings_of_pdf(summary: Make) -> None:
-    """A title that stands in XMP with its bytes as numbers is read; one that a program gave to what is new is none."""
+def test_encoded_xmp_title_is_decoded(summary: Make) -> None:
+    """A title in XMP with its bytes as numbers is decoded; a program's default title for new documents is ignored."""
     title = b"<dc:title><rdf:li>%b</rdf:li></dc:title>"
     coded = b"".join(b"\\000" + bytes([c]) for c in b"Gates")
     assert summary(b"a.pdf", _with([_packet(title % (b"\\376\\377" + coded))])).attributes["title"] == ["Gates"]
     assert summary(b"a.pdf", _with([_packet(title % b"Untitled")])).attributes["title"] == ["a.pdf"]
 
 
-def test_all_links(summary: Make) -> None:
-    """Schemes of links may be written in any way that a browser takes."""
+def test_link_schemes_may_vary_in_spelling(summary: Make) -> None:
+    """Link schemes may be written in any way that a browser accepts."""
     uris = (
         b"http:\\\\\\\\example.org/a",
         b"HTTPS://example.org/b",
@@ -204,7 +204,7 @@ def test_all_links(summary: Make) -> None:
 
 
 def _set(*lines: tuple[str, float]) -> tuple[list[str], list[float]]:
-    """Lines in a size each as their characters and the sizes of those; a sign behind `|` is half as large."""
+    """Return lines as characters with their sizes; a character after `|` has half the size."""
     chars: list[str] = []
     sizes: list[float] = []
     for text, size in lines:
@@ -230,13 +230,13 @@ def _set(*lines: tuple[str, float]) -> tuple[list[str], list[float]]:
         ([], ""),
     ],
 )
-def test_headline(lines: list[tuple[str, float]], title: str) -> None:
-    """The title of a document that states none is what stands first in its largest type, without what leads to notes."""
+def test_title_is_first_text_in_largest_type(lines: list[tuple[str, float]], title: str) -> None:
+    """Without a declared title, the title is the first text in the largest type, without footnote marks."""
     assert headline(*_set(*lines)) == title
 
 
-def test_title_by_its_type(summary: Make) -> None:
-    """A document says in its information what it is called, or else by the type on its first page."""
+def test_missing_title_comes_from_first_page(summary: Make) -> None:
+    """The title comes from the information dictionary, or else from the largest type on the first page."""
     page = (
         b"BT /F 8 Tf 9 90 Td (A journal) Tj /F 24 Tf 0 -30 Td (Of boats) Tj 0 -30 Td (and rivers) Tj /F 9 Tf 0 -15 Td (x y z) Tj ET"
     )

@@ -1,4 +1,4 @@
-"""Width and height of images, in each format that tells them in its header, and what raw files of cameras hold."""
+"""Width and height of images, from the header of each format, and metadata of camera raw files."""
 
 from __future__ import annotations
 
@@ -81,16 +81,16 @@ SIZES = {"jxl of a usual shape": (320, 240), "icon": (256, 256), "cursor": (32, 
 
 
 @pytest.mark.parametrize("which", MADE)
-def test_size(which: str, summary: Make) -> None:
-    """The width and height are those in the header, whatever order and unit the format has them in."""
+def test_width_and_height_equal_header(which: str, summary: Make) -> None:
+    """Width and height equal those in the header, in any byte order and unit."""
     name, raw = MADE[which]
     found = summary(name, raw)
     assert (found.text("width"), found.text("height")) == tuple(map(str, SIZES.get(which, (W, H)))), found.attributes
 
 
 @pytest.mark.parametrize("which", MADE)
-def test_cut(which: str) -> None:
-    """A header that ends early gives no size or the whole one, and nothing worse; so does one of zeros."""
+def test_truncated_header_gives_whole_size_or_none(which: str) -> None:
+    """A truncated header gives the whole size or none, without any other error; so does a header of zeros."""
     raw = MADE[which][1]
     starts = [raw[:n] for n in range(len(raw))]
     for short in (*starts, *(start + bytes(600) for start in starts)):
@@ -99,8 +99,8 @@ def test_cut(which: str) -> None:
             assert size is None or min(size) > 0
 
 
-def test_formats_differ() -> None:
-    """No format hides behind another that begins the same."""
+def test_formats_are_not_confused() -> None:
+    """No format is mistaken for another with the same first bytes."""
     starts = [(at, start) for start, at, _ in READERS] + [(0, start) for start, _, _ in (*HEADERS, *TALL)]
     for one, (at, start) in enumerate(starts):
         assert not any(a == at and start.startswith(s) for a, s in starts[:one]), start
@@ -125,20 +125,20 @@ OBSCURA = _tiff(b"II*\0", 0x110, b"Obscura\0")
     ],
     ids=["olympus", "panasonic", "canon", "minolta", "avif", "fuji"],
 )
-def test_camera(raw: bytes, summary: Make) -> None:
-    """What a camera writes of itself is found in each of the formats that hold a TIFF, or are one by another name."""
+def test_camera_metadata_is_found(raw: bytes, summary: Make) -> None:
+    """Camera metadata is found in each format that contains a TIFF, or is one by another name."""
     assert summary(b"x", raw).text("camera") == "Obscura"
 
 
-def test_strings_of_what_has_no_size(summary: Make) -> None:
-    """Of a picture in a format that nobody reads the strings are kept, as of what is not recognized."""
+def test_unsupported_image_keeps_strings(summary: Make) -> None:
+    """An image in an unsupported format keeps its strings, like an unrecognized file."""
     found = summary(b"a.czi", b"ZISRAWFILE" + bytes(30) + b"Microscope of Ahab, version 3" + bytes(30))
     assert "Microscope of Ahab, version 3" in found.text("strings")
     assert found.text("title") == "a.czi"
 
 
-def test_texts(summary: Make) -> None:
-    """A metafile has a program and a title, an animated cursor a name and an author; both are found."""
+def test_metafile_and_cursor_texts_are_found(summary: Make) -> None:
+    """Program and title of a metafile, name and author of an animated cursor are found."""
     text = "Ahab Draw\0The whale\0\0".encode("utf-16-le")
     head = (
         _le("II4i4i", 1, 108, 0, 0, W - 1, H - 1, 0, 0, 9, 9) + b" EMF" + _le("IIIHHII", 65_536, 999, 9, 1, 0, len(text) // 2, 108)
@@ -152,8 +152,8 @@ def test_texts(summary: Make) -> None:
     assert (found.text("title"), found.text("author"), found.text("width")) == ("Spout", "Moël", "48")
 
 
-def test_golden_has_no_less(samples: Path, summary: Make) -> None:
-    """The sample of PNG gives what it gave when PNG was one of five formats."""
+def test_png_sample_keeps_its_attributes(samples: Path, summary: Make) -> None:
+    """The PNG sample still gives the attributes that it gave when only five formats were supported."""
     assert summary(b"image.png", (samples / "image.png").read_bytes()).text("width")
 
 
@@ -161,8 +161,8 @@ def _chunk(kind: bytes, data: bytes) -> bytes:
     return _be("I", len(data)) + kind + data + bytes(4)
 
 
-def test_chunks_of_png(summary: Make) -> None:
-    """Texts of PNG are read whether or not they are compressed, without those that programs keep there, and so is its time."""
+def test_png_texts_and_time_are_read(summary: Make) -> None:
+    """Compressed and plain PNG texts are read, without programs' private data, and so is the time."""
     chunks = (
         _chunk(b"IHDR", _be("II", W, H) + bytes(5)),
         _chunk(b"zTXt", b"Title\0\0" + zlib.compress(b"The whale")),
@@ -185,8 +185,8 @@ def test_chunks_of_png(summary: Make) -> None:
     assert found.attributes["comments"] == ["At sea"]
 
 
-def test_drawing_of_xfig(summary: Make) -> None:
-    """A drawing says what its texts say, in their order, in the charset that they are written in."""
+def test_xfig_texts_are_read_in_order(summary: Make) -> None:
+    """The texts of an Xfig drawing are read in order, in their charset."""
     texts = b"4 0 0 50 -1 0 12 0.0000 4 135 450 1200 2250 Ferns of the lake\\001\n4 1 0 50 0 0 13 0.0 4 1 1 9 3 B\\344ume\\001\n"
     found = summary(b"lake.fig", b"#FIG 3.2\nLandscape\n2 2 0 1 0 7 50 0 -1 0.000 0 0 -1 0 0 5\n\t 0 0 1 1\n" + texts + b"4 0 0\n")
     assert found.text("partial-text") == "Ferns of the lake\nB\xe4ume"

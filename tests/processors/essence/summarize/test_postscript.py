@@ -1,4 +1,4 @@
-"""PostScript: words as word processors show them, each in its own way; what comments and pdfmark say."""
+"""PostScript: words as word processors show them, each in its own way; comments and pdfmark."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from processors.essence.summarize.pages.postscript import DOS, run
 
 
 def said(program: bytes, full: int = 0) -> Found:
-    """What is found in a program, which gets the first line that makes it one."""
+    """Return the summary of a program, with the first line of PostScript prepended."""
     raw = program if program.startswith((b"%!", DOS, b"\x1b")) else b"%!PS-Adobe-3.0\n%%EndComments\n" + program
     found = Found(full)
     run(Facts(b"x.ps", "file:///x.ps", "PostScript", "application/postscript", len(raw), 0, ""), io.BytesIO(raw), found)
@@ -32,7 +32,7 @@ TeXDict begin Fa set
 72 688 a (of\256ces)show
 end
 """
-"""A prologue whose procedures have one letter: positions are absolute for a line, distances behind that; kerns cut words."""
+"""A prologue with one-letter procedures: positions are absolute per line, relative within it; kerning splits words."""
 
 GROFF = b"""
 /SC 32 def /E{0 rmoveto show}bind def /C{0 exch ashow}bind def /H{0 rmoveto 0 exch 0 SC 5 2 roll awidthshow}bind def
@@ -42,7 +42,7 @@ GROFF = b"""
 2.5(1. Intr)72 688 R(oduction)-.18 E
 (W)72 676 Q -2.25 -.2(av e)-.8 H(s)-.2 E
 """
-"""Spaces as distances between letters; a space that is narrowed to nothing, to kern (groff does both)."""
+"""Spaces as distances between letters; a space reduced to zero by kerning (groff does both)."""
 
 PDF = b"""
 /Tj{show}def /TJ{{dup type/stringtype eq{show}{-.001 mul 10 mul 0 rmoveto}ifelse}forall}def
@@ -74,13 +74,13 @@ PDF = b"""
         (b"/Symbol findfont 10 scalefont setfont 0 0 moveto (abg\\341\\361)show", ["\u03b1\u03b2\u03b3\u27e8\u27e9"]),
     ],
 )
-def test_words(program: bytes, lines: list[str]) -> None:
-    """Words are whole, and apart from each other, whatever procedures show them."""
+def test_words_are_whole_and_separate(program: bytes, lines: list[str]) -> None:
+    """Words are whole and separate, whatever procedures show them."""
     assert said(program).text("partial-text").split("\n") == lines
 
 
-def test_encodings() -> None:
-    """What a code says is what the font's encoding has for it, which programs write anew."""
+def test_codes_are_decoded_by_font_encoding() -> None:
+    """Character codes are decoded by the font's encoding, which programs may redefine."""
     anew = b"/Times-Roman findfont dup length dict begin{1 index/FID ne{def}{pop pop}ifelse}forall /Encoding ISOLatin1Encoding def "
     program = anew + b"currentdict end /T exch definefont pop /T findfont 10 scalefont setfont 0 0 moveto (Gr\xf6\\337e)show"
     assert said(program).text("partial-text") == "Gr\xf6\xdfe"
@@ -112,14 +112,14 @@ BITMAPS = b"""
         ("cmex10", b"abc", ""),
     ],
 )
-def test_fonts_of_tex(font: str, codes: bytes, text: str) -> None:
-    """Fonts of bitmaps have no names for their characters: what they say is told by the name of the font, in a comment."""
+def test_bitmap_font_codes_are_decoded_by_font_name(font: str, codes: bytes, text: str) -> None:
+    """Bitmap fonts have no character names: their codes are decoded by the font's name in a comment."""
     program = BITMAPS + b"%DVIPSBitmapFont: Fa " + font.encode() + b" 10 3\n10 dict begin F setfont 0 0 moveto ("
     assert said(program + codes.replace(b" ", b")show 3 0 rmoveto (") + b")show").text("partial-text") == text
 
 
-def test_widths_that_procedures_state() -> None:
-    """How wide a character of a Type 3 font is its procedure says: here 5, so that what begins 5 to the right goes on."""
+def test_type_3_width_joins_words() -> None:
+    """The width of a Type 3 character is set by its procedure: here 5, so that text starting 5 to the right continues the word."""
     program = BITMAPS + b"10 dict begin F setfont 0 0 moveto (a)show 5 0 moveto (b)show 16 0 moveto (c)show"
     assert said(program).text("partial-text") == "ab c"
 
@@ -133,8 +133,8 @@ def test_widths_that_procedures_state() -> None:
         (b"(a`b)show", "a\u2018b"),
     ],
 )
-def test_accents(program: bytes, text: str) -> None:
-    """An accent that is set above a letter makes one with it."""
+def test_accent_is_combined_with_letter(program: bytes, text: str) -> None:
+    """An accent set above a letter is combined with it."""
     assert said(TIMES + program).text("partial-text") == text
 
 
@@ -156,28 +156,28 @@ HEX = b"00ff" * 32
         b"/s 64 string def currentfile s readstring " + 32 * b")(" + b" pop pop ",
     ],
 )
-def test_images(image: bytes) -> None:
-    """What an image is made of is no text, and what follows it is."""
+def test_image_data_is_not_text(image: bytes) -> None:
+    """Image data is not text, and the text after it is."""
     assert said(TIMES + b"(before )show " + image + b" (behind)show").text("partial-text") == "before behind"
 
 
 @pytest.mark.parametrize("end", [b"0" * 512 + b"\ncleartomark\n", b"\n%%EndFont\n", b"\n%%EndResource\n"])
-def test_encrypted_fonts(end: bytes) -> None:
-    """The encrypted part of a Type 1 font is passed over; the font has the encoding that stands before it."""
+def test_encrypted_font_part_is_skipped(end: bytes) -> None:
+    """The encrypted part of a Type 1 font is skipped; the font has the encoding given before it."""
     font = b"11 dict begin /FontName /Own def /FontType 1 def /FontMatrix [.001 0 0 .001 0 0] def /Encoding 256 array def "
     code = font + b"Encoding 1 /A put currentdict end currentfile eexec\n\x93(((\x02)<<{{\n" + end
     assert said(code + b"/Own findfont 10 scalefont setfont 0 0 moveto <01>show").text("partial-text") == "A"
 
 
-def test_filtered_program() -> None:
-    """A program may be in a filter, as each page is that Ghostscript writes."""
+def test_program_inside_filter_is_read() -> None:
+    """A program may be inside a filter, like each page that Ghostscript writes."""
     page = b"72 700 moveto (inside)show"
     hexadecimal = page.hex().encode() + b">"
     run_it = b"currentfile /ASCIIHexDecode filter cvx exec " + hexadecimal
     assert said(TIMES + run_it).text("partial-text") == "inside"
     part = b"currentfile %d () /SubFileDecode filter cvx exec %s (after)show" % (len(page), page)
     assert said(TIMES + part).text("partial-text") == "insideafter"
-    # A file that stands in a dictionary is left on the stack where its name is met, and read from.
+    # A file in a dictionary is pushed on the stack when its name is executed, and read from.
     kept = (
         b"/f currentfile /ASCIIHexDecode filter def f 3 string readstring\n" + b"(in)".hex().encode() + b">pop pop f type =(on)show"
     )
@@ -186,8 +186,8 @@ def test_filtered_program() -> None:
     assert said(TIMES + given).text("partial-text") == "(((("
 
 
-def test_errors_are_passed_over() -> None:
-    """A program goes on behind an error, and asks by `stopped` what a printer can do."""
+def test_program_continues_after_error() -> None:
+    """A program continues after an error, and tests with `stopped` what a printer supports."""
     program = b"nothing (a) setlinewidth /x /y 1 div pop pop (shown)show"
     assert said(TIMES + program).text("partial-text") == "shown"
     asked = b"/ok {/CIDFont findresource} stopped {(without)show}{(with)show}ifelse"
@@ -196,8 +196,8 @@ def test_errors_are_passed_over() -> None:
     assert said(TIMES + own).text("partial-text") == "bound"
 
 
-def test_comments() -> None:
-    """What the comments at the beginning say; what they put off stands at the end; those of a document within say nothing."""
+def test_header_comments_are_read() -> None:
+    """Header comments are read; deferred ones are at the end; those of an embedded document are ignored."""
     head = b"%!PS-Adobe-3.0\r\n%%Title: (A (nested\\051) title)\r\n%%+ goes on\r\n%%For: root\r\n%%Creator: \xfe\xff\0A\0\xe9\r\n"
     rest = b"%%Pages: (atend)\n%%CreationDate: D:20240305090000Z\n%%EndComments\n%%BeginDocument: a\n%%Title: inner\n%%Pages: 7\n"
     found = said(head + rest + b"%%EndDocument\n%%Trailer\n%%Pages: 3 1\n%%EOF\n")
@@ -210,8 +210,8 @@ def test_comments() -> None:
 
 
 @pytest.mark.parametrize("stated", ["paper.dvi", "stdin", "/lake/x.ps", "Enscript Output", "-"])
-def test_titles(stated: str) -> None:
-    """What stands in the largest type is the title where a program states only the name of a file; that, where there is none."""
+def test_largest_text_replaces_file_name_as_title(stated: str) -> None:
+    """Text in the largest type is the title if the declared title is only a file name, which is used if there is no such text."""
     head = b"%%!PS-Adobe-3.0\n%%%%Title: %s\n%%%%EndComments\n" % stated.encode()
     large = b"/Times-Roman 20 selectfont 72 700 moveto (On the Height)show 72 680 moveto (of Lighthouses)show "
     small = b"/Times-Roman 10 selectfont 72 650 moveto (by nobody in)show 72 640 moveto (particular)show"
@@ -219,8 +219,8 @@ def test_titles(stated: str) -> None:
     assert said(head + small).text("title") in (stated, "")
 
 
-def test_pdfmark() -> None:
-    """What a file says for the PDF that is to be made of it."""
+def test_pdfmark_metadata_is_read() -> None:
+    """The pdfmark metadata of a file is read."""
     info = b"[ /Title (Towers) /Author <FEFF004100E9> /Keywords (wave, light) /Subject (All of them) /DOCINFO pdfmark "
     outline = b"[ /Title (First) /Page 1 /OUT pdfmark [ /Title (Second) /OUT pdfmark [ /Rect [1 2 3 4] /ANN pdfmark"
     found = said(b"/pdfmark where{pop}{userdict/pdfmark/cleartomark load put}ifelse " + info + outline)
@@ -231,8 +231,8 @@ def test_pdfmark() -> None:
     assert found.attributes["headings"] == ["First", "Second"]
 
 
-def test_what_surrounds_it() -> None:
-    """A header for DOS, whose picture is left out; orders to a printer."""
+def test_dos_header_and_printer_commands_are_skipped() -> None:
+    """A DOS header, whose preview image is skipped, and printer commands around the program are allowed."""
     program = b"%!PS-Adobe-3.0 EPSF-3.0\n%%Title: A tower\n%%EndComments\n" + TIMES + b"(inside)show\n"
     dos = DOS + (32).to_bytes(4, "little") + len(program).to_bytes(4, "little") + bytes(20) + program + b"II*\0 (outside)show"
     for raw in (dos, b"\x1b%-12345X@PJL JOB\n@PJL ENTER LANGUAGE=POSTSCRIPT\n" + program + b"\x1b%-12345X"):
@@ -240,8 +240,8 @@ def test_what_surrounds_it() -> None:
         assert (found.text("title"), found.text("partial-text")) == ("A tower", "inside")
 
 
-def test_full_text() -> None:
-    """All that is shown, where it is asked for; what is usual, otherwise."""
+def test_full_text_has_all_shown_text() -> None:
+    """The full text has all shown text on request, otherwise the usual part."""
     program = TIMES + b"0 1 999 {72 exch -12 mul 700 add moveto (a line of words)show} for"
     assert said(program).text("partial-text").count("\n") < 300
     assert said(program, 1_000_000).text("full-text").count("\n") == 999

@@ -1,4 +1,4 @@
-"""What a source says it is for: the comment at its head, without what is drawn around it."""
+"""Purpose of a source: the comment at its head, without decoration."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ SOURCES = [
 
 
 @pytest.mark.parametrize(("name", "text", "purpose"), SOURCES)
-def test_purpose(summary: Callable[..., Found], name: str, text: str, purpose: str) -> None:
-    """Lines that are drawn, and the marks of a documentation, are no part of what a source is for."""
+def test_decoration_is_removed_from_purpose(summary: Callable[..., Found], name: str, text: str, purpose: str) -> None:
+    """Decorative lines and documentation markup are left out of a source's purpose."""
     assert summary(name.encode(), text.encode()).text("description") == purpose
 
 
@@ -75,14 +75,14 @@ def test_purpose(summary: Callable[..., Found], name: str, text: str, purpose: s
         ("config.sh", "#!/bin/sh\n# config.sh --\n#\n# x\n", "config.sh"),
     ],
 )
-def test_a_title_has_the_name_once(summary: Callable[..., Found], name: str, text: str, title: str) -> None:
-    """A comment that begins with the name of its file does not have the title say it twice."""
+def test_file_name_is_not_repeated_in_title(summary: Callable[..., Found], name: str, text: str, title: str) -> None:
+    """A comment that begins with the file name does not repeat the name in the title."""
     assert summary(name.encode(), text.encode()).text("title") == title
 
 
 @pytest.mark.parametrize("tail", ["", "print 'Python 2'\n"])
-def test_who_wrote_a_module(summary: Callable[..., Found], tail: str) -> None:
-    """A Python module says who wrote it, and which version it is, in names of its own; what is computed says nothing."""
+def test_dunder_names_give_author_and_version(summary: Callable[..., Found], tail: str) -> None:
+    """Author and version of a Python module come from its dunder names; computed values are ignored."""
     text = "__author__ = 'Jane Fern'\n__version__: str = \"1.2\"\n__date__ = now()\nauthor = 'nobody'\n"
     found = summary(b"fern.py", (text + tail).encode())
     assert (found.text("author"), found.text("version")) == ("Jane Fern", "1.2")
@@ -97,14 +97,14 @@ def test_who_wrote_a_module(summary: Callable[..., Found], tail: str) -> None:
         "WARNING: do not edit! It is made anew by the build.",
     ],
 )
-def test_what_is_no_purpose(summary: Callable[..., Found], law: str) -> None:
-    """Exceptions of a licence, and notes that a file is made by a program, do not say what it is for."""
+def test_licence_and_generator_notes_are_no_purpose(summary: Callable[..., Found], law: str) -> None:
+    """Licence exceptions, and notes that a file is generated, are not its purpose."""
     found = summary(b"fern.h", f"/* {law} */\n\n/* Counts the ferns of a lake. */\nint ferns(void);\n".encode())
     assert found.text("description") == "Counts the ferns of a lake."
 
 
-def test_procedures_behind_macros(summary: Callable[..., Found]) -> None:
-    """Macros around parameters or a type are not what is declared."""
+def test_macros_are_not_declarations(summary: Callable[..., Found]) -> None:
+    """Macros around parameters or a type are not declarations."""
     text = (
         "ZEXTERN int ZEXPORT inflateEnd OF((z_streamp strm));\nPyAPI_FUNC(int) PyList_Size(PyObject *);\n"
         "int count __P((const char *, int (*)(void)));\nunsigned char *SHA1(const unsigned char *d);\n"
@@ -112,8 +112,8 @@ def test_procedures_behind_macros(summary: Callable[..., Found]) -> None:
     assert summary(b"zlib.h", text.encode()).attributes["procedures"] == ["inflateEnd", "PyList_Size", "count", "SHA1"]
 
 
-def test_a_manual_page_of_several_words(summary: Callable[..., Found]) -> None:
-    """The section of a manual page stands behind its name, whatever that has in it."""
+def test_manual_section_follows_any_name(summary: Callable[..., Found]) -> None:
+    """The section of a manual page follows its name, whatever characters the name has."""
     found = summary(b"tc-flower.8", b'.TH "Flower filter in tc" 8 "x"\n.SH NAME\nflower - a filter\n')
     assert (found.text("manual-section"), found.text("title")) == ("8", "flower - a filter")
 
@@ -126,8 +126,8 @@ def test_a_manual_page_of_several_words(summary: Callable[..., Found]) -> None:
         "#[[.rst:\nFindOar\n-------\n\nFinds an oar. It is long.\n]]\n",
     ],
 )
-def test_module_of_cmake(summary: Callable[..., Found], about: str) -> None:
-    """A module is called, and is for, what the documentation at its head says."""
+def test_cmake_title_and_purpose_come_from_documentation(summary: Callable[..., Found], about: str) -> None:
+    """Title and purpose of a CMake module come from the documentation at its head."""
     found = summary(b"FindOar.cmake", f"{about}\nfind_path(OAR_H oar.h) # no comment\n".encode())
     assert found.text("title") == "FindOar"
     assert found.text("description") == "Finds an oar."
@@ -157,14 +157,14 @@ def test_module_of_cmake(summary: Callable[..., Found], about: str) -> None:
         ("*Ferns* and lakes", "*Ferns* and lakes"),
     ],
 )
-def test_what_is_drawn_around_a_title(line: str, title: str) -> None:
-    """What is drawn around a title goes, and so do tags; what belongs to its words stays."""
+def test_decoration_is_removed_from_title(line: str, title: str) -> None:
+    """Decoration and tags around a title are removed; characters that belong to its words stay."""
     assert title_line(f"{line}\n\ntext behind it\n") == title
 
 
 @pytest.mark.parametrize("unit", ["-*-", "=", " ", "/", "<p ", "-- ", "*", "\\brief ", "this file is part of "])
-def test_lines_of_any_length(summary: Callable[..., Found], unit: str) -> None:
-    """Whatever is repeated in a comment or a title, it is looked through once."""
+def test_repetition_is_scanned_once(summary: Callable[..., Found], unit: str) -> None:
+    """Any repetition in a comment or a title is scanned once."""
     line = unit * (200_000 // len(unit))
     summary(b"fern.c", f"/* {line} */\n// {line}\n".encode())
     assert len(title_line(line + "x")) <= 200
@@ -181,6 +181,6 @@ def test_lines_of_any_length(summary: Callable[..., Found], unit: str) -> None:
         ("Do what you like.\n", ""),
     ],
 )
-def test_which_licence(summary: Callable[..., Found], text: str, name: str) -> None:
-    """The text of a licence says which one it is."""
+def test_licence_text_gives_its_name(summary: Callable[..., Found], text: str, name: str) -> None:
+    """The text of a licence gives the licence's name."""
     assert summary(b"LICENSE", text.encode()).text("license") == name

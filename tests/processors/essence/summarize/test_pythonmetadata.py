@@ -1,4 +1,4 @@
-"""Metadata of Python packages as older tools wrote them."""
+"""Metadata of Python packages as older tools wrote it."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ NEWER = (
 
 
 @pytest.mark.parametrize("text", [OLD, NEWER, OLD.replace("\n", "\r\n")])
-def test_a_description_in_the_header(summary: Callable[..., Found], text: str) -> None:
-    """A description that is a field is the text, without its gutter; what is not known is not told."""
+def test_description_in_header_is_text(summary: Callable[..., Found], text: str) -> None:
+    """A description in a header field is the text, without its margin; values of UNKNOWN are left out."""
     found = summary(b"PKG-INFO", text.encode()).attributes
     assert found["partial-text"] == ["Of boats.\n\nThey float."]
     assert (found["title"], found["keywords"]) == (["boats"], ["river", "lake"])

@@ -1,4 +1,4 @@
-"""What sources and scripts are told by: names in them, and no mark of their language."""
+"""Attributes of sources and scripts: names in them, without syntax of their language."""
 
 from collections.abc import Callable
 
@@ -7,8 +7,8 @@ from processors.essence.summarize import Found
 Make = Callable[..., Found]
 
 
-def test_imports_are_no_comments(summary: Make) -> None:
-    """What a preprocessor is told is no comment; classes and methods of Objective-C are types and functions."""
+def test_directives_are_not_comments(summary: Make) -> None:
+    """Preprocessor directives are not comments; classes and methods of Objective-C are types and functions."""
     found = summary(
         b"x.m",
         b"// Draws a whale.\n#import <Sea/Sea.h>\n#define TAIL 1\n\n@implementation Whale\n- (void)swim:(int)depth {\n}\n"
@@ -20,8 +20,8 @@ def test_imports_are_no_comments(summary: Make) -> None:
     assert found.attributes["functions"] == ["swim", "whale"]
 
 
-def test_tables_that_are_none(summary: Make) -> None:
-    """Words of rules and keys are no tables; the path of a script is no purpose of it."""
+def test_rules_and_keys_are_not_tables(summary: Make) -> None:
+    """Words of rules and keys are not tables; the path of a script is not its purpose."""
     found = summary(
         b"x.sql",
         b"/* contrib/x/x--1.0.sql */\n\n-- Counts what floats in the harbour.\nALTER EXTENSION x UPDATE TO '1.0';\n"
@@ -31,8 +31,8 @@ def test_tables_that_are_none(summary: Make) -> None:
     assert found.text("description") == "Counts what floats in the harbour."
 
 
-def test_made_by_a_program(summary: Make) -> None:
-    """What a program says of what it has made is neither purpose nor title."""
+def test_generator_note_is_neither_purpose_nor_title(summary: Make) -> None:
+    """A note by the generating program is neither purpose nor title."""
     text = b"# created by tools/load.tcl -- do not edit\nnamespace eval ::sea {\n    ::msgcat::mcset de depth Tiefe\n}\n"
     found = summary(b"de.msg", text)
     assert "description" not in found.attributes
@@ -40,8 +40,8 @@ def test_made_by_a_program(summary: Make) -> None:
     assert summary(b"x", b"# created by tools/load.tcl\nOf boats and more\n").text("title") == "Of boats and more"
 
 
-def test_lines_of_a_patch(summary: Make) -> None:
-    """Lines are counted in hunks: neither what parts a message from its patch nor a signature is removed."""
+def test_patch_lines_are_counted_in_hunks(summary: Make) -> None:
+    """Lines are counted in hunks: neither the separator of message and patch nor a signature counts as removed."""
     mail = (
         b"From 0123456789012345678901234567890123456789 Mon Sep 17 00:00:00 2001\nFrom: Ann Sea <ann@example.org>\n"
         b"Subject: [PATCH] Row\n\n- a list\n---\n a | 4 ++--\n\ndiff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1,3 +1,3 @@\n one\n"

@@ -1,4 +1,4 @@
-"""Subtitles in the formats that have no times of SubRip: they were once rejected."""
+"""Subtitles in formats other than SubRip, which were once rejected."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ FORMATS = [
 
 
 @pytest.mark.parametrize(("name", "text", "said"), FORMATS)
-def test_what_is_said(name: str, text: str, said: str | None) -> None:
-    """Frames, times, fields and markup are left out; what has none of a format's marks is kept as it is."""
+def test_subtitle_markup_is_removed(name: str, text: str, said: str | None) -> None:
+    """Frames, times, fields and markup are left out; a text without a format's markup is kept unchanged."""
     body = text.encode()
     kind = recognize(name.encode(), body)
     found = Found()

@@ -1,4 +1,4 @@
-"""Workbooks that are locked with the password that every program tries by itself."""
+"""Workbooks encrypted with the default password that every program tries."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ SAME = 'blockSize="16" keyBits="256" hashSize="64" cipherAlgorithm="AES" cipherC
 
 
 def locked(data: bytes, key: bytes, mode: modes.CBC | modes.ECB) -> bytes:
-    """Blocks of AES, the last of which is filled up."""
+    """Return data encrypted in AES blocks, the last one padded."""
     do = Cipher(algorithms.AES(key), mode).encryptor()
     return do.update(data + bytes(-len(data) % 16)) + do.finalize()
 
 
 def agile(password: bytes = PASSWORD, *, spins: int = 1_000, stated: int = -1, same: str = SAME) -> bytes:
-    """A workbook locked as Office does since 2010 ([MS-OFFCRYPTO] 2.3.4.10)."""
+    """Return a workbook encrypted as Office does since 2010 ([MS-OFFCRYPTO] 2.3.4.10)."""
     spun = hashlib.sha512(SALT + password).digest()
     for number in range(spins):
         spun = hashlib.sha512(struct.pack("<I", number) + spun).digest()
@@ -54,7 +54,7 @@ def agile(password: bytes = PASSWORD, *, spins: int = 1_000, stated: int = -1, s
 
 
 def standard(password: bytes = PASSWORD) -> bytes:
-    """A workbook locked as Office 2007 does (2.3.4.5)."""
+    """Return a workbook encrypted as Office 2007 does (2.3.4.5)."""
     spun = hashlib.sha1(SALT + password).digest()
     for number in range(50_000):
         spun = hashlib.sha1(struct.pack("<I", number) + spun).digest()
@@ -68,8 +68,8 @@ def standard(password: bytes = PASSWORD) -> bytes:
 
 
 @pytest.mark.parametrize("lock", [agile, standard])
-def test_what_every_program_opens_is_opened(lock: Callable[[], bytes], summary: Make) -> None:
-    """A workbook that is only protected from changes is summarized as any other."""
+def test_default_password_is_tried(lock: Callable[[], bytes], summary: Make) -> None:
+    """A workbook that is only protected from changes is summarized like any other."""
     found = summary(b"x.xlsx", lock())
     assert found.attributes["headings"] == ["Boats", "Crews"]
     assert found.text("partial-text") == "name length\nbarge 38\ncrew"
@@ -96,15 +96,15 @@ KEPT = {
 
 
 @pytest.mark.parametrize("body", KEPT.values(), ids=KEPT)
-def test_what_is_locked_otherwise_says_so(body: bytes, summary: Make) -> None:
-    """Another password, a method that is not known, and what would take too long: it is encrypted, and no more is said."""
+def test_other_encryption_is_reported(body: bytes, summary: Make) -> None:
+    """Another password, an unknown method, or too many iterations: the workbook is reported as encrypted only."""
     found = summary(b"x.xlsx", body)
     assert found.attributes["encrypted"] == ["a password is needed"]
     assert not found.attributes.keys() & {"headings", "partial-text", "error"}
 
 
-def test_what_is_too_large_is_not_unlocked(summary: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A package above the bound stays locked, and its password is not tried."""
+def test_oversized_package_stays_encrypted(summary: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package above the size limit stays encrypted, and the password is not tried."""
     monkeypatch.setattr(office_encryption, "MAX_PACKAGE", 1_000)
     monkeypatch.setattr(office_encryption, "_spun", lambda *_: pytest.fail("the password is tried"))
     assert summary(b"x.xlsx", agile()).attributes["encrypted"] == ["a password is needed"]

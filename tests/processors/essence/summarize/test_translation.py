@@ -1,4 +1,4 @@
-"""Catalogs of messages: whose they are, how far they are translated, and what they say, in each of their formats."""
+"""Message catalogs: project, progress and texts, in each of their formats."""
 
 import io
 import struct
@@ -16,15 +16,15 @@ COUNTS = [("sea.po", "5", "3", "1"), ("big.mo", "3", "3", "0"), ("linguist.ts", 
 
 
 @pytest.mark.parametrize(("name", "messages", "translated", "fuzzy"), COUNTS)
-def test_counts(summary: Make, name: str, messages: str, translated: str, fuzzy: str) -> None:
-    """Messages are counted, those that are translated, and those that somebody is to look at; obsolete ones are none."""
+def test_messages_are_counted(summary: Make, name: str, messages: str, translated: str, fuzzy: str) -> None:
+    """All messages, translated ones and fuzzy ones are counted; obsolete ones are not."""
     found = summary(name.encode(), (SEEDS / name).read_bytes())
     assert [found.text(key) for key in ("messages", "translated", "fuzzy")] == [messages, translated, fuzzy]
     assert "Boje" not in found.text("partial-text")
 
 
-def test_header(summary: Make) -> None:
-    """A header says of what it is a translation, by whom and when; what nobody has filled in is not said."""
+def test_header_gives_project_translator_and_date(summary: Make) -> None:
+    """The header gives project, translator and date; placeholders that nobody filled in are left out."""
     found = summary(b"sea.po", (SEEDS / "sea.po").read_bytes())
     assert found.text("project") == "seacharts 1.2"
     assert found.text("author") == "Ute Meer <ute@example.org>"
@@ -45,24 +45,24 @@ def test_header(summary: Make) -> None:
         ("file:///sea/messages.po", ""),
     ],
 )
-def test_language(url: str, language: str) -> None:
-    """Where the header has no language, the place of the file tells it, or its name."""
+def test_language_falls_back_to_path_or_name(url: str, language: str) -> None:
+    """Without a language in the header, the path or the name of the file gives it."""
     name, found = url.rpartition("/")[2].encode(), Found()
     body = b'msgid "sea"\nmsgstr "See"\n'
     summarize(Facts(name, url, "Translation", "text/x-gettext-translation", len(body), 0, ""), io.BytesIO(body), found)
     assert found.text("language") == language
 
 
-def test_charset(summary: Make) -> None:
-    """The charset that a header names is that of the messages."""
+def test_charset_of_header_is_used(summary: Make) -> None:
+    """The charset in the header is that of the messages."""
     head = b'msgid ""\nmsgstr "Content-Type: text/plain; charset=ISO-8859-2\\n"\n\n'
     found = summary(b"cs.po", head + 'msgid "sea"\nmsgstr "moře"\n'.encode("iso-8859-2"))
     assert "moře" in found.text("partial-text")
 
 
 @pytest.mark.parametrize("order", ["<", ">"])
-def test_tables_that_point_anywhere(order: str) -> None:
-    """Tables behind the end are damage; messages behind it are empty; all of a message of 4 GB is what is there."""
+def test_invalid_offsets_are_damage(order: str) -> None:
+    """Tables beyond the end are damage; messages beyond it are empty; a message of 4 GB is read as far as it exists."""
 
     def made(*numbers: int, rest: bytes = b"") -> Found:
         body, found = struct.pack(f"{order}7I", 0x950412DE, *numbers, 0, 0) + rest, Found()
@@ -77,8 +77,8 @@ def test_tables_that_point_anywhere(order: str) -> None:
     assert found.text("messages") == "1"
 
 
-def test_messages_that_are_all_of_the_file() -> None:
-    """A catalog whose messages are each the whole of it takes no longer than another."""
+def test_overlapping_messages_take_bounded_time() -> None:
+    """A catalog whose messages each span the whole file takes no longer than another."""
     count = 100_000
     table = struct.pack("<II", 4_000_000, 0) * count
     body = struct.pack("<7I", 0x950412DE, 0, count, 28, 28, 0, 0) + table

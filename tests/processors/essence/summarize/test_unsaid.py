@@ -1,4 +1,4 @@
-"""What a program says of itself in a document is nothing that the document says."""
+"""Default metadata that programs write into documents is not metadata of the document."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from processors.essence.summarize._placeholder_titles import spoken, unsaid
         ("generator", "(unspecified)"),
     ],
 )
-def test_what_nobody_said(name: str, value: str) -> None:
-    """Values that libraries and word processors put where their user gave none."""
+def test_default_values_are_left_out(name: str, value: str) -> None:
+    """Default values of libraries and word processors are left out."""
     assert unsaid(name, value)
 
 
@@ -46,8 +46,8 @@ def test_what_nobody_said(name: str, value: str) -> None:
         ("title", ""),
     ],
 )
-def test_what_somebody_said(name: str, value: str) -> None:
-    """Values that only look like those."""
+def test_values_resembling_defaults_are_kept(name: str, value: str) -> None:
+    """Values that only resemble defaults are kept."""
     assert not unsaid(name, value)
 
 
@@ -61,6 +61,6 @@ def test_what_somebody_said(name: str, value: str) -> None:
         ("Microsoft Word for sailors", "Microsoft Word for sailors"),
     ],
 )
-def test_titles_that_a_printer_made(title: str, kept: str) -> None:
-    """The name of the program that printed a document is no part of its title."""
+def test_program_name_is_removed_from_title(title: str, kept: str) -> None:
+    """The name of the program that printed a document is not part of its title."""
     assert spoken("title", title) == kept

@@ -1,4 +1,4 @@
-"""What documents have beside the beginning of their text: cells as they are shown, notes, links, dates, charsets of fonts."""
+"""Document content beyond the start of the text: formatted cells, notes, links, dates, charsets of fonts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FULL = 1 << 20
 
 
 def made(body: bytes, kind: str, full: int = FULL) -> Found:
-    """What a body gives."""
+    """Return the summary of a body."""
     found = Found(full)
     summarize(Facts(b"x", "http://example.org/x", kind, "x/y", len(body), 0, ""), io.BytesIO(body), found)
     return found
@@ -53,20 +53,20 @@ def made(body: bytes, kind: str, full: int = FULL) -> Found:
         (2_958_465.999_999_9, "yyyy", "2958466"),
     ],
 )
-def test_numbers_are_as_they_are_shown(value: float, code: str, text: str) -> None:
-    """A number stands under its format: as a date, with so many places, as a share; without one as a person would write it."""
+def test_numbers_are_shown_in_their_format(value: float, code: str, text: str) -> None:
+    """A number is shown in its format (date, decimal places, percentage), or in plain notation without one."""
     assert shown(value, code) == text
 
 
 def cell(kind: int, row: int, data: bytes, style: int = 0) -> bytes:
-    """A record of a cell."""
+    """Return a cell record."""
     return record(kind, struct.pack("<HHH", row, 0, style) + data)
 
 
-def test_cells_of_old_workbooks() -> None:
+def test_all_cells_are_in_full_text() -> None:
     """All cells are in the full text, row by row under the name of their sheet.
 
-    Shared strings may go on in a second record; numbers come in each of their forms, and as dates; formulas gave something.
+    Shared strings may continue in a second record; numbers come in each of their forms, and as dates; formulas have results.
     """
     strings = struct.pack("<II", 2, 2) + b"\x05\0\0barge" + b"\x04\0\0lo"
     book = (
@@ -93,8 +93,8 @@ def test_cells_of_old_workbooks() -> None:
     assert made(body, "OLE", 0).text("partial-text").startswith("barge")
 
 
-def test_days_since_1904() -> None:
-    """Dates of workbooks that count days from 1904, as those of a Mac did, are the same days; times have no days."""
+def test_dates_since_1904_are_the_same_days() -> None:
+    """Dates of workbooks that count days from 1904, as on a Mac, are the same days; times have no date."""
     styles = "<styleSheet><cellXfs><xf numFmtId='14'/><xf numFmtId='20'/></cellXfs></styleSheet>"
     book = "<workbook><workbookPr date1904='1'/><sheets><sheet name='a' r:id='r1' xmlns:r='urn:r'/></sheets></workbook>"
     links = "<Relationships><Relationship Id='r1' Type='x/worksheet' Target='worksheets/sheet1.xml'/></Relationships>"
@@ -107,16 +107,16 @@ def test_days_since_1904() -> None:
     assert made(compound({"Workbook": old}), "OLE").text("full-text") == "1/1/08"
 
 
-def test_masters_are_no_text() -> None:
-    """What the master of slides shows is how to fill them in."""
+def test_slide_masters_are_left_out() -> None:
+    """The text of slide masters, which are placeholders, is left out."""
     text = atom(3999, struct.pack("<I", 1)) + atom(4008, b"a slide")
     prompt = atom(3999, struct.pack("<I", 1)) + atom(4008, b"Click to edit")
     body = compound({"PowerPoint Document": atom(1016, prompt, 0xF) + atom(1000, text, 0xF)})
     assert made(body, "OLE").text("full-text") == "a slide"
 
 
-def test_links_of_documents() -> None:
-    """Hyperlinks that lead out of a document are references: those of Word, old and new, of OpenDocument, RTF and books."""
+def test_hyperlinks_are_references() -> None:
+    """External hyperlinks are references in Word, old and new, OpenDocument, RTF and books."""
     field = '\x13 HYPERLINK "http://example.org/old" \x14here\x15 it is'
     links = (
         '<Relationships><Relationship Type="x/hyperlink" Target="http://example.org/new" TargetMode="External"/></Relationships>'
@@ -131,8 +131,8 @@ def test_links_of_documents() -> None:
     assert made(rtf, "RTF").text("full-text") == "here"
 
 
-def test_what_stands_beside_the_text() -> None:
-    """Notes, headers, comments and charts are part of a full text, and of no partial one."""
+def test_notes_and_comments_are_in_full_text_only() -> None:
+    """Notes, headers, comments and charts are part of the full text, not of the partial one."""
     parts = {
         "word/document.xml": "<w:document><w:p><w:t>text</w:t></w:p></w:document>",
         "word/footnotes.xml": "<w:f><w:p><w:t>note</w:t></w:p></w:f>",
@@ -146,8 +146,8 @@ def test_what_stands_beside_the_text() -> None:
     assert made(rtf, "RTF", 0).text("partial-text") == "text"
 
 
-def test_lines_of_open_documents() -> None:
-    """What stands behind notes, marks, images and remarks goes on with the line that they are in."""
+def test_text_after_note_continues_its_line() -> None:
+    """Text after notes, marks, images and comments continues its line."""
     spaces = 'xmlns:text="urn:text" xmlns:draw="urn:draw" xmlns:dc="urn:dc" xmlns:office="urn:office"'
     note = "<text:note><text:note-citation>1</text:note-citation><text:note-body><text:p>note</text:p></text:note-body></text:note>"
     frame = "<draw:frame><draw:desc>picture</draw:desc><draw:text-box><text:p>box</text:p></draw:text-box></draw:frame>"
@@ -160,37 +160,37 @@ def test_lines_of_open_documents() -> None:
     assert made(body, "OpenDocument", 0).text("partial-text").split("\n") == ["box", told]
 
 
-def test_hyphens_of_word() -> None:
-    """A hyphen that is not to be parted from its words stands between them; one that only parts them at a line's end is none."""
+def test_soft_hyphens_are_removed() -> None:
+    """A non-breaking hyphen is kept between its words; a soft hyphen is removed."""
     runs = "<w:t>e</w:t><w:noBreakHyphen/><w:t>mail co</w:t><w:softHyphen/><w:t>op</w:t><w:cr/><w:t>end</w:t>"
     parts = dict.fromkeys(("word/document.xml", "word/header1.xml"), f"<w:x><w:p>{runs}</w:p></w:x>")
     assert made(packed(parts), "OfficeDocument").text("full-text") == "e-mail coop end\ne-mail coop end"
 
 
-def test_all_pages_of_a_message() -> None:
-    """Where a message comes as several pages, its full text is that of all of them."""
+def test_message_full_text_has_all_pages() -> None:
+    """The full text of a message with several pages is that of all of them."""
     page = "--B\nContent-Type: text/html\n\n<p>{}</p>\n"
     head = "From: a@b\nSubject: x\nContent-Type: multipart/mixed; boundary=B\n\n"
     body = f"{head}{page.format('first')}{page.format('second')}--B--\n".encode()
     assert made(body, "Mail").text("full-text").split() == ["first", "second"]
 
 
-def test_fonts_have_charsets() -> None:
-    """Bytes of RTF are in the code page of the font that is taken, till its group ends."""
+def test_rtf_bytes_are_in_code_page_of_font() -> None:
+    """Bytes of RTF are in the code page of the selected font until its group ends."""
     rtf = rb"{\rtf1\ansi\ansicpg1252{\fonttbl{\f0\fcharset0 A;}{\f1\fcharset238 B;}}{\f1 \'e8l\'e1nek} \'e8\par}"
     assert made(rtf, "RTF").text("full-text") == "článek è"
 
 
-def test_own_font_of_rtf() -> None:
-    """Where no font is taken, that of the document has the charset; the level of a style makes no paragraph a heading."""
+def test_default_rtf_font_gives_charset() -> None:
+    """Without a selected font, the default font gives the charset; an outline level in a style makes no paragraph a heading."""
     head = rb"{\rtf1\ansi\deff1{\fonttbl{\f0\fcharset0 A;}{\f1\fcharset204 B;}}{\stylesheet{\s1\outlinelevel0 a;}}"
     found = made(head + rb"\'cf {\f0 \'e8\plain  \'cf}\par}", "RTF")
     assert found.text("full-text") == "\u041f \u00e8 \u041f"
     assert "headings" not in found.attributes
 
 
-def test_text_of_rtf() -> None:
-    """Remarks are part of a full text; cells of inner tables are apart; halves of a character may stand in two lines."""
+def test_rtf_comments_and_nested_cells_are_in_full_text() -> None:
+    """Comments are part of the full text; cells of nested tables are separate; a character's bytes may be on two lines."""
     head = rb"{\rtf1\ansi\ansicpg932{\info{\creatim\yr2003\mo5\dy3}}"
     rtf = head + rb"one{\*\annotation{\*\atnref 7} remark}\par \'82" + b"\r\n" + rb"\'a0 a\nestcell b\nestcell c\par}"
     found = made(rtf, "RTF")
@@ -201,8 +201,8 @@ def test_text_of_rtf() -> None:
     assert made(long, "RTF").text("full-text") == "\u3042" * 20_000
 
 
-def test_when_messages_of_outlook_were_sent() -> None:
-    """The time that a message of Outlook was sent is its date; a span is none."""
+def test_outlook_date_is_time_sent() -> None:
+    """The date of an Outlook message is the time that it was sent; a duration is not a date."""
     ticks = 124_309_080_000_000_000
     fixed = bytes(32) + struct.pack("<HHIQ", 0x40, 0x3007, 6, 5) + struct.pack("<HHIQ", 0x40, 0x0039, 6, ticks)
     found = made(compound({"__properties_version1.0": fixed, "__substg1.0_0037001F": "x".encode("utf-16-le")}), "OLE")
@@ -212,15 +212,15 @@ def test_when_messages_of_outlook_were_sent() -> None:
 @pytest.mark.parametrize(
     ("number", "page", "charset"), [(0x3FFD, 1251, "cp1251"), (0x3FDE, 20866, "koi8-r"), (0x3FDE, 28595, "iso8859-5")]
 )
-def test_code_pages_of_outlook(number: int, page: int, charset: str) -> None:
-    """Strings of a message of Outlook that are no Unicode are in the code page that it states."""
+def test_outlook_strings_are_in_declared_code_page(number: int, page: int, charset: str) -> None:
+    """Strings of an Outlook message that are not Unicode are in its declared code page."""
     fixed = bytes(32) + struct.pack("<HHIQ", 3, number, 6, page)
     streams = {"__properties_version1.0": fixed, "__substg1.0_0037001E": "Чайка".encode(charset)}
     assert made(compound(streams), "OLE").text("title") == "Чайка"
 
 
-def test_all_that_pages_name() -> None:
-    """A page may name several authors and keywords, each in an element of its own."""
+def test_page_may_have_several_authors_and_keywords() -> None:
+    """A page may declare several authors and keywords, each in its own element."""
     said = (("author", "Ann"), ("author", "Ben"), ("keywords", "a"), ("keywords", "b"))
     page = "".join(f'<meta name="{name}" content="{value}">' for name, value in said)
     found = made(page.encode(), "HTML")
@@ -236,8 +236,8 @@ def test_all_that_pages_name() -> None:
         max_size=30,
     )
 )
-def test_any_workbook(records: list[tuple[int, bytes]]) -> None:
-    """Whatever stands in the records of a workbook, what can be read of it is, and nothing else happens."""
+def test_any_workbook_raises_nothing(records: list[tuple[int, bytes]]) -> None:
+    """Any records in a workbook are read as far as possible, without an exception."""
     book = record(0x809, b"\0\x06\x05\0") + b"".join(record(kind, data) for kind, data in records)
     found = Found(FULL)
     with suppress(SummaryError):

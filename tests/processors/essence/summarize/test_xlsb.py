@@ -47,8 +47,8 @@ def _workbook() -> dict[str, str | bytes]:
     }
 
 
-def test_binary_workbook(summary: Callable[..., Found]) -> None:
-    """A workbook in binary parts has the names of its sheets, its columns, and its cells of each kind."""
+def test_binary_workbook_has_sheets_columns_and_cells(summary: Callable[..., Found]) -> None:
+    """The summary of a workbook in binary parts has its sheet names, columns, and cells of each kind."""
     found = summary(b"log.xlsb", packed(_workbook()))
     assert found.attributes["headings"] == ["Log"]
     assert found.attributes["columns"] == ["Day", "Whales"]
@@ -56,8 +56,8 @@ def test_binary_workbook(summary: Callable[..., Found]) -> None:
 
 
 @given(st.sampled_from(["workbook", "sharedStrings", "worksheets/sheet1"]), st.integers(0, 200), st.binary(max_size=40))
-def test_any_part(part: str, at: int, noise: bytes) -> None:
-    """Parts that are cut off, with anything behind, are read as far as they can be; nothing is raised."""
+def test_any_truncated_part_raises_nothing(part: str, at: int, noise: bytes) -> None:
+    """Truncated parts with random bytes after them are read as far as possible, without an exception."""
     raw = _workbook()[f"xl/{part}.bin"]
     assert isinstance(raw, bytes)
     damaged = raw[:at] + noise

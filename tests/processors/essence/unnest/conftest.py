@@ -1,4 +1,4 @@
-"""What the tests of unnesting share: the members of any file, as plain data."""
+"""Fixtures shared by the unnesting tests: the members of any file as plain data."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def _described(member: Member) -> dict[str, Any]:
     plain = member._asdict()
     body = plain.pop("body")
     plain |= {"name": member_path(member.name), "target": member.target.decode("utf-8", "replace")}
-    # What most formats do not tell is left out, so that their samples do not say so each time.
+    # Values that most formats lack are left out, to keep the expected files short.
     plain = {name: value for name, value in plain.items() if value or name not in ("stated", "url")}
     return {**plain, **(_content(body) if body else {})}
 
 
 @pytest.fixture(scope="session")
 def read() -> Read:
-    """A function from a plug-in's name and bytes to (the members or the content as plain data, the reason of the damage or "")."""
+    """Function from plug-in name and bytes to (members or content as plain data, reason of the damage or "")."""
 
     def read_all(
         plugin: str, data: bytes, limits: Limits | None = None, *, forward: bool = False
@@ -65,7 +65,7 @@ def read() -> Read:
 
 
 class Forward:
-    """A stream that cannot be sought in, and gives a few bytes at a time."""
+    """An unseekable stream that returns a few bytes per read."""
 
     def __init__(self, file: io.BytesIO) -> None:
         self._file = file

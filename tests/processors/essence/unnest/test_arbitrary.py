@@ -1,4 +1,4 @@
-"""Whatever bytes come: every unnester gives members or an error of its own, and cut off what stood before the cut."""
+"""Arbitrary bytes: every unnester gives members or raises its own error, and gives the members before a cut."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ Read = Callable[..., tuple[list[dict[str, Any]], str]]
 @pytest.mark.parametrize("name", sorted(FIRST))
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
-def test_arbitrary_bytes_raise_nothing_but_errors_of_its_own(name: str, data: st.DataObject, read: Read) -> None:
-    """Any bytes behind any start of a sample are read, or are damage with a bounded reason."""
+def test_arbitrary_bytes_raise_only_own_errors(name: str, data: st.DataObject, read: Read) -> None:
+    """Any bytes after any start of a sample are read, or are damage with a bounded reason."""
     start = data.draw(st.integers(0, min(len(FIRST[name]), 300)))
     content = FIRST[name][:start] + data.draw(st.binary(max_size=600))
     _, problem = read(name, content, LIMITS, forward=data.draw(st.booleans()))
@@ -36,8 +36,8 @@ def test_arbitrary_bytes_raise_nothing_but_errors_of_its_own(name: str, data: st
 @pytest.mark.parametrize("name", sorted(FIRST))
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
-def test_flipped_bits_raise_nothing_but_errors_of_its_own(name: str, data: st.DataObject, read: Read) -> None:
-    """So are samples with some bits turned."""
+def test_flipped_bits_raise_only_own_errors(name: str, data: st.DataObject, read: Read) -> None:
+    """Samples with flipped bits are read, or are damage with a bounded reason."""
     content = bytearray(FIRST[name])
     for at in data.draw(st.lists(st.integers(0, len(content) * 8 - 1), min_size=1, max_size=8)):
         content[at // 8] ^= 1 << at % 8
@@ -47,8 +47,8 @@ def test_flipped_bits_raise_nothing_but_errors_of_its_own(name: str, data: st.Da
 
 @settings(max_examples=200, deadline=None)
 @given(st.sampled_from(sorted(FIRST)), st.integers(0, 8_000), st.binary(max_size=300))
-def test_what_a_file_tells_of_itself_raises_nothing(name: str, start: int, rest: bytes) -> None:
-    """The attributes that the first bytes tell are text, or none, whatever the bytes are."""
+def test_attributes_of_first_bytes_raise_nothing(name: str, start: int, rest: bytes) -> None:
+    """The attributes read from the first bytes are text or absent, whatever the bytes are."""
     plugin = plugins()[name]
     about = plugin.about if isinstance(plugin, Container) else None
     assert about is None or all(key and isinstance(value, str) for key, value in about(FIRST[name][:start] + rest))
@@ -59,8 +59,8 @@ def _whole(members: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("file", [f for f in FILES if f.parent.name in FORWARD], ids=lambda f: f"{f.parent.name}/{f.name}")
-def test_cut_anywhere_the_members_before_are_given(file: Path, read: Read) -> None:
-    """Of an archive that is cut off, each member that comes without an error is one of the whole archive, none before is lost."""
+def test_truncated_archive_gives_members_before_cut(file: Path, read: Read) -> None:
+    """Of a truncated archive, each member without an error is one of the whole archive, and none before the cut is missing."""
     data = file.read_bytes()
     assert isinstance(plugins()[file.parent.name], Container)
     whole = _whole(read(file.parent.name, data)[0])

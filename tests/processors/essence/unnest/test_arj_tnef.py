@@ -15,8 +15,8 @@ SAMPLES = Path(__file__).resolve().parents[3] / "samples" / "unnest"
 
 
 @pytest.mark.parametrize("cut", [1, 5, 60])
-def test_truncated_arj_gives_the_files_before(cut: int, read: Read) -> None:
-    """An ARJ archive that ends early gives what is whole in it, and says that it is damaged."""
+def test_truncated_arj_gives_complete_files(cut: int, read: Read) -> None:
+    """A truncated ARJ archive gives its complete files, and is reported as damaged."""
     data = (SAMPLES / "arj" / "methods.arj").read_bytes()
     found, problem = read("arj", data[:-cut], forward=True)
     assert [member["name"] for member in found][:2] == ["notes.txt", "words.txt"]
@@ -25,15 +25,15 @@ def test_truncated_arj_gives_the_files_before(cut: int, read: Read) -> None:
 
 
 def test_arj_header_with_a_wrong_checksum_is_damaged(read: Read) -> None:
-    """A header of ARJ whose checksum fails ends the archive."""
+    """An ARJ header with a wrong checksum ends the archive."""
     data = (SAMPLES / "arj" / "methods.arj").read_bytes()
     found, problem = read("arj", data.replace(b"words.txt", b"wirds.txt", 1))
     assert [member["name"] for member in found] == ["notes.txt"]
     assert problem == "damaged header: its checksum fails"
 
 
-def test_truncated_tnef_gives_what_it_has(read: Read) -> None:
-    """A winmail.dat that ends in its second attachment gives the first one and the text, and says that it is damaged."""
+def test_truncated_tnef_gives_first_attachment(read: Read) -> None:
+    """A winmail.dat truncated in its second attachment gives the first one and the text, and is reported as damaged."""
     data = (SAMPLES / "tnef" / "chart.tnef").read_bytes()
     found, problem = read("tnef", data[:-120])
     assert [member["name"] for member in found] == ["chart%20of%20Ærø.txt", "message.html"]
@@ -41,7 +41,7 @@ def test_truncated_tnef_gives_what_it_has(read: Read) -> None:
 
 
 def test_tnef_attachment_with_a_wrong_checksum_is_damaged(read: Read) -> None:
-    """An attachment whose checksum fails says so; the others are given."""
+    """An attachment with a wrong checksum is reported; the others are given."""
     data = (SAMPLES / "tnef" / "chart.tnef").read_bytes()
     found, problem = read("tnef", data.replace(b"north", b"south"))
     assert [member.get("error", "") for member in found] == ["its checksum fails", "", ""]
@@ -49,12 +49,12 @@ def test_tnef_attachment_with_a_wrong_checksum_is_damaged(read: Read) -> None:
 
 
 def attribute(number: int, data: bytes, level: int = 1) -> bytes:
-    """An attribute of TNEF."""
+    """Return a TNEF attribute."""
     return struct.pack("<BII", level, number, len(data)) + data + struct.pack("<H", sum(data) & 0xFFFF)
 
 
 def text(number: int, value: str) -> bytes:
-    """A property that is text."""
+    """Return a text property."""
     raw = value.encode("utf-16-le") + b"\0\0"
     return struct.pack("<HHII", 0x1F, number, 1, len(raw)) + raw + bytes(-len(raw) % 4)
 
@@ -74,15 +74,15 @@ SAID = {"title": "О лодках", "author": "Анна", "date": "2001-02-03T04
 
 
 @pytest.mark.parametrize("parts", [OLD, (NEW,), (NEW, *OLD)])
-def test_tnef_says_who_sent_it_and_when(parts: tuple[bytes, ...]) -> None:
-    """Subject, sender and date are told once, from attributes or from properties; those of an attachment are not the message's."""
+def test_tnef_has_subject_sender_and_date(parts: tuple[bytes, ...]) -> None:
+    """Subject, sender and date are read once, from attributes or properties; those of an attachment are ignored."""
     attached = attribute(START, b"", 2) + attribute(SUBJECT, b"Another", 1)
     assert dict(about_tnef(START_OF_ALL + b"".join(parts) + attached)) == SAID
     assert not dict(about_tnef(START_OF_ALL + attached))
 
 
-def test_tnef_that_ends_early_says_what_it_can() -> None:
-    """A head that is cut anywhere, or full of numbers that lead nowhere, raises nothing, and tells nothing that it does not say."""
+def test_truncated_tnef_header_raises_nothing() -> None:
+    """A truncated header, or one with invalid offsets, raises nothing, and gives only values that it contains."""
     whole = START_OF_ALL + b"".join(OLD) + NEW
     for end in range(len(whole)):
         assert dict(about_tnef(whole[:end])).keys() <= SAID.keys()

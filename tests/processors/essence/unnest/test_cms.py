@@ -1,4 +1,4 @@
-"""Cryptographic messages: content in pieces of any kind, cut off anywhere, and what holds none."""
+"""Cryptographic messages (CMS): content in pieces of any kind, truncated messages, and structures without content."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PIECES = st.recursive(st.binary(max_size=300), lambda inner: st.lists(inner, max
 
 
 def element(tag: int, *parts: bytes, open_: bool = False) -> bytes:
-    """An element of BER, its length stated or left open."""
+    """Return a BER element of definite or indefinite length."""
     inside = b"".join(parts)
     if open_:
         return bytes((tag, 0x80)) + inside + END
@@ -31,19 +31,19 @@ def element(tag: int, *parts: bytes, open_: bool = False) -> bytes:
 
 
 def octets(pieces: Pieces, *, open_: bool, mixed: bool = False) -> bytes:
-    """A string of octets, whole or in pieces; `mixed`: lengths that are left open and such that are stated take turns."""
+    """Return an octet string, whole or in pieces; `mixed` alternates indefinite and definite lengths."""
     if isinstance(pieces, bytes):
         return element(0x04, pieces)
     return element(0x24, *(octets(piece, open_=open_ != mixed, mixed=mixed) for piece in pieces), open_=open_)
 
 
 def whole(pieces: Pieces) -> bytes:
-    """What the pieces are together."""
+    """Return the concatenation of the pieces."""
     return pieces if isinstance(pieces, bytes) else b"".join(map(whole, pieces))
 
 
 def signed(content: bytes, *, open_: bool = False) -> bytes:
-    """A message that holds a content."""
+    """Return a signed message with the content."""
     around = element(0x30, element(0x06, DATA), element(0xA0, content, open_=open_), open_=open_)
     algorithms = element(0x31, element(0x30, element(0x06, DATA), b"\5\0", open_=open_), open_=open_)
     inside = element(0x30, element(0x02, b"\1"), algorithms, around, element(0xA0, b"certificates"), open_=open_)
@@ -51,15 +51,15 @@ def signed(content: bytes, *, open_: bool = False) -> bytes:
 
 
 def shown(found: list[dict[str, object]]) -> object:
-    """The text of the only member, or its length."""
+    """Return the text of the only member, or its length."""
     (member,) = found
     return member.get("text", member.get("length"))
 
 
 @given(PIECES, st.booleans(), st.booleans())
 @example([[b"a note ", b"about "], b"quillwort"], False, True)
-def test_content_in_any_pieces(read: Read, pieces: Pieces, open_: bool, mixed: bool) -> None:
-    """However the octets are parted, and wherever lengths are left open, the content is what they are together."""
+def test_content_in_any_pieces_is_joined(read: Read, pieces: Pieces, open_: bool, mixed: bool) -> None:
+    """However the octets are split, and wherever lengths are indefinite, the content is the concatenation of the pieces."""
     found, problem = read("cms", signed(octets(pieces, open_=open_, mixed=mixed), open_=open_), forward=True)
     content = whole(pieces)
     assert not problem
@@ -67,8 +67,8 @@ def test_content_in_any_pieces(read: Read, pieces: Pieces, open_: bool, mixed: b
 
 
 @pytest.mark.parametrize("open_", [False, True])
-def test_cut_off_anywhere(read: Read, open_: bool) -> None:
-    """What there is of the content is given, and that it is damaged, once it says that it is a message; nothing else is raised."""
+def test_truncated_message_gives_content_before_cut(read: Read, open_: bool) -> None:
+    """A message truncated after its identifier gives the content before the cut, and is reported as damaged."""
     message, text = signed(octets([b"a note ", [b"about ", b"quillwort"]], open_=open_), open_=open_), ""
     for cut in range(message.index(SIGNED) + len(SIGNED), message.index(b"quillwort") + 9):
         found, problem = read("cms", message[:cut])
@@ -78,8 +78,8 @@ def test_cut_off_anywhere(read: Read, open_: bool) -> None:
     assert text == "a note about quillwor"
 
 
-def test_a_stamped_file(read: Read) -> None:
-    """A file with a time stamp (RFC 5544) stands behind its address and what is said of it; it may lack, whatever the evidence."""
+def test_time_stamped_file_is_found(read: Read) -> None:
+    """The file in a time-stamped message (RFC 5544) follows its URI and metadata; it may be absent, whatever the evidence."""
     inside = (element(0x02, b"\1"), element(0x16, b"http://here"), element(0x30, b"\1\1\0"), element(0x04, b"notes"), element(0xA0))
     data = element(0x30, element(0x06, STAMPED), element(0xA0, element(0x30, *inside)))
     assert shown(read("cms", data)[0]) == "notes"
@@ -103,20 +103,20 @@ def test_a_stamped_file(read: Read) -> None:
         (SAMPLES / "secret.p7m").read_bytes(),
     ],
 )
-def test_what_holds_nothing(read: Read, data: bytes) -> None:
-    """Keys, certificates, signatures beside what they are of, structures: no member, and no damage."""
+def test_structures_without_content_have_no_member(read: Read, data: bytes) -> None:
+    """Keys, certificates, detached signatures and other structures give no member and no damage."""
     assert read("cms", data) == ([], "")
 
 
-def test_a_piece_that_is_longer_than_its_whole(read: Read) -> None:
-    """It is damage: what follows would be taken for content."""
+def test_piece_longer_than_whole_is_damage(read: Read) -> None:
+    """A piece longer than its whole is damage: the bytes after it would be taken for content."""
     data = signed(b"\x24\x04" + element(0x04, b"quillwort"))
     found, problem = read("cms", data)
     assert problem or found[0]["error"]
 
 
-def test_encrypted_says_so() -> None:
-    """Only of what is encrypted."""
+def test_only_encrypted_content_is_reported() -> None:
+    """Only encrypted content is reported as encrypted."""
     assert list(about((SAMPLES / "secret.p7m").read_bytes())) == [("encrypted", "a key is needed")]
     assert not list(about((SAMPLES / "smime.p7m").read_bytes()))
     assert not list(about(b"\x30"))

@@ -18,15 +18,15 @@ from processors.essence.unnest.containers.tar import _Tar
 SAMPLES = Path(__file__).resolve().parents[3] / "samples" / "unnest"
 FILES = sorted(f for f in SAMPLES.glob("*/*") if f.suffix != ".json" and f.stat().st_size < 10_000)
 MARKED = ("gzip", "bzip2", "xz", "zstandard", "lz4")
-"""Encodings with a mark of their end."""
+"""Encodings with an end mark."""
 LIMITS = Limits(bytes=1 << 20, entries=1_000, member=1 << 20)
 
 Read = Callable[..., tuple[list[dict[str, Any]], str]]
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda f: f"{f.parent.name}/{f.name}")
-def test_mutated_sample_raises_nothing_but_its_own_errors(file: Path, read: Read) -> None:
-    """Bytes changed, cut out and put in anywhere are damage with a bounded reason, or go unseen; no other exception escapes."""
+def test_mutated_sample_raises_only_own_errors(file: Path, read: Read) -> None:
+    """Changed, removed or inserted bytes are damage with a bounded reason, or stay undetected; no other exception escapes."""
     source, data = random.Random(file.name), file.read_bytes()
     for _ in range(150):
         at = source.randrange(len(data))
@@ -36,8 +36,8 @@ def test_mutated_sample_raises_nothing_but_its_own_errors(file: Path, read: Read
         assert len(problem) <= 200
 
 
-def test_times_of_attachments() -> None:
-    """When a file that is attached to a PDF was changed is told in UTC, wherever it was changed."""
+def test_attachment_times_are_utc() -> None:
+    """The modification time of a PDF attachment is in UTC, whatever its time zone."""
     data = (SAMPLES / "pdf" / "attached.pdf").read_bytes()
     unnester = plugins()["pdf"]
     assert isinstance(unnester, Container)
@@ -47,8 +47,8 @@ def test_times_of_attachments() -> None:
         assert known * 1_000_000_000 in times
 
 
-def test_global_headers_of_tar() -> None:
-    """An empty value takes back what was said before of all members; what nobody asks for is said in vain, however much of it."""
+def test_empty_global_tar_header_cancels_earlier_one() -> None:
+    """An empty value cancels an earlier global one; unused global keys are ignored, however many there are."""
     out = io.BytesIO()
     said = {"uname": "all", **{f"x{number}": "y" for number in range(20_000)}}
     with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT, pax_headers=said) as archive:
@@ -63,8 +63,8 @@ def test_global_headers_of_tar() -> None:
 
 
 @pytest.mark.parametrize("name", plugins())
-def test_nonsense_is_damage(name: str, read: Read) -> None:
-    """What is nothing of the format is damage, and so is nothing at all."""
+def test_other_format_is_damage(name: str, read: Read) -> None:
+    """Content of another format is damage, and so is an empty file."""
     for data in (b"", b"\0", b"no archive at all " * 100, b"PK\x05\x06" + bytes(18)[:10]):
         found, problem = read(name, data)
         assert problem or not any("text" in f and f["text"] for f in found)
@@ -73,8 +73,8 @@ def test_nonsense_is_damage(name: str, read: Read) -> None:
 @pytest.mark.parametrize(
     "file", [f for f in FILES if f.parent.name in ("gzip", "bzip2", "xz", "zstandard", "lz4")], ids=lambda f: f.name
 )
-def test_truncated_encoding_gives_what_can_be_read_and_then_fails_for_good(file: Path) -> None:
-    """A stream that was cut off fails, and fails again when read again."""
+def test_truncated_encoding_fails_again_when_read_again(file: Path) -> None:
+    """A truncated stream fails, and fails again when read again."""
     data = file.read_bytes()
     unnester = plugins()[file.parent.name]
     assert isinstance(unnester, Encoding)
@@ -84,8 +84,8 @@ def test_truncated_encoding_gives_what_can_be_read_and_then_fails_for_good(file:
             exact(reader, len(data) * 10)
 
 
-def test_salvaged_zip_reads_what_local_headers_tell(read: Read) -> None:
-    """Without its directory, a zip gives its members by their local headers, also where their sizes stand behind the data."""
+def test_zip_without_directory_is_read_by_local_headers(read: Read) -> None:
+    """A zip without its directory gives its members by their local headers, also where sizes follow the data."""
     for name in ("streamed.zip", "methods.zip"):
         data = (SAMPLES / "zip" / name).read_bytes()
         whole, _ = read("zip", data)
@@ -99,7 +99,7 @@ def test_salvaged_zip_reads_what_local_headers_tell(read: Read) -> None:
 
 
 def test_budget_counts_entries_names_bytes_and_ratio() -> None:
-    """Each limit by itself ends the walk, and says which it was."""
+    """Each limit by itself ends the walk, and the reason names the limit."""
     budget = Budget(Limits(entries=1, names=10, ratio_from=100, ratio=2), 10)
     budget.enter(b"x")
     with pytest.raises(Exhausted, match="more than 1 members"):
@@ -113,8 +113,8 @@ def test_budget_counts_entries_names_bytes_and_ratio() -> None:
         Budget(Limits(bytes=5), 10).spend(6)
 
 
-def test_suffix_of_an_encoding_tells_what_is_inside() -> None:
-    """The name inside an encoding is the name without its suffix; a name that is nothing but a suffix stays."""
+def test_encoding_suffix_is_removed() -> None:
+    """The name inside an encoding is the name without its suffix; a name that is only a suffix stays."""
     gzip, bzip2, xz = (plugins()[n] for n in ("gzip", "bzip2", "xz"))
     assert not any(isinstance(p, Container) for p in (gzip, bzip2, xz))
     cases = ((gzip, b"x.1.gz", b"x.1"), (gzip, b"A.TGZ", b"A.tar"), (gzip, b".gz", b".gz"), (gzip, b"plain", b"plain"))
@@ -124,7 +124,7 @@ def test_suffix_of_an_encoding_tells_what_is_inside() -> None:
 
 
 def test_members_are_bounded_by_the_size_of_the_object() -> None:
-    """Few members are always let through, many only where there are bytes behind them."""
+    """A small number of members is always allowed, a large one only in proportion to the object's bytes."""
     for size, most in ((0, FEW), (400_000, 400_000 // SPARSE), (1 << 40, Limits().entries)):
         budget = Budget(Limits(), size)
         for _ in range(most):
@@ -133,8 +133,8 @@ def test_members_are_bounded_by_the_size_of_the_object() -> None:
             budget.enter(b"")
 
 
-def test_zip_with_offsets_and_properties_beyond_all_bounds_is_damaged(read: Read) -> None:
-    """A size of 64 bits that leads out of every file, and properties that no LZMA has, are damage like others."""
+def test_zip_with_invalid_sizes_and_properties_is_damaged(read: Read) -> None:
+    """A 64-bit size beyond the end of any file, and invalid LZMA properties, are ordinary damage."""
     name, extra = b"a", struct.pack("<HHQQ", 1, 16, 1 << 63, 1 << 63)
     head = struct.pack("<4s5HIIIHH", b"PK\x03\x04", 45, 8, 8, 0, 0, 0, 0xFFFFFFFF, 0xFFFFFFFF, len(name), len(extra))
     found, problem = read("zip", head + name + extra + b"x" * 50)
@@ -145,8 +145,8 @@ def test_zip_with_offsets_and_properties_beyond_all_bounds_is_damaged(read: Read
     assert found[0]["error"] == "damaged LZMA properties"
 
 
-def test_nothing_is_read_on_behind_a_fatal_error(read: Read) -> None:
-    """A cabinet whose first block of data is impossible ends there: its other members are not asked for."""
+def test_nothing_is_read_after_fatal_error(read: Read) -> None:
+    """A cabinet whose first data block is invalid ends there: its other members are not read."""
     data = bytearray((SAMPLES / "cabinet" / "stored.cab").read_bytes())
     at = int.from_bytes(data[36:40], "little")
     data[at + 4 : at + 8] = b"\xff\xff\0\0"
@@ -155,8 +155,8 @@ def test_nothing_is_read_on_behind_a_fatal_error(read: Read) -> None:
     assert found[0]["error"] == problem == "Invalid CFDATA"
 
 
-def test_failure_of_the_stream_is_what_the_archive_fails_with(read: Read) -> None:
-    """What libarchive is given to read may fail by itself: its reason is told, not the one that libarchive makes of it."""
+def test_stream_failure_is_the_reported_reason(read: Read) -> None:
+    """When the stream that libarchive reads fails, the reason is the stream's, not the one that libarchive derives from it."""
     data = gzip.compress((SAMPLES / "lha" / "stored.lzh").read_bytes())
     for cut in range(30, len(data) - 1, 20):
         budget = Budget(LIMITS, cut)

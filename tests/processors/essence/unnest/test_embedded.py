@@ -1,4 +1,4 @@
-"""Files that are embedded in documents: packages, objects, and heads that tell nonsense."""
+"""Files embedded in documents: packages, objects, and invalid headers."""
 
 from __future__ import annotations
 
@@ -21,39 +21,39 @@ Read = Callable[..., tuple[list[dict[str, Any]], str]]
 
 
 def packaged(name: bytes, data: bytes) -> bytes:
-    """A file that was put in whole."""
+    """Return an embedded package with the file."""
     path = b"C:\\" + name + b"\0"
     head = struct.pack("<H", 2) + name + b"\0" + path + struct.pack("<HHI", 0, 3, len(path)) + path
     return head + struct.pack("<I", len(data)) + data
 
 
 def native(name: bytes, data: bytes) -> bytes:
-    """The stream of a compound file that holds it."""
+    """Return the stream of a compound file that contains the file."""
     body = packaged(name, data)
     return struct.pack("<I", len(body)) + body
 
 
 def embedding(kind: bytes, data: bytes, form: int = 2) -> bytes:
-    """An object, as RTF has it."""
+    """Return an object in RTF form."""
     names = b"".join(struct.pack("<I", len(n)) + n for n in (kind + b"\0", b"", b""))
     return struct.pack("<II", 0x501, form) + names + struct.pack("<I", len(data)) + data
 
 
 def rtf(*objects: bytes) -> bytes:
-    """A document with objects."""
+    """Return a document with the objects."""
     bodies = (b"\r\n".join(_lines(each.hex().encode())) for each in objects)
     groups = (b"{\\object\\objemb{\\*\\objdata \r\n" + each + b"}{\\result x}}" for each in bodies)
     return b"{\\rtf1 Text " + b"".join(groups) + b"\\par}"
 
 
 def _lines(digits: bytes) -> list[bytes]:
-    # Odd lines: a byte may have its halves in two.
+    # Odd line lengths: the two digits of a byte may be on different lines.
     return [digits[at : at + 77] for at in range(0, len(digits), 77)]
 
 
 @pytest.mark.parametrize("forward", [False, True])
-def test_objects_of_rtf(read: Read, *, forward: bool) -> None:
-    """Objects come out as they were put in, files with their names; one that is elsewhere is none."""
+def test_rtf_objects_are_extracted(read: Read, *, forward: bool) -> None:
+    """Embedded objects are extracted unchanged, files with their names; a linked object is not a member."""
     big = bytes(range(256)) * 1_000
     body = rtf(
         embedding(b"Package", packaged(b"notes.txt", b"Boats.")),
@@ -66,16 +66,16 @@ def test_objects_of_rtf(read: Read, *, forward: bool) -> None:
     assert (found[0]["text"], found[1]["length"], problem) == ("Boats.", len(big), "")
 
 
-def test_damaged_objects_of_rtf(read: Read) -> None:
-    """One whose head makes no sense, and one that is cut off, do not hide the others."""
+def test_damaged_rtf_objects_hide_no_others(read: Read) -> None:
+    """An object with an invalid header, and a truncated one, do not hide the others."""
     body = rtf(b"\1\2\3", embedding(b"Package", packaged(b"a", b"whole")), embedding(b"X", b"cut off")[:-3])
     found, problem = read("rtf", body)
     assert [(one["name"], one.get("error", "")) for one in found] == [("a", ""), ("object-3", "truncated: the body ends early")]
     assert problem == "truncated: the head of an embedded file"
 
 
-def test_files_in_compound_files(read: Read) -> None:
-    """Files are found in the root and in storages below, a damaged one does not hide the others; other streams are no members."""
+def test_files_in_compound_files_are_found(read: Read) -> None:
+    """Files are found in the root and in nested storages, also beside a damaged one; other streams are not members."""
     body = compound(
         {
             "ObjectPool\t_1\t\x01Ole10Native": native(b"notes.txt", b"Boats."),
@@ -96,8 +96,8 @@ def test_files_in_compound_files(read: Read) -> None:
 
 
 @given(st.lists(st.sampled_from([b"\\objdata", b" ", b"0", b"0105000002000000", b"000000", b"}", b"\\", b"ff" * 9]), max_size=40))
-def test_any_objects(pieces: list[bytes]) -> None:
-    """Whatever stands in RTF, no member is made of more than its digits, and damage is all that is raised."""
+def test_any_rtf_raises_only_damage(pieces: list[bytes]) -> None:
+    """In any RTF, no member is larger than its digits allow, and only damage is raised."""
     body, given = b"".join(pieces), 0
     with suppress(UnnestError):
         for member in open_rtf(Forward(io.BytesIO(body)), Budget(Limits(), len(body))):
@@ -107,8 +107,8 @@ def test_any_objects(pieces: list[bytes]) -> None:
     assert given <= len(body) // 2
 
 
-def test_a_broken_attachment_of_a_pdf_is_passed_over(read: Read) -> None:
-    """A PDF one of whose attachments is none gives the others, and says that it is damaged."""
+def test_invalid_pdf_attachment_is_skipped(read: Read) -> None:
+    """A PDF with one invalid attachment gives the others, and is reported as damaged."""
     objects = (
         b"<< /Type /Catalog /Pages 2 0 R /Names << /EmbeddedFiles << /Names [(a) 4 0 R (b) 9 0 R (c) 4 0 R] >> >> >>",
         b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",

@@ -18,7 +18,7 @@ PACKED = reference.compress(TEXT, mtime=0)
 
 
 def read(packed: bytes, size: int) -> tuple[bytes, bool]:
-    """What can be read by so many bytes at a time, and whether that ended in damage."""
+    """Return what can be read in steps of `size` bytes, and whether that ended in damage."""
     reader, out = Decoded(io.BytesIO(packed), Inflate()), b""
     try:
         while data := reader.read(size):
@@ -29,7 +29,7 @@ def read(packed: bytes, size: int) -> tuple[bytes, bool]:
 
 
 def expected(packed: bytes) -> bytes:
-    """What zlib gives of it before it fails, fed and asked for byte by byte."""
+    """Return zlib's output before it fails, fed and read byte by byte."""
     decoder, out = zlib.decompressobj(31), b""
     try:
         for at in range(len(packed)):
@@ -40,8 +40,8 @@ def expected(packed: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("size", [1, 512, 65_536])
-def test_a_stream_longer_than_a_piece_is_read_in_full(size: int) -> None:
-    """However much is asked for at once, all of a stream comes out, and what follows it is left."""
+def test_stream_is_read_in_full(size: int) -> None:
+    """A stream is read in full for any size of read, and the bytes after it are left."""
     assert len(PACKED) > 4 * PIECE
     assert read(PACKED, size) == (TEXT, False)
     decoder = Inflate()
@@ -52,8 +52,8 @@ def test_a_stream_longer_than_a_piece_is_read_in_full(size: int) -> None:
 
 
 @pytest.mark.parametrize(("size", "places"), [(1, 3), (512, 12)])
-def test_what_stands_before_damage_is_read(size: int, places: int) -> None:
-    """A bit that is turned spoils nothing of what zlib reads before it finds that out."""
+def test_bytes_before_damage_are_read(size: int, places: int) -> None:
+    """With a flipped bit, everything that zlib reads before the error is read."""
     for at in random.Random(3).sample(range(20, len(PACKED) - 8), places):
         bad = bytearray(PACKED)
         bad[at] ^= 1 << at % 8

@@ -1,4 +1,4 @@
-"""What is particular to the formats that libarchive reads."""
+"""Special cases of the formats read through libarchive."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Read = Callable[..., tuple[list[dict[str, Any]], str]]
 
 @pytest.fixture
 def plain_locale() -> Iterator[None]:
-    """The locale of a process that was started with LC_ALL=C."""
+    """The locale of a process started with LC_ALL=C."""
     before = locale.setlocale(locale.LC_CTYPE)
     locale.setlocale(locale.LC_CTYPE, "C")
     yield
@@ -34,19 +34,19 @@ def test_names_do_not_depend_on_the_locale(sample: str, read: Read, plain_locale
 
 
 @pytest.mark.parametrize(("plugin", "packed"), [("compress", "compress"), ("lz4", "lz4"), ("lzip", "lzip")])
-def test_what_is_compressed_twice_is_not_undone_twice(plugin: str, packed: str, read: Read) -> None:
-    """By itself libarchive would undo both at once, and the bytes between would be paid for by nobody."""
+def test_only_outer_compression_is_decoded(plugin: str, packed: str, read: Read) -> None:
+    """Only the outer compression is decoded: libarchive alone would decode both, and the bytes between would escape the budget."""
     data = encoded(packed, encoded(packed, b"Some words.\n" * 1_000))
     assert read(plugin, data)[1] == "compressed more than once"
 
 
 def test_codes_of_nine_bits_are_refused(read: Read) -> None:
-    """What libarchive cannot read it does not call damaged."""
+    """A compress file with 9-bit codes, which libarchive cannot read, is refused for that reason, not as damaged."""
     assert read("compress", b"\x1f\x9d\x89abcdef")[1] == "codes of 9 bits"
 
 
 def test_a_7z_is_read_from_a_stream_as_from_a_file(read: Read) -> None:
-    """A format that is sought in is held first where its bytes come one after the other; its damage is told either way."""
+    """A format that needs seeking is buffered when read from a stream; its damage is reported either way."""
     data = archive("7zip", [(f"{n}.txt", b"words %d\n" % n) for n in range(20)])
     assert read("sevenzip", data, forward=True) == read("sevenzip", data)
     for cut in (10, 40, len(data) // 2, len(data) - 1):

@@ -26,7 +26,7 @@ HEAD = b"From: a@example.org\n"
 
 
 def members(plugin: str, data: bytes) -> list[tuple[str, bytes]]:
-    """Names and contents of the members."""
+    """Return names and contents of the members."""
     unnester = plugins()[plugin]
     assert isinstance(unnester, Container)
     found = unnester.open(io.BytesIO(data), Budget(Limits(), len(data)))
@@ -34,8 +34,8 @@ def members(plugin: str, data: bytes) -> list[tuple[str, bytes]]:
 
 
 @given(st.lists(st.tuples(st.binary(max_size=300), st.sampled_from(["base64", "quoted-printable"])), max_size=4), st.booleans())
-def test_attachments_are_what_was_attached(attached: list[tuple[bytes, str]], crlf: bool) -> None:
-    """What the standard library attaches comes out, byte for byte and in order, whatever the line ends and the encoding."""
+def test_attachments_are_extracted_unchanged(attached: list[tuple[bytes, str]], crlf: bool) -> None:
+    """Attachments written by the standard library are extracted byte for byte, in order, for any line end and encoding."""
     built = EmailMessage(policy=email.policy.SMTP if crlf else email.policy.default)
     built["From"] = "a@example.org"
     built.set_content("Some text.\n")
@@ -52,8 +52,8 @@ def test_attachments_are_what_was_attached(attached: list[tuple[bytes, str]], cr
         max_size=5,
     )
 )
-def test_mailbox_gives_back_what_was_put_in(tmp_path_factory: pytest.TempPathFactory, bodies: list[list[str]]) -> None:
-    """Messages that were quoted as mboxrd has it come out as they were, in order."""
+def test_mailbox_messages_are_read_unchanged(tmp_path_factory: pytest.TempPathFactory, bodies: list[list[str]]) -> None:
+    """Messages quoted in mboxrd form are read back unchanged, in order."""
     box = b""
     wanted = []
     for number, lines in enumerate(bodies):
@@ -61,7 +61,7 @@ def test_mailbox_gives_back_what_was_put_in(tmp_path_factory: pytest.TempPathFac
         quoted = b"".join(b">" + k if k.lstrip(b">").startswith(b"From ") else k for k in text.splitlines(keepends=True))
         box += b"From a@example.org Fri Jul  1 10:00:00 1994\n" + quoted + b"\n"
         wanted.append((f"message-{number + 1}", text))
-    # The line that ends the last message may be one of its own.
+    # The newline after the last message may be part of it.
     found = members("mbox", box) if box else []
     assert [(n, t.rstrip(b"\n")) for n, t in found] == [(n, t.rstrip(b"\n")) for n, t in wanted]
     path = tmp_path_factory.mktemp("box") / "box"
@@ -111,8 +111,8 @@ MIME = st.lists(
 
 
 @given(MIME)
-def test_any_bytes_are_a_message_or_damage(data: bytes) -> None:
-    """Whatever comes, nothing but Damaged is raised, and no more comes out than went in."""
+def test_any_bytes_raise_only_damage(data: bytes) -> None:
+    """Any bytes raise nothing but Damaged, and the output is no larger than the input."""
     for plugin in ("mail", "mbox"):
         for start in (b"", HEAD, b"From a Fri Jul  1 10:00:00 1994\n"):
             try:
@@ -123,8 +123,8 @@ def test_any_bytes_are_a_message_or_damage(data: bytes) -> None:
 
 
 @given(st.text(max_size=60), st.integers(0, 10))
-def test_encoded_words(text: str, at: int) -> None:
-    """Encoded words say what was encoded, whatever surrounds them; none is invented."""
+def test_encoded_words_are_decoded(text: str, at: int) -> None:
+    """Encoded words are decoded to the original text, whatever surrounds them; other text is not decoded."""
     from email.header import Header
 
     plain = " ".join(text.split())
@@ -133,15 +133,15 @@ def test_encoded_words(text: str, at: int) -> None:
     assert isinstance(words("=?" * at + text), str)
 
 
-def test_words_of_one_character() -> None:
-    """A character that is split between two words is one; words of different charsets are told apart; nonsense is kept."""
+def test_split_character_is_joined() -> None:
+    """A character split between two words is joined; words of different charsets are decoded separately; invalid words are kept."""
     assert words("=?utf-8?B?w7w=?= =?utf-8?Q?=C3?= =?UTF-8?Q?=BC?=") == "üü"
     assert words("=?koi8-r?Q?=D0?= =?iso-8859-1?Q?=FC?= x =?no-such?Q?=FC_?=") == "пü x ü "
     assert words("a =?utf-8?x?y?= =?b") == "a =?utf-8?x?y?= =?b"
 
 
-def test_lines_of_any_length() -> None:
-    """A line longer than is held comes in pieces, and a boundary is none in the middle of one."""
+def test_long_line_is_read_in_pieces() -> None:
+    """A line longer than the buffer is read in pieces, and a boundary inside a line is ignored."""
     long = b"x" * 200_000
     lines = Lines(io.BytesIO(long + b"\n--a\n"))
     pieces = []
@@ -155,15 +155,15 @@ def test_lines_of_any_length() -> None:
 
 
 def test_header_is_bounded() -> None:
-    """Of a header without an end, its beginning is kept, and what it says of the parts stays true."""
+    """Of an endless header the beginning is kept, and its statements about the parts still hold."""
     head, parts = message(io.BytesIO(b"Subject: long\n" + b" more words\n" * 100_000 + b"\nText.\n"))
     assert field(head, "subject").startswith("long more words")
     assert len(head.raw("subject")) < 70_000
     assert [exact(p.body, 100) for p in parts] == [b"Text.\n"]
 
 
-def test_unclosed_multiparts_end_with_the_message(read: Read) -> None:
-    """A message that was cut off gives the parts that are there; an outer boundary ends the inner parts."""
+def test_truncated_message_gives_its_parts(read: Read) -> None:
+    """A truncated message gives the parts that exist; an outer boundary ends the inner parts."""
     begin = b"Content-Type: multipart/mixed; boundary="
     data = (
         HEAD
@@ -178,22 +178,22 @@ def test_unclosed_multiparts_end_with_the_message(read: Read) -> None:
     assert [(f["stated"], f["text"]) for f in found] == [("x/y", "1"), ("x/z", "2\n--b\nnot a part")]
 
 
-def test_boundary_that_never_comes() -> None:
+def test_multipart_without_boundary_is_one_text() -> None:
     """A multipart whose boundary is missing, in its header or in its body, is one text."""
     for boundary in (b"", b"; boundary=a"):
         _, parts = message(io.BytesIO(HEAD + b"Content-Type: multipart/mixed" + boundary + b"\n\nAll of\nit.\n"))
         assert [(p.number > 0, p.type, exact(p.body, 100)) for p in parts] == [(not boundary, "text/plain", b"All of\nit.\n")]
 
 
-def test_uuencoded_lines_that_lost_their_spaces() -> None:
-    """Spaces that were cut from the ends of lines are put back, checksums behind them are cut off."""
+def test_lost_spaces_of_uuencoded_lines_are_restored() -> None:
+    """Spaces cut from line ends are restored, and checksums after the data are removed."""
     head = HEAD + b"Content-Type: x/y\nContent-Transfer-Encoding: x-uuencode\n\nbegin 644 x\n"
     ((_, body),) = members("mail", head + b"#86)CX\n#\n\n`\nend\n")
     assert body == b"abc" + bytes(3)
 
 
 class Slow:
-    """A stream that gives a few bytes at a time."""
+    """A stream that returns a few bytes per read."""
 
     def __init__(self, data: bytes, most: int) -> None:
         self._file = io.BytesIO(data)
@@ -204,8 +204,8 @@ class Slow:
 
 
 @given(MIME, st.booleans(), st.integers(1, 9), st.integers(1, 200))
-def test_a_message_is_the_same_however_it_is_read(data: bytes, outer: bool, most: int, size: int) -> None:
-    """Headers, parts and their contents are the same where a stream comes at once and where it comes by bytes."""
+def test_message_is_the_same_for_any_read_size(data: bytes, outer: bool, most: int, size: int) -> None:
+    """Headers, parts and contents are the same whether a stream is read at once or byte by byte."""
     data = HEAD + b"Content-Type: multipart/mixed; boundary=a\n" * outer + data[:3_000]
     told = []
     for reader, piece in ((io.BytesIO(data), 1 << 16), (Slow(data, most), size)):
@@ -213,27 +213,27 @@ def test_a_message_is_the_same_however_it_is_read(data: bytes, outer: bool, most
         found = []
         for part in parts:
             content = b"".join(iter(lambda body=part.body, piece=piece: body.read(piece), b""))  # type: ignore[misc]
-            # What stands behind the padding of base64 is nonsense, which may be decoded or not.
+            # The bytes after base64 padding are undefined: they may be decoded or not.
             told_apart = b"base64" not in part.header.raw("content-transfer-encoding")
             found.append((part.header.fields, *part[2:6], content if told_apart else b""))
         told.append((head.fields, found))
     assert told[0] == told[1]
 
 
-def test_base64_that_was_encoded_in_pieces() -> None:
-    """Some programs pad each line, or begin anew in the midst of a part: all of it is decoded."""
+def test_base64_in_pieces_is_decoded() -> None:
+    """Base64 padded on each line, or restarted within a part, is decoded in full."""
     head = HEAD + b"Content-Type: x/y\nContent-Transfer-Encoding: base64\n\n"
     ((_, body),) = members("mail", head + b"YQ==\nYmM=\r\nZGVm\nZ2hp\n--\namtsbQ==\n")
     assert body == b"abcdefghijklm"
-    # A slip at the end of a long part costs what stands there, and nothing before it.
+    # An error at the end of a long part costs only the bytes there.
     whole = base64.encodebytes(bytes(range(256)) * 100)
     for tail in (b"QQ\n=\nx\n", b"QQ==\n=\nQ\n", b"QUJDRA\n=\nQ\n"):
         ((_, body),) = members("mail", head + whole + tail)
         assert body.startswith(bytes(range(256)) * 100), tail
 
 
-def test_damage_below(read: Read) -> None:
-    """Where the stream of a message or a mailbox fails on the way, what could be read of it is given first."""
+def test_stream_failure_keeps_earlier_parts(read: Read) -> None:
+    """When the stream of a message or mailbox fails, what could be read is given first."""
     packed = gzip.compress(HEAD + b"Content-Type: x/y\n\n" + b"a line of text\n" * 5_000)[:-30]
     lines = random.Random(1).randbytes(50_000).hex("\n", 20).encode()
     box = gzip.compress(b"From a@b Fri Jul  1 10:00:00 1994\n" + HEAD + b"\n" + lines)[:-9_000]
@@ -252,7 +252,7 @@ def test_damage_below(read: Read) -> None:
 
 
 def test_parts_are_bounded(read: Read) -> None:
-    """A message of endless parts is damaged behind the last that is allowed; one of endless parameters keeps the first."""
+    """A message of endless parts is damaged after the last allowed part; one of endless parameters keeps the first."""
     head = HEAD + b"Content-Type: multipart/mixed; boundary=a\n\n"
     found, problem = read("mail", head + b"--a\nContent-Type: x/y\n\n1\n" + b"--a\n" * 20_000)
     assert (len(found), problem) == (1, "more than 10000 parts")

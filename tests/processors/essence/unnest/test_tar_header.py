@@ -1,4 +1,4 @@
-"""The blocks of a tar."""
+"""Header blocks of a tar."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from processors.essence.unnest.containers._tar_header import BLOCK, checked, number
 
 MODULUS = 65_521
-"""Of Adler-32."""
+"""The modulus of Adler-32."""
 
 
 @given(st.integers(0, BLOCK), st.integers(0, 127), st.integers(0, 1 << 32))
-def test_a_header_holds_if_its_checksum_is_the_sum_of_its_bytes(zeros: int, most: int, seed: int) -> None:
-    """However many bytes are zero, and however large the others are: the sum that POSIX defines is accepted, and no other."""
+def test_header_with_correct_checksum_is_accepted(zeros: int, most: int, seed: int) -> None:
+    """A header is accepted exactly if its checksum is the sum that POSIX defines, for any number of zeros and any other bytes."""
     chance = random.Random(seed)
     block = bytearray(zeros) + bytearray(chance.choices((most // 2, most), k=BLOCK - zeros))
     block[148:156] = b" " * 8
@@ -26,8 +26,8 @@ def test_a_header_holds_if_its_checksum_is_the_sum_of_its_bytes(zeros: int, most
         assert checked(bytes(block)) == (stated == plain)
 
 
-def test_large_bytes_come_to_no_other_sum() -> None:
-    """Bytes whose sum is above what Adler-32 tells apart are summed in full; as signed bytes too, as some old tars did."""
+def test_large_sums_are_computed_in_full() -> None:
+    """Sums beyond the modulus of Adler-32 are computed in full; sums of signed bytes, as in some old tars, are accepted, too."""
     block = bytearray(b"\xff" * BLOCK)
     block[148:156] = b" " * 8
     plain = sum(block)
@@ -39,6 +39,6 @@ def test_large_bytes_come_to_no_other_sum() -> None:
 
 
 @pytest.mark.parametrize("field", [b"0001234\0", b"001234\0 ", b" 1234 \0 ", b"1234\0999"])
-def test_a_number_ends_where_its_digits_do(field: bytes) -> None:
-    """NULs and spaces behind a number are none of it, nor is what follows them."""
+def test_number_ends_at_last_digit(field: bytes) -> None:
+    """A number ends at its last digit: NULs, spaces and anything after them are ignored."""
     assert number(field) == 0o1234

@@ -17,7 +17,7 @@ SAMPLE = Path(__file__).resolve().parents[3] / "samples" / "unnest" / "warc" / "
 
 
 def record(block: bytes, uri: bytes = b"http://example.org/", kind: bytes = b"response", stated: bytes = HTTP) -> bytes:
-    """A record."""
+    """Return a WARC record."""
     fields = (
         b"WARC/1.1",
         b"WARC-Type: " + kind,
@@ -29,12 +29,12 @@ def record(block: bytes, uri: bytes = b"http://example.org/", kind: bytes = b"re
 
 
 def answer(body: bytes, *fields: bytes) -> bytes:
-    """A response of HTTP."""
+    """Return an HTTP response."""
     return b"\r\n".join((b"HTTP/1.1 200 OK", *fields)) + b"\r\n\r\n" + body
 
 
 def members(data: bytes) -> tuple[list[tuple[str, bytes | str]], str]:
-    """Names and contents of the members, or why a content cannot be read; and why there are no more."""
+    """Return the members' names and contents (or why a content is unreadable), and the reason of the end."""
     unnester = plugins()["warc"]
     assert isinstance(unnester, Container)
     found: list[tuple[str, bytes | str]] = []
@@ -51,8 +51,8 @@ def members(data: bytes) -> tuple[list[tuple[str, bytes | str]], str]:
 
 
 @given(st.lists(st.tuples(st.binary(min_size=1, max_size=300), st.integers(0, 3)), max_size=6), st.booleans())
-def test_what_was_served_comes_out(parts: list[tuple[bytes, int]], packed: bool) -> None:
-    """A body comes out as it was served, in whatever chunks it was sent, compressed or not."""
+def test_body_is_extracted_as_served(parts: list[tuple[bytes, int]], packed: bool) -> None:
+    """A body is extracted as served, in whatever chunks it was sent, compressed or not."""
     served = b"".join(part for part, _ in parts)
     sent = gzip.compress(served) if packed else served
     encoded = (b"Content-Encoding: gzip",) if packed else ()
@@ -69,8 +69,8 @@ def test_what_was_served_comes_out(parts: list[tuple[bytes, int]], packed: bool)
 @pytest.mark.parametrize(
     "stated", [b"Sun, 06 Nov 1994 08:49:37 GMT", b"Sun Nov  6 08:49:37 1994", b"Sun, 06 Nov 1994 09:49:37 +0100"]
 )
-def test_times_are_in_no_zone_of_ours(stated: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When what was served was changed does not depend on where this machine stands."""
+def test_times_do_not_depend_on_local_zone(stated: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The modification time of a page does not depend on the local time zone."""
     unnester = plugins()["warc"]
     assert isinstance(unnester, Container)
     data = record(answer(b"text", b"Last-Modified: " + stated))
@@ -82,8 +82,8 @@ def test_times_are_in_no_zone_of_ours(stated: bytes, monkeypatch: pytest.MonkeyP
     assert found == [784_111_777_000_000_000]
 
 
-def test_header_that_does_not_hold_is_passed_over() -> None:
-    """A body that is said to be in chunks or compressed, and is not, is given as it stands."""
+def test_wrongly_declared_encoding_is_ignored() -> None:
+    """A body declared as chunked or compressed that is neither is given unchanged."""
     fields = (b"Transfer-Encoding: chunked", b"Content-Encoding: gzip")
     assert members(record(answer(b"plain text\nof two lines", *fields))) == (
         [("http://example.org/", b"plain text\nof two lines")],
@@ -91,8 +91,8 @@ def test_header_that_does_not_hold_is_passed_over() -> None:
     )
 
 
-def test_damage_of_one_record_spares_the_others() -> None:
-    """A response whose header or chunks make no sense cannot be read; the records behind it can."""
+def test_damaged_record_does_not_affect_others() -> None:
+    """A response with an invalid header or invalid chunks is unreadable; the records after it are read."""
     bad = answer(b"5\r\nabc\r\nxyz\r\n", b"Transfer-Encoding: chunked")
     endless = b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 2_000 + b"\r\nx"
     found, problem = members(record(bad) + record(endless) + record(b"fine", kind=b"resource", stated=b"text/plain"))
@@ -104,8 +104,8 @@ def test_damage_of_one_record_spares_the_others() -> None:
     assert problem == ""
 
 
-def test_cut_off() -> None:
-    """A file that was cut off gives the members before the cut, and what can be read of the last one."""
+def test_truncated_file_gives_members_before_cut() -> None:
+    """A truncated file gives the members before the cut, and what can be read of the last one."""
     data = record(answer(b"one")) + record(answer(b"two" * 100))
     found, problem = members(data[:-100])
     assert found[0] == ("http://example.org/", b"one")
@@ -140,8 +140,8 @@ FIELDS = [
 
 
 @given(st.lists(st.sampled_from(PIECES + FIELDS) | st.binary(max_size=5), max_size=40).map(b"".join), st.integers(0, 1_900))
-def test_any_bytes_are_records_or_damage(pieces: bytes, at: int) -> None:
-    """Whatever comes, nothing but the errors of unnesting is raised, and no more comes out than went in."""
+def test_any_bytes_raise_only_unnesting_errors(pieces: bytes, at: int) -> None:
+    """Any bytes raise only errors of unnesting, and the output is no larger than the input."""
     for data in (b"WARC/1.0\r\n" + pieces, record(pieces), SAMPLE.read_bytes()[:at] + pieces):
         found, problem = members(data)
         assert len(problem) <= 200
@@ -149,7 +149,7 @@ def test_any_bytes_are_records_or_damage(pieces: bytes, at: int) -> None:
 
 
 def test_line_is_bounded() -> None:
-    """A line without an end is damage, and is not held."""
+    """An endless line is damage, and is not buffered."""
     unnester = plugins()["warc"]
     assert isinstance(unnester, Container)
     with pytest.raises(Damaged, match="too long"):

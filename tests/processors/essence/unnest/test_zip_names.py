@@ -1,4 +1,4 @@
-"""Names in a zip that do not say what charset they are in."""
+"""Names in a zip without a declared charset."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NAMES: dict[str, Sequence[str]] = {
 
 
 def packed(names: Sequence[str], charset: str) -> bytes:
-    """A zip as Windows writes it: each name in a charset, nothing that says so."""
+    """Return a zip as Windows writes it: names in a charset that is not declared."""
     out, raw = io.BytesIO(), [name.encode(charset) for name in names]
     with zipfile.ZipFile(out, "w") as archive:
         for number, name in enumerate(raw):
@@ -44,8 +44,8 @@ def packed(names: Sequence[str], charset: str) -> bytes:
 
 
 @pytest.mark.parametrize("charset", NAMES)
-def test_names_are_read_as_they_were_written(charset: str) -> None:
-    """What names mean is told by all of them together, whatever Windows wrote them."""
+def test_charset_of_names_is_detected(charset: str) -> None:
+    """The charset of names is determined from all of them together, for each charset of Windows."""
     names = NAMES[charset]
     data = packed(names, charset)
     members = list(open_zip(io.BytesIO(data), Budget(Limits(), len(data))))
@@ -53,8 +53,8 @@ def test_names_are_read_as_they_were_written(charset: str) -> None:
 
 
 @pytest.mark.parametrize("charset", NAMES)
-def test_a_torn_zip_has_the_same_names(charset: str) -> None:
-    """Where the directory is lost the members are the same, or each would be another one of the same content."""
+def test_zip_without_directory_has_same_names(charset: str) -> None:
+    """A zip with a lost directory has the same names: otherwise each member would become another one of the same content."""
     names = NAMES[charset]
     data = packed(names, charset)
     torn = data[: data.index(b"PK\x01\x02")]
@@ -65,12 +65,12 @@ def test_a_torn_zip_has_the_same_names(charset: str) -> None:
 
 
 @pytest.mark.parametrize("raw", [b"a\xb0\xb1\xb2", b"\xb3a\xc3 b\xc4", bytes(range(128, 256))])
-def test_what_no_charset_explains_is_what_dos_had(raw: bytes) -> None:
-    """Names that make no words in any charset stay those of the first PC, which has a sign for each byte."""
+def test_unexplained_names_are_in_dos_code_page(raw: bytes) -> None:
+    """Names that make no words in any charset are read in the first PC's code page, which has a character for each byte."""
     assert charset_of([raw]) == charset_of([]) == "cp437"
 
 
 @given(st.lists(st.binary(max_size=12), max_size=4))
-def test_any_names_have_a_charset(names: list[bytes]) -> None:
-    """Whatever stands for names, they are told to be in a charset that Python has."""
+def test_any_names_get_a_python_charset(names: list[bytes]) -> None:
+    """Any bytes as names are assigned a charset that Python has."""
     assert codecs.lookup(charset_of(names))

@@ -1,4 +1,4 @@
-"""The machine of PostScript: what operators do, and programs that never end."""
+"""The PostScript machine: effects of operators, and programs that never end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from processors.essence.formats.postscript.objects import END, Enough, Fault, Pr
 
 
 def left(program: bytes, steps: int = 10_000) -> list[object]:
-    """What a program leaves on the stack: strings as bytes, names and numbers as they are."""
+    """Return the operand stack that a program leaves: strings as bytes, names and numbers unchanged."""
     machine = page(100, steps)
     machine.run(Source(program))
     return [bytes(value.data) if isinstance(value, Text) else value for value in machine.operands]
@@ -49,14 +49,14 @@ def left(program: bytes, steps: int = 10_000) -> list[object]:
         (b"/p {1} def /q /p load def q 2 array 0 get xcheck {p} xcheck", [1, False, True]),
     ],
 )
-def test_language(program: bytes, stack: list[object]) -> None:
-    """Operators do what the reference says; one that fails leaves what it has not taken."""
+def test_operators_follow_reference_manual(program: bytes, stack: list[object]) -> None:
+    """Operators follow the reference manual; a failing operator leaves the operands that it has not popped on the stack."""
     given = left(program)
     assert given == stack or (b"div" in program and given[-1] == stack[-1])
 
 
-def test_programs_know_nothing_of_each_other() -> None:
-    """What one program writes into what it is given, no other finds."""
+def test_programs_are_isolated_from_each_other() -> None:
+    """Changes that one program makes to its initial objects are invisible to other programs."""
     wrote = b"StandardEncoding 65 /B put /Times-Roman findfont /Encoding get 66 /C put currentpagedevice /PageSize get 0 7 put "
     left(wrote + b"currentdash pop 0 get currenthalftone /x 1 put /a 2 def systemdict /b 3 put")
     again = left(b"StandardEncoding dup 65 get exch 66 get currentpagedevice /PageSize get 0 get currenthalftone length a b")
@@ -77,13 +77,13 @@ def test_programs_know_nothing_of_each_other() -> None:
         b"0 0 moveto 1e200 dup scale (a)[1e200 1e200]xshow currentpoint 8 8 8 matrix {()} image",
     ],
 )
-def test_numbers_that_are_none(program: bytes) -> None:
-    """What is larger than any number is an error of the program's, wherever it comes from."""
+def test_oversized_numbers_are_program_errors(program: bytes) -> None:
+    """A number that exceeds the limits is an error of the program, wherever it comes from."""
     assert left(program + b" clear 1 2 add") == [3]
 
 
-def test_transformations() -> None:
-    """Places and distances go to the device's space, and back."""
+def test_points_are_transformed_to_device_space() -> None:
+    """Points and distances are transformed to device space and back."""
     x, y, a, b = left(b"10 20 translate 2 3 scale 1 1 transform 1 1 dtransform")
     assert (x, y, a, b) == (12, 23, 2, 3)
     assert left(b"10 20 translate 2 3 scale 12 23 itransform 2 3 idtransform") == [pytest.approx(1)] * 4
@@ -104,8 +104,8 @@ def test_transformations() -> None:
         b"<</FontType 3 /FontMatrix matrix /BuildChar {pop pop {} loop}>> setfont 0 0 moveto {(abc)show} loop",
     ],
 )
-def test_programs_that_never_end(program: bytes) -> None:
-    """The steps are used up, and no more than these: a machine that has them paid ends."""
+def test_endless_program_stops_at_step_limit(program: bytes) -> None:
+    """An endless program stops when its steps are used up, and uses no more than those."""
     machine = page(100, 20_000)
     with suppress(Fault):
         assert _ended(machine, program)
@@ -113,7 +113,7 @@ def test_programs_that_never_end(program: bytes) -> None:
 
 
 def _ended(machine: Page, program: bytes) -> bool:
-    """Whether a program's steps were used up."""
+    """Return whether a program has used up its steps."""
     try:
         machine.run(Source(program))
     except Enough:
@@ -130,8 +130,8 @@ def _ended(machine: Page, program: bytes) -> bool:
         b"/F {<</FontType 3 /FontMatrix matrix /BuildChar {pop pop F 0 0 moveto (a) show}>> setfont} def F 0 0 moveto (a) show",
     ],
 )
-def test_programs_within_themselves(program: bytes) -> None:
-    """However deep a program calls itself, it meets the machine's bound, and not Python's."""
+def test_recursion_hits_machine_limit(program: bytes) -> None:
+    """Recursion of a program hits the limit of the machine, never Python's recursion limit."""
     machine = page(100, 20_000)
     with suppress(Enough, Fault):
         machine.run(Source(program))
@@ -146,8 +146,8 @@ _TOKENS = st.sampled_from(
 
 @settings(max_examples=300)
 @given(st.lists(_TOKENS, max_size=60))
-def test_any_program(tokens: list[str]) -> None:
-    """Whatever a program says, it ends, and nothing but what the machine declares leaves it."""
+def test_any_program_ends_with_declared_errors(tokens: list[str]) -> None:
+    """Any program ends, and raises only the machine's declared exceptions."""
     machine = page(100, 3_000)
     try:
         machine.run(Source(b"/Times-Roman findfont setfont 0 0 moveto " + " ".join(tokens).encode()))
@@ -159,8 +159,8 @@ def test_any_program(tokens: list[str]) -> None:
 
 @settings(max_examples=200)
 @given(st.binary(max_size=300))
-def test_any_bytes(raw: bytes) -> None:
-    """A scanner reads any bytes to their end, and each of them once."""
+def test_any_bytes_are_scanned_once(raw: bytes) -> None:
+    """The scanner reads any bytes to the end, each byte once."""
     source = Source(raw)
     machine = Machine(Operators(), 1_000)
     seen = 0
@@ -170,8 +170,8 @@ def test_any_bytes(raw: bytes) -> None:
     assert seen <= len(raw)
 
 
-def test_objects() -> None:
-    """Procedures within each other; names, literal or not."""
+def test_procedures_and_names_are_scanned() -> None:
+    """The scanner reads nested procedures and both literal and executable names."""
     source = Source(b"{1 {a} /b} /c c")
     machine = Machine(Operators(), 100)
     procedure = machine.read(source)
