@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 from urllib.parse import quote, unquote, unquote_to_bytes
 
+from processors.schemes import scheme_of
+
 UNSAFE = {*range(0x21), 0x7F, ord("#"), ord("%")}
 """Bytes of a member path that are percent-encoded: controls and space, `#` and `%`."""
 _ESCAPES = {byte: f"%{byte:02X}" for byte in UNSAFE}
@@ -73,7 +75,7 @@ def file_path(url: str) -> bytes:
 
 def frontier_key(url: str) -> str:
     """The key of a URL in the frontier: scheme://host:port; for `file:` the URL of the folder that it is in."""
-    if url.startswith("file:"):
+    if scheme_of(url).realm == "machine":
         # The folder of the root folder is itself.
         return url[: url.rstrip("/").rfind("/") + 1] or "file:///"
     scheme, _, rest = url.partition("://")

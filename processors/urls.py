@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from urllib.parse import unquote_to_bytes
 
 from ada_url import join_url, normalize_url
 
 from processors.identity import file_url
+from processors.schemes import may_link, scheme_of
 
 Network = IPv4Network | IPv6Network
 
@@ -60,7 +61,7 @@ def canonical(url: str, base: str = "") -> str | None:
     """
     if len(url) < MAX_HOST and _PLAIN.fullmatch(url):
         # Most are: to parse it takes ten times as long as to see that.
-        return url if not url.startswith("file:") or not base or base.startswith("file:") else None
+        return url if not base or may_link(base, url) else None
     if len(url) > MAX_GIVEN:
         return None
     try:
@@ -68,11 +69,8 @@ def canonical(url: str, base: str = "") -> str | None:
     except ValueError:  # UnicodeEncodeError, for lone surrogates, is one too
         return None
     href = href.partition("#")[0]
-    if href.startswith(("https://", "http://")):
-        return _web(href)
-    if href.startswith("file:///") and (not base or base.startswith("file:")):
-        return _file(href)
-    return None
+    make = _CANONICAL.get(href.partition(":")[0])
+    return make(href) if make and (not base or may_link(base, href)) else None
 
 
 def _web(href: str) -> str | None:
@@ -106,6 +104,8 @@ def _escape(found: re.Match[str]) -> str:
 
 def _file(href: str) -> str | None:
     """The canonical form of a local path. A file has no query; an escaped slash or NUL is in no file's name."""
+    if not href.startswith("file:///"):
+        return None
     path = href[7:].partition("?")[0]
     lower = path.lower()
     if "%2f" in lower or "%00" in lower:
@@ -114,9 +114,13 @@ def _file(href: str) -> str | None:
     return result if len(result) <= MAX_PATH else None
 
 
+_CANONICAL: Mapping[str, Callable[[str], str | None]] = {"http": _web, "https": _web, "file": _file}
+"""What makes the URLs of a scheme canonical."""
+
+
 def trap(url: str) -> str:
     """Why a canonical URL looks like one of endlessly many, or "" if it does not. Files of the machine are no trap."""
-    if url.startswith("file:"):
+    if not scheme_of(url).limited:
         return ""
     location, mark, query = url.partition("?")
     if location.count("/") > 4:

@@ -171,6 +171,7 @@ class FetchedObject(Record, frozen=True, kw_only=True):
     headers: Mapping[str, str] = {}
     content_type: str = ""
     validators: Validators | None = None
+    status: int = 0
 
 
 class Entry(Record, frozen=True, kw_only=True):

@@ -1,20 +1,17 @@
 """The log, whichever engine keeps it: what commands read and write, so that no command knows which one it is on.
 
-`opened(settings)` gives a `LogAccess`: the topics on Kafka where `kafka.brokers` is set (`streams/kafka/client/log.py`), else those
-of the data folder (`StoreLog`). Values are in Avro's single-object encoding; what is no record of ours is given as it is.
+A `LogAccess` gives the topics on Kafka (`streams/kafka/client/log.py`) or those of the data folder (`StoreLog`). Values are in
+Avro's single-object encoding; what is no record of ours is given as it is.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from itertools import groupby
 from typing import NamedTuple, Protocol, Self
 
 from schemas.ports import Log, Logged
-from streams.config.settings import Settings
-from streams.config.topology import topology_of
 from streams.store import Offsets, Store, partition
 from streams.topology.flow import Stage, Topology
 
@@ -72,21 +69,6 @@ class LogAccess(Log, Protocol):
     def gatherer(self) -> str:
         """The Gatherer's name that the log remembers; "" where it remembers none."""
         ...
-
-
-def opened(settings: Settings, *, writing: bool = False, bare: bool = False) -> AbstractContextManager[LogAccess]:
-    """The log of the settings. Raises ClusterError or StoreError where there is none; `bare`: it may have no topics."""
-    if settings.kafka.brokers:
-        from streams.kafka.client.cluster import Cluster, ClusterError  # noqa: PLC0415 - its client is loaded by who has a cluster
-        from streams.kafka.client.log import KafkaLog  # noqa: PLC0415
-
-        log = KafkaLog(Cluster.of(settings.kafka), topology_of(settings))
-        if not (bare or log.topics()):
-            # Who asks would take it for an empty answer: another prefix is the likeliest reason.
-            raise ClusterError("none of the topics is there (harvest topics apply)")
-        return log
-    made = {topic.name: settings.partitions for topic in topology_of(settings).topics} if writing else None
-    return StoreLog(Store(settings.data, made, readonly=not writing))
 
 
 class StoreLog:

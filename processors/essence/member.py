@@ -14,11 +14,12 @@ from typing import Any, BinaryIO, NamedTuple, Protocol
 import msgspec
 
 from processors import identity
+from processors.essence.formats.container import Budget, Limits, Member, Reader
+from processors.essence.formats.streams import CHUNK, Digest, anonymous
 from processors.essence.recognize import UNRECOGNIZED, Recognized
 from processors.essence.selection import Selection
 from processors.essence.summarize import Found
-from processors.essence.unnest import Budget, Container, Limits, Member, Reader
-from processors.essence.unnest._streams import CHUNK, Digest, anonymous
+from processors.essence.unnest import Container
 from schemas.records import File, Rejected, Summary
 
 MAX_CONTENTS = 4_096

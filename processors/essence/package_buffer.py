@@ -15,9 +15,9 @@ from collections.abc import Container, Iterable, Iterator
 
 import msgspec
 
+from processors.essence.formats.container import Member
 from processors.essence.member import GIVEN_UP, EssenceSettings, Held, Listed, Made, State, Thing
 from processors.essence.software_package import CONTAINERS, RULE, TYPE, WAITING, Kept, Unit
-from processors.essence.unnest import Member
 from schemas.records import File, Rejected, Summary
 
 FIRST = 100

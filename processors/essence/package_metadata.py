@@ -19,10 +19,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from processors.essence.formats.debian_control import fields_of
+from processors.essence.formats.text import decode, squeeze
+from processors.essence.formats.xml import local, tree
 from processors.essence.summarize import Facts, Found
-from processors.essence.summarize._text import decode, squeeze
 from processors.essence.summarize.catalogues import debiancontrol, lsm
-from processors.essence.summarize.pages._markup import local, tree
 
 MAX_READ = 65_536
 """Bytes of a file that are looked at."""
@@ -70,7 +71,7 @@ def _depends(names: list[str]) -> Pairs:
 def _fields(text: str) -> Pairs:
     """Fields of mail: PKG-INFO, METADATA, DESCRIPTION of R, cabal. What follows the header of the first two is their README."""
     header, _, rest = text.partition("\n\n") if text.startswith("Metadata-Version:") else (text, "", "")
-    for field, value in debiancontrol._fields(header):
+    for field, value in fields_of(header):
         name = _FIELDS.get(field, "")
         if name == "depends" and field == "requires-dist":
             # One a field (core metadata, 2.1); those of extras are asked for by whoever wants them.

@@ -25,12 +25,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from processors.essence import package_metadata
+from processors.essence.formats.container import Reader
+from processors.essence.formats.text import squeeze
 from processors.essence.summarize import Facts, Found
 from processors.essence.summarize._general import complete
-from processors.essence.summarize._text import first_sentence, paragraphs, squeeze
+from processors.essence.summarize._text import first_sentence, paragraphs
 from processors.essence.summarize.source._source import LEGAL, bare
 from processors.essence.summarize.text.license import license_of
-from processors.essence.unnest import Reader
 from processors.identity import member_path
 from schemas.records import Summary
 

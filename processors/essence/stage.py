@@ -15,20 +15,17 @@ from __future__ import annotations
 import hashlib
 import io
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache, lru_cache
-from importlib import resources
-from importlib.resources.abc import Traversable
 from typing import BinaryIO
 from urllib.parse import unquote_to_bytes
 
-import msgspec
-
 from processors.essence import listing, selection
+from processors.essence.fingerprint import rules_fingerprint
+from processors.essence.formats.mime import moment
+from processors.essence.formats.streams import Digest
 from processors.essence.member import EssenceSettings, Known, Thing, bounded, digest_of
-from processors.essence.unnest._streams import Digest
-from processors.essence.unnest.text._mime import moment
 from processors.essence.walk import Walk
 from processors.identity import frontier_key
+from processors.schemes import is_listing, scheme_of
 from schemas.codec import DecodeError, decode
 from schemas.records import (
     MAX_REASON,
@@ -44,41 +41,13 @@ from schemas.records import (
     Summary,
 )
 
-__all__ = ["EssenceSettings", "essence", "rules_fingerprint"]
+__all__ = ["EssenceSettings", "essence"]
 
-CODE = ("essence", "identity", "urls")
-"""Modules, packages and rules in `processors` that decide what an object gives."""
 FOLDER, SYMLINK = "inode/directory", "inode/symlink"
 MAX_TARGET = 65_536
 MAX_LISTING = 256 << 20
 
 Made = File | Summary | Rejected | CrawlEvent | Complete | Partial
-
-
-def _files(found: Traversable) -> Iterator[Traversable]:
-    if found.is_file():
-        yield found
-    elif found.is_dir() and found.name != "__pycache__":
-        for inner in sorted(found.iterdir(), key=lambda f: f.name):
-            yield from _files(inner)
-
-
-@cache
-def _code() -> bytes:
-    """The digest of the code that decides."""
-    package, digest = resources.files("processors"), hashlib.sha256()
-    for name in CODE:
-        found = package.joinpath(name)
-        for file in _files(found if found.is_dir() or found.is_file() else package.joinpath(f"{name}.py")):
-            if file.name.endswith((".py", ".toml")):
-                digest.update(f"{file.name}\n".encode() + file.read_bytes())
-    return digest.digest()
-
-
-@lru_cache(maxsize=8)
-def rules_fingerprint(settings: EssenceSettings) -> str:
-    """12 hex digits that change with the code of essence or with its settings: what they made before is to be made again."""
-    return hashlib.sha256(_code() + msgspec.json.encode(settings, order="sorted")).hexdigest()[:12]
 
 
 def essence(
@@ -126,7 +95,7 @@ def _end(walk: Walk, count: int) -> Complete | Partial:
 
 def _ended(obj: FetchedObject, attempt: str) -> Iterator[Made]:
     """What is gone or has expired, and with a folder all that was in it."""
-    if obj.url.startswith("file:") and obj.url.endswith("/"):
+    if is_listing(obj.url):
         yield from listing.slices(obj, [])
     reason: CompleteReason = "gone" if obj.outcome == "gone" else "expired"
     yield Complete(object_url=obj.url, version=obj.version, time=obj.time, attempt=attempt, count=0, reason=reason)
@@ -182,14 +151,16 @@ def _thing(obj: FetchedObject) -> Thing:
     last = obj.url.partition("#")[0].partition("?")[0].rstrip("/").rpartition("/")[2]
     # The host of a URL without a path is no name.
     name = unquote_to_bytes(last) if "/" in obj.url.partition("://")[2].rstrip("/") else b""
+    # A server may send header fields of these names, too.
+    described = obj.headers if scheme_of(obj.url).described else {}
     return Thing(
         path="",
         name=name,
         size=obj.size,
         mtime=_mtime(obj),
-        owner=bounded(obj.headers.get("owner", ""), MAX_REASON),
-        group=bounded(obj.headers.get("group", ""), MAX_REASON),
-        mode=_mode(obj.headers.get("mode", "")),
+        owner=bounded(described.get("owner", ""), MAX_REASON),
+        group=bounded(described.get("group", ""), MAX_REASON),
+        mode=_mode(described.get("mode", "")),
         stated=obj.content_type,
     )
 

@@ -19,6 +19,8 @@ import msgspec
 
 from processors import identity
 from processors.essence import selection
+from processors.essence.formats.container import Budget, Damaged, Exhausted, Member, Reader, UnnestError
+from processors.essence.formats.streams import CHUNK, Counted, Digest, Hashed, peek, seekable, sought
 from processors.essence.member import (
     BEHIND,
     GIVEN_UP,
@@ -40,19 +42,7 @@ from processors.essence.member import (
 from processors.essence.package_buffer import Gate
 from processors.essence.recognize import HEAD, UNRECOGNIZED, Recognized, placed, recognize
 from processors.essence.summarize import Facts, Found, SummaryError, summarize
-from processors.essence.unnest import (
-    Budget,
-    Container,
-    Damaged,
-    Encoding,
-    Exhausted,
-    Member,
-    Reader,
-    UnnestError,
-    stripped,
-    unnesters,
-)
-from processors.essence.unnest._streams import CHUNK, Counted, Digest, Hashed, peek, seekable, sought
+from processors.essence.unnest import Container, Encoding, stripped, unnesters
 from schemas.records import DEFAULT_REFRESH, DEFAULT_TTL, MAX_DETAIL, MAX_REASON, FetchedObject, File, Link, Rejected, Summary
 
 MAX_URL = 2_000

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from processors.frontier.requests import Asking, Decided, covered
 from processors.frontier.state import Known
 from processors.identity import frontier_key, url_digest
+from processors.schemes import may_link
 from processors.urls import trap
 from schemas.records import MAX_MOVES, CrawlEvent, Link, Root, Span
 
@@ -238,7 +239,7 @@ class Finding(Asking):
 
     def _refusal(self, host: str, link: Link, depth: int, root: Root, *, counted: bool = False) -> str:
         """Why a URL may not be asked for; "" where it may. counted: it is one of the URLs of its root already."""
-        if link.url.startswith("file:") != root.url.startswith("file:"):
+        if not may_link(root.url, link.url):
             return "not of the root's kind"  # no page leads into the file system, no file into the network
         if 0 <= root.depth < depth:
             return "depth limit of the root"
@@ -246,4 +247,4 @@ class Finding(Asking):
             return "not on the server of the root"
         if root.urls and not counted and self.table.counted(root.url) >= root.urls:
             return FULL
-        return "" if link.url.startswith("file:") else trap(link.url)
+        return trap(link.url)

@@ -14,6 +14,7 @@ from processors.frontier.requests import Asking, Decided, covered
 from processors.frontier.rows import HOST_WAKE
 from processors.frontier.state import Known
 from processors.identity import url_digest
+from processors.schemes import scheme_of
 from schemas.records import LOST, MOVED, CrawlEvent, Rejected
 
 LONGEST_DELAY = 60.0
@@ -63,7 +64,7 @@ class Answering(Asking):
         known = self.table.get(event.host, digest)
         # An answer to an earlier request may come again: what flies by now is another one.
         later = known is not None and known.state == "asked" and known.version > event.version
-        if not event.host.startswith("file:") and not later:
+        if scheme_of(event.host).paced and not later:
             site = self.table.host(event.host)
             if digest in site.flying:
                 self.table.put_host(event.host, site.but(flying=tuple(d for d in site.flying if d != digest)))
@@ -98,7 +99,7 @@ class Answering(Asking):
     def _succeeded_again(self, event: CrawlEvent, digest: bytes) -> Iterator[Decided]:
         """A redelivery of an answer that had it asked for again at once."""
         known = self.table.get(event.host, digest)
-        if known is not None and known.state == "asked" and known.origin == self.origin and event.host.startswith("file:"):
+        if known is not None and known.state == "asked" and known.origin == self.origin and not scheme_of(event.host).paced:
             yield self.request(event.host, digest, known)
 
     def _answers(self, host: str) -> None:
@@ -124,7 +125,7 @@ class Answering(Asking):
         if known is not None:
             known = known.but(tries=known.tries + 1)
             wait = self.backoff(known.tries - 1, event.wait)
-            if event.retryable and not event.host.startswith("file:"):
+            if event.retryable and scheme_of(event.host).paced:
                 self._fails(event.host)
             if event.retryable and known.tries < self.settings.tries and wait <= self.settings.patience:
                 self.table.schedule(event.host, digest, known.but(state="waiting"), self.now + wait)

@@ -13,6 +13,7 @@ import msgspec
 from processors.frontier import robots
 from processors.frontier.rows import Table
 from processors.frontier.state import Host, Known
+from processors.schemes import scheme_of
 from schemas.ports import Origin
 from schemas.records import CrawlEvent, FetchedObject, FetchRequest, Link, Outcome, Rejected, Root
 
@@ -64,7 +65,7 @@ class Asking:
             return
         if known.run != root.run:
             known = known.but(run=root.run, tries=0, trail=())
-        if known.url.startswith("file:"):
+        if not scheme_of(known.url).paced:
             yield self.request(host, digest, known)
         else:
             self.table.enqueue(host, digest, known.but(state="queued", moved=False))
@@ -111,7 +112,7 @@ class Asking:
 
     def pump(self, host: str) -> Iterator[Decided]:
         """Requests for a host while it has credit: robots.txt first, then its queue."""
-        if host.startswith("file:"):
+        if not scheme_of(host).paced:
             return
         site = self.table.host(host)
         yield from self._pumped_again(host, site)

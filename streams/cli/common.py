@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from streams.config.settings import Settings
+    from streams.logs import LogAccess
     from streams.store import Store
 
 
@@ -97,6 +100,26 @@ def appending(found: Settings) -> Iterator[Store]:
 
     with Store(found.data, {topic.name: found.partitions for topic in topology_of(found).topics}) as store:
         yield store
+
+
+def opened(found: Settings, *, writing: bool = False, bare: bool = False) -> AbstractContextManager[LogAccess]:
+    """The log of the found. Raises ClusterError or StoreError where there is none; `bare`: it may have no topics."""
+    from streams.config.topology import topology_of
+
+    if found.kafka.brokers:
+        from streams.kafka.client.cluster import Cluster, ClusterError
+        from streams.kafka.client.log import KafkaLog
+
+        log = KafkaLog(Cluster.of(found.kafka), topology_of(found))
+        if not (bare or log.topics()):
+            # Who asks would take it for an empty answer: another prefix is the likeliest reason.
+            raise ClusterError("none of the topics is there (harvest topics apply)")
+        return log
+    from streams.logs import StoreLog
+    from streams.store import Store
+
+    made = {topic.name: found.partitions for topic in topology_of(found).topics} if writing else None
+    return StoreLog(Store(found.data, made, readonly=not writing))
 
 
 def put(text: str) -> None:

@@ -15,7 +15,8 @@ import msgspec
 from schemas.jsonform import line
 from schemas.records import Root
 from streams.cli.common import USAGE, Failure, counted, note, put
-from streams.cli.output.progress import Progress, progress
+from streams.cli.output.display import progress
+from streams.cli.output.progress import Progress
 from streams.cli.output.run_report import Closing, closing
 from streams.cli.rootnames import check_limits, gathered_root
 from streams.cli.serving import logs_of, served

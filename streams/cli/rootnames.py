@@ -7,6 +7,7 @@ import stat
 from typing import TYPE_CHECKING
 
 from processors.identity import file_path, file_url, frontier_key
+from processors.schemes import SCHEMES, scheme_of
 from processors.urls import canonical
 from schemas.records import Root
 from streams.cli.common import Failure
@@ -14,7 +15,6 @@ from streams.cli.common import Failure
 if TYPE_CHECKING:
     from streams.config.settings import Settings
 
-SCHEMES = ("http", "https", "file")
 MOST_LINKS, MOST_URLS = 1_000_000, 1 << 50
 """Limits of a root at the most, as in `roots` of the settings."""
 
@@ -51,7 +51,7 @@ def _named(text: str) -> str | bytes:
     found = canonical(text)
     if found is None:
         raise Failure(f"{text}: not a URL")
-    if not found.startswith("file:"):
+    if scheme_of(found).realm != "machine":
         return found
     if "?" in text or "#" in text:
         raise Failure(f"{text}: the URL of a file has neither query nor fragment (in a name, ? is %3F and # is %23)")
@@ -75,7 +75,7 @@ def root_of(text: str, settings: Settings, depth: int | None, urls: int | None) 
     url = url_of(text)
     given = settings.roots
     check_limits(depth, urls)
-    if not url.startswith("file:"):
+    if scheme_of(url).limited:
         return Root(
             url=url,
             run="",
@@ -99,7 +99,7 @@ def root_of(text: str, settings: Settings, depth: int | None, urls: int | None) 
 def gathered_root(text: str, settings: Settings, depth: int | None, urls: int | None) -> Root:
     """The root that a user names to be gathered. Raises Failure, also for what lies in the data folder: that would never end."""
     root = root_of(text, settings, depth, urls)
-    if root.url.startswith("file:"):
+    if scheme_of(root.url).realm == "machine":
         path, data = os.path.realpath(file_path(root.url)), os.path.realpath(os.fsencode(settings.data))
         if os.path.commonpath((path, data)) == data:
             raise Failure(f"{text}: {'' if path == data else 'in '}the data folder itself (--data names another one)")

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from processors.essence.extensions import OwnError
+from processors.essence.fingerprint import rules_fingerprint
+from processors.essence.formats.container import Limits as Budgets
 from processors.essence.selection import Selection
-from processors.essence.stage import EssenceSettings, rules_fingerprint
-from processors.essence.unnest import Limits as Budgets
+from processors.essence.stage import EssenceSettings
 from processors.frontier.stage import FrontierSettings
 from streams.cli.common import Failure, counted
 from streams.config.settings import Settings

@@ -6,22 +6,18 @@ Delivery: the answer to a request is committed with its offset. A request in fli
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import BinaryIO
 
-from processors.identity import file_path, file_url
+from processors.schemes import scheme_of
 from schemas.ports import Logged
 from schemas.records import FetchRequest
 from streams.clock import now_ms
 from streams.edges.base import EdgeBase, Finished, Source, framed
-from streams.faults import fault
-from streams.fetch import Fetcher, FetchSettings, StoreError, fetch_local
-from streams.fetch.adapters.local import OWN
-from streams.fetch.adapters.places import Places
-from streams.fetch.answers import Answers
+from streams.fetch import Fetcher, FetchSettings, StoreError
+from streams.fetch.adapters import BulkAdapter
 from streams.store import FolderBlobs
 from streams.topology.routing import Router
 
@@ -58,30 +54,35 @@ class FetchEdge(EdgeBase):
         self._blobs = UnsyncedBlobs(blobs)
         self._settings = settings
         self._router = router
-        self._fetcher = Fetcher(settings, self._blobs, now_ms)
+        self._fetcher = Fetcher(settings, self._blobs, now_ms, own=folder)
         self._threads = ThreadPoolExecutor(2, "fetch")
         self._tasks: set[asyncio.Task[None]] = set()
-        # A run that gathers what it writes would never end.
-        self._own = tuple(file_url(os.fsencode(way(folder)), folder=True) for way in (os.path.abspath, os.path.realpath))
-        found = os.stat(folder)
-        self._identity = frozenset({(found.st_dev, found.st_ino)})
 
     def launch(self, ready: int = 0) -> None:
         """Begin with as many requests as there is room for; `ready` objects wait for essence already."""
         room = min(AHEAD - ready, self._settings.concurrency + BULK * 4 - self.flying())
         if room <= 0:
             return
-        local: list[tuple[Logged, FetchRequest]] = []
+        bulk: dict[BulkAdapter, list[tuple[Logged, FetchRequest]]] = {}
         for logged in self.take(room):
             request = self.decoded(logged, FetchRequest)
             if request is None:
                 continue
-            if request.url.startswith("file:"):
-                local.append((logged, request))
+            adapter = self._bulk_adapter(request)
+            if adapter is not None:
+                bulk.setdefault(adapter, []).append((logged, request))
             else:
                 self._spawn(self._fetch(logged, request))
-        for start in range(0, len(local), BULK):
-            self._spawn(self._read(local[start : start + BULK]))
+        for adapter, batch in bulk.items():
+            for start in range(0, len(batch), BULK):
+                self._spawn(self._read(adapter, batch[start : start + BULK]))
+
+    def _bulk_adapter(self, request: FetchRequest) -> BulkAdapter | None:
+        """Return the adapter that answers a request with others of its kind; None: it is answered alone."""
+        if request.kind == "resolve" or scheme_of(request.url).realm != "machine":
+            return None
+        adapter = self._fetcher.adapter(request.url)
+        return adapter if isinstance(adapter, BulkAdapter) else None
 
     def settle(self) -> None:
         """As `EdgeBase.settle`: the bodies."""
@@ -111,10 +112,10 @@ class FetchEdge(EdgeBase):
         frames = framed(records, self._router, self.partitions)
         self.done(Finished(self.name, self.topic, logged.partition, logged.offset, frames))
 
-    async def _read(self, batch: list[tuple[Logged, FetchRequest]]) -> None:
+    async def _read(self, adapter: BulkAdapter, batch: list[tuple[Logged, FetchRequest]]) -> None:
         loop = asyncio.get_running_loop()
         try:
-            finished = await loop.run_in_executor(self._threads, self._read_all, batch)
+            finished = await loop.run_in_executor(self._threads, self._read_all, adapter, batch)
         except StoreError as error:
             self.error = error
             self.wake()
@@ -122,30 +123,12 @@ class FetchEdge(EdgeBase):
         for one in finished:
             self.done(one)
 
-    def _read_all(self, batch: list[tuple[Logged, FetchRequest]]) -> list[Finished]:
+    def _read_all(self, adapter: BulkAdapter, batch: list[tuple[Logged, FetchRequest]]) -> list[Finished]:
         finished = []
-        with Places(self._identity) as places:
-            for logged, request in batch:
-                fault("fetch.read")
-                if self._is_own(request):
-                    records = Answers(request, now_ms()).refused(OWN)
-                else:
-                    records = fetch_local(request, self._blobs, now_ms(), self._settings.max_file, places)
-                frames = framed(records, self._router, self.partitions)
-                finished.append(Finished(self.name, self.topic, logged.partition, logged.offset, frames))
+        for (logged, _), records in zip(batch, adapter.read_all([request for _, request in batch]), strict=True):
+            frames = framed(records, self._router, self.partitions)
+            finished.append(Finished(self.name, self.topic, logged.partition, logged.offset, frames))
         return finished
-
-    def _is_own(self, request: FetchRequest) -> bool:
-        """Whether a file or folder is in the data folder; of a root, whatever links its path goes by."""
-        if request.url.startswith(self._own):
-            return True
-        if request.depth:
-            return False
-        try:
-            real = os.path.realpath(file_path(request.url))
-        except ValueError:  # no path at all: the adapter says so
-            return False
-        return file_url(real, folder=True).startswith(self._own)
 
     async def close(self) -> None:
         """Cut off what is in flight: it is asked for again by the next run."""

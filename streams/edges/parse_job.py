@@ -22,6 +22,7 @@ import msgspec
 
 from processors.essence import recognize, stage, summarize
 from processors.essence.extensions import OwnError
+from processors.essence.fingerprint import rules_fingerprint
 from processors.essence.summarize import Facts, SummaryError
 from schemas import records as declared
 from schemas.codec import encode, record_type
@@ -151,7 +152,7 @@ def preload(added: str = "") -> Callable[[Limits], None] | None:
         return _add(msgspec.json.decode(added, type=Own))
     recognize.preload()
     summarize.preload()
-    stage.rules_fingerprint(stage.EssenceSettings(gatherer=""))
+    rules_fingerprint(stage.EssenceSettings(gatherer=""))
     _router()
     return None
 

@@ -102,8 +102,8 @@ class Answers:
         """Its host or address is busy: ask again after `wait` ms."""
         return [msgspec.structs.replace(self.event("deferred", "its host is busy"), wait=wait)]
 
-    def gone(self, reason: str) -> list[Record]:
-        """There is no such object any more."""
+    def gone(self, reason: str, status: int = 0) -> list[Record]:
+        """There is no such object any more. `status`: of the response; 0: there is none."""
         request = self.request
         gone = FetchedObject(
             url=request.url,
@@ -113,10 +113,11 @@ class Answers:
             root=request.root,
             depth=request.depth,
             reason=bounded(reason),
+            status=status,
         )
         return [gone, self.event("gone", reason)]
 
-    def moved(self, target: str) -> list[Record]:
+    def moved(self, target: str, status: int = 0) -> list[Record]:
         """The object is elsewhere: gone here, discovered there, at the same distance from the root.
 
         A root that moved stays on the server that it moved to; one that may go anywhere still may. A chain ends after
@@ -141,7 +142,7 @@ class Answers:
             moves=request.moves + 1,
             trail=(*request.trail, request.url)[-MAX_MOVES:],
         )
-        gone, moved = self.gone(MOVED)
+        gone, moved = self.gone(MOVED, status)
         return [gone, msgspec.structs.replace(moved, trail=request.trail), found]
 
     def unchanged(self, validators: Validators, *, listing: bool = False) -> list[Record]:
@@ -149,7 +150,14 @@ class Answers:
         return [self.event("unchanged", validators=validators, listing=listing)]
 
     def fetched(
-        self, stored: Stored, validators: Validators, content_type: str, headers: Mapping[str, str], *, listing: bool = False
+        self,
+        stored: Stored,
+        validators: Validators,
+        content_type: str,
+        headers: Mapping[str, str],
+        *,
+        listing: bool = False,
+        status: int = 0,
     ) -> list[Record]:
         """The object, and what the frontier remembers of it."""
         request = self.request
@@ -168,6 +176,7 @@ class Answers:
             headers=headers,
             content_type=content_type,
             validators=validators,
+            status=status,
         )
         return [fetched, self.event("fetched", validators=validators, listing=listing)]
 

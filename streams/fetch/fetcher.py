@@ -12,20 +12,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
-from processors.urls import guard
+from processors.schemes import scheme_of
 from schemas.ports import Blobs
 from schemas.records import FetchRequest, Record
-from streams.fetch.adapters.local import fetch_local, weighs
+from streams.fetch.adapters import Adapter, Adapters, Lookup, Tools
 from streams.fetch.answers import Answers, FetchError, StoreError
 from streams.fetch.pace import Pace, TooLongError
 from streams.fetch.settings import FetchSettings
-
-if TYPE_CHECKING:
-    from streams.fetch.adapters.web import Web
-    from streams.fetch.hosts import Hosts, Lookup
 
 _log = logging.getLogger(__name__)
 
@@ -41,16 +38,13 @@ class Fetcher:
         *,
         lookup: Lookup | None = None,
         pace: Pace | None = None,
+        own: Path | None = None,
     ) -> None:
-        """`clock` gives ms since the epoch. Raises ValueError with one line for a malformed network in `settings.allow`."""
-        self._networks = settings.networks
-        self._settings = settings
-        self._blobs = blobs
+        """`clock` gives ms since the epoch; `own`: the data folder. Raises ValueError for a network that is malformed."""
+        settings.networks  # noqa: B018 - parsed here, so that the mistake is seen before anything is fetched
         self._clock = clock
-        self._lookup = lookup
         self._pace = pace or Pace(settings.pause)
-        self._places = asyncio.Semaphore(settings.concurrency)
-        self._edge: tuple[Web, Hosts] | None = None
+        self._adapters = Adapters(Tools(settings, blobs, clock, self._pace, asyncio.Semaphore(settings.concurrency), lookup, own))
         self.store_error: StoreError | None = None
         """Set when the blob store or the spool failed (a full disk): the runner has to stop, whatever was answered."""
 
@@ -61,11 +55,12 @@ class Fetcher:
         await self.close()
 
     async def close(self) -> None:
-        """Let go of connections and threads."""
-        if self._edge is not None:
-            web, hosts = self._edge
-            hosts.close()
-            await web.close()
+        """Close connections and threads."""
+        await self._adapters.close()
+
+    def adapter(self, url: str) -> Adapter:
+        """Return the adapter of a URL. Raises FetchError for a scheme that has none."""
+        return self._adapters.of(scheme_of(url).name)
 
     def wait(self) -> None:
         """Others may have asked any address a moment ago: each waits one full pause."""
@@ -75,11 +70,8 @@ class Fetcher:
         """The records that answer a request; each begins where its topic wants it. Raises nothing but CancelledError."""
         answers = Answers(request, self._clock())
         try:
-            if request.url.startswith("file:"):
-                return await self._local(request)
-            if request.kind == "resolve":
-                return await self._hosts.resolve(request, self._clock())
-            return await self._object(request)
+            adapter = self.adapter(request.url)
+            return await (adapter.resolve if request.kind == "resolve" else adapter.fetch)(request)
         except TooLongError as error:
             return answers.deferred(int(error.wait * 1000))
         except FetchError as failure:
@@ -92,35 +84,3 @@ class Fetcher:
             _log.exception("fetching %s", request.url)
             ours = FetchError(f"error in the fetch edge: {type(error).__name__}: {error}", retryable=False)
             return answers.resolved("", None, ours) if request.kind == "resolve" else answers.failed(ours)
-
-    async def _local(self, request: FetchRequest) -> list[Record]:
-        if weighs(request):
-            return await asyncio.to_thread(fetch_local, request, self._blobs, self._clock(), self._settings.max_file)
-        return fetch_local(request, self._blobs, self._clock(), self._settings.max_file)
-
-    async def _object(self, request: FetchRequest) -> list[Record]:
-        if request.address and (why := guard(request.address, self._networks)):
-            return Answers(request, self._clock()).refused(why)
-        patience = self._settings.patience
-        async with self._pace.host(request.host, request.pause / 1000, patience):
-            address = request.address or (await self._hosts.addresses(request.host))[0]
-            async with self._pace.address(address, patience), self._places:
-                return await self._web.get(request, address)
-
-    @property
-    def _web(self) -> Web:
-        return self._open()[0]
-
-    @property
-    def _hosts(self) -> Hosts:
-        return self._open()[1]
-
-    def _open(self) -> tuple[Web, Hosts]:
-        """The HTTP side, made when it is first asked for: who gathers files only never loads it."""
-        if self._edge is None:
-            from streams.fetch.adapters.web import Web  # noqa: PLC0415
-            from streams.fetch.hosts import Hosts, lookup  # noqa: PLC0415
-
-            web = Web(self._settings, self._blobs, self._clock)
-            self._edge = web, Hosts(web, self._pace, self._settings, self._lookup or lookup)
-        return self._edge

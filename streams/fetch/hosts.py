@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
 
@@ -19,14 +19,12 @@ from processors.frontier.robots import MAX_ROBOTS
 from processors.identity import frontier_key
 from processors.urls import canonical, guard
 from schemas.records import FetchRequest, Record
+from streams.fetch.adapters import Lookup
 from streams.fetch.adapters.web import REDIRECTS, Web
 from streams.fetch.answers import Answers, FetchError
 from streams.fetch.decode import Decoding
 from streams.fetch.pace import Pace
 from streams.fetch.settings import FetchSettings
-
-Lookup = Callable[[str, int], Sequence[str]]
-"""Addresses of a host, best first, in a thread that may block. Raises OSError and UnicodeError."""
 
 MAX_REDIRECTS = 5
 MAX_TRIED = 4

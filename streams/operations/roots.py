@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from processors.identity import frontier_key
+from processors.schemes import is_listing, scheme_of
 from schemas.codec import DecodeError, decode
 from schemas.ports import Log
 from schemas.records import CrawlEvent, CrawlKind, Link, Record, Root
@@ -21,8 +22,7 @@ READ = 1_000
 def seeded(root: Root, partitions: int, now: int) -> list[tuple[int | None, Record]]:
     """The events that start a run of a root: (partition, record)."""
     host = frontier_key(root.url)
-    folder = root.url.startswith("file:") and root.url.endswith("/")
-    kind = "folder" if folder else "file" if root.url.startswith("file:") else "page"
+    kind = "folder" if is_listing(root.url) else "file" if scheme_of(root.url).realm == "machine" else "page"
     owner = partition_of(host.encode(), partitions)
     link = Link(url=root.url, kind=kind)  # type: ignore[arg-type]
     return [

@@ -27,11 +27,11 @@ import libarchive
 from libarchive import ffi
 
 from processors.essence import recognize
+from processors.essence.formats.container import Budget, Limits, Reader
+from processors.essence.formats.streams import CHUNK, Counted, Hashed
 from processors.essence.member import Known, State, Thing, digest_of
 from processors.essence.selection import RULES, Selection
 from processors.essence.stage import EssenceSettings
-from processors.essence.unnest import Budget, Limits, Reader
-from processors.essence.unnest._streams import CHUNK, Counted, Hashed
 from processors.essence.unnest.containers.tar import open_tar
 from processors.essence.unnest.encodings import gzip
 from processors.essence.walk import Walk

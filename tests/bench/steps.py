@@ -31,9 +31,10 @@ from typing import Any
 import msgspec
 
 from processors.essence import recognize, selection, software_package, summarize, walk
+from processors.essence.formats import streams as _streams
 from processors.essence.selection import Selection
 from processors.essence.stage import essence
-from processors.essence.unnest import Container, Encoding, _streams
+from processors.essence.unnest import Container, Encoding
 from tests.bench import plain
 from tests.bench.objects import timed
 

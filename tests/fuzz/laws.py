@@ -14,12 +14,13 @@ from typing import Any
 
 from processors import urls
 from processors.essence import listing, recognize
+from processors.essence.formats.container import Budget, Limits, Reader, UnnestError
+from processors.essence.formats.streams import Hashed
 from processors.essence.selection import Selection
 from processors.essence.stage import EssenceSettings, essence
 from processors.essence.summarize import Facts, Found, SummaryError, summarize
 from processors.essence.summarize._base import MAX_LINKS, MAX_SUMMARY, MAX_URL, MAX_VALUES
-from processors.essence.unnest import Budget, Container, Limits, Reader, Unnester, UnnestError
-from processors.essence.unnest._streams import Hashed
+from processors.essence.unnest import Container, Unnester
 from processors.frontier import robots
 from processors.query.parser import QueryError, parse
 from processors.query.predicate import matches

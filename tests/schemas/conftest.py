@@ -33,7 +33,7 @@ def values(annotation: Any) -> st.SearchStrategy[Any]:
     return st.none() if annotation is type(None) else record(annotation)
 
 
-NARROW = {"depth": INT, "mode": INT, "moves": INT, "partition": INT}
+NARROW = {"depth": INT, "mode": INT, "moves": INT, "partition": INT, "status": INT}
 """Fields that are an Avro int."""
 
 

@@ -15,8 +15,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import BinaryIO, NamedTuple
 
-from processors.essence.summarize._base import Found, SummaryError
-from processors.essence.summarize._placeholder_titles import spoken
+from processors.essence.formats import FormatError
 
 MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 STEPS = 1 << 18
@@ -29,23 +28,6 @@ LAST = 0xFFFF_FFF0
 """Numbers of sectors from here on are none."""
 STREAM, ROOT = 2, 5
 
-SUMMARY = "\x05SummaryInformation"
-DOCUMENT = "\x05DocumentSummaryInformation"
-PROPERTIES = {
-    SUMMARY: {
-        2: "title",
-        3: "description",
-        4: "author",
-        5: "keywords",
-        6: "description",
-        12: "creation-date",
-        13: "modification-date",
-        14: "pages",
-        18: "generator",
-    },
-    DOCUMENT: {2: "keywords", 15: "organization"},
-}
-"""Properties by their numbers, and the attribute that each becomes."""
 CHARSETS = {
     65001: "utf-8", 1200: "utf-16-le", 10000: "mac_roman", 20866: "koi8-r", 21866: "koi8-u", 50220: "iso2022_jp", 51932: "euc_jp",
     51949: "euc_kr", 54936: "gb18030",
@@ -75,7 +57,7 @@ class Entry(NamedTuple):
 
 
 class Compound:
-    """A compound file. Raises SummaryError where it is none, or where its directory cannot be read."""
+    """A compound file. Raises FormatError where it is none, or where its directory cannot be read."""
 
     def __init__(self, body: BinaryIO) -> None:
         self._body = body
@@ -83,10 +65,10 @@ class Compound:
         """Bytes of the file: no chain is longer, unless it is a ring."""
         head = self._at(0, 512)
         if len(head) < 512 or not head.startswith(MAGIC):
-            raise SummaryError("OLE: no header")
+            raise FormatError("OLE: no header")
         shift, small = struct.unpack_from("<HH", head, 30)
         if shift not in (9, 12) or small != 6:
-            raise SummaryError("OLE: damaged header")
+            raise FormatError("OLE: damaged header")
         self._sector = 1 << shift
         self._directory, self._cutoff, self._small_table = struct.unpack_from("<I4xII", head, 48)
         difat, count = struct.unpack_from("<II", head, 68)
@@ -170,7 +152,7 @@ class Compound:
         raw = self._chain(self._directory, 0, ENTRIES * 128)
         entries = [_entry(raw[at : at + 128]) for at in range(0, len(raw) - 127, 128)]
         if not entries or entries[0].kind != ROOT:
-            raise SummaryError("OLE: no directory")
+            raise FormatError("OLE: no directory")
         self._root, self._all = entries[0], entries
         self.streams = self.inside(self._root)
 
@@ -237,17 +219,7 @@ def _entry(raw: bytes) -> Entry:
     return Entry(name, kind, left, right, child, start, size & 0xFFFF_FFFF)
 
 
-def add_properties(compound: Compound, found: Found) -> None:
-    """Add title, author, description, keywords, creation-date and the like."""
-    for stream, names in PROPERTIES.items():
-        for number, value in _properties(compound.read(stream, MAX_SET)):
-            name = names.get(number, "")
-            for each in value.replace(";", ",").split(",") if name == "keywords" else (value,):
-                if name:
-                    found.add(name, spoken(name, " ".join(each.split())), 1_000)
-
-
-def _properties(raw: bytes) -> list[tuple[int, str]]:
+def properties_of(raw: bytes) -> list[tuple[int, str]]:
     """The properties of the first section of a set, as text; damage among them ends them."""
     try:
         at = struct.unpack_from("<I", raw, 44)[0]

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from processors.essence.formats.compound_file import Compound
-from processors.essence.summarize.pages._markup import tree
+from processors.essence.formats.xml import tree
 
 PASSWORD = "VelvetSweatshop".encode("utf-16-le")
 MAX_PACKAGE = 32 << 20

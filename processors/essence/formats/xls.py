@@ -10,8 +10,8 @@ import struct
 from collections.abc import Iterator
 
 from processors.essence.formats.compound_file import known
-from processors.essence.summarize.office._numbers import BUILT_IN, SINCE_1904, shown
-from processors.essence.summarize.office._package import Text
+from processors.essence.formats.line_buffer import Text
+from processors.essence.formats.number_formats import BUILT_IN, SINCE_1904, shown
 
 BOF, END, SHEET, CODEPAGE, SST, CONTINUE, XF, FORMAT = 0x809, 0x0A, 0x85, 0x42, 0xFC, 0x3C, 0xE0, 0x41E
 FORMULA, FORMULA_TEXT, TRUTH, LABEL, LABEL_RICH, LABEL_SHARED = 0x06, 0x207, 0x205, 0x204, 0xD6, 0xFD

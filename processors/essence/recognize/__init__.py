@@ -2,10 +2,8 @@
 
 from processors.essence.recognize.table import (
     HEAD,
-    UNRECOGNIZED,
     Recognized,
     Table,
-    TypeRule,
     placed,
     preload,
     recognize,
@@ -13,8 +11,8 @@ from processors.essence.recognize.table import (
     signature,
     table,
     use,
-    written,
 )
+from processors.essence.types import UNRECOGNIZED, TypeRule
 
 __all__ = [
     "HEAD",
@@ -29,5 +27,4 @@ __all__ = [
     "signature",
     "table",
     "use",
-    "written",
 ]

@@ -9,6 +9,8 @@ import binascii
 import re
 from collections.abc import Callable, Mapping
 
+from processors.essence.formats.file_index import INDEX_LINE
+
 PEEK = 4_096
 """How many bytes of a text the patterns are searched in."""
 STRAY = 128
@@ -29,18 +31,6 @@ _BEGINS = re.compile(rb"(?:\xef\xbb\xbf)?[=~]?[ \t]*+[A-Za-z0-9\x80-\xff](?!.*(?
 """How a text does that is no program: neither with a comment, nor with what sets a value or goes on."""
 _REMARK = re.compile(rb"(?:[Cc]|(?i:rem))(?:[ \t]|$)")
 """How comments of old Fortran and of Basic begin: with a letter."""
-
-INDEX_LINE = re.compile(
-    # A file, with or without its suffix where the description stands below; 4DOS quotes names that have spaces.
-    rb"(?P<name>\"[^\"\r\n]{1,120}\"|[\w!$%&'()+,=@^~{}#./-]{1,120}?(?:\.[A-Za-z0-9]{1,10}|/)(?=[ \t:])|"
-    rb"[\w.+/-]{2,60}(?=[ \t]*\r?$))"
-    # Its folder, type, size and date.
-    rb"(?P<columns>(?:[ \t]+(?:[AB](?=[ \t]+\d)|[a-z]{2,8}/[\w+-]{1,16}|\d[\d,.]{0,12}[kKmM]?[bB]?|\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}|"
-    rb"\d{1,2}-[A-Z][a-z]{2}-\d{2,4}|\d{1,2}:\d{2}|\[\d{1,5}\])(?=[ \t\r]|$)){0,6})"
-    rb"(?:(?P<said>[ \t:-]+[^ \t\r\n:-][^\r\n]*)|[ \t\r]*$)",
-    re.MULTILINE,
-)
-"""A line of an index that describes a file, from its first column on."""
 
 
 def is_text(head: bytes) -> bool:

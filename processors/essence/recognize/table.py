@@ -18,18 +18,16 @@ Laws:
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from importlib import resources
 from typing import NamedTuple
 
 import magic
-import msgspec
 
+from processors.essence import types
 from processors.essence.recognize.predicates import BINARY_PROGRAMS, PEEK, PROGRAMS, is_prose, is_text
+from processors.essence.types import MEDIA, PLAIN, UNRECOGNIZED, TypeRule, cut_media
 
-UNRECOGNIZED = "Unrecognized"
 HEAD = 65_536
 """How many bytes of a file are looked at, at most."""
 _GENERIC = (
@@ -39,10 +37,6 @@ _GENERIC = (
 )
 GENERIC = frozenset(_GENERIC.split())
 """Content types that servers state when they know nothing."""
-PLAIN = frozenset({"RawText", "Markdown", "ReStructuredText", "AsciiDoc", "Configuration"})
-"""Types whose suffix says less than a whole name does: README.md is a README."""
-MARKUP = PLAIN - {"RawText", "Configuration"}
-"""Those of them that have marks of their own."""
 LANGUAGES = frozenset({"C", "CHeader", "Python", "Perl", "ShellScript", "Makefile"})
 """Types for the source of one language that do not extend SourceCode."""
 SOURCES = frozenset({"SourceCode", "Pixmap"})
@@ -59,7 +53,6 @@ _PROSE = re.compile(rb"[A-Za-z0-9 !+.-]*")
 _COPY = re.compile(r"(?:~|\.(?:in|tmpl|template|orig|bak|old|new|save|dist|sample|example|dpkg-[a-z]+|rpm[a-z]+|ucf-[a-z]+))$")
 _DELIVERED = re.compile(r"\d{9,11}\.(?:m\d+p\d+|\d+_\d+)")
 """How the name of a message of a Maildir begins; it ends with the name of a host, `mail.example.org`."""
-_MEDIA = re.compile(r"[a-z]+/[a-z0-9.+-]+")
 
 
 class Recognized(NamedTuple):
@@ -102,33 +95,9 @@ Signed = list[tuple[str, Signature]]
 """Signatures with the names of their types."""
 
 
-class TypeRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One type as `types.toml` declares it; the fields are explained there."""
-
-    media: str
-    extends: str = UNRECOGNIZED
-    text: bool = False
-    stated: tuple[str, ...] = ()
-    suffixes: tuple[str, ...] = ()
-    claims: dict[str, tuple[str, ...]] = {}
-    names: tuple[str, ...] = ()
-    starts: tuple[str, ...] = ()
-    inside: str = ""
-    sure: bool = False
-    program: str = ""
-    patterns: tuple[str, ...] = ()
-    plain: bool = False
-
-
-def _cut_media(rule: str, default: str) -> tuple[str, str]:
-    """A rule like "png=image/png" as (png, image/png)."""
-    head, equals, media = rule.rpartition("=")
-    return (head, media) if equals and _MEDIA.fullmatch(media) else (rule, default)
-
-
 def signature(rule: str, default: str) -> Signature:
     """A rule like "RIFF; 8:WAVE=audio/x-wav" as a signature."""
-    text, media = _cut_media(rule, default)
+    text, media = cut_media(rule, default)
     parts = []
     for part in text.split("; "):
         at = re.match(r"(\d+):", part)
@@ -160,11 +129,11 @@ class Table:
         for name, rule in rules.items():
             for media in (rule.media, *rule.stated):
                 self.media.setdefault(media, []).append((name, media))
-            for suffix, media in (_cut_media(s, rule.media) for s in rule.suffixes):
+            for suffix, media in (cut_media(s, rule.media) for s in rule.suffixes):
                 self.suffixes.setdefault(suffix, []).append((name, media))
                 self.media.setdefault(media, []).append((name, media))
             for many, patterns in rule.claims.items():
-                for suffix, media in (_cut_media(s, rule.media) for s in many.split()):
+                for suffix, media in (cut_media(s, rule.media) for s in many.split()):
                     self.claims.setdefault(suffix, []).append((name, media, [_compiled(p) for p in patterns]))
         self.by_start, self.by_part = self._by_part()
         self.order = {name: at for at, name in enumerate(rules)}
@@ -204,8 +173,7 @@ class Table:
 @cache
 def shipped() -> Table:
     """The rules of `types.toml`."""
-    text = resources.files("processors.essence.recognize").joinpath("types.toml").read_text("utf-8")
-    return Table(msgspec.convert(tomllib.loads(text), dict[str, TypeRule]))
+    return Table(types.shipped())
 
 
 _own: list[Table] = []
@@ -220,6 +188,7 @@ def table() -> Table:
 def use(rules: Table | None) -> None:
     """Have these rules in force in this process from now on; None: those of `types.toml` alone."""
     _own[:] = [rules] if rules else []
+    types.use(rules.rules if rules else None)
 
 
 def placed(url: str) -> str:
@@ -231,15 +200,6 @@ def placed(url: str) -> str:
 def _libmagic() -> magic.Magic:
     # One for each process: loading the database costs 20 ms and 8 MB.
     return magic.Magic(mime=True)
-
-
-def written(kind: str, name: bytes) -> str:
-    """The markup language that a file is written in whose type a whole name tells: README.md is a README in Markdown; "": none."""
-    rules, lower = table(), name.decode("latin-1").lower()
-    rule = rules.rules.get(kind)
-    if rule is None or not rule.names or kind in MARKUP:
-        return ""
-    return next((found for found, _ in rules.suffixes.get(lower.rpartition(".")[2], ()) if found in MARKUP), "")
 
 
 def preload() -> None:
@@ -328,7 +288,7 @@ def _by_libmagic(rules: Table, head: bytes) -> Recognized:
     found = [t for t in rules.media.get(media, ()) if not (rules.rules[t[0]].text or rules.rules[t[0]].sure)]
     name = found[0][0] if found else FAMILIES.get(media.partition("/")[0], UNRECOGNIZED)
     # A text type for what is no text would only mislead those who read the summary.
-    binary = _MEDIA.fullmatch(media) and not media.startswith("text/")
+    binary = MEDIA.fullmatch(media) and not media.startswith("text/")
     return Recognized(name, media if binary else rules.rules[UNRECOGNIZED].media, "content")
 
 

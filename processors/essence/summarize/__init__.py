@@ -23,8 +23,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import BinaryIO
 
-from processors.essence import recognize
-from processors.essence.summarize import _general, _text
+from processors.essence import types
+from processors.essence.formats import FormatError
+from processors.essence.formats import text as text_format
+from processors.essence.summarize import _general
 from processors.essence.summarize._base import Facts, Found, Summarizer, SummaryError
 from schemas.records import Link
 
@@ -68,7 +70,7 @@ def _shipped() -> Mapping[str, Summarizer]:
     for name in modules():
         plugin: Summarizer = importlib.import_module(name).SUMMARIZER
         for kind in plugin.types:
-            if kind in found or kind not in recognize.shipped().rules:
+            if kind in found or kind not in types.shipped():
                 raise TypeError(f"{name}: the type {kind} is unknown, or has a summarizer already")
             found[kind] = plugin
     return found
@@ -78,7 +80,7 @@ def _shipped() -> Mapping[str, Summarizer]:
 def summarizer_for(kind: str) -> Summarizer:
     """The summarizer that serves a type: its own, or that of the nearest type it extends."""
     own = summarizers()
-    return next((own[each] for each in lineage(kind) if each in own), own[recognize.UNRECOGNIZED])
+    return next((own[each] for each in lineage(kind) if each in own), own[types.UNRECOGNIZED])
 
 
 @cache
@@ -90,7 +92,7 @@ def beside_for(kind: str) -> Sequence[Summarizer]:
 
 def lineage(kind: str) -> Iterator[str]:
     """A type, the type that it extends, and so on: to Unrecognized, unless an operator's types go round in a circle."""
-    rules = recognize.table().rules
+    rules = types.rules()
     seen: set[str] = set()
     while kind in rules and kind not in seen:
         seen.add(kind)
@@ -102,9 +104,9 @@ def readers(facts: Facts, *, blank: bool = False) -> Iterator[Summarizer]:
     """All that read a file, in order; of one that holds nothing, `blank`, ours say no more than its name and size."""
     plugin = summarizer_for(facts.type)
     if blank and plugin not in _own.values():
-        plugin = summarizer_for(recognize.UNRECOGNIZED)
+        plugin = summarizer_for(types.UNRECOGNIZED)
     yield plugin
-    markup = recognize.written(facts.type, facts.name)
+    markup = types.markup_of(facts.type, facts.name)
     if markup and not blank:
         yield summarizer_for(markup)
     yield from beside_for(facts.type)
@@ -112,12 +114,12 @@ def readers(facts: Facts, *, blank: bool = False) -> Iterator[Summarizer]:
 
 def preload() -> None:
     """Import every summarizer and whatever it would import late, so that summarizing needs no file system. Takes 1.5 s."""
-    recognize.preload()
+    types.rules()
     for plugin in (*summarizers().values(), *_beside):
         for name in plugin.modules:
             importlib.import_module(name)
     _general.preload()
-    _text.preload()
+    text_format.preload()
 
 
 def _blank(body: BinaryIO) -> bool:
@@ -138,11 +140,13 @@ def summarize(facts: Facts, body: BinaryIO, found: Found) -> None:
             plugin.run(facts, body, found)
     except SummaryError:
         raise
+    except FormatError as error:
+        raise SummaryError(str(error)) from error
     # The parsers raise whatever their C code meets; all of it is the fault of the file, and the reason keeps its name.
     except Exception as error:
         raise SummaryError(f"{facts.type}: {type(error).__name__}: {error}") from error
     finally:
         if found.full and not found.said and _general.is_text(facts):
             body.seek(0)
-            found.body(_text.read_text(body, facts.charset, max(_text.MAX_TEXT, found.full)))
+            found.body(text_format.read_text(body, facts.charset, max(text_format.MAX_TEXT, found.full)))
         _general.complete(facts, found)

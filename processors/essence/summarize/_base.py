@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import BinaryIO, NamedTuple
 
-from schemas.records import MAX_REASON, Link
+from processors.essence.formats import FormatError
+from schemas.records import Link
 
 MAX_SUMMARY = 65_536
 """Bytes of all values of a summary together."""
@@ -30,11 +31,8 @@ MAX_ANCHOR = 200
 """Characters of the text of a link."""
 
 
-class SummaryError(ValueError):
-    """The input is damaged, or beyond the limits; the message is a reason of at most 200 characters."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason[:MAX_REASON])
+class SummaryError(FormatError):
+    """The input is damaged, or beyond the limits of a summarizer; the message is a reason of at most 200 characters."""
 
 
 class Facts(NamedTuple):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from datetime import date, datetime, time, timedelta, timezone
 
-from processors.essence.summarize._text import utc
+from processors.essence.formats.dates import utc
 
 LONGEST = 100
 """Characters of a date; longer ones are none."""

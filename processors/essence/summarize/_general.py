@@ -12,10 +12,11 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import cast
 
+from processors.essence.formats.text import squeeze
 from processors.essence.summarize._base import Facts, Found
 from processors.essence.summarize._dates import iso_date
 from processors.essence.summarize._stop import STOP
-from processors.essence.summarize._text import squeeze, title_line
+from processors.essence.summarize._text import title_line
 from processors.essence.summarize.text._prose import told
 
 ENGLISH_TEXT = 4_000

@@ -69,7 +69,7 @@ def cat(
         raise Failure("--follow has no end: neither --to nor --before goes with it", 2)
     times = [moment(text) for text in (since, before)]
     from schemas.records import RECORDS
-    from streams.logs import opened
+    from streams.cli.common import opened
 
     if kind and kind not in (names := [each.__name__ for each in RECORDS]):
         raise Failure(f"{printable(kind)}: no type of record: {', '.join(names)}", 2)

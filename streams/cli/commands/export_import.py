@@ -33,8 +33,8 @@ def export(
 ) -> None:
     """Write a topic to a file: an Avro object container file with keys, times, tombstones and records."""
     found = settings(config, data=data)
+    from streams.cli.common import opened
     from streams.config.topology import topology_of
-    from streams.logs import opened
     from streams.operations import export as files
 
     with opened(found) as log:
@@ -82,8 +82,8 @@ def bring(
 ) -> None:
     """Append the records of a file to the topic that they are of, with their keys and times."""
     found = settings(config, data=data)
+    from streams.cli.common import opened
     from streams.config.topology import topology_of
-    from streams.logs import opened
     from streams.operations import export as files
 
     with _seekable(file) as stream:

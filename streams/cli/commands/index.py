@@ -64,7 +64,7 @@ def stamp() -> str:
 @contextmanager
 def reading(found: Settings, topic: str) -> Iterator[LogAccess]:
     """The log, to read a topic of it. Raises Failure where there is none."""
-    from streams.logs import opened
+    from streams.cli.common import opened
 
     with opened(found) as log:
         if topic not in log.topics():

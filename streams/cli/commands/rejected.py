@@ -19,7 +19,7 @@ def list_rejected(data: Data = None, json: Json = False, config: Config = None) 
     """List the latest rejection of each origin, if no later success has ended it."""
     found = settings(config, data=data)
     from schemas.jsonform import line
-    from streams.logs import opened
+    from streams.cli.common import opened
     from streams.operations.dead_letters import standing
 
     with opened(found) as log:
@@ -40,7 +40,7 @@ def show(
     """Show all that is known of the rejections of a URL and its members, or of a record that was none."""
     found = settings(config, data=data)
     from schemas.jsonform import line
-    from streams.logs import opened
+    from streams.cli.common import opened
     from streams.operations.dead_letters import standing
     from streams.operations.history import at
 
@@ -71,8 +71,8 @@ def retry(
     if bool(urls) == everything:
         raise Failure("name what to try again, or say --all", 2)
     found = settings(config, data=data)
+    from streams.cli.common import opened
     from streams.cli.gathering import settle
-    from streams.logs import opened
     from streams.operations.dead_letters import retry as put_back
     from streams.operations.dead_letters import standing
 

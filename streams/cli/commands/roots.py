@@ -169,8 +169,8 @@ def _roots(found: Settings) -> tuple[list[Root], frozenset[str]]:
 @contextmanager
 def _cluster(found: Settings) -> Iterator[tuple[LogAccess, ModuleType]]:
     """The log of the cluster, and what asks it for roots. Raises Failure where its topics were not made."""
+    from streams.cli.common import opened
     from streams.kafka.client import roots
-    from streams.logs import opened
 
     with opened(found, writing=True) as log:
         if "crawl" not in log.topics():

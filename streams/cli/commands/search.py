@@ -321,14 +321,15 @@ def annotate(
             raise typer.BadParameter(f"{value!r:.40}: no description changes what a summary is ({', '.join(EXACT_FIELDS)})")
         attributes.setdefault(name, []).extend([text if is_text(text) else os.fsencode(text)] if text else [])
     from processors.identity import split_url
+    from processors.schemes import is_listing
     from schemas.records import Annotation
-    from streams.logs import opened
+    from streams.cli.common import opened
     from streams.store.database import clock_ms
 
     target, known = _target(found, url)
     object_url = split_url(target)[0]
     record = Annotation(url=target, object_url=object_url, time=clock_ms(), attributes={n: tuple(v) for n, v in attributes.items()})
-    if not known and object_url.startswith("file:") and object_url.endswith("/"):
+    if not known and is_listing(object_url):
         raise Failure(f"{printable(url)}: a folder has no summary to describe: what is in it has")
     with opened(found, writing=True) as log:
         log.append("annotations", [(object_url.encode(), record)])

@@ -59,8 +59,8 @@ def list_topics(data: Data = None, json: Json = False, config: Config = None) ->
     """List the topics: partitions, records written, and what each says; as JSON the first and the next offset of each partition."""
     found = settings(config, data=data)
     from schemas.jsonform import line
+    from streams.cli.common import opened
     from streams.config.topology import topology_of
-    from streams.logs import opened
 
     drawn = topology_of(found)
     with opened(found, bare=True) as log:
@@ -84,8 +84,9 @@ def lag(data: Data = None, json: Json = False, config: Config = None) -> None:
     """Tell how many records each stage has still to read, by topic."""
     found = settings(config, data=data)
     from schemas.jsonform import line
+    from streams.cli.common import opened
     from streams.config.topology import topology_of
-    from streams.logs import inputs, opened
+    from streams.logs import inputs
 
     drawn = topology_of(found)
     with opened(found) as log:

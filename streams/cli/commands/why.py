@@ -19,8 +19,8 @@ def why(
     found = settings(config, data=data)
     from schemas.jsonform import line
     from streams.cli.commands.search import urls_of
+    from streams.cli.common import opened
     from streams.config.topology import topology_of
-    from streams.logs import opened
     from streams.operations.history import history, written
 
     drawn = topology_of(found)

@@ -1,4 +1,4 @@
-"""Progress on standard error: a live display on a terminal, a line now and then elsewhere, nothing with `--quiet`.
+"""Progress of a run as lines on standard error, or none.
 
 No total is shown, since nobody knows it: what is done, what is queued so far, what failed, and how fast.
 """
@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from itertools import islice
 
 from processors.frontier.rows import Table
@@ -99,17 +98,3 @@ class Silent(Progress):
 
     def say(self, text: str) -> None:
         """Something that is not progress."""
-
-
-@contextmanager
-def progress(runner: Embedded, roots: Sequence[Root], *, quiet: bool) -> Iterator[Progress]:
-    """The progress of a run, in the way that standard error allows."""
-    if quiet:
-        yield Silent(runner, roots, PLAIN)
-    elif sys.stderr.isatty():
-        from streams.cli.output.live_progress import lively
-
-        with lively(runner, roots) as shown:
-            yield shown
-    else:
-        yield Progress(runner, roots, PLAIN)

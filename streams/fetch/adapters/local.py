@@ -12,6 +12,7 @@ Laws:
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import grp
 import hashlib
@@ -19,15 +20,17 @@ import io
 import os
 import pwd
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import BinaryIO, cast
 
-from processors.identity import file_path
+from processors.identity import file_path, file_url
 from schemas.codec import encode
 from schemas.ports import Blobs
 from schemas.records import Entry, FetchRequest, LinkKind, Listing, Record, Validators
+from streams.faults import fault
+from streams.fetch.adapters import Tools
 from streams.fetch.adapters.places import Places
 from streams.fetch.answers import Answers, FetchError, Stored, StoreError
 from streams.fetch.settings import INLINE, FetchSettings
@@ -76,6 +79,58 @@ def fetch_local(
         return answers.failed(FetchError(error.strerror or str(error), retryable=retryable))
     except ValueError as error:  # an embedded NUL, or no path at all
         return answers.failed(FetchError(f"not a path: {error}", retryable=False))
+
+
+class Local:
+    """An `Adapter` for the files and folders of this machine, and a `BulkAdapter`."""
+
+    def __init__(self, tools: Tools) -> None:
+        self._tools = tools
+        self._own: tuple[str, ...] = ()
+        self._identity: frozenset[tuple[int, int]] = frozenset()
+        if tools.own is not None:
+            ways = (os.path.abspath(tools.own), os.path.realpath(tools.own))
+            self._own = tuple(file_url(os.fsencode(way), folder=True) for way in ways)
+            found = os.stat(tools.own)
+            self._identity = frozenset({(found.st_dev, found.st_ino)})
+
+    async def resolve(self, request: FetchRequest) -> list[Record]:
+        """Return that a folder is there: it has no address and no robots.txt."""
+        return Answers(request, self._tools.clock()).resolved("", b"")
+
+    async def fetch(self, request: FetchRequest) -> list[Record]:
+        """Return the answers to a request, read on a thread where it may take longer than an event loop should wait."""
+        return await asyncio.to_thread(self._read, request) if weighs(request) else self._read(request)
+
+    def read_all(self, requests: Sequence[FetchRequest]) -> Iterator[list[Record]]:
+        """Yield the answers to each request; folders are opened once for all that is in them. Raises StoreError."""
+        with Places(self._identity) as places:
+            for request in requests:
+                fault("fetch.read")
+                yield self._read(request, places)
+
+    def _read(self, request: FetchRequest, places: Places | None = None) -> list[Record]:
+        tools = self._tools
+        if self._is_own(request):
+            return Answers(request, tools.clock()).refused(OWN)
+        return fetch_local(request, tools.blobs, tools.clock(), tools.settings.max_file, places)
+
+    def _is_own(self, request: FetchRequest) -> bool:
+        """Whether a file or folder is in the data folder; of a root, whatever links its path goes by."""
+        if not self._own:
+            return False
+        if request.url.startswith(self._own):
+            return True
+        if request.depth:
+            return False
+        try:
+            real = os.path.realpath(file_path(request.url))
+        except ValueError:  # no path at all: the adapter says so
+            return False
+        return file_url(real, folder=True).startswith(self._own)
+
+    async def close(self) -> None:
+        """Nothing is kept open."""
 
 
 @contextmanager

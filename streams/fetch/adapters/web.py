@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from datetime import UTC
@@ -35,17 +35,13 @@ from streams.fetch.settings import LONGEST_WAIT, FetchSettings
 
 MAX_HEADER = 8_190
 """Bytes of the status line, and of one header field."""
-MAX_KEPT = 1_000
-"""Characters of a header field in a record."""
+MAX_KEPT = 16_384
+"""Bytes of all header fields, names and values, that a record keeps: those behind are left out."""
+MAX_TYPE = 1_000
+"""Characters of a content type."""
 MAX_VALIDATOR = 300
 READ = 65_536
 KEEP_ALIVE = 15
-
-KEPT = (
-    *("content-disposition", "content-encoding", "content-language", "content-location", "content-type", "date"),
-    *("etag", "expires", "last-modified", "link", "server", "x-robots-tag"),
-)
-"""Header fields that travel with an object."""
 
 REDIRECTS = frozenset((300, 301, 302, 303, 307, 308))
 GONE = frozenset((404, 410))
@@ -108,9 +104,9 @@ class Web:
             if status == 304:
                 return _not_modified(answers, response)
             if status in REDIRECTS:
-                return answers.moved(_target(request.url, response))
+                return answers.moved(_target(request.url, response), status)
             if status in GONE:
-                return answers.gone(f"status {status}")
+                return answers.gone(f"status {status}", status)
             raise self.status_failure(response)
 
     @asynccontextmanager
@@ -179,8 +175,8 @@ class Web:
             if known is not None and (known.md5, known.size) == (body.md5, body.size):
                 return answers.unchanged(validators)
             stored = await body.store()
-        kept = {name: _text(headers[name]) for name in KEPT if name in headers}
-        return answers.fetched(stored, validators, kept.get("content-type", ""), kept)
+        kept = kept_headers(headers.items())
+        return answers.fetched(stored, validators, kept.get("content-type", "")[:MAX_TYPE], kept, status=response.status)
 
     def status_failure(self, response: aiohttp.ClientResponse) -> FetchError:
         """What a status that gives no object says about another try."""
@@ -242,7 +238,26 @@ def _validator(value: str) -> str:
     return value if len(value) <= MAX_VALIDATOR and value.isascii() and value.isprintable() else ""
 
 
+def kept_headers(fields: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return the header fields of a response as a record keeps them, names in lower case.
+
+    Repeated fields are joined by a comma and a blank (RFC 9110, 5.3), those of Set-Cookie, which may not be (5.3), by a line feed.
+    Fields beyond `MAX_KEPT` bytes in all are left out.
+    """
+    kept: dict[str, str] = {}
+    room = MAX_KEPT
+    for field, raw in fields:
+        name, value = _text(field).lower(), _text(raw)
+        room -= len(name.encode()) + len(value.encode()) + 2
+        if room < 0:
+            break
+        between = "\n" if name == "set-cookie" else ", "
+        kept[name] = f"{kept[name]}{between}{value}" if name in kept else value
+    return kept
+
+
 def _text(value: str) -> str:
+    """Return a name or value without control characters; aiohttp hides bytes that are not UTF-8 in surrogates."""
     return bounded(value.encode("utf-8", "surrogateescape").decode("utf-8", "replace"), MAX_KEPT)
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from processors.essence.formats.container import Limits
 from processors.essence.stage import Made
-from processors.essence.unnest import Limits
 from schemas.records import Complete, Partial, Rejected, Summary
 from tests.samples.written import archive
 

@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
+from processors.essence.formats.container import Limits
 from processors.essence.stage import Made
-from processors.essence.unnest import Encoding, Limits, plugins, stripped
+from processors.essence.unnest import Encoding, plugins, stripped
 from schemas.records import Partial, Rejected, Summary
 from tests.samples.written import encoded
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from processors.essence.formats.container import FEW, SPARSE, Limits
 from processors.essence.stage import EssenceSettings, Made, essence
-from processors.essence.unnest import FEW, SPARSE, Limits
 from processors.identity import oid
 from schemas.records import Complete, FetchedObject, Partial, Rejected, Summary
 

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from processors.essence import member, walk
+from processors.essence.formats.container import Budget, Limits, Member, Reader
 from processors.essence.stage import Made
 from processors.essence.summarize import Facts
-from processors.essence.unnest import Budget, Container, Encoding, Limits, Member, Reader
+from processors.essence.unnest import Container, Encoding
 from schemas.records import MAX_REASON, Complete, Partial, Rejected, Summary
 
 Run = Callable[..., list[Made]]

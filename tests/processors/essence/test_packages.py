@@ -15,11 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from processors.essence import package_buffer, package_metadata
+from processors.essence.formats.container import Limits
 from processors.essence.selection import Selection
 from processors.essence.software_package import RULE, TYPE
 from processors.essence.stage import Made
 from processors.essence.summarize.text.license import license_of
-from processors.essence.unnest import Limits
 from schemas.records import Complete, File, Partial, Rejected, Summary
 
 Run = Callable[..., list[Made]]

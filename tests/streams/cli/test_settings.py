@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from processors.essence.formats.container import Limits as Budgets
 from processors.essence.selection import Selection
 from processors.essence.stage import EssenceSettings
-from processors.essence.unnest import Limits as Budgets
 from processors.frontier.stage import FrontierSettings
 from streams.cli.wiring import embedded_settings
 from streams.config import sections, settings

@@ -9,7 +9,7 @@ import pytest
 
 from schemas.codec import decode, encode
 from schemas.records import CrawlEvent, FetchedObject, Root, Validators
-from streams.fetch.adapters.web import retry_after
+from streams.fetch.adapters.web import kept_headers, retry_after
 from streams.fetch.settings import LONGEST_WAIT
 
 PAGE = b"<html><title>Page</title></html>"
@@ -242,7 +242,8 @@ def test_texts_from_the_network_are_bounded(edge: Any, run: Any, split: Any, mak
         assert len(got.content_type) == 1_000
         assert got.content_type.isprintable()
         assert event.validators.etag == ""
-        assert set(got.headers) == {"content-type", "etag"}
+        assert set(got.headers) == {"connection", "content-length", "content-type", "etag", "set-cookie", "x-other"}
+        assert (got.status, got.headers["x-other"]) == (200, "1")
 
     run(scenario())
 
@@ -274,3 +275,16 @@ def test_many_hosts_at_once(edge: Any, run: Any, make_answer: Any) -> None:
             assert (await slow)[0].body == b"late"
 
     run(scenario())
+
+
+def test_response_headers_and_status_are_kept() -> None:
+    """All fields are kept with names in lower case, repeated ones joined; Set-Cookie, which may not be, by a line feed."""
+    fields = [("X-Robots-Tag", "noindex"), ("x-robots-tag", "otherbot: none"), ("Set-Cookie", "a=1, 2"), ("Set-Cookie", "b=2")]
+    assert kept_headers(fields) == {"x-robots-tag": "noindex, otherbot: none", "set-cookie": "a=1, 2\nb=2"}
+
+
+def test_response_headers_are_bounded() -> None:
+    """Fields beyond 16 kB in all are left out, whatever their number and length; controls do not enter a record."""
+    many = kept_headers((f"x-{number}", "v" * 1_000) for number in range(100))
+    assert list(many) == [f"x-{number}" for number in range(16)]
+    assert kept_headers([("a", "x\x00\x1b[31m\ny")]) == {"a": "x\ufffd\ufffd[31m y"}

@@ -50,10 +50,10 @@ QUERIES = ("*", "whale", "title:whale", "whale OR squid", '"white whale"', "numb
 CHILD = """
 import sys, threading
 from sinks.index.opensearch.index import OpenSearchIndex
-from streams.kafka import held
 from streams.kafka.client.cluster import Cluster
+from streams.kafka.sink import buffer
 from streams.kafka.sink.index_sink import manner, serve
-held.BATCH = 30
+buffer.BATCH = 30
 _, kafka, prefix, url, alias = sys.argv
 serve(Cluster(kafka, prefix), "main", OpenSearchIndex(url, alias, fresh=False), threading.Event(), session=2.0)
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import Any, BinaryIO
 
-from processors.essence.summarize._text import squeeze
+from processors.essence.formats.text import squeeze
 
 
 def read_at(body: BinaryIO, at: int, size: int) -> bytes:

@@ -11,8 +11,9 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import BinaryIO
 
+from processors.essence.formats.text import read_text, squeeze
 from processors.essence.summarize._base import Facts, Found, Summarizer
-from processors.essence.summarize._text import add_references, read_text, squeeze
+from processors.essence.summarize._text import add_references
 from processors.essence.summarize.source._source import add_all
 from processors.essence.summarize.text._tex import argument, plain_tex
 

@@ -10,8 +10,9 @@ import re
 from collections.abc import Iterator
 from typing import BinaryIO
 
+from processors.essence.formats.text import read_text, squeeze
 from processors.essence.summarize._base import Facts, Found, Summarizer
-from processors.essence.summarize._text import add_references, read_text, squeeze
+from processors.essence.summarize._text import add_references
 from processors.essence.summarize.source._source import add_all
 
 MAX_READ = 65_536

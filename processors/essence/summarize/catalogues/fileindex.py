@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import BinaryIO
 
-from processors.essence.recognize.predicates import INDEX_LINE
+from processors.essence.formats.file_index import INDEX_LINE
+from processors.essence.formats.text import decode, squeeze
 from processors.essence.summarize._base import Facts, Found, Summarizer
-from processors.essence.summarize._text import decode, squeeze
 
 MAX_READ = 262_144
 TEXT = 16_384

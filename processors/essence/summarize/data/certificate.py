@@ -11,8 +11,9 @@ import re
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
 
+from processors.essence.formats.text import read_text
 from processors.essence.summarize._base import Facts, Found, Summarizer
-from processors.essence.summarize._text import plain, read_text
+from processors.essence.summarize._text import plain
 from processors.essence.summarize.source._source import add_all
 from processors.essence.summarize.text.rawtext import raw_text
 

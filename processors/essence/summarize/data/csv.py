@@ -10,8 +10,8 @@ import csv
 import re
 from typing import BinaryIO
 
+from processors.essence.formats.text import read_text
 from processors.essence.summarize._base import Facts, Found, Summarizer
-from processors.essence.summarize._text import read_text
 from processors.essence.summarize.source._source import add_all
 
 MAX_READ = 4 << 20

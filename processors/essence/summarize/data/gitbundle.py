@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import BinaryIO
 
+from processors.essence.formats.text import decode, squeeze
 from processors.essence.summarize._base import Facts, Found, Summarizer, SummaryError
-from processors.essence.summarize._text import decode, squeeze
 
 MAX_READ = 16 << 20
 MAX_OBJECTS = 10_000

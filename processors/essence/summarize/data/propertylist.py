@@ -10,8 +10,8 @@ import plistlib
 from collections.abc import Iterator
 from typing import BinaryIO
 
+from processors.essence.formats.text import squeeze
 from processors.essence.summarize._base import Facts, Found, Summarizer, SummaryError
-from processors.essence.summarize._text import squeeze
 from processors.essence.summarize.binary import unrecognized
 
 MAX_READ = 8 << 20

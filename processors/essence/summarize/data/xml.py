@@ -15,9 +15,9 @@ from typing import Any, BinaryIO
 
 from lxml import etree
 
+from processors.essence.formats.text import squeeze
+from processors.essence.formats.xml import attribute, local
 from processors.essence.summarize._base import MAX_VALUES, Facts, Found, Summarizer, SummaryError
-from processors.essence.summarize._text import squeeze
-from processors.essence.summarize.pages._markup import attribute, local
 
 MAX_XML = 4_000_000
 MAX_TEXT = 4_096

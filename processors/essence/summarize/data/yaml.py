@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from typing import BinaryIO
 
+from processors.essence.formats.text import read_text, squeeze
 from processors.essence.summarize._base import Facts, Found, Summarizer
-from processors.essence.summarize._text import add_references, read_text, squeeze
+from processors.essence.summarize._text import add_references
 from processors.essence.summarize.data.json import USUAL
 from processors.essence.summarize.source._source import MAX_SOURCE, add_all, add_comments, hash_comments
 from processors.essence.summarize.text.rawtext import raw_text

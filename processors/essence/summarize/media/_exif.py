@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from html import unescape
 
+from processors.essence.formats.text import decode, squeeze
 from processors.essence.summarize._base import Found
-from processors.essence.summarize._text import decode, squeeze
 from processors.essence.summarize.binary._binary import unpack
 
 ENTRIES = 500

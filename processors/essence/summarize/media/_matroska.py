@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import BinaryIO, NamedTuple
 
+from processors.essence.formats.dates import utc
+from processors.essence.formats.text import squeeze
 from processors.essence.summarize._base import Found
-from processors.essence.summarize._text import squeeze, utc
 from processors.essence.summarize.binary._binary import read_at
 
 ELEMENTS = 20_000

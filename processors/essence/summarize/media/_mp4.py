@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import BinaryIO, NamedTuple
 
+from processors.essence.formats.dates import utc
 from processors.essence.summarize._base import Found
-from processors.essence.summarize._text import utc
 from processors.essence.summarize.binary._binary import read_at, short_text, unpack
 
 BOXES = 2_000

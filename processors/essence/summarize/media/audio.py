@@ -9,8 +9,8 @@ from __future__ import annotations
 import importlib
 from typing import Any, BinaryIO
 
+from processors.essence.formats.text import squeeze
 from processors.essence.summarize._base import Facts, Found, Summarizer, SummaryError
-from processors.essence.summarize._text import squeeze
 from processors.essence.summarize.binary import unrecognized
 from processors.essence.summarize.media._riff import add_info
 from processors.essence.summarize.media._sounds import add_midi, add_sound

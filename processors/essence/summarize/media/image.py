@@ -10,8 +10,8 @@ import struct
 import zlib
 from typing import BinaryIO
 
+from processors.essence.formats.text import decode
 from processors.essence.summarize._base import Facts, Found, Summarizer
-from processors.essence.summarize._text import decode
 from processors.essence.summarize.binary import unrecognized
 from processors.essence.summarize.binary._binary import unpack
 from processors.essence.summarize.media._exif import add_exif, add_xmp

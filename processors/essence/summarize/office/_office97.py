@@ -10,8 +10,8 @@ import struct
 from collections.abc import Iterator
 
 from processors.essence.formats.compound_file import Compound, known
+from processors.essence.formats.line_buffer import Text
 from processors.essence.summarize.office._links import fields
-from processors.essence.summarize.office._package import Text
 
 MAX_STREAM = 8 << 20
 MAX_PIECES = 4_000

@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import BinaryIO
 
+from processors.essence.formats.container import Budget, Limits, Member, Refused, UnnestError
+from processors.essence.formats.streams import CHUNK, Counted, partly
+from processors.essence.formats.text import squeeze
+from processors.essence.formats.xml import attribute, elements, tree
+from processors.essence.formats.zip import open_zip
 from processors.essence.summarize._base import Found, SummaryError
 from processors.essence.summarize._placeholder_titles import spoken
-from processors.essence.summarize._text import squeeze
-from processors.essence.summarize.pages._markup import attribute, elements, tree
-from processors.essence.unnest import Budget, Limits, Member, Refused, UnnestError
-from processors.essence.unnest._streams import CHUNK, Counted, partly
-from processors.essence.unnest.containers.zip import open_zip
 
 PARTS = 16 << 20
 """Bytes of all parts that are kept at once."""
@@ -142,31 +142,3 @@ def number(name: str) -> int:
     stem = name.rpartition("/")[2].partition(".")[0]
     digits = stem[len(stem.rstrip("0123456789")) :]
     return int(digits[:9] or 0)
-
-
-class Text:
-    """Lines that a text grows by, up to a limit."""
-
-    def __init__(self, limit: int) -> None:
-        self._room = limit
-        self._parts: list[str] = []
-        self.lines: list[str] = []
-
-    @property
-    def full(self) -> bool:
-        """No more is taken."""
-        return self._room <= 0
-
-    def add(self, text: str) -> None:
-        """Go on with the line."""
-        if self._room > 0:
-            self._parts.append(text[: self._room])
-            self._room -= len(text)
-
-    def end(self) -> str:
-        """End the line, and give it."""
-        line = squeeze("".join(self._parts))
-        self._parts.clear()
-        if line:
-            self.lines.append(line)
-        return line

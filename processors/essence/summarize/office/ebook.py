@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import BinaryIO, NamedTuple
 
+from processors.essence.formats.text import squeeze
 from processors.essence.summarize._base import Facts, Found, Summarizer, SummaryError
-from processors.essence.summarize._text import squeeze
 from processors.essence.summarize.binary import unrecognized
 from processors.essence.summarize.binary._binary import read_at, unpack
 from processors.essence.summarize.office._package import reference

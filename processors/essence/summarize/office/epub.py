@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import BinaryIO, NamedTuple
 from urllib.parse import unquote
 
+from processors.essence.formats.text import squeeze
+from processors.essence.formats.xml import attribute, elements, tree
 from processors.essence.summarize._base import Facts, Found, Summarizer, SummaryError
-from processors.essence.summarize._text import squeeze
 from processors.essence.summarize.office._package import Package, add_properties, joined, reference
-from processors.essence.summarize.pages._markup import attribute, elements, page, page_links, page_text, tree
+from processors.essence.summarize.pages._markup import page, page_links, page_text
 
 MAX_TEXT = 8_192
 CHAPTERS = 12

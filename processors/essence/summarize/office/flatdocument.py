@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import BinaryIO
 
+from processors.essence.formats.xml import MAX_PART
 from processors.essence.summarize._base import Facts, Found, Summarizer, SummaryError
 from processors.essence.summarize.office._package import add_properties
 from processors.essence.summarize.office.opendocument import Content
-from processors.essence.summarize.pages._markup import MAX_PART
 
 NAMESPACES = (
     b'<x xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0" xmlns:dc="http://purl.org/dc/elements/1.1/" '

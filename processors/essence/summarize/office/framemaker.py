@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator
 from typing import BinaryIO
 
+from processors.essence.formats.text import read_text, squeeze
 from processors.essence.summarize._base import Facts, Found, Summarizer
-from processors.essence.summarize._text import read_text, squeeze
 
 MAX_READ = 4 << 20
 MAX_TEXT = 8_192

@@ -12,11 +12,12 @@ from typing import BinaryIO, NamedTuple
 from lxml import etree
 
 from processors.essence.formats import xlsb
+from processors.essence.formats.line_buffer import Text
+from processors.essence.formats.number_formats import BUILT_IN, SINCE_1904, shown
+from processors.essence.formats.xml import MAX_PART, attribute, elements, tree
 from processors.essence.summarize._base import Facts, Found, Summarizer, SummaryError
 from processors.essence.summarize.office._links import fields
-from processors.essence.summarize.office._numbers import BUILT_IN, SINCE_1904, shown
-from processors.essence.summarize.office._package import Package, Text, add_properties, hyperlinks, number, reference, relations
-from processors.essence.summarize.pages._markup import MAX_PART, attribute, elements, tree
+from processors.essence.summarize.office._package import Package, add_properties, hyperlinks, number, reference, relations
 
 MAX_TEXT = 8_192
 HEADINGS = 100

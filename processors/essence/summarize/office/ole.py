@@ -9,15 +9,18 @@ import io
 import struct
 from typing import BinaryIO
 
-from processors.essence.formats.compound_file import FIXED, MOST_FIXED, TIME, Compound, add_properties, moment
+from processors.essence.formats.compound_file import FIXED, MOST_FIXED, TIME, Compound, moment
+from processors.essence.formats.line_buffer import Text
 from processors.essence.formats.office_encryption import unlocked
+from processors.essence.formats.outlook_rtf import decompress_rtf
+from processors.essence.formats.text import squeeze
 from processors.essence.formats.xls import Sheets
 from processors.essence.summarize._base import Facts, Found, Summarizer
-from processors.essence.summarize._text import squeeze
 from processors.essence.summarize.office import officedocument
-from processors.essence.summarize.office._links import enclosed, monikers, rich
+from processors.essence.summarize.office._links import enclosed, monikers
 from processors.essence.summarize.office._office97 import MAX_STREAM, Encrypted, excel, powerpoint, word
-from processors.essence.summarize.office._package import Text, reference
+from processors.essence.summarize.office._package import reference
+from processors.essence.summarize.office._properties import add_properties
 from processors.essence.summarize.office.rtf import rtf_text
 from processors.essence.summarize.pages._markup import MAX_PAGE, page, page_links, page_text
 
@@ -125,7 +128,7 @@ def _marked(compound: Compound, found: Found) -> None:
         links = list(page_links(tree))
         text = page_text(tree, found.most(MAX_TEXT), whole=bool(found.full))
     else:
-        raw = rich(compound.read(RICH, MAX_STREAM))
+        raw = decompress_rtf(compound.read(RICH, MAX_STREAM))
         links = list(enclosed(raw))
         text = rtf_text(raw, found.most(MAX_TEXT)) if raw and not found.said else ""
     for url in links:

@@ -6,9 +6,10 @@ from typing import BinaryIO
 
 from lxml import etree
 
+from processors.essence.formats.line_buffer import Text
+from processors.essence.formats.xml import MAX_PART, attribute, elements, tree
 from processors.essence.summarize._base import Facts, Found, Summarizer, SummaryError
-from processors.essence.summarize.office._package import Package, Text, add_properties, reference
-from processors.essence.summarize.pages._markup import MAX_PART, attribute, elements, tree
+from processors.essence.summarize.office._package import Package, add_properties, reference
 
 MAX_TEXT = 8_192
 ROWS = 20

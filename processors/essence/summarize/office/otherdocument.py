@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from typing import BinaryIO
 
+from processors.essence.formats.text import squeeze
 from processors.essence.summarize._base import Facts, Found, Summarizer
-from processors.essence.summarize._text import squeeze
 from processors.essence.summarize.binary import unrecognized
 from processors.essence.summarize.binary._binary import short_text, unpack
 from processors.essence.summarize.office._wordperfect import wordperfect_text

@@ -11,9 +11,10 @@ from __future__ import annotations
 import re
 from typing import BinaryIO
 
+from processors.essence.formats.line_buffer import Text
 from processors.essence.summarize._base import Facts, Found, Summarizer, SummaryError
 from processors.essence.summarize.office._links import fields
-from processors.essence.summarize.office._package import Text, reference
+from processors.essence.summarize.office._package import reference
 
 MAX_RTF = 4_000_000
 MAX_TEXT = 8_192

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from processors.essence.formats.text import squeeze
 from processors.essence.summarize._base import Found
 from processors.essence.summarize._placeholder_titles import spoken
-from processors.essence.summarize._text import squeeze
 
 INFO = {"Title": "title", "Author": "author", "Subject": "description", "Keywords": "keywords", "Creator": "generator"}
 

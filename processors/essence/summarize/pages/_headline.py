@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import takewhile
 from statistics import median
 
-from processors.essence.summarize._text import squeeze
+from processors.essence.formats.text import squeeze
 
 HEADLINES = 4
 """Lines that a title may have."""

@@ -7,15 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lxml import etree
 from selectolax.lexbor import LexborHTMLParser
 
 from processors.essence.summarize.pages._page import main_text, parse
 
 MAX_PAGE = 1 << 20
 """Bytes of one page that are parsed."""
-MAX_PART = 2_000_000
-"""Bytes of one XML part that are parsed: a tree takes a hundred times as much where its elements are tiny."""
 
 
 PAGE = 4_096
@@ -36,50 +33,3 @@ def page_links(tree: LexborHTMLParser) -> Iterator[str]:
     """Where the links of a page lead, as they stand."""
     for node in tree.css("a[href],area[href]"):
         yield (node.attrs.get("href") or "").strip()
-
-
-def tree(raw: bytes) -> etree._Element | None:
-    """The root of an XML part; None where nothing can be read of it."""
-    parser = etree.XMLParser(
-        resolve_entities=False,
-        no_network=True,
-        load_dtd=False,
-        huge_tree=False,
-        recover=True,
-        remove_pis=True,
-        remove_comments=True,
-    )
-    try:
-        return etree.fromstring(raw[:MAX_PART], parser)
-    except etree.XMLSyntaxError:
-        return None
-
-
-def local(element: etree._Element) -> str:
-    """The name of an element without its namespace, and without a prefix that was never declared."""
-    return str(element.tag).rpartition("}")[2].rpartition(":")[2]
-
-
-def attribute(element: etree._Element, name: str) -> str:
-    """The value of an attribute, whatever its namespace; "" without it."""
-    if (value := element.get(name)) is not None:
-        return str(value)
-    return next((str(v) for k, v in element.items() if str(k).rpartition("}")[2].rpartition(":")[2] == name), "")
-
-
-def elements(root: etree._Element | None, skip: frozenset[str] = frozenset()) -> Iterator[tuple[str, etree._Element, bool]]:
-    """The elements of a tree in order, twice each: (name, element, True) where one begins, with False where it ends.
-
-    Of those in `skip`, nothing but their ends: what stands behind them is not in them.
-    """
-    if root is None:
-        return
-    walker = etree.iterwalk(root, events=("start", "end"))
-    for event, element in walker:
-        if not isinstance(element.tag, str):
-            continue
-        name = local(element)
-        if event == "start" and name in skip:
-            walker.skip_subtree()
-        else:
-            yield name, element, event == "start"

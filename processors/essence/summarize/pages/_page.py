@@ -16,7 +16,7 @@ from collections.abc import Mapping
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from processors.essence.summarize._text import decode, squeeze
+from processors.essence.formats.text import decode, squeeze
 from processors.essence.summarize.pages._nesting import parsable
 
 MAX_TEXT = 2_048

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import BinaryIO
 
 from processors.essence.formats.tex_fonts import accented, letters
+from processors.essence.formats.text import decode, squeeze
 from processors.essence.summarize._base import Facts, Found, Summarizer
-from processors.essence.summarize._text import decode, squeeze
 from processors.essence.summarize.binary._binary import read_at
 
 MAX_READ = 262_144

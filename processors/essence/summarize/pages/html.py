@@ -17,8 +17,8 @@ from typing import BinaryIO
 import ada_url
 from selectolax.lexbor import LexborNode
 
+from processors.essence.formats.text import squeeze
 from processors.essence.summarize._base import MAX_URL, Facts, Found, Summarizer, SummaryError
-from processors.essence.summarize._text import squeeze
 from processors.essence.summarize.pages._page import MAX_TEXT, Page, numbers, parse
 
 MAX_HTML = 8_000_000

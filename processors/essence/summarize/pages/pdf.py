@@ -11,16 +11,18 @@ import io
 import re
 import sys
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from html import unescape
 from typing import BinaryIO
 
 import pypdfium2 as pdfium  # type: ignore[import-untyped]
 from pypdfium2 import raw
 
+from processors.essence.formats.dates import pdf_date as moment
+from processors.essence.formats.dates import utc
+from processors.essence.formats.text import decode, squeeze
 from processors.essence.summarize._base import Facts, Found, Summarizer, SummaryError
 from processors.essence.summarize._placeholder_titles import spoken
-from processors.essence.summarize._text import decode, squeeze, utc
 from processors.essence.summarize.media._exif import add_xmp
 from processors.essence.summarize.pages._docinfo import add_info
 from processors.essence.summarize.pages._headline import headline
@@ -48,7 +50,6 @@ DATES = {"CreationDate": "creation-date", "ModDate": "modification-date"}
 MOMENTS = {b"Create": "creation-date", b"Modify": "modification-date"}
 FALLBACK = "pdfminer.high_level"
 
-_DATE = re.compile(r"(?:D:)?(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?(?:([+-])(\d\d)'?(\d\d)?)?")
 # Simple properties of XMP are elements or attributes.
 _IS = rb"(?:\s{0,9}=\s{0,9}[\"']|[^<>]{0,100}>)"
 _MOMENT = re.compile(rb"(?:xmp|xap):(Create|Modify)Date" + _IS + rb"([^<\"']{4,40})")
@@ -268,20 +269,6 @@ def _by_pdfminer(data: bytes, found: Found) -> None:
     _add_text(text, found)
     if not found.said:
         raise SummaryError("PDF: damaged: neither pdfium nor pdfminer reads it")
-
-
-def moment(value: str) -> datetime | None:
-    """A date (ISO 32000-1, 7.9.4) in UTC; None where nobody can tell."""
-    match = _DATE.match(value)
-    if match is None:
-        return None
-    try:
-        numbers = [int(part) if part else at for part, at in zip(match.groups()[:6], (1, 1, 1, 0, 0, 0), strict=True)]
-        when = datetime(*numbers, tzinfo=UTC)  # type: ignore[arg-type, misc]
-        off = timedelta(hours=int(match[8] or 0), minutes=int(match[9] or 0))
-        return when + off if match[7] == "-" else when - off
-    except (ValueError, OverflowError):
-        return None
 
 
 def _date(value: str) -> str:

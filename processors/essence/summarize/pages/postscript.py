@@ -12,10 +12,11 @@ from typing import BinaryIO
 from processors.essence.formats.postscript import Page, Source, read
 from processors.essence.formats.postscript.lines import Piece, lines
 from processors.essence.formats.postscript.objects import END, Text
+from processors.essence.formats.text import decode, squeeze
 from processors.essence.summarize._base import Facts, Found, Summarizer
 from processors.essence.summarize._dates import iso_date
 from processors.essence.summarize._placeholder_titles import spoken
-from processors.essence.summarize._text import add_references, decode, squeeze
+from processors.essence.summarize._text import add_references
 from processors.essence.summarize.pages._docinfo import add_info
 from processors.essence.summarize.pages._headline import headline
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from processors.essence.formats.text import squeeze
 from processors.essence.summarize._base import Facts, Found
-from processors.essence.summarize._text import squeeze
 
 MAX_TEXT = 8_192
 """Bytes of messages that are kept."""

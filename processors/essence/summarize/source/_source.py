@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from processors.essence.formats.text import squeeze
 from processors.essence.summarize._base import Found
-from processors.essence.summarize._text import first_sentence, squeeze
+from processors.essence.summarize._text import first_sentence
 
 MAX_SOURCE = 262_144
 """Bytes of a source that are read: what comes later adds names, not what the source is about."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import BinaryIO
 
+from processors.essence.formats.text import read_text
 from processors.essence.summarize._base import Facts, Found, Summarizer
-from processors.essence.summarize._text import read_text
 from processors.essence.summarize.source._source import MAX_SOURCE, add_all, add_comments, inner
 
 # A string that nobody closes ends with its line: it must not be looked for again from each quote in it.

@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from typing import BinaryIO
 
+from processors.essence.formats.text import read_text
 from processors.essence.summarize._base import Facts, Found, Summarizer
-from processors.essence.summarize._text import add_references, first_sentence, paragraphs, read_text
+from processors.essence.summarize._text import add_references, first_sentence, paragraphs
 from processors.essence.summarize.source._source import COMMENTS, HASH_OR_SEMICOLON, MAX_SOURCE, add_all, add_comments
 from processors.essence.summarize.text.rawtext import raw_text
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import BinaryIO
 
+from processors.essence.formats.text import read_text
 from processors.essence.summarize._base import Facts, Found, Summarizer
-from processors.essence.summarize._text import first_sentence, read_text
+from processors.essence.summarize._text import first_sentence
 from processors.essence.summarize.source._code import BLOCK, CHARACTER, DOUBLE, SLASHES, add_remarks, split
 from processors.essence.summarize.source._source import MAX_SOURCE, add_all, bare
 

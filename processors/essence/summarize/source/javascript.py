@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import BinaryIO
 
+from processors.essence.formats.text import read_text
 from processors.essence.summarize._base import Facts, Found, Summarizer
-from processors.essence.summarize._text import read_text
 from processors.essence.summarize.source._code import BLOCK, DOUBLE, SINGLE, SLASHES, add_remarks, named, split
 from processors.essence.summarize.source._source import MAX_SOURCE, add_all
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import BinaryIO
 
+from processors.essence.formats.text import read_text
 from processors.essence.summarize._base import Facts, Found, Summarizer
-from processors.essence.summarize._text import read_text
 from processors.essence.summarize.source._source import MAX_SOURCE, add_all, add_comments, hash_comments
 
 _TARGET = re.compile(r"^([A-Za-z0-9][\w.+/ -]{0,200}+)[ \t]*+::?(?!=)", re.MULTILINE)

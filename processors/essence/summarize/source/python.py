@@ -10,8 +10,9 @@ import re
 import warnings
 from typing import BinaryIO
 
+from processors.essence.formats.text import read_text
 from processors.essence.summarize._base import Facts, Found, Summarizer
-from processors.essence.summarize._text import first_sentence, read_text
+from processors.essence.summarize._text import first_sentence
 from processors.essence.summarize.source._source import MAX_SOURCE, add_all, add_comments, hash_comments, purpose
 
 MAX_PARSED = 131_072

@@ -9,8 +9,9 @@ import re
 from collections.abc import Iterator
 from typing import BinaryIO
 
+from processors.essence.formats.text import read_text
 from processors.essence.summarize._base import Facts, Found, Summarizer
-from processors.essence.summarize._text import first_sentence, read_text
+from processors.essence.summarize._text import first_sentence
 from processors.essence.summarize.source._source import add_all
 
 MAX_READ = 1 << 20

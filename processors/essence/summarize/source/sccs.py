@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import BinaryIO
 
+from processors.essence.formats.text import decode
 from processors.essence.summarize._base import Facts, Found, Summarizer
-from processors.essence.summarize._text import decode, first_sentence
+from processors.essence.summarize._text import first_sentence
 
 MAX_READ = 1 << 20
 MAX_TEXT = 2_048

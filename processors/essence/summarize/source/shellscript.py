@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import BinaryIO
 
+from processors.essence.formats.text import read_text, squeeze
 from processors.essence.summarize._base import Facts, Found, Summarizer
-from processors.essence.summarize._text import read_text, squeeze
 from processors.essence.summarize.source._source import MAX_SOURCE, add_all, add_comments, hash_comments
 
 _FUNCTION = re.compile(r"^[ \t]*(?:function[ \t]+([\w:.-]{1,80})|([\w:.-]{1,80})[ \t]*\(\))", re.MULTILINE)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import BinaryIO
 
+from processors.essence.formats.text import read_text, squeeze
 from processors.essence.summarize._base import Facts, Found, Summarizer
-from processors.essence.summarize._text import read_text, squeeze
 from processors.essence.summarize.source._source import MAX_SOURCE, add_all, add_comments, inner
 
 _MODIFIES = r"(?:pub|export|default|async|static|public|private|protected|final|abstract|local|unsafe|partial|create)[ \t]+"

@@ -14,9 +14,9 @@ from typing import BinaryIO
 
 from lxml import etree
 
+from processors.essence.formats.text import decode
+from processors.essence.formats.xml import attribute, elements, local, tree
 from processors.essence.summarize._base import Facts, Found, Summarizer, SummaryError
-from processors.essence.summarize._text import decode
-from processors.essence.summarize.pages._markup import attribute, elements, local, tree
 from processors.essence.summarize.source._message_catalog import Catalog
 
 MAX_READ = 4_000_000

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from processors.essence.summarize._text import squeeze
+from processors.essence.formats.text import squeeze
 
 FULL = 4_000
 """Characters of a text that are looked at."""

@@ -6,11 +6,12 @@ import re
 from collections import Counter
 from typing import BinaryIO
 
-from processors.essence.recognize import written
+from processors.essence.formats.text import read_text
 from processors.essence.summarize._base import Facts, Found, Summarizer
-from processors.essence.summarize._text import FRONT, in_folder, plain, read_text, title_line
+from processors.essence.summarize._text import FRONT, in_folder, plain, title_line
 from processors.essence.summarize.source._source import add_all
 from processors.essence.summarize.text.rawtext import raw_text
+from processors.essence.types import markup_of
 
 MAX_READ = 65_536
 MAX_TEXT = 4_096
@@ -47,7 +48,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     add_all(found, "version", versions[:VERSIONS])
     authors = Counter(_SIGNED.findall(text) or _GNU.findall(text))
     add_all(found, "author", (name for name, _ in authors.most_common(AUTHORS)))
-    if not written(facts.type, facts.name):
+    if not markup_of(facts.type, facts.name):
         # One in a markup language is called as that says.
         found.set("title", _title(text, facts), 200)
     if debian or authors:

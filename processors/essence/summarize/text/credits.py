@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import BinaryIO
 
+from processors.essence.formats.text import read_text
 from processors.essence.summarize._base import Facts, Found, Summarizer
-from processors.essence.summarize._text import add_references, in_folder, plain, read_text, title_line
+from processors.essence.summarize._text import add_references, in_folder, plain, title_line
 from processors.essence.summarize.source._source import add_all
 from processors.essence.summarize.text.readme import FULL
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import BinaryIO
 
+from processors.essence.formats.text import MAX_TEXT, read_text, squeeze
 from processors.essence.summarize._base import Facts, Found, Summarizer
-from processors.essence.summarize._text import MAX_TEXT, plain, read_text, squeeze
+from processors.essence.summarize._text import plain
 from processors.essence.summarize.text.rawtext import raw_text
 
 READ = 6_000

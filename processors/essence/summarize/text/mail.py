@@ -10,16 +10,17 @@ from collections.abc import Iterator
 from email.utils import parsedate_to_datetime
 from typing import BinaryIO
 
+from processors.essence.formats.container import UnnestError
+from processors.essence.formats.dates import utc
+from processors.essence.formats.encoded_words import words
+from processors.essence.formats.mail_header import FIELD, Header
+from processors.essence.formats.mime import Part, field, is_text, message
+from processors.essence.formats.streams import exact
+from processors.essence.formats.text import decode
 from processors.essence.summarize._base import Facts, Found, Summarizer, SummaryError
-from processors.essence.summarize._text import add_references, decode, utc
+from processors.essence.summarize._text import add_references
 from processors.essence.summarize.pages._markup import page, page_links, page_text
 from processors.essence.summarize.text.rawtext import raw_text
-from processors.essence.unnest import UnnestError
-from processors.essence.unnest._streams import exact
-from processors.essence.unnest.text._header import FIELD, Header
-from processors.essence.unnest.text._mime import Part, field, message
-from processors.essence.unnest.text._words import words
-from processors.essence.unnest.text.mail import is_text
 
 MAX_TEXT = 262_144
 """Bytes of a part that are read, unless a longer full text is asked for."""

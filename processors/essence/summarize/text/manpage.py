@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from itertools import islice, takewhile
 from typing import BinaryIO
 
+from processors.essence.formats.text import read_text, squeeze
 from processors.essence.summarize._base import Facts, Found, Summarizer
 from processors.essence.summarize._dates import iso_date
-from processors.essence.summarize._text import read_text, squeeze
 from processors.essence.summarize.text._author_names import SHORT, people
 from processors.essence.summarize.text._troff import expand, unescape
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import BinaryIO
 
+from processors.essence.formats.text import MAX_TEXT, read_text
 from processors.essence.summarize._base import Facts, Found, Summarizer
-from processors.essence.summarize._text import MAX_TEXT, first_sentence, paragraphs, plain, read_text
+from processors.essence.summarize._text import first_sentence, paragraphs, plain
 
 LINES = 100
 FIRST = 6_144

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import BinaryIO
 
+from processors.essence.formats.text import read_text
 from processors.essence.summarize._base import Facts, Found, Summarizer
-from processors.essence.summarize._text import FRONT, add_references, plain, read_text
+from processors.essence.summarize._text import FRONT, add_references, plain
 
 FULL = 32_768
 """Bytes of text that are kept: more than any README that is not a book."""

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import BinaryIO
 
+from processors.essence.formats.text import read_text, squeeze
 from processors.essence.summarize._base import Facts, Found, Summarizer
-from processors.essence.summarize._text import add_references, first_sentence, read_text, squeeze
+from processors.essence.summarize._text import add_references, first_sentence
 from processors.essence.summarize.source._source import add_all
 from processors.essence.summarize.text.rawtext import raw_text
 

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import BinaryIO
 
+from processors.essence.formats.text import read_text, squeeze
 from processors.essence.summarize._base import Facts, Found, Summarizer
-from processors.essence.summarize._text import add_references, first_sentence, paragraphs, read_text, squeeze
+from processors.essence.summarize._text import add_references, first_sentence, paragraphs
 from processors.essence.summarize.source._source import MAX_SOURCE, add_all, add_comments
 from processors.essence.summarize.text._tex import argument, plain_tex
 

@@ -10,8 +10,9 @@ import re
 from collections.abc import Mapping
 from typing import BinaryIO
 
+from processors.essence.formats.text import read_text, squeeze
 from processors.essence.summarize._base import Facts, Found, Summarizer
-from processors.essence.summarize._text import add_references, first_sentence, read_text, squeeze
+from processors.essence.summarize._text import add_references, first_sentence
 from processors.essence.summarize.source._source import MAX_SOURCE
 from processors.essence.summarize.text._troff import expand, unescape
 

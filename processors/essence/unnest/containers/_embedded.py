@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import struct
 
-from processors.essence.unnest import Damaged, Reader
-from processors.essence.unnest._streams import need
+from processors.essence.formats.container import Damaged, Reader
+from processors.essence.formats.streams import need
 
 MAX_TEXT = 1_000
 """Bytes of a name or a path."""

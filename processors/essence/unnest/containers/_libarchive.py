@@ -17,8 +17,8 @@ from itertools import count
 from typing import Any, BinaryIO
 from weakref import WeakValueDictionary
 
-from processors.essence.unnest import Budget, Damaged, Member, MemberKind, Reader, Refused, UnnestError
-from processors.essence.unnest._streams import CHUNK, sought
+from processors.essence.formats.container import Budget, Damaged, Member, MemberKind, Reader, Refused, UnnestError
+from processors.essence.formats.streams import CHUNK, sought
 from processors.essence.unnest.containers import _libarchive_c as c
 
 MAX_BAD = 100

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import struct
 
-from processors.essence.unnest import Reader, UnnestError
-from processors.essence.unnest._streams import Joined
+from processors.essence.formats.container import Reader, UnnestError
+from processors.essence.formats.streams import Joined
 from processors.essence.unnest.containers import _libarchive as libarchive
 from processors.essence.unnest.containers import _libarchive_c as c
 

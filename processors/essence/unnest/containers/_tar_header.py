@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from processors.essence.unnest import Damaged, Reader
-from processors.essence.unnest._streams import CHUNK, Slice, exact, need
+from processors.essence.formats.container import Damaged, Reader
+from processors.essence.formats.streams import CHUNK, Slice, exact, need
 
 BLOCK = 512
 MAX_SEGMENTS = 100_000

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from processors.essence.unnest import Budget, Container, Damaged, Member, Reader, Refused
-from processors.essence.unnest._streams import Slice, exact, need
+from processors.essence.formats.container import Budget, Damaged, Member, Reader, Refused
+from processors.essence.formats.streams import Slice, exact, need
+from processors.essence.unnest import Container
 
 MAGIC = b"!<arch>\n"
 THIN = b"!<thin>\n"

@@ -9,8 +9,9 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from processors.essence.unnest import Budget, Container, Damaged, Member, Reader
-from processors.essence.unnest._streams import Slice
+from processors.essence.formats.container import Budget, Damaged, Member, Reader
+from processors.essence.formats.streams import Slice
+from processors.essence.unnest import Container
 from processors.essence.unnest.containers.warc import Buffered, Failed, Header, field, modified, served
 
 _LINE = re.compile(rb"(\S{1,8000}) (\S{1,60}) (\d{1,14}) (\S{1,200}) (?:\S{1,9000} ){0,6}(\d{1,18})\s*")

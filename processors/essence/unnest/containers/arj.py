@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from processors.essence.unnest import Budget, Container, Damaged, Member, Reader, Refused, UnnestError
-from processors.essence.unnest._streams import CHUNK, Slice, need
+from processors.essence.formats.container import Budget, Damaged, Member, Reader, Refused, UnnestError
+from processors.essence.formats.streams import CHUNK, Slice, need
+from processors.essence.unnest import Container
 from processors.essence.unnest.containers._lzh import LH7, Lzh
 
 MAGIC = b"\x60\xea"

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
-from processors.essence.unnest import Budget, Container, Damaged, Member, Reader
-from processors.essence.unnest._streams import CHUNK, need, peek, skip
+from processors.essence.formats.container import Budget, Damaged, Member, Reader
+from processors.essence.formats.streams import CHUNK, need, peek, skip
+from processors.essence.unnest import Container
 
 SEQUENCE, NUMBER, NAME, OCTETS, PIECES, TAGGED = 0x30, 0x02, 0x06, 0x04, 0x24, 0xA0
 EVIDENCE = (0xA0, 0xA1, 0xA2)

@@ -12,8 +12,9 @@ import struct
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from processors.essence.unnest import Budget, Container, Damaged, Member, MemberKind, Reader
-from processors.essence.unnest._streams import Slice, exact, need, skip
+from processors.essence.formats.container import Budget, Damaged, Member, MemberKind, Reader
+from processors.essence.formats.streams import Slice, exact, need, skip
+from processors.essence.unnest import Container
 
 TRAILER = b"TRAILER!!!"
 MAX_NAME = 1 << 16

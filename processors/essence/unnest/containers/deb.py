@@ -8,10 +8,11 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterator, Mapping
 
-from processors.essence.summarize._base import Facts, Found
-from processors.essence.summarize.catalogues import debiancontrol
-from processors.essence.unnest import Budget, Container, Limits, Reader, UnnestError
-from processors.essence.unnest._streams import exact
+from processors.essence.formats.container import Budget, Limits, Reader, UnnestError
+from processors.essence.formats.debian_control import MAX_READ, attributes
+from processors.essence.formats.streams import exact
+from processors.essence.formats.text import read_text
+from processors.essence.unnest import Container
 from processors.essence.unnest.containers.ar import open_ar
 from processors.essence.unnest.containers.tar import open_tar
 from processors.essence.unnest.encodings.gzip import open_gzip
@@ -46,10 +47,7 @@ def about_deb(head: bytes) -> Iterator[tuple[str, str]]:
         control = _control(head)
     except UnnestError:
         return
-    found = Found()
-    debiancontrol.run(Facts(b"control", "", "DebianControl", "", len(control), 0, ""), io.BytesIO(control), found)
-    for key, values in found.attributes.items():
-        yield from ((key, value) for value in values if isinstance(value, str))
+    yield from attributes(read_text(io.BytesIO(control), "", MAX_READ))
 
 
 UNNESTER = Container(("DebianPackage",), open_ar, about_deb)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from processors.essence.unnest import Budget, Container, Damaged, Member, Reader
-from processors.essence.unnest._streams import Slice, exact, need, skip
+from processors.essence.formats.container import Budget, Damaged, Member, Reader
+from processors.essence.formats.streams import Slice, exact, need, skip
+from processors.essence.unnest import Container
 from processors.essence.unnest.containers import _mac as mac
 
 BLOCK = 128

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from processors.essence.unnest import Budget, Container, Member, Reader
-from processors.essence.unnest._streams import CHUNK, Counted
-from processors.essence.unnest.containers.zip import open_zip
+from processors.essence.formats.container import Budget, Member, Reader
+from processors.essence.formats.streams import CHUNK, Counted
+from processors.essence.formats.zip import open_zip
+from processors.essence.unnest import Container
 
 _EMBEDDED = re.compile(rb"(?:word|xl|ppt)/embeddings/[^/]+|Object[^/]*(?:/content\.xml)?")
 """Of OpenDocument, the objects that are one file (OLE), and of those that are documents themselves (charts, formulas, tables) what

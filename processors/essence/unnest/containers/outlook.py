@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from processors.essence.formats import FormatError
 from processors.essence.formats.compound_file import STREAM, Compound, Entry
-from processors.essence.summarize._base import SummaryError
-from processors.essence.unnest import Budget, Container, Damaged, Member, Reader
-from processors.essence.unnest._streams import Joined, Slice, need, seekable
+from processors.essence.formats.container import Budget, Damaged, Member, Reader
+from processors.essence.formats.streams import Joined, Slice, need, seekable
+from processors.essence.unnest import Container
 from processors.essence.unnest.containers._embedded import package
 
 ATTACHMENT = "__attach_version1.0_#"
@@ -123,7 +124,7 @@ def open_outlook(body: Reader, budget: Budget) -> Iterator[Member]:
     with seekable(body, budget.limits) as file:
         try:
             compound = Compound(file)
-        except SummaryError:
+        except FormatError:
             # Its summary says so.
             return
         for name, entry in sorted(compound.streams.items()):

@@ -12,9 +12,10 @@ from collections.abc import Iterator
 import pypdfium2 as pdfium  # type: ignore[import-untyped]
 from pypdfium2 import raw
 
-from processors.essence.summarize.pages.pdf import moment
-from processors.essence.unnest import Budget, Container, Damaged, Member, Reader, Refused
-from processors.essence.unnest._streams import exact
+from processors.essence.formats.container import Budget, Damaged, Member, Reader, Refused
+from processors.essence.formats.dates import pdf_date as moment
+from processors.essence.formats.streams import exact
+from processors.essence.unnest import Container
 
 MAX_PDF = 64_000_000
 """Bytes of a document that are read into memory, as for its summary."""

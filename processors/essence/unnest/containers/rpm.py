@@ -8,8 +8,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator, Mapping
 
-from processors.essence.unnest import Budget, Container, Damaged, Member, Reader, Refused
-from processors.essence.unnest._streams import Counted, Joined, exact, need, skip
+from processors.essence.formats.container import Budget, Damaged, Member, Reader, Refused
+from processors.essence.formats.streams import Counted, Joined, exact, need, skip
+from processors.essence.unnest import Container
 from processors.essence.unnest.containers.cpio import open_cpio
 from processors.essence.unnest.encodings.bzip2 import open_bzip2
 from processors.essence.unnest.encodings.gzip import open_gzip

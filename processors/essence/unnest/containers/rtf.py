@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from processors.essence.unnest import Budget, Container, Damaged, Member, Reader
-from processors.essence.unnest._streams import CHUNK, Slice
+from processors.essence.formats.container import Budget, Damaged, Member, Reader
+from processors.essence.formats.streams import CHUNK, Slice
+from processors.essence.unnest import Container
 from processors.essence.unnest.containers._embedded import embedded
 
 MARK = b"\\objdata"

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from processors.essence.unnest import Budget, Container, Member, Reader
-from processors.essence.unnest._streams import seekable
+from processors.essence.formats.container import Budget, Member, Reader
+from processors.essence.formats.streams import seekable
+from processors.essence.unnest import Container
 from processors.essence.unnest.containers import _libarchive as libarchive
 from processors.essence.unnest.containers import _libarchive_c as c
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from processors.essence.unnest import Budget, Container, Damaged, Member, MemberKind, Reader
-from processors.essence.unnest._streams import Slice, exact, need, skip
+from processors.essence.formats.container import Budget, Damaged, Member, MemberKind, Reader
+from processors.essence.formats.streams import Slice, exact, need, skip
+from processors.essence.unnest import Container
 from processors.essence.unnest.containers import _tar_header as header
 from processors.essence.unnest.containers._tar_header import BLOCK, Header, Segments, Sparse
 

@@ -14,10 +14,11 @@ from datetime import UTC, datetime
 from typing import BinaryIO, NamedTuple
 
 from processors.essence.formats.compound_file import known, moment
-from processors.essence.summarize._text import utc
-from processors.essence.summarize.office._links import rich
-from processors.essence.unnest import Budget, Container, Damaged, Member, Reader
-from processors.essence.unnest._streams import CHUNK, Joined, seekable
+from processors.essence.formats.container import Budget, Damaged, Member, Reader
+from processors.essence.formats.dates import utc
+from processors.essence.formats.outlook_rtf import decompress_rtf
+from processors.essence.formats.streams import CHUNK, Joined, seekable
+from processors.essence.unnest import Container
 
 MAGIC = b"\x78\x9f\x3e\x22"
 SUBJECT, FROM, TEXT, PROPERTIES, CODEPAGE = 0x18004, 0x8000, 0x2800C, 0x69003, 0x69007
@@ -232,7 +233,7 @@ class _Message:
             yield Member(name=b"message.txt", body=Joined(said.encode("utf-8", "replace"), _Nothing()), stated=stated)
         elif marked and marked.size:
             yield Member(name=b"message.html", size=marked.size, body=_Part(self._file, marked), stated="text/html")
-        elif packed and (raw := rich(self._head(packed, MAX_TEXT))):
+        elif packed and (raw := decompress_rtf(self._head(packed, MAX_TEXT))):
             yield Member(name=b"message.rtf", size=len(raw), body=Joined(raw, _Nothing()), stated="application/rtf")
 
 

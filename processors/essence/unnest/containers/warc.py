@@ -10,11 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from processors.essence.unnest import Budget, Container, Damaged, Member, Reader
-from processors.essence.unnest._streams import CHUNK, Decoded, Joined, Slice, partly
-from processors.essence.unnest.encodings.gzip import MAGIC, Inflate
-from processors.essence.unnest.text._header import Header
-from processors.essence.unnest.text._mime import field, moment
+from processors.essence.formats.container import Budget, Damaged, Member, Reader
+from processors.essence.formats.inflate import MAGIC, Inflate
+from processors.essence.formats.mail_header import Header
+from processors.essence.formats.mime import field, moment
+from processors.essence.formats.streams import CHUNK, Decoded, Joined, Slice, partly
+from processors.essence.unnest import Container
 
 __all__ = ["UNNESTER", "Buffered", "Failed", "Header", "field", "modified", "open_warc", "served"]
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import bz2
 
-from processors.essence.unnest import Budget, Encoding, Reader
-from processors.essence.unnest._streams import Decoded
+from processors.essence.formats.container import Budget, Reader
+from processors.essence.formats.streams import Decoded
+from processors.essence.unnest import Encoding
 
 
 def _another(data: bytes) -> bz2.BZ2Decompressor | None:

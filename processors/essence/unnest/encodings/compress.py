@@ -6,8 +6,9 @@ It has neither checksum nor mark of its end: what was cut off cannot be told fro
 
 from __future__ import annotations
 
-from processors.essence.unnest import Budget, Encoding, Reader, Refused
-from processors.essence.unnest._streams import peek
+from processors.essence.formats.container import Budget, Reader, Refused
+from processors.essence.formats.streams import peek
+from processors.essence.unnest import Encoding
 from processors.essence.unnest.containers import _libarchive as libarchive
 from processors.essence.unnest.containers import _libarchive_c as c
 

@@ -6,7 +6,8 @@ that libarchive reads.
 
 from __future__ import annotations
 
-from processors.essence.unnest import Budget, Encoding, Reader
+from processors.essence.formats.container import Budget, Reader
+from processors.essence.unnest import Encoding
 from processors.essence.unnest.containers import _libarchive as libarchive
 from processors.essence.unnest.containers import _libarchive_c as c
 

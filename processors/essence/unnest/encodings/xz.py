@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import lzma
 
-from processors.essence.unnest import Budget, Encoding, Reader
-from processors.essence.unnest._streams import Decoded
+from processors.essence.formats.container import Budget, Reader
+from processors.essence.formats.streams import Decoded
+from processors.essence.unnest import Encoding
 
 MAGIC = b"\xfd7zXZ\0"
 MEMORY = 96 << 20

@@ -12,8 +12,8 @@ import io
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from processors.essence.unnest import Member, Reader
-from processors.essence.unnest.text._header import Lines
+from processors.essence.formats.container import Member, Reader
+from processors.essence.formats.mail_header import Lines
 
 MAX_ENTRY = 65_536
 """Bytes of an entry that are kept."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from processors.essence.unnest import Budget, Container, Member, Reader
-from processors.essence.unnest._streams import CHUNK, peek
+from processors.essence.formats.container import Budget, Member, Reader
+from processors.essence.formats.streams import CHUNK, peek
+from processors.essence.unnest import Container
 from processors.essence.unnest.lists._entries import Entry, lines, members, named
 
 STRINGS = 2_000

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from processors.essence.recognize.predicates import INDEX_LINE
-from processors.essence.unnest import Budget, Container, Member, Reader
+from processors.essence.formats.container import Budget, Member, Reader
+from processors.essence.formats.file_index import INDEX_LINE
+from processors.essence.unnest import Container
 from processors.essence.unnest.lists._entries import Entry, lines, members, named
 
 

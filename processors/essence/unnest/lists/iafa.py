@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from processors.essence.unnest import Budget, Container, Member, Reader
+from processors.essence.formats.container import Budget, Member, Reader
+from processors.essence.unnest import Container
 from processors.essence.unnest.lists._entries import field, members, named, stanzas
 
 

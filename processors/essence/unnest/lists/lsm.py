@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from processors.essence.unnest import Budget, Container, Member, Reader
+from processors.essence.formats.container import Budget, Member, Reader
+from processors.essence.unnest import Container
 from processors.essence.unnest.lists._entries import Entry, field, lines, members, named
 
 _BEGIN = re.compile(rb"Begin\d?[ \t]*\r?\n?", re.IGNORECASE)

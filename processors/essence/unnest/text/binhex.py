@@ -7,8 +7,9 @@ import re
 import struct
 from collections.abc import Iterator
 
-from processors.essence.unnest import Budget, Container, Damaged, Member, Reader
-from processors.essence.unnest._streams import Joined, Slice, exact, need
+from processors.essence.formats.container import Budget, Damaged, Member, Reader
+from processors.essence.formats.streams import Joined, Slice, exact, need
+from processors.essence.unnest import Container
 from processors.essence.unnest.containers import _mac as mac
 
 ALPHABET = b"!\"#$%&'()*+,-012345689@ABCDEFGHIJKLMNPQRSTUVXYZ[`abcdefhijklmpqr"

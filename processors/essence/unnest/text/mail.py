@@ -7,15 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from processors.essence.unnest import Budget, Container, Damaged, Member, Reader
-from processors.essence.unnest.text._mime import Part, message
-
-BODY = ("text/plain", "text/html")
-
-
-def is_text(part: Part) -> bool:
-    """Whether a part is what its author wrote, rather than something that goes with it."""
-    return part.type in BODY and not part.attached and not part.filename
+from processors.essence.formats.container import Budget, Damaged, Member, Reader
+from processors.essence.formats.mime import is_text, message
+from processors.essence.unnest import Container
 
 
 def open_mail(body: Reader, budget: Budget) -> Iterator[Member]:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from processors.essence.unnest import Budget, Container, Damaged, Member, Reader, UnnestError
-from processors.essence.unnest._streams import CHUNK, Joined, exact
-from processors.essence.unnest.text._header import HEADER, Header, Lines
+from processors.essence.formats.container import Budget, Damaged, Member, Reader, UnnestError
+from processors.essence.formats.mail_header import HEADER, Header, Lines
+from processors.essence.formats.streams import CHUNK, Joined, exact
+from processors.essence.unnest import Container
 
 MAX_NAME = 250
 """Bytes of a Message-ID that may be a name."""

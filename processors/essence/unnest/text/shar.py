@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from processors.essence.unnest import Budget, Container, Damaged, Member, Reader
-from processors.essence.unnest._streams import CHUNK
-from processors.essence.unnest.text._header import Lines
+from processors.essence.formats.container import Budget, Damaged, Member, Reader
+from processors.essence.formats.mail_header import Lines
+from processors.essence.formats.streams import CHUNK
+from processors.essence.unnest import Container
 
 MAX_COMMAND = 1_000
 """Bytes of a line that may open a here-document."""

@@ -10,8 +10,9 @@ import binascii
 import re
 from collections.abc import Callable, Iterator
 
-from processors.essence.unnest import Budget, Container, Damaged, Member, Reader, UnnestError
-from processors.essence.unnest._streams import CHUNK
+from processors.essence.formats.container import Budget, Damaged, Member, Reader, UnnestError
+from processors.essence.formats.streams import CHUNK
+from processors.essence.unnest import Container
 
 MAX_LINE = 1 << 12
 """Bytes of a line; a longer one is cut into several, none of which is data."""

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
+from processors.essence.formats.text import decode
 from processors.essence.summarize import Found
-from processors.essence.summarize._text import decode
 
 Make = Callable[..., Found]
 

@@ -12,10 +12,10 @@ from functools import partial
 
 import pytest
 
+from processors.essence.formats.line_buffer import Text
 from processors.essence.formats.xls import Sheets
 from processors.essence.recognize import recognize
 from processors.essence.summarize import Facts, Found, SummaryError, summarize, summarizers
-from processors.essence.summarize.office._package import Text
 from processors.essence.summarize.pages import _nesting
 from processors.essence.summarize.source import javascript, pascal
 from processors.essence.summarize.text import tex

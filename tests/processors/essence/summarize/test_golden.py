@@ -9,7 +9,7 @@ import pytest
 
 import processors.essence.summarize
 from processors.essence.summarize import Found, modules, summarizers
-from processors.essence.summarize._table import with_table
+from tests.docs.types_table import with_table
 
 MODULES = {name.rpartition(".")[2]: name for name in modules()}
 

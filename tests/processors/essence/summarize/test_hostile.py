@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
+from processors.essence.formats.container import Budget, Limits, Member
 from processors.essence.member import Listed, charset
 from processors.essence.recognize import recognize
 from processors.essence.summarize import Facts, Found, SummaryError, summarize
 from processors.essence.summarize.data import sqlite
 from processors.essence.summarize.media import _exif
-from processors.essence.unnest import Budget, Limits, Member
 from processors.essence.unnest.text.mail import UNNESTER as MAIL
 
 Make = Callable[..., Found]

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from processors.essence.formats.text import decode
 from processors.essence.summarize import Facts, Found, SummaryError, summarize, summarizers
 from processors.essence.summarize._base import MAX_LINKS, MAX_REFERENCES, MAX_SUMMARY, MAX_VALUES
 from processors.essence.summarize._general import keywords, language
-from processors.essence.summarize._text import decode, first_sentence
+from processors.essence.summarize._text import first_sentence
 
 Make = Callable[..., Found]
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from processors.essence.formats.number_formats import shown
 from processors.essence.summarize import Facts, Found, SummaryError, summarize
-from processors.essence.summarize.office._numbers import shown
 from tests.processors.essence.summarize.compound import atom, compound, record, word
 from tests.processors.essence.summarize.packages import packed
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from processors.essence.unnest import Budget, Container, Limits, Member, Reader, UnnestError, plugins
+from processors.essence.formats.container import Budget, Limits, Member, Reader, UnnestError
+from processors.essence.unnest import Container, plugins
 from processors.identity import member_path
 
 SHORT = 100

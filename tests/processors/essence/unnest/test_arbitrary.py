@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from processors.essence.unnest import Container, Limits, plugins
+from processors.essence.formats.container import Limits
+from processors.essence.unnest import Container, plugins
 
 SAMPLES = Path(__file__).resolve().parents[3] / "samples" / "unnest"
 FILES = sorted(f for f in SAMPLES.glob("*/*") if f.suffix != ".json")

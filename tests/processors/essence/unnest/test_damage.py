@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from processors.essence.unnest import FEW, SPARSE, Budget, Container, Damaged, Encoding, Exhausted, Limits, plugins, stripped
-from processors.essence.unnest._streams import exact
+from processors.essence.formats.container import FEW, SPARSE, Budget, Damaged, Exhausted, Limits
+from processors.essence.formats.streams import exact
+from processors.essence.unnest import Container, Encoding, plugins, stripped
 from processors.essence.unnest.containers.tar import _Tar
 
 SAMPLES = Path(__file__).resolve().parents[3] / "samples" / "unnest"

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processors.essence.unnest import Budget, Limits, UnnestError
+from processors.essence.formats.container import Budget, Limits, UnnestError
 from processors.essence.unnest.containers.rtf import open_rtf
 from tests.processors.essence.summarize.compound import compound
 from tests.processors.essence.unnest.conftest import Forward

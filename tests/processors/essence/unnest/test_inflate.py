@@ -7,9 +7,9 @@ import zlib
 
 import pytest
 
-from processors.essence.unnest import Damaged
-from processors.essence.unnest._streams import Decoded
-from processors.essence.unnest.encodings.gzip import PIECE, Inflate
+from processors.essence.formats.container import Damaged
+from processors.essence.formats.inflate import PIECE, Inflate
+from processors.essence.formats.streams import Decoded
 
 CHANCE = random.Random(1952)
 WORDS = [f"{CHANCE.choice('bdfgklmnprst')}{CHANCE.choice('aeiou')}{at:x}" for at in range(400)]

@@ -14,12 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processors.essence.unnest import Budget, Container, Damaged, Limits, plugins
-from processors.essence.unnest._streams import Decoded, exact, partly
-from processors.essence.unnest.encodings.gzip import Inflate
-from processors.essence.unnest.text._header import Lines
-from processors.essence.unnest.text._mime import field, message
-from processors.essence.unnest.text._words import words
+from processors.essence.formats.container import Budget, Damaged, Limits
+from processors.essence.formats.encoded_words import words
+from processors.essence.formats.inflate import Inflate
+from processors.essence.formats.mail_header import Lines
+from processors.essence.formats.mime import field, message
+from processors.essence.formats.streams import Decoded, exact, partly
+from processors.essence.unnest import Container, plugins
 
 Read = Callable[..., tuple[list[dict[str, Any]], str]]
 HEAD = b"From: a@example.org\n"

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processors.essence.unnest import Budget, Container, Damaged, Limits, UnnestError, plugins
-from processors.essence.unnest._streams import exact
+from processors.essence.formats.container import Budget, Damaged, Limits, UnnestError
+from processors.essence.formats.streams import exact
+from processors.essence.unnest import Container, plugins
 
 HTTP = b"application/http; msgtype=response"
 SAMPLE = Path(__file__).resolve().parents[3] / "samples" / "unnest" / "warc" / "crawl.warc"

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processors.essence.unnest import Budget, Damaged, Limits
-from processors.essence.unnest.containers._zip_names import charset_of
-from processors.essence.unnest.containers.zip import open_zip
+from processors.essence.formats.container import Budget, Damaged, Limits
+from processors.essence.formats.zip import open_zip
+from processors.essence.formats.zip_names import charset_of
 
 NAMES: dict[str, Sequence[str]] = {
     "cp437": ("Übersicht.doc", "Straße und Hausnummer.txt", "Mädchen/Größe.html"),

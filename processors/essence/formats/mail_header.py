@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from processors.essence.unnest import Reader
-from processors.essence.unnest._streams import CHUNK
+from processors.essence.formats.container import Reader
+from processors.essence.formats.streams import CHUNK
 
 HEADER = 65_536
 """Bytes of one header, with all its fields, that are kept."""

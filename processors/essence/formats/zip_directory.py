@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import BinaryIO, NamedTuple
 
-from processors.essence.unnest import Budget, Damaged, Exhausted
-from processors.essence.unnest.containers._zip_names import DOS, charset_of
+from processors.essence.formats.container import Budget, Damaged, Exhausted
+from processors.essence.formats.zip_names import DOS, charset_of
 
 END = b"PK\x05\x06"
 END64 = b"PK\x06\x06"

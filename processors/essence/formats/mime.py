@@ -17,9 +17,9 @@ from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from typing import NamedTuple
 
-from processors.essence.unnest import Damaged, Reader, UnnestError
-from processors.essence.unnest.text._header import FIELD, Header, Lines, header
-from processors.essence.unnest.text._words import NO_BASE64, decoded, unbase64, unuuencode, words
+from processors.essence.formats.container import Damaged, Reader, UnnestError
+from processors.essence.formats.encoded_words import NO_BASE64, decoded, unbase64, unuuencode, words
+from processors.essence.formats.mail_header import FIELD, Header, Lines, header
 
 PARAMETERS = 50
 """Parameters of a field that are looked at."""
@@ -264,3 +264,11 @@ def field(head: Header, name: str) -> str:
     """The first field of a name, as text on one line."""
     raw = head.raw(name)[:FIELD]
     return " ".join(words(decoded(raw, "")).split()) if raw else ""
+
+
+BODY = ("text/plain", "text/html")
+
+
+def is_text(part: Part) -> bool:
+    """Whether a part is what its author wrote, rather than something that goes with it."""
+    return part.type in BODY and not part.attached and not part.filename

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import BinaryIO, NamedTuple, Protocol, cast
 
-from processors.essence.unnest import Budget, Damaged, Limits, Reader, Refused, UnnestError
+from processors.essence.formats.container import Budget, Damaged, Limits, Reader, Refused, UnnestError
 
 CHUNK = 1 << 16
 SIGNATURE = 8
