@@ -1,6 +1,6 @@
-"""Markup inside of other documents: the text of a page in a message or a book, and trees of XML that came from a stranger.
+"""Markup inside of other documents: pages in messages and books, and XML trees from untrusted input.
 
-Entities, DTDs and the network stay shut; what is cut off or damaged is read as far as it goes.
+Entities and DTDs are not resolved, and the network is not used; truncated or damaged input is parsed as far as possible.
 """
 
 from __future__ import annotations
@@ -13,33 +13,33 @@ from selectolax.lexbor import LexborHTMLParser
 from processors.essence.summarize.pages._page import main_text, parse
 
 MAX_PAGE = 1 << 20
-"""Bytes of one page that are parsed."""
+"""Maximum bytes of a page that are parsed."""
 MAX_PART = 2_000_000
-"""Bytes of one XML part that are parsed: a tree takes a hundred times as much where its elements are tiny."""
+"""Maximum bytes of an XML part that are parsed: a tree of tiny elements takes a hundred times as much memory."""
 
 
 PAGE = 4_096
-"""Bytes of the text of a page that are taken, unless its caller says otherwise."""
+"""Default for the bytes of a page's text that are kept."""
 
 
 def page(raw: bytes, charset: str = "", limit: int = MAX_PAGE) -> LexborHTMLParser:
-    """The first `limit` bytes of a page as a tree, as far as it can be parsed."""
+    """Parse the first `limit` bytes of a page, as far as they can be parsed."""
     return parse(raw[:limit], charset)[0]
 
 
 def page_text(tree: LexborHTMLParser, limit: int = PAGE, *, whole: bool = False) -> str:
-    """The main text of a page, a block a line; see `main_text`."""
+    """Return the main text of a page, one block a line; see `main_text`."""
     return main_text(tree, limit, whole=whole) if tree.body is not None else ""
 
 
 def page_links(tree: LexborHTMLParser) -> Iterator[str]:
-    """Where the links of a page lead, as they stand."""
+    """Yield the targets of a page's links, unresolved."""
     for node in tree.css("a[href],area[href]"):
         yield (node.attrs.get("href") or "").strip()
 
 
 def tree(raw: bytes) -> etree._Element | None:
-    """The root of an XML part; None where nothing can be read of it."""
+    """Return the root of an XML part; None if nothing of it can be parsed."""
     parser = etree.XMLParser(
         resolve_entities=False,
         no_network=True,
@@ -56,21 +56,21 @@ def tree(raw: bytes) -> etree._Element | None:
 
 
 def local(element: etree._Element) -> str:
-    """The name of an element without its namespace, and without a prefix that was never declared."""
+    """Return the name of an element without its namespace or an undeclared prefix."""
     return str(element.tag).rpartition("}")[2].rpartition(":")[2]
 
 
 def attribute(element: etree._Element, name: str) -> str:
-    """The value of an attribute, whatever its namespace; "" without it."""
+    """Return the value of an attribute in any namespace; "" if it is missing."""
     if (value := element.get(name)) is not None:
         return str(value)
     return next((str(v) for k, v in element.items() if str(k).rpartition("}")[2].rpartition(":")[2] == name), "")
 
 
 def elements(root: etree._Element | None, skip: frozenset[str] = frozenset()) -> Iterator[tuple[str, etree._Element, bool]]:
-    """The elements of a tree in order, twice each: (name, element, True) where one begins, with False where it ends.
+    """Yield the elements of a tree in order, twice each: (name, element, True) at its start, with False at its end.
 
-    Of those in `skip`, nothing but their ends: what stands behind them is not in them.
+    Of an element in `skip` only the end is yielded, since the text behind it (its tail) is not part of it.
     """
     if root is None:
         return
