@@ -34,7 +34,7 @@ HASHES: Mapping[str, Callable[[bytes], hashlib._Hash]] = {
 }
 INPUT, VALUE, KEY = (bytes.fromhex(key) for key in ("fea7d2763b4b9e79", "d7aa0f6d3061344e", "146e0be7abacd0d6"))
 """Block keys of the verifier's input, of the verifier's hash, and of the package's key (2.3.4.13)."""
-PLAIN = modes.ECB()  # noqa: S305 - what the format has
+PLAIN = modes.ECB()  # noqa: S305 - required by the format
 SHA1, AES_BITS = 0x8004, {0x660E: 128, 0x660F: 192, 0x6610: 256}
 
 

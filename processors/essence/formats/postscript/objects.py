@@ -18,19 +18,19 @@ WORD = 40
 INTEGER = 1 << 31
 
 
-class Fault(Exception):  # noqa: N818 - an error of the file's; those of ours are errors
+class Fault(Exception):  # noqa: N818 - an error of the PostScript file, not of this program
     """An error of the PostScript program (PLRM, 8.1); its text is the error's name."""
 
 
-class Enough(Exception):  # noqa: N818 - no error
+class Enough(Exception):  # noqa: N818 - control flow, not an error
     """Ends the machine: the steps are used up, or enough text has been collected."""
 
 
-class Exit(Exception):  # noqa: N818 - no error
+class Exit(Exception):  # noqa: N818 - control flow, not an error
     """Raised by `exit`: leaves the innermost loop."""
 
 
-class Halt(Exception):  # noqa: N818 - no error
+class Halt(Exception):  # noqa: N818 - control flow, not an error
     """Raised by `stop`: leaves the innermost `stopped`."""
 
 

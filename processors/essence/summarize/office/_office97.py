@@ -39,7 +39,7 @@ _ENDS = str.maketrans(
 )
 
 
-class Encrypted(Exception):  # noqa: N818 - it says what the document is
+class Encrypted(Exception):  # noqa: N818 - a property of the document, not an error
     """A password is needed."""
 
 

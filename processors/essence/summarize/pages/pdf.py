@@ -264,7 +264,7 @@ def _by_pdfminer(data: bytes, found: Found) -> None:
         text = miner.extract_text(io.BytesIO(data), maxpages=0 if found.full else PAGES)
     except MemoryError:
         raise
-    except Exception:  # noqa: BLE001 - what pdfminer meets has many names, which tell a reader of reasons nothing
+    except Exception:  # noqa: BLE001 - pdfminer raises many types, none of them a useful reason
         text = ""
     _add_text(text, found)
     if not found.said:
