@@ -10,6 +10,7 @@ is made it has a name of the same length, so that byte counts are those of a rea
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import shlex
@@ -17,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 from typer.main import get_command
@@ -118,10 +120,32 @@ def faults() -> str:
     return "| in | points |\n| --- | --- |\n" + "".join(f"| `{file}` | {points} |\n" for file, points in shown.items())
 
 
-PARTS: Mapping[str, Mapping[str, Callable[[], str]]] = {
+def files(folder: Path) -> str:
+    """The modules of a folder, each with the first line of its docstring."""
+    rows = []
+    for path in sorted(folder.glob("*.py")):
+        text = ast.get_docstring(ast.parse(path.read_text("utf-8"))) or ""
+        said = " ".join(text.split("\n\n")[0].split()).replace("|", "\\|")
+        rows += [f"| `{path.name}` | {said} |\n"] if path.name != "__init__.py" else []
+    return "| file | content |\n| --- | --- |\n" + "".join(rows)
+
+
+def _listing() -> Iterator[str]:
+    """The READMEs, from the root of the project, that list the files of their folder."""
+    for package in ("processors", "schemas", "sinks", "streams"):
+        for page in sorted((ROOT / package).rglob("README.md")):
+            if "<!-- files: " in page.read_text("utf-8"):
+                yield page.relative_to(ROOT).as_posix()
+
+
+OWN: Mapping[str, Mapping[str, Callable[[], str]]] = {
     "README.md": {"flow": flow, "topics": topics, "commands": commands, "rules": rules, "settings": options},
     "streams/embedded/README.md": {"faults": faults},
     "streams/telemetry/README.md": {"metrics": metrics},
+}
+PARTS = {
+    path: {**OWN.get(path, {}), **({"files": partial(files, (ROOT / path).parent)} if path in {*_listing()} else {})}
+    for path in (*OWN, *(path for path in _listing() if path not in OWN))
 }
 """What is made for each README, by the name in its marks."""
 

@@ -43,7 +43,7 @@ def _imported(tree: ast.Module, modules: Mapping[str, ast.Module]) -> Iterator[s
             yield from (alias.name for alias in node.names if alias.name in modules)
         elif isinstance(node, ast.ImportFrom) and node.module in modules:
             inner = {f"{node.module}.{alias.name}" for alias in node.names}
-            yield from inner & modules.keys() or {node.module}
+            yield from inner & modules.keys() or {str(node.module)}
 
 
 def _is_for_types(node: ast.AST) -> bool:

@@ -1,9 +1,11 @@
-"""Compound files ([MS-CFB]), in which Office kept its documents until 2007, and the property sets in them ([MS-OLEPS]).
+"""Reader of compound files ([MS-CFB]), Office's document format until 2007, and of the property sets in them ([MS-OLEPS]).
 
-Our own reader: what is wanted are a few streams of the root storage, and the library for the format believes the counts that a file
+A reader of our own: only a few streams of the root storage are needed, and the library for the format trusts the counts that a file
 states. Laws:
-- Nothing but what is asked for is read, by seeking; a chain of sectors is followed for at most STEPS, so that it may be a ring.
-- Of the directory ENTRIES are read, of those only what hangs on the root: embedded documents have streams of the same names.
+- Only the requested bytes are read, by seeking; a chain of sectors is followed for at most STEPS sectors, so that a cyclic chain
+  ends.
+- At most ENTRIES directory entries are read, and only those under the root are listed: embedded documents have streams of the same
+  names.
 """
 
 from __future__ import annotations
@@ -20,32 +22,32 @@ from processors.essence.formats import FormatError
 MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 STEPS = 1 << 18
 SMALL = 64
-"""Bytes of a sector of a small stream."""
+"""Size of a sector of a small stream, in bytes."""
 ENTRIES = 8_192
 DIFAT = 1_024
-"""Sectors that list where the allocation table is."""
+"""Maximum number of DIFAT sectors, which list the sectors of the allocation table."""
 LAST = 0xFFFF_FFF0
-"""Numbers of sectors from here on are none."""
+"""Sector numbers from here on are markers (end of chain, free), not sectors."""
 STREAM, ROOT = 2, 5
 
 CHARSETS = {
     65001: "utf-8", 1200: "utf-16-le", 10000: "mac_roman", 20866: "koi8-r", 21866: "koi8-u", 50220: "iso2022_jp", 51932: "euc_jp",
     51949: "euc_kr", 54936: "gb18030",
 }  # fmt: skip
-"""Code pages that Python knows by another name."""
+"""Python's name of a code page, where it is not `cp` and the number."""
 MAX_SET = 65_536
 TIME = 64
-"""The type of properties that are moments (FILETIME)."""
+"""Type number of a property that is a time (FILETIME)."""
 MAX_PROPERTIES = 256
 FIXED, MOST_FIXED = "__properties_version1.0", 8_192
-"""The properties of a fixed size of a message of Outlook ([MS-OXMSG] 2.4)."""
+"""Stream of the fixed-size properties of an Outlook message ([MS-OXMSG] 2.4), and the bytes of it that are read."""
 INTEGER = 3
 PAGES = (0x3FFD, 0x3FDE)
-"""Properties that are code pages: of the strings of a message, of its text (PidTagMessageCodepage, PidTagInternetCodepage)."""
+"""Properties with the code page of a message's strings and of its text (PidTagMessageCodepage, PidTagInternetCodepage)."""
 
 
 class Entry(NamedTuple):
-    """An entry of the directory: a stream or a storage."""
+    """A directory entry: a stream or a storage."""
 
     name: str
     kind: int
@@ -62,7 +64,7 @@ class Compound:
     def __init__(self, body: BinaryIO) -> None:
         self._body = body
         self._size = body.seek(0, 2)
-        """Bytes of the file: no chain is longer, unless it is a ring."""
+        """Bytes of the file: a chain with more is cyclic."""
         head = self._at(0, 512)
         if len(head) < 512 or not head.startswith(MAGIC):
             raise FormatError("OLE: no header")
@@ -96,7 +98,7 @@ class Compound:
             self._tables += numbers
 
     def _next(self, sector: int) -> int:
-        """What follows a sector in its chain."""
+        """Return the number of the sector that follows in the chain."""
         table, place = divmod(sector, self._sector // 4)
         if table != self._cache[0]:
             at = self._tables[table] if table < len(self._tables) else LAST
@@ -105,7 +107,7 @@ class Compound:
         return int.from_bytes(data, "little") if len(data) == 4 else LAST
 
     def _chain(self, start: int, offset: int, size: int) -> bytes:
-        """Bytes of the stream that begins with a sector; fewer where the chain ends."""
+        """Return bytes of the stream that starts at a sector; fewer if the chain ends early."""
         first, within = divmod(offset, self._sector)
         end = -(-(offset + size) // self._sector)
         parts = []
@@ -116,9 +118,9 @@ class Compound:
         return b"".join(parts)
 
     def _sectors(self, start: int, count: int) -> list[int]:
-        """The sectors of a chain, `count` of them at least; fewer where it ends.
+        """Return the sectors of a chain, at least `count` of them; fewer if the chain ends early.
 
-        Those of the chain that was read last are kept: a text has thousands of pieces, each anywhere in its stream.
+        The chain that was read last is cached: a text consists of thousands of pieces, at any offset of its stream.
         """
         if self._kept[0] != start:
             self._kept = (start, [start] if start < LAST else [])
@@ -131,7 +133,7 @@ class Compound:
         return chain
 
     def _small(self, start: int, offset: int, size: int) -> bytes:
-        """Bytes of a small stream, whose sectors of 64 bytes lie in the stream of the root."""
+        """Return bytes of a small stream, whose sectors of 64 bytes are stored in the root's stream."""
         table, store = self._smalls = self._smalls or (
             self._chain(self._small_table, 0, STEPS * 4),
             self._chain(self._root.start, 0, STEPS * SMALL),
@@ -157,7 +159,7 @@ class Compound:
         self.streams = self.inside(self._root)
 
     def inside(self, storage: Entry) -> dict[str, Entry]:
-        """The streams and storages in a storage, by their names."""
+        """Return the streams and storages directly in a storage, by name."""
         found: dict[str, Entry] = {}
         seen: set[int] = set()
         waiting = [storage.child]
@@ -171,11 +173,11 @@ class Compound:
         return found
 
     def read(self, name: str, limit: int, offset: int = 0) -> bytes:
-        """At most `limit` bytes of a stream of the root; b"" where there is no such stream."""
+        """Return at most `limit` bytes of a stream of the root storage; b"" if there is no such stream."""
         return self.part(self.streams.get(name), limit, offset)
 
     def part(self, entry: Entry | None, limit: int, offset: int = 0) -> bytes:
-        """At most `limit` bytes of a stream; b"" where it is none."""
+        """Return at most `limit` bytes of a stream; b"" if the entry is not a stream."""
         if entry is None or entry.kind != STREAM or offset >= entry.size:
             return b""
         size = min(limit, entry.size - offset)
@@ -185,9 +187,9 @@ class Compound:
 
     @cached_property
     def strings(self) -> dict[str, str]:
-        """The charsets of the two kinds of strings of a message of Outlook, by the ends of their streams' names ([MS-OXMSG] 2.1.3).
+        """Charsets of the two string types of an Outlook message, by the suffix of the stream's name ([MS-OXMSG] 2.1.3).
 
-        Those that are no Unicode are in the code page that the message states for them, or for its text.
+        Strings that are not Unicode are in the code page that the message states for its strings, otherwise in that of its text.
         """
         raw = self.read(FIXED, MOST_FIXED)
         pages: dict[int, int] = {}
@@ -198,7 +200,7 @@ class Compound:
         return {"001F": "utf-16-le", "001E": known(next((pages[number] for number in PAGES if number in pages), 1252))}
 
     def pieces(self, entry: Entry) -> Iterator[bytes]:
-        """A stream from its start, sector by sector; fewer bytes than it states where the chain ends."""
+        """Yield a stream from its start, sector by sector; fewer bytes than its stated size if the chain ends early."""
         if entry.size < self._cutoff:
             yield self._small(entry.start, 0, entry.size)
             return
@@ -215,12 +217,12 @@ class Compound:
 def _entry(raw: bytes) -> Entry:
     length, kind, left, right, child, start, size = struct.unpack_from("<64xHBxIII36xIQ", raw)
     name = raw[: max(min(length, 64) - 2, 0)].decode("utf-16-le", "replace")
-    # Files of sectors of 512 bytes may leave rubbish in the upper half of a size.
+    # In files with sectors of 512 bytes the upper half of the size may be garbage.
     return Entry(name, kind, left, right, child, start, size & 0xFFFF_FFFF)
 
 
 def properties_of(raw: bytes) -> list[tuple[int, str]]:
-    """The properties of the first section of a set, as text; damage among them ends them."""
+    """Return the properties of the set's first section as text; damaged ones are skipped."""
     try:
         at = struct.unpack_from("<I", raw, 44)[0]
         count = min(struct.unpack_from("<I", raw, at + 4)[0], MAX_PROPERTIES)
@@ -241,7 +243,7 @@ def properties_of(raw: bytes) -> list[tuple[int, str]]:
 
 
 def known(page: int) -> str:
-    """The charset of a code page of Windows."""
+    """Return the charset of a Windows code page; cp1252 if it is unknown."""
     name = CHARSETS.get(page) or (f"iso8859-{page - 28_590}" if 28_590 < page < 28_606 else f"cp{page}")
     try:
         return codecs.lookup(name).name
@@ -250,7 +252,7 @@ def known(page: int) -> str:
 
 
 def _value(raw: bytes, at: int, charset: str) -> str:
-    """A value as text; "" for what is none. Raises struct.error and what decoding raises."""
+    """Return a property's value as text; "" for an unsupported type. Raises struct.error and decoding errors."""
     kind, number = struct.unpack_from("<HxxI", raw, at)
     if kind == 31:
         return raw[at + 8 : at + 8 + 2 * min(number, MAX_SET)].decode("utf-16-le", "replace").partition("\0")[0]
@@ -262,7 +264,7 @@ def _value(raw: bytes, at: int, charset: str) -> str:
 
 
 def moment(ticks: int) -> str:
-    """A FILETIME in ISO 8601; "" for none. Times are spans too: those of less than a year are no moments."""
+    """Return a FILETIME in ISO 8601; "" for zero. FILETIMEs are durations too: those of less than a year are not times."""
     try:
         when = datetime(1601, 1, 1, tzinfo=UTC) + timedelta(microseconds=ticks // 10)
     except OverflowError:

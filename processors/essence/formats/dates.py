@@ -15,7 +15,7 @@ _DATE = re.compile(r"(?:D:)?(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?(?:([+-])(
 
 
 def pdf_date(value: str) -> datetime | None:
-    """A date (ISO 32000-1, 7.9.4) in UTC; None where nobody can tell."""
+    """Return a date (ISO 32000-1, 7.9.4) in UTC; None if it cannot be parsed."""
     match = _DATE.match(value)
     if match is None:
         return None

@@ -6,7 +6,7 @@ from processors.essence.formats.text import squeeze
 
 
 class Text:
-    """Lines that a text grows by, up to a limit."""
+    """Collects lines of text up to a limit."""
 
     def __init__(self, limit: int) -> None:
         self._room = limit
@@ -15,17 +15,17 @@ class Text:
 
     @property
     def full(self) -> bool:
-        """No more is taken."""
+        """Whether the limit is reached."""
         return self._room <= 0
 
     def add(self, text: str) -> None:
-        """Go on with the line."""
+        """Append to the current line."""
         if self._room > 0:
             self._parts.append(text[: self._room])
             self._room -= len(text)
 
     def end(self) -> str:
-        """End the line, and give it."""
+        """End the current line, and return it."""
         line = squeeze("".join(self._parts))
         self._parts.clear()
         if line:

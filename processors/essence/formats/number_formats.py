@@ -1,6 +1,6 @@
-"""Numbers of cells as a workbook shows them: the codes of formats (ECMA-376-1, 18.8.30 and 18.8.31).
+"""Formats cell values as a workbook displays them, by number format codes (ECMA-376-1, 18.8.30 and 18.8.31).
 
-What is shown is what people look for: a date, not the days since 1900. Months have English names, as in a file of no language.
+People search for the displayed value: a date, not the days since 1900. Months have English names, as in a file without a language.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ BUILT_IN = {
     18: "h:mm AM/PM", 19: "h:mm:ss AM/PM", 20: "h:mm", 21: "h:mm:ss", 22: "m/d/yy h:mm", 37: "#,##0", 38: "#,##0", 39: "#,##0.00",
     40: "#,##0.00", 45: "mm:ss", 46: "[h]:mm:ss", 47: "mm:ss",
 }  # fmt: skip
-"""Formats that have a number and no code in the file."""
+"""Built-in formats, whose codes are not in the file."""
 FIRST = datetime(1899, 12, 30, tzinfo=UTC)
 DAYS = 2_958_466
-"""From here on there is no date (the year 10000)."""
+"""First day number that is not a date (the year 10000)."""
 SINCE_1904 = 1_462
-"""Days between the first one of workbooks that count from 1904 and that of all others (ECMA-376-1, 18.17.4.1)."""
+"""Days between the first day of workbooks that count from 1904 and that of all others (ECMA-376-1, 18.17.4.1)."""
 SPAN = {"h": 3_600, "m": 60, "s": 1}
-"""Seconds of what stands in brackets: [h] is all hours, more than 24 of them, too."""
+"""Seconds of the units in brackets: [h] is elapsed hours, which may exceed 24."""
 
 _PART = re.compile(
     r'"([^"]*)"|\\(.)|\[(?!h+\]|m+\]|s+\])[^\]]*\]|_.|\*.|'
@@ -32,7 +32,7 @@ _SECTION = re.compile(r'((?:"[^"]*"|\\.|[^;"\\])*);?')
 
 
 def shown(value: float, code: str, first: int = 0) -> str:
-    """A number under a format; without one (General), its first eleven digits. `first`: days that dates of its workbook lack."""
+    """Return a number in a format; without one (General), eleven digits. `first`: days to add to the workbook's dates."""
     sections = _sections(code)
     if not sections:
         return f"{value:.11g}"
@@ -41,17 +41,17 @@ def shown(value: float, code: str, first: int = 0) -> str:
     marks = [mark for mark, _ in parts if mark]
     if any(mark[0] in "ymdhsYMDHSAa[" for mark in marks):
         first = first if any(mark[0] in "ymdYMD" for mark in marks) else 0
-        # Half a second short of the last day would be rounded to one that there is not.
+        # The last half second before the last day would be rounded up to a date out of range.
         return _date(value, parts, first) if 0 <= value < DAYS - first - 1 else f"{value:.11g}"
     if any(mark[0] in "Ee" for mark in marks) or ("", "/") in parts:
-        # A power, or a fraction, is a number to whoever looks for it.
+        # For exponents and fractions the plain number is better for search.
         return f"{value:.11g}"
     return _number(abs(value) if negative else value, parts)
 
 
 @lru_cache(maxsize=256)
 def _sections(code: str) -> tuple[tuple[tuple[str, str], ...], ...]:
-    """The sections of a code, each of marks and literals; none for General."""
+    """Return the sections of a code, each with its marks and literals; none for General."""
     if not code or code.lower() in ("general", "@"):
         return ()
     found = [section for section in _SECTION.findall(code[:500]) if section]
@@ -76,7 +76,7 @@ def _number(value: float, parts: tuple[tuple[str, str], ...]) -> str:
 
 def _date(value: float, parts: tuple[tuple[str, str], ...], first: int) -> str:
     seconds = round(value * 86_400)
-    # 1900 has a 29 February there, day 60: those before it are a day later than counted (ECMA-376-1, 18.17.4.1).
+    # Day 60 is 29 February 1900, which did not exist: the days before it are off by one (ECMA-376-1, 18.17.4.1).
     late = not first and 86_400 <= seconds < 60 * 86_400
     when = FIRST + timedelta(days=first + late, seconds=seconds)
     half = any(mark[:1] in "aA" for mark, _ in parts if mark)
@@ -89,7 +89,7 @@ def _date(value: float, parts: tuple[tuple[str, str], ...], first: int) -> str:
             said.append(f"{seconds // SPAN[mark[1].lower()]:0{len(mark) - 2}d}")
             hours = mark[1] in "hH"
             continue
-        # An m is minutes behind hours, and before seconds.
+        # An m means minutes after hours and before seconds.
         said.append(_minute(when, mark) if kind == "m" and (hours or after == "s") else _piece(when, mark, half=half) or literal)
         hours = kind == "h" if mark else hours
     return "".join(said)
@@ -100,7 +100,7 @@ def _minute(when: datetime, mark: str) -> str:
 
 
 def _piece(when: datetime, mark: str, *, half: bool) -> str:
-    """One mark of a date; "" for what is none."""
+    """Return the text of one date mark; "" for an unknown one."""
     hour = (when.hour % 12 or 12) if half else when.hour
     match mark.lower():
         case "":

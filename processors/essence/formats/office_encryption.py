@@ -1,9 +1,9 @@
-"""Documents of Office that are locked with the password that Excel tries by itself, VelvetSweatshop ([MS-OFFCRYPTO] 2.3.4).
+"""Decrypts Office documents that are locked with Excel's default password, VelvetSweatshop ([MS-OFFCRYPTO] 2.3.4).
 
-Whoever only protects a workbook from being changed gets a file that is encrypted with it, and that every program opens unasked.
+A workbook that is only protected against changes is encrypted with this password, and every program opens it without asking.
 Laws:
-- At most MAX_PACKAGE bytes are unlocked, and a password is hashed SPINS times at the most, whatever a file states.
-- The verifier is believed, and nothing else: where it says that the password is another one, nothing is given.
+- At most MAX_PACKAGE bytes are decrypted, and a password is hashed at most SPINS times, whatever the file states.
+- Only the verifier decides: if it does not match the password, nothing is returned.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SPINS, OLD_SPINS = 200_000, 50_000
 SEGMENT = 4_096
 BLOCK = 16
 AGILE, STANDARD = (4, 4), ((2, 2), (3, 2), (4, 2))
-"""Versions of what tells how a document is locked."""
+"""Versions of EncryptionInfo, by method of encryption."""
 HASHES: Mapping[str, Callable[[bytes], hashlib._Hash]] = {
     "SHA1": hashlib.sha1,
     "SHA256": hashlib.sha256,
@@ -33,13 +33,13 @@ HASHES: Mapping[str, Callable[[bytes], hashlib._Hash]] = {
     "SHA512": hashlib.sha512,
 }
 INPUT, VALUE, KEY = (bytes.fromhex(key) for key in ("fea7d2763b4b9e79", "d7aa0f6d3061344e", "146e0be7abacd0d6"))
-"""What the keys of the verifier, of its hash, and of the key of the package are made with (2.3.4.13)."""
-PLAIN = modes.ECB()  # noqa: S305 - what the format has
+"""Block keys of the verifier's input, of the verifier's hash, and of the package's key (2.3.4.13)."""
+PLAIN = modes.ECB()  # noqa: S305 - required by the format
 SHA1, AES_BITS = 0x8004, {0x660E: 128, 0x660F: 192, 0x6610: 256}
 
 
 def unlocked(compound: Compound) -> bytes | None:
-    """The package in a locked document; None where another password, or a method that is not known, keeps it, or its size."""
+    """Return the decrypted package; None if the password or the method is another, or the package is too large."""
     info = compound.read("EncryptionInfo", MAX_INFO)
     entry = compound.streams.get("EncryptedPackage")
     if entry is None or entry.size > MAX_PACKAGE or len(info) < 8:
@@ -61,13 +61,13 @@ def _spun(digest: Callable[[bytes], hashlib._Hash], salt: bytes, times: int) -> 
 
 
 def _undone(data: bytes, key: bytes, mode: modes.CBC | modes.ECB) -> bytes:
-    """Blocks of AES decrypted; what is no whole block is left out. Raises ValueError for a key that is none."""
+    """Decrypt AES blocks; an incomplete last block is dropped. Raises ValueError for an invalid key."""
     undo = Cipher(algorithms.AES(key), mode).decryptor()
     return undo.update(data[: len(data) // BLOCK * BLOCK]) + undo.finalize()
 
 
 def _agile(info: bytes, package: bytes) -> bytes | None:
-    """Agile encryption (2.3.4.10 and on). Raises KeyError, ValueError, struct.error."""
+    """Decrypt agile encryption (2.3.4.10 and on). Raises KeyError, ValueError, struct.error."""
     root = tree(info)
     said: dict[str, dict[str, str]] = (
         {} if root is None else {str(e.tag).rpartition("}")[2]: {str(k): str(v) for k, v in e.items()} for e in root.iter()}
@@ -98,7 +98,7 @@ def _agile(info: bytes, package: bytes) -> bytes | None:
 
 
 def _standard(info: bytes, package: bytes) -> bytes | None:
-    """Standard encryption (2.3.4.5 and on). Raises ValueError, struct.error."""
+    """Decrypt standard encryption (2.3.4.5 and on). Raises ValueError, struct.error."""
     (size,) = struct.unpack_from("<I", info, 8)
     method, hashed, bits = struct.unpack_from("<8xIII", info, 12)
     if AES_BITS.get(method) != bits or hashed not in (0, SHA1):

@@ -1,4 +1,4 @@
-"""What the codes of TeX's own fonts say, which neither DVI nor bitmaps in PostScript tell (D. Knuth, The TeXbook, appendix F)."""
+"""Encodings of TeX's own fonts, which neither DVI nor bitmap fonts in PostScript contain (D. Knuth, The TeXbook, appendix F)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SPACING = dict(
     )
 )
 ACCENTED = _SPACING | {mark: mark for mark in _SPACING.values()}
-"""Accents that stand by themselves, and what makes a letter of the one before it: fonts without accented letters set them above."""
+"""Combining mark by spacing accent (and by itself): fonts without accented letters print the accent over the letter."""
 
 _ASCII = "".join(map(chr, range(33, 127)))
 _GREEK = "\u0393\u0394\u0398\u039b\u039e\u03a0\u03a3\u03a5\u03a6\u03a8\u03a9"
@@ -21,7 +21,7 @@ _LIGATURES = ["ff", "fi", "fl", "ffi", "ffl"]
 
 
 def _font(low: list[str], others: dict[int, str], high: str = "") -> list[str]:
-    """An encoding: its codes below 33, what differs from ASCII, and its codes from 128 on."""
+    """Return an encoding from its codes below 33, its differences from ASCII, and its codes from 128 on."""
     codes = [*low, *[""] * (33 - len(low)), *_ASCII, "", *high]
     codes += [""] * (256 - len(codes))
     return [others.get(code, said) for code, said in enumerate(codes)]
@@ -61,7 +61,7 @@ _SIGNS[102:104], _SIGNS[106] = "{}", "|"
 
 
 def letters(font: str) -> list[str]:
-    """What the 256 codes of one of TeX's own fonts say, by its name (K. Berry, Fontname; the encodings OT1, T1, OML and OMS)."""
+    """Return the text of the 256 codes of a TeX font, by its name (K. Berry, Fontname; the encodings OT1, T1, OML and OMS)."""
     if font.startswith(("ec", "t1", "tc", "la")):
         return _CORK
     if font.startswith(("cmmi", "cmbxmi", "lmmi")):
@@ -77,5 +77,5 @@ _ACCENTED = re.compile(r"([\u0300-\u0328])\s*+([^\W\d_])")
 
 
 def accented(text: str) -> str:
-    """Text whose accents stand before their letters, as TeX sets them, with the letters that both make."""
+    """Return text with each accent that precedes its letter, TeX's order, combined with the letter."""
     return unicodedata.normalize("NFC", _ACCENTED.sub(r"\2\1", text)) if _ACCENTED.search(text) else text

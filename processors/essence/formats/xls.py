@@ -1,7 +1,7 @@
-"""The cells of workbooks of Excel until 2003 ([MS-XLS]): what is shown, row by row, sheet by sheet.
+"""Cells of Excel workbooks until 2003 ([MS-XLS]): the displayed values, row by row, sheet by sheet.
 
-One pass by lengths that are held against what is there; a record that makes no sense is passed over. Strings that are cut into two
-records (CONTINUE) are one.
+One pass over the records, whose lengths are checked against the bytes available; an invalid record is skipped. A string that is
+split over CONTINUE records is joined.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BIFF8 = 0x600
 
 
 def records(raw: bytes) -> Iterator[tuple[int, list[bytes]]]:
-    """The records of a stream: their kinds, and their data with those that go on with them."""
+    """Yield the records of a stream: the kind, and the data of the record and of the CONTINUE records behind it."""
     at = 0
     while at + 4 <= len(raw):
         kind, size = struct.unpack_from("<HH", raw, at)
@@ -37,7 +37,7 @@ def records(raw: bytes) -> Iterator[tuple[int, list[bytes]]]:
 
 
 class Strings:
-    """Strings of BIFF8 in a row ([MS-XLS] 2.5.293); one that goes on in the next record says there anew how wide it is."""
+    """A sequence of BIFF8 strings ([MS-XLS] 2.5.293); a string continued in the next record repeats its character width there."""
 
     def __init__(self, parts: list[bytes]) -> None:
         self._parts = parts
@@ -45,11 +45,11 @@ class Strings:
         self._at = 0
 
     def _left(self) -> int:
-        """Bytes that the record has which is read now. Raises IndexError behind the last."""
+        """Return the unread bytes of the current record. Raises IndexError after the last record."""
         return len(self._parts[self._part]) - self._at
 
     def _take(self, size: int) -> bytes:
-        """Bytes, from as many records as it takes. Raises IndexError behind the last."""
+        """Read bytes, across records if need be. Raises IndexError after the last record."""
         taken: list[bytes] = []
         while size:
             piece = self._parts[self._part][self._at : self._at + size]
@@ -61,11 +61,11 @@ class Strings:
         return b"".join(taken)
 
     def pass_by(self, size: int) -> None:
-        """Leave bytes out. Raises IndexError."""
+        """Skip bytes. Raises IndexError."""
         self._take(size)
 
     def next(self) -> str:
-        """The next string. Raises IndexError."""
+        """Decode the next string. Raises IndexError."""
         length, flags = struct.unpack("<HB", self._take(3))
         runs = int.from_bytes(self._take(2), "little") if flags & 8 else 0
         extra = int.from_bytes(self._take(4), "little") if flags & 4 else 0
@@ -91,7 +91,7 @@ class Strings:
 
 
 class Sheets:
-    """The cells of a workbook as its records come by."""
+    """Decodes the cells of a workbook from its records, in one pass."""
 
     def __init__(self, text: Text) -> None:
         self._text = text
@@ -102,13 +102,13 @@ class Sheets:
         self._formats = dict(BUILT_IN)
         self._styles: list[int] = []
         self._first = 0
-        """Days that its dates lack."""
+        """Days to add to the workbook's dates."""
         self._begun = -1
         self._row = -1
         self._style = 0
 
     def read(self, raw: bytes) -> None:
-        """Add the names of sheets, and the cells of each, a row a line."""
+        """Add the sheets' names, and each sheet's cells, one row a line."""
         for kind, data in records(raw):
             try:
                 self._record(kind, data)
@@ -133,7 +133,7 @@ class Sheets:
             self._told(kind, data)
 
     def _told(self, kind: int, data: list[bytes]) -> None:
-        """What is said of the whole workbook, before its sheets."""
+        """Decode a record about the whole workbook; these precede the sheets."""
         first = data[0]
         if kind == SHEET:
             self._names.append(self._short(first, 6))
@@ -153,7 +153,7 @@ class Sheets:
             self._formats[struct.unpack_from("<H", first)[0]] = code
 
     def _begin(self, version: int, kind: int) -> None:
-        """A workbook begins (5), or a sheet (0x10), or a chart (0x20), which may stand in a sheet."""
+        """Begin a workbook (5), a sheet (0x10), or a chart (0x20), which may be nested in a sheet."""
         self._wide = version >= BIFF8
         if kind != 5:
             self._begun += 1
@@ -163,21 +163,21 @@ class Sheets:
             self._text.end()
 
     def _short(self, data: bytes, at: int) -> str:
-        """A string whose length is one byte."""
+        """Return a string whose length field is one byte."""
         if not self._wide:
             return data[at + 1 : at + 1 + data[at]].decode(self._charset, "replace")
         wide = data[at + 1] & 1
         return data[at + 2 : at + 2 + (data[at] << wide)].decode("utf-16-le" if wide else "latin-1", "replace")
 
     def _string(self, data: bytes, at: int) -> str:
-        """A string whose length is two bytes."""
+        """Return a string whose length field is two bytes."""
         length = struct.unpack_from("<H", data, at)[0]
         if not self._wide:
             return data[at + 2 : at + 2 + length].decode(self._charset, "replace")
         return Strings([data[at:]]).next()
 
     def _cells(self, kind: int, data: bytes) -> None:
-        """One cell, or the cells of a row that are numbers in short."""
+        """Add one cell, or the cells of a row of compressed numbers (RKS)."""
         row, _, style = struct.unpack_from("<HHH", data)
         if row != self._row:
             self._text.end()
@@ -199,7 +199,8 @@ class Sheets:
         if kind == TRUTH:
             return "" if data[7] else ("TRUE" if data[6] else "FALSE")
         if kind == FORMULA and data[12:14] == b"\xff\xff":
-            # A text follows in a record of its own (0); a truth stands here (1); errors and nothing are not shown.
+            # A text result follows in a record of its own (0); a boolean is stored here (1); errors and empty results are not
+            # displayed.
             return ("TRUE" if data[8] else "FALSE") if data[6] == 1 else ""
         return self._shown(struct.unpack_from("<d", data, 6)[0], style)
 
@@ -208,7 +209,7 @@ class Sheets:
 
 
 def short(bits: int) -> float:
-    """A number in four bytes ([MS-XLS] 2.5.218): two bits say whether it is a whole one, and whether it is hundredfold."""
+    """Return an RK number ([MS-XLS] 2.5.218): two of its bits state whether it is an integer and whether to divide by 100."""
     whole = (bits - (1 << 32) if bits & 0x8000_0000 else bits) >> 2
     value: float = whole if bits & 2 else struct.unpack("<d", struct.pack("<Q", (bits & ~3) << 32))[0]
     return value / 100 if bits & 1 else value

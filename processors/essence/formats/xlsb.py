@@ -1,6 +1,6 @@
-"""Workbooks of Excel in binary parts ([MS-XLSB]): the names of their sheets, the strings that cells name, the first rows.
+"""Excel workbooks in binary parts ([MS-XLSB]): names of sheets, shared strings, the first rows.
 
-A part is a row of records: a number and a size of seven bits a byte, then the data. One that is cut off ends the part.
+A part is a sequence of records: a kind and a size, in 7-bit groups, then the data. A truncated record ends the part.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ import struct
 from collections.abc import Iterator
 
 STRING, STRINGS = 500, 50_000
-"""Characters of a string, and strings of a workbook, that are kept."""
+"""Maximum characters of a string, and strings of a workbook."""
 SHEETS = 100
 ROW, RK, REAL, TEXT, SHARED, FORMULA_TEXT, FORMULA_NUMBER, ITEM, SHEET = 0, 2, 5, 6, 7, 8, 9, 19, 156
 _AT = 8
-"""Where a cell's value stands: behind its column and its style."""
+"""Offset of a cell's value: after its column and its style."""
 
 
 def _records(raw: bytes) -> Iterator[tuple[int, bytes]]:
-    """The records of a part ([MS-XLSB] 2.1.4)."""
+    """Yield the records of a part ([MS-XLSB] 2.1.4)."""
     at = 0
     while at + 2 <= len(raw):
         kind, at = raw[at], at + 1
@@ -36,27 +36,27 @@ def _records(raw: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _string(data: bytes, at: int) -> tuple[str, int]:
-    """A string ([MS-XLSB] 2.5.168) and the place behind it."""
+    """Return a string ([MS-XLSB] 2.5.168) and the offset after it."""
     length = int.from_bytes(data[at : at + 4], "little") if len(data) >= at + 4 else 0
     length = 0 if length == 0xFFFF_FFFF else length
     return data[at + 4 : at + 4 + 2 * min(length, STRING)].decode("utf-16-le", "replace"), at + 4 + 2 * length
 
 
 def sheets(raw: bytes) -> list[tuple[str, str]]:
-    """The sheets of a workbook: their names, and the ids of their parts."""
+    """Return the name and the part's id of each sheet."""
     found: list[tuple[str, str]] = []
     for kind, data in _records(raw):
         if kind == SHEET and len(found) < SHEETS:
             part, end = _string(data, 8)
             if not part.isprintable():
-                # The first versions had one number before it.
+                # The first versions of the format have one number before the id.
                 part, end = _string(data, 4)
             found.append((_string(data, end)[0], part))
     return found
 
 
 def strings(raw: bytes) -> list[str]:
-    """The strings that cells name by number."""
+    """Return the shared strings, which cells refer to by index."""
     found: list[str] = []
     for kind, data in _records(raw):
         if kind == ITEM:
@@ -67,7 +67,7 @@ def strings(raw: bytes) -> list[str]:
 
 
 def rows(raw: bytes, shared: list[str], most: int, cells: int) -> list[list[str]]:
-    """The first rows of a sheet that have something in them."""
+    """Return a sheet's first `most` rows that are not empty, with at most `cells` values each."""
     found: list[list[str]] = []
     row: list[str] = []
     for kind, data in _records(raw):
@@ -83,7 +83,7 @@ def rows(raw: bytes, shared: list[str], most: int, cells: int) -> list[list[str]
 
 
 def _cell(kind: int, data: bytes, shared: list[str]) -> str:
-    """The value of a cell as text; "" for what has none that is shown here."""
+    """Return a cell's value as text; "" if it has none, or one of another kind."""
     if kind in (TEXT, FORMULA_TEXT):
         return _string(data, _AT)[0]
     if kind == SHARED:
@@ -93,7 +93,7 @@ def _cell(kind: int, data: bytes, shared: list[str]) -> str:
         return f"{struct.unpack_from('<d', data, _AT)[0]:.15g}"
     if kind == RK and len(data) >= _AT + 4:
         bits = struct.unpack_from("<I", data, _AT)[0]
-        # Two bits say whether it is a whole number, and whether it is hundredfold ([MS-XLSB] 2.5.123).
+        # Two bits state whether it is an integer and whether to divide by 100 ([MS-XLSB] 2.5.123).
         whole = struct.unpack_from("<i", data, _AT)[0] >> 2
         value = whole if bits & 2 else struct.unpack("<d", struct.pack("<Q", (bits & ~3) << 32))[0]
         return f"{value / 100 if bits & 1 else value:.15g}"

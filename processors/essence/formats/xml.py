@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from lxml import etree
 
 MAX_PART = 2_000_000
-"""Bytes of one XML part that are parsed: a tree takes a hundred times as much where its elements are tiny."""
+"""Maximum bytes of an XML part that are parsed: a tree of tiny elements takes a hundred times as much memory."""
 
 
 def tree(raw: bytes) -> etree._Element | None:
-    """The root of an XML part; None where nothing can be read of it."""
+    """Return the root of an XML part; None if nothing of it can be parsed."""
     parser = etree.XMLParser(
         resolve_entities=False,
         no_network=True,
@@ -28,21 +28,21 @@ def tree(raw: bytes) -> etree._Element | None:
 
 
 def local(element: etree._Element) -> str:
-    """The name of an element without its namespace, and without a prefix that was never declared."""
+    """Return the name of an element without its namespace or an undeclared prefix."""
     return str(element.tag).rpartition("}")[2].rpartition(":")[2]
 
 
 def attribute(element: etree._Element, name: str) -> str:
-    """The value of an attribute, whatever its namespace; "" without it."""
+    """Return the value of an attribute in any namespace; "" if it is missing."""
     if (value := element.get(name)) is not None:
         return str(value)
     return next((str(v) for k, v in element.items() if str(k).rpartition("}")[2].rpartition(":")[2] == name), "")
 
 
 def elements(root: etree._Element | None, skip: frozenset[str] = frozenset()) -> Iterator[tuple[str, etree._Element, bool]]:
-    """The elements of a tree in order, twice each: (name, element, True) where one begins, with False where it ends.
+    """Yield the elements of a tree in order, twice each: (name, element, True) at its start, with False at its end.
 
-    Of those in `skip`, nothing but their ends: what stands behind them is not in them.
+    Of an element in `skip` only the end is yielded, since the text behind it (its tail) is not part of it.
     """
     if root is None:
         return

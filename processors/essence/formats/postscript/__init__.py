@@ -1,4 +1,4 @@
-"""What a file of PostScript shows: `read` runs it."""
+"""PostScript interpreter that collects the text a file shows; `read` runs a file."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ __all__ = ["Page", "Source", "page", "read"]
 
 
 def page(room: int, steps: int) -> Page:
-    """A machine that has all operators, and room for so many characters."""
+    """Return a machine that has all operators, and room for `room` characters."""
     return Page(Operators(LANGUAGE | NUMBERS | CONTAINERS | FILES | GRAPHICS | SHOWING), room, steps)
 
 
 def read(source: Source, room: int, steps: int) -> Page:
-    """What a file shows, up to `room` characters and so many steps: strings by page, and what it says by pdfmark."""
+    """Run a file until it has shown `room` characters or used `steps`; return the page with its strings and pdfmark records."""
     machine = page(room, steps)
-    # What has been shown until the machine ends is what there is.
+    # What the file has shown before the machine ends is the result.
     with suppress(Enough, Fault):
         machine.run(source)
     return machine

@@ -9,8 +9,6 @@ from processors.essence.formats.postscript.scan import Source
 
 CONTAINERS = Operators()
 
-# Arrays, strings, dictionaries (PLRM, 8.1).
-
 
 @CONTAINERS.named("array")
 def _array(m: Machine) -> None:
@@ -25,7 +23,7 @@ def _string(m: Machine) -> None:
 @CONTAINERS.named("dict")
 def _dict(m: Machine) -> None:
     m.whole()
-    # dvips says in a comment which font it makes next, and nowhere else.
+    # dvips names the font that it defines next only in a comment.
     source = m.files[-1] if m.files else Source(b"")
     m.push({"TeX": source.bitmaps} if source.bitmaps else {})
     source.bitmaps = ""

@@ -1,4 +1,4 @@
-"""Operators of files, and filters (PLRM, 3.8 and 3.13)."""
+"""Operators of files and filters (PLRM, 3.8 and 3.13)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _read(m: Machine) -> None:
 
 
 def _given(m: Machine, read: Callable[[Source, int], bytes]) -> None:
-    """Fill a string from a file; say whether it was filled."""
+    """Fill the string operand from a file; push the part that was filled, and whether that is all of it."""
     text = m.text()
     source = m.source(m.pop())
     size = len(text.data)
@@ -57,7 +57,7 @@ def _readline(m: Machine) -> None:
 @FILES.named("flushfile")
 def _flushfile(m: Machine) -> None:
     source = m.source(m.pop())
-    # To the end of what a filter reads; that of the file itself is the end of all.
+    # Skip to the end of a filter's data; at the end of the file itself the program would end.
     if source not in m.files:
         source.skip(MAX_DECODED)
 
@@ -89,7 +89,7 @@ def _filter(m: Machine) -> None:
 
 
 class _Filter(Source):
-    """What a filter gives of a source: it is decoded when it is first read, and not at all where it is a picture's."""
+    """The decoded output of a filter: decoded at the first read, and not at all for image data, which is skipped."""
 
     def __init__(self, machine: Machine, name: str, source: Source, end: bytes, size: int = 0) -> None:
         super().__init__(b"")
@@ -101,7 +101,7 @@ class _Filter(Source):
 
     @property
     def raw(self) -> bytes:
-        """The bytes; what is damaged gives none. Raises Enough."""
+        """Decoded bytes; empty if the data is damaged. Raises Enough."""
         if source := self._taken():
             begin = source.at
             try:
@@ -113,7 +113,7 @@ class _Filter(Source):
         return self._raw
 
     def skip(self, size: int) -> None:
-        """Pass over all that the filter would give."""
+        """Skip all output of the filter."""
         if self._end or self._size:
             self._taken()
         elif isinstance(self._source, _Filter):
@@ -122,7 +122,7 @@ class _Filter(Source):
             self.at = len(self.raw)
 
     def _taken(self) -> Source | None:
-        """What is to be decoded, once: that until the mark, or so many bytes, where the filter has either."""
+        """Return the input to decode, the first time only: up to the end mark or size, if the filter has one."""
         source, self._source = self._source, None
         if source and self._end:
             return Source(source.until(self._end))
@@ -130,7 +130,7 @@ class _Filter(Source):
 
 
 class _Given(Source):
-    """What a procedure gives, string by string, until it gives an empty one (PLRM, 3.13.1); it is called when it is first read."""
+    """Concatenated strings of a procedure, called until it returns an empty one (PLRM, 3.13.1); it runs at the first read."""
 
     def __init__(self, machine: Machine, procedure: Procedure) -> None:
         super().__init__(b"")
@@ -154,7 +154,7 @@ class _Given(Source):
 
 
 def _data(m: Machine) -> Source:
-    """A filter's source: a file, a string, or a procedure that gives strings."""
+    """Pop the data source of a filter: a file, a string, or a procedure that returns strings."""
     value = m.pop()
     if isinstance(value, Source | Program):
         return m.source(value)
@@ -175,7 +175,7 @@ def _inflated(source: Source) -> bytes:
 
 
 def _run_lengths(source: Source) -> bytes:
-    """Runs and copies (PLRM, 3.13.3)."""
+    """Decode RunLengthDecode: runs and copies (PLRM, 3.13.3)."""
     kept: list[bytes] = []
     size = 0
     while size < MAX_DECODED and (head := source.read(1)) and head != b"\x80":
@@ -185,7 +185,7 @@ def _run_lengths(source: Source) -> bytes:
 
 
 _ENDED = {"ASCIIHexDecode": b">", "ASCII85Decode": b"~>", "DCTDecode": b"\xff\xd9"}
-"""Marks at the end of what filters read."""
+"""End marks of the encoded data, by filter."""
 _DECODED: dict[str, Callable[[Source], bytes]] = {
     "ASCIIHexDecode": lambda source: unhex(source.read(MAX_DECODED)),
     "ASCII85Decode": lambda source: base_85(source.read(MAX_DECODED).lstrip().removeprefix(b"<~")),
@@ -195,4 +195,4 @@ _DECODED: dict[str, Callable[[Source], bytes]] = {
     "SubFileDecode": lambda source: source.read(MAX_DECODED),
     "ReusableStreamDecode": lambda source: source.read(MAX_DECODED),
 }
-"""What filters give. What images are made of is not decoded, but passed over."""
+"""Decoder by filter. Filters for image data have none: images are skipped."""

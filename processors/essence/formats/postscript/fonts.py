@@ -1,8 +1,8 @@
-"""Fonts of PostScript: what their codes say, and how wide each is (PLRM, 5).
+"""PostScript fonts: the text and the width of each character code (PLRM, 5).
 
-What a code says is the name that the font's encoding has for it; TeX's fonts of bitmaps have none, but encodings that are known.
-How wide it is is what the font's dictionary says (Metrics), what its procedure says (Type 3), what the metrics of the standard
-fonts say (Adobe's, as pdfminer has them), or an estimate by these, in this order.
+The text of a code follows from its glyph name in the font's encoding; TeX's bitmap fonts have no glyph names, but known encodings.
+The width of a code is, in this order: the value in the font's dictionary (Metrics), the value that its procedure states (Type 3),
+the metrics of the standard fonts (Adobe's, as in pdfminer), or an estimate from these.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from processors.essence.formats.postscript.objects import Name, key
 from processors.essence.formats.tex_fonts import letters
 
 GUESS = 500.0
-"""Thousandths of the size that a character is wide of which nothing is known."""
+"""Width of a character without any metrics, in thousandths of the type size."""
 LIGATURES = {0xFB00 + at: said for at, said in enumerate(("ff", "fi", "fl", "ffi", "ffl", "st", "st"))} | {0xAD: "-"}
 
 _FIXED, _PLAIN = ("Cour", "Mono", "CMTT", "Typewriter", "cmtt"), ("Helv", "Arial", "Sans", "CMSS", "cmss")
@@ -40,7 +40,7 @@ _SYMBOL |= dict(
         strict=True,
     )
 )
-"""What most is written with the font Symbol (PLRM, appendix E.12)."""
+"""The most common characters of the font Symbol (PLRM, appendix E.12)."""
 
 
 def _encoding(column: int) -> list[object]:
@@ -53,7 +53,7 @@ def _encoding(column: int) -> list[object]:
 
 
 STANDARD, WINDOWS = _encoding(1), _encoding(3)
-"""StandardEncoding, and what stands for ISOLatin1Encoding: that of Windows has its letters in their places (PLRM, appendix E)."""
+"""StandardEncoding, and the Windows encoding in place of ISOLatin1Encoding: its letters have the same codes (PLRM, appendix E)."""
 WINDOWS[0xAD] = Name("hyphen")
 SYMBOL = [
     Name(f"uni{ord(_SYMBOL[code]):04X}") if code in _SYMBOL else name if code < 128 else Name(".notdef")
@@ -62,7 +62,7 @@ SYMBOL = [
 
 
 def standard(name: object, encoding: list[object], size: float) -> dict[object, object]:
-    """The dictionary of a font that a printer has, in a size in points."""
+    """Return the dictionary of a font that is built into printers, at a size in points."""
     by = size / 1_000
     return {
         "FontName": name,
@@ -76,10 +76,10 @@ def standard(name: object, encoding: list[object], size: float) -> dict[object, 
 
 
 class Face:
-    """A font as it was when it was first shown.
+    """A font at the time of its first use.
 
-    `drawn`: the width that its procedure states for a code and the name of it, of a Type 3 font; in the font's space.
-    `widths`: those that are known of fonts that differ in size only.
+    `drawn`: returns the width that a Type 3 font's procedure states for a code and its name, in the font's space.
+    `widths`: known widths by code, shared by fonts that differ only in size.
     """
 
     def __init__(self, font: dict[object, object], drawn: Callable[[int, object], float], widths: dict[int, float]) -> None:
@@ -91,12 +91,12 @@ class Face:
         self.names = [*(encoding if isinstance(encoding, list) else STANDARD)[:256]]
         self.names += [None] * (256 - len(self.names))
         tex = font.get("TeX")
-        # Fonts of bitmaps that dvips makes have numbers for names.
+        # The bitmap fonts of dvips have numbers as glyph names.
         of_tex = isinstance(tex, str) or self.names[65] == "65"
         self.letters = letters(str(tex or "")) if of_tex else [_letter(name, code) for code, name in enumerate(self.names)]
 
     def width(self, code: int) -> float:
-        """How wide a character is, in the font's space."""
+        """Return the width of a character, in the font's space."""
         width = self.widths.get(code)
         if width is None:
             measured = self._measured(code)
@@ -104,7 +104,7 @@ class Face:
         return width
 
     def unit(self) -> float:
-        """How many units of the font's space its size has (PLRM, 5.8: one for Type 42; 5.7: a Type 3 font has any); 0: unknown."""
+        """Return the units of the font's space per type size (PLRM, 5.8: one for Type 42; 5.7: any for Type 3); 0 if unknown."""
         if self.kind != 3:
             return 1.0 if self.kind == 42 else 1000.0
         box = self.font.get("FontBBox")
@@ -113,14 +113,14 @@ class Face:
         return self._twice()
 
     def _twice(self) -> float:
-        """Twice the width that the characters have in the mean."""
+        """Return twice the mean width of the characters."""
         return 2 * fmean(self.widths.values()) if self.widths else 0.0
 
     def _measured(self, code: int) -> float:
         name = self.names[code]
         metrics = self.font.get("Metrics")
         stated = metrics.get(name) if isinstance(metrics, dict) else None
-        # A number, or where the character begins, too (PLRM, 5.9.2).
+        # A number, or an array that also has the character's origin (PLRM, 5.9.2).
         stated = stated[len(stated) // 4 + 1] if isinstance(stated, list) and len(stated) in (2, 4) else stated
         if isinstance(stated, int | float):
             return float(stated)
@@ -129,7 +129,7 @@ class Face:
         return self._usual(self.letters[code]) * (0.001 if self.kind == 42 else 1.0)
 
     def _usual(self, said: str) -> float:
-        """The width by the metrics of a standard font, or of one that is like this one, in thousandths of the size."""
+        """Return the width by the metrics of this or of a similar standard font, in thousandths of the type size."""
         name = str(key(self.font.get("FontName", "")))
         if name not in FONT_METRICS:
             fixed, plain = any(part in name for part in _FIXED), any(part in name for part in _PLAIN)
@@ -139,12 +139,12 @@ class Face:
 
 
 def _letter(name: object, code: int) -> str:
-    """What a code says whose name that is."""
+    """Return the text of a glyph name; "" if it is unknown."""
     if not isinstance(name, str) or name in (".notdef", ""):
         return ""
     try:
         return name2unicode(name)
     except KeyError:
-        # Programs that know no names make them of codes: a65, C65, char65.
+        # Programs without standard names make them of the codes: a65, C65, char65.
         number = name.lstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_").lstrip("0")
         return chr(code) if number == str(code) and 32 <= code < 127 else ""

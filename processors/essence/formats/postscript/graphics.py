@@ -1,4 +1,4 @@
-"""Operators of the state of the graphics, of paths and of images (PLRM, 8.2), as far as they move the pen, or the file."""
+"""Operators of graphics state, paths and images (PLRM, 8.2), as far as they move the pen or the file's position."""
 
 from __future__ import annotations
 
@@ -95,13 +95,13 @@ def _setgstate(m: Page) -> None:
 
 
 def _matrix_or_numbers(m: Page, many: int) -> tuple[list[float], list[object] | None]:
-    """So many numbers, behind which there may be a matrix that the result goes to."""
+    """Pop `many` numbers, and the matrix behind them that receives the result, if there is one."""
     into = m.array() if m.operands and isinstance(m.operands[-1], list) else None
     return m.numbers(many), into
 
 
 def _transformed(m: Page, by: Matrix, into: list[object] | None) -> None:
-    """Leave a transformation in a matrix, or apply it."""
+    """Store a transformation in a matrix, or apply it to the graphics state."""
     if into is not None:
         into[:] = by
         m.push(into)
@@ -171,7 +171,7 @@ def _initmatrix(m: Page) -> None:
 
 
 def _point(name: str, *, back: bool, far: bool) -> None:
-    """Define an operator that transforms a place, or (`far`) a distance, to the device's space or `back`."""
+    """Define an operator that transforms a point, or (`far`) a distance, to the device's space or `back`."""
 
     def run(m: Page) -> None:
         matrix = m.six(m.pop()) if m.operands and isinstance(m.operands[-1], list) else m.state.ctm
@@ -189,7 +189,7 @@ _point("itransform", back=True, far=False)
 _point("idtransform", back=True, far=True)
 
 
-# Paths: where the pen is.
+# Paths: the position of the pen.
 
 
 @GRAPHICS.on_page("currentpoint")
@@ -201,7 +201,7 @@ def _currentpoint(m: Page) -> None:
 
 
 def _to(name: str, operands: int) -> None:
-    """Define an operator that moves the pen to the last of its places."""
+    """Define an operator that moves the pen to the last of its points."""
 
     def run(m: Page) -> None:
         x, y = m.numbers(operands)[-2:]
@@ -242,11 +242,11 @@ def _arcto(m: Page) -> None:
     m.operands += m.numbers(5)[:4]
 
 
-# Images: what they are made of stands in the file, behind the operator.
+# Images: the data follows the operator in the file.
 
 
 def _passed(m: Page, size: int, of: object) -> None:
-    """Pass over so many bytes of an image's data."""
+    """Skip so many bytes of an image's data."""
     if isinstance(of, Source | Program):
         m.source(of).skip(size)
     elif isinstance(of, Procedure):
@@ -272,7 +272,7 @@ def _image(m: Page) -> None:
 
 
 def _size(m: Page, image: dict[object, object]) -> int:
-    """The bytes that an image's data have, by its dictionary (PLRM, 4.10.5); how many colours there are its Decode tells."""
+    """Return the size of an image's data in bytes, from its dictionary (PLRM, 4.10.5); Decode tells the number of colours."""
     width, height, bits = image.get("Width"), image.get("Height"), image.get("BitsPerComponent", 1)
     if not isinstance(width, int) or not isinstance(height, int) or not isinstance(bits, int):
         raise Fault("typecheck")

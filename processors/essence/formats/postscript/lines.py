@@ -1,6 +1,6 @@
-"""How the strings that a page of PostScript shows make lines.
+"""Assembles the strings that a PostScript page shows into lines.
 
-A gap between two strings is a space where it is wide enough, and nothing where a word processor has cut a word to kern it.
+A wide gap between two strings becomes a space; a narrow one is kerning inside of a word.
 """
 
 from __future__ import annotations
@@ -12,33 +12,36 @@ from unicodedata import normalize
 from processors.essence.formats.tex_fonts import ACCENTED
 
 SPACE = 0.17
-"""Of the size of the type: what a gap has at least that is a space. TeX shrinks its spaces to .22, and kerns by less than .1."""
+"""Least gap that is a space, as a fraction of the type size. TeX shrinks its spaces to .22, and kerns by less than .1."""
 LINE = 0.6
-"""Of the size: how far a string is off its line that begins another. Notes and exponents are nearer."""
+"""Least vertical distance of a string on another line, as a fraction of the size. Notes and exponents are nearer."""
 BACK = -0.3
-"""Of the size: how far a string goes back that begins another line; less is kerning."""
+"""Backward move that begins another line, as a fraction of the size; a smaller one is kerning."""
 DOUBLE = 0.1
-"""Of the size: how near to itself a string is that is shown again to make it bold."""
+"""Greatest distance between two prints of a string that is printed twice to look bold, as a fraction of the size."""
 _DOTLESS = str.maketrans("\u0131\u0237", "ij")
 
 
 class Piece(NamedTuple):
-    """A string that was shown."""
+    """A string that the page shows."""
 
     text: str
     size: float
-    """Of the type, in points; 0: nothing is known."""
+    """Type size in points; 0: unknown."""
     x: float
     y: float
-    """Where it begins, on the page: points, along its line and across."""
+    """Start on the page, in points: `x` along the line, `y` across."""
     end: float
-    """Where it ends along its line."""
+    """End of the string along its line."""
     turned: int
-    """Where its line leads: degrees, to the nearest 5."""
+    """Direction of the line in degrees, to the nearest 5."""
 
 
 def lines(pieces: list[Piece]) -> list[list[Piece]]:
-    """The pieces of a page as lines, in the order in which they were shown; gaps are spaces in front of the pieces behind them."""
+    """Return the pieces of a page by line, in the order in which they are shown.
+
+    A gap becomes a space at the start of the piece after it.
+    """
     kept: list[list[Piece]] = []
     before: Piece | None = None
     for piece in pieces:
@@ -57,12 +60,12 @@ def lines(pieces: list[Piece]) -> list[list[Piece]]:
 
 
 def _on(before: Piece, piece: Piece, size: float) -> bool:
-    """Whether a piece is on the line of the one before."""
+    """Whether a piece is on the same line as the one before."""
     if before.turned != piece.turned or abs(piece.y - before.y) > LINE * size:
         return False
     return piece.x - before.end > BACK * size or _accents(before, piece)
 
 
 def _accents(before: Piece, piece: Piece) -> bool:
-    """Whether a piece ends with an accent that is set above the letter with which the next one begins."""
+    """Whether the piece before ends with an accent for the first letter of this one."""
     return before.text[-1:] in ACCENTED and piece.x < before.end and piece.text[:1].isalpha()

@@ -1,4 +1,4 @@
-"""The machine that runs a file: stacks, dictionaries, files; and how operators are written down."""
+"""The machine that runs a PostScript file (stacks, dictionaries, files), and the registry of operators."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from processors.essence.formats.postscript.scan import Program, Source
 
 
 class Machine:
-    """What runs a file: stacks, dictionaries, files."""
+    """Interpreter state and execution: stacks, dictionaries, files."""
 
     def __init__(self, operators: Operators, steps: int) -> None:
         self.steps = steps
-        """Steps that are left."""
+        """Steps that remain."""
         self.operands: list[object] = []
         self.system: dict[object, object] = {"true": True, "false": False, "null": None, "mark": MARK}
         self.system.update(operators)
@@ -42,28 +42,28 @@ class Machine:
         self.files: list[Source] = []
         self.depth = 0
         self.guarded = 0
-        """How many `stopped` there are around what runs."""
+        """Number of `stopped` contexts around the running procedure."""
 
     def known(self, name: object) -> dict[object, object] | None:
-        """The topmost dictionary that has a name."""
+        """Return the topmost dictionary that contains a name."""
         return next((names for names in reversed(self.names) if name in names), None)
 
-    # What operators take from the stack; where it is not there, or of another type, they end by a Fault.
+    # Operands: each method raises Fault if the operand is missing or of another type.
 
     def pop(self) -> object:
-        """The topmost operand."""
+        """Pop the topmost operand."""
         if not self.operands:
             raise Fault("stackunderflow")
         return self.operands.pop()
 
     def push(self, value: object) -> None:
-        """Leave a result."""
+        """Push a result. Raises Enough when the stack is full."""
         if len(self.operands) >= STACK:
             raise Enough
         self.operands.append(value)
 
     def number(self) -> float:
-        """A number, whole or real."""
+        """Pop a number, integer or real."""
         value = self.pop()
         if not isinstance(value, int | float) or isinstance(value, bool):
             raise Fault("typecheck")
@@ -72,11 +72,11 @@ class Machine:
         return value
 
     def whole(self) -> int:
-        """A whole number; programs leave real ones, too."""
+        """Pop an integer; a real is truncated, since programs pass reals, too."""
         return int(self.number())
 
     def count(self) -> int:
-        """How many: not less than none, and no more than there may be; paid for."""
+        """Pop a size or count from 0 to LARGEST, and pay for it."""
         value = self.whole()
         if 0 <= value <= LARGEST:
             self.pay(value >> 2)
@@ -84,34 +84,34 @@ class Machine:
         raise Fault("rangecheck")
 
     def numbers(self, many: int) -> list[float]:
-        """So many numbers, in the order in which they were left."""
+        """Pop `many` numbers, in the order in which they were pushed."""
         return [self.number() for _ in range(many)][::-1]
 
     def text(self) -> Text:
-        """A string."""
+        """Pop a string."""
         value = self.pop()
         if isinstance(value, Text):
             return value
         raise Fault("typecheck")
 
     def array(self) -> list[object]:
-        """An array or a procedure."""
+        """Pop an array or a procedure."""
         return self.listed(self.pop())
 
     def listed(self, value: object) -> list[object]:
-        """A value that must be an array."""
+        """Return a value that must be an array."""
         if isinstance(value, list):
             return value
         raise Fault("typecheck")
 
     def dictionary(self, value: object) -> dict[object, object]:
-        """A value that must be a dictionary."""
+        """Return a value that must be a dictionary."""
         if isinstance(value, dict):
             return value
         raise Fault("typecheck")
 
     def source(self, value: object) -> Source:
-        """A value that must be a file."""
+        """Return a value that must be a file."""
         if isinstance(value, Source):
             return value
         if isinstance(value, Program):
@@ -119,15 +119,15 @@ class Machine:
         raise Fault("typecheck")
 
     def pay(self, steps: int) -> None:
-        """Pay for what costs more than one step. Raises Enough."""
+        """Pay for an operation that costs more than one step. Raises Enough."""
         self.steps -= steps
         if self.steps < 0:
             raise Enough
 
-    # Running.
+    # Execution.
 
     def run(self, source: Source) -> None:
-        """Run what a file holds, to its end. Raises Enough, Fault."""
+        """Run a file to its end. Raises Enough, Fault."""
         if self.depth >= NESTED:
             raise Fault("execstackoverflow")
         self.depth += 1
@@ -143,7 +143,7 @@ class Machine:
             self.depth -= 1
 
     def _outermost(self, name: object) -> None:
-        """Execute a word of a file; `exit` and `stop` that nothing waits for end that word."""
+        """Execute a name at the top level of a file; `exit` or `stop` without an enclosing context ends only that name."""
         try:
             self.word(name)
         except (Exit, Halt):
@@ -151,7 +151,7 @@ class Machine:
                 raise
 
     def read(self, source: Source) -> object:
-        """The next object of a file, a procedure with all that is in it; END where there is none."""
+        """Return the next object of a file, a procedure as a whole; END at the end of the file."""
         building: list[Procedure] = []
         while True:
             self.pay(1)
@@ -173,15 +173,15 @@ class Machine:
             building[-1].append(item)
 
     def find(self, name: object) -> object:
-        """The value of a name. Raises Fault."""
-        # The way of each word: no function is called.
+        """Return the value of a name. Raises Fault."""
+        # The hot path of every name: inlined, without a function call.
         for names in reversed(self.names):
             if name in names:
                 return names[name]
         raise Fault("undefined")
 
     def word(self, name: object) -> None:
-        """Execute an executable name; what goes wrong is passed over unless the file wants to know of it."""
+        """Execute an executable name; errors are ignored unless a `stopped` encloses it."""
         try:
             self.execute(self.find(name))
         except (Fault, ArithmeticError):
@@ -189,7 +189,7 @@ class Machine:
                 raise
 
     def execute(self, value: object) -> None:
-        """Execute an object that was found by name, or that stands on the stack: what is not executable is left there."""
+        """Execute an object that was found by name or is on the stack; push it if it is not executable."""
         if isinstance(value, Procedure):
             self.call(value)
         elif callable(value):
@@ -207,7 +207,7 @@ class Machine:
             self.push(value)
 
     def execute_deep(self, name: Word) -> None:
-        """Execute a name that another name stands for."""
+        """Execute a name that is the value of another name."""
         self.call(Procedure([name]))
 
     def call(self, procedure: list[object]) -> None:
@@ -228,7 +228,7 @@ class Machine:
             self.depth -= 1
 
     def bound(self, item: Operator) -> None:
-        """Execute an operator that `bind` has put for its name."""
+        """Execute an operator that `bind` has put in place of its name."""
         try:
             item(self)
         except (Fault, ArithmeticError):
@@ -236,7 +236,7 @@ class Machine:
                 raise
 
     def stopped(self, value: object) -> bool:
-        """Execute, and say whether that went wrong."""
+        """Execute an object; return whether it failed."""
         self.guarded += 1
         try:
             self.execute(value)
@@ -247,7 +247,7 @@ class Machine:
         return False
 
     def repeated(self, values: Iterator[tuple[object, ...]], body: list[object]) -> None:
-        """Execute a procedure for each of several values, until it says `exit`."""
+        """Execute a procedure for each of several values, until it calls `exit`."""
         try:
             for each in values:
                 for value in each:
@@ -264,7 +264,7 @@ class Operators(dict[str, Operator]):
     """Operators by name."""
 
     def named(self, *names: str) -> Callable[[Operator], Operator]:
-        """A decorator: an operator's names."""
+        """Return a decorator that registers an operator under its names."""
 
         def keep(run: Operator) -> Operator:
             self.update(dict.fromkeys(names, run))
@@ -273,14 +273,14 @@ class Operators(dict[str, Operator]):
         return keep
 
     def ignore(self, names: str, operands: int = 0, results: tuple[object, ...] = ()) -> None:
-        """Operators that do nothing here: how many operands they take, and what they leave."""
+        """Register operators that do nothing here: the number of operands that they pop, and the results that they push."""
 
         def run(m: Machine) -> None:
             if operands > len(m.operands):
                 raise Fault("stackunderflow")
             del m.operands[len(m.operands) - operands :]
             if results:
-                # A program may write into what it is given; the next one gets its own.
+                # A program may modify a result, so that each call pushes a copy.
                 m.operands.extend(deepcopy(results))
 
         self.update(dict.fromkeys(names.split(), run))

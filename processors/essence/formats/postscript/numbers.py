@@ -1,4 +1,4 @@
-"""Operators of numbers, of truths and of what is equal or less (PLRM, 8.1)."""
+"""Operators of numbers, booleans and comparison (PLRM, 8.1)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _of_one(do: Callable[[Any], Any]) -> Operator:
 
 
 def _rounded(do: Callable[[float], int]) -> Callable[[float], float]:
-    """A function that gives a whole number for a whole one, and a real one for a real one."""
+    """Return a function that leaves an integer as it is, and rounds a real to a real."""
     return lambda value: value if isinstance(value, int) or not math.isfinite(value) else float(do(value))
 
 
@@ -71,7 +71,7 @@ NUMBERS |= {do.__name__: _compared(do) for do in (operator.lt, operator.le, oper
 
 
 def _same(m: Machine) -> bool:
-    """Whether two operands are equal: numbers, strings and names by what they say, others where they are one."""
+    """Pop two operands; return whether they are equal: numbers, strings and names by value, others by identity."""
     first, second = m.pop(), m.pop()
     if isinstance(first, Text) and isinstance(second, Text):
         m.pay(len(first.data) >> 6)
@@ -116,5 +116,5 @@ def _not(m: Machine) -> None:
 def _bitshift(m: Machine) -> None:
     by, value = m.whole(), m.whole()
     shifted = (value << min(by, 32)) & 0xFFFF_FFFF if by > 0 else (value & 0xFFFF_FFFF) >> min(-by, 32)
-    # Of 32 bits, the first of which is the sign.
+    # The result has 32 bits, the first of which is the sign.
     m.operands.append(shifted - 2 * INTEGER if shifted >= INTEGER else shifted)

@@ -1,4 +1,4 @@
-"""Objects of PostScript (PLRM, 3.3), what ends a program, and its bounds."""
+"""Types of PostScript objects (PLRM, 3.3), the exceptions that end execution, and the bounds."""
 
 from __future__ import annotations
 
@@ -6,32 +6,32 @@ import math
 from collections.abc import Iterable
 
 LARGEST = 65_535
-"""Elements of a string or an array."""
+"""Maximum elements of a string or an array."""
 STACK = 20_000
-"""Operands."""
+"""Maximum operands on the stack."""
 NESTED = 100
-"""Procedures that run within each other, or stand within each other."""
+"""Maximum nesting of procedures, of calls as well as of literals."""
 MAX_DECODED = 4_194_304
-"""Bytes that a filter gives."""
+"""Maximum bytes that a filter decodes."""
 WORD = 40
-"""Characters of a number; PostScript's have 11."""
+"""Maximum characters of a number; PostScript's have 11."""
 INTEGER = 1 << 31
 
 
-class Fault(Exception):  # noqa: N818 - an error of the file's; those of ours are errors
-    """An error as PostScript has them (PLRM, 8.1); its text is the name."""
+class Fault(Exception):  # noqa: N818 - an error of the PostScript file, not of this program
+    """An error of the PostScript program (PLRM, 8.1); its text is the error's name."""
 
 
-class Enough(Exception):  # noqa: N818 - no error
-    """The steps are used up, or the text is long enough: the machine ends."""
+class Enough(Exception):  # noqa: N818 - control flow, not an error
+    """Ends the machine: the steps are used up, or enough text has been collected."""
 
 
-class Exit(Exception):  # noqa: N818 - no error
-    """`exit`: leaves the innermost loop."""
+class Exit(Exception):  # noqa: N818 - control flow, not an error
+    """Raised by `exit`: leaves the innermost loop."""
 
 
-class Halt(Exception):  # noqa: N818 - no error
-    """`stop`: leaves the innermost `stopped`."""
+class Halt(Exception):  # noqa: N818 - control flow, not an error
+    """Raised by `stop`: leaves the innermost `stopped`."""
 
 
 class Name(str):
@@ -47,13 +47,13 @@ class Word(str):
 
 
 class Immediate(str):
-    """A name that stands for its value when it is read: `//x`."""
+    """A name that is replaced by its value when it is read: `//x`."""
 
     __slots__ = ()
 
 
 class Procedure(list[object]):
-    """An executable array: `{x y}`; `bound`: whether `bind` has been there."""
+    """An executable array: `{x y}`; `bound`: whether `bind` has processed it."""
 
     __slots__ = ("bound",)
 
@@ -63,7 +63,7 @@ class Procedure(list[object]):
 
 
 class Text:
-    """A string; `code`: an executable one."""
+    """A string; `code`: whether it is executable."""
 
     __slots__ = ("code", "data")
 
@@ -73,23 +73,23 @@ class Text:
 
 
 class Mark:
-    """What `mark`, `[` and `<<` leave on the stack."""
+    """The mark that `mark`, `[` and `<<` push on the stack."""
 
 
 MARK = Mark()
 OPEN, CLOSE, END = object(), object(), object()
-"""What a scanner gives for braces, and at the end."""
+"""Results of the scanner for braces, and for the end of the file."""
 
 
 def key(value: object) -> object:
-    """What an object is in a dictionary: strings are names there, which have 127 characters (PLRM, appendix B)."""
+    """Return an object as a key of a dictionary: strings become names, of at most 127 characters (PLRM, appendix B)."""
     if isinstance(value, Text):
         return value.data[:127].decode("latin-1")
     return value if isinstance(value, str | int | float) or value is None else id(value)
 
 
 def bounded(value: float) -> float:
-    """A number as PostScript has them: a whole one that is too large is a real one. Raises Fault where it is no number."""
+    """Return a number in PostScript's range: an integer that is too large becomes a real. Raises Fault if it is not finite."""
     if not math.isfinite(value):
         raise Fault("undefinedresult")
     return value if -INTEGER <= value < INTEGER else float(value)

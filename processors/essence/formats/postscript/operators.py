@@ -1,4 +1,4 @@
-"""Operators of the stack, of control and of types (PLRM, 8.1)."""
+"""Operators of the stack, control flow and types (PLRM, 8.1)."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def _cleartomark(m: Machine) -> None:
 
 
 def _marked(m: Machine) -> int:
-    """Where the topmost mark is."""
+    """Return the index of the topmost mark."""
     try:
         above = operator.indexOf(reversed(m.operands), MARK)
     except ValueError:
@@ -151,14 +151,14 @@ def _marked(m: Machine) -> int:
 
 
 def taken(m: Machine) -> list[object]:
-    """What stands above the topmost mark; both go."""
+    """Pop the topmost mark and the operands above it; return these."""
     at = _marked(m)
     part = m.operands[at + 1 :]
     del m.operands[at:]
     return part
 
 
-# Control (PLRM, 8.1).
+# Control flow (PLRM, 8.1).
 
 
 @LANGUAGE.named("exec")
@@ -325,7 +325,7 @@ def _cvs(m: Machine) -> None:
 
 
 def _shown(value: object) -> str:
-    """An object as `cvs` writes it."""
+    """Return an object in the notation of `cvs`."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float):

@@ -1,6 +1,6 @@
-"""The graphics of PostScript, as far as they tell what is shown where (PLRM, 4 and 5): the state, the pen, fonts, strings.
+"""Graphics of PostScript as far as text needs it (PLRM, 4 and 5): graphics state, pen position, fonts, strings.
 
-Nothing is painted. Images are passed over: what they are made of stands in the file, behind the operator.
+Nothing is painted. Images are skipped: their data follows the operator in the file.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from processors.essence.formats.postscript.objects import Fault, Procedure
 Matrix = tuple[float, float, float, float, float, float]
 
 SPACES = 32
-"""The code of a space, in all encodings that programs use."""
+"""Code of the space character, in every encoding in use."""
 RECORDS = 500
-"""Records that are kept for pdfmark."""
+"""Maximum number of pdfmark records that are kept."""
 PAGE: Matrix = (1.0, 0.0, 0.0, 1.0, 0.0, 0.0)
 
 
 class State(NamedTuple):
-    """The state of the graphics that is saved and restored (PLRM, 4.2)."""
+    """Graphics state that is saved and restored (PLRM, 4.2)."""
 
     ctm: Matrix
     font: dict[object, object]
@@ -32,7 +32,7 @@ class State(NamedTuple):
 
 
 class Save:
-    """What `save` leaves: the state that `restore` brings back."""
+    """The result of `save`: the state that `restore` brings back."""
 
     def __init__(self, state: State, depth: int) -> None:
         self.state = state
@@ -40,38 +40,38 @@ class Save:
 
 
 class Page(Machine):
-    """A machine that keeps what is shown, up to `room` characters; then, or when the steps are used up, it ends (Enough)."""
+    """A machine that collects shown strings; it ends (Enough) after `room` characters, or when the steps are used up."""
 
     def __init__(self, operators: Operators, room: int, steps: int) -> None:
         super().__init__(operators, steps)
         self.fonts: dict[object, object] = {}
-        # Its own: a program may write into them.
+        # Copies, since a program may modify them.
         self.standard, self.symbol = list(STANDARD), list(SYMBOL)
         self.system |= {"StandardEncoding": self.standard, "ISOLatin1Encoding": list(WINDOWS)}
         self.system |= {"FontDirectory": self.fonts, "SharedFontDirectory": self.fonts}
         self.room = room
-        # What is shown in no font is shown, nevertheless.
+        # A default font, since text that is shown before a font is set counts too.
         self.state = State(PAGE, self.printer("Times-Roman", 12.0), None)
         self.saved: list[State] = []
         self.measured: float | None = None
-        """What a character's procedure has stated, while one is measured."""
+        """Width that a glyph procedure has stated, while one is being measured."""
         self.pages: list[list[Piece]] = [[]]
         self.records: list[list[object]] = []
-        """What pdfmark was given."""
+        """Operands of each pdfmark."""
         self.resources: dict[tuple[object, object], object] = {}
         self.scaled: dict[tuple[int, Matrix], tuple[object, dict[object, object]]] = {}
-        """Fonts that were made of others, which they keep, by these and how they were made."""
+        """Derived fonts by original and matrix. The original is kept, so that its identity is not reused."""
         self.faces: dict[int, Face] = {}
-        """Fonts by the identity of their dictionaries, which they keep, so that no other gets the same."""
+        """Faces by the identity of their font's dictionary, which they keep, so that the identity is not reused."""
         self.alike: dict[int, Face] = {}
-        """The first font of those that have the same characters, by the identity of these."""
+        """The first face of those that share their glyphs, by the identity of the glyphs."""
 
     def printer(self, name: object, size: float = 1.0) -> dict[object, object]:
-        """A font that a printer has, in a size in points."""
+        """Return a font that is built into printers, at a size in points."""
         return standard(name, self.symbol if name == "Symbol" else self.standard, size)
 
     def six(self, value: object) -> Matrix:
-        """A value that must be a matrix. Raises Fault."""
+        """Return a value that must be a matrix. Raises Fault."""
         six = self.listed(value)
         numbers = [float(each) for each in six if isinstance(each, int | float)]
         if len(six) != 6 or len(numbers) != 6:
@@ -79,27 +79,27 @@ class Page(Machine):
         return numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], numbers[5]
 
     def place(self, at: tuple[float, float] | None) -> None:
-        """Put the pen somewhere in the device's space, or nowhere."""
+        """Set the pen's position in the device's space; None: no current point."""
         self.state = self.state._replace(at=at)
 
     def pen(self) -> tuple[float, float]:
-        """Where the pen is, in the device's space. Raises Fault."""
+        """Return the pen's position in the device's space. Raises Fault."""
         if self.state.at is None:
             raise Fault("nocurrentpoint")
         return self.state.at
 
     def move(self, x: float, y: float) -> None:
-        """Move the pen by a distance of the user's space."""
+        """Move the pen by a distance in the user's space."""
         at, by = self.pen(), distance(self.state.ctm, x, y)
         self.place((at[0] + by[0], at[1] + by[1]))
 
     def face(self) -> Face:
-        """What the font is."""
+        """Return the face of the current font."""
         font = self.state.font
         found = self.faces.get(id(font))
         if found is None:
             self.pay(256)
-            # Fonts of several sizes share what draws them, or what they are measured by.
+            # Fonts that differ in size share their glyphs or their metrics.
             of = font.get("CharProcs", font.get("BitMaps", font.get("Metrics", font)))
             alike = self.alike.get(id(of))
             found = self.faces[id(font)] = Face(font, self._drawn, alike.widths if alike else {})
@@ -107,20 +107,20 @@ class Page(Machine):
         return found
 
     def ended(self, piece: Piece) -> Piece:
-        """A piece that ends where the pen is now."""
+        """Return a piece with its end at the pen's position."""
         turn = math.radians(piece.turned)
         x, y = self.pen()
         return piece._replace(end=x * math.cos(turn) + y * math.sin(turn))
 
     def size(self) -> float:
-        """The size of the font on the page, in points; 0: unknown."""
+        """Return the size of the font on the page, in points; 0: unknown."""
         if self.state.font.get("FontType") == 0:
             return 0.0
         matrix = product(self.six(self.state.font.get("FontMatrix")), self.state.ctm)
         return math.hypot(matrix[0], matrix[1]) * self.face().unit()
 
     def show(self, codes: bytes) -> None:
-        """Show a string in the font, and move the pen behind it."""
+        """Show a string in the current font, and move the pen to its end."""
         at = self.pen()
         self.pay(len(codes))
         matrix = product(self.six(self.state.font.get("FontMatrix")), self.state.ctm)
@@ -137,7 +137,7 @@ class Page(Machine):
             self._keep(said, matrix, at, math.hypot(matrix[0], matrix[1]) * unit)
 
     def _composed(self, codes: bytes) -> tuple[str, float]:
-        """What a string in a composite font says, whose first bytes choose a font of several (PLRM, 5.10; FMapType 2)."""
+        """Return text and width of a string in a composite font, whose first bytes select a font (PLRM, 5.10; FMapType 2)."""
         outer = self.state
         parts, chosen = self.listed(outer.font.get("FDepVector")), self.listed(outer.font.get("Encoding"))
         said, along = [], 0.0
@@ -156,7 +156,7 @@ class Page(Machine):
         return "".join(said), along
 
     def _keep(self, said: str, matrix: Matrix, at: tuple[float, float], size: float) -> None:
-        """Keep a string that was shown at a place, and whose font has that matrix on the page."""
+        """Append a shown string to the page; `matrix` is that of its font on the page."""
         turn = math.atan2(matrix[1], matrix[0])
         cos, sin = math.cos(turn), math.sin(turn)
         end = self.pen()
@@ -170,7 +170,7 @@ class Page(Machine):
             self.pay(self.steps + 1)
 
     def _drawn(self, code: int, name: object) -> float:
-        """The width that a Type 3 font states when it draws a character (PLRM, 5.7)."""
+        """Return the width that a Type 3 font states when it draws a character (PLRM, 5.7)."""
         font = self.state.font
         by_name, by_code = font.get("BuildGlyph"), font.get("BuildChar")
         draw, what = (by_name, name) if isinstance(by_name, Procedure) else (by_code, code)
@@ -188,19 +188,19 @@ class Page(Machine):
 
 
 def distance(matrix: Matrix, x: float, y: float) -> tuple[float, float]:
-    """A distance, transformed."""
+    """Return a distance, transformed."""
     return matrix[0] * x + matrix[2] * y, matrix[1] * x + matrix[3] * y
 
 
 def product(first: Matrix, then: Matrix) -> Matrix:
-    """One transformation behind the other (PLRM, 4.3.3)."""
+    """Return the transformation that applies `first`, then `then` (PLRM, 4.3.3)."""
     a, b, c, d, e, f = first
     p, q, r, s, t, u = then
     return a * p + b * r, a * q + b * s, c * p + d * r, c * q + d * s, e * p + f * r + t, e * q + f * s + u
 
 
 def inverse(matrix: Matrix) -> Matrix:
-    """The transformation back. Raises ZeroDivisionError."""
+    """Return the inverse transformation. Raises ZeroDivisionError."""
     a, b, c, d, e, f = matrix
     by = a * d - b * c
     return d / by, -b / by, -c / by, a / by, (c * f - d * e) / by, (b * e - a * f) / by
@@ -210,7 +210,7 @@ class Drawing(Operators):
     """Operators that need a page."""
 
     def on_page(self, *names: str) -> Callable[[Callable[[Page], None]], Callable[[Page], None]]:
-        """A decorator: the names of an operator that needs a page."""
+        """Return a decorator that registers an operator that needs a page."""
 
         def keep(run: Callable[[Page], None]) -> Callable[[Page], None]:
             def checked(m: Machine) -> None:

@@ -1,4 +1,4 @@
-"""The scanner: files, and the objects that stand in them (PLRM, 3.2)."""
+"""The scanner: files, and the objects in them (PLRM, 3.2)."""
 
 from __future__ import annotations
 
@@ -42,31 +42,31 @@ _NO_HEX = re.compile(rb"[^0-9A-Fa-f]++")
 _WHITE = re.compile(rb"[\0\t\n\f\r ]++")
 _ESCAPES = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"b": b"\b", b"f": b"\f", b"\n": b"", b"\r": b"", b"\r\n": b"", b"": b""}
 _KNOWN: dict[bytes, object] = {}
-"""Numbers and names by how they are written: they never change, and each file has the same few again and again."""
+"""Cache of numbers and names by their spelling: they are immutable, and each file repeats the same few."""
 
 
 class Source:
-    """A file: the bytes that the machine reads, tokens or data, from where it is."""
+    """A file: the bytes that the machine reads, as tokens or data, and the position in them."""
 
     def __init__(self, raw: bytes) -> None:
         self._raw = raw
         self.at = 0
         self.marked = True
-        """Whether there may be a mark behind data that is not read yet."""
+        """Whether there may be an end mark in the part that is not yet read."""
         self.bitmaps = ""
-        """The font of TeX that is to come, as dvips names it in a comment."""
+        """Name of the TeX font that comes next, from a comment of dvips."""
 
     @property
     def raw(self) -> bytes:
-        """The bytes. May raise Enough where they are decoded first."""
+        """The bytes. A filter raises Enough when decoding them takes too many steps."""
         return self._raw
 
     def skip(self, size: int) -> None:
-        """Pass over so many bytes of a picture."""
+        """Skip so many bytes of an image."""
         self.at = min(self.at + max(size, 0), len(self._raw))
 
     def token(self) -> object:
-        """The next token, or END; braces are OPEN and CLOSE."""
+        """Return the next token, or END; braces are OPEN and CLOSE."""
         raw = self.raw
         while found := _TOKEN.match(raw, self.at):
             self.at = found.end()
@@ -97,7 +97,7 @@ class Source:
         return Text(base_85(found["base"]) if kind == "base" else self._nested())
 
     def _nested(self) -> bytes:
-        """A string behind its bracket, with brackets and escapes in it (PLRM, 3.2.2)."""
+        """Return a string with nested parentheses or escapes, from behind its opening parenthesis (PLRM, 3.2.2)."""
         kept: list[bytes] = []
         depth = 1
         while (found := _PART.match(self.raw, self.at)) and depth:
@@ -111,7 +111,7 @@ class Source:
         return b"".join(kept)
 
     def _comment(self, comment: bytes) -> None:
-        """What comments say to a reader: how much data follows (DSC 3.0, 5.2), and the font that dvips makes next."""
+        """Interpret a comment: skip the data that it announces (DSC 3.0, 5.2), or note the name of dvips's next font."""
         if not comment.startswith((b"%%B", b"%D")):
             return
         if counted := _COUNT.match(comment):
@@ -122,30 +122,30 @@ class Source:
             self.bitmaps = font[2].decode("latin-1")
 
     def read(self, size: int) -> bytes:
-        """So many bytes, or what there is; one white space behind the operator that reads has gone before."""
+        """Return `size` bytes, or the rest; the one white space behind the reading operator is already skipped."""
         part = self.raw[self.at : self.at + size]
         self.at += len(part)
         return part
 
     def until(self, end: bytes, size: int = MAX_DECODED) -> bytes:
-        """The bytes before a mark, which is left out; all that there are where it is missing."""
+        """Return the bytes before an end mark, and skip the mark; all bytes if it is missing."""
         found = self.raw.find(end, self.at, self.at + size)
         part = self.raw[self.at : found if found >= 0 else self.at + size]
         self.at += len(part) + (len(end) if found >= 0 else 0)
         return part
 
     def digits(self, size: int) -> bytes:
-        """So many bytes that are written in hexadecimal; other characters between them are passed over."""
+        """Return `size` bytes from hexadecimal digits; other characters between the digits are skipped."""
         kept = b""
         while len(kept) < 2 * size and (found := _HEX.search(self.raw, self.at)):
             self.at = found.start()
-            # Never beyond the last digit, since what stands behind it is not of the data.
+            # Never beyond the last digit: the characters behind it are not data.
             kept += _NO_HEX.sub(b"", self.read(2 * size - len(kept)))
         return unhex(kept)
 
 
 def _plain(raw: bytes) -> object:
-    """A number, or the name that it is otherwise."""
+    """Return a number, or an executable name, from the cache if possible."""
     known = _KNOWN.get(raw)
     if known is None:
         known = number(raw)
@@ -155,7 +155,7 @@ def _plain(raw: bytes) -> object:
 
 
 class Program:
-    """A file as an executable object: it is run where it is met; as a literal one it is left on the stack."""
+    """An executable file: it runs when it is executed, while a literal one is pushed on the stack."""
 
     __slots__ = ("source",)
 
@@ -164,7 +164,7 @@ class Program:
 
 
 def number(raw: bytes) -> object:
-    """A number, or the name that it is otherwise (PLRM, 3.2.2)."""
+    """Return a number, or an executable name if it is not one (PLRM, 3.2.2)."""
     if len(raw) > WORD:
         return Word(raw[:WORD].decode("latin-1"))
     if _INTEGER.fullmatch(raw):
@@ -185,13 +185,13 @@ def _escape(code: bytes) -> bytes:
 
 
 def unhex(digits: bytes) -> bytes:
-    """What is written in hexadecimal; other characters are passed over."""
+    """Decode hexadecimal digits; other characters are skipped."""
     kept = _NO_HEX.sub(b"", digits)
     return unhexlify(kept + b"0" * (len(kept) % 2))
 
 
 def base_85(raw: bytes) -> bytes:
-    """What is written in base 85 (PLRM, 3.13.3); b"" where that is damaged."""
+    """Decode base 85 (PLRM, 3.13.3); b"" if it is damaged."""
     try:
         return a85decode(_WHITE.sub(b"", raw))
     except ValueError:

@@ -1,4 +1,4 @@
-"""Operators of fonts and strings (PLRM, 5 and 8.2): what is shown is kept before the pen goes where the operator says."""
+"""Operators of fonts and strings (PLRM, 5 and 8.2)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from processors.essence.formats.postscript.page import PAGE, RECORDS, SPACES, Dr
 SHOWING = Drawing()
 
 _END_OF_FONT = re.compile(rb"cleartomark|%%End(?:Font|Resource)\b")
-"""Where the encrypted part of a font is over."""
+"""End of a font's encrypted part."""
 
 # Fonts (PLRM, 5 and 8.2).
 
@@ -64,7 +64,7 @@ def _findencoding(m: Page) -> None:
 
 
 def _font(m: Page, name: object) -> dict[object, object]:
-    """A font of the file, or one that a printer would have."""
+    """Return a font that the file has defined, or one that is built into printers."""
     if not isinstance(m.fonts.get(name), dict):
         m.pay(256)
         m.fonts[name] = m.printer(name)
@@ -72,7 +72,7 @@ def _font(m: Page, name: object) -> dict[object, object]:
 
 
 def _made(m: Page, font: dict[object, object], by: Matrix) -> dict[object, object]:
-    """A font, transformed; those that were made so before are the same, as in printers' caches."""
+    """Return a transformed font; the same object for the same transformation, as in a printer's font cache."""
     known = m.scaled.get((id(font), by))
     if known is None:
         m.pay(len(font))
@@ -129,13 +129,13 @@ def _setcharwidth(m: Page) -> None:
 
 
 def _states(m: Page, width: float) -> None:
-    """Note the width that a character's procedure states, and end it there: nothing else is wanted."""
+    """Record the width that a glyph procedure states, and end the procedure: only the width is needed."""
     if m.measured is not None:
         m.measured = width
         raise Halt
 
 
-# Strings (PLRM, 5.3): what is shown is kept before the pen goes where the operator says.
+# Strings (PLRM, 5.3): the string is collected before the operator moves the pen further.
 
 
 @SHOWING.on_page("show")
@@ -162,7 +162,7 @@ def _awidthshow(m: Page) -> None:
 
 
 def _apart(m: Page, text: bytes, each: tuple[float, float]) -> None:
-    """Show a string, and move the pen behind each character; groff writes spaces so, between single letters."""
+    """Show a string with extra space after each character; groff writes letter-spaced text so."""
     apart = math.hypot(*distance(m.state.ctm, *each)) > SPACE * m.size()
     for part in (text[at : at + 1] for at in range(len(text))) if apart else (text,):
         m.show(part)
@@ -170,9 +170,9 @@ def _apart(m: Page, text: bytes, each: tuple[float, float]) -> None:
 
 
 def _justified(m: Page, text: bytes, code: int, by: tuple[float, float], each: tuple[float, float]) -> None:
-    """Show a string, and move the pen behind each character and, further, behind those of a code.
+    """Show a string with extra space after each character, and more after each `code`.
 
-    Spaces that are made so narrow that they are none are how groff kerns.
+    groff kerns with spaces of almost no width; such spaces are not part of the text.
     """
     matrix = m.six(m.state.font.get("FontMatrix"))
     space = m.face().width(SPACES) * matrix[0] + by[0] + each[0]
@@ -201,7 +201,7 @@ def _cshow(m: Page) -> None:
 
 
 def _steps(name: str, *, wide: bool, high: bool) -> None:
-    """Define an operator that takes how far the pen goes behind each character: along, up, or both."""
+    """Define an operator that takes the pen's advance for each character: horizontal, vertical, or both."""
 
     def run(m: Page) -> None:
         by = m.pop()
@@ -256,7 +256,7 @@ def _pdfmark(m: Page) -> None:
 
 @SHOWING.on_page("eexec")
 def _eexec(m: Page) -> None:
-    """The encrypted part of a Type 1 font is passed over; it would define the font (Adobe Type 1 Font Format, 7)."""
+    """Skip the encrypted part of a Type 1 font, which would define the font (Adobe Type 1 Font Format, 7)."""
     source = m.source(m.pop())
     if end := _END_OF_FONT.search(source.raw, source.at):
         source.at = end.end()

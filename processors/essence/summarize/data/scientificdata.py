@@ -237,6 +237,6 @@ READERS = (
     (b"<stata_dta>", 0, _stata_marked),
     *((bytes([version, order, 1]), 0, _stata) for version in (113, 114, 115) for order in (1, 2)),
 )
-"""How a format starts, where that stands, and what reads it."""
+"""Signature, its offset, and the reader of the format."""
 
 SUMMARIZER = Summarizer(types=("ScientificData",), run=run)

@@ -1,4 +1,4 @@
-"""What cameras and editors write into images: Exif (CIPA DC-008, a directory of TIFF 6.0) and XMP (ISO 16684-1)."""
+"""Image metadata of cameras and editors: Exif (CIPA DC-008, a directory of TIFF 6.0) and XMP (ISO 16684-1)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MARK = re.compile(rb"<[^<>]*+>")
 
 
 def add_exif(raw: bytes, found: Found, *, sizes: bool = False) -> None:
-    """Add what the directories of Exif say; `sizes`: width and height, too (of a TIFF itself)."""
+    """Add the entries of Exif directories; `sizes`: width and height too (of a TIFF itself)."""
     order = {b"II*\0": "<", b"MM\0*": ">"}.get(raw[:4], "")
     waiting = list(unpack(f"{order}I", raw, 4)) if order else []
     seen = {0}
@@ -44,7 +44,7 @@ def add_exif(raw: bytes, found: Found, *, sizes: bool = False) -> None:
 
 
 def _add(raw: bytes, at: int, entry: tuple[int, ...], order: str, found: Found) -> None:
-    """Add one entry: a short value stands in it, a long one elsewhere."""
+    """Add one entry: a short value is stored in it, a long one elsewhere."""
     tag, kind, count = entry
     if kind in (3, 4):
         value = str((unpack(order + ("H" if kind == 3 else "I"), raw, at) or ("",))[0])
@@ -52,7 +52,7 @@ def _add(raw: bytes, at: int, entry: tuple[int, ...], order: str, found: Found) 
         place = at if count <= 4 else (unpack(f"{order}I", raw, at) or (0,))[0]
         text = raw[place : place + min(count, 4_000)]
         if tag == 0x9286:
-            # A comment begins with eight bytes that name its charset.
+            # The first eight bytes of a comment name its charset.
             wide, text = text.startswith(b"UNICODE"), text[8:]
         else:
             wide = tag >= 0x9C9B
@@ -63,7 +63,7 @@ def _add(raw: bytes, at: int, entry: tuple[int, ...], order: str, found: Found) 
 
 
 def add_xmp(raw: bytes, found: Found) -> None:
-    """Add what an XMP packet says: the items of the usual properties, or what stands in them."""
+    """Add the common properties of an XMP packet: their list items, or their plain values."""
     start = raw.find(b"<rdf:RDF")
     if start < 0:
         return
@@ -72,6 +72,6 @@ def add_xmp(raw: bytes, found: Found) -> None:
         end = raw.find(b"</" + name, at, at + 16_384) if at >= 0 else -1
         if end >= 0:
             inner = raw[at:end]
-            # What has no items has its value as it stands; a list of none has marks alone.
+            # A property without items has a plain value; of an empty list only markup remains.
             for item in _ITEM.findall(inner)[:50] or [_MARK.sub(b"", inner)]:
                 found.add(meant, unescape(squeeze(decode(item))), 1_000)

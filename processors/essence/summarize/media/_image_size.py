@@ -1,6 +1,7 @@
-"""Width and height of images, by what stands at the start of them; each format's place is that of its specification.
+"""Width and height of images, from their first bytes, at the offsets of each format's specification.
 
-Most formats say both at one place (`HEADERS`, `STATED`), some as text (`_TEXTS`); the others have a function each (`READERS`).
+Most formats have both at a fixed offset (`HEADERS`, `STATED`), some as text (`_TEXTS`); the others have a function each
+(`READERS`).
 """
 
 from __future__ import annotations
@@ -19,22 +20,22 @@ HEADERS: tuple[tuple[bytes, str, int], ...] = (
     *((b"qoif", ">II", 4), (b"\x59\xa6\x6a\x95", ">II", 4), (b"\x01\xda", ">HH", 6), (b"SDPX", ">II", 772), (b"XPDS", "<II", 772)),
     *((b"\xabKTX 11", "<II", 36), (b"\xabKTX 20", "<II", 20), (b"PGF", "<II", 8), (b"FOVb", "<II", 28), (b"KiSS", "<HH", 8)),
 )
-"""How a format starts, and where it has width and height."""
+"""Signature, and format and offset of width and height."""
 TALL: tuple[tuple[bytes, str, int], ...] = ((b"8BPS", ">II", 14), (b"DDS ", "<II", 12))
-"""Those that have the height first."""
+"""Formats with the height first."""
 STATED: Mapping[str, tuple[str, int]] = {
     "image/x-tga": ("<HH", 12), "image/x-xwindowdump": (">II", 16), "image/x-gimp-gbr": (">II", 8), "image/x-gimp-pat": (">II", 8),
     "image/x-pix": (">HH", 0), "image/x-mrc": ("<II", 0),
 }  # fmt: skip
-"""Formats that start in no way of their own, by media type."""
+"""Formats without a signature, by media type."""
 ICONS = {
     b"ic10": 1_024, b"ic14": 512, b"ic09": 512, b"ic13": 256, b"ic08": 256, b"ic07": 128, b"it32": 128, b"ic12": 64, b"icp6": 64,
     b"ih32": 48, b"ic11": 32, b"icp5": 32, b"il32": 32, b"icp4": 16, b"is32": 16, b"ICN#": 32, b"icl8": 32, b"ics8": 16,
 }  # fmt: skip
-"""Elements of an Apple icon, and how many pixels wide and high each is."""
+"""Width and height in pixels by element of an Apple icon."""
 ELEMENTS = 100
 TEXT = 4_096
-"""Bytes in which a format that is text says its size."""
+"""Maximum bytes before the size in a text format."""
 _GAP = rb"(?:\s|\#[^\n]*\n|(?!))++"
 _TEXTS = tuple(
     re.compile(pattern, re.VERBOSE)
@@ -48,11 +49,11 @@ _TEXTS = tuple(
         rb"\A(?:/\*.*?\*/\s*)?\#define\s+\w*width\s+(?P<width>\d+)\s+\#define\s+\w*height\s+(?P<height>\d+)",
     )
 )
-"""Netpbm and its maps of floats, PAM, Radiance, MIFF, XPM, XPM 2 and XBM."""
+"""Netpbm and its float maps, PAM, Radiance, MIFF, XPM, XPM 2 and XBM."""
 
 
 def size_of(raw: bytes, media: str = "") -> Size | None:
-    """The size of an image by the first bytes of it and its media type; None where they do not tell, or have nothing of it."""
+    """Return the size of an image from its first bytes and media type; None if they do not contain it."""
     if media in STATED:
         form, at = STATED[media]
         return _positive(unpack(form, raw, at))
@@ -72,12 +73,12 @@ def size_of(raw: bytes, media: str = "") -> Size | None:
 
 
 def _positive(size: tuple[int, ...]) -> Size | None:
-    """A size, if it is one: what says nothing of it has zeros there."""
+    """Return a size if both numbers are positive; an unknown size is stored as zeros."""
     return (size[0], size[1]) if len(size) == 2 and min(size) > 0 else None
 
 
 def jpeg_size(raw: bytes) -> Size | None:
-    """The size in the frame header (ITU T.81, B.2.2), found by going from marker to marker."""
+    """Return the size in the frame header (ITU T.81, B.2.2), found by following the markers."""
     at = 2
     while at + 9 <= len(raw) and raw[at] == 0xFF:
         marker, length = struct.unpack_from(">xBH", raw, at)
@@ -89,7 +90,7 @@ def jpeg_size(raw: bytes) -> Size | None:
 
 
 def _webp(raw: bytes) -> Size | None:
-    """The size in the first chunk (RFC 9649, 2.5 to 2.7): of the canvas, of a lossless image, or of a key frame of VP8."""
+    """Return the size in the first chunk (RFC 9649, 2.5 to 2.7): of the canvas, a lossless image, or a VP8 key frame."""
     kind = raw[12:16]
     if kind == b"VP8X" and len(raw) >= 30:
         return int.from_bytes(raw[24:27], "little") + 1, int.from_bytes(raw[27:30], "little") + 1
@@ -103,21 +104,21 @@ def _webp(raw: bytes) -> Size | None:
 
 
 def _bmp(raw: bytes) -> tuple[int, ...]:
-    """The header of OS/2 1.x has two bytes each; a picture that is stored from its top has a height below zero."""
+    """Return the size of a BMP: OS/2 1.x has two bytes each; a picture stored from the top has a negative height."""
     if unpack("<I", raw, 14) == (12,):
         return unpack("<HH", raw, 18)
     return tuple(map(abs, unpack("<ii", raw, 18)))
 
 
 def _icon(raw: bytes) -> tuple[int, ...]:
-    """The largest picture of an icon or a cursor of Windows: one byte each, and 256 is 0."""
+    """Return the size of the largest picture of a Windows icon or cursor: one byte each, 0 means 256."""
     count = min((unpack("<H", raw, 4) or (0,))[0], ELEMENTS)
     sizes = [pair for n in range(count) if (pair := unpack("BB", raw, 6 + 16 * n))]
     return max(((width or 256, height or 256) for width, height in sizes), default=())
 
 
 def _apple_icon(raw: bytes) -> tuple[int, ...]:
-    """The largest element of an icon (icns): elements have a name and their length."""
+    """Return the size of the largest element of an icon (icns); elements have a name and their length."""
     at, widest = 8, 0
     for _ in range(ELEMENTS):
         name, length = unpack(">4sI", raw, at) or (b"", 0)
@@ -127,36 +128,36 @@ def _apple_icon(raw: bytes) -> tuple[int, ...]:
 
 
 def _pcx(raw: bytes, at: int = 0) -> tuple[int, ...]:
-    """The first and last column and row, both of them part of the picture."""
+    """Return the size from the first and last column and row, both inclusive."""
     window = unpack("<4H", raw, at + 4)
     return (window[2] - window[0] + 1, window[3] - window[1] + 1) if window else ()
 
 
 def _dcx(raw: bytes) -> tuple[int, ...]:
-    """The first picture of several PCX."""
+    """Return the size of the first picture in a DCX, a list of PCX."""
     return _pcx(raw, (unpack("<I", raw, 4) or (len(raw),))[0])
 
 
 def _boxed(raw: bytes) -> tuple[int, ...]:
-    """The largest picture in a HEIF or AVIF (ISO/IEC 23008-12, 6.5.3): it is made of tiles, and has small ones of it beside it."""
+    """Return the size of the largest picture in a HEIF or AVIF (ISO/IEC 23008-12, 6.5.3), which also has tiles and thumbnails."""
     sizes = (unpack(">II", raw, each.end()) for each in re.finditer(rb"ispe\0\0\0\0", raw))
     return max(filter(None, sizes), key=lambda size: size[0] * size[1], default=())
 
 
 def _jpeg2000(raw: bytes) -> tuple[int, ...]:
-    """The header of the picture (ISO/IEC 15444-1, I.5.3.1), height first."""
+    """Return the size in the image header (ISO/IEC 15444-1, I.5.3.1), stored height first."""
     at = raw.find(b"ihdr")
     return unpack(">II", raw, at + 4)[::-1] if at >= 0 else ()
 
 
 def _codestream(raw: bytes) -> tuple[int, ...]:
-    """The grid of JPEG 2000 less where the picture begins in it (ISO/IEC 15444-1, A.5.1)."""
+    """Return the size of JPEG 2000's grid minus the image's offset in it (ISO/IEC 15444-1, A.5.1)."""
     grid = unpack(">4I", raw, 8)
     return (grid[0] - grid[2], grid[1] - grid[3]) if grid else ()
 
 
 class _Bits:
-    """Numbers of a few bits each, the lowest ones first."""
+    """Reads numbers of a few bits each, the lowest bits first."""
 
     def __init__(self, raw: bytes) -> None:
         self._left = int.from_bytes(raw, "little")
@@ -171,7 +172,7 @@ _RATIOS = ((1, 1), (12, 10), (4, 3), (3, 2), (16, 9), (5, 4), (2, 1))
 
 
 def _jxl(raw: bytes) -> tuple[int, ...]:
-    """The header of the size in JPEG XL (ISO/IEC 18181-1, D.2), which is packed; in a container it stands in a box."""
+    """Return the size in JPEG XL's size header (ISO/IEC 18181-1, D.2), which is bit-packed; in a container it is in a box."""
     if not raw.startswith(b"\xff\x0a"):
         box = re.search(rb"jxl(?:c|p.{4})(?=\xff\x0a)", raw, re.DOTALL)
         raw = raw[box.end() :] if box else b""
@@ -185,18 +186,18 @@ def _jxl(raw: bytes) -> tuple[int, ...]:
 
     height = side()
     ratio = bits.take(3)
-    # The width is that of a usual shape, or is stored as the height is.
+    # The width follows from a common ratio, or is stored like the height.
     return (height * _RATIOS[ratio - 1][0] // _RATIOS[ratio - 1][1] if ratio else side()), height
 
 
 def _djvu(raw: bytes) -> tuple[int, ...]:
-    """The first page (DjVu 3, 8.3.2)."""
+    """Return the size of the first page (DjVu 3, 8.3.2)."""
     at = raw.find(b"INFO")
     return unpack(">HH", raw, at + 8) if at >= 0 else ()
 
 
 def _counted(raw: bytes, at: int, more: int) -> tuple[int, ...]:
-    """Two numbers of seven bits a byte, `more` to be added to each."""
+    """Return two numbers stored in 7-bit groups, with `more` added to each."""
     found: list[int] = []
     value = 0
     for byte in raw[at : at + 10]:
@@ -208,39 +209,42 @@ def _counted(raw: bytes, at: int, more: int) -> tuple[int, ...]:
 
 
 def _exr(raw: bytes) -> tuple[int, ...]:
-    """The window of the data, its last column and row included."""
+    """Return the size of the data window, whose last column and row are inclusive."""
     at = raw.find(b"dataWindow\0box2i\0\x10\0\0\0")
     window = unpack("<4i", raw, at + 21) if at >= 0 else ()
     return (window[2] - window[0] + 1, window[3] - window[1] + 1) if window else ()
 
 
 def _wmf(raw: bytes) -> tuple[int, ...]:
-    """The box of a placeable metafile, at 96 dots an inch (MS-WMF, 2.3.2.3)."""
+    """Return the size of a placeable metafile's box, at 96 dots an inch (MS-WMF, 2.3.2.3)."""
     left, top, right, bottom, inch = unpack("<4hH", raw, 6) or (0, 0, 0, 0, 0)
     return (abs(right - left) * 96 // inch, abs(bottom - top) * 96 // inch) if inch else ()
 
 
 def _emf(raw: bytes) -> tuple[int, ...]:
-    """The bounds in dots of the device, the last ones included (MS-EMF, 2.2.9)."""
+    """Return the size of the bounds in device dots, the last ones inclusive (MS-EMF, 2.2.9)."""
     bounds = unpack("<4i", raw, 8)
     return (bounds[2] - bounds[0] + 1, bounds[3] - bounds[1] + 1) if bounds else ()
 
 
 def _pict(raw: bytes) -> tuple[int, ...]:
-    """The frame of a QuickDraw picture, behind 512 bytes of anything in a file."""
+    """Return the size of a QuickDraw picture's frame, which in a file follows 512 arbitrary bytes."""
     at = 2 if raw.startswith(b"\0\x11\x02\xff", 10) else 514
     top, left, bottom, right = unpack(">4h", raw, at) or (0, 0, 0, 0)
     return right - left, bottom - top
 
 
 def _iff(raw: bytes) -> tuple[int, ...]:
-    """The header of the bitmap in an IFF."""
+    """Return the size in the bitmap header of an IFF."""
     at = raw.find(b"BMHD", 8)
     return unpack(">HH", raw, at + 8) if at >= 0 else ()
 
 
 def _jbig2(raw: bytes) -> tuple[int, ...]:
-    """The first segment, if it tells of the page (ITU T.88, 7.4.8); before it stands how many pages there are, if that is known."""
+    """Return the size in the first segment, if it is page information (ITU T.88, 7.4.8).
+
+    The number of pages precedes it, if it is known.
+    """
     at = 9 if raw[8:9] and raw[8] & 2 else 13
     return unpack(">II", raw, at + 11) if raw[at + 4 : at + 5] == b"0" else ()
 
@@ -264,4 +268,4 @@ READERS: tuple[tuple[bytes, int, Callable[[bytes], tuple[int, ...] | None]], ...
         (b"\x13\xab\xa1\x5c", 0, _astc),
     ),
 )
-"""How a format starts, where that stands, and what finds its size."""
+"""Signature, its offset, and the function that returns the size."""

@@ -1,4 +1,4 @@
-"""Matroska and WebM: what their elements say (RFC 9559) in EBML (RFC 8794). Clusters, which hold the film, are stepped over."""
+"""Matroska and WebM: metadata elements (RFC 9559) in EBML (RFC 8794). Clusters, which hold the media data, are skipped."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from processors.essence.summarize._base import Found
 from processors.essence.summarize.binary._binary import read_at
 
 ELEMENTS = 20_000
-"""Elements that are stepped over: a film of three hours has some 10,000 clusters."""
+"""Maximum elements of a file: a film of three hours has some 10,000 clusters."""
 MAX_ELEMENT = 1 << 20
-"""Bytes of an element that are read."""
+"""Maximum bytes of an element that are read."""
 VALUES = 1_000
 SEGMENT, CLUSTER = 0x18538067, 0x1F43B675
 WANTED = {0x1549A966: "info", 0x1654AE6B: "tracks", 0x1254C367: "tags", 0x1043A770: "chapters", 0x1941A469: "attachments"}
-"""The elements of a segment that tell of the film."""
+"""Elements of a segment with metadata."""
 MASTERS = {0xAE, 0xE0, 0xE1, 0x7373, 0x67C8, 0x45B9, 0xB6, 0x80, 0x61A7}
-"""The elements in them that hold others: tracks with picture and sound, tags, chapters with their texts, files."""
+"""Elements in them that contain others: tracks with video and audio, tags, chapters with their texts, files."""
 TAGS = {
     "TITLE": "title", "ARTIST": "author", "DIRECTOR": "author", "WRITTEN_BY": "author", "AUTHOR": "author",
     "COPYRIGHT": "copyright", "COMMENT": "description", "DESCRIPTION": "description", "SUMMARY": "description",
@@ -30,26 +30,26 @@ TAGS = {
     "LICENSE": "license", "PUBLISHER": "organization", "URL": "url-references",
 }  # fmt: skip
 TEXTS = {0x7BA9: "title", 0x5741: "generator", 0x86: "codecs", 0x85: "headings", 0x466E: "contents", 0x22B59C: "language"}
-"""Elements whose text is an attribute."""
+"""Attribute of the summary by element with text."""
 _LANGUAGES = (
     "eng=en fre=fr fra=fr ger=de deu=de spa=es ita=it por=pt dut=nl nld=nl swe=sv dan=da nor=no fin=fi pol=pl cze=cs ces=cs slo=sk "
     "slk=sk hun=hu rum=ro ron=ro bul=bg gre=el ell=el rus=ru ukr=uk tur=tr ara=ar heb=he hin=hi jpn=ja kor=ko chi=zh zho=zh cat=ca"
 )
 LANGUAGES = dict(pair.split("=") for pair in _LANGUAGES.split())
-"""Languages by three letters (ISO 639-2), as tracks have them."""
+"""Two-letter language codes by three-letter ones (ISO 639-2), which tracks have."""
 EPOCH = datetime(2001, 1, 1, tzinfo=UTC)
 
 
 class _Element(NamedTuple):
     kind: int
     at: int
-    """Where what it holds begins."""
+    """Offset of the content."""
     size: int
-    """-1 if nobody knew when it was written."""
+    """Bytes of the content; -1 if unknown."""
 
 
 def _number(raw: bytes, at: int, *, mark: bool) -> tuple[int, int]:
-    """A number of variable length (RFC 8794, 4), with the mark of its length or without, and how many bytes it takes; 0 if cut."""
+    """Return a number of variable length (RFC 8794, 4), with or without its length mark, and its bytes; 0 if truncated."""
     first = raw[at] if at < len(raw) else 0
     length = 9 - first.bit_length() if first else 0
     if not length or at + length > len(raw):
@@ -62,14 +62,14 @@ def _number(raw: bytes, at: int, *, mark: bool) -> tuple[int, int]:
 
 
 def _element(raw: bytes, at: int, base: int = 0) -> _Element | None:
-    """The element at a place of bytes that stand at `base` of a file."""
+    """Return the element at an offset of `raw`, which begins at offset `base` of the file."""
     kind, length = _number(raw, at, mark=True)
     size, more = _number(raw, at + length, mark=False)
     return _Element(kind, base + at + length + more, size) if length and more else None
 
 
 def _within(raw: bytes) -> Iterator[tuple[int, bytes]]:
-    """The elements in one that was read, with those that they hold, in order."""
+    """Yield the elements in an element's content, nested ones included, in order."""
     waiting = [(0, len(raw))]
     for _ in range(VALUES):
         at, end = waiting[-1] if waiting else (0, 0)
@@ -86,7 +86,7 @@ def _within(raw: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def add_matroska(body: BinaryIO, found: Found) -> None:
-    """Add title, duration (seconds), width, height, codecs, headings (chapters), contents (attached files), and what tags say."""
+    """Add title, duration (seconds), width, height, codecs, headings (chapters), contents (attached files), and tags."""
     at = 0
     for _ in range(ELEMENTS):
         one = _element(read_at(body, at, 12), 0, at)
@@ -107,7 +107,7 @@ def _info(raw: bytes, found: Found) -> None:
         found.add("duration", str(round(ticks * scale / 1e9)), 20)
     if len(values.get(0x4461, b"")) == 8:
         written = int.from_bytes(values[0x4461], "big", signed=True) // 1_000_000_000
-        # Whoever knows no date writes none, or the first.
+        # An unknown date is missing, or the epoch.
         found.add("creation-date", utc(EPOCH + timedelta(seconds=written)) if 0 < written < 3_000_000_000 else "")
     _texts(raw, found)
 

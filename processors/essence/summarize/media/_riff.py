@@ -1,4 +1,4 @@
-"""RIFF: chunks, lists of them, and what the list INFO says of a film, a sound or a cursor (Microsoft, RIFF 1.0, 2 and 3)."""
+"""RIFF: chunks, lists of chunks, and the INFO list of a film, a sound or a cursor (Microsoft, RIFF 1.0, 2 and 3)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ INFO = {
 
 
 def chunks(raw: bytes, at: int = 12) -> Iterator[tuple[bytes, bytes]]:
-    """The chunks of a file, or of a list, as far as the bytes go: names and what they hold."""
+    """Yield name and content of each chunk of a file or list, as far as the bytes go."""
     for _ in range(CHUNKS):
         name, size = unpack("<4sI", raw, at) or (b"", 0)
         if not name:
@@ -25,7 +25,7 @@ def chunks(raw: bytes, at: int = 12) -> Iterator[tuple[bytes, bytes]]:
 
 
 def add_info(raw: bytes, found: Found) -> None:
-    """Add what the list INFO says; `raw`: the file, as far as it was read."""
+    """Add the entries of the INFO list; `raw`: the start of the file."""
     for name, held in chunks(raw):
         if name == b"LIST" and held.startswith(b"INFO"):
             for key, text in chunks(held, 4):

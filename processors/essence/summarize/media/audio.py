@@ -1,7 +1,7 @@
-"""Sound: title, artist, album and the like from its tags, duration (ID3, Vorbis comments, MP4, RIFF, AIFF, ASF).
+"""Sound: title, artist, album and the like from tags, duration (ID3, Vorbis comments, MP4, RIFF, AIFF, ASF).
 
-By mutagen, which reads tags alone; what it does not know, `_sounds` may. It is handed a file that counts: a tag may claim to be
-as large as the file, and a chain of pages to go on through all of it. What nobody knows gives what Unrecognized gives.
+mutagen reads the tags; `_sounds` reads some formats that it does not support, and all others are summarized as Unrecognized.
+mutagen reads through a file with bounds: a tag may claim the size of the file, and a chain of pages may go through all of it.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from processors.essence.summarize.media._riff import add_info
 from processors.essence.summarize.media._sounds import add_midi, add_sound
 
 MAX_READ = 32 << 20
-"""Bytes that are read in all."""
+"""Maximum bytes that are read altogether."""
 MAX_READS = 50_000
 INFO = 65_536
-"""Bytes of WAV and MIDI in which what they say of themselves may stand before the sound."""
+"""Bytes of WAV and MIDI that are searched for metadata before the sound."""
 HEAD = 4_096
-"""Bytes that are read of what mutagen does not know."""
+"""Bytes that are read of a format that mutagen does not support."""
 VALUES = 20
 
 NAMES = {
@@ -35,13 +35,13 @@ MEASURES = (
     ("length", "duration", 1, 1e9), ("bitrate", "bitrate", 1, 2e8), ("sample_rate", "sample-rate", 1_000, 2e7),
     ("channels", "channels", 1, 64),
 )  # fmt: skip
-"""What is told of a sound, and the least and most that can be meant: of a film in Windows Media mutagen may read the picture's."""
+"""mutagen's measures, their attributes, and the plausible range: of Windows Media video mutagen may read the picture's values."""
 _LATE = "mp3 trueaudio oggtheora oggspeex oggvorbis oggflac flac aiff apev2 mp4 easyid3 easymp4 id3 wavpack musepack monkeysaudio"
 _MODULES = (*f"{_LATE} optimfrog asf oggopus aac ac3 smf tak dsf dsdiff wave".split(),)
 
 
 class _Counted:
-    """A file that ends the work of its reader when too much of it is read."""
+    """A file that stops its reader when too much of it is read."""
 
     def __init__(self, body: BinaryIO, name: bytes = b"") -> None:
         self.body = body
@@ -49,11 +49,11 @@ class _Counted:
         self.reads = 0
         self.seek = body.seek
         self.tell = body.tell
-        # By which mutagen tells what begins in no way of its own.
+        # mutagen recognizes formats without a signature by name.
         self.name = name.decode("utf-8", "replace")
 
     def read(self, size: int = -1) -> bytes:
-        """At most as many bytes as may still be read. Raises SummaryError where there are none."""
+        """Read at most the bytes that remain. Raises SummaryError if there are none."""
         self.reads += 1
         if self.left <= 0 or self.reads > MAX_READS:
             raise SummaryError("tags that go on through more of the file than is read")
@@ -90,7 +90,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
 
 
 def _id3(body: BinaryIO) -> Any:
-    """The tags at the start of a file that ends within its first frame; None if there are none."""
+    """Return the tags at the start of a file that ends within its first frame; None if there are none."""
     body.seek(0)
     try:
         return importlib.import_module("mutagen.easyid3").EasyID3(_Counted(body))
@@ -99,8 +99,8 @@ def _id3(body: BinaryIO) -> Any:
 
 
 def _tags(tags: Any, found: Found) -> None:
-    """What the tags say; in the order of their names, for some formats have them in none."""
-    # Those of Vorbis are a list of pairs that has keys.
+    """Add the tags, sorted by name, since some formats have no order."""
+    # Vorbis comments are a list of pairs that also has `keys`.
     names = tags.keys() if hasattr(tags, "keys") else ()
     for name in sorted(map(str, names))[:200]:
         meant = NAMES.get(name.lower(), "")
@@ -112,13 +112,13 @@ def _tags(tags: Any, found: Found) -> None:
 
 
 def _values(tags: Any, name: Any) -> list[str]:
-    """The values of a tag, whatever its format has them be."""
+    """Return the values of a tag as text, whatever their type."""
     value = tags[name]
     return [str(each) for each in (value if isinstance(value, list) else [value])[:VALUES]]
 
 
 def _measures(info: Any, found: Found) -> None:
-    """Duration, bit rate and sample rate, where they are told."""
+    """Add duration, bit rate, sample rate and channels, if they are plausible."""
     for name, kind, least, most in MEASURES:
         value = getattr(info, name, 0)
         if isinstance(value, int | float) and least <= round(value) <= most:

@@ -1,6 +1,6 @@
 """Fonts: names, version, designer, copyright and licence, of BDF, PCF, Type 1, AFM, TrueType, OpenType, WOFF and WOFF 2 (seed 003).
 
-Text formats by their keywords; PCF by its table of properties; TrueType and what is built like it by its table of names
+Text formats are read by keywords, PCF by its property table, TrueType and formats based on it by the name table
 (OpenType 1.9, `name`).
 """
 
@@ -21,9 +21,9 @@ MAX_NAMES = 262_144
 TABLES = 100
 RECORDS = 1_000
 MAX_PACKED, MAX_UNPACKED = 65_536, 16 << 20
-"""Bytes of WOFF 2 that are read at a time, and that are unpacked."""
+"""Bytes of WOFF 2 that are read at a time, and maximum bytes that are decompressed."""
 KNOWN = {4: b"maxp", 5: b"name"}
-"""The tables that are wanted, by their numbers in WOFF 2."""
+"""The wanted tables, by their numbers in WOFF 2."""
 
 NAMES = {
     0: "copyright", 1: "family", 2: "style", 4: "title", 5: "version", 7: "trademark", 8: "organization", 9: "author",
@@ -69,7 +69,7 @@ def _plain(raw: bytes) -> str:
 
 
 def _text(head: bytes, found: Found) -> None:
-    """BDF (Adobe, 2.2) and AFM (Adobe, 4.1): keywords and values, up to the first glyph."""
+    """Add keywords of BDF (Adobe, 2.2) and AFM (Adobe, 4.1), up to the first glyph."""
     for name, quoted, plain in _LINE.findall(re.split(rb"^STARTCHAR |^StartCharMetrics ", head, maxsplit=1, flags=re.MULTILINE)[0]):
         meant = TEXT.get(name.decode(), "")
         if meant:
@@ -77,9 +77,12 @@ def _text(head: bytes, found: Found) -> None:
 
 
 def _tfm(head: bytes, found: Found) -> bool:
-    """Whether it is metrics of TeX (TFtoPL, 8 to 13): twelve lengths, checksum, size, and two texts with their lengths."""
+    """Add properties of TeX font metrics (TFtoPL, 8 to 13); return whether the file is one.
+
+    It begins with twelve lengths, checksum, size, and two texts with their lengths.
+    """
     lengths = unpack(">12H", head)
-    # The length of the file is that of all parts.
+    # The length of the file is the sum of its parts.
     if not lengths or lengths[0] != 6 + lengths[1] + (lengths[3] - lengths[2] + 1) + sum(lengths[4:]):
         return False
     found.add("format", "TeX font metrics")
@@ -92,7 +95,7 @@ def _tfm(head: bytes, found: Found) -> bool:
 
 
 def _pcf(body: BinaryIO, head: bytes, found: Found) -> None:
-    """The properties of a compiled font (X11, PCF): pairs of places in a list of names."""
+    """Add properties of a compiled font (X11, PCF): pairs of offsets in a list of strings."""
     count = min((unpack("<I", head, 4) or (0,))[0], TABLES)
     tables = [t for n in range(count) if (t := unpack("<4I", head, 8 + 16 * n))]
     place = next(((size, at) for kind, _, size, at in tables if kind == 1), None)
@@ -110,7 +113,7 @@ def _pcf(body: BinaryIO, head: bytes, found: Found) -> None:
 
 
 def _sfnt(body: BinaryIO, head: bytes, found: Found) -> None:
-    """The table of names, and the count of glyphs."""
+    """Add the name table and the number of glyphs."""
     base = (unpack(">I", head, 12) or (0,))[0] if head.startswith(b"ttcf") else 0
     head = read_at(body, base, MAX_READ) if base else head
     packed = head.startswith(b"wOFF")
@@ -129,7 +132,7 @@ def _sfnt(body: BinaryIO, head: bytes, found: Found) -> None:
 
 
 def _woff2(body: BinaryIO, head: bytes, found: Found) -> None:
-    """The table of names of WOFF 2 (W3C, 4 and 5): tables are one packed stream, of which the start is unpacked."""
+    """Add the name table of WOFF 2 (W3C, 4 and 5): all tables are one compressed stream, whose start is decompressed."""
     at, place = 48, 0
     wanted: dict[bytes, tuple[int, int]] = {}
     for _ in range(min((unpack(">H", head, 12) or (0,))[0], TABLES)):
@@ -139,7 +142,7 @@ def _woff2(body: BinaryIO, head: bytes, found: Found) -> None:
         if flags & 63 == 63:
             tag, at = head[at : at + 4], at + 4
         size, at = _base128(head, at)
-        # The tables of outlines are changed unless the version is 3, all others unless it is 0.
+        # The outline tables are transformed unless the version is 3, all others unless it is 0.
         if (flags >> 6 != 3) if flags & 63 in (10, 11) else flags >> 6:
             size, at = _base128(head, at)
         wanted[tag] = (place, size)
@@ -154,7 +157,7 @@ def _woff2(body: BinaryIO, head: bytes, found: Found) -> None:
 
 
 def _unpacked(body: BinaryIO, at: int, packed: int, size: int) -> bytes:
-    """The first `size` bytes of a stream of Brotli that has `packed` bytes."""
+    """Return the first `size` bytes of a Brotli stream of `packed` bytes."""
     body.seek(at)
     decompressor, parts, left = brotli.Decompressor(), list[bytes](), size
     while left > 0 and not decompressor.is_finished():
@@ -168,7 +171,7 @@ def _unpacked(body: BinaryIO, at: int, packed: int, size: int) -> bytes:
 
 
 def _base128(raw: bytes, at: int) -> tuple[int, int]:
-    """A number of seven bits a byte (WOFF 2, 4.1), of at most five bytes, and the place behind it."""
+    """Return a number in 7-bit groups (WOFF 2, 4.1), of at most five bytes, and the offset behind it."""
     value = 0
     for byte in raw[at : at + 5]:
         at += 1
@@ -179,10 +182,10 @@ def _base128(raw: bytes, at: int) -> tuple[int, int]:
 
 
 def _names(raw: bytes, found: Found) -> None:
-    """The names in English, or in whatever language is the only one."""
+    """Add the names in English, or in another language if there are no English ones."""
     header = unpack(">3H", raw)
     records = [r for n in range(min(header[1], RECORDS) if header else 0) if (r := unpack(">6H", raw, 6 + 12 * n))]
-    # Windows' English first (platform 3, language 0x409), then the Macintosh's (1, 0), then Unicode's, then all others.
+    # English of Windows (platform 3, language 0x409), then of the Macintosh (1, 0), then Unicode's, then all others.
     order = {(3, 0x409): 0, (1, 0): 1, (0, 0): 2}
     done: set[int] = set()
     for platform, _, _, kind, length, at in sorted(records, key=lambda r: (order.get((r[0], r[2]), 3), -r[3])):

@@ -1,6 +1,6 @@
-"""Images: width and height from the header, the texts of PNG, the comments of JPEG, and what Exif and XMP say.
+"""Images: width and height from the header, the texts of PNG, the comments of JPEG, Exif and XMP.
 
-What the sensor of a camera gave (raw) is mostly a TIFF with another number at its start, or holds one.
+A raw file of a camera is mostly a TIFF with another signature, or contains one.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from processors.essence.summarize.media._image_size import size_of
 from processors.essence.summarize.media._riff import add_info
 
 MAX_READ = 262_144
-"""Bytes that are read: what tells of an image stands before it, but in most TIFFs."""
+"""Bytes that are read: metadata precedes the image, except in most TIFFs."""
 SEGMENTS = 1_000
 TIFFS = {
     **dict.fromkeys((b"II*\0", b"IIU\0", b"IIRO", b"IIRS", b"EP*\0"), b"II*\0"),
     **dict.fromkeys((b"MM\0*", b"MMOR"), b"MM\0*"),
 }
-"""How a TIFF starts, or what cameras and scanners write instead, and in which order its numbers are."""
+"""Signature of a TIFF, or of a camera's or scanner's variant, and the TIFF signature of the same byte order."""
 HELD = 4
-"""Directories that stand within other formats."""
+"""Maximum Exif directories inside of other formats."""
 _HELD = re.compile(rb"(?:Exif\0\0(?:\0\0)?|CMT[12]|\0TTW....)(II\*\0|MM\0\*)", re.DOTALL)
-"""What stands before a TIFF in HEIF, AVIF and JPEG XL, in CR3, and in MRW."""
+"""Bytes that precede a TIFF in HEIF, AVIF and JPEG XL, in CR3, and in MRW."""
 _FIG_TEXT = re.compile(rb"^4(?: [\d.+-]{1,20}){12} ([^\n]{1,2000}?)\\001$", re.MULTILINE)
 _FIG_OCTAL = re.compile(rb"\\([0-3][0-7]{2})")
 PNG_TEXT = {
@@ -41,11 +41,11 @@ PNG_TEXT = {
     "Creation Time": "creation-date",
 }
 MAX_TEXT = 4_096
-"""Bytes of a compressed text that are read."""
+"""Maximum bytes of a compressed text that are read."""
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
-    """Add width and height (pixels), and what text the file holds."""
+    """Add width and height (pixels), and the texts of the file."""
     raw = body.read(MAX_READ)
     size = size_of(raw, facts.content_type)
     if size:
@@ -73,7 +73,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
 
 
 def _directories(raw: bytes, found: Found, *, sizes: bool) -> None:
-    """The directories of Exif: those of a TIFF itself, or what a picture of another format holds of them."""
+    """Add the Exif directories of a TIFF itself, or those inside of another format."""
     order = TIFFS.get(raw[:4])
     if order:
         add_exif(order + raw[4:], found, sizes=sizes)
@@ -86,13 +86,13 @@ def _directories(raw: bytes, found: Found, *, sizes: bool) -> None:
 
 
 def _fig_texts(raw: bytes, found: Found) -> None:
-    """What a drawing of Xfig says, its texts in order: bytes beyond ASCII are octal in it (Fig Format 3.2, 1.6)."""
+    """Add the texts of an Xfig drawing, in order: bytes beyond ASCII are octal (Fig Format 3.2, 1.6)."""
     said = b"\n".join(_FIG_TEXT.findall(raw))
     found.body(decode(_FIG_OCTAL.sub(lambda code: bytes([int(code[1], 8)]), said)))
 
 
 def _emf_texts(raw: bytes, found: Found) -> None:
-    """The description (MS-EMF, 2.2.9): the program and the title, each ended by a NUL of UTF-16."""
+    """Add the description (MS-EMF, 2.2.9): program and title, each ended by a UTF-16 NUL."""
     count, place = unpack("<II", raw, 60) or (0, 0)
     program, _, rest = raw[place : place + 2 * min(count, 1_000)].decode("utf-16-le", "replace").partition("\0")
     found.add("generator", program, 300)
@@ -100,7 +100,7 @@ def _emf_texts(raw: bytes, found: Found) -> None:
 
 
 def _webp_texts(raw: bytes, body: BinaryIO, found: Found) -> None:
-    """The chunks of Exif and XMP (RFC 9649, 2.7.1.4), which stand behind the image."""
+    """Add the Exif and XMP chunks (RFC 9649, 2.7.1.4), which follow the image."""
     at = 12
     for _ in range(SEGMENTS):
         body.seek(at)
@@ -116,7 +116,7 @@ def _webp_texts(raw: bytes, body: BinaryIO, found: Found) -> None:
 
 
 def _jpeg_texts(raw: bytes, found: Found) -> None:
-    """The segments of Exif and of comments (ITU T.81, B.2.4.5)."""
+    """Add the Exif and comment segments (ITU T.81, B.2.4.5)."""
     at = 2
     for _ in range(SEGMENTS):
         head = struct.unpack_from(">BBH", raw, at) if at + 4 <= len(raw) else (0, 0, 0)
@@ -131,7 +131,7 @@ def _jpeg_texts(raw: bytes, found: Found) -> None:
 
 
 def _png_texts(raw: bytes, found: Found) -> None:
-    """The chunks that hold text, and the time of the last change (PNG, 11.3.3 and 11.3.4)."""
+    """Add the text chunks, and the time of the last change (PNG, 11.3.3 and 11.3.4)."""
     at = 8
     while at + 8 <= len(raw):
         length, kind = struct.unpack_from(">I4s", raw, at)
@@ -142,7 +142,7 @@ def _png_texts(raw: bytes, found: Found) -> None:
         elif kind == b"zTXt":
             _png_text(keyword, _inflated(rest[1:]), found)
         elif kind == b"iTXt":
-            # Compressed or not and how (two bytes), the language, the keyword in it.
+            # Compression flag and method (two bytes), language, translated keyword, text.
             text = rest[2:].partition(b"\0")[2].partition(b"\0")[2]
             _png_text(keyword, _inflated(text) if rest[:1] == b"\1" else text, found)
         elif kind == b"eXIf":
@@ -154,14 +154,14 @@ def _png_texts(raw: bytes, found: Found) -> None:
 
 
 def _png_text(keyword: bytes, text: bytes, found: Found) -> None:
-    """A text under its keyword; none of what programs keep there for themselves: XMP, which is read by itself, profiles, dates."""
+    """Add a text under its keyword, except internal data of programs: XMP, which is read separately, profiles, dates."""
     name = decode(keyword)
     if name in PNG_TEXT or not name.startswith(("XML:", "date:", "Raw profile")):
         found.add(PNG_TEXT.get(name, "comments"), decode(text), 1_000)
 
 
 def _inflated(data: bytes) -> bytes:
-    """What a compressed text begins with; nothing where it is damaged."""
+    """Return the start of a decompressed text; b"" if it is damaged."""
     try:
         return zlib.decompressobj().decompress(data, MAX_TEXT)
     except zlib.error:

@@ -1,7 +1,7 @@
-"""Film: how large and long it is, what it is coded in, and what its container says of it.
+"""Video: size, duration, codecs, and the metadata of the container.
 
 Matroska and WebM, MP4 and QuickTime, AVI, Flash, MPEG, MNG, FLIC, RealMedia and Theora are read here; tags of MP4, Ogg and Windows
-Media by mutagen, as those of sound are. What nobody knows gives what Unrecognized gives.
+Media by mutagen, as in `audio`. Unknown formats are summarized as Unrecognized.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from processors.essence.summarize.media._mp4 import add_boxes
 from processors.essence.summarize.media._riff import add_info, chunks
 
 MAX_READ = 262_144
-"""Bytes in which what tells of a film stands, where it stands at the start."""
+"""Bytes at the start that are searched for metadata."""
 VALUES = 200
 FLASH = {
     b"title": "title", b"creator": "author", b"author": "author", b"metadatacreator": "generator", b"encoder": "generator",
     b"description": "description", b"copyright": "copyright", b"creationdate": "date", b"keywords": "keywords",
 }  # fmt: skip
-"""What the metadata of FLV are called."""
+"""Attribute of the summary by name of FLV metadata."""
 _SEQUENCE = re.compile(rb"\0\0\x01\xb3(?=.{8})", re.DOTALL)
 _THEORA = re.compile(rb"\x80theora(?=.{13})", re.DOTALL)
 
@@ -38,11 +38,11 @@ _PICTURE = re.compile(
     rb"\xc0\xef\x19\xbc\x4d\x5b\xcf\x11\xa8\xfd\x00\x80\x5f\x5c\x44\x2b(?=.{46})",
     re.DOTALL,
 )
-"""The properties of a stream of Windows Media, and that it is a picture."""
+"""Stream properties of Windows Media, for a video stream."""
 
 
 class _Film(NamedTuple):
-    """What is to be read."""
+    """The file to read, and its summary."""
 
     facts: Facts
     body: BinaryIO
@@ -73,7 +73,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
 
 
 def _none(film: _Film) -> None:
-    """What begins like none of them: boxes may stand in any order."""
+    """Read a file without a known signature: the boxes of MP4 may be in any order."""
     if film.head[4:8] in (b"ftyp", b"moov", b"mdat", b"wide", b"free", b"skip", b"pnot"):
         _mp4(film)
 
@@ -87,7 +87,7 @@ def _matroska(film: _Film) -> None:
 
 
 def _avi(film: _Film) -> None:
-    """The headers of the film and of each stream in it (Microsoft, AVI RIFF)."""
+    """Add the headers of the film and of each of its streams (Microsoft, AVI RIFF)."""
     for name, held in chunks(film.head):
         if name != b"LIST" or not held.startswith(b"hdrl"):
             continue
@@ -103,7 +103,7 @@ def _avi(film: _Film) -> None:
 
 
 def _flv(film: _Film) -> None:
-    """The metadata of FLV: names and values in AMF 0, of which numbers, truths and texts are read."""
+    """Add the metadata of FLV: names and values in AMF 0, of which numbers, booleans and strings are read."""
     raw = film.head
     at = raw.find(b"\x02\0\x0aonMetaData")
     at += 13 + (5 if raw[at + 13 : at + 14] == b"\x08" else 1)
@@ -127,7 +127,10 @@ def _flv(film: _Film) -> None:
 
 
 def _swf(film: _Film) -> None:
-    """The header of Flash (SWF 19, chapter 2): version and, in what may be packed, a box in twentieths of pixels, and XMP."""
+    """Add the header of Flash (SWF 19, chapter 2): version, and from the part that may be compressed the size and XMP.
+
+    The size is a box in twentieths of pixels.
+    """
     raw, found = film.head, film.found
     found.add("version", str(raw[3]) if len(raw) > 3 else "")
     if raw.startswith(b"CWS"):
@@ -146,7 +149,7 @@ def _swf(film: _Film) -> None:
 
 
 def _mpeg(film: _Film) -> None:
-    """The header of the first sequence (ISO/IEC 13818-2, 6.2.2.1): twelve bits each."""
+    """Add the size in the first sequence header (ISO/IEC 13818-2, 6.2.2.1): twelve bits each."""
     start = _SEQUENCE.search(film.head)
     if start:
         bits = int.from_bytes(film.head[start.end() : start.end() + 3], "big")
@@ -154,14 +157,14 @@ def _mpeg(film: _Film) -> None:
 
 
 def _flic(film: _Film) -> None:
-    """The header of FLI and FLC: frames, width and height, and a frame's time in 70ths of a second, or in ms."""
+    """Add the header of FLI and FLC: frames, width and height, and a frame's time in 70ths of a second, or in ms."""
     magic, frames, width, height, _, _, pace = unpack("<6HI", film.head, 4) or (0,) * 7
     film.size(width, height)
     film.duration(frames * pace / (70 if magic == 0xAF11 else 1_000))
 
 
 def _real(film: _Film) -> None:
-    """The chunks of RealMedia: PROP has the time in ms, CONT four texts."""
+    """Add the chunks of RealMedia: PROP has the time in ms, CONT four texts."""
     at = 0
     for _ in range(VALUES):
         name, size = unpack(">4sI", film.head, at) or (b"", 0)
@@ -180,7 +183,7 @@ def _real(film: _Film) -> None:
 
 
 def _ogg(film: _Film) -> None:
-    """The picture of Theora (Theora 1.0, 6.2); the tags are those of sound."""
+    """Add the picture size of Theora (Theora 1.0, 6.2); `audio` reads the tags."""
     start = _THEORA.search(film.head)
     if start:
         width, height = struct.unpack(">I", b"\0" + film.head[start.end() + 7 : start.end() + 10]) + struct.unpack(
@@ -190,12 +193,12 @@ def _ogg(film: _Film) -> None:
 
 
 def _picture(film: _Film) -> None:
-    """A picture's header stands for the film's."""
+    """Add the size in an image header, which is that of the film."""
     film.size(*(size_of(film.head) or (0, 0)))
 
 
 def _asf(film: _Film) -> None:
-    """The first stream that is a picture (ASF 1.2, 3.3 and 9.2); all else are tags."""
+    """Add the size of the first video stream (ASF 1.2, 3.3 and 9.2); the rest is read from tags."""
     start = _PICTURE.search(film.head)
     if start:
         film.size(*struct.unpack_from("<II", film.head, start.end() + 38))
@@ -207,8 +210,8 @@ READERS: tuple[tuple[bytes, int, Callable[[_Film], None]], ...] = (
     *((b"G", 0, _mpeg), (b"G", 4, _mpeg), (b".RMF", 0, _real), (b"\x8aMNG", 0, _picture), (b"\xff\xd8\xff", 0, _picture)),
     *((b"\x11\xaf", 4, _flic), (b"\x12\xaf", 4, _flic), (b"0&\xb2u\x8e\x66\xcf\x11", 0, _asf)),
 )
-"""How a format starts, where that stands, and what reads it."""
+"""Signature, its offset, and the reader of the format."""
 TAGGED = (_mp4, _ogg, _asf)
-"""Those whose tags mutagen reads."""
+"""Formats whose tags mutagen reads."""
 
 SUMMARIZER = Summarizer(types=("Video",), run=run)

@@ -1,6 +1,6 @@
-"""The text in the streams of Office 97 and before: Word's piece table, Excel's records, PowerPoint's atoms.
+"""Text in the streams of Office 97 and before: Word's piece table, Excel's records, PowerPoint's atoms.
 
-Each is read as far as MAX_STREAM, in one pass by lengths that are held against what is there; what makes no sense ends it.
+Of each stream MAX_STREAM bytes are read, in one pass, with lengths checked against the available bytes; invalid data ends the pass.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ MAX_STREAM = 8 << 20
 MAX_PIECES = 4_000
 WORD = 0xA5EC
 WORD97 = 0xC1
-"""The first version whose text is told by a piece table."""
+"""First version whose text has a piece table."""
 BOUNDSHEET, FILEPASS, CODEPAGE, SST, LABEL = 0x85, 0x2F, 0x42, 0xFC, 0x204
 BIFF8 = 0x600
 TEXT_HEADER, TEXT_CHARS, TEXT_BYTES = 3999, 4000, 4008
 LINK, STRING, TARGET = 4055, 4026, 1
-"""A link ([MS-PPT] 2.10.16, ExHyperlinkContainer), the strings in it, and which of them is its address."""
+"""Records of a link ([MS-PPT] 2.10.16, ExHyperlinkContainer) and of its strings, and the instance number of its address."""
 TITLES = (0, 6)
 MASTERS = (1016, 4041)
-"""The master of slides, and that of handouts."""
+"""Masters of slides and of handouts."""
 STRINGS = 2_000
 STORIES = 8
-"""Stories of a document whose lengths are stated: the text, footnotes, headers ... ([MS-DOC] 2.5.4)."""
+"""Parts of a document with stated lengths: the text, footnotes, headers ... ([MS-DOC] 2.5.4)."""
 
 _TOLD = re.compile(r"[\x14\x15]")
-"""What ends the instruction of a field, which \x13 begins."""
+"""End of a field's instruction, which begins with \x13."""
 _FIELD = re.compile(r"\x13[^\x13\x14\x15]*\x14?")
 _ENDS = str.maketrans(
     {"\r": "\n", "\x07": "\t", "\x0b": "\n", "\x0c": "\n", "\x1e": "-", "\x1f": "", "\xa0": " "}
@@ -39,14 +39,14 @@ _ENDS = str.maketrans(
 )
 
 
-class Encrypted(Exception):  # noqa: N818 - it says what the document is
+class Encrypted(Exception):  # noqa: N818 - a property of the document, not an error
     """A password is needed."""
 
 
 def word(compound: Compound, limit: int, *, whole: bool = False) -> tuple[str, list[str]]:
-    """The beginning of the text of a Word document, and where its links lead. Raises Encrypted, struct.error.
+    """Return the beginning of a Word document's text, and the targets of its links. Raises Encrypted, struct.error.
 
-    `whole`: with footnotes, headers, comments and text boxes, which stand behind it in this order.
+    `whole`: with footnotes, headers, comments and text boxes, which follow the text in this order.
     """
     fib = compound.read("WordDocument", 0x400)
     ident, version = struct.unpack_from("<HH", fib)
@@ -65,7 +65,7 @@ def word(compound: Compound, limit: int, *, whole: bool = False) -> tuple[str, l
 
 
 def _pieces(compound: Compound, fib: bytes, table: str, limit: int, stories: int) -> Iterator[str]:
-    """The text piece by piece ([MS-DOC] 2.4.1), of so many of its stories."""
+    """Yield the pieces of the text ([MS-DOC] 2.4.1), of its first `stories` parts."""
     place, size = struct.unpack_from("<II", fib, 0x1A2)
     clx = compound.read(table, min(size, MAX_STREAM), place)
     at = 0
@@ -91,7 +91,7 @@ def _pieces(compound: Compound, fib: bytes, table: str, limit: int, stories: int
 
 
 def excel(raw: bytes) -> tuple[list[str], list[str]]:
-    """The names of the sheets of a workbook, and the strings that it begins with. Raises Encrypted, struct.error."""
+    """Return the names of a workbook's sheets, and its first strings. Raises Encrypted, struct.error."""
     names: list[str] = []
     strings: list[str] = []
     wide = len(raw) >= 6 and struct.unpack_from("<H", raw, 4)[0] >= BIFF8
@@ -113,7 +113,7 @@ def excel(raw: bytes) -> tuple[list[str], list[str]]:
         elif kind == LABEL and len(data) > 8:
             length = struct.unpack_from("<H", data, 6)[0]
             strings.append(_string(data, 6, length, 8)[0] if wide else data[8 : 8 + length].decode(charset, "replace"))
-        # Eleven zeros in a row are no records, but the rest of a sector.
+        # Four zeros are not a record, but padding to the end of a sector.
         elif kind == 0 and size == 0:
             break
         at += 4 + size
@@ -121,7 +121,7 @@ def excel(raw: bytes) -> tuple[list[str], list[str]]:
 
 
 def _string(data: bytes, at: int, length: int, flags_at: int) -> tuple[str, int]:
-    """A string of BIFF8 ([MS-XLS] 2.5.293) whose flags stand at `flags_at`, and where it ends."""
+    """Return a BIFF8 string ([MS-XLS] 2.5.293) with its flags at `flags_at`, and the offset of its end."""
     flags = data[flags_at] if flags_at < len(data) else 0
     at = flags_at + 1
     runs = struct.unpack_from("<H", data, at)[0] if flags & 8 else 0
@@ -134,7 +134,7 @@ def _string(data: bytes, at: int, length: int, flags_at: int) -> tuple[str, int]
 
 
 def _table(data: bytes) -> Iterator[str]:
-    """The shared strings of a workbook that its first record holds."""
+    """Yield the shared strings in a workbook's first SST record."""
     at = 8
     while at + 3 <= len(data):
         length = struct.unpack_from("<H", data, at)[0]
@@ -146,7 +146,7 @@ def _table(data: bytes) -> Iterator[str]:
 
 
 def powerpoint(raw: bytes, text: Text) -> tuple[list[str], list[str]]:
-    """Add the text of a presentation, and give the titles of its slides, each once ([MS-PPT] 2.3.1), and where its links lead."""
+    """Add the text of a presentation; return the titles of its slides, each once ([MS-PPT] 2.3.1), and its links' targets."""
     titles: dict[str, None] = {}
     links: list[str] = []
     kind_of_text = -1
@@ -156,7 +156,7 @@ def powerpoint(raw: bytes, text: Text) -> tuple[list[str], list[str]]:
         at += 8
         if version & 0xF == 0xF:
             end = at + size if kind == LINK else end
-            # What masters show is how to fill them in.
+            # The text of masters is only instructions.
             at += size if kind in MASTERS else 0
             continue
         data = raw[at : at + size]

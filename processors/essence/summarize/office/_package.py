@@ -1,9 +1,9 @@
-"""Documents that are zips: office documents and books. Their parts are read by name, in bounds, from one pass over the file.
+"""Documents in zip packages (office documents, books): reads parts by name, within bounds, in one pass over the file.
 
 Laws:
-- A part gives at most the bytes asked for, all parts of a document at most PARTS, however much is packed in them: what is not
-  asked for is not unpacked.
-- What a damaged zip has is given; `damage` says what is missing.
+- A part yields at most the requested bytes, all parts of a document at most PARTS, whatever their compression ratio: other data
+  is not decompressed.
+- The readable parts of a damaged zip are returned; `damage` has the reason for the rest.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from processors.essence.summarize._base import Found, SummaryError
 from processors.essence.summarize._placeholder_titles import spoken
 
 PARTS = 16 << 20
-"""Bytes of all parts that are kept at once."""
+"""Maximum bytes of all parts that are kept at once."""
 LIMITS = Limits(entries=20_000, bytes=1 << 30)
-"""What a document may cost whose directory is lost, so that it must be unpacked to find where its parts end."""
+"""Bounds for a document without a directory, which must be decompressed to find the ends of its parts."""
 
 PROPERTIES = {
     "title": "title", "creator": "author", "initial-creator": "author", "author": "author",
@@ -31,14 +31,14 @@ PROPERTIES = {
     "creation-date": "creation-date", "publisher": "publisher", "Company": "organization", "Application": "generator",
     "generator": "generator", "category": "keywords", "rights": "copyright", "Pages": "pages", "Slides": "pages",
 }  # fmt: skip
-"""Elements of Dublin Core and its like in which a document says what it is, and the attribute that each becomes."""
+"""Attribute of the summary by metadata element (Dublin Core and similar vocabularies)."""
 SCHEMES = ("http://", "https://", "ftp://", "mailto:")
-"""What links of documents begin with that are kept."""
+"""Schemes of links that are kept."""
 PARTED = frozenset(("keywords",))
 
 
 class Package:
-    """A zip whose parts are asked for by their names."""
+    """A zip whose parts are read by name."""
 
     def __init__(self, body: BinaryIO, size: int) -> None:
         self._body = body
@@ -46,7 +46,7 @@ class Package:
         self.damage = ""
 
     def read(self, wanted: Callable[[str], int]) -> dict[str, bytes]:
-        """The parts for whose names `wanted` gives a number of bytes, each cut to it, in their order. Raises SummaryError."""
+        """Return the parts for which `wanted` returns a number of bytes, cut to it, in file order. Raises SummaryError."""
         self._body.seek(0)
         budget, parts, room = Budget(LIMITS, max(self._size, 0)), dict[str, bytes](), PARTS
         try:
@@ -74,20 +74,20 @@ class Package:
 
     @staticmethod
     def _pass(member: Member, budget: Budget) -> None:
-        """Pay for what must be unpacked to find the next part, where no directory tells it. Raises Exhausted."""
+        """Charge the budget for a part that must be decompressed to find the next one. Raises Exhausted."""
         if member.size < 0 and member.body is not None:
             rest = Counted(member.body, budget)
             while rest.read(CHUNK):
                 pass
 
     def close(self) -> None:
-        """Tell of damage. Raises SummaryError."""
+        """Report damage. Raises SummaryError."""
         if self.damage:
             raise SummaryError(f"damaged: {self.damage}")
 
 
 def add_properties(raw: bytes, found: Found, subject: str = "description", date: str = "") -> None:
-    """Add what a part of properties says: title, author, description, keywords ... `subject`, `date`: what these are here."""
+    """Add metadata from a properties part: title, author, ... `subject`, `date`: the attributes that these elements become."""
     own = PROPERTIES | {"subject": subject, "date": date}
     for name, element, begins in elements(tree(raw)):
         meant = own.get(name, "")
@@ -102,20 +102,20 @@ def add_properties(raw: bytes, found: Found, subject: str = "description", date:
 
 
 def hyperlinks(raw: bytes, found: Found) -> None:
-    """Add where the hyperlinks of a part lead, each once (ECMA-376-2, 9.3: relationships whose targets are outside)."""
+    """Add the targets of a part's hyperlinks, each once (ECMA-376-2, 9.3: relationships with external targets)."""
     for name, element, begins in elements(tree(raw)):
         if begins and name == "Relationship" and attribute(element, "Type").endswith("/hyperlink"):
             reference(attribute(element, "Target"), found)
 
 
 def reference(url: str, found: Found) -> None:
-    """Add a link of a document, if it leads out of it to a place that has an address."""
+    """Add a link of a document, if its target is an address outside of the document."""
     if url.lower().startswith(SCHEMES):
         found.add("url-references", url, 500)
 
 
 def relations(raw: bytes, base: str) -> dict[str, tuple[str, str]]:
-    """The relationships of a part (ECMA-376-2, 9): by id, the end of their type, and the name of the part they lead to."""
+    """Return a part's relationships (ECMA-376-2, 9): by id, the last component of the type, and the target's part name."""
     found: dict[str, tuple[str, str]] = {}
     for name, element, begins in elements(tree(raw)):
         if begins and name == "Relationship" and attribute(element, "TargetMode") != "External":
@@ -125,7 +125,7 @@ def relations(raw: bytes, base: str) -> dict[str, tuple[str, str]]:
 
 
 def joined(base: str, target: str) -> str:
-    """The name of a part from that of the folder it is told in."""
+    """Return the name of a part from a target relative to the folder `base`."""
     if target.startswith("/"):
         return target[1:]
     steps = base.split("/") if base else []
@@ -138,7 +138,7 @@ def joined(base: str, target: str) -> str:
 
 
 def number(name: str) -> int:
-    """The number that a part of many has at its end: xl/worksheets/sheet12.xml."""
+    """Return the number at the end of a numbered part's name: xl/worksheets/sheet12.xml."""
     stem = name.rpartition("/")[2].partition(".")[0]
     digits = stem[len(stem.rstrip("0123456789")) :]
     return int(digits[:9] or 0)

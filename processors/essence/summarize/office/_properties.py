@@ -26,7 +26,7 @@ PROPERTIES = {
 
 
 def add_properties(compound: Compound, found: Found) -> None:
-    """Add title, author, description, keywords, creation-date and the like."""
+    """Add title, author, description, keywords, creation-date and similar attributes from the property sets."""
     for stream, names in PROPERTIES.items():
         for number, value in properties_of(compound.read(stream, MAX_SET)):
             name = names.get(number, "")

@@ -1,7 +1,7 @@
 """Books for Palm and Kindle: title, author, publisher, subjects and text of Mobipocket, AZW3 and PalmDoc (MobileRead, MOBI).
 
-A file is a list of records. The first says how the text is packed, and with EXTH what the book is; those behind it hold the text,
-each packed by itself. Text that is packed by Huffman's method, or locked, is not read.
+A file is a list of records. The first one states the compression of the text, and in EXTH the book's metadata; the records behind
+it hold the text, each compressed separately. Text that is encrypted or compressed by Huffman's method is not read.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ RECORDS = 65_535
 MAX_RECORD = 65_536
 MAX_TEXT = 2_048
 SPARE = 16_384
-"""Bytes of marks that may stand in so much of a text."""
+"""Bytes to read beyond the text's limit, for markup."""
 HEADINGS = 50
 NAMES = {
     100: "author", 101: "organization", 103: "description", 104: "isbn", 105: "keywords", 106: "date", 108: "author",
     109: "copyright", 503: "title", 524: "language",
 }  # fmt: skip
-"""What the records of EXTH say."""
+"""Attribute of the summary by kind of EXTH record."""
 PALM, MOBI = b"TEXtREAd", b"BOOKMOBI"
 PLAIN, PACKED = 1, 2
-"""Ways in which a text is packed."""
+"""Supported compression methods of the text."""
 _TITLE = re.compile(rb"\A[^\0]{1,32}")
 _MARK = re.compile(r"<[^<>]*+>")
 
 
 class _Head(NamedTuple):
-    """What the first record says."""
+    """Fields of the first record."""
 
     way: int
     records: int
     locked: bool
     charset: str
     extra: int
-    """Which kinds of entries stand behind the text in each record, a bit each."""
+    """Kinds of trailing entries behind the text of each record, one bit each."""
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
@@ -81,7 +81,7 @@ def _head(first: bytes, mobi: bool) -> _Head:
 
 
 def _about(first: bytes, charset: str, found: Found) -> None:
-    """What EXTH says, and the full name."""
+    """Add the metadata of EXTH, and the full name."""
     length = (unpack(">I", first, 20) or (0,))[0]
     at = 16 + length
     count = (unpack(">I", first, at + 8) or (0,))[0] if first[at : at + 4] == b"EXTH" else 0
@@ -92,7 +92,7 @@ def _about(first: bytes, charset: str, found: Found) -> None:
             break
         value = first[at + 8 : at + size].decode(charset, "replace")
         if kind in NAMES:
-            # A description may be a piece of a page.
+            # A description may contain HTML.
             text = squeeze(_MARK.sub(" ", value)) if kind == 103 else squeeze(value)
             text = text.partition("-")[0].lower() if kind == 524 else text
             (found.set if kind in (503, 524) else found.add)(NAMES[kind], text, 2_000)
@@ -102,14 +102,14 @@ def _about(first: bytes, charset: str, found: Found) -> None:
 
 
 def _unpacked(records: Iterator[bytes], head: _Head) -> Iterator[bytes]:
-    """The text, record by record."""
+    """Yield the decompressed text, record by record."""
     for record in islice(records, head.records):
         text = _bare(record, head.extra)
         yield text if head.way == PLAIN else unpacked(text)
 
 
 def _bare(record: bytes, extra: int) -> bytes:
-    """A record without the entries behind its text, each of which ends with its length, the bytes of that last one first."""
+    """Return a record without its trailing entries; each ends with its length, stored in 7-bit groups from the end."""
     for bit in range(1, 16):
         if extra >> bit & 1 and record:
             length = 0
@@ -122,7 +122,7 @@ def _bare(record: bytes, extra: int) -> bytes:
 
 
 def unpacked(record: bytes) -> bytes:
-    """A record that PalmDoc packed: bytes as they are, spaces with a letter, and what stood before, by how far back and long."""
+    """Decompress a PalmDoc record: literals, a space with a letter, and references (distance, length) to the output."""
     out = bytearray()
     at = 0
     while at < len(record):
@@ -141,14 +141,14 @@ def unpacked(record: bytes) -> bytes:
             at += 1
             if not 0 < back <= len(out):
                 break
-            # It may reach into what it makes.
+            # A reference may extend into its own output.
             piece = bytes(out[-back:][:length])
             out += (piece * (length // len(piece) + 1))[:length]
     return bytes(out)
 
 
 def _text(pieces: Iterator[bytes], most: int, head: _Head, found: Found) -> None:
-    """Add the text, which is a page, or, in PalmDoc's own files, a text; and what its headings are."""
+    """Add the text (HTML, or plain text in PalmDoc's own files) and its headings."""
     raw = b""
     for piece in pieces:
         raw += piece

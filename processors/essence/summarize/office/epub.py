@@ -1,4 +1,4 @@
-"""EPUB (3.3): what its package document says, its table of contents, the text of its first chapters."""
+"""EPUB (3.3): metadata of the package document, table of contents, the text of the first chapters."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from processors.essence.summarize.pages._markup import page, page_links, page_te
 
 MAX_TEXT = 8_192
 CHAPTERS = 12
-"""Chapters that are looked into for text: the first ones are often covers."""
+"""Maximum chapters whose text is read: the first ones are often covers."""
 HEADINGS = 100
 LARGE, SMALL = 1 << 20, 262_144
 CONTAINER = "META-INF/container.xml"
 NCX = "application/x-dtbncx+xml"
 EVENTS = {"creation": "creation-date", "modification": "modification-date"}
-"""What dates of OPF 2 are those of, if not of the publication."""
+"""Attribute by event of an OPF 2 date; other dates are those of the publication."""
 XHTML = "application/xhtml+xml"
 
 
 class Book(NamedTuple):
-    """What the package document lists, as names of parts."""
+    """Content of the package document, as names of parts."""
 
     nav: str
     ncx: str
     spine: list[str]
     pages: list[str]
-    """The chapters in order, then the pages that stand beside the text: the table of contents, notes."""
+    """The chapters in order, then pages outside of the reading order: the table of contents, notes."""
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
@@ -51,7 +51,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
 
 
 def _roots(raw: bytes) -> list[str]:
-    """The package documents that the container names."""
+    """Return the package documents that the container names."""
     return [attribute(e, "full-path") for n, e, begins in elements(tree(raw) if raw else None) if begins and n == "rootfile"]
 
 
@@ -72,7 +72,7 @@ def _book(raw: bytes, base: str, found: Found) -> Book:
         elif name == "itemref" and attribute(element, "linear") != "no":
             spine.append(items.get(attribute(element, "idref"), ""))
         elif name == "date":
-            # A book may have several: when the work came out, when this edition of it did (OPF 2.0.1, 2.2.7).
+            # A book may have several dates: those of the work and of this edition (OPF 2.0.1, 2.2.7).
             found.add(EVENTS.get(attribute(element, "event"), "date"), squeeze((element.text or "")[:100]))
         elif name == "meta" and attribute(element, "property") == "dcterms:modified":
             found.set("modification-date", squeeze((element.text or "")[:100]))
@@ -83,7 +83,7 @@ def _book(raw: bytes, base: str, found: Found) -> Book:
 
 
 def _contents(parts: dict[str, bytes], book: Book, found: Found) -> None:
-    """Add the table of contents: that of EPUB 3, else that of EPUB 2."""
+    """Add the table of contents: that of EPUB 3, otherwise that of EPUB 2."""
     if book.nav in parts:
         for node in page(parts[book.nav], "utf-8").css("nav a")[:HEADINGS]:
             found.add("headings", squeeze(node.text()[:500]), 200)
@@ -92,7 +92,7 @@ def _contents(parts: dict[str, bytes], book: Book, found: Found) -> None:
         tree(parts[book.ncx]) if book.ncx in parts and "headings" not in found.attributes else None
     ):
         if name == "text" and begins:
-            # The first is the title of the book, and stands outside of its table of contents.
+            # The first text is the title of the book, outside of the table of contents.
             found.add("headings", squeeze((element.text or "")[:500]), 200)
             count += 1
             if count > HEADINGS:

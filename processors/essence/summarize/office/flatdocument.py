@@ -1,4 +1,4 @@
-"""OpenDocument as one file of XML (OASIS ODF 1.3, part 3, 2.2.1), and the content of documents inside others: as in a package."""
+"""OpenDocument as a single XML file (OASIS ODF 1.3, part 3, 2.2.1), and content of embedded documents."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAMESPACES = (
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
-    """Add what the properties say, headings (of sheets: their names; of slides: their titles), columns and partial-text."""
+    """Add metadata, headings (names of sheets, titles of slides), columns and partial-text."""
     raw = body.read(MAX_PART)
     start = raw.find(b"<office:meta>")
     end = raw.find(b"</office:meta>", start)

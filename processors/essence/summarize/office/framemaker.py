@@ -1,7 +1,7 @@
-"""FrameMaker's MIF (Adobe, "MIF Reference"): what the document says of itself, headings, the text it begins with.
+"""FrameMaker's MIF (Adobe, "MIF Reference"): metadata, headings, the first text.
 
-Statements are read one after the other; paragraphs count where a text flow has begun, not in the catalogues before. The binary
-form of the documents has no text that could be read: of that the name remains.
+Statements are read in order; paragraphs count from the first text flow on, not in the catalogues before it. The binary format has
+no readable text: only the name is kept.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from processors.essence.summarize._base import Facts, Found, Summarizer
 MAX_READ = 4 << 20
 MAX_TEXT = 8_192
 
-# A string without an end is taken too: what stands in it is not looked through again for each statement that seems to begin there.
+# An unterminated string matches too, so that its content is not scanned again for each statement that seems to begin in it.
 _STATEMENT = re.compile(r"<(TextFlow|Para|PgfTag|String|Char|Key|Value|PgfNumString)\b[ \t]*+(?:`([^'\n]{0,4000}+)'?|(\w{1,40}))?")
 _ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2}) ?|u([0-9a-fA-F]{4})|(.))")
 _PLAIN = {"q": "'", "Q": "`", "t": "\t"}
@@ -28,19 +28,19 @@ KEYS = {"Title": "title", "Author": "author", "Subject": "description", "Keyword
 
 
 def _text(raw: str) -> str:
-    """A string of MIF without its escapes."""
+    """Return a MIF string with its escapes replaced."""
     return _ESCAPE.sub(_escape, raw)
 
 
 def _escape(found: re.Match[str]) -> str:
-    """What an escape means; of two digits, a character of FrameMaker's own set, whose letters are those of the Macintosh."""
+    """Return the text of an escape; two digits are a code of FrameMaker's own set, whose letters are those of the Macintosh."""
     if found[1]:
         return _OWN.get(found[1]) or bytes.fromhex(found[1]).decode("mac_roman")
     return chr(int(found[2], 16)) if found[2] else _PLAIN.get(found[3], found[3])
 
 
 def _paragraphs(text: str, found: Found) -> Iterator[tuple[str, str]]:
-    """The paragraphs of text flows: their tag and text. What the document says of itself is added on the way."""
+    """Yield tag and text of the paragraphs of text flows; add metadata on the way."""
     flowing, tag, key = False, "", ""
     parts: list[str] = []
     for name, quoted, word in _STATEMENT.findall(text):

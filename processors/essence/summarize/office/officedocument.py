@@ -1,6 +1,6 @@
-"""Office Open XML (ECMA-376): documents, workbooks and presentations, with their properties, headings and the text they begin with.
+"""Office Open XML (ECMA-376): metadata, headings and the first text of documents, workbooks and presentations.
 
-Which of them a file is, its parts tell. What is embedded in it is a member (`processors/essence/unnest/containers/office.py`).
+The parts tell the kind of document. Embedded files are members (`processors/essence/unnest/containers/office.py`).
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from processors.essence.summarize.office._package import Package, add_properties
 MAX_TEXT = 8_192
 HEADINGS = 100
 SHEETS, ROWS, CELLS = 20, 20, 50
-"""Sheets of a workbook, rows of a sheet and cells of a row that are looked at."""
+"""Maximum sheets of a workbook, rows of a sheet and cells of a row that are read."""
 SLIDES = 200
 STRINGS = 50_000
-"""Shared strings of a workbook that are kept, of STRING characters each."""
+"""Maximum shared strings of a workbook that are kept, of STRING characters each."""
 STRING = 500
 SMALL = 262_144
 LINK, FIELD = b"HYPERLINK", 4_096
-"""What fields that lead somewhere begin with, and characters of an instruction."""
+"""First word of a field with a link, and maximum characters of an instruction."""
 
 _BIG = re.compile(r"word/(?:document\d*|styles)\.xml|xl/styles\.xml|xl/sharedStrings\.(?:xml|bin)")
 _SMALL = re.compile(
@@ -39,22 +39,22 @@ _LINKS = re.compile(
     r"(?:word|ppt/slides|xl/worksheets)/_rels/\w{1,40}\.(?:xml|bin)\.rels"
     r"|(?:ppt/notesSlides|(?:word|ppt|xl)/(?:drawings|diagrams|charts))/_rels/(?:notesSlide|drawing|data|chart)\d*\.xml\.rels"
 )
-"""What parts are related to that show something: shapes and pictures have links, too."""
+"""Relationships of displayed parts: shapes and pictures have links, too."""
 _BESIDE = re.compile(
     r"word/(?:header|footer|footnotes|endnotes|comments)\d*\.xml|ppt/(?:notesSlides/notesSlide|comments/comment)\d+\.xml"
     r"|(?:word|ppt|xl)/(?:charts/chart|diagrams/data|drawings/drawing)\d+\.xml|xl/comments\d+\.xml|xl/comments/comment\d+\.xml"
 )
-"""Parts that stand beside the text: they are part of a full one."""
+"""Parts outside of the main text, which belong to the full text."""
 _SHEET = re.compile(r"xl/worksheets/\w{1,40}\.(?:xml|bin)")
 _SKIP = frozenset(("Fallback", "delText", "instrText"))
-"""What repeats what stands before it for old programs, and what is not shown."""
+"""Fallback content for old programs, and text that is not displayed."""
 _SIGNS = {"tab": " ", "br": " ", "cr": " ", "noBreakHyphen": "-"}
-"""Elements that stand for a character."""
+"""Elements that represent a character."""
 _TITLES = ("title", "ctrTitle")
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
-    """Add what its properties say, headings (of sheets: their names; of slides: their titles), columns, links and partial-text."""
+    """Add metadata, headings (names of sheets, titles of slides), columns, links and partial-text."""
     package = Package(body, facts.size)
     parts = package.read(_wanted(found))
     for name in sorted(n for n in parts if n.startswith("docProps/")):
@@ -73,7 +73,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
 
 
 def _wanted(found: Found) -> Callable[[str], int]:
-    """How many bytes of a part are read, by its name."""
+    """Return a function that gives the number of bytes to read of a part, by its name."""
     sheets = 0
 
     def wanted(name: str) -> int:
@@ -89,7 +89,7 @@ def _wanted(found: Found) -> Callable[[str], int]:
 
 
 def _read(parts: dict[str, bytes], text: Text, found: Found) -> None:
-    """Add the text itself: of a document, of a workbook, of slides."""
+    """Add the main text: of a document, a workbook or slides."""
     for name in [n for n in parts if n.startswith("word/document")]:
         _document(parts[name], _styles(parts.get("word/styles.xml", b"")), text, found)
     if "xl/workbook.xml" in parts:
@@ -102,7 +102,7 @@ def _read(parts: dict[str, bytes], text: Text, found: Found) -> None:
 
 
 def _styles(raw: bytes) -> dict[str, str]:
-    """The names of styles by their ids: what is a heading has an id of the author's language."""
+    """Return the names of styles by id: the id of a heading style is in the author's language."""
     found: dict[str, str] = {}
     style = ""
     for name, element, begins in elements(tree(raw)) if raw else ():
@@ -133,7 +133,7 @@ def _document(raw: bytes, styles: dict[str, str], text: Text, found: Found) -> N
         elif begins and (name == "t" or name in _SIGNS):
             piece = (element.text or "") if name == "t" else _SIGNS[name]
             text.add(piece)
-            # Headings are looked for behind the text that is kept, too.
+            # Headings are collected beyond the text that is kept, too.
             if styles.get(style, style.lower()).startswith(("heading", "title")):
                 headings.add(piece)
         if text.full and headings.full:
@@ -141,7 +141,7 @@ def _document(raw: bytes, styles: dict[str, str], text: Text, found: Found) -> N
 
 
 def _fields(root: etree._Element | None, found: Found) -> None:
-    """Add where fields lead: their instructions stand in pieces between marks, or as an attribute (ECMA-376-1, 17.16.18)."""
+    """Add the targets of fields: instructions are split between marks, or in an attribute (ECMA-376-1, 17.16.18)."""
     told = ""
     for name, element, begins in elements(root):
         if begins and name == "instrText":
@@ -153,7 +153,7 @@ def _fields(root: etree._Element | None, found: Found) -> None:
 
 
 def _beside(raw: bytes, text: Text, found: Found) -> None:
-    """The text of headers, notes, comments, charts: a paragraph, or a value, a line."""
+    """Add the text of headers, notes, comments or charts, one paragraph or value a line."""
     root = tree(raw)
     if LINK in raw:
         _fields(root, found)
@@ -184,7 +184,7 @@ def _workbook(parts: dict[str, bytes], text: Text, found: Found) -> None:
 
 
 def _binary(parts: dict[str, bytes], text: Text, found: Found) -> None:
-    """A workbook whose parts are binary."""
+    """Add the sheets of a workbook with binary parts."""
     related = relations(parts.get("xl/_rels/workbook.bin.rels", b""), "xl")
     strings = xlsb.strings(parts.get("xl/sharedStrings.bin", b""))
     for name, part in xlsb.sheets(parts["xl/workbook.bin"])[: found.most(SHEETS)]:
@@ -204,7 +204,7 @@ def _sheet(rows: list[list[str]], text: Text, found: Found) -> None:
 
 
 def _strings(raw: bytes) -> list[str]:
-    """The strings that cells name by number; the readings of Japanese words (rPh) are none."""
+    """Return the shared strings, which cells refer to by index; without the phonetic readings of Japanese words (rPh)."""
     found: list[str] = []
     pieces: list[str] = []
     for name, element, begins in elements(tree(raw), frozenset(("rPh",))) if raw else ():
@@ -219,16 +219,16 @@ def _strings(raw: bytes) -> list[str]:
 
 
 class Cells(NamedTuple):
-    """What the cells of a workbook are shown by."""
+    """Shared data needed to display the cells of a workbook."""
 
     strings: list[str]
     formats: list[str]
-    """Codes, by styles."""
+    """Format codes, by style."""
     first: int
-    """Days that its dates lack."""
+    """Days to add to the workbook's dates."""
 
     def shown(self, kind: str, value: str, style: str) -> str:
-        """A cell as text."""
+        """Return a cell's value as displayed."""
         if kind == "s":
             return _nth(self.strings, value)
         if kind not in ("", "n"):
@@ -240,13 +240,13 @@ class Cells(NamedTuple):
 
 
 def _nth(values: list[str], number: str) -> str:
-    """The value that a number in digits names; "" where there is none."""
+    """Return the value at a decimal index; "" if there is none."""
     at = int(number) if number.isdecimal() and len(number) < 10 else len(values)
     return values[at] if at < len(values) else ""
 
 
 def _rows(raw: bytes, shows: Cells, most: int, cells: int) -> list[list[str]]:
-    """The first rows of a sheet that have something in them, their first cells."""
+    """Return the first rows of a sheet that are not empty, with their first cells."""
     rows: list[list[str]] = []
     row: list[str] = []
     kind, value, style = "", "", ""
@@ -267,7 +267,7 @@ def _rows(raw: bytes, shows: Cells, most: int, cells: int) -> list[list[str]]:
 
 
 def _formats(raw: bytes) -> list[str]:
-    """The codes of the formats of numbers, by the styles of cells (ECMA-376-1, 18.8.10)."""
+    """Return the number format codes by cell style (ECMA-376-1, 18.8.10)."""
     codes, found = dict(BUILT_IN), list[str]()
     cells = False
     for name, element, begins in elements(tree(raw)) if raw else ():
@@ -282,7 +282,7 @@ def _formats(raw: bytes) -> list[str]:
 
 
 def _slide(raw: bytes, text: Text, found: Found) -> None:
-    """The title of a slide, and its text."""
+    """Add the title and the text of a slide."""
     title: list[str] = []
     kind = ""
     for name, element, begins in elements(tree(raw), _SKIP):

@@ -1,6 +1,6 @@
-"""Documents of Office until 2007 (Word, Excel, PowerPoint, Outlook) and what else is a compound file: properties, names, text.
+"""Office documents until 2007 (Word, Excel, PowerPoint, Outlook) and other compound files: metadata, headings, text.
 
-Which of them a file is, its streams tell; of all others the properties are given.
+The streams tell the kind of document; of unknown kinds only the properties are added.
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ MESSAGE = {
     "1035": "message-id",
     "1042": "in-reply-to",
 }
-"""Properties of a message of Outlook ([MS-OXPROPS]) by their numbers, and the attribute that each becomes."""
+"""Attribute of the summary by property number of an Outlook message ([MS-OXPROPS])."""
 TEXT = "1000"
-"""The property that is its text."""
+"""Property with the text of the message."""
 PAGE, RICH = "__substg1.0_10130102", "__substg1.0_10090102"
-"""The same as a page, and as RTF."""
+"""Streams with the same text as HTML, and as RTF."""
 TIMES = {0x0039: "date", 0x0E06: "date", 0x3007: "date", 0x3008: "modification-date"}
-"""Properties that are times: when it was sent, came, was made, was changed; the first found is the date."""
+"""Properties with the times of sending, delivery, creation and change; the first one present is the date."""
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
-    """Add what the properties say, headings (of sheets: their names; of slides: their titles) and partial-text."""
+    """Add metadata, headings (names of sheets, titles of slides) and partial-text."""
     compound = Compound(body)
     add_properties(compound, found)
     try:
         _text(facts, compound, found)
     except Encrypted:
         found.add("encrypted", "a password is needed")
-    # The properties are whole; text that its own tables lead nowhere is none.
+    # The properties are complete; text that the document's own tables do not lead to is left out.
     except struct.error:
         return
 
@@ -84,7 +84,7 @@ def _text(facts: Facts, compound: Compound, found: Found) -> None:
             reference(url, found)
         for title in titles[:HEADINGS]:
             found.add("headings", title, 200)
-        # As of OfficeDocument: the title of the first slide that has one.
+        # As in OfficeDocument: the title of the first slide that has one.
         found.set("title", next(filter(None, titles), ""), 500)
         found.body("\n".join(told.lines), MAX_TEXT)
     else:
@@ -92,14 +92,14 @@ def _text(facts: Facts, compound: Compound, found: Found) -> None:
 
 
 def _locked(facts: Facts, compound: Compound, found: Found) -> None:
-    """What is locked with the password that every program tries by itself. Raises Encrypted, SummaryError."""
+    """Summarize a document that is locked with Excel's default password. Raises Encrypted, SummaryError."""
     if (package := unlocked(compound)) is None:
         raise Encrypted
     officedocument.run(facts._replace(size=len(package)), io.BytesIO(package), found)
 
 
 def _times(raw: bytes, found: Found) -> None:
-    """The times among the properties of a fixed size ([MS-OXMSG] 2.4.2), which stand behind a head of 32 bytes."""
+    """Add times from the fixed-size properties ([MS-OXMSG] 2.4.2), which follow a header of 32 bytes."""
     given = {}
     for at in range(32, len(raw) - 15, 16):
         kind, number = struct.unpack_from("<HH", raw, at)
@@ -122,7 +122,7 @@ def _message(compound: Compound, found: Found) -> None:
 
 
 def _marked(compound: Compound, found: Found) -> None:
-    """What the same text has as a page, or as RTF: where it leads; and the text, where it is nowhere else."""
+    """Add the links of the message's HTML or RTF, and its text if there is no plain text."""
     if raw := compound.read(PAGE, MAX_PAGE):
         tree = page(raw)
         links = list(page_links(tree))

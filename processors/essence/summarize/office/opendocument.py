@@ -1,4 +1,4 @@
-"""OpenDocument (OASIS ODF 1.3): texts, tables and presentations, with their properties, headings and the text they begin with."""
+"""OpenDocument (OASIS ODF 1.3): metadata, headings and the first text of texts, tables and presentations."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from processors.essence.summarize.office._package import Package, add_properties
 
 MAX_TEXT = 8_192
 ROWS = 20
-"""Rows of each table that are looked at."""
+"""Maximum rows of each table that are read."""
 CELLS = 50
 SMALL = 262_144
 WANTED = {"meta.xml": SMALL, "content.xml": MAX_PART, "META-INF/manifest.xml": SMALL}
 STYLES = "styles.xml"
-"""Where headers and footers are; they are part of a full text."""
+"""Part with headers and footers, which belong to the full text."""
 
 _SKIP = frozenset(
     (
@@ -35,14 +35,14 @@ _SKIP = frozenset(
         "ruby-text",
     )
 )
-"""What is not the text itself."""
+"""Elements that are not part of the text."""
 _SKIP_FULL = _SKIP - {"notes", "note", "annotation"}
 _LINES = frozenset(("p", "h"))
 _SPACES = frozenset(("s", "tab", "line-break"))
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
-    """Add what its properties say, headings (of sheets: their names; of slides: their titles), columns and partial-text."""
+    """Add metadata, headings (names of sheets, titles of slides), columns and partial-text."""
     package = Package(body, facts.size)
     parts = package.read(lambda name: WANTED.get(name, SMALL if name == STYLES and found.full else 0))
     if "meta.xml" in parts:
@@ -50,7 +50,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     if b"encryption-data" in parts.get("META-INF/manifest.xml", b""):
         found.add("encrypted", "a password is needed")
         return
-    # A template of styles alone has no content.
+    # A template may have only styles, without content.
     Content(found).take(parts.get("content.xml", b""), parts.get(STYLES, b""))
     package.close()
     if not parts:
@@ -58,7 +58,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
 
 
 class Content:
-    """The content as its elements come by, in order."""
+    """Collects the content of a document from its elements, in order."""
 
     def __init__(self, found: Found) -> None:
         self.found = found
@@ -66,10 +66,10 @@ class Content:
         self.rows = 0
         self.cells = 0
         self.kind = ""
-        """What the frame that is open is for: title, outline ..."""
+        """Class of the current frame: title, outline ..."""
 
     def take(self, raw: bytes, styles: bytes = b"") -> None:
-        """Add headings, columns, url-references and the text; `styles`: where headers and footers are, if they are wanted."""
+        """Add headings, columns, url-references and the text; `styles`: the part with headers and footers, if these are wanted."""
         self._read(tree(raw) if raw else None)
         beside = tree(styles) if styles else None
         for root in beside.iterfind(".//{*}master-page/*") if beside is not None else ():
@@ -77,14 +77,14 @@ class Content:
         self.found.body("\n".join(self.text.lines), MAX_TEXT)
 
     def _read(self, root: etree._Element | None) -> None:
-        # Text boxes, notes and remarks have paragraphs inside of that which they are in.
+        # A stack, since text boxes, notes and annotations have paragraphs inside of another paragraph.
         lines: list[tuple[str, list[str]]] = []
         most = self.found.most(MAX_TEXT)
         for name, element, begins in elements(root, _SKIP_FULL if self.found.full else _SKIP):
             if begins:
                 self._begin(name, element)
                 lines += [(_space(element), [])] if name in _LINES else []
-            # What marks a part of a line has the namespace of paragraphs (part 3, 6); frames and what describes them have others.
+            # Inline elements are in the namespace of paragraphs (part 3, 6); frames and their descriptions are in others.
             held = element if begins else element.getparent()
             if lines and (begins or name not in _LINES) and held is not None and _space(held) == lines[-1][0]:
                 lines[-1][1].append(((element.text if begins else element.tail) or "")[:most] or " " * (name in _SPACES))
@@ -96,7 +96,7 @@ class Content:
                 self.rows = 0
 
     def _begin(self, name: str, element: etree._Element) -> None:
-        """See where tables, rows and frames begin."""
+        """Process the start of a table, row, cell, frame or link."""
         if name == "table":
             self.rows = 0
             self.found.add("headings", attribute(element, "name"), 200)
@@ -123,7 +123,7 @@ class Content:
 
 
 def _space(element: etree._Element) -> str:
-    """The namespace of an element, or the prefix that was never declared."""
+    """Return the namespace of an element, or its undeclared prefix."""
     tag = str(element.tag)
     return tag.rpartition("}")[0] or tag.rpartition(":")[0]
 

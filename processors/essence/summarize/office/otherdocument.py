@@ -1,6 +1,6 @@
-"""Documents of the 1990s: the text of WordPerfect and of Windows Write, the cells of Lotus 1-2-3, what compiled help is called.
+"""Documents of the 1990s: text of WordPerfect and Windows Write, cells of Lotus 1-2-3, titles of compiled HTML help.
 
-Of others, and of those that are no documents, what Unrecognized gives.
+Other files are summarized as Unrecognized.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from processors.essence.summarize.office._wordperfect import wordperfect_text
 
 MAX_READ = 8 << 20
 TEXT = 4_096
-"""Characters of a text that is no full text."""
+"""Maximum characters of the text, unless the full text is requested."""
 CELLS = 100_000
 LABELS = {0x0F: 5, 0x16: 4}
-"""The records of cells that are text, and where it begins in each."""
+"""Kinds of records with text cells, and the offset of the text in each."""
 CODES = 20
 SYSTEM = {3: "title", 2: "home", 9: "generator"}
-"""What the description of compiled help says, by its codes."""
+"""Attribute of the summary by code of the #SYSTEM file."""
 CHARSETS = {
     0x01: "cp1256", 0x04: "gbk", 0x05: "cp1250", 0x08: "cp1253", 0x0D: "cp1255", 0x0E: "cp1250", 0x11: "cp932", 0x12: "cp949",
     0x15: "cp1250", 0x18: "cp1250", 0x19: "cp1251", 0x1E: "cp874", 0x1F: "cp1254", 0x22: "cp1251", 0x24: "cp1250",
 }  # fmt: skip
-"""What Windows writes in a language, by its number (MS-LCID); all others are written in cp1252."""
+"""Windows code page by language number (MS-LCID); that of all others is cp1252."""
 _SYSTEM = re.compile(rb"\x08/#SYSTEM([\x80-\xff]*[\0-\x7f])([\x80-\xff]*[\0-\x7f])([\x80-\xff]*[\0-\x7f])")
 
 
@@ -39,7 +39,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
         _text(wordperfect_text(raw, most), found)
     elif raw.startswith((b"\x31\xbe\0\0\0\xab", b"\x32\xbe\0\0\0\xab")):
         end = (unpack("<I", raw, 14) or (0,))[0]
-        # Paragraphs end as lines do; a byte of 0x1F is a hyphen that shows only where a line ends.
+        # Paragraphs end with line breaks; 0x1F is a soft hyphen.
         _text(raw[128 : min(end, 128 + most)].decode("cp1252", "replace").replace("\x1f", "").replace("\r\n", "\n"), found)
     elif raw.startswith((b"\0\0\x02\0\x04\x04", b"\0\0\x02\0\x06\x04", b"\0\0\x1a\0\0\x10\4\0", b"\0\0\x1a\0\2\x10\4\0")):
         _text("\n".join(_labels(raw, most)), found)
@@ -51,13 +51,13 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
 
 
 def _text(text: str, found: Found) -> None:
-    """Add a text, its paragraphs each on a line of their own."""
+    """Add a text, one paragraph a line."""
     text = text.replace("\f", "\n").replace("\0", "")
     found.body("\n".join(filter(None, map(squeeze, text.split("\n")))))
 
 
 def _labels(raw: bytes, most: int) -> list[str]:
-    """The cells that are text, in Lotus 1-2-3 (WK1, WK3): in records; a sign before each text says where in its cell it stands."""
+    """Return the text cells of Lotus 1-2-3 (WK1, WK3), without the alignment character before each text."""
     labels: list[str] = []
     at = 0
     for _ in range(CELLS):
@@ -73,7 +73,7 @@ def _labels(raw: bytes, most: int) -> list[str]:
 
 
 def _number(raw: bytes) -> int:
-    """A number of seven bits a byte, the highest first."""
+    """Return a number stored in 7-bit groups, the highest first."""
     value = 0
     for byte in raw[:9]:
         value = value << 7 | byte & 0x7F
@@ -81,7 +81,7 @@ def _number(raw: bytes) -> int:
 
 
 def _help(raw: bytes, found: Found) -> None:
-    """What #SYSTEM says in compiled help of HTML (ITSF), which is packed otherwise."""
+    """Add metadata of compiled HTML help (ITSF) from its #SYSTEM file; the rest is compressed."""
     entry = _SYSTEM.search(raw)
     start = (unpack("<Q", raw, 88) or (0,))[0]
     if not entry or _number(entry[1]):

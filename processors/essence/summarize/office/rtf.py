@@ -1,9 +1,9 @@
-r"""RTF (1.9.1): its information group, and the text it begins with, read control word by control word.
+r"""RTF (1.9.1): its information group, and the first text, read control word by control word.
 
 Laws:
-- One pass over at most MAX_RTF bytes, in pieces that no pattern looks at twice; groups are counted, at most DEPTH deep.
-- Groups that are no text (fonts, styles, pictures, what \* marks) are passed over; hexadecimal characters are in the code page
-  that \ansicpg or \mac, \pc, \pca name, and \u stands for what follows it.
+- One pass over at most MAX_RTF bytes, in tokens that no pattern scans twice; groups are counted, at most DEPTH deep.
+- Groups without text (fonts, styles, pictures, groups marked with \*) are skipped; hexadecimal characters are in the code page of
+  \ansicpg, or of \mac, \pc or \pca, and \u replaces the characters behind it.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ MAX_RTF = 4_000_000
 MAX_TEXT = 8_192
 INFO_TEXT = 2_000
 HEADINGS, LEVELS = 100, 3
-"""Headings that are kept, of the levels above."""
+"""Maximum headings that are kept, and outline levels that count."""
 DEPTH = 1_000
 
 INFO = {
     "title": "title", "subject": "description", "author": "author", "keywords": "keywords", "doccomm": "description",
     "company": "organization", "category": "keywords",
 }  # fmt: skip
-"""Groups of the information group, and the attribute that each becomes."""
+"""Attribute of the summary by group of the information group."""
 FIELD, FONTS = "fldinst", "fonttbl"
 TIMES = {"creatim": "creation-date", "revtim": "modification-date"}
 TIME = ("yr", "mo", "dy", "hr", "min")
@@ -80,21 +80,21 @@ SKIPPED = frozenset(
         "atnauthor",
     ]
 )
-"""Destinations that hold no text of the document's own."""
+"""Destinations without text of the document's own."""
 SIGNS = {
     **dict.fromkeys(("par", "line", "sect", "page", "row", "nestrow"), "\n"), **dict.fromkeys(("cell", "tab", "nestcell"), "\t"),
     **dict.fromkeys(("~", "emspace", "enspace", "qmspace"), " "), "_": "-",
     "emdash": "\u2014", "endash": "\u2013",
     "lquote": "\u2018", "rquote": "\u2019", "ldblquote": "\u201c", "rdblquote": "\u201d", "bullet": "\u2022",
 }  # fmt: skip
-"""Control words and symbols that stand for characters."""
+"""Text of control words and symbols."""
 BESIDE = frozenset(("header", "headerl", "headerr", "headerf", "footer", "footerl", "footerr", "footerf", "footnote", "annotation"))
-"""Those of them that are part of a full text."""
+"""Skipped destinations that belong to the full text."""
 CHARSETS = {
     0: "cp1252", 77: "mac_roman", 128: "cp932", 129: "cp949", 134: "cp936", 136: "cp950", 161: "cp1253", 162: "cp1254",
     163: "cp1258", 177: "cp1255", 178: "cp1256", 186: "cp1257", 204: "cp1251", 222: "cp874", 238: "cp1250",
 }  # fmt: skip
-"""The code pages of the charsets that fonts name."""
+"""Code page by the charset number of a font."""
 PAGES = {"mac": "mac_roman", "pc": "cp437", "pca": "cp850", "ansi": "cp1252"}
 
 _TOKEN = re.compile(
@@ -103,31 +103,31 @@ _TOKEN = re.compile(
 
 
 class _State:
-    """What a group inherits from the one around it."""
+    """State that a group inherits from the enclosing one."""
 
     __slots__ = ("codepage", "either", "skip", "target", "unicode")
 
     def __init__(self, target: str = "", *, skip: bool = False, unicode: int = 1, codepage: str | None = None) -> None:
         self.codepage = codepage
-        """That of the font, "" if it names none; None: that of the document's own font."""
+        """Code page of the font, "" if it has none; None: that of the document's default font."""
         self.target = target
-        """The group of information that text belongs to; "" for the text itself."""
+        """The group that the text belongs to (information, field, font table); "" for the main text."""
         self.skip = skip
         self.either = False
-        """The group has the same twice: for those who do not know Unicode, and for us."""
+        """Whether the group has its content twice, for readers without and with Unicode."""
         self.unicode = unicode
-        """How many characters stand behind a \\u for those who do not know it."""
+        """Number of fallback characters behind a \\u."""
 
 
 class _Reader:
-    """A document as its tokens come by; of its text, `room` characters."""
+    """Parser state of a document; keeps `room` characters of its text."""
 
     def __init__(self, room: int, *, whole: bool = False) -> None:
         self.skipped = SKIPPED - BESIDE if whole else SKIPPED
         self.fonts: dict[int, str] = {}
         self.font = self.own = 0
         self.told: list[str] = []
-        """Instructions of fields, which may come in pieces, each behind a mark."""
+        """Instructions of fields, which may come in several pieces, each field behind a mark."""
         self.state = _State()
         self.stack: list[_State] = []
         self.codepage = "cp1252"
@@ -135,15 +135,15 @@ class _Reader:
         self.info: list[tuple[str, list[str]]] = []
         self.times: dict[str, dict[str, int]] = {}
         self.waiting = 0
-        """Characters to be passed over: they stand for one that \\u gave."""
+        """Fallback characters of a \\u that remain to be skipped."""
         self.bytes = bytearray()
-        """Characters that were given as bytes, and may be halves of one."""
+        """Undecoded bytes, since a character may consist of two."""
         self.headings: list[str] = []
         self.outlined = False
-        """The paragraph is a heading of the outline."""
+        """Whether the paragraph is a heading of the outline."""
 
     def read(self, raw: bytes) -> bool:
-        """Read tokens until there is text enough; False where the document ends too early."""
+        """Read tokens until there is enough text; return False if the document is truncated."""
         at = 0
         while token := _TOKEN.match(raw, at):
             at = token.end()
@@ -161,7 +161,7 @@ class _Reader:
                 if self._close():
                     return True
             elif word is not None:
-                # Data of a picture that stand as they are have their length before them.
+                # The length of binary picture data precedes it.
                 at += max(int(number or 0), 0) if word == b"bin" else 0
                 self._word(word.decode("ascii"), number)
             elif sign is not None:
@@ -178,7 +178,7 @@ class _Reader:
         self.waiting = 0
 
     def _close(self) -> bool:
-        """True where the document ends."""
+        """End a group; return whether the document ends."""
         self.waiting = 0
         if not self.stack:
             return True
@@ -193,7 +193,7 @@ class _Reader:
 
     def _plain(self, data: bytes) -> None:
         if data[:1] in (b"\r", b"\n"):
-            # The ends of lines of the file are nothing, between the two halves of a character, too.
+            # Line breaks of the file have no meaning, even between the two bytes of a character.
             return
         passed = min(self.waiting, len(data))
         self.waiting -= passed
@@ -231,14 +231,14 @@ class _Reader:
         elif self.waiting:
             self.waiting -= 1
         else:
-            # A control character is an end of a line; all others stand for themselves, or for a kind of space.
+            # An escaped line break is one; other symbols represent themselves, or a kind of space.
             text = sign.decode("latin-1")
             self._put("\n" if text in "\r\n" else SIGNS.get(text, text if text in "\\{}" else ""))
 
     def _word(self, word: str, number: bytes | None) -> None:
         value = int(number) if number else 0
         if word == "u" and number:
-            # Two halves of one character (a surrogate pair) are put together by whoever reads the text.
+            # The two halves of a surrogate pair are joined later (`_joined`).
             self._put(chr(value & 0xFFFF))
             self.waiting = self.state.unicode
         elif word == "uc":
@@ -252,13 +252,13 @@ class _Reader:
         elif word in ("f", "fcharset", "deff", "plain"):
             self._font(word, value)
         elif word in ("pard", "outlinelevel"):
-            # Styles have levels, too.
+            # The level in a style definition does not count.
             self.outlined = word == "outlinelevel" and value < LEVELS and not self.state.skip
         else:
             self._destination(word, value)
 
     def _font(self, word: str, value: int) -> None:
-        """A font of the table has a charset; one that is taken has that one's code page."""
+        """Process a font control: in the font table it sets a font's charset, elsewhere the current code page."""
         if word == "deff":
             self.own = value
         elif word == "plain":
@@ -276,7 +276,7 @@ class _Reader:
             self.state.skip = False
             self.told.append("\x13")
         elif word == "annotation" and word not in self.skipped:
-            # It is marked with \\*, so that old programs pass it over.
+            # The group is marked with \\*, so that old programs skip it.
             self.state.skip = False
         elif word in self.skipped:
             self.state.skip = True
@@ -294,7 +294,7 @@ class _Reader:
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
-    """Add title, author, description, keywords, creation-date and partial-text. Raises SummaryError for what is cut off."""
+    """Add title, author, description, keywords, creation-date and partial-text. Raises SummaryError for truncated input."""
     reader = _Reader(found.most(MAX_TEXT), whole=bool(found.full))
     try:
         whole = reader.read(body.read(MAX_RTF))
@@ -305,7 +305,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
 
 
 def rtf_text(raw: bytes, limit: int) -> str:
-    """The text that RTF begins with. Raises SummaryError for what is nested too deep."""
+    """Return the first text of RTF. Raises SummaryError if groups are nested too deep."""
     reader = _Reader(limit)
     reader.read(raw)
     reader.text.end()
@@ -313,7 +313,7 @@ def rtf_text(raw: bytes, limit: int) -> str:
 
 
 def _joined(pieces: list[str]) -> str:
-    """Text of pieces; two halves of a character are one, half a character alone is none."""
+    """Join pieces of text; surrogate pairs become one character, lone surrogates are replaced."""
     return "".join(pieces).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
@@ -325,7 +325,7 @@ def _add(reader: _Reader, found: Found) -> None:
         found.add("headings", _joined([heading]), 200)
     for name, time in reader.times.items():
         year, *rest = (time.get(word, 0) for word in TIME)
-        # What is nothing may be left out: a time of midnight.
+        # Zero values may be missing: the time is then midnight.
         if 1_000 <= year <= 9_999 and all(rest[:2]):
             found.add(TIMES[name], "{}-{:02d}-{:02d}T{:02d}:{:02d}:00".format(year, *rest))
     for word, pieces in reader.info:

@@ -1,4 +1,4 @@
-"""What a document says of itself by the entries that PDF has for it (ISO 32000-1, 14.3.3), and PostScript by pdfmark (DOCINFO)."""
+"""Entries of PDF's information dictionary (ISO 32000-1, 14.3.3), which PostScript states by pdfmark (DOCINFO)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ INFO = {"Title": "title", "Author": "author", "Subject": "description", "Keyword
 
 
 def add_info(info: Mapping[str, str], found: Found) -> None:
-    """Add title, author, description, keywords and generator, where somebody has said them."""
+    """Add title, author, description, keywords and generator, except placeholders."""
     for name, attribute in INFO.items():
         value = spoken(attribute, squeeze(info.get(name, "")))
         for part in re.split(r"[,;]", value) if attribute == "keywords" else (value,):

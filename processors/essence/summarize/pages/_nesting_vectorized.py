@@ -1,13 +1,13 @@
-"""Whether the elements of a page are nested in order, and not deep: told of all tags at once, since most pages with many are such.
+"""Checks for all tags of a page at once whether its elements are properly nested and not deep, as most large pages are.
 
-Strategy: the tags that matter are taken out of the page as arrays. A start tag is one level below what is open, an end tag ends the
-level that it is on. Put in order of their levels, starts and ends take turns; where each end has the name of the start before it,
-nothing ends but what was begun last, and the deepest level is how deep the parser's elements are, but for those that need no end
-tag: of these no two kinds may take turns. numpy takes 150 ns a tag for that, a loop ten times as long.
+Strategy: the relevant tags of the page become arrays. A start tag is one level below the open elements, an end tag closes the level
+that it is on. Sorted by level, starts and ends alternate; if each end has the name of the start before it, every end tag closes the
+last opened element, and the deepest level is the depth of the parser's elements, except those that need no end tag: of these no two
+kinds may alternate. numpy takes 150 ns a tag for that, a loop ten times as long.
 
 Laws:
-- True only where the parser has few elements open at once; False where this cannot be told.
-- Memory is bounded: no more than MOST tags are looked at.
+- True only if the parser has few elements open at once; False if that cannot be determined.
+- Memory is bounded: at most MOST tags are checked.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 MOST = 250_000
-"""Tags of a page that are looked at: each takes some 200 bytes meanwhile."""
+"""Maximum tags of a page that is checked: each takes some 200 bytes during the check."""
 LONGEST = 16
-"""Bytes of a name with what ends it; of a page with longer ones nothing is told. Those of HTML and MathML have 14 at most."""
+"""Maximum bytes of a name and its delimiter; pages with longer ones are not checked. HTML's and MathML's have at most 14."""
 
 _ENDS = np.zeros(256, dtype=bool)
 _ENDS[list(b"\t\n\f\r />")] = True
-"""What ends a name (HTML, 13.2.5.8)."""
+"""Delimiters that end a name (HTML, 13.2.5.8)."""
 _LOWER = np.arange(256, dtype=np.uint8)
 _LOWER[65:91] += 32
 _LETTER = np.zeros(256, dtype=bool)
 _LETTER[65:91] = _LETTER[97:123] = True
 _KEPT = np.tril(np.full((LONGEST, LONGEST), 255, dtype=np.uint8), -1).view(np.uint64)
-"""By the length of a name, the bits of it in each of its two numbers."""
+"""Masks of a name's bytes in its two numbers, by the length of the name."""
 
 Words = NDArray[np.uint64]
 Truths = NDArray[np.bool_]
@@ -41,16 +41,16 @@ Bits = NDArray[np.uint8]
 
 PASSED, LOOSE, FORMATTING, FIRM, DRAWING = 1, 2, 4, 8, 16
 FIRST_ITEM = 32
-"""What is known of an element, each a bit; from the last on, one for each set of items."""
+"""Properties of an element, one bit each; from the last on, one bit for each set of items."""
 
 
 class Order:
-    """What is known of elements, by name.
+    """Properties of elements, by name.
 
-    `passed`: they are empty, or two are never open; `loose`: others end them, without a tag; `items`: sets of loose ones of which
-    those of one end each other, and none of another; `firm`: their end tags end whatever is open in them, though of `formatting`
-    items stay open. All others are words, whose end tags count for nothing where a loose element began since. In `drawings` nothing
-    of that holds.
+    `passed`: void elements, and those of which two are never open; `loose`: closed by other elements, without an end tag; `items`:
+    sets of loose elements whose members close each other, but none of another set; `firm`: their end tags close everything open in
+    them, except that items in `formatting` elements stay open. All others are ordinary elements, whose end tags are ignored if a
+    loose element began since. In `drawings` none of that applies.
     """
 
     def __init__(
@@ -77,16 +77,16 @@ class Order:
             raise ValueError("two names begin with the same 8 bytes")
 
     def _known(self, first: Words, second: Words) -> Bits:
-        """The bits of each of many names."""
+        """Return the bits of each of many names."""
         at = np.minimum(np.searchsorted(self._first, first), len(self._first) - 1)
         return np.where((self._first[at] == first) & (self._second[at] == second), self._bits[at], 0).astype(np.uint8)
 
     def kept(self, page: bytes, most: int, anew: int) -> bool:
-        """Whether elements are ended in the order of their beginnings, and no more than `most`, of 32,000, are open at once.
+        """Whether elements are properly nested and at most `most`, up to 32,000, open at once; False if undetermined.
 
-        Nor are there more than `anew` of `formatting` that may be begun anew.
+        Also at most `anew` elements of `formatting` may be reconstructed.
 
-        `page`: one without NUL in which whatever looks like a tag is one, and ends at the first `>`. False where it cannot be told.
+        `page`: without NUL; everything that looks like a tag is one, and ends at the first `>`.
         """
         if page.count(b"<") > MOST:
             return False
@@ -98,7 +98,7 @@ class Order:
         at, ends = at[tags], ends[tags]
         names = _LOWER[np.lib.stride_tricks.sliding_window_view(raw, LONGEST)[at]]
         lengths = np.argmax(_ENDS[names], axis=1)
-        # A name begins with a letter: none is of length 0 but where no end was found.
+        # A name begins with a letter, so that length 0 means that no delimiter was found.
         if not lengths.all():
             return False
         first, second = (names.view(np.uint64) & _KEPT[lengths]).T
@@ -111,13 +111,13 @@ class Order:
         matter = np.flatnonzero(~aside)
         if len(matter) and (depth.min() < 0 or depth.max() > most):
             return False
-        # Sixteen bits are put in order by their digits, in a tenth of the time.
+        # 16-bit integers are sorted by radix, in a tenth of the time.
         order = matter[np.argsort((depth + ends)[matter].astype(np.int16), kind="stable")]
         closing = np.flatnonzero(ends[order])
         end, start = order[closing], order[closing - 1]
         if (first[end] != first[start]).any() or (second[end] != second[start]).any():
             return False
-        # Each paragraph may begin anew what was open in the one before it (13.2.4.3).
+        # Each paragraph may reconstruct the formatting elements that were open in the one before it (13.2.4.3).
         fonts = np.where((bits & FORMATTING) != 0, 1 - 2 * ends.astype(np.int64), 0)
         if np.cumsum(fonts)[~ends].sum() > anew:
             return False
@@ -135,11 +135,11 @@ class Order:
         return self._take_no_turns(bits, ends, depth, matter[~ends[matter]])
 
     def _take_no_turns(self, bits: Bits, ends: Truths, depth: NDArray[np.int32], starts: Places) -> bool:
-        """Whether no element has items of two kinds right within it: each would be open in the one before."""
+        """Whether no element has items of two kinds as direct children: each would stay open inside of the one before."""
         found = [np.flatnonzero(((bits & item) != 0) & ~ends) for item in self._items]
         if sum(len(places) > 0 for places in found) < 2:
             return True
-        # Where an element begins, by its level, then by its place: what lies right within it is behind it, on the same level.
+        # Start tags sorted by level, then by position: the direct children of an element follow it on the same level.
         width = len(depth) + 1
         keys = np.sort(depth[starts].astype(np.int64) * width + starts)
         parents = [set((np.searchsorted(keys, depth[at].astype(np.int64) * width + at) * (depth[at] > 0)).tolist()) for at in found]
@@ -147,5 +147,5 @@ class Order:
 
 
 def begins(bits: Bits, ends: Truths, kind: int) -> Places:
-    """At each tag, how many elements of a kind have begun."""
+    """Return for each tag how many elements of a kind have begun."""
     return np.cumsum(((bits & kind) != 0) & ~ends)

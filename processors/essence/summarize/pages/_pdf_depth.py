@@ -1,8 +1,8 @@
-"""What pdfminer would not get through: told from the brackets of a file, before it reads any of them.
+"""Detects from a file's brackets that pdfminer would take too much time or memory, before pdfminer reads it.
 
-It holds all that is open in lists, and makes a string anew at each bracket and escape in it (ISO 32000-1, 7.3). What stands in
-compressed streams is counted with the rest, but for strings, since nobody knows where these end in a file that is damaged; the
-bounds are beyond what chance has there.
+pdfminer keeps all open structures in lists, and copies a string at each bracket and escape in it (ISO 32000-1, 7.3). Brackets in
+compressed streams are counted too, except strings, since the end of a stream is unknown in a damaged file; random data stays below
+the bounds.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ from __future__ import annotations
 import re
 
 DEEP = 10_000
-"""Brackets that may be open, where pdfminer takes 200 bytes for each."""
+"""Maximum open brackets; pdfminer takes 200 bytes for each."""
 MARKS = 2_000_000
-"""Brackets and the like in a whole file, of which pdfminer reads 100,000 a second; what is compressed has one in 37 bytes."""
+"""Maximum brackets and similar tokens of a file; pdfminer reads 100,000 a second; compressed data has one in 37 bytes."""
 COPIED = 4_000_000_000
-"""Bytes that pdfminer may copy for strings: all of one, at each bracket and escape in it."""
+"""Maximum bytes that pdfminer may copy for strings: a whole string at each bracket and escape in it."""
 
 _BETWEEN = rb"|(?<=end)(?:obj|stream)|(?<=\d )obj|stream[\r\n]"
 _MARK = re.compile(rb"[\[\](){}]|<<|>>" + _BETWEEN)
 _IN_STRING = re.compile(rb"\\.|[()]" + _BETWEEN, re.DOTALL)
-"""A backslash takes the meaning from what follows it in a string, and nowhere else."""
+"""Tokens inside of a string, where alone a backslash escapes the character behind it."""
 
 
 def steep(data: bytes) -> bool:
-    """Whether brackets without end, or strings of brackets, would keep pdfminer for a minute or fill its memory."""
+    """Whether endless brackets, or strings of brackets, would occupy pdfminer for a minute or fill its memory."""
     deep = inside = begun = copied = at = number = 0
     packed = False
     while mark := (_IN_STRING if inside else _MARK).search(data, at):
@@ -37,7 +37,7 @@ def steep(data: bytes) -> bool:
         elif token == b")":
             inside = max(inside - 1, 0)
         elif token[0] != ord("\\"):
-            # What opened a string was none, and in what is packed there are none.
+            # The open bracket did not begin a string, and in compressed data none does.
             inside, packed = 0, token[-1:] in b"\r\n"
         copied += mark.start() - begun if inside else 0
         if deep > DEEP or number > MARKS or copied > COPIED:

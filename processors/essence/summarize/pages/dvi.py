@@ -1,8 +1,8 @@
-"""DVI: pages, what made it and when, fonts, the text (seed 003, table 3, Dvi).
+"""DVI: number of pages, generator and date, fonts, text (seed 003, table 3, Dvi).
 
-The preamble, pages and the postamble are one list of commands (D. Knuth, DVItype, 14 to 19); they are read in order, up to a bound.
-The text is what sets characters, in the encoding of the font; a move to the right of a third of its size is a space, one down ends
-a line.
+The preamble, the pages and the postamble are one list of commands (D. Knuth, DVItype, 14 to 19), read in order, up to a bound.
+Text comes from the commands that set characters, in the encoding of the font; a move to the right of a third of the type size is a
+space, a large move down ends a line.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from processors.essence.summarize.binary._binary import read_at
 MAX_READ = 262_144
 MAX_TEXT = 6_144
 TAIL = 64
-"""Bytes at the end: the place of the postamble, the version, up to seven 223s."""
+"""Bytes read at the end: the offset of the postamble, the version, up to seven 223s."""
 COMMANDS = 200_000
 SPACE = 100_000
-"""Units of DVI (65,536 a point) that a space has at least."""
+"""Least width of a space in DVI units (65,536 a point)."""
 LINE = 400_000
 FONTS = 200
 
@@ -40,7 +40,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
 
 
 def _pages(facts: Facts, body: BinaryIO) -> int:
-    """The number of pages that the postamble states; where it is stands before the 223s at the end."""
+    """Return the number of pages that the postamble states; its offset precedes the 223s at the end."""
     end = read_at(body, max(facts.size - TAIL, 0), TAIL).rstrip(b"\xdf")
     if len(end) < 6 or end[-6] != 249:
         return 0
@@ -49,7 +49,7 @@ def _pages(facts: Facts, body: BinaryIO) -> int:
 
 
 class _Reader:
-    """Commands, one after the other."""
+    """Reads commands in order."""
 
     def __init__(self, raw: bytes, at: int) -> None:
         self.raw = raw
@@ -57,16 +57,16 @@ class _Reader:
         self.fonts: dict[int, str] = {}
         self.letters = letters("")
         self.moved = {"w": 0, "x": 0, "y": 0, "z": 0}
-        """What w, x, y and z are: most spaces and lines repeat the one before."""
+        """Registers w, x, y and z: most spaces and lines repeat the previous move."""
         self.kept: list[str] = []
 
     def number(self, size: int, *, signed: bool = False) -> int:
-        """The next number of so many bytes."""
+        """Read a number of `size` bytes."""
         self.at += size
         return int.from_bytes(self.raw[self.at - size : self.at], "big", signed=signed)
 
     def text(self, room: int) -> str:
-        """What the pages say, `room` characters or so of it, as far as there are commands."""
+        """Return the text of the pages, about `room` characters or until the commands end."""
         for _ in range(COMMANDS):
             if self.at >= len(self.raw) or room < 0:
                 break
@@ -79,7 +79,7 @@ class _Reader:
         return "\n".join(squeeze(line) for line in accented("".join(self.kept)).split("\n") if line.strip())
 
     def _command(self, code: int) -> str | None:
-        """What a command sets; None behind the last page."""
+        """Execute a command; return the text that it sets, or None after the last page."""
         if code < 128:
             return self.letters[code]
         if code <= 131:
@@ -107,17 +107,17 @@ class _Reader:
         return None if code >= 247 else ""
 
     def _right(self, code: int) -> str:
-        """right1..4, w0..4, x0..4: a space where it goes far enough; w0 and x0 do as before."""
+        """right1..4, w0..4, x0..4: a space if the move is wide enough; w0 and x0 repeat the previous move."""
         size = code - 142 if code <= 146 else code - 147 if code <= 151 else code - 152
         return " " if self._move("w" if 147 <= code <= 151 else "x" if code >= 152 else "", size) >= SPACE else ""
 
     def _down(self, code: int) -> str:
-        """down1..4, y0..4, z0..4: a new line where it goes far enough."""
+        """down1..4, y0..4, z0..4: a new line if the move is large enough."""
         size = code - 156 if code <= 160 else code - 161 if code <= 165 else code - 166
         return "\n" if abs(self._move("y" if 161 <= code <= 165 else "z" if code >= 166 else "", size)) >= LINE else " "
 
     def _move(self, kept: str, size: int) -> int:
-        """How far a command goes: its number, or what was kept of the last of its kind."""
+        """Return the distance of a move: the command's number, or the register's value if it has none."""
         moved = self.number(size, signed=True) if size else self.moved.get(kept, 0)
         if kept:
             self.moved[kept] = moved

@@ -1,11 +1,10 @@
 """HTML: parsed once, by lexbor; title, headings, description, author, language, links with their text, the main text.
 
 Laws:
-- `base href`, and what robots are told in meta (noindex: nothing but the name is kept; nofollow, also on a link: no link),
-  are honoured.
-- At most 8 MB are parsed: 32 MB of tiny tags take more than 1 GiB in any parser; and no page beyond where its elements are nested
-  too deep, or one has attributes without end (`_nesting`): what stands before that is summarized, and the page is damaged.
-- The texts of nested headings and links hold one another: they are taken as long as all together are no longer than TEXTS.
+- `base href` and the robots directives in meta are honoured (noindex: only the name is kept; nofollow, also on a link: no link).
+- At most 8 MB are parsed: 32 MB of tiny tags take more than 1 GiB in any parser. A page is parsed only up to the place where its
+  elements are nested too deep, or one has too many attributes (`_nesting`): the part before is summarized, and the page is damaged.
+- The texts of nested headings and links contain each other: they are read until all together reach TEXTS characters.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ REFERENCES = 100
 HEADINGS = 50
 NOWHERE = ("javascript:", "mailto:", "data:", "about:", "tel:")
 TEXTS = 2 * MAX_HTML
-"""Characters of headings and of links that are looked at, all together."""
+"""Maximum characters of all headings and links together."""
 
 META = {
     "description": "description",
@@ -49,20 +48,20 @@ META = {
     "copyright": "copyright",
     "dc.rights": "copyright",
 }
-"""Names of meta elements, lower case, and the attribute each becomes."""
+"""Attribute of the summary by the name of a meta element in lower case."""
 SEVERAL = frozenset(("keywords", "author"))
-"""Attributes that a page may state several times; of the others the first is kept."""
+"""Attributes that a page may state several times; of the others only the first is kept."""
 MANY = 10
-"""Times that are usual: pages about programs state a keyword for each function."""
+"""Values kept of such an attribute by default: pages about programs state a keyword for each function."""
 
 _CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*+=\s*+[\"']?\s*+([A-Za-z0-9_:.-]{2,40})", re.IGNORECASE)
 _PLAIN = re.compile(r"(/?(?:\.\./|(?!))*+)((?:[\w-][\w.-]*+/|(?!))*+[\w-][\w.-]*+)", re.ASCII)
-"""References in which nothing is to be changed: steps upwards, names of folders, the name of a file (WHATWG URL, 4.4)."""
+"""References that need no normalization: steps upwards, names of folders, the name of a file (WHATWG URL, 4.4)."""
 _WANTED = numbers("title base meta h1 h2 h3 a area frame iframe html")
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
-    """Add what a page says of itself, its links, and partial-text. Raises SummaryError for what cannot be parsed to its end."""
+    """Add a page's metadata, links and partial-text. Raises SummaryError if the page cannot be parsed to its end."""
     raw = body.read(MAX_HTML)
     meta = _CHARSET.search(raw[:2_048])
     tree, cut = parse(raw, facts.charset or (meta[1].decode("ascii") if meta else ""))
@@ -71,14 +70,14 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
         about.take(tag, node)
     if about.close() and tree.body is not None:
         text = page.text()
-        # Of all text its words are asked for: order and blocks do not matter.
+        # From the full text only words are needed: order and blocks do not matter.
         found.body(text, MAX_TEXT, whole=page.words(" ") if len(text) > MAX_TEXT and not found.full else "")
     if cut:
         raise SummaryError(f"HTML: {cut}")
 
 
 class _About:
-    """What a page says of itself, as its elements come by, in order."""
+    """Collects the metadata of a page from its elements, in order."""
 
     def __init__(self, facts: Facts, found: Found) -> None:
         self.found = found
@@ -92,7 +91,7 @@ class _About:
         self.room = TEXTS
 
     def _text(self, node: LexborNode) -> str:
-        """The text in an element, on one line; "" once there was enough."""
+        """Return the text of an element on one line; "" once TEXTS characters are used up."""
         if self.room <= 0:
             return ""
         text = node.text()
@@ -100,7 +99,7 @@ class _About:
         return squeeze(text[:MAX_TEXT])
 
     def take(self, tag: str, node: LexborNode) -> None:
-        """See one element."""
+        """Process one element."""
         if tag in ("a", "area", "frame", "iframe"):
             target = (node.attrs.get("href" if tag in ("a", "area") else "src") or "").partition("#")[0]
             if target and len(target) <= 2 * MAX_URL:
@@ -114,7 +113,7 @@ class _About:
             self.title = self.title or self._text(node)
         elif tag == "base":
             href = node.attrs.get("href")
-            # The first that has one counts (HTML, 4.2.3).
+            # The first `base` with a `href` counts (HTML, 4.2.3).
             if href is not None and not self.based:
                 self.based = True
                 self.base = (resolve(href, self.base) if len(href) <= MAX_URL else "") or self.base
@@ -128,7 +127,7 @@ class _About:
         name = (attributes.get("name") or attributes.get("property") or "").lower()
         content = attributes["content"] or ""
         if not name and (attributes.get("http-equiv") or "").lower() == "content-language":
-            # Of several languages none is told (HTML, 4.2.5.3).
+            # A list of several languages states none (HTML, 4.2.5.3).
             self.found.set("language", _language(content))
         elif name in ("robots", "harvest"):
             self.robots.update(word.strip().lower() for word in content.split(","))
@@ -139,7 +138,7 @@ class _About:
         return self.meta.get(name, [""])[0]
 
     def close(self) -> bool:
-        """Add what was seen; False for a page that is not to be indexed."""
+        """Add the collected attributes; return False if the page must not be indexed."""
         if "none" in self.robots:
             self.robots |= {"noindex", "nofollow"}
         if "nofollow" not in self.robots:
@@ -177,13 +176,13 @@ class _About:
 
 
 def _language(tag: str) -> str:
-    """The language of a tag (RFC 5646, 2.1), without what else it says; "" for what is none: several, any, a private one."""
+    """Return a tag's language subtag (RFC 5646, 2.1); "" if there is none: several languages, any, a private one."""
     name = tag.strip().replace("_", "-").partition("-")[0].lower()
     return name if 2 <= len(name) <= 3 and name.isascii() and name.isalpha() else ""
 
 
 def _resolver(base: str) -> Callable[[str], str]:
-    """`resolve` for many references of one page: those that are but names of files are put behind what their folder resolves to."""
+    """Return a faster `resolve` for many references of one page: a folder is resolved once for all file names in it."""
     folders: dict[str, str] = {}
 
     def resolved(href: str) -> str:
@@ -199,7 +198,7 @@ def _resolver(base: str) -> Callable[[str], str]:
 
 
 def resolve(href: str, base: str) -> str:
-    """A reference made absolute, without fragment; "" for what leads nowhere (a fragment alone, script, mail)."""
+    """Resolve a reference, without its fragment; "" if it has no target (a fragment alone, script, mail)."""
     href = href.strip().partition("#")[0]
     if not href or href.lower().startswith(NOWHERE):
         return ""

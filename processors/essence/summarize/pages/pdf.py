@@ -1,6 +1,6 @@
-"""PDF: what its information dictionary says, and XMP beside it; outline, number of pages, text of the first ones.
+"""PDF: the information dictionary and XMP; outline, number of pages, text of the first pages.
 
-By pdfium, and by pdfminer where pdfium refuses the file. An encrypted document says so and gives no more.
+Read by pdfium, and by pdfminer if pdfium rejects the file. Of an encrypted document only that fact is reported.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from processors.essence.summarize.pages._headline import headline
 from processors.essence.summarize.pages._pdf_depth import steep
 
 MAX_PDF = 64_000_000
-"""Bytes of a document that are read into memory."""
+"""Maximum size of a document, which is read into memory."""
 PAGES = 5
-"""Pages whose text is read, at most."""
+"""Pages whose text is read, unless the full text is requested."""
 MAX_TEXT = 8_192
 OUTLINE, OUTLINE_DEPTH = 200, 3
-"""Entries of the outline that are looked at, and levels of it."""
+"""Maximum entries of the outline that are read, and levels of it."""
 MAX_TITLE = 1_000
-"""Characters of an entry, or of a URL; longer ones are none."""
+"""Maximum characters of an outline entry, or of a URL; longer ones are dropped."""
 HEADLINE_IN = 1_500
-"""Characters of a first page whose sizes are looked at: half a millisecond."""
+"""Characters of the first page whose sizes are read: half a millisecond."""
 LINKS = 200
-"""Links and annotations of a page that are looked at."""
+"""Maximum links and annotations of a page that are read."""
 MAX_NOTE, MAX_LANGUAGE = 4_096, 40
 XMP, MAX_XMP, PACKETS = b"<x:xmpmeta", 65_536, 100
 OWN = b"http://ns.adobe.com/pdf/1.3/"
-"""The namespace of what is said of PDFs alone."""
+"""Namespace of the properties that only PDFs have."""
 ESCAPED = "\\376\\377"
 DATES = {"CreationDate": "creation-date", "ModDate": "modification-date"}
 MOMENTS = {b"Create": "creation-date", b"Modify": "modification-date"}
@@ -82,10 +82,10 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
 
 
 def _packet(data: bytes, *, silent: bool) -> bytes:
-    """The XMP of the document (ISO 32000-1, 14.3.2); b"" where there is none, or where it may be that of a picture.
+    """Return the document's XMP (ISO 32000-1, 14.3.2); b"" if there is none, or if it may be that of a picture.
 
-    What changes a document is appended to it, so the last packet with properties of PDFs is taken. If none has any, the first
-    one is, though only of a document that is silent otherwise.
+    Changes are appended to a document, so the last packet with PDF properties is taken. If none has any, the first one is, but only
+    if the document has no other metadata.
     """
     at = data.rfind(XMP)
     for _ in range(PACKETS):
@@ -100,13 +100,13 @@ def _packet(data: bytes, *, silent: bool) -> bytes:
 
 
 def _add_xmp(packet: bytes, found: Found) -> None:
-    """Add what XMP says and the information dictionary does not: it has one string for all authors, and may lack any entry."""
+    """Add XMP properties that the information dictionary lacks: it has one string for all authors, and each entry is optional."""
     said = Found()
     add_xmp(packet, said)
     for name, values in said.attributes.items():
         known = [value.casefold() for value in found.attributes.get(name, ()) if isinstance(value, str)]
         for value in map(_unescaped, (value for value in values if isinstance(value, str))):
-            # Part of a title or of a list of authors is known; a keyword is another word than one that it is part of.
+            # A part of a title or of a list of authors is known already; a keyword inside of another one is a keyword of its own.
             held = value.casefold() in (known if name == "keywords" else " ".join(known))
             if not held:
                 found.add(name, spoken(name, value), 1_000)
@@ -120,7 +120,7 @@ def _add_xmp(packet: bytes, found: Found) -> None:
 
 
 def _unescaped(value: str) -> str:
-    """A value that a program wrote as a string of PDF, with all its bytes as numbers, read as that string (ISO 32000-1, 7.9.2)."""
+    """Decode a value that a program wrote as a PDF string with octal escapes (ISO 32000-1, 7.9.2)."""
     if not value.startswith(ESCAPED):
         return value
     raw = _OCTAL.sub(lambda match: bytes((int(match[1], 8) & 0xFF,)), value.encode("latin-1", "replace"))
@@ -128,7 +128,7 @@ def _unescaped(value: str) -> str:
 
 
 def _iso(value: str) -> str:
-    """A date of XMP (ISO 16684-1, 8.2.1.2) in UTC; "" where nobody can tell."""
+    """Return a date of XMP (ISO 16684-1, 8.2.1.2) in UTC; "" if it cannot be parsed."""
     try:
         return utc(datetime.fromisoformat(value.strip()))
     except (ValueError, OverflowError):
@@ -136,7 +136,7 @@ def _iso(value: str) -> str:
 
 
 def _by_pdfium(document: pdfium.PdfDocument, found: Found) -> str:
-    """Add what pdfium tells. Gives what stands in the largest type on the first page, where nothing says what it is called."""
+    """Add what pdfium reads. Returns the headline of the first page if there is no title in the metadata."""
     called = ""
     info = document.get_metadata_dict(skip_empty=True)
     add_info(info, found)
@@ -150,7 +150,8 @@ def _by_pdfium(document: pdfium.PdfDocument, found: Found) -> str:
     texts: list[str] = []
     room = found.most(MAX_TEXT)
     for number in range(len(document) if found.full else min(len(document), PAGES)):
-        # Not by pypdfium2's objects, which take a tenth of the time of most pages. A page that is broken does not spoil the others.
+        # The raw interface, since pypdfium2's objects take a tenth of the time of most pages. A broken page does not affect the
+        # others.
         if not (page := raw.FPDF_LoadPage(document, number)):
             continue
         try:
@@ -164,7 +165,7 @@ def _by_pdfium(document: pdfium.PdfDocument, found: Found) -> str:
                 texts += said
         finally:
             raw.FPDF_ClosePage(page)
-        # Who asks for the full text wants all links, too, where the text is longer than may be kept.
+        # A request for the full text wants all links too, even if the text is longer than may be kept.
         if room <= 0 and not found.full:
             break
     _add_text("\n".join([*texts, *(outline if found.full else ())]), found)
@@ -172,7 +173,7 @@ def _by_pdfium(document: pdfium.PdfDocument, found: Found) -> str:
 
 
 def _said(page: raw.FPDF_PAGE, limit: int, *, headed: bool) -> tuple[str, str]:
-    """The headline of a page where it is asked for, and its text, at most so many characters; "" where there is none."""
+    """Return the headline of a page (if `headed`) and its text, at most `limit` characters; "" if there is none."""
     text = raw.FPDFText_LoadPage(page)
     if not text:
         return "", ""
@@ -183,7 +184,7 @@ def _said(page: raw.FPDF_PAGE, limit: int, *, headed: bool) -> tuple[str, str]:
 
 
 def _headline(text: raw.FPDF_TEXTPAGE) -> str:
-    """The first lines of a page that are in its largest type; "" where that is hardly larger than the others'."""
+    """Return the first lines in the page's largest type; "" if it is hardly larger than the rest."""
     count = min(raw.FPDFText_CountChars(text), HEADLINE_IN)
     chars = [chr(min(raw.FPDFText_GetUnicode(text, at), sys.maxunicode)) for at in range(count)]
     sizes = [raw.FPDFText_GetFontSize(text, at) for at in range(count)]
@@ -191,18 +192,18 @@ def _headline(text: raw.FPDF_TEXTPAGE) -> str:
 
 
 def _text(text: raw.FPDF_TEXTPAGE, limit: int) -> str:
-    """The text of a page, at most so many characters."""
+    """Return the text of a page, at most `limit` characters."""
     count = min(raw.FPDFText_CountChars(text), limit)
     if count <= 0:
         return ""
-    # Two numbers a character, whatever pdfium makes of those that UTF-16 has no single one for, and one behind them.
+    # Two units a character, for those that UTF-16 writes as two, and one for the terminator.
     units = (ctypes.c_ushort * (2 * count + 2))()
     given = raw.FPDFText_GetText(text, 0, count, units)
     return bytes(memoryview(units)[: max(given - 1, 0)]).decode("utf-16-le", "ignore")
 
 
 def _language(document: pdfium.PdfDocument) -> str:
-    """The language that the catalog states (ISO 32000-1, 14.9.2)."""
+    """Return the language that the catalog states (ISO 32000-1, 14.9.2)."""
     tag = (ctypes.c_ushort * MAX_LANGUAGE)()
     size = raw.FPDFCatalog_GetLanguage(document, tag, 2 * MAX_LANGUAGE)
     name = bytes(tag)[: size - 2].decode("utf-16-le", "replace") if 2 <= size <= 2 * MAX_LANGUAGE else ""
@@ -210,7 +211,7 @@ def _language(document: pdfium.PdfDocument) -> str:
 
 
 def _notes(page: raw.FPDF_PAGE) -> Iterator[str]:
-    """What annotations of a page say (ISO 32000-1, 12.5.2), and what stands in the fields of a form (12.7.3)."""
+    """Yield the text of a page's annotations (ISO 32000-1, 12.5.2) and form fields (12.7.3)."""
     for number in range(min(raw.FPDFPage_GetAnnotCount(page), LINKS)):
         note = raw.FPDFPage_GetAnnot(page, number)
         for key in (b"Contents", b"V"):
@@ -223,7 +224,7 @@ def _notes(page: raw.FPDF_PAGE) -> Iterator[str]:
 
 
 def _references(document: pdfium.PdfDocument, page: raw.FPDF_PAGE) -> Iterator[str]:
-    """The URLs that the links of a page lead to (ISO 32000-1, 12.6.4.7)."""
+    """Yield the URLs of a page's links (ISO 32000-1, 12.6.4.7)."""
     at, link, url = ctypes.c_int(), raw.FPDF_LINK(), ctypes.create_string_buffer(MAX_TITLE)
     for _ in range(LINKS):
         if not raw.FPDFLink_Enumerate(page, at, link):
@@ -231,12 +232,12 @@ def _references(document: pdfium.PdfDocument, page: raw.FPDF_PAGE) -> Iterator[s
         size = raw.FPDFAction_GetURIPath(document, raw.FPDFLink_GetAction(link), url, MAX_TITLE)
         text = url.value.decode("utf-8", "replace") if 0 < size <= MAX_TITLE else ""
         if scheme := _SCHEME.match(text):
-            # One slash will do, and be it a backslash, for whatever follows a link (the URL Standard, 4.4).
+            # Clients that follow links accept any number of slashes or backslashes (the URL Standard, 4.4).
             yield (f"{scheme[1]}://" if scheme[1] else scheme[0]) + text[scheme.end() :]
 
 
 def _outline(document: pdfium.PdfDocument) -> Iterator[str]:
-    """The titles of the outline in order. It may be a ring: its entries are counted."""
+    """Yield the titles of the outline in order. The outline may be cyclic, so its entries are counted."""
     waiting = [(raw.FPDFBookmark_GetFirstChild(document, None), 1)]
     for _ in range(OUTLINE):
         if not waiting:
@@ -253,8 +254,8 @@ def _outline(document: pdfium.PdfDocument) -> Iterator[str]:
 
 
 def _by_pdfminer(data: bytes, found: Found) -> None:
-    """What pdfminer makes of a document that pdfium refuses. Raises SummaryError, MemoryError."""
-    # What has no header anywhere near its start (ISO 32000-1, annex H.3.4.1) would only cost pdfminer a second.
+    """Add the text that pdfminer reads from a document that pdfium rejects. Raises SummaryError, MemoryError."""
+    # Without a header near its start (ISO 32000-1, annex H.3.4.1) a file would only cost pdfminer a second.
     if b"%PDF-" not in data[:1_024]:
         raise SummaryError("PDF: no header")
     if steep(data):
@@ -272,13 +273,13 @@ def _by_pdfminer(data: bytes, found: Found) -> None:
 
 
 def _date(value: str) -> str:
-    """A date in ISO 8601, UTC; "" where nobody can tell."""
+    """Return a date in ISO 8601, UTC; "" if it cannot be parsed."""
     when = moment(value)
     return utc(when) if when else ""
 
 
 def _add_text(text: str, found: Found) -> None:
-    # pdfium marks the hyphens that end lines with U+FFFE or U+0002; the words that they part are one.
+    # pdfium marks a hyphen at the end of a line with U+FFFE or U+0002; the parts of the word are joined.
     whole = re.sub(r"[\ufffe\x02]\s*", "", text.replace("\r\n", "\n"))
     found.body("\n".join(filter(None, map(str.strip, whole.split("\n")))), MAX_TEXT)
 

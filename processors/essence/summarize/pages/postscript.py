@@ -1,7 +1,7 @@
-"""PostScript: what its structuring comments say (DSC 3.0), what it says for PDF (pdfmark), and the words that it shows.
+"""PostScript: structuring comments (DSC 3.0), metadata for PDF (pdfmark), and the displayed text.
 
-The words are found by running the file (`formats/postscript`), since each word processor shows them by procedures of its own
-(Essence, seed 003, table 3, PostScript). What stands in the largest type on the first page is the title where nothing says one.
+The text is collected by running the file (`formats/postscript`), since each word processor shows text by procedures of its own
+(Essence, seed 003, table 3, PostScript). Without a stated title, the lines in the largest type on the first page are the title.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ MAX_TEXT = 4_096
 TAIL = 4_096
 """Bytes at the end that are read for comments deferred by `(atend)`."""
 HEADER = 65_536
-"""Bytes of the comments at the beginning."""
+"""Maximum bytes of the comments at the beginning."""
 STEPS, MOST_STEPS = 800_000, 6_000_000
-"""Objects that are executed: a third of a second, and what a full text may take. A prologue takes up to 100,000."""
+"""Steps of the interpreter: a third of a second, and the maximum for a full text. A prologue takes up to 100,000."""
 LEAST, EACH = 50_000, 20
-"""Those of an empty file, and what each byte brings: a small file is no long program."""
+"""Maximum steps by the file's size (a constant, and for each byte): a small file is not a long program."""
 COMMENTS = {"Title": "title", "Creator": "generator", "For": "author", "Author": "author", "CreationDate": "date", "Pages": "pages"}
 DOS = b"\xc5\xd0\xd3\xc6"
-"""The first bytes of a file for DOS, which has a picture behind the PostScript (EPSF 3.0, 5.2)."""
+"""Signature of a DOS file, which has a preview image behind the PostScript (EPSF 3.0, 5.2)."""
 
 _COMMENT = re.compile(rb"%%([A-Z][A-Za-z]{2,20}):[ \t]*+([^\r\n]{1,300})")
 _HEADER = re.compile(rb"(?:[ \t]*+(?:%[^\r\n]*+)?+(?:\r\n?|\n)|(?!))*+")
@@ -40,7 +40,7 @@ _MORE = re.compile(rb"(?:\r\n?|\n)%%\+[ \t]*+")
 _FILE = re.compile(
     r"(?i)\(?stdin\)?|-|/?[^\s/]{1,100}(?:/[^\s/]{1,100}){1,20}|\S{1,100}\.\w{1,5}|(?:enscript|a2ps) output|no title"
 )
-"""What programs state as a title where they know none: the name of a file, or of what they are."""
+"""Placeholder titles: the name of a file or of the program."""
 _NOBODY = frozenset(("", "root", "user", "(user)", "nobody", "unknown", "<unknown>"))
 
 
@@ -53,7 +53,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     source = _program(raw)
     stated = _comments(source, tail, facts.charset)
 
-    # White space goes when the lines are made.
+    # More than is kept, since white space is collapsed when the lines are assembled.
     room = found.most(MAX_TEXT) * 3 // 2
     page = read(source, room, min(max(STEPS, 100 * room), MOST_STEPS, LEAST + EACH * len(raw)))
 
@@ -72,7 +72,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
 
 
 def _program(raw: bytes) -> Source:
-    """The program: what surrounds it, for DOS or for a printer (PJL), is left out."""
+    """Return the program without the surrounding data for DOS or for a printer (PJL)."""
     if raw.startswith(DOS):
         at = int.from_bytes(raw[4:8], "little")
         return Source(raw[at : at + int.from_bytes(raw[8:12], "little")])
@@ -80,7 +80,7 @@ def _program(raw: bytes) -> Source:
 
 
 def _comments(source: Source, tail: bytes, charset: str) -> dict[str, str]:
-    """What the comments at the beginning say, and those at the end to which these refer (DSC 3.0, 4.2 and 5), by attribute."""
+    """Return comments at the beginning, and deferred ones at the end (DSC 3.0, 4.2 and 5), by attribute."""
     stated: dict[str, str] = {}
     head = source.raw[:HEADER]
     header = _HEADER.match(head)
@@ -90,7 +90,7 @@ def _comments(source: Source, tail: bytes, charset: str) -> dict[str, str]:
         attribute = COMMENTS.get(name.decode("latin-1"), "")
         value = spoken(attribute, _plain(raw, charset)) if attribute else ""
         if attribute == "pages":
-            # Until DSC 2.0 there was their order behind their number.
+            # Until DSC 2.0 the page order followed the number.
             value = value.split()[0] if value and value.split()[0].isdecimal() else ""
         if attribute == "author" and value.lower() in _NOBODY:
             value = ""
@@ -100,20 +100,20 @@ def _comments(source: Source, tail: bytes, charset: str) -> dict[str, str]:
 
 
 def _plain(raw: bytes, charset: str) -> str:
-    """What a comment says: a string, or the rest of the line."""
+    """Return the value of a comment: a string, or the rest of the line."""
     token = Source(raw).token() if raw.startswith((b"(", b"<")) and not raw.startswith(b"(atend)") else END
-    # What only begins with brackets is no string.
+    # A value that only begins with a bracket is not a string.
     whole = isinstance(token, Text) and raw.rstrip().endswith((b")", b">"))
     return _said(bytes(token.data), charset) if whole and isinstance(token, Text) else _said(raw, charset)
 
 
 def _said(raw: bytes, charset: str = "") -> str:
-    """A string as PDF has them (ISO 32000-1, 7.9.2.2), on one line."""
+    """Decode a PDF text string (ISO 32000-1, 7.9.2.2), on one line."""
     return squeeze(raw[2:].decode("utf-16-be", "replace") if raw.startswith(b"\xfe\xff") else decode(raw, charset))
 
 
 def _add_marks(page: Page, found: Found, charset: str) -> None:
-    """Add what the file says for the PDF that is to be made of it (pdfmark Reference: DOCINFO, OUT)."""
+    """Add metadata that the file states for a PDF made from it (pdfmark Reference: DOCINFO, OUT)."""
     for record in page.records:
         kind = record[-1] if record else None
         values = zip(record[::2], record[1::2], strict=False)
@@ -126,7 +126,7 @@ def _add_marks(page: Page, found: Found, charset: str) -> None:
 
 
 def _headline(shown: list[list[Piece]]) -> str:
-    """The first lines of a page that are in its largest type; "" where that is hardly larger than the others'."""
+    """Return the first lines in the page's largest type; "" if it is hardly larger than the rest."""
     chars = [char for line in shown[:40] for char in "".join(piece.text for piece in line) + "\n"]
     sizes = [size for line in shown[:40] for size in [piece.size for piece in line for _ in piece.text] + [0.0]]
     return headline(chars, sizes)
