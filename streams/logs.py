@@ -1,7 +1,8 @@
-"""The log, whichever engine keeps it: what commands read and write, so that no command knows which one it is on.
+"""Engine-independent access to the log, for commands.
 
-`opened(settings)` gives a `LogAccess`: the topics on Kafka where `kafka.brokers` is set (`streams/kafka/client/log.py`), else those
-of the data folder (`StoreLog`). Values are in Avro's single-object encoding; what is no record of ours is given as it is.
+`opened(settings)` returns a `LogAccess`: the topics on Kafka if `kafka.brokers` is set (`streams/kafka/client/log.py`), else those
+of the data folder (`StoreLog`). Values are in Avro's single-object encoding; a value that is no record of Harvest is returned
+unchanged.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from streams.store import Offsets, Store, partition
 from streams.topology.flow import Stage, Topology, topology
 
 POLL = 0.2
-"""Seconds between two looks whether something was appended."""
+"""Seconds between two polls for appended records."""
 READ = 500
 
 
 class Lag(NamedTuple):
-    """What a group has still to read of a partition. `committed`: the lowest offset that is not done."""
+    """Backlog of a consumer group in a partition. `committed`: the lowest offset that is not yet processed."""
 
     group: str
     topic: str
@@ -34,54 +35,54 @@ class Lag(NamedTuple):
 
 
 class LogAccess(Log, Protocol):
-    """The log of an engine, for commands. Unknown topics raise KeyError; what the engine refuses, an error of its own."""
+    """The log of an engine, for commands. Unknown topics raise KeyError; an operation that the engine refuses, an error of its own."""
 
     def starts(self, topic: str) -> Sequence[int]:
-        """The first offset that each partition still has; its end, where it has none."""
+        """Return the first retained offset of each partition; its end where the partition is empty."""
         ...
 
     def since(self, topic: str, time_ms: int) -> Sequence[int]:
-        """By partition, the first offset whose record has that time or a later one; the end, where none has."""
+        """Return, by partition, the first offset whose record has that time or a later one; the end if there is none."""
         ...
 
     def find(self, topic: str, text: bytes) -> Iterator[Logged]:
-        """The records of a topic with that key, or whose value contains those bytes: a whole scan."""
+        """Yield the records of a topic with that key, or whose value contains those bytes: a full scan."""
         ...
 
     def follow(self, topic: str, offsets: Mapping[int, int]) -> Iterator[Logged]:
-        """The records of some partitions from those offsets on, as they come, without end."""
+        """Yield the records of some partitions from those offsets on, as they arrive, without end."""
         ...
 
     def known(self, stage: str, partition: int, keys: Collection[bytes]) -> Mapping[bytes, bytes]:
-        """Those of the rows that a stage has in a partition."""
+        """Return those of the keys that a stage has rows for in a partition, with their values."""
         ...
 
     def rows(self, stage: str, partition: int, prefix: bytes) -> Mapping[bytes, bytes]:
-        """The rows of a stage in a partition whose key begins so."""
+        """Return the rows of a stage in a partition whose key starts with `prefix`."""
         ...
 
     def lags(self) -> Iterator[Lag]:
-        """What each stage has still to read."""
+        """Yield the lag of each stage, by input topic and partition."""
         ...
 
     def write(self, records: Iterable[Logged], *, raw: bool = False) -> None:
-        """Append records with their times, durably; by their key where the partition is below 0. raw: values stay as they are."""
+        """Append records durably with their times; a partition below 0 is chosen by the key. raw: values are not re-encoded."""
         ...
 
     def gatherer(self) -> str:
-        """The Gatherer's name that the log remembers; "" where it remembers none."""
+        """Return the Gatherer's name stored in the log; "" if none is stored."""
         ...
 
 
 def opened(settings: Settings, *, writing: bool = False, bare: bool = False) -> AbstractContextManager[LogAccess]:
-    """The log of the settings. Raises ClusterError or StoreError where there is none; `bare`: it may have no topics."""
+    """Open the log of the settings. Raises ClusterError or StoreError if there is none; `bare`: it may have no topics."""
     if settings.kafka.brokers:
         from streams.kafka.client.cluster import Cluster, ClusterError  # noqa: PLC0415 - its client is loaded by who has a cluster
         from streams.kafka.client.log import KafkaLog  # noqa: PLC0415
 
         log = KafkaLog(Cluster.of(settings.kafka))
         if not (bare or log.topics()):
-            # Who asks would take it for an empty answer: another prefix is the likeliest reason.
+            # An empty answer would be misleading: the likeliest reason is a different topic prefix.
             raise ClusterError("none of the topics is there (harvest topics apply)")
         return log
     made = {topic.name: settings.partitions for topic in topology().topics} if writing else None
@@ -101,7 +102,7 @@ class StoreLog:
         self.append = store.append
 
     def since(self, topic: str, time_ms: int) -> Sequence[int]:
-        """See LogAccess. Times rise in a data folder, but for what was imported: a whole scan."""
+        """See LogAccess. Times rise in a data folder, except for imported records: a full scan."""
         return self.store.since(topic, time_ms)
 
     def follow(self, topic: str, offsets: Mapping[int, int]) -> Iterator[Logged]:
@@ -128,7 +129,7 @@ class StoreLog:
         return dict(rows.scan(prefix)) if rows is not None else {}
 
     def lags(self) -> Iterator[Lag]:
-        """See LogAccess; the index remembers by itself how far it is, and is asked."""
+        """See LogAccess; the progress of an index is read from the index itself, which stores its offsets."""
         for stage, topic in inputs(topology()):
             if topic not in self.topics():
                 continue
@@ -179,7 +180,7 @@ class StoreLog:
 
 
 def inputs(drawn: Topology) -> Iterator[tuple[str, str]]:
-    """Each stage with each topic that it reads, ticks among them."""
+    """Yield each stage with each topic that it reads, including ticks."""
     for stage in drawn.stages:
         ticks = stage.ticks if isinstance(stage, Stage) else None
         for topic in (*stage.inputs, *((ticks,) if ticks else ())):
