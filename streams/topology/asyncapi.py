@@ -1,7 +1,7 @@
-"""The public topics described as AsyncAPI 3 has it: key, schema, retention, compaction, ordering.
+"""AsyncAPI 3 description of the public topics: key, schema, retention, compaction, ordering.
 
-`python -m streams.topology.asyncapi` writes `schemas/asyncapi.json` from the topology, the schemas and what `harvest topics
-apply` makes; a test fails while it is stale. Sources: AsyncAPI 3.0.0; its Kafka bindings 0.5.0.
+`python -m streams.topology.asyncapi` writes `schemas/asyncapi.json` from the topology, the schemas and the topic configuration of
+`harvest topics apply`; a test fails while the file is stale. Sources: AsyncAPI 3.0.0; its Kafka bindings 0.5.0.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from streams.topology.flow import Topic, Topology, topology
 
 FILE = "asyncapi.json"
 AVRO = "application/vnd.apache.avro;version=1.9.0"
-"""The name that AsyncAPI has for Avro schemas; 1.12 defines nothing that ours use beyond it."""
+"""AsyncAPI's name for Avro schemas; version 1.12 defines nothing beyond it that these schemas use."""
 BINDING = "0.5.0"
 KEYS = {
     "objects": "the object's URL",
@@ -31,7 +31,7 @@ KEYS = {
     "broker.main": "the OID: hex SHA-256 of gatherer name, newline, URL",
     "rejected": "the object's URL; empty for a record that was none",
 }
-"""What a key is, by topic."""
+"""Meaning of the key, by topic."""
 DESCRIPTION = """The public topics of Harvest. Names begin with the setting kafka.prefix, where it is set.
 
 Values are Avro. Without a Schema Registry: single-object encoding (C3 01, the schema's Rabin fingerprint, the body). With one: \
@@ -43,7 +43,7 @@ in a Broker's topic), and applies a Removed as a removal."""
 
 
 def document(drawn: Topology | None = None) -> dict[str, Any]:
-    """The description of the public topics of a topology."""
+    """Return the description of the public topics of a topology."""
     found, settings = drawn or topology(), Settings.model_construct()
     cluster = Cluster.of(settings.kafka)
     plan = {topic.name: topic for topic in planned(found, cluster, settings.retention, settings.sandbox.frame)}
@@ -68,7 +68,7 @@ def _name(topic: Topic[Record], cls: type[Record]) -> str:
 
 
 def _id(name: str) -> str:
-    """A name as a key of the document: readers differ on whether a dot may stand in one."""
+    """Return a name as a key of the document, without dots: readers differ on whether a key may contain one."""
     return name.replace(".", "-")
 
 
@@ -87,7 +87,7 @@ def _channel(topic: Topic[Record], plan: Planned) -> dict[str, Any]:
 
 
 def _promises(topic: Topic[Record]) -> Iterator[str]:
-    """Ordering, retention and compaction, in words."""
+    """Yield ordering, retention and compaction, in words."""
     yield f"Key: {KEYS[topic.name]}."
     yield "Partitioned by murmur2 of the key: records of one key are in one partition, in the order in which they were written."
     if topic.keep == "compact":
@@ -120,7 +120,7 @@ def _sentence(text: str) -> str:
 
 
 def text() -> str:
-    """The file."""
+    """Return the content of the file."""
     return json.dumps(document(), indent=1, ensure_ascii=False) + "\n"
 
 
