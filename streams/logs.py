@@ -35,7 +35,7 @@ class Lag(NamedTuple):
 
 
 class LogAccess(Log, Protocol):
-    """The log of an engine, for commands. Unknown topics raise KeyError; an operation that the engine refuses, an error of its own."""
+    """The log of an engine, for commands. Unknown topics raise KeyError; an engine's refusal raises an error of its own."""
 
     def starts(self, topic: str) -> Sequence[int]:
         """Return the first retained offset of each partition; its end where the partition is empty."""

@@ -124,7 +124,7 @@ class Simulator:
         return partition_of(self.topology.topic(topic).key(record).encode(), self.partitions)
 
     def run(self, crashes: int = 0, steps: int = 100_000) -> None:
-        """Run until no work is left, with at most `crashes` crashes. Raises AssertionError if that takes more than `steps` steps."""
+        """Run until no work is left, with at most `crashes` crashes. Raises AssertionError after `steps` steps."""
         if not self.step(steps, crashes):
             raise AssertionError("the topology does not come to rest")
 

@@ -85,7 +85,7 @@ class Stage(Generic[In, Out]):
 
 @dataclass(frozen=True)
 class Edge(Generic[In, Out]):
-    """A stage with side effects: fetches bytes (fetch), parses them in sandboxed children (essence), or exports records (a sink)."""
+    """A stage with side effects: fetches bytes (fetch), parses them in sandboxed children (essence), or exports records (sink)."""
 
     name: str
     inputs: tuple[Topic[In], ...]
