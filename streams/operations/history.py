@@ -63,7 +63,7 @@ def history(log: LogAccess, url: str, gatherer: str) -> list[Event]:
 
 
 def _once(events: Iterable[Event]) -> Iterator[Event]:
-    """Yield events without the copies of an order in further partitions: each order is written to every partition (`seeding`)."""
+    """Yield events; of an order, which is written to every partition (`operations/roots.py`), only the first copy."""
     told: set[tuple[int, str]] = set()
     for event in events:
         if event.event not in ORDERS or (event.time, event.event) not in told:
