@@ -1,7 +1,7 @@
-"""`harvest replay`: what a topic of summaries holds, once more into the index that serves, or into another one.
+"""`harvest replay`: applies a topic of summaries again, to the index that serves or to another one.
 
-Strategy: all of it is `harvest index rebuild`. A part goes in place into the index that serves, which loses nothing for it. With
-`--to` whatever is asked for becomes an index of its own, made beside what may be there, counted, and put in its place.
+Strategy: a replay of everything is `harvest index rebuild`. A part is applied in place to the index that serves, which keeps the
+rest. With `--to` the selection becomes an index of its own, built beside an existing one, counted, and swapped for it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 NAME = r"[a-z0-9][a-z0-9-]{0,99}"
 SERVER = re.compile(rf"(https?://[^/?#]+)/({NAME})/?")
 PARTS = {"main", "main.new", "main.old"}
-"""What may be in the folder of indexes below a TARGET: an index, and what making one may leave."""
+"""Permitted content of the folder of indexes below a TARGET: an index, and remains of a rebuild."""
 
 TO = (
     "Into an index of its own: below a folder; or on OpenSearch, URL/NAME, or a NAME on that of the settings. It is made anew,"
@@ -37,7 +37,7 @@ TO = (
 
 
 class Server(NamedTuple):
-    """An index on OpenSearch, as `index.url` and `index.name` name it."""
+    """An index on OpenSearch, with the meaning of `index.url` and `index.name`."""
 
     url: str
     name: str
@@ -56,7 +56,7 @@ def replay(
     quiet: Quiet = False,
     config: Config = None,
 ) -> None:
-    """Apply a topic's summaries again: all of them to a new index, or those of a time or a Gatherer to the one that serves."""
+    """Apply the summaries of a topic again: all to a new index, or those since a time or of a Gatherer to the one that serves."""
     found = settings(config, data=data)
     from streams.cli.output.replay_progress import watched
     from streams.operations.selection import ARCHIVE, TOPICS, Selection
@@ -98,7 +98,7 @@ def _without_password(url: str) -> str:
 
 
 def _in_place(found: Settings, selection: Selection, watch: Watch) -> Tally:
-    """Apply a part to the index that serves. Raises Failure where there is none."""
+    """Apply a part to the index that serves. Raises Failure if there is none."""
     from sinks.index.errors import IndexMissing
     from streams.operations import replay as replaying
     from streams.operations.indexes import alias
@@ -115,7 +115,7 @@ def _in_place(found: Settings, selection: Selection, watch: Watch) -> Tally:
 
 
 def _target(found: Settings, to: str) -> Server | Path:
-    """The index that is meant. Raises Failure for what is none, and for the one that serves."""
+    """Return the index that `--to` names. Raises Failure if it names none, or names the one that serves."""
     own = found.index.url.rstrip("/")
     if "://" in to:
         given = SERVER.fullmatch(to)
@@ -162,7 +162,7 @@ def _to_folder(found: Settings, selection: Selection, target: Path, watch: Watch
 
 @contextmanager
 def _claimed(target: Path, indexes: Path) -> Iterator[None]:
-    """A folder that an index is made in, by us alone. Raises Failure where there is anything else in it."""
+    """Lock a folder in which an index is made. Raises Failure if it contains anything else."""
     there = list(target.iterdir()) if target.exists() else []
     below = list(indexes.iterdir()) if indexes.is_dir() else []
     others = [entry for entry in there if entry != indexes or not entry.is_dir()]
@@ -182,5 +182,5 @@ def _claimed(target: Path, indexes: Path) -> Iterator[None]:
 
 
 def _is_index(folder: Path) -> bool:
-    """Whether an index is in a folder, or nothing yet but its locks."""
+    """Return whether a folder contains an index, or nothing yet but an index's locks."""
     return folder.is_dir() and ((folder / "meta.json").exists() or all(entry.name.startswith(".") for entry in folder.iterdir()))
