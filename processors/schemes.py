@@ -53,6 +53,11 @@ def is_listing(url: str) -> bool:
     return url.endswith("/") and scheme_of(url).listings
 
 
+def may_name(base: str, url: str) -> bool:
+    """Return whether a document of one URL may name another one: any names the network, only files name files of this machine."""
+    return scheme_of(url).realm == "network" or scheme_of(base).realm == "machine"
+
+
 def may_link(source: str, target: str) -> bool:
-    """Return whether an object of one URL may lead to another one: both are in the same realm."""
+    """Return whether the frontier may go from an object of one URL to another one: both are in the same realm."""
     return scheme_of(source).realm == scheme_of(target).realm

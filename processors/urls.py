@@ -21,7 +21,7 @@ from urllib.parse import unquote_to_bytes
 from ada_url import join_url, normalize_url
 
 from processors.identity import file_url
-from processors.schemes import may_link, scheme_of
+from processors.schemes import may_name, scheme_of
 
 Network = IPv4Network | IPv6Network
 
@@ -61,7 +61,7 @@ def canonical(url: str, base: str = "") -> str | None:
     """
     if len(url) < MAX_HOST and _PLAIN.fullmatch(url):
         # Most are: to parse it takes ten times as long as to see that.
-        return url if not base or may_link(base, url) else None
+        return url if not base or may_name(base, url) else None
     if len(url) > MAX_GIVEN:
         return None
     try:
@@ -70,7 +70,7 @@ def canonical(url: str, base: str = "") -> str | None:
         return None
     href = href.partition("#")[0]
     make = _CANONICAL.get(href.partition(":")[0])
-    return make(href) if make and (not base or may_link(base, href)) else None
+    return make(href) if make and (not base or may_name(base, href)) else None
 
 
 def _web(href: str) -> str | None:

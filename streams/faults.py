@@ -1,8 +1,8 @@
-"""Named points at which a test can kill the process or fill the disk.
+"""Named points at which a test can kill the process or simulate a full disk.
 
-`fault("point")` does nothing, unless the environment of the process said at its start
+`fault("point")` does nothing, unless the environment of the process contained, at its start,
 `HARVEST_FAULT=point:n:kill|enospc[,...]`: then the n-th call (from 1) of that point ends the process with SIGKILL, or
-raises OSError(ENOSPC). The environment is read once, on import, so that a point costs one empty call where it is off.
+raises OSError(ENOSPC). The environment is read once, on import, so that an inactive point costs one empty call.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ EFFECTS: dict[str, Effect] = {"kill": _kill, "enospc": _enospc}
 
 
 def parse(text: str) -> dict[str, tuple[int, Effect]]:
-    """The plan in a setting: count and effect by point. Raises ValueError with one line for a malformed one."""
+    """Parse the value of HARVEST_FAULT into count and effect by point. Raises ValueError with one line for a malformed one."""
     plan: dict[str, tuple[int, Effect]] = {}
     for part in filter(None, text.split(",")):
         try:
@@ -41,14 +41,14 @@ def parse(text: str) -> dict[str, tuple[int, Effect]]:
 
 
 class Faults:
-    """A plan with its counters: callable with the name of a point."""
+    """A fault plan with its counters: callable with the name of a point."""
 
     def __init__(self, plan: dict[str, tuple[int, Effect]]) -> None:
         self._plan = plan
         self._seen = dict.fromkeys(plan, 0)
 
     def __call__(self, point: str) -> None:
-        """Count a passage of the point; have the effect that is planned for it."""
+        """Count a call of the point, and trigger the effect planned for this count."""
         if point in self._plan:
             self._seen[point] += 1
             count, effect = self._plan[point]
@@ -57,7 +57,7 @@ class Faults:
 
 
 def _off(point: str) -> None:
-    """No fault is planned in this process."""
+    """Do nothing: no fault is planned in this process."""
 
 
 _PLAN = parse(os.environ.get(VARIABLE, ""))

@@ -16,12 +16,12 @@ from streams.store import Offsets, Store, partition
 from streams.topology.flow import Stage, Topology
 
 POLL = 0.2
-"""Seconds between two looks whether something was appended."""
+"""Seconds between two polls for appended records."""
 READ = 500
 
 
 class Lag(NamedTuple):
-    """What a group has still to read of a partition. `committed`: the lowest offset that is not done."""
+    """Backlog of a consumer group in a partition. `committed`: the lowest offset that is not yet processed."""
 
     group: str
     topic: str
@@ -32,30 +32,30 @@ class Lag(NamedTuple):
 
 
 class LogAccess(Log, Protocol):
-    """The log of an engine, for commands. Unknown topics raise KeyError; what the engine refuses, an error of its own."""
+    """The log of an engine, for commands. Unknown topics raise KeyError; an engine's refusal raises an error of its own."""
 
     def starts(self, topic: str) -> Sequence[int]:
-        """The first offset that each partition still has; its end, where it has none."""
+        """Return the first retained offset of each partition; its end where the partition is empty."""
         ...
 
     def since(self, topic: str, time_ms: int) -> Sequence[int]:
-        """By partition, the first offset whose record has that time or a later one; the end, where none has."""
+        """Return, by partition, the first offset whose record has that time or a later one; the end if there is none."""
         ...
 
     def find(self, topic: str, text: bytes) -> Iterator[Logged]:
-        """The records of a topic with that key, or whose value contains those bytes: a whole scan."""
+        """Yield the records of a topic with that key, or whose value contains those bytes: a full scan."""
         ...
 
     def follow(self, topic: str, offsets: Mapping[int, int]) -> Iterator[Logged]:
-        """The records of some partitions from those offsets on, as they come, without end."""
+        """Yield the records of some partitions from those offsets on, as they arrive, without end."""
         ...
 
     def known(self, stage: str, partition: int, keys: Collection[bytes]) -> Mapping[bytes, bytes]:
-        """Those of the rows that a stage has in a partition."""
+        """Return those of the keys that a stage has rows for in a partition, with their values."""
         ...
 
     def rows(self, stage: str, partition: int, prefix: bytes) -> Mapping[bytes, bytes]:
-        """The rows of a stage in a partition whose key begins so."""
+        """Return the rows of a stage in a partition whose key starts with `prefix`."""
         ...
 
     def lags(self, drawn: Topology) -> Iterator[Lag]:
@@ -63,11 +63,11 @@ class LogAccess(Log, Protocol):
         ...
 
     def write(self, records: Iterable[Logged], *, raw: bool = False) -> None:
-        """Append records with their times, durably; by their key where the partition is below 0. raw: values stay as they are."""
+        """Append records durably with their times; a partition below 0 is chosen by the key. raw: values are not re-encoded."""
         ...
 
     def gatherer(self) -> str:
-        """The Gatherer's name that the log remembers; "" where it remembers none."""
+        """Return the Gatherer's name stored in the log; "" if none is stored."""
         ...
 
 
@@ -84,7 +84,7 @@ class StoreLog:
         self.append = store.append
 
     def since(self, topic: str, time_ms: int) -> Sequence[int]:
-        """See LogAccess. Times rise in a data folder, but for what was imported: a whole scan."""
+        """See LogAccess. Times rise in a data folder, except for imported records: a full scan."""
         return self.store.since(topic, time_ms)
 
     def follow(self, topic: str, offsets: Mapping[int, int]) -> Iterator[Logged]:
@@ -111,7 +111,7 @@ class StoreLog:
         return dict(rows.scan(prefix)) if rows is not None else {}
 
     def lags(self, drawn: Topology) -> Iterator[Lag]:
-        """See LogAccess; the index remembers by itself how far it is, and is asked."""
+        """See LogAccess; the progress of an index is read from the index itself, which stores its offsets."""
         for stage, topic in inputs(drawn):
             if topic not in self.topics():
                 continue
@@ -162,7 +162,7 @@ class StoreLog:
 
 
 def inputs(drawn: Topology) -> Iterator[tuple[str, str]]:
-    """Each stage with each topic that it reads, ticks among them."""
+    """Yield each stage with each topic that it reads, including ticks."""
     for stage in drawn.stages:
         ticks = stage.ticks if isinstance(stage, Stage) else None
         for topic in (*stage.inputs, *((ticks,) if ticks else ())):

@@ -1,15 +1,15 @@
-"""The simulator: the topology driven by a seed, without a server, a thread or a clock.
+"""The simulator: runs the topology from a seed, without a server, a thread or a clock.
 
-It is the test driver, as TopologyTestDriver is for Kafka Streams, with what a cluster does to it.
+It is the test driver, as TopologyTestDriver is for Kafka Streams, but it also simulates the faults of a cluster.
 
-Strategy: everything that chance decides in production is drawn from `choose`: which stage and partition moves, how long its
+Strategy: everything that is random in production is drawn from `choose`: which stage and partition moves, how long its
 batch is, where a crash falls in it, which requests are answered out of order or twice, when a tick comes, when time passes.
 The same draws give the same run, so a failing seed is a bug report, and hypothesis can shrink it.
 
 What a crash does (the weaker of the two runners' guarantees, at least once):
 - a batch reads from committed offsets; its row writes become durable in order, then its outputs, then the offset;
 - a crash keeps a prefix of the writes and, only if all of them, a prefix of the outputs of each topic partition; the batch
-  comes again.
+  is redelivered.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from streams.topology.flow import REJECTED, Edge, Stage, Topology
 from streams.topology.routing import Routed, Router
 
 Choose = Callable[[int], int]
-"""From n to a number in [0, n)."""
+"""Maps n to a number in [0, n)."""
 
 
 class MemoryRows:
@@ -40,7 +40,7 @@ class MemoryRows:
         self.journal: list[tuple[bytes, bytes | None]] = []
 
     def get(self, key: bytes) -> bytes | None:
-        """The value of a key."""
+        """Return the value of a key, or None."""
         value: bytes | None = self.rows.get(key)
         return value
 
@@ -54,7 +54,7 @@ class MemoryRows:
         self.journal.append((key, self.rows.pop(key, None)))
 
     def scan(self, prefix: bytes, after: bytes = b"", limit: int = -1) -> Iterator[tuple[bytes, bytes]]:
-        """Rows by prefix, in order."""
+        """Yield rows by prefix, in order."""
         low = max(prefix, after)
         found: list[tuple[bytes, bytes]] = []
         for key in self.rows.irange(low, inclusive=(low != after or not after, True)):
@@ -75,7 +75,7 @@ class MemoryRows:
 
 @dataclass
 class Task:
-    """A stage in one partition: rows, committed offset by input topic, and for an edge what is finished above it."""
+    """A stage in one partition: rows, committed offset by input topic, and for an edge the finished offsets above it."""
 
     stage: Stage[Any, Any] | Edge[Any, Any]
     partition: int
@@ -86,7 +86,7 @@ class Task:
 
 
 class Simulator:
-    """One run. `fetch` and `essence` stand for the edges: pure functions from a record to what they would write."""
+    """One simulated run. `fetch` and `essence` replace the edges: pure functions from a record to the records that they write."""
 
     def __init__(
         self,
@@ -111,7 +111,7 @@ class Simulator:
     # ---- driving -------------------------------------------------------------------------------------------------
 
     def send(self, topic: str, record: Record, partition: int | None = None) -> None:
-        """Append a record from outside."""
+        """Append a record from outside the topology."""
         self._append(Routed(topic, self.topology.topic(topic).key(record).encode(), record), partition)
 
     def broadcast(self, topic: str, records: Callable[[int], Record]) -> None:
@@ -120,16 +120,16 @@ class Simulator:
             self.send(topic, records(p), p)
 
     def owner(self, topic: str, record: Record) -> int:
-        """The partition that a record goes to."""
+        """Return the partition of a record."""
         return partition_of(self.topology.topic(topic).key(record).encode(), self.partitions)
 
     def run(self, crashes: int = 0, steps: int = 100_000) -> None:
-        """Until nothing is left to do; at most `crashes` crashes. Raises AssertionError where it does not come to rest."""
+        """Run until no work is left, with at most `crashes` crashes. Raises AssertionError after `steps` steps."""
         if not self.step(steps, crashes):
             raise AssertionError("the topology does not come to rest")
 
     def step(self, steps: int, crashes: int = 0) -> bool:
-        """At most so many moves; says whether nothing is left to do."""
+        """Make at most `steps` moves; return whether no work is left."""
         for _ in range(steps):
             ready = [t for t in self.tasks if self._lag(t)]
             if not ready and not self._tick_all():
@@ -142,15 +142,15 @@ class Simulator:
         return False
 
     def records(self, topic: str) -> list[tuple[bytes, Record]]:
-        """All records of a topic, partition by partition."""
+        """Return all records of a topic, partition by partition."""
         return [(r.key, decode(r.value)) for part in self.log[topic] for r in part if r.value is not None]
 
     def compacted(self, topic: str) -> dict[bytes, Record]:
-        """The last record of each key."""
+        """Return the last record of each key."""
         return dict(self.records(topic))
 
     def rows(self, stage: str) -> list[MemoryRows]:
-        """The rows of a stage, by partition."""
+        """Return the rows of a stage, by partition."""
         return [t.rows for t in self.tasks if t.stage.name == stage]
 
     # ---- what moves ----------------------------------------------------------------------------------------------
@@ -162,7 +162,7 @@ class Simulator:
         return names
 
     def _readable(self, task: Task) -> list[str]:
-        """Input topics with something to read; a tick only once the other inputs are read up to the ends that it names."""
+        """Return input topics with unread records; a tick only once the other inputs are read up to the ends that it names."""
         found = []
         for name in self._inputs(task):
             part = self.log[name][task.partition]
@@ -188,7 +188,7 @@ class Simulator:
             self._decide(task, topic, crash=crash)
 
     def _decide(self, task: Task, topic: str, *, crash: bool) -> None:
-        """One batch of a stage that decides."""
+        """Process one batch of a deciding stage."""
         part = self.log[topic][task.partition]
         start = task.offsets[topic]
         count = 1 if topic.endswith(".ticks") else 1 + self.choose(min(8, len(part) - start))
@@ -211,7 +211,7 @@ class Simulator:
         task.offsets[topic] = start + count
 
     def _take(self, task: Task) -> None:
-        """The partition is taken by another worker: derived rows were never in a changelog."""
+        """Hand the partition to another worker: derived rows are rebuilt, since they are not in a changelog."""
         stage = cast("Stage[Any, Any]", task.stage)
         for prefix in stage.derived:
             for key, _ in task.rows.scan(prefix):
@@ -221,7 +221,7 @@ class Simulator:
         task.rows.keep(len(task.rows.journal))
 
     def _do(self, task: Task, topic: str, *, crash: bool) -> None:
-        """One record of an edge, out of order within a window; records of one key stay in order."""
+        """Process one record of an edge, out of order within a window; records of one key stay in order."""
         part = self.log[topic][task.partition]
         start = task.offsets[topic]
         window = [r for r in part[start : start + 8] if r.offset not in task.done]
@@ -242,7 +242,7 @@ class Simulator:
             task.offsets[topic] += 1
 
     def _send_some(self, outputs: list[Routed]) -> None:
-        """What a crash leaves of a batch's outputs: a prefix for each topic partition."""
+        """Append the outputs that a crash keeps of a batch: a prefix for each topic partition."""
         by_partition: dict[tuple[str, int], list[Routed]] = defaultdict(list)
         for routed in outputs:
             by_partition[routed.topic, partition_of(routed.key, self.partitions)].append(routed)
@@ -256,7 +256,7 @@ class Simulator:
         part.append(Logged(routed.topic, p, len(part), self.now, routed.key, encode(routed.record)))
 
     def _tick_all(self) -> bool:
-        """At rest: time passes to the next deadline, and the stages that wait for it get their ticks."""
+        """Advance the time to the next deadline, when no work is left, and send ticks to the stages that wait for it."""
         waiting = [
             (due, task)
             for task in self.tasks
@@ -272,7 +272,7 @@ class Simulator:
         return True
 
     def tick(self, task: Task) -> None:
-        """A tick for one stage and partition, naming the ends of its inputs."""
+        """Append a tick for one stage and partition that names the ends of its inputs."""
         topic = cast("Stage[Any, Any]", task.stage).ticks
         if topic is None:
             raise ValueError(f"{task.stage.name} has no ticks")
@@ -281,10 +281,10 @@ class Simulator:
 
 
 def rejections(simulator: Simulator) -> list[Rejected]:
-    """All dead letters."""
+    """Return all dead letters."""
     return [r for _, r in simulator.records("rejected") if isinstance(r, Rejected)]
 
 
 def as_rows(rows: MemoryRows) -> Rows:
-    """A check by types: MemoryRows are Rows."""
+    """Check by types that MemoryRows are Rows."""
     return rows

@@ -1,4 +1,4 @@
-"""The command line. Little is imported here: what comes before `main` cannot be interrupted in good order."""
+"""The command line. This module imports little: imports before `main` cannot be interrupted cleanly."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ __all__ = ["main"]
 
 INTERRUPTED = 130
 AGAIN = 0.05
-"""Seconds after which a Ctrl-C that was lost comes again."""
+"""Seconds after which a lost Ctrl-C is repeated."""
 PARSING = {"gather", "run", "summarize"}
-"""Commands that have children parse: what these need takes a second to load, beside what the command itself needs."""
+"""Commands with parser processes, which need a second of imports: these load in parallel with those of the command."""
 
 
 def main() -> None:
-    """The program. Leaves by SystemExit; Ctrl-C ends it with 130 and no traceback, from its first imports to its end."""
+    """Run the program. Exits by SystemExit; Ctrl-C at any time ends it with code 130 and no traceback."""
     whole()
     asked = signal.getsignal(signal.SIGINT)
-    # An exception might be lost in the middle of an import; there is nothing to put in order yet.
+    # An exception might be lost in the middle of an import; nothing needs cleaning up yet.
     _leave_at_once(asked)
     if PARSING.intersection(sys.argv[1:2]) and not {"-h", "--help"}.intersection(sys.argv):
         from streams.sandbox import early
@@ -35,36 +35,39 @@ def main() -> None:
     except KeyboardInterrupt:
         raise SystemExit(INTERRUPTED) from None
     finally:
-        # Nor is there anything to put in order any more, and Python would tell of an exception that nobody takes.
+        # Nothing needs cleaning up any more, and Python would print a traceback for an exception that nobody catches.
         _leave_at_once(asked)
 
 
 def whole() -> None:
-    """Open to nothing whichever of the standard streams is closed: what is said would be written to a file that got its number."""
+    """Redirect closed standard streams to /dev/null.
+
+    Otherwise the next opened file would get such a stream's number, and output would be written into it.
+    """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(number)
         except OSError:
-            # The lowest number that is free is this one.
+            # os.open returns the lowest free number, which is this one.
             os.open(os.devnull, os.O_RDWR)
             setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8", closefd=False))  # noqa: SIM115 - to the end
 
 
 def hear_again() -> None:
-    """Have a Ctrl-C come again whose exception met Python where it takes none (a weak reference's callback, in an import)."""
+    """Repeat a Ctrl-C whose exception Python could not raise (in a weak reference's callback during an import)."""
     told = sys.unraisablehook
 
     def hook(lost: sys.UnraisableHookArgs, /) -> None:
         if lost.exc_type is not KeyboardInterrupt:
             told(lost)
             return
-        # Not here and now: it would be lost again.
+        # Not immediately: it would be lost again.
         threading.Timer(AGAIN, os.kill, (os.getpid(), signal.SIGINT)).start()
 
     sys.unraisablehook = hook
 
 
 def _leave_at_once(asked: object) -> None:
-    """From now on Ctrl-C ends the process at once, unless whoever started it wanted something else."""
+    """Let Ctrl-C end the process at once from now on, unless the parent process had changed its handling."""
     if asked is signal.default_int_handler:
         signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))

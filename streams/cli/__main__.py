@@ -1,4 +1,4 @@
-"""`python -m streams.cli`: the program, by the interpreter that runs this one."""
+"""`python -m streams.cli`: the program, run by the current interpreter."""
 
 from streams.cli import main
 

@@ -1,6 +1,6 @@
-"""`harvest`: the application. Each command imports what it needs when it is called, so that `--help` answers at once.
+"""The `harvest` application. Each command imports what it needs when it is called, so that `--help` answers at once.
 
-Exit codes: 0 done, 1 failed, 2 used wrongly, 130 interrupted. Standard output is data; everything else goes to standard error.
+Exit codes: 0 done, 1 failed, 2 usage error, 130 interrupted. Standard output is data; everything else goes to standard error.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from streams.cli.common import explained, note, put
 
 
 class Harvest(TyperGroup):
-    """Commands whose mistakes are one line each, and which a closed pipe ends quietly."""
+    """Command group that reports a user's error in one line, and ends quietly when its output pipe is closed."""
 
     def main(self, *args: Any, **extra: Any) -> Any:
-        """Read the arguments, and run a command."""
+        """Parse the arguments, and run a command."""
         try:
             return super().main(*args, **extra)
         except OSError as error:
-            # A help that nobody can be shown; all other errors have been told by then.
+            # Only the output of `--help` can fail here; all other errors were reported by then.
             _silence_if_full(error)
             note(error.strerror or str(error))
             raise SystemExit(1) from None
@@ -64,7 +64,7 @@ class Harvest(TyperGroup):
 
 
 def _silence() -> None:
-    """Whoever read has enough: what is still buffered would fail once more when Python ends."""
+    """Redirect standard output to /dev/null: otherwise flushing buffered output at exit would fail once more."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -102,9 +102,9 @@ def _version(asked: bool) -> None:
 def harvest(
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Tell the version.")] = False,
 ) -> None:
-    """What holds for all commands."""
+    """Options of all commands."""
 
 
 def main() -> None:
-    """The program. Leaves by SystemExit."""
+    """Run the program. Exits by SystemExit."""
     app()

@@ -1,4 +1,4 @@
-"""What the commands share: options, settings, the data folder, output, and mistakes of the user's in one line."""
+"""Shared by the commands: options, settings, the data folder, output, and one-line errors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def folder(text: str) -> Path:
-    """A folder that is named: of an empty name a Path would make the folder one stands in."""
+    """Parse the name of a folder; an empty name is refused, because Path would make it the working folder."""
     from streams.config.settings import UNNAMED, UNTEXT, is_text
 
     if not text or not is_text(text):
@@ -57,11 +57,11 @@ Json = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
 
 
 USAGE = 2
-"""What the program ends with when it was used wrongly."""
+"""Exit code of a usage error."""
 
 
 class Failure(Exception):  # noqa: N818 - named as the user meets it
-    """What was asked for cannot be done; the message says why in one line. `code`: what the program ends with."""
+    """A command cannot be carried out; the message gives the reason in one line. `code`: the exit code."""
 
     def __init__(self, message: str, code: int = 1) -> None:
         super().__init__(message)
@@ -69,7 +69,7 @@ class Failure(Exception):  # noqa: N818 - named as the user meets it
 
 
 def settings(config: Path | None, **flags: Any) -> Settings:
-    """The settings in force; a flag's name has `__` for each point (`fetch__pause`). Raises SettingsError."""
+    """Load the settings; a flag's name has `__` for each point (`fetch__pause`). Raises SettingsError."""
     from streams.config.settings import load
 
     return load({name.replace("__", "."): value for name, value in flags.items()}, config)
@@ -85,7 +85,7 @@ def broker(found: Settings, name: str) -> str:
 
 @contextmanager
 def reading(found: Settings) -> Iterator[Store]:
-    """The store of the data folder, to read. Raises StoreError where there is none."""
+    """Open the store of the data folder read-only. Raises StoreError if there is none."""
     from streams.store import Store
 
     with Store(found.data, readonly=True) as store:
@@ -94,7 +94,7 @@ def reading(found: Settings) -> Iterator[Store]:
 
 @contextmanager
 def appending(found: Settings) -> Iterator[Store]:
-    """The store of the data folder, to append to beside a runner, made if need be."""
+    """Open the store of the data folder to append beside a runner; creates it if necessary."""
     from streams.config.topology import topology_of
     from streams.store import Store
 
@@ -112,7 +112,7 @@ def opened(found: Settings, *, writing: bool = False, bare: bool = False) -> Abs
 
         log = KafkaLog(Cluster.of(found.kafka), topology_of(found))
         if not (bare or log.topics()):
-            # Who asks would take it for an empty answer: another prefix is the likeliest reason.
+            # An empty answer would be misleading: the likeliest reason is a different topic prefix.
             raise ClusterError("none of the topics is there (harvest topics apply)")
         return log
     from streams.logs import StoreLog
@@ -123,46 +123,46 @@ def opened(found: Settings, *, writing: bool = False, bare: bool = False) -> Abs
 
 
 def put(text: str) -> None:
-    """One line on standard output. Names of files may hold bytes that are no text: they go out as they came."""
+    """Write one line to standard output. Bytes that are no text, as in names of files, are output unchanged."""
     sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape") + b"\n")
 
 
 def give(data: bytes) -> None:
-    """Bytes on standard output, exactly as they are; where that is a terminal, so that it obeys nothing in them."""
+    """Write bytes to standard output unchanged; on a terminal, with control characters escaped."""
     sys.stdout.buffer.write(shown(data) if sys.stdout.isatty() else data)
 
 
 def shown(data: bytes) -> bytes:
-    """Bytes as a terminal may be given them: controls but for tabs and ends of lines, and bytes that are no text, escaped."""
+    """Return bytes that are safe for a terminal: controls except tab and newline, and bytes that are no text, are escaped."""
     from schemas.jsonform import CONTROLS
 
     def escaped(found: re.Match[str]) -> str:
         code = ord(found[0])
-        code -= 0xDC00 if code >= 0xDC80 and code < 0xDD00 else 0  # how a byte that is no text was decoded
+        code -= 0xDC00 if code >= 0xDC80 and code < 0xDD00 else 0  # undo surrogateescape
         return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
-    # In the order in which the class has them: C0 but for tab and newline, what else is obeyed, bytes that are no text.
+    # The class lists, in order: C0 except tab and newline, other characters that terminals obey, bytes that are no text.
     text = data.decode("utf-8", "surrogateescape")
     return re.sub(f"[\\x00-\\x08\\x0b-\\x1f{CONTROLS}\udc80-\udcff]", escaped, text).encode()
 
 
 def note(text: str) -> None:
-    """One line on standard error."""
+    """Write one line to standard error."""
     typer.echo(f"harvest: {text}", err=True)
 
 
 def counted(count: int, one: str, several: str = "") -> str:
-    """A number with what it counts; `several` where that is not `one` with an s."""
+    """Return a number with its noun; `several` is the plural if it is not `one` with an s."""
     return f"{count:,} {one if count == 1 else several or one + 's'}"
 
 
 def printable(text: str) -> str:
-    """Text of a stranger's as a terminal may be given it: no controls of C0 or C1, no marks of direction (none is printable)."""
+    """Return untrusted text made safe for a terminal: no C0 or C1 controls, no direction marks (none is printable)."""
     return "".join(c if c.isprintable() else " " for c in text)
 
 
 def explained(error: BaseException) -> tuple[str, int] | None:
-    """The line and the exit code of what is no bug of ours; None for what is."""
+    """Return the error line and exit code for an error that is no bug of Harvest; None for a bug."""
     if isinstance(error, Failure):
         return str(error), error.code
     if isinstance(error, OSError):
@@ -170,7 +170,7 @@ def explained(error: BaseException) -> tuple[str, int] | None:
         return (f"{error.filename}: {what}" if error.filename else what), 1
     codecs = [sys.modules.get(name) for name in ("schemas.codec", "msgspec")]
     if isinstance(error, tuple(codec.DecodeError for codec in codecs if codec)):
-        # A stranger's record is a dead letter before it comes here: these are rows and records that we wrote ourselves.
+        # Records from outside became dead letters before this point: these are rows and records written by Harvest itself.
         return f"the data folder is damaged: {printable(str(error))[:200]}", 1
     modules = {
         "streams.config.settings": ("SettingsError", 2),
@@ -183,10 +183,10 @@ def explained(error: BaseException) -> tuple[str, int] | None:
         "streams.kafka.client.brokers": ("BrokerError", 1),
     }
     for module, (name, code) in modules.items():
-        # What was never imported was never raised: importing it here would make every mistake slow.
+        # A class that was never imported was never raised: importing it here would make every error slow.
         kind = getattr(sys.modules.get(module), name, None)
         if kind is not None and isinstance(error, kind):
             lines = str(error).strip().splitlines() or [name]
-            # What the sandbox says may be the traceback of a child: its last line tells most.
+            # A SandboxError may contain the traceback of a child process: its last line is the most useful.
             return lines[-1 if name == "SandboxError" else 0], code
     return None

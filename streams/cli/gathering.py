@@ -1,4 +1,4 @@
-"""The embedded runner under the command line: signals, progress, the closing table, what became of each root."""
+"""Commands on the embedded runner: signals, progress, the closing table, the outcome of each root."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ INTERRUPTED = 130
 
 
 class Stop:
-    """The first signal asks the runner to stop, the second kills the process."""
+    """Signal handling: the first signal asks the runner to stop, the second kills the process."""
 
     def __init__(self) -> None:
         self.asked = False
@@ -55,18 +55,18 @@ class Stop:
         self.asked = True
 
     def __call__(self) -> bool:
-        """Whether to stop."""
+        """Return whether to stop."""
         return self.asked
 
 
 def settle(settings: Settings, *, fetching: bool = False) -> bool:
-    """Apply what was appended from outside, unless another run does it, or a run that was interrupted has to go on first.
+    """Apply events appended from outside, unless another process is running, or an interrupted run must be continued first.
 
-    Says whether it was applied. With `fetching` what has to be asked for meanwhile is asked for too, as in a run; without, that is
-    left to the next run.
+    Returns whether they were applied. With `fetching`, the requests that they cause are fetched too, as in a run; otherwise these
+    are left to the next run.
     """
     if settings.kafka.brokers:
-        # Workers read it.
+        # The workers read them.
         return False
     try:
         return asyncio.run(_settle(settings, fetching=fetching))
@@ -99,7 +99,7 @@ class Gathering:
         self.json = json
 
     def gather(self, names: Sequence[str], depth: int | None, urls: int | None) -> int:
-        """Gather the roots named, or all that the data folder knows; gives the exit code."""
+        """Gather the roots named, or all that the data folder knows; return the exit code."""
         if self.settings.kafka.brokers:
             note(f"gather works in {self.settings.data} alone; the workers are given roots by harvest roots add")
         if not names and self._emptied():
@@ -109,11 +109,11 @@ class Gathering:
         return code or int(wrong)
 
     def serve(self) -> None:
-        """Run until a signal comes."""
+        """Run until a signal arrives."""
         asyncio.run(self._serve())
 
     def _roots(self, names: Sequence[str], depth: int | None, urls: int | None) -> tuple[list[Root], bool]:
-        """The roots that can be gathered, each once, and whether any that were named cannot."""
+        """Return the roots that can be gathered, each once, and whether any that were named cannot."""
         check_limits(depth, urls)
         if not names:
             return self._known(depth, urls), False
@@ -135,7 +135,7 @@ class Gathering:
             return store is not None and runs.emptied(store, topology_of(self.settings))
 
     def _empty(self) -> int:
-        """Remove what the roots have left that were removed; gives the exit code."""
+        """Remove the objects of removed roots, when none is left; return the exit code."""
         if not asyncio.run(_settle(self.settings, fetching=True)):
             note("stopped; run again to go on")
             return INTERRUPTED
@@ -169,7 +169,7 @@ class Gathering:
             runs.finish(runner, begun.run)
             self._report(closing(runner, begun, wanted, shown.seconds))
             failed = failures(runner.store, wanted)
-            # A root that was not named is there from some run before; one that never answers would be asked for by all to come.
+            # A root that was not named comes from an earlier run; if it never answers again, every later run would fail on it.
             hint = "" if named else " (harvest roots remove, if it is not coming back)"
             for root, reason in failed:
                 note(f"{root}: {reason}{hint}")
@@ -196,7 +196,7 @@ class Gathering:
             logs.say("stopped")
 
     def _shown(self, runner: Embedded, roots: Sequence[Root], logs: Logs) -> AbstractContextManager[Progress]:
-        # Where each line is a JSON object, nothing is drawn between them: what there is to see is in the metrics.
+        # If log lines are JSON objects, no progress is drawn between them: the metrics show it.
         return progress(runner, roots, quiet=self.quiet or logs.structured)
 
     def _turned(self, shown: Progress, service: upkeep.Service, watch: Watch) -> None:

@@ -1,4 +1,4 @@
-"""What a user names as a root: a path, or a URL."""
+"""Names of roots given by users: a path, or a URL."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ if TYPE_CHECKING:
     from streams.config.settings import Settings
 
 MOST_LINKS, MOST_URLS = 1_000_000, 1 << 50
-"""Limits of a root at the most, as in `roots` of the settings."""
+"""Upper limits of a root's depth and URLs, as in `roots` of the settings."""
 
 
 def url_of(text: str) -> str:
-    """The canonical URL of the root that a user means: the target's, if it is a link. Raises Failure."""
+    """Return the canonical URL of a root; for a link, that of its target. Raises Failure."""
     named = _named(text)
     return named if isinstance(named, str) else _local(os.path.realpath(named) if os.path.islink(named) else named)
 
 
 def meant(text: str, *, followed: bool = True) -> list[str]:
-    """The URLs that may be known of what a user names, likeliest first. Raises Failure.
+    """Return the URLs that a user's name may refer to, likeliest first. Raises Failure.
 
-    Links in a folder are objects of their own, so the last component stands for itself. The links above it are followed too, since
-    a root that is a link is recorded as its target; and, if `followed`, where the last one leads, which may be such a root.
+    Links in a folder are objects of their own, so the last component is not resolved. A second URL has the links above it resolved,
+    since a root that is a link is recorded as its target; and, if `followed`, a further one has the last link resolved, which may
+    be such a root.
     """
     path = _named(text)
     if isinstance(path, str):
@@ -40,7 +41,7 @@ def meant(text: str, *, followed: bool = True) -> list[str]:
 
 
 def _named(text: str) -> str | bytes:
-    """The canonical URL of another machine, or the path on this one: a URL as it is given, anything else as a path."""
+    """Return the canonical URL for another machine, or the path on this one: a URL is kept, anything else is a path."""
     if not text:
         raise Failure("an empty ROOT or URL (the current folder is .)", 2)
     scheme, mark, _ = text.partition(":")
@@ -59,19 +60,19 @@ def _named(text: str) -> str | bytes:
 
 
 def _local(path: bytes) -> str:
-    """The URL of a path."""
+    """Return the URL of a path."""
     return file_url(path, folder=os.path.isdir(path) and not os.path.islink(path))
 
 
 def check_limits(depth: int | None, urls: int | None) -> None:
-    """Raises Failure for limits that no root can have."""
+    """Check limits. Raises Failure for those that no root can have."""
     for value, most in ((depth, MOST_LINKS), (urls, MOST_URLS)):
         if value is not None and value > most:
             raise Failure(f"{value}: a limit is at most {most:,}", 2)
 
 
 def root_of(text: str, settings: Settings, depth: int | None, urls: int | None) -> Root:
-    """The root that a user names, with its limits. Raises Failure for what cannot be read."""
+    """Return the root that a user names, with its limits. Raises Failure if it cannot be read."""
     url = url_of(text)
     given = settings.roots
     check_limits(depth, urls)
@@ -97,7 +98,7 @@ def root_of(text: str, settings: Settings, depth: int | None, urls: int | None) 
 
 
 def gathered_root(text: str, settings: Settings, depth: int | None, urls: int | None) -> Root:
-    """The root that a user names to be gathered. Raises Failure, also for what lies in the data folder: that would never end."""
+    """Return the root to gather. Raises Failure, also for a root in the data folder: gathering it would never end."""
     root = root_of(text, settings, depth, urls)
     if scheme_of(root.url).realm == "machine":
         path, data = os.path.realpath(file_path(root.url)), os.path.realpath(os.fsencode(settings.data))

@@ -1,4 +1,4 @@
-"""What a process that goes on says of itself, as the settings want it: HTTP for probes and Prometheus, logs."""
+"""HTTP endpoints for probes and Prometheus, and logs, of long-running commands, by the settings."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from streams.telemetry import Health, Logs, Metrics
 
 
 def logs_of(settings: Settings, **always: str) -> Logs:
-    """The logs, on standard error; `always` stands in each line that is JSON."""
+    """Return the logs on standard error; `always` is added to each JSON line."""
     return Logs(sys.stderr, settings.log.format, trace=settings.log.trace, always=always)
 
 
 @contextmanager
 def served(settings: Settings, health: Health, metrics: Metrics) -> Iterator[str]:
-    """/livez, /readyz and /metrics while the block lasts; gives where, for a line. Without a port: nothing, and "".
+    """Serve /livez, /readyz and /metrics during the block; yields the address for a log line, and "" without a port.
 
-    Raises Failure where the address cannot be had.
+    Raises Failure if the address cannot be bound.
     """
     if not settings.worker.port:
         yield ""

@@ -1,7 +1,7 @@
-"""Essence alone: files through the sandboxed children, their summaries on standard output in the order of the files.
+"""Standalone Essence: summarizes files in sandboxed children, and prints the summaries in the order of the files.
 
-Selection over the listing of a folder, and reading, are those of `gather`; a file that is named is selected by that. A member
-that brings its child down is skipped, as the runner does it, and its summary says why.
+Reading, and selection over the listing of a folder, are those of `gather`; a file that is named is always selected. A member
+that crashes its child is skipped, as in the runner, and its summary gives the reason.
 """
 
 from __future__ import annotations
@@ -41,34 +41,34 @@ T = TypeVar("T")
 
 PIECE = 1 << 20
 MOST = 16
-"""Files that go to a child together: each task has a price of its own, whatever the file."""
+"""Files that go to a child together: each task has a fixed cost, whatever the file."""
 AHEAD = 8
-"""Groups of files a child that are read ahead of the one whose turn it is to be told: one file may take as long as a hundred."""
+"""Groups of files per child that are read ahead of the next one to print: one file may take as long as a hundred."""
 KEPT = 1 << 17
-"""Bytes of what is to be told of a file, or of small ones together, that wait in memory for their turn; more waits in a file."""
+"""Bytes of output of a file, or of small ones together, that wait in memory for their turn; more waits in a temporary file."""
 HEAD = struct.Struct(">?I")
 
 
 class Told:
-    """What is to be told of some files, in order."""
+    """Buffered output of some files, in order."""
 
     def __init__(self) -> None:
         self._file = tempfile.SpooledTemporaryFile(max_size=KEPT)  # noqa: SIM115 - closed once it was told, or forgotten
         self.ended = 0
-        """Files of which all was said."""
+        """Number of completed files."""
         self.left: list[str] = []
-        """The rule by which each file was left out that none named."""
+        """Selection rules that left out files, one for each file left out."""
 
     def add(self, data: bytes, *, error: bool = False) -> None:
-        """Add some output, or a note. Raises OSError."""
+        """Add output or, with `error`, a note. Raises OSError."""
         self._file.write(HEAD.pack(error, len(data)) + data)
 
     def forget(self) -> None:
-        """Let go of it untold."""
+        """Discard the output."""
         self._file.close()
 
     def tell(self) -> None:
-        """Tell it, once."""
+        """Print the output, once."""
         self._file.seek(0)
         with self._file as file:
             while head := file.read(HEAD.size):
@@ -81,10 +81,10 @@ class Told:
 
 
 class Passing:
-    """In place of a blob store: a body is hashed, and stays where it is."""
+    """Replacement for a blob store: hashes a body, and leaves it where it is."""
 
     def put(self, body: BinaryIO) -> tuple[str, str, int]:
-        """As `Blobs.put`."""
+        """See `Blobs.put`."""
         sha256, md5, length = hashlib.sha256(), hashlib.md5(usedforsecurity=False), 0
         while piece := body.read(PIECE):
             sha256.update(piece)
@@ -93,7 +93,7 @@ class Passing:
         return sha256.hexdigest(), md5.hexdigest(), length
 
     def open(self, digest: str) -> BinaryIO:
-        """Nothing is here. Raises FileNotFoundError."""
+        """Raise FileNotFoundError: nothing is stored here."""
         raise FileNotFoundError(digest)
 
 
@@ -110,12 +110,12 @@ class Alone:
         self._whole = True
         self._named: set[str] = set()
         self._left: Counter[str] = Counter()
-        """How much each rule of selection has left out."""
+        """Number of files that each selection rule left out."""
         self._turns = asyncio.Semaphore(2 * settings.children)
-        """For those that wait for a child alone, each with its file open."""
+        """Limits the files that wait, opened, for a child of their own."""
 
     def run(self, paths: Sequence[str]) -> bool:
-        """Summarize; says whether every file could be read."""
+        """Summarize; return whether every file could be read."""
         roots = []
         for path in paths:
             try:
@@ -143,19 +143,19 @@ class Alone:
             try:
                 for some in grouped((root, url) for root in roots for url in self._files(root.url)):
                     waiting.append(asyncio.create_task(self._some(pool, some)))
-                    await asyncio.sleep(0)  # it begins now, whatever the next folder takes to be listed
+                    await asyncio.sleep(0)  # starts the task before the next folder is listed, however long that takes
                     while len(waiting) > children * AHEAD or (waiting and waiting[0].done()):
                         await self._tell_all(waiting.popleft())
                 while waiting:
                     await self._tell_all(waiting.popleft())
             finally:
-                # Whoever reads may have enough: nobody waits for these any more, and the pool closes.
+                # The reader may have closed the pipe: nobody needs these any more, and the pool closes.
                 for task in waiting:
                     task.cancel()
                 await asyncio.gather(*waiting, return_exceptions=True)
 
     def _files(self, url: str) -> Iterator[str]:
-        """The files of a root that are selected, in order of name, folder by folder."""
+        """Yield the selected files of a root, in order of name, folder by folder."""
         if not url.endswith("/"):
             yield url
             return
@@ -173,7 +173,7 @@ class Alone:
                 yield from self._files(file_url(folder + name, folder=is_folder))
 
     async def _some(self, pool: Pool, asked: Sequence[tuple[Root, str]]) -> list[Told]:
-        """What some files give, in their order: small ones go to a child together, large ones to any that is free."""
+        """Return the output of some files, in their order: small ones share a child, each large one gets any free child."""
         objs = await asyncio.to_thread(lambda: [obj for each in asked if (obj := self._read(*each))])
         made: list[Told] = []
         for large, run in groupby(objs, key=lambda obj: bool(obj.blob)):
@@ -183,7 +183,7 @@ class Alone:
         return made
 
     def _hear(self, objs: Sequence[FetchedObject], told: Told) -> Callable[[bytes], None]:
-        """What takes the frames of some objects; it raises ValueError for what none of them can have given."""
+        """Return a handler for the frames of some objects; it raises ValueError for a frame of any other object."""
         known = {obj.url for obj in objs}
 
         def hear(frame: bytes) -> None:
@@ -198,7 +198,7 @@ class Alone:
         return hear
 
     async def _together(self, pool: Pool, objs: Sequence[FetchedObject]) -> Told | None:
-        """What small files give; None where one of them ends the child, or takes more than is its due: each is tried alone then."""
+        """Return the output of small files; None if one ends the child, or exceeds its limits: each is then tried alone."""
         told = Told()
         request = pack(Chunk(self._packed, 1, tuple(map(Job, objs)), alone=True))
         try:
@@ -215,7 +215,7 @@ class Alone:
             return await self._one(pool, obj)
 
     async def _one(self, pool: Pool, obj: FetchedObject) -> Told:
-        """What one file gives."""
+        """Return the output of one file."""
         url, tries, why, told = obj.url, Tries(), "", Told()
         # One more for the object itself, and some for children that were lost or killed.
         for _ in range(MEMBERS + 5):
@@ -246,7 +246,7 @@ class Alone:
 
     @contextmanager
     def _body(self, obj: FetchedObject) -> Iterator[BinaryIO | None]:
-        """What an object is read from, where it is too large to travel with it: its file, as it was. Raises OSError, FetchError."""
+        """Yield the file of an object too large to travel with it, unchanged since then; else None. Raises OSError, FetchError."""
         if not obj.blob or obj.root is None:
             yield None
             return
@@ -284,7 +284,7 @@ class Alone:
 
 
 def grouped(files: Iterable[T]) -> Iterator[list[T]]:
-    """Files that go to a child together: one at first, more as they go on, so that few files have all children work too."""
+    """Yield groups of files for a child: of one file at first, then growing, so that few files occupy all children too."""
     left, given = iter(files), 0
     while some := list(islice(left, min(MOST, 1 + given // MOST))):
         given += len(some)
@@ -292,5 +292,5 @@ def grouped(files: Iterable[T]) -> Iterator[list[T]]:
 
 
 def _plain(entry: os.DirEntry[bytes]) -> bool:
-    """Whether an entry is a file, a folder or a link, as `gather` takes them."""
+    """Return whether an entry is a file, a folder or a link, the kinds that `gather` reads."""
     return entry.is_symlink() or entry.is_dir(follow_symlinks=False) or entry.is_file(follow_symlinks=False)

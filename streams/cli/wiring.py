@@ -1,4 +1,4 @@
-"""Settings as the values that the runners take."""
+"""Conversion of settings into the values that the runners take."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TOKEN = re.compile(r"[A-Za-z_-]+")
 
 
 def essence_settings(settings: Settings, name: str, added: Own) -> EssenceSettings:
-    """The settings of essence for the Gatherer of that name, with what the operator adds. Raises Failure."""
+    """Return the settings of essence for the named Gatherer, with the operator's additions. Raises Failure."""
     given = settings.essence
     try:
         return EssenceSettings(
@@ -47,7 +47,7 @@ def essence_settings(settings: Settings, name: str, added: Own) -> EssenceSettin
 
 
 def own_additions(settings: Settings) -> Own:
-    """What the operator adds to Essence. Raises Failure."""
+    """Return the operator's additions to Essence. Raises Failure."""
     given = settings.essence
     try:
         return read(Path(given.own) if given.own else None, given.packages)
@@ -56,10 +56,10 @@ def own_additions(settings: Settings) -> Own:
 
 
 def fetch_settings(settings: Settings) -> FetchSettings:
-    """The settings of the fetch edge. Raises Failure for a malformed network."""
+    """Return the settings of the fetch edge. Raises Failure for a malformed network."""
     found = FetchSettings(**settings.fetch.model_dump())
     try:
-        # Parsed here, so that the mistake is told before anything is fetched.
+        # Parsed here, so that an error is reported before anything is fetched.
         found.networks  # noqa: B018
     except ValueError as error:
         raise Failure(f"fetch.allow: {error}", 2) from None
@@ -67,7 +67,7 @@ def fetch_settings(settings: Settings) -> FetchSettings:
 
 
 def embedded_settings(settings: Settings) -> EmbeddedSettings:
-    """All that the embedded runner is told. Raises Failure where the data folder was made with other fixed settings."""
+    """Return the settings of the embedded runner. Raises Failure if the data folder was made with other fixed settings."""
     added = own_additions(settings)
     essence = essence_settings(settings, _gatherer(settings), added)
     return EmbeddedSettings(
@@ -82,7 +82,7 @@ def embedded_settings(settings: Settings) -> EmbeddedSettings:
 
 
 def frontier_settings(settings: Settings, essence: EssenceSettings, paused: tuple[str, ...] = ()) -> FrontierSettings:
-    """The settings of the frontier."""
+    """Return the settings of the frontier."""
     agent = TOKEN.match(settings.fetch.user_agent)
     return FrontierSettings(
         agent=agent[0] if agent else "Harvest",
@@ -93,7 +93,7 @@ def frontier_settings(settings: Settings, essence: EssenceSettings, paused: tupl
 
 
 def worker_settings(settings: Settings) -> WorkerSettings:
-    """All that a worker on Kafka is told. Raises Failure where no Gatherer is named: workers of one cluster need one name."""
+    """Return the settings of a worker on Kafka. Raises Failure without a Gatherer's name: workers of one cluster need one."""
     from streams.kafka.worker.worker import WorkerSettings
 
     if "gatherer" not in settings.model_fields_set:
@@ -121,13 +121,13 @@ def worker_settings(settings: Settings) -> WorkerSettings:
 
 
 def _paused(settings: Settings) -> tuple[str, ...]:
-    """The roots that are not visited."""
+    """Return the URLs of paused roots."""
     with known(settings.data) as store:
         return tuple(sorted(runs.paused(store))) if store else ()
 
 
 def _gatherer(settings: Settings) -> str:
-    """The Gatherer's name: that of the data folder, if it has one."""
+    """Return the Gatherer's name: that of the data folder, if it has one."""
     with known(settings.data) as store:
         if store is None:
             return settings.gatherer

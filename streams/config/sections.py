@@ -1,4 +1,4 @@
-"""The sections of `harvest.toml`, as `streams/config/settings.py` reads them; what they become is held to them by a test."""
+"""The sections of `harvest.toml`, read by `streams/config/settings.py`; a test compares them with the values made from them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ MIB = 1 << 20
 DAY = 86_400
 YEAR = 366 * DAY
 AGE = 100 * YEAR
-"""Times are at most this: an end that no time or row could hold is a mistake."""
+"""Upper limit of all times: a later end that no time or row could hold is a mistake."""
 MOST = 1 << 50
-"""Sizes and counts likewise: a thousand times what any machine has."""
+"""Upper limit of all sizes and counts: a thousand times the capacity of any machine."""
 
 
 def refuse_nul(value: object) -> object:
-    """A value as it is; no path, name or address holds a NUL. Raises ValueError."""
+    """Return a value unchanged; no path, name or address may contain a NUL. Raises ValueError."""
     if isinstance(value, str) and "\0" in value:
         raise ValueError("a NUL can be in no setting")
     return value
@@ -35,85 +35,85 @@ class Section(BaseModel):
 
 
 class RootDefaults(Section):
-    """What a root gets that is not told otherwise. Files and folders have no limits of depth and count of their own."""
+    """Defaults for roots. Files and folders have no limits of depth and count of their own."""
 
     depth: int = Field(default=10, ge=-1, le=1_000_000)
-    """Links from a root to what is still fetched, for http(s); -1: no limit."""
+    """Maximum number of links from a root to a page, for http(s); -1: no limit."""
     urls: int = Field(default=10_000, ge=0, le=MOST)
-    """URLs of a root at the most, for http(s); 0: no limit."""
+    """Maximum number of URLs of a root, for http(s); 0: no limit."""
     ttl: int = Field(default=24 * 7 * DAY, gt=0, le=AGE)
-    """Time-to-live: what could not be refreshed for so long expires."""
+    """Time-to-live: an object that could not be refreshed for this long expires."""
     refresh: int = Field(default=4 * 7 * DAY, gt=0, le=AGE)
-    """Refresh-rate: when `harvest run` asks again."""
+    """Refresh-rate: time until `harvest run` requests an object again."""
 
 
 class Fetch(Section):
-    """How bytes are brought in."""
+    """How objects are fetched."""
 
     user_agent: str = Field(default="Harvest/0.1", min_length=1)
-    """What servers are told; begins with the product token that robots.txt files are asked for."""
+    """User-Agent sent to servers; begins with the product token that is looked up in robots.txt files."""
     pause: float = Field(default=1.0, ge=0, le=YEAR)
     """Between the end of a request and the start of the next, for each host and for each address."""
     patience: float = Field(default=10.0, ge=0, le=YEAR)
-    """What would wait longer for its host goes back to the queue."""
+    """A request that would wait longer for its host goes back to the queue."""
     dns_timeout: float = Field(default=10.0, gt=0, le=YEAR)
-    """For the address of a name."""
+    """Time limit for resolving a host name."""
     connect_timeout: float = Field(default=10.0, gt=0, le=YEAR)
-    """For a connection."""
+    """Time limit for opening a connection."""
     answer_timeout: float = Field(default=30.0, gt=0, le=YEAR)
-    """From the request to the end of the header, and between two pieces of the body."""
+    """Time limit from the request to the end of the header, and between two pieces of the body."""
     total_timeout: float = Field(default=600.0, gt=0, le=YEAR)
-    """For one exchange, body included."""
+    """Time limit for one exchange, body included."""
     grace: float = Field(default=20.0, ge=0, le=YEAR)
-    """After this time of an exchange a peer has to keep up `min_rate`."""
+    """Time of an exchange after which the peer must keep up `min_rate`."""
     min_rate: int = Field(default=500, ge=0, le=MOST)
-    """Bytes per second, on the average of an exchange."""
+    """Minimum rate in bytes per second, averaged over an exchange."""
     max_body: int = Field(default=64 * MIB, gt=0, le=MOST)
-    """Of a body from the network, as received and as decoded."""
+    """Maximum size of a body from the network, as received and as decoded."""
     max_file: int = Field(default=1024 * MIB, gt=0, le=MOST)
-    """Of a local file."""
+    """Maximum size of a local file."""
     max_ratio: int = Field(default=200, gt=0, le=MOST)
-    """Decoded to received bytes, for what decodes to more than 1 MiB."""
+    """Maximum ratio of decoded to received bytes, for bodies that decode to more than 1 MiB."""
     allow: tuple[str, ...] = ()
-    """Networks (CIDR) of local targets that may be dialled."""
+    """Local networks (CIDR) to which connections are allowed."""
     concurrency: int = Field(default=200, gt=0, le=100_000)
-    """Exchanges at once."""
+    """Maximum number of simultaneous exchanges."""
     spool: str = ""
-    """Folder for bodies on their way to the blob store; empty: the system's folder for temporary files."""
+    """Folder for bodies on their way to the blob store; empty: the system's temporary folder."""
 
 
 class Select(Section):
-    """What is worth a summary."""
+    """Which objects are summarized."""
 
     profile: Literal["file-server", "software-archive", "web"] = "file-server"
-    """The environment: which selection rules there are at first."""
+    """The environment: the initial set of selection rules."""
     stop_names: tuple[str, ...] = (".DS_Store", "._*", "Thumbs.db", "desktop.ini", ".nfs*", "*.part", "*.crdownload")
     """Stop list by name: shell patterns for the last component."""
     stop_types: tuple[str, ...] = ("Core",)
     """Stop list by type: Essence's names."""
     off: tuple[str, ...] = ()
-    """Selection rules that do not apply, besides those that the profile leaves out."""
+    """Selection rules to switch off, besides those that the profile leaves out."""
 
 
 class Budgets(Section):
-    """What one root object may cost, with all that is nested in it."""
+    """Limits for one root object, including everything nested in it."""
 
     entries: int = Field(default=200_000, gt=0, le=MOST)
-    """Members; beyond 10,000, no more than one for each 32 bytes of the object."""
+    """Maximum number of members; beyond 10,000, no more than one for each 32 bytes of the object."""
     bytes: int = Field(default=4 << 30, gt=0, le=MOST)
-    """What comes out of containers and encodings, each level counted."""
+    """Maximum output of containers and encodings, each level counted."""
     ratio: int = Field(default=200, gt=0, le=MOST)
-    """How many times its own size an object may give ..."""
+    """Maximum ratio of an object's output to its size ..."""
     ratio_from: int = Field(default=64 * MIB, ge=0, le=MOST)
-    """... once it has given this much."""
+    """... applied once the output has this size."""
     depth: int = Field(default=16, gt=0, le=100)
-    """Containers and encodings inside each other."""
+    """Maximum nesting of containers and encodings."""
     names: int = Field(default=32 * MIB, gt=0, le=MOST)
-    """Names of members."""
+    """Maximum total length of member names."""
     memory: int = Field(default=8 * MIB, gt=0, le=MOST)
-    """A member's body up to this size is held in memory, above in an anonymous file."""
+    """A member's body up to this size is kept in memory, a larger one in an anonymous file."""
     member: int = Field(default=256 * MIB, gt=0, le=MOST)
-    """A body that must be held whole may have at most this size."""
+    """Maximum size of a body that must be loaded as a whole."""
 
 
 class Essence(Section):
@@ -122,76 +122,76 @@ class Essence(Section):
     select: Select = Select()
     limits: Budgets = Budgets()
     entries: bool = True
-    """Give each entry of a list (packages, bibliographies, indexes by hand) a summary of its own."""
+    """Make a summary for each entry of a list (packages, bibliographies, indexes by hand)."""
     full_text: int = Field(default=0, ge=0, le=MIB)
-    """Bytes of full text that a summary may have (attribute `full-text`) in place of its partial text; 0: none."""
+    """Bytes of full text in a summary (attribute `full-text`), which then replaces its partial text; 0: none."""
     files: bool = False
-    """Give the facts of every file unnested (topic `files`)."""
+    """Write a record for every unnested file (topic `files`)."""
     own: str = ""
-    """Folder of your own rules (rules.toml) and summarizers (*.py)."""
+    """Folder of the operator's own rules (rules.toml) and summarizers (*.py)."""
     packages: tuple[str, ...] = ()
-    """Installed packages whose summarizers (entry points `harvest.summarizers`) count."""
+    """Installed packages whose summarizers (entry points `harvest.summarizers`) are used."""
 
 
 class Frontier(Section):
-    """When a URL is fetched."""
+    """When URLs are fetched."""
 
     credit: int = Field(default=8, gt=0, le=10_000)
-    """Requests outstanding for one host."""
+    """Maximum number of outstanding requests for one host."""
     tries: int = Field(default=3, gt=0, le=100)
-    """Attempts at a URL in one run."""
+    """Attempts for a URL in one run."""
     backoff: int = Field(default=2_000, ge=0, le=AGE * 1_000)
-    """ms before the second try; four times as long before each further one."""
+    """ms before the second attempt; four times as long before each further one."""
     patience: int = Field(default=60_000, ge=0, le=AGE * 1_000)
     """ms; a retry later than this is left to the next run."""
     robots_ttl: int = Field(default=DAY * 1_000, gt=0, le=DAY * 1_000)
-    """ms that a robots.txt file holds (RFC 9309, 2.4: at most 24 hours)."""
+    """ms that a robots.txt file is valid (RFC 9309, 2.4: at most 24 hours)."""
 
 
 class Sandbox(Section):
-    """What one child that parses may use."""
+    """Limits for one parser process."""
 
     memory: int = Field(default=384 * MIB, gt=0, le=MOST)
-    """Address space beyond what it has at its start."""
+    """Maximum address space beyond that at the start of the process."""
     cpu: int = Field(default=1_800, gt=0, le=YEAR)
-    """CPU time of one object."""
+    """Maximum CPU time for one object."""
     deadline: float = Field(default=60.0, gt=0, le=YEAR)
-    """Wall-clock time without a sign of life."""
+    """Maximum wall-clock time without progress."""
     whole: float = Field(default=1_800.0, gt=0, le=YEAR)
-    """Wall-clock time of one object, with all tries at its members; then what was not reached of it is given up."""
+    """Maximum wall-clock time for one object, with all retries of its members; the rest of the object is then given up."""
     frame: int = Field(default=16 * MIB, ge=4 * MIB, le=1 << 30)
-    """Length of one record; and of what a child is handed at once, which may be some MiB."""
+    """Maximum length of one record, and of the input that a child process gets at once, which may be some MiB."""
     total: int = Field(default=1 << 30, gt=0, le=MOST)
-    """Length of all records of one object, and of small ones that a child is handed together."""
+    """Maximum length of all records of one object, or of small objects that a child process gets together."""
     tasks: int = Field(default=10_000, gt=0, le=MOST)
-    """Tasks after which a child is replaced."""
+    """Tasks after which a child process is replaced."""
     growth: int = Field(default=128 * MIB, gt=0, le=MOST)
-    """Resident memory that a child may gain before it is replaced."""
+    """Growth of resident memory after which a child process is replaced."""
     file_size: int = Field(default=256 * MIB, gt=0, le=MOST)
-    """Length of an anonymous file."""
+    """Maximum length of an anonymous file."""
     files: int = Field(default=64, gt=8, le=1 << 20)
-    """Open files."""
+    """Maximum number of open files."""
 
 
 with warnings.catch_warnings():
-    # `register` is a method of every class that has ABCMeta, of which pydantic warns; nobody calls it.
+    # pydantic warns that `register` shadows a method of every class with ABCMeta; nobody calls that method.
     warnings.simplefilter("ignore", UserWarning)
 
     class Kafka(Section):
-        """Where the topology runs on Kafka; without brokers it runs in the data folder."""
+        """Connection to Kafka; without brokers the topology runs in the data folder."""
 
         brokers: tuple[str, ...] = ()
-        """Brokers to begin with (HOST:PORT); none: everything is in the data folder."""
+        """Bootstrap brokers (HOST:PORT); none: everything is in the data folder."""
         prefix: str = Field(default="", max_length=100, pattern=r"^[A-Za-z0-9.-]*$")
-        """What the names of all topics and groups begin with."""
+        """Prefix of the names of all topics and consumer groups."""
         partitions: int = Field(default=12, gt=0, lt=4_096)
-        """Partitions of each topic; fixed once the topics are made."""
+        """Partitions of each topic; fixed once the topics are created."""
         replication: int = Field(default=1, gt=0, le=100)
-        """Copies of each partition."""
+        """Replicas of each partition."""
         registry: str = ""
         """URL of a Schema Registry; empty: values are in Avro's single-object encoding."""
         register: bool = True
-        """Whether schemas that the registry does not have are registered; false for production."""
+        """Whether to register schemas that are missing in the registry; use false in production."""
 
 
 class BrokerSection(Section):
@@ -204,33 +204,35 @@ class BrokerSection(Section):
 
 
 class Index(Section):
-    """Where a Broker's index is."""
+    """Location of a Broker's index."""
 
     url: str = Field(default="", pattern=r"^(https?://[^/?#]+/?)?$")
     """OpenSearch (http://HOST:PORT, https://USER:PASSWORD@HOST); empty: the index is in the data folder."""
     name: str = Field(default="harvest", max_length=100, pattern=r"^[a-z0-9][a-z0-9-]*$")
-    """What the names of indexes there begin with."""
+    """Prefix of the names of indexes on OpenSearch."""
 
 
 class Worker(Section):
-    """What a process that goes on says of itself: `harvest run`, `harvest worker`."""
+    """Health endpoints and group membership of `harvest run` and `harvest worker`."""
 
     host: str = "127.0.0.1"
-    """The address that /livez, /readyz and /metrics are served on."""
+    """Address of /livez, /readyz and /metrics."""
     port: int = Field(default=0, ge=0, le=65_535)
-    """Its port; 0: they are not served. Where one command runs several stages, those behind it too, one for each."""
+    """Port of these endpoints; 0: off. A command that runs several stages also uses the ports behind it, one for each stage."""
     stall: float = Field(default=60.0, gt=0, le=YEAR)
-    """What has records to read and stands still for so long (and for what one record may take) is taken for dead."""
+    """Time without progress, while there is lag, after which a process counts as dead; the time that one record may take is added.
+    """
     session: float = Field(default=10.0, ge=6, le=1_800)
-    """Without a sign of life for so long, a worker's partitions are given to others."""
+    """Time without a heartbeat after which a worker's partitions are assigned to others."""
     instance: str = Field(default="", pattern=r"^[A-Za-z0-9._-]{0,200}$")
-    """This worker's own name, from start to start: until `session` is over its partitions wait for it (static membership)."""
+    """Name of this worker that survives restarts: its partitions stay reserved for it until `session` is over (static membership).
+    """
 
 
 class Log(Section):
-    """What is said on standard error."""
+    """Logs on standard error."""
 
     format: Literal["text", "json"] = "text"
-    """text: lines for a person; json: one JSON object a line."""
+    """text: lines for people; json: one JSON object a line."""
     trace: bool = False
-    """A line for each record written: stage, topic, partition, offset, URL, OID, version."""
+    """Log a line for each record written: stage, topic, partition, offset, URL, OID, version."""

@@ -1,12 +1,13 @@
 """Settings: `harvest.toml`, the environment, flags, in rising priority, merged key by key.
 
 Laws:
-- A key that no setting has is an error in one line that names the source and the nearest key, wherever it stands.
-- Each setting has one name, `section.key`; the environment writes it HARVEST_SECTION_KEY (a test holds those names apart).
-- Nothing here imports an edge or a processor, so that every command may read its settings; a test holds the sections to the
+- An unknown key in any source is an error in one line that names the source and the nearest key.
+- Each setting has one name, `section.key`; its environment variable is HARVEST_SECTION_KEY (a test ensures that these are
+  distinct).
+- This module imports no edge or processor, so that every command can read its settings; a test compares the sections with the
   values that they become, names and defaults alike.
 
-Sizes are bytes; times are seconds, but for those that say ms.
+Sizes are bytes; times are seconds, except those documented as ms.
 """
 
 from __future__ import annotations
@@ -45,15 +46,15 @@ from streams.config.sections import (
 FILE = "harvest.toml"
 PREFIX = "HARVEST_"
 NOT_SETTINGS = frozenset({"HARVEST_FAULT", "HARVEST_CONFIG"})
-"""Variables of the environment that begin as settings do, and are none."""
+"""Environment variables that have the prefix of settings, but are none."""
 
 UNNAMED = "a folder has to be named (.: the working folder)"
-"""What is said of an empty one: a variable of a shell that is not set, most likely."""
+"""Error for an empty folder name, most likely an unset shell variable."""
 UNTEXT = "the name of a data folder is text (UTF-8)"
-"""What is said of another: the libraries of log and index take none."""
+"""Error for a folder name that is not UTF-8: the libraries of log and index do not accept it."""
 MAX_FILE = 65_536
 MAX_PARTS = 50
-"""Of a key: no setting has more than three, and the time that it takes to read a key grows with their square."""
+"""Maximum number of parts of a key: no setting has more than three, and the parsing time of a key grows with their square."""
 _QUOTED = re.compile(r'"(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\'')
 _RUNS = re.compile(r"[\w. \t-]+")
 
@@ -62,7 +63,7 @@ END = "<!-- end of settings -->\n"
 
 
 def is_text(given: str) -> bool:
-    """Whether what was given on a command line, or in the environment, is UTF-8: Python hides bytes that are not in surrogates."""
+    """Return whether an argument or environment variable is UTF-8: Python represents other bytes as surrogates."""
     try:
         given.encode()
     except UnicodeEncodeError:
@@ -76,34 +77,34 @@ _CHOSEN = re.compile(r"HARVEST_BROKERS_([A-Z0-9_]+)_([A-Z]+)")
 
 
 class SettingsError(ValueError):
-    """A setting is unknown or wrong: the user's mistake, told in one line."""
+    """A setting is unknown or wrong: the message is one line for the user."""
 
 
 def host_name() -> str:
-    """The name of this machine: what a Gatherer is called unless it is told."""
+    """Return the name of this machine, which is the default name of a Gatherer."""
     return socket.gethostname() or "localhost"
 
 
 def cores() -> int:
-    """How many processes parse unless it is told: as many as there are cores, 2 at most."""
+    """Return the default number of parser processes: the number of cores, 2 at most."""
     return min(2, os.cpu_count() or 1)
 
 
 class Settings(BaseSettings):
-    """All that may be set."""
+    """All settings."""
 
     model_config = {"extra": "forbid", "frozen": True, "use_attribute_docstrings": True, "allow_inf_nan": False}
 
     data: Path = Path("harvest-data")
     """The data folder."""
     gatherer: str = Field(default_factory=host_name, min_length=1, max_length=200, pattern=r"^[!-~]+$")
-    """The name that OIDs are made of; default: the host's name, kept by the data folder from its first run on."""
+    """Name of the Gatherer, part of every OID; default: the host's name, stored in the data folder by its first run."""
     partitions: int = Field(default=1, gt=0, lt=4_096)
-    """Partitions of each topic; fixed once the data folder is made."""
+    """Partitions of each topic; fixed once the data folder is created."""
     children: int = Field(default_factory=cores, gt=0, le=256)
-    """Sandboxed processes that parse; default: one a core, 2 at most."""
+    """Sandboxed parser processes; default: one a core, 2 at most."""
     retention: float = Field(default=7 * DAY, ge=0, le=AGE)
-    """How long records that every stage has read, and the bodies that they name, are kept for `harvest why`."""
+    """Time for which records that every stage has read, and their bodies, are kept for `harvest why`."""
     roots: RootDefaults = RootDefaults()
     fetch: Fetch = Fetch()
     essence: Essence = Essence()
@@ -132,7 +133,7 @@ class Settings(BaseSettings):
 
 
 class Setting(msgspec.Struct, frozen=True):
-    """One setting: its name, whether it is a list, its default and what it is for."""
+    """One setting: its name, whether it is a list, its default and its description."""
 
     key: str
     many: bool
@@ -141,12 +142,12 @@ class Setting(msgspec.Struct, frozen=True):
 
     @property
     def variable(self) -> str:
-        """Its name in the environment."""
+        """Name of the environment variable."""
         return PREFIX + self.key.replace(".", "_").upper()
 
 
 def known(model: type[BaseModel] = Settings, above: str = "") -> Iterator[Setting]:
-    """Every setting, in order."""
+    """Yield every setting, in order."""
     for name, field in model.model_fields.items():
         kind = field.annotation
         if isinstance(kind, type) and get_origin(kind) is None and issubclass(kind, Section):
@@ -159,7 +160,7 @@ def known(model: type[BaseModel] = Settings, above: str = "") -> Iterator[Settin
 
 
 def load(flags: Mapping[str, Any] | None = None, config: Path | None = None, environ: Mapping[str, str] | None = None) -> Settings:
-    """The settings; `flags` by their names, None where a flag was not given. Raises SettingsError."""
+    """Load the settings; `flags` by setting name, None if a flag was not given. Raises SettingsError."""
     environ = os.environ if environ is None else environ
     given = {key: value for key, value in (flags or {}).items() if value is not None}
     sources = {"flags": _nested(given), "environment": _environment(environ), **_file(config, environ)}
@@ -207,7 +208,7 @@ def _environment(environ: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _file(config: Path | None, environ: Mapping[str, str]) -> dict[str, dict[str, Any]]:
-    """The settings of the file, by the name of the file; one that was not asked for may be missing."""
+    """Return the settings of the file, by its name; the default file may be missing."""
     named = config or (Path(environ["HARVEST_CONFIG"]) if environ.get("HARVEST_CONFIG") else None)
     path = named or Path(FILE)
     try:
@@ -226,12 +227,16 @@ def _file(config: Path | None, environ: Mapping[str, str]) -> dict[str, dict[str
     except SettingsError:
         raise
     except ValueError as error:
-        # Malformed, not UTF-8, or a number of thousands of digits; where Python gives advice it is not for the user.
+        # Malformed, not UTF-8, or a number of thousands of digits; what follows ";" is Python's advice to programmers.
         raise SettingsError(f"{path}: not TOML: {str(error).partition(';')[0]}") from error
 
 
 def _read(path: Path) -> bytes:
-    """A file of settings. Raises OSError and SettingsError; what is no file is not waited for, what is too long not read."""
+    """Return the content of a settings file, or raise OSError or SettingsError.
+
+    A non-regular file (a pipe, say) is refused without waiting for it, and a file of more than MAX_FILE bytes is not read to its
+    end.
+    """
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
         if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
             raise SettingsError(f"{path}: not a file")
@@ -242,7 +247,7 @@ def _read(path: Path) -> bytes:
 
 
 def _sentence(error: ValidationError, sources: Mapping[str, Mapping[str, Any]]) -> str:
-    """The first fault: where it stands, its key, and what is wrong with it."""
+    """Return the first error as a line: its source, its key, and what is wrong with it."""
     fault = error.errors()[0]
     path = [str(part) for part in fault["loc"] if not isinstance(part, int)]
     key = ".".join(path)
@@ -269,7 +274,7 @@ def _nearest(key: str, names: Mapping[str, Any]) -> str:
 
 
 def table() -> str:
-    """The settings as a table in Markdown: what `streams/README.md` shows."""
+    """Return the settings as a Markdown table, which `streams/README.md` contains."""
     rows = [f"| `{s.key}` | {_shown(s.default)} | {s.says} |" for s in known()]
     return "\n".join(["| setting | default | what it is |", "| --- | --- | --- |", *rows, ""])
 
@@ -283,7 +288,7 @@ def _shown(default: Any) -> str:
 
 
 def readme(text: str) -> str:
-    """The README with its table as it should be. Raises ValueError if the marks around the table are missing."""
+    """Return the README with an updated table. Raises ValueError if the marks around the table are missing."""
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:

@@ -13,7 +13,7 @@ Costs 8 us a summary: no more of it is read than these fields, which come first.
 from __future__ import annotations
 
 from processors.identity import oid
-from processors.schemes import is_listing, may_link, scheme_of
+from processors.schemes import is_listing, may_name, scheme_of
 from schemas.codec import HEADER, record_type
 from schemas.records import Complete, CrawlEvent, FetchedObject, File, Partial, Record, Rejected, Summary
 from streams.edges.parse_job import Frame
@@ -104,7 +104,7 @@ class Belief:
             return all(link.url.startswith(event.url) for link in event.links)
         if scheme_of(event.url).realm == "machine":
             return event.kind == "refused" and all(link.url == event.url for link in event.links)
-        return all(may_link(event.url, link.url) for link in event.links)
+        return all(may_name(event.url, link.url) for link in event.links)
 
 
 def _text(data: bytes, at: int) -> tuple[bytes, int]:

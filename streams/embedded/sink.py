@@ -151,7 +151,7 @@ class IndexSink:
                 index.add(changes)
                 self.saw(len(changes))
                 self._letters += letters
-                # Fewer than asked for: the others were compacted away.
+                # A short batch means that the other records were compacted away.
                 self._reached[p] = records[-1].offset + 1 if len(records) == STEP else end
 
     def _bury(self) -> None:

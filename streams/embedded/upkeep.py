@@ -134,7 +134,7 @@ class Service:
         self._open = last if last is not None and not last.finished else None
 
     def seen(self) -> None:
-        """A turn has ended."""
+        """Ignore the end of a turn."""
         if self._open is not None and time.monotonic() >= self._look:
             self._look = time.monotonic() + LOOK
             if self._runner.finished():

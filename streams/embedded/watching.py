@@ -54,7 +54,7 @@ class Watch:
         self._logs.wrote(written)
 
     def seen(self) -> None:
-        """A turn has ended."""
+        """Ignore the end of a turn."""
         self._pulse.beat()
         now = time.monotonic()
         if now >= self._next:

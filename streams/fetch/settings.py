@@ -29,25 +29,25 @@ class FetchSettings(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     dns_timeout: float = 10.0
     connect_timeout: float = 10.0
     answer_timeout: float = 30.0
-    """From the request to the end of the header, and between two pieces of the body."""
+    """Time limit from the request to the end of the header, and between two pieces of the body."""
     total_timeout: float = 600.0
-    """For one exchange, body included."""
+    """Time limit for one exchange, body included."""
     grace: float = 20.0
-    """After this time of an exchange a peer has to keep up `min_rate`."""
+    """Time of an exchange after which the peer must keep up `min_rate`."""
     min_rate: int = 500
-    """Bytes per second, on the average of an exchange."""
+    """Minimum rate in bytes per second, averaged over an exchange."""
     max_body: int = 64 * MIB
-    """Of a body from the network, as received and as decoded."""
+    """Maximum size of a body from the network, as received and as decoded."""
     max_file: int = 1024 * MIB
-    """Of a local file."""
+    """Maximum size of a local file."""
     max_ratio: int = 200
-    """Decoded to received bytes, for what decodes to more than 1 MiB."""
+    """Maximum ratio of decoded to received bytes, for bodies that decode to more than 1 MiB."""
     allow: tuple[str, ...] = ()
-    """Networks (CIDR) of local targets that may be dialled."""
+    """Local networks (CIDR) to which connections are allowed."""
     concurrency: int = 200
-    """Exchanges at once."""
+    """Maximum number of simultaneous exchanges."""
     spool: str = ""
-    """Folder for bodies on their way to the blob store; empty: the system's folder for temporary files."""
+    """Folder for bodies on their way to the blob store; empty: the system's temporary folder."""
 
     def __post_init__(self) -> None:
         """Raises ValueError with one line that names the setting."""

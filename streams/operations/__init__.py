@@ -1,1 +1,1 @@
-"""What commands do to a log: rebuild, replay, export, roots, dead letters."""
+"""Operations of commands on a log: rebuild, replay, export, roots, dead letters."""

@@ -1,13 +1,14 @@
-"""Dead letters that stand: the latest of each origin that no later success has ended; and trying them again.
+"""Unresolved dead letters (the latest of each origin, unless a later success has ended it), and their retry.
 
 Laws:
-- An origin is a URL with its member path; of a record that was no record, its place in the log.
+- An origin is a URL with its member path; for a value that was not a record, its topic, partition and offset.
 - A failed fetch ends when its URL is fetched, or known to be gone, under a higher version.
-- A member's rejection stands while the catalogue holds what that attempt made of it: a partial attempt that did not come to
-  the member ends nothing. Where it holds no such member (a folder's listing has no summary), the last whole attempt decides.
-- What is tried again stands no more: a dead letter of the same origin that says so (`RETRIED`) follows it. It is written behind the
-  original bytes, so that a crash between the two repeats a record and loses none; where that fails, a new dead letter comes.
-- Nothing that stands is ever spent; what is changes the answer for nobody, whatever of it has gone already.
+- A member's rejection is unresolved while the catalogue holds the result of that attempt: a partial attempt that did not reach
+  the member ends nothing. If the catalogue has no such member (a folder's listing has no summary), the last complete attempt
+  decides.
+- A retried dead letter is resolved: a dead letter of the same origin with the reason `RETRIED` follows it. It is written after the
+  original bytes, so that a crash between the two repeats a record and loses none; if the retry fails, a new dead letter is written.
+- An unresolved dead letter is never `spent`; deleting any subset of the spent ones does not change which are unresolved.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ READ = 500
 Key = tuple[str, str, str]
 """An origin."""
 RETRIED = "tried again"
-"""The reason of a dead letter that ends another."""
+"""Reason of a dead letter that ends another."""
 
 
 class _Question(NamedTuple):
-    """What decides whether a rejection has ended: rows of a stage in the partition of a key."""
+    """The test whether a rejection has ended: it reads rows of a stage in the partition of a key."""
 
     stage: str
     topic: str
@@ -45,7 +46,7 @@ class _Question(NamedTuple):
 
 
 def standing(log: LogAccess) -> list[Rejected]:
-    """The rejections that stand, by URL and path."""
+    """Return the unresolved rejections, by URL and path."""
     latest: dict[Key, Rejected] = {}
     for _, one in _all(log):
         known = latest.get(origin := _origin(one))
@@ -56,7 +57,7 @@ def standing(log: LogAccess) -> list[Rejected]:
 
 
 def _standing(log: LogAccess, latest: list[Rejected]) -> list[Rejected]:
-    """Those that stand, of the latest of each origin."""
+    """Return the unresolved ones of `latest`, which holds the latest rejection of each origin."""
     left = [one for one in latest if one.reason != RETRIED]
     return [one for one, ended in zip(left, _ended(log, left), strict=True) if not ended]
 
@@ -67,12 +68,12 @@ def _origin(one: Rejected) -> Key:
 
 
 def _follows(one: Rejected, known: Rejected) -> bool:
-    """Whether a dead letter takes the place of one of its origin that came before it."""
+    """Return whether a dead letter replaces an earlier one of its origin."""
     return one.version >= known.version
 
 
 def _all(log: LogAccess) -> Iterator[tuple[Logged, Rejected]]:
-    """Every dead letter, and where it is; of one origin in the order in which they came."""
+    """Yield every dead letter with its log entry; those of one origin in the order in which they were written."""
     for partition in range(log.topics().get("rejected", 0)):
         for logged in _records(log, "rejected", partition):
             try:
@@ -94,7 +95,7 @@ def _records(log: LogAccess, topic: str, partition: int) -> Iterator[Logged]:
 
 
 class _Rows:
-    """Some rows, to read; `asked` are the keys that were asked for."""
+    """Read-only rows; `asked` collects the keys that were read."""
 
     def __init__(self, rows: Mapping[bytes, bytes]) -> None:
         self._rows = rows
@@ -106,7 +107,10 @@ class _Rows:
 
 
 def _ended(log: LogAccess, rejections: list[Rejected]) -> list[bool]:
-    """For each whether it has ended. Its rows are asked for first, and fetched all at once: on Kafka that reads a changelog."""
+    """Return for each rejection whether it has ended.
+
+    The keys of all rows needed are collected first and read at once: on Kafka that reads a changelog.
+    """
     questions = [_question(one) for one in rejections]
     counts = log.topics()
     places = [(q.stage, partition_of(q.key, counts[q.topic])) if q and q.topic in counts else None for q in questions]
@@ -142,7 +146,7 @@ def _question(one: Rejected) -> _Question | None:
 
 
 class _Line:
-    """The dead letters of one origin: the latest, without the bytes that it may hold, and the places of the others."""
+    """The dead letters of one origin: the latest, without the bytes that it may hold, and the log entries of the others."""
 
     def __init__(self) -> None:
         self.latest: tuple[Logged, Rejected] | None = None
@@ -159,9 +163,10 @@ class _Line:
 
 
 def spent(log: LogAccess, before_ms: int) -> Generator[None, None, dict[int, list[int]]]:
-    """The offsets, by partition, of the dead letters appended before a time that do not stand: a step each time that it is asked.
+    """Return the offsets, by partition, of resolved dead letters appended before a time; yields between steps of bounded work.
 
-    A later one of the same origin has followed them, or all of their origin are as old and the latest has ended.
+    A dead letter is included if a later one of the same origin has followed it, or if all of its origin are as old and the latest
+    has ended.
     """
     lines: dict[Key, _Line] = defaultdict(_Line)
     for number, (at, one) in enumerate(_all(log), 1):
@@ -188,21 +193,21 @@ def spent(log: LogAccess, before_ms: int) -> Generator[None, None, dict[int, lis
 
 
 def retry(log: LogAccess, one: Rejected) -> bool:
-    """Put the original bytes back into their topic, durably; says whether there are any. See the laws."""
+    """Put the original bytes back into their topic, durably; return whether they still exist. See the laws."""
     original = _original(log, one)
     if original is None:
         return False
     now = time.time_ns() // 1_000_000
-    # Bytes that no stage could read go back untouched; an object's record, as the log has records.
+    # Bytes that no stage could read go back unchanged; an object's record is written in the encoding of the log.
     log.write([original._replace(time=now)], raw=one.value is not None)
     said = msgspec.structs.replace(one, reason=RETRIED, detail="", time=now, key=None, value=None)
-    # Behind it, in the partition that it has itself: the later of two of one origin counts.
+    # Written after the record, into the partition that its own key selects: the later of two dead letters of one origin counts.
     log.write([Logged("rejected", -1, -1, now, one.url.encode(), encode(said))])
     return True
 
 
 def _original(log: LogAccess, one: Rejected) -> Logged | None:
-    """The record that was rejected: of a dead letter that holds it; of an object, the fetched one, while the log has it."""
+    """Return the rejected record: from the dead letter, or the fetched object while the log retains it; None otherwise."""
     counts = log.topics()
     if one.value is not None and one.topic in counts:
         return Logged(one.topic, one.partition, one.offset, one.time, one.key or b"", one.value)

@@ -1,17 +1,18 @@
-"""Topics as files: Avro object container files, written from either engine's log and read into either.
+"""Export of topics to Avro object container files and import from them, for either engine's log.
 
-Why this format: any reader of Avro opens it with no word from us, its own schema stands in it, a record has its types, and a block
-that was cut short is noticed by its marker. SOIF has no place for keys, times and tombstones, and is for summaries alone.
+Why this format: every reader of Avro can open it without Harvest, since it contains its own schema, its records are typed, and a
+block that was cut short is detected by its marker. SOIF has no place for keys, times and tombstones, and is for summaries alone.
 
 A file holds one topic. Its records are {partition, offset, time, key, value}; value is a record that the topic carries, null for a
-tombstone, or bytes for what is no record of ours. Metadata: `harvest.topic`.
+tombstone, or bytes for a value that is no record of Harvest. Metadata: `harvest.topic`.
 
 Laws:
-- What is read has the keys, values, times and order (within a partition, so within a key) of what was written; offsets are those of
-  the log that it came from, and are given anew.
-- Values are resolved to our schemas (Avro, "Schema Resolution"): a file of an older release can be read.
-- A file that is none of ours, or is cut short within a block, raises FileError; what came before the fault has been given. One that
-  ends with a block is whole to any reader of the format, so a file gets its name when it is whole (`harvest export`).
+- Reading a file returns the keys, values, times and order (within a partition, so within a key) that were written; the offsets are
+  those of the exported log, and an import assigns new ones.
+- Values are resolved to the current schemas (Avro, "Schema Resolution"): a file of an older release can be read.
+- A file that is no export of Harvest, or is cut short within a block, raises FileError; the records before the fault are yielded
+  first. A file cut short at the end of a block looks complete to any reader of the format, so `harvest export` names a file only
+  when it is complete.
 """
 
 from __future__ import annotations
@@ -32,15 +33,15 @@ from streams.topology.flow import Topic
 
 TOPIC = "harvest.topic"
 CODEC = "deflate"
-"""What every reader of Avro must have (specification, "Required Codecs")."""
+"""A codec that every reader of Avro must support (specification, "Required Codecs")."""
 
 
 class FileError(Exception):
-    """The file is no export of ours, or is damaged: told in one line."""
+    """A file is no export of Harvest, or is damaged: the message is one line."""
 
 
 def schema(topic: Topic[Record]) -> Any:
-    """The schema of a topic's file."""
+    """Return the schema of a topic's file."""
     values = union_text([cls.__name__ for cls in topic.carries])
     branches = ["null", *(values if isinstance(values, list) else [values]), "bytes"]
     place = [("partition", "int"), ("offset", "long"), ("time", "long"), ("key", "bytes")]
@@ -57,7 +58,7 @@ def schema(topic: Topic[Record]) -> Any:
 
 
 def write(stream: BinaryIO, topic: Topic[Record], records: Iterable[Logged]) -> int:
-    """Write the records of a topic to a file; gives how many. Raises OSError."""
+    """Write the records of a topic to a file; return their number. Raises OSError."""
     count = 0
 
     def entries() -> Iterator[dict[str, Any]]:
@@ -72,27 +73,27 @@ def write(stream: BinaryIO, topic: Topic[Record], records: Iterable[Logged]) -> 
 
 
 def _value(topic: Topic[Record], value: bytes | None) -> Any:
-    """A value as fastavro takes it: with its branch, lest it look for it."""
+    """Return a value for fastavro, with its union branch, so that fastavro need not search for it."""
     if value is None:
         return None
     try:
         record = decode(value)
     except DecodeError:
         return ("bytes", value)
-    # What another has encoded otherwise (a copy's bytes are not remembered) stays as it is, byte for byte.
+    # A value that another writer encoded differently (the bytes of a copy are not remembered) stays unchanged, byte for byte.
     if type(record) not in topic.carries or encode(msgspec.structs.replace(record)) != value:
         return ("bytes", value)
     return (f"{NAMESPACE}.{type(record).__name__}", dumped(record))
 
 
 def read(stream: BinaryIO, topics: Iterable[Topic[Record]]) -> tuple[Topic[Record], Iterator[Logged]]:
-    """The topic of a file that can seek, and its records. Raises FileError, the iterator too, and OSError."""
+    """Return the topic of a seekable file, and its records. Raises FileError and OSError; the iterator too."""
     try:
         head = fastavro.reader(stream)
         name = head.metadata.get(TOPIC, "")
     except OSError:
         raise
-    # fastavro raises what its C code meets: all is the file's fault.
+    # fastavro raises whatever its C code does: all such errors are the file's fault.
     except Exception as error:
         raise FileError("not an Avro object container file") from error
     topic = next((one for one in topics if one.name == name), None)
@@ -109,14 +110,14 @@ def _records(stream: BinaryIO, topic: Topic[Record]) -> Iterator[Logged]:
         for entry in reader:
             yield _logged(topic.name, cast("dict[str, Any]", entry), names)
     except OSError:
-        raise  # the disk's, not the file's
-    # fastavro raises what its C code meets (EOFError, ValueError, zlib.error ...): all are the file's fault.
+        raise  # an error of the disk, not of the file
+    # fastavro raises whatever its C code does (EOFError, ValueError, zlib.error ...): all such errors are the file's fault.
     except Exception as error:
         raise FileError(f"damaged, or of a release that this one cannot read: {type(error).__name__}: {error}"[:200]) from error
 
 
 def _names(written: Any) -> list[str]:
-    """The records that a value may be, as the writer had them."""
+    """Return the names of the record types of a value in the writer's schema."""
     (values,) = (field["type"] for field in written["fields"] if field["name"] == "value")
     return [branch["name"] for branch in values if isinstance(branch, dict)]
 
@@ -124,7 +125,7 @@ def _names(written: Any) -> list[str]:
 def _logged(topic: str, entry: dict[str, Any], names: list[str]) -> Logged:
     value = entry["value"]
     if value is not None and not isinstance(value, bytes):
-        # A record goes without its name where there is but one.
+        # fastavro omits the record's name if the schema has only one.
         name, plain = (names[0], value) if len(names) == 1 else value
         name = name.rpartition(".")[2]
         value = encode(loaded(name, fitted(plain, _schema_text(name))))

@@ -1,7 +1,7 @@
-"""The history of one URL: every event of the log that concerned it, in order, each in a sentence.
+"""The history of one URL: every event of the log that concerned it, in order, as one sentence each.
 
-An object's history holds what was fetched, made and decided of it; that of a member also what became of its object. What was
-trimmed by age is not told any more.
+The history of an object has its fetches, results and decisions; that of a member also the outcomes of its object. Records that
+retention has trimmed are missing.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class _Wanted(NamedTuple):
 
 
 def history(log: LogAccess, url: str, gatherer: str, drawn: Topology) -> list[Event]:
-    """All events that concerned a URL, member path included, in order of time and flow."""
+    """Return all events that concerned a URL, member path included, in order of time and flow."""
     object_url, path = split_url(url)
     wanted = _Wanted(url, object_url, path, oid(gatherer, url))
     flow = {topic.name: number for number, topic in enumerate(drawn.topics)}
@@ -63,7 +63,7 @@ def history(log: LogAccess, url: str, gatherer: str, drawn: Topology) -> list[Ev
 
 
 def _once(events: Iterable[Event]) -> Iterator[Event]:
-    """Events, without those that say in a further partition what the first has said: an order stands in each (`seeding`)."""
+    """Yield events; of an order, which is written to every partition (`operations/roots.py`), only the first copy."""
     told: set[tuple[int, str]] = set()
     for event in events:
         if event.event not in ORDERS or (event.time, event.event) not in told:
@@ -72,12 +72,12 @@ def _once(events: Iterable[Event]) -> Iterator[Event]:
 
 
 def at(time_ms: int) -> str:
-    """A time in ms since the epoch, as people read it (UTC)."""
+    """Return a time in ms since the epoch as readable text (UTC)."""
     return datetime.fromtimestamp(time_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
 
 
 def written(event: Event) -> str:
-    """An event as a line of text, its time in UTC."""
+    """Return an event as a line of text, its time in UTC."""
     moment = at(event.time)
     reason = f": {event.reason}" if event.reason else ""
     version = f" (version {event.version})" if event.version else ""
@@ -85,7 +85,7 @@ def written(event: Event) -> str:
 
 
 def _of(log: LogAccess, topic: str, wanted: _Wanted) -> Iterator[Event]:
-    # What is keyed by OID holds the URL too, but for the answers of dedup.
+    # Records that are keyed by OID contain the URL too, except the answers of dedup.
     text = wanted.oid if topic.startswith("copies.") else wanted.object_url
     for logged in log.find(topic, text.encode()):
         try:
@@ -102,7 +102,7 @@ def _event(logged: Logged, record: Record, told: tuple[str, str]) -> Event:
 
 
 def _told(record: Record, wanted: _Wanted) -> tuple[str, str] | None:
-    """What a record says of the URL: (event, reason); None where it is about another one."""
+    """Return (event, reason) for a record that concerns the URL; None for others."""
     match record:
         case CrawlEvent():
             return _crawled(record, wanted)

@@ -1,4 +1,4 @@
-"""What records of a Broker's topic change in its index: shared by all that fill one."""
+"""Index changes decoded from records of a Broker's topic, shared by everything that fills an index."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Change = Summary | Removed
 
 
 def change(value: bytes) -> Change:
-    """A record of a Broker's topic. Raises DecodeError for what is none."""
+    """Decode a record of a Broker's topic. Raises DecodeError for anything else."""
     record = decode(value)
     if isinstance(record, Summary | Removed):
         return record
@@ -21,10 +21,10 @@ def change(value: bytes) -> Change:
 
 
 def changed(records: Sequence[Logged], time: int) -> tuple[list[Change], list[Rejected]]:
-    """What is to be applied: of each OID the newest record; and of what is no change a dead letter, of the time given (ms).
+    """Return the changes to apply (the newest record of each OID) and dead letters, with the given time (ms), for all else.
 
-    The newest is the one of the highest publish counter, of several the last, as an index has it: what ends in it does not hang
-    on where one batch ends and the next begins. Whoever was the owner of a partition may write an older one behind a newer one.
+    The newest record has the highest publish counter, and of several with the same counter is the last, as in an index: so the
+    result does not depend on batch boundaries. A former owner of a partition may write an older record behind a newer one.
     """
     found: dict[str, list[Change]] = {}
     letters: list[Rejected] = []

@@ -1,4 +1,4 @@
-"""Which index a Broker has, by the settings: OpenSearch where `index.url` is set, else the one in the data folder."""
+"""Choice of a Broker's index by the settings: OpenSearch if `index.url` is set, else the one in the data folder."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
 
 def alias(settings: Settings, broker: str) -> str:
-    """The name of a Broker's index on OpenSearch."""
+    """Return the name of a Broker's index on OpenSearch."""
     return f"{settings.index.name}-{broker}"
 
 
 def opened(settings: Settings, broker: str) -> BrokerIndex:
-    """The index of a Broker, to read. Raises OSError, IndexDamaged."""
+    """Open the index of a Broker for reading. Raises OSError, IndexDamaged."""
     return at(settings.index.url, settings.index.name, settings.data, broker)
 
 
 def at(url: str, name: str, folder: Path, broker: str, *, writable: bool = False) -> BrokerIndex:
-    """As `opened`, or to write as a sink does, given `index.url`, `index.name` and the data folder."""
+    """Open an index like `opened`, or for writing by a sink, given `index.url`, `index.name` and the data folder."""
     if url:
         from sinks.index.opensearch.index import OpenSearchIndex  # noqa: PLC0415 - loaded by those who have a server
 

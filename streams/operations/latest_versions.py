@@ -1,8 +1,8 @@
-"""What is newest of each OID, for as many OIDs as a topic has: memory for some of them, the others in a file that has no name.
+"""Latest version by OID, in memory up to a limit and beyond it in an unnamed temporary file.
 
-Strategy: a temporary database of SQLite's, which goes with the connection, however the process ends.
+Strategy: a temporary SQLite database, which disappears with the connection, however the process ends.
 
-Law: the newest is the one of the highest counter, of several the last noted, as an index has it.
+Law: the newest entry of an OID has the highest counter, and of several with the same counter is the last noted, as in an index.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import apsw
 from streams.store.errors import translated
 
 CACHE = 32 << 10
-"""kB of memory: some 300,000 OIDs."""
+"""kB of memory: about 300,000 OIDs."""
 WHERE = "a temporary file (TMPDIR says where)"
 
 
 class Newest:
-    """What was noted of OIDs, a number each."""
+    """A number for each OID, from its entry with the highest counter."""
 
     def __init__(self, cache: int = CACHE) -> None:
         self._connection = apsw.Connection("")
@@ -31,7 +31,7 @@ class Newest:
         self._connection.execute("CREATE TABLE newest (oid TEXT PRIMARY KEY, counter INT, said INT) WITHOUT ROWID")
 
     def note(self, said: Iterable[tuple[str, int, int]]) -> None:
-        """OIDs, each with a counter and what is to be kept of it. Raises DiskFull, StoreError."""
+        """Store (OID, counter, number) entries; the highest counter of an OID wins. Raises DiskFull, StoreError."""
         with _told(), self._connection:
             self._connection.executemany(
                 "INSERT INTO newest VALUES (?, ?, ?) ON CONFLICT (oid) DO UPDATE"
@@ -40,19 +40,19 @@ class Newest:
             )
 
     def get(self, oid: str) -> int | None:
-        """What is kept of an OID. Raises DiskFull, StoreError."""
+        """Return the number stored for an OID, or None. Raises DiskFull, StoreError."""
         with _told():
             found: int | None = self._connection.execute("SELECT said FROM newest WHERE oid = ?", (oid,)).get
             return found
 
     def count(self, said: int) -> int:
-        """Of how many OIDs that is kept. Raises DiskFull, StoreError."""
+        """Return how many OIDs have that number stored. Raises DiskFull, StoreError."""
         with _told():
             found: int = self._connection.execute("SELECT count(*) FROM newest WHERE said = ?", (said,)).get
             return found
 
     def close(self) -> None:
-        """Forget all."""
+        """Close the database, which discards it."""
         self._connection.close()
 
     def __enter__(self) -> Self:

@@ -1,14 +1,15 @@
-"""A new index from a Broker's topic, or from a part of it, while the old one serves.
+"""Rebuild of an index from a Broker's topic, or from a part of it, while the old index serves.
 
-Strategy: the topic is read from its beginning to the end that it has by then, again and again until little is left. The new index
-is counted against what the topic holds, and takes the place of the old one in one step. What was written into the old one
-meanwhile is in the topic: a sink that finds the new one in the place goes on from the offsets that this one holds.
+Strategy: the topic is read from its beginning to its current end, then to the new end, and so on until little is left. The number
+of summaries in the new index is compared with that of the topic, and the new index replaces the old one in one step. Records that
+were written to the old index meanwhile are in the topic: a sink that finds the new index continues from the offsets that this one
+holds.
 
 Laws:
-- The old index serves until the new one is whole. Where they are exchanged no search fails, and no write is lost.
-- An index that holds another number of summaries than its topic never serves.
-- One that was made of a part of its topic holds no offsets: no sink passes for it what was left out.
-- What stands behind a rebuild that was killed is in nobody's way: the next one removes it, once nobody searches it any more.
+- The old index serves until the new one is complete. During the exchange no search fails, and no write is lost.
+- An index whose number of summaries differs from that of its topic never serves.
+- An index made from a part of its topic holds no offsets, so that no sink skips the records that were left out.
+- The remains of a killed rebuild do no harm: the next rebuild removes them, once no search uses them any more.
 """
 
 from __future__ import annotations
@@ -35,25 +36,25 @@ from streams.operations.latest_versions import Newest
 from streams.operations.selection import Chooser, Selection, Source, Tally, Watch, batches
 
 BATCH = 2_000
-"""Records of one batch; and so few that what is still to be read does not matter any more."""
+"""Records of one batch; also the backlog below which a rebuild stops catching up."""
 LOOK, LOOKS = 1.0, 300
-"""Seconds between looks whether anybody still searches the old index, and how many there are at the most."""
+"""Seconds between two checks whether the old index is still searched, and the largest number of checks."""
 REMOVAL, SUMMARY = 0, 1
-"""What the newest of an OID is."""
+"""Kind of the newest record of an OID."""
 AT_FDCWD = -100
 RENAME_EXCHANGE = 2
 
 
 class MismatchError(Exception):
-    """The new index holds another number of summaries than its topic: the old one stays."""
+    """The numbers of summaries in the new index and in its topic differ: the old index stays."""
 
 
 LOST = (IndexDamaged, IndexMissing, IndexMoved, MismatchError)
-"""What a rebuild meets whose index another one has taken from under it."""
+"""Errors of a rebuild whose index was removed by another rebuild."""
 
 
 class Filler:
-    """Fills an index from a topic, and knows what the topic holds of what is asked for."""
+    """Fills an index from the selected part of a topic, and tracks what that part holds."""
 
     def __init__(self, log: Source, index: BrokerIndex, selection: Selection, watch: Watch = lambda _: None) -> None:
         self.log = log
@@ -66,12 +67,12 @@ class Filler:
         self._newest = Newest()
 
     def close(self) -> None:
-        """Forget what the topic holds."""
+        """Release the memory of the topic's content."""
         self._chooser.close()
         self._newest.close()
 
     def fill(self, ends: Sequence[int]) -> int:
-        """Apply all below these offsets; gives how many records that were."""
+        """Apply all records below these offsets; return how many were read."""
         before = self.tally.read
         self.tally.left = sum(max(0, end - at) for at, end in zip(self._at, ends, strict=True))
         for partition, end in enumerate(ends):
@@ -79,14 +80,14 @@ class Filler:
         return self.tally.read - before
 
     def catch_up(self) -> None:
-        """Apply all that there is, and of what comes meanwhile as much as is worth waiting for."""
+        """Apply all records, then those that arrived meanwhile, until the backlog is small or no longer shrinks by half."""
         before, read = 0, self.fill(self.log.ends(self._selection.topic))
-        # Where as much comes as is read, no pass is the last: what is left is the sinks' business then.
+        # If records arrive as fast as they are read, no pass is the last: the sinks then read the rest.
         while read > BATCH and (not before or read < before / 2):
             before, read = read, self.fill(self.log.ends(self._selection.topic))
 
     def count(self) -> None:
-        """See how many summaries the index holds. Raises MismatchError where its topic holds another number."""
+        """Count the summaries of the index. Raises MismatchError if its topic holds another number."""
         self.tally.held = count = self.index.count(Every())
         held = self._newest.count(SUMMARY)
         if count != held:
@@ -96,7 +97,8 @@ class Filler:
         start = self._at[partition]
         for batch, at in batches(self.log, self._selection.topic, partition, start, end, BATCH):
             changes = [made for logged in batch if (made := self._chooser.choose(logged)) is not None]
-            # A part is not what a sink would have put there: one that finds no offsets begins at the beginning, and makes it whole.
+            # A part differs from what a sink would build: a sink that finds no offsets starts at the beginning, and completes the
+            # index.
             refused = self.index.apply(changes, {partition: at} if self._selection.whole else {})
             self._note(changes, {one.change.oid for one in refused})
             fault("rebuild.applied")
@@ -109,13 +111,13 @@ class Filler:
             self._watch(self.tally)
 
     def _note(self, changes: Sequence[Change], refused: Collection[str]) -> None:
-        """What the topic holds behind a batch; of what was refused of it the index has what it had."""
+        """Track the content of the topic after a batch; for a refused change the index keeps its former entry."""
         taken = (made for made in changes if made.oid not in refused)
         self._newest.note((made.oid, made.published, SUMMARY if isinstance(made, Summary) else REMOVAL) for made in taken)
 
 
 def on_server(log: Source, selection: Selection, url: str, alias: str, stamp: str, watch: Watch = lambda _: None) -> Tally:
-    """Make the index behind an alias on OpenSearch anew, of what is asked for. `stamp`: the end of the new one's name.
+    """Rebuild the index behind an alias on OpenSearch from the selection. `stamp`: suffix of the new index's name.
 
     Raises MismatchError, IndexUnreachable, IndexMoved (another rebuild has begun).
     """
@@ -134,14 +136,14 @@ def on_server(log: Source, selection: Selection, url: str, alias: str, stamp: st
             old = swap(node, alias, stamp)
         except BaseException as error:
             if made not in behind(node, alias):
-                # Whoever began behind this one may have taken its index from under it.
+                # A rebuild that began after this one may have removed its index.
                 taken = isinstance(error, LOST) and behind(node, building) != [made]
                 drop(node, made)
                 if taken:
                     raise begun(node, alias) from error
             raise
         fault("rebuild.swapped")
-        # Sinks that run go on from here by themselves; this only shortens the time in which a search finds less than before.
+        # Running sinks continue from here by themselves; this only shortens the time in which a search finds less than before.
         with closing(OpenSearchIndex(url, alias)) as filler.index:
             filler.fill(log.ends(selection.topic))
         for name in old:
@@ -150,7 +152,7 @@ def on_server(log: Source, selection: Selection, url: str, alias: str, stamp: st
 
 
 def _retire(node: Node, index: str) -> None:
-    """Delete an index that serves no more, once nobody is in the middle of a search there."""
+    """Delete an index that no longer serves, once no search is running on it."""
     for _ in range(LOOKS):
         time.sleep(LOOK)
         if not searched(node, index):
@@ -159,7 +161,7 @@ def _retire(node: Node, index: str) -> None:
 
 
 def in_folder(log: Source, selection: Selection, path: Path, watch: Watch = lambda _: None) -> Tally:
-    """Make the index in a folder anew, of what is asked for; nobody else may write there. Raises MismatchError, OSError."""
+    """Rebuild the index in a folder from the selection; nobody else may write there. Raises MismatchError, OSError."""
     fresh = path.with_name(f"{path.name}.new")
     shutil.rmtree(fresh, ignore_errors=True)
     try:
@@ -173,7 +175,7 @@ def in_folder(log: Source, selection: Selection, path: Path, watch: Watch = lamb
 
 
 def _exchange(fresh: Path, path: Path) -> None:
-    """Put the new folder in the place of the old one, in one step where the file system can; the old one is `fresh` then."""
+    """Exchange the new folder with the old one, in one step if the file system can; `fresh` is then the old one."""
     if not path.is_dir():
         path.unlink(missing_ok=True)
         fresh.rename(path)

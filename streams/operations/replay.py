@@ -1,13 +1,13 @@
-"""Records of a Broker's topic applied once more, in place: to the index that serves, while it serves.
+"""In-place replay: applies records of a Broker's topic again to the index that serves, while it serves.
 
-Strategy: of each OID the newest record of the range is applied; so each partition is read twice, first for where those are. Which
-is the newest its counter says: whoever was the owner of a partition may write an older one behind it.
+Strategy: the newest record of each OID in the range is applied; so each partition is read twice, first to find those records. The
+newest has the highest counter: a former owner of a partition may write an older record behind it.
 
 Laws:
-- Versions absorb what the index has already, or has newer. Nothing that the topic has taken back since is ever put in: whoever
-  stops this half way leaves an index that says nothing that its topic does not.
-- The offsets of the index stay as they are. What it has not read yet its sink will read, whatever was applied here.
-- Summaries are of the Gatherers asked for, and so are removals: nothing of others is touched.
+- Versions absorb what the index has already, or has in a newer version. A record that the topic has since replaced or removed is
+  never applied: a replay that is stopped half way leaves nothing in the index that contradicts its topic.
+- The offsets of the index stay unchanged. Its sink reads everything that it has not read yet, whatever was applied here.
+- Summaries and removals are those of the selected Gatherers: nothing of others is changed.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ BATCH = 2_000
 
 
 def on_server(log: Source, selection: Selection, url: str, alias: str, watch: Watch) -> Tally:
-    """Apply what is asked for to an index on OpenSearch, beside its sinks. Raises IndexMissing, IndexUnreachable, IndexDamaged."""
+    """Apply the selection to an index on OpenSearch, beside its sinks. Raises IndexMissing, IndexUnreachable, IndexDamaged."""
     from sinks.index.opensearch.index import OpenSearchIndex  # noqa: PLC0415 - loaded by those who have a server
 
-    OpenSearchIndex(url, alias, writable=False).close()  # none is to be made where there is none
+    OpenSearchIndex(url, alias, writable=False).close()  # a missing index is not created
     while True:
         with closing(OpenSearchIndex(url, alias, fresh=False)) as index:
             try:
                 tally = again(log, selection, index, watch)
             except IndexMoved:
-                continue  # to the index that took its place, from the beginning: versions absorb what that one has
+                continue  # start again on the index that replaced it: versions absorb what that one has
             index.refresh()
             tally.held = index.count(Every())
             return tally
 
 
 def in_folder(log: Source, selection: Selection, path: Path, watch: Watch) -> Tally:
-    """Apply what is asked for to an index in a folder, which nobody else writes. Raises IndexMissing, IndexBusy, IndexDamaged."""
+    """Apply the selection to an index in a folder, without other writers. Raises IndexMissing, IndexBusy, IndexDamaged."""
     from sinks.index.tantivy.index import TantivyIndex  # noqa: PLC0415 - loaded by those who have a folder
 
-    TantivyIndex(path, writable=False).close()  # none is to be made where there is none
+    TantivyIndex(path, writable=False).close()  # a missing index is not created
     with closing(TantivyIndex(path)) as index:
         tally = again(log, selection, index, watch)
         tally.held = index.count(Every())
@@ -56,7 +56,7 @@ def in_folder(log: Source, selection: Selection, path: Path, watch: Watch) -> Ta
 
 
 def again(log: Source, selection: Selection, index: BrokerIndex, watch: Watch) -> Tally:
-    """Apply what is asked for, up to the ends that the topic has now. Raises OSError."""
+    """Apply the selection, up to the current ends of the topic. Raises OSError."""
     ranges = list(enumerate(zip(selection.begins(log), log.ends(selection.topic), strict=True)))
     ahead = sum(max(0, end - start) for _, (start, end) in ranges)
     tally = Tally(left=ahead)
@@ -65,7 +65,7 @@ def again(log: Source, selection: Selection, index: BrokerIndex, watch: Watch) -
             ahead -= max(0, end - start)
             with Newest() as newest:
                 for batch, _ in batches(log, selection.topic, partition, start, end, BATCH):
-                    # What is no change is left out, so that junk behind a record does not stand for it.
+                    # Records that are no change are skipped, so that a malformed one does not count as the newest of its OID.
                     newest.note((made.oid, made.published, offset) for offset, made in _chosen(chooser, batch))
                     watch(tally)
                 for batch, at in batches(log, selection.topic, partition, start, end, BATCH):
@@ -85,7 +85,7 @@ def _chosen(chooser: Chooser, batch: Sequence[Logged]) -> Iterator[tuple[int, Ch
 def _apply(changes: list[Change], index: BrokerIndex, tally: Tally) -> None:
     if not changes:
         return
-    # No offsets: those that the index holds say what its sink has read, and it has not read this.
+    # No offsets: those of the index state what its sink has read, and the sink has not read this.
     refused = len(index.apply(changes, {}))
     fault("replay.applied")
     tally.applied += len(changes) - refused

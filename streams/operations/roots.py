@@ -1,7 +1,7 @@
-"""Roots as events: what starts a run, what ends a root, and what pauses it.
+"""Roots as events: those that start a run, end a root, pause or resume it.
 
-A run is a `seeded` event in every partition of `crawl`, so that each asks again for all that the root asks for there; in the
-partition of the root's own host it names the root too.
+A run is a `seeded` event in every partition of `crawl`, so that each partition requests again all URLs that the root has there; in
+the partition of the root's own host the event also links to the root.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ READ = 1_000
 
 
 def seeded(root: Root, partitions: int, now: int) -> list[tuple[int | None, Record]]:
-    """The events that start a run of a root: (partition, record)."""
+    """Return the events that start a run of a root: (partition, record)."""
     host = frontier_key(root.url)
     kind = "folder" if is_listing(root.url) else "file" if scheme_of(root.url).realm == "machine" else "page"
     owner = partition_of(host.encode(), partitions)
@@ -32,17 +32,17 @@ def seeded(root: Root, partitions: int, now: int) -> list[tuple[int | None, Reco
 
 
 def unseeded(root: Root, partitions: int, now: int) -> list[tuple[int | None, Record]]:
-    """The events that end a root: (partition, record)."""
+    """Return the events that end a root: (partition, record)."""
     return _everywhere("unseeded", root, partitions, now)
 
 
 def paused(root: Root, partitions: int, now: int) -> list[tuple[int | None, Record]]:
-    """The events that pause a root: (partition, record)."""
+    """Return the events that pause a root: (partition, record)."""
     return _everywhere("paused", root, partitions, now)
 
 
 def resumed(root: Root, partitions: int, now: int) -> list[tuple[int | None, Record]]:
-    """The events that let a paused root go on: (partition, record)."""
+    """Return the events that resume a paused root: (partition, record)."""
     return _everywhere("resumed", root, partitions, now)
 
 
@@ -52,7 +52,7 @@ def _everywhere(kind: CrawlKind, root: Root, partitions: int, now: int) -> list[
 
 
 def orders(log: Log, offset: int) -> Iterator[CrawlEvent]:
-    """Events like these, from an offset on. Every partition has each; the first is read. What is no record is passed over."""
+    """Yield such events from an offset on, from partition 0, since every partition has each. Undecodable values are skipped."""
     while batch := log.read("crawl", 0, offset, READ):
         for logged in batch:
             try:
@@ -65,7 +65,7 @@ def orders(log: Log, offset: int) -> Iterator[CrawlEvent]:
 
 
 def standing(known: Iterable[Root], later: Iterable[CrawlEvent]) -> list[Root]:
-    """Roots, in order of URL, once the events about them are followed that came later."""
+    """Return the roots, in order of URL, after applying later events to the known ones."""
     roots = {root.url: root for root in known}
     for event in later:
         if event.kind == "unseeded":

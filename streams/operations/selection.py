@@ -1,12 +1,12 @@
-"""What is asked for of a topic of summaries when it is read once more: from a time on, of some Gatherers.
+"""The part of a topic of summaries that a replay reads: records from a time on, of some Gatherers.
 
 Laws:
-- A removal names no Gatherer. It is one's whose OID it is, by the name and the URL that OIDs are made of; and where they are made
-  of something else, as those of summaries that came from another Gatherer, the one's whose summary of that OID stands in what was
-  read before, or in the index.
-- From a time on means from the first record of that time or a later one, in each partition, to the end: a record that was
-  imported with an older time behind it may be the removal of one before.
-- `summaries` has no publish counters: there the version is what tells the newer of two.
+- A removal names no Gatherer. It belongs to the selected Gatherer whose name, with the removal's URL, gives its OID. If the OID is
+  made otherwise, as for summaries imported from another Gatherer, it belongs to the Gatherer whose summary of that OID was read
+  before, or is in the index.
+- "From a time on" means from the first record of that time or a later one, in each partition, to the end: a later record that was
+  imported with an older time may be the removal of an earlier one.
+- `summaries` has no publish counters: there the version decides which of two is newer.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from streams.topology.flow import SUMMARIES
 
 
 class Source(Log, Protocol):
-    """What is needed of a log: see `streams.logs.LogAccess`."""
+    """The log operations that a selection needs: see `streams.logs.LogAccess`."""
 
     def since(self, topic: str, time_ms: int) -> Sequence[int]:
-        """By partition, the first offset whose record has that time or a later one; the end, where none has."""
+        """Return, by partition, the first offset whose record has that time or a later one; the end if there is none."""
         ...
 
 
@@ -43,60 +43,60 @@ class Selection(NamedTuple):
 
     @property
     def whole(self) -> bool:
-        """Whether an index that holds this holds all that its sink would have put there."""
+        """Whether an index of this selection holds everything that its sink would have put there."""
         return self == Selection(self.topic) and self.topic != SUMMARIES.name
 
     def begins(self, log: Source) -> list[int]:
-        """Where each partition is read from."""
+        """Return the first offset to read in each partition."""
         return [0] * log.topics()[self.topic] if self.since is None else list(log.since(self.topic, self.since))
 
 
 class Tally(msgspec.Struct):
-    """What was done so far."""
+    """Progress of a replay or rebuild."""
 
     read: int = 0
     applied: int = 0
-    """Records that were handed to the index, and taken."""
+    """Changes that the index accepted."""
     refused: int = 0
     left: int = 0
-    """Records still to be read, at the most: some may have been compacted away."""
+    """Upper limit of the records still to be read: some may have been compacted away."""
     held: int = 0
     """Summaries in the index, at the end."""
 
 
 Watch = Callable[[Tally], None]
-"""Is told of each batch."""
+"""Called with the progress of each batch."""
 
 
 def batches(log: Log, topic: str, partition: int, start: int, end: int, size: int) -> Iterator[tuple[Sequence[Logged], int]]:
-    """The records of a range, so many at a time, each time with the offset behind them."""
+    """Yield the records of a range, at most `size` at a time, each batch with the offset behind it."""
     while start < end:
         batch = log.read(topic, partition, start, size, until=end)
-        # Fewer than asked for: the others were compacted away.
+        # A short batch means that the other records were compacted away.
         start = batch[-1].offset + 1 if len(batch) == size else end
         yield batch, start
 
 
 class Chooser:
-    """Tells what is asked for, of the records of a topic in their order. `held`: OIDs of those Gatherers that the index holds."""
+    """Selects records of a topic, given in order. `held` returns the OIDs of the selected Gatherers in the index."""
 
     def __init__(self, selection: Selection, held: Callable[[], Iterable[str]] = tuple) -> None:
         self._selection = selection
         self._known = Newest()
-        """OIDs of those Gatherers."""
+        """OIDs of the selected Gatherers that cannot be computed from name and URL."""
         self._look = held
         self._looked = False
 
     def close(self) -> None:
-        """Forget what was seen."""
+        """Release the memory of known OIDs."""
         self._known.close()
 
     def choose(self, logged: Logged) -> Change | None:
-        """What a record changes; None for what is not asked for, and for what is no change."""
+        """Return the change of a selected record; None for any other record, and for a value that is no change."""
         try:
             made = change(logged.value) if logged.value is not None else None
         except DecodeError:
-            return None  # the sink that met it has made a dead letter of it
+            return None  # the sink that read it has written a dead letter for it
         if made is None or not self._asked(made):
             return None
         if self._selection.topic == SUMMARIES.name:
@@ -115,7 +115,7 @@ class Chooser:
 
     def _knows(self, oid: str) -> bool:
         if self._known.get(oid) is None and not self._looked:
-            # Asked for once, and only where a removal cannot be told by itself.
+            # Read once, and only if a removal's OID does not identify its Gatherer.
             self._looked = True
             self._known.note((each, 0, 0) for each in self._look())
         return self._known.get(oid) is not None

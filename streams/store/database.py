@@ -40,7 +40,7 @@ TIMEOUT = 60.0
 
 
 def clock_ms() -> int:
-    """The time in ms since the epoch."""
+    """Return the time in ms since the epoch."""
     return time.time_ns() // 1_000_000
 
 

@@ -1,7 +1,7 @@
-"""The public topics described as AsyncAPI 3 has it: key, schema, retention, compaction, ordering.
+"""AsyncAPI 3 description of the public topics: key, schema, retention, compaction, ordering.
 
-`python -m streams.topology.asyncapi` writes `schemas/asyncapi.json` from the topology, the schemas and what `harvest topics
-apply` makes; a test fails while it is stale. Sources: AsyncAPI 3.0.0; its Kafka bindings 0.5.0.
+`python -m streams.topology.asyncapi` writes `schemas/asyncapi.json` from the topology, the schemas and the topic configuration of
+`harvest topics apply`; a test fails while the file is stale. Sources: AsyncAPI 3.0.0; its Kafka bindings 0.5.0.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from streams.topology.flow import Topic, Topology, archive
 
 FILE = "asyncapi.json"
 AVRO = "application/vnd.apache.avro;version=1.9.0"
-"""The name that AsyncAPI has for Avro schemas; 1.12 defines nothing that ours use beyond it."""
+"""AsyncAPI's name for Avro schemas; version 1.12 defines nothing beyond it that these schemas use."""
 BINDING = "0.5.0"
 KEYS = {
     "objects": "the object's URL",
@@ -43,7 +43,7 @@ in a Broker's topic), and applies a Removed as a removal."""
 
 
 def document(found: Topology) -> dict[str, Any]:
-    """The description of the public topics of a topology."""
+    """Return the description of the public topics of a topology."""
     settings = Settings.model_construct()
     cluster = Cluster.of(settings.kafka)
     plan = {topic.name: topic for topic in planned(found, cluster, settings.retention, settings.sandbox.frame)}
@@ -72,7 +72,7 @@ def _key(topic: Topic[Record]) -> str:
 
 
 def _id(name: str) -> str:
-    """A name as a key of the document: readers differ on whether a dot may stand in one."""
+    """Return a name as a key of the document, without dots: readers differ on whether a key may contain one."""
     return name.replace(".", "-")
 
 
@@ -91,7 +91,7 @@ def _channel(topic: Topic[Record], plan: Planned) -> dict[str, Any]:
 
 
 def _promises(topic: Topic[Record]) -> Iterator[str]:
-    """Ordering, retention and compaction, in words."""
+    """Yield ordering, retention and compaction, in words."""
     yield f"Key: {_key(topic)}."
     yield "Partitioned by murmur2 of the key: records of one key are in one partition, in the order in which they were written."
     if topic.keep == "compact":

@@ -1,6 +1,6 @@
-"""The topology drawn: plain text and Mermaid, both from the value that the runners execute.
+"""Drawings of the topology in plain text and Mermaid, from the value that the runners execute.
 
-A line an output: a stage, the topic that it writes, and who reads that.
+Each line is an output: a stage, the topic that it writes, and the stages that read that topic.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import Any
 from streams.topology.flow import Edge, Stage, Topology
 
 SHAPES = {"fetch": ("[/", "/]"), "sandbox": ("[[", "]]"), "sink": ("[(", ")]")}
-"""How Mermaid draws each kind of edge; a deciding stage is a box."""
+"""Mermaid shapes by kind of edge; a deciding stage is a box."""
 
 
 def plain(found: Topology) -> str:
-    """Stages in flow order with their inputs, outputs and tables, then the topics."""
+    """Return the stages in flow order with their inputs, outputs and tables, then the topics."""
     return "\n".join([*_stages(found), "", *_topics(found), ""])
 
 
@@ -35,7 +35,7 @@ def _topics(drawn: Topology) -> Iterator[str]:
 
 
 def mermaid(found: Topology) -> str:
-    """The topology as a Mermaid flowchart: stages are nodes, topics are arrows; `rejected` is open to every stage."""
+    """Return the topology as a Mermaid flowchart: stages are nodes, topics are arrows; every stage may write `rejected`."""
     lines = ["flowchart LR", "  roots([roots]) -->|crawl| frontier", "  people([people]) -->|annotations| catalog"]
     lines += [f"  {_node(stage)}" for stage in found.stages]
     lines += list(_arrows(found))

@@ -1,7 +1,7 @@
 """The topology: stages, topics and tables, declared once as data, in flow order.
 
-Two runners and a simulator execute this one value; `harvest describe` draws it. Nothing registers by import side effect.
-mypy checks the wiring: a stage's function takes what its input topics carry and gives what its output topics carry.
+Both runners and the simulator execute this one value; `harvest describe` draws it. Nothing registers by import side effect.
+mypy checks the wiring: a stage's function accepts the record types of its input topics and yields those of its output topics.
 """
 
 from __future__ import annotations
@@ -41,13 +41,15 @@ In = TypeVar("In", bound=Record)
 Out = TypeVar("Out", bound=Record)
 
 Keep = Literal["compact", "delete", "always"]
-"""The newest of each key; what is younger than `retention`; or whatever time alone does not end: a change of its own to what stands
-(annotations), or what stands until a success (rejections)."""
+"""What ends a record: "compact": a newer one of its key; "delete": the age `retention`; "always": age alone never does.
+
+Records of "always" end with a change (annotations) or with a success (rejections).
+"""
 
 
 @dataclass(frozen=True)
 class Topic(Generic[R_co]):
-    """A topic: what it carries, by which key, and how long. `key` gives the text of a record's key."""
+    """A topic: its record types, key and retention. `key` returns the text of a record's key."""
 
     name: str
     carries: tuple[type[R_co], ...]
@@ -66,17 +68,17 @@ class Stage(Generic[In, Out]):
     outputs: tuple[Topic[Out], ...]
     process: Callable[[Rows, In, Origin], Iterator[Out]]
     rows: str
-    """What its table knows, in a few words."""
+    """Content of its table, in a few words."""
     deadline: Callable[[Rows], int | None] | None = None
-    """When its rows want a tick (ms since the epoch); None: it has no notion of time."""
+    """Time of the next tick that its rows need (ms since the epoch); None: the stage does not depend on time."""
     derived: tuple[bytes, ...] = ()
     """Prefixes of rows that can be rebuilt from the others, and need no changelog."""
     restore: Callable[[Rows], None] | None = None
-    """Rebuilds them, when a partition is taken after anything but a clean stop."""
+    """Rebuilds the derived rows, when a partition is assigned after anything but a clean stop."""
 
     @property
     def ticks(self) -> Topic[Tick] | None:
-        """Its topic of ticks, written by the owner of each partition (law 4)."""
+        """The stage's topic of ticks, written by the owner of each partition (law 4)."""
         if self.deadline is None:
             return None
         return Topic(f"{self.name}.ticks", (Tick,), lambda _: "", "delete", "time, as an event")
@@ -84,7 +86,7 @@ class Stage(Generic[In, Out]):
 
 @dataclass(frozen=True)
 class Edge(Generic[In, Out]):
-    """A stage that does: bytes of the world come in (fetch), are parsed in sandboxed children (essence), or go out (a sink)."""
+    """A stage with side effects: fetches bytes (fetch), parses them in sandboxed children (essence), or exports records (sink)."""
 
     name: str
     inputs: tuple[Topic[In], ...]
@@ -94,7 +96,7 @@ class Edge(Generic[In, Out]):
 
 
 class TopologySettings(msgspec.Struct, frozen=True):
-    """What the declared value depends on."""
+    """The settings that the topology depends on."""
 
     frontier: FrontierSettings = FrontierSettings()
     brokers: tuple[Broker, ...] = (Broker(),)
@@ -102,7 +104,7 @@ class TopologySettings(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Topology:
-    """The whole, in flow order."""
+    """All stages and topics, in flow order."""
 
     stages: tuple[Stage[Any, Any] | Edge[Any, Any], ...]
     topics: tuple[Topic[Record], ...] = field(init=False)
@@ -116,19 +118,19 @@ class Topology:
         object.__setattr__(self, "topics", tuple(seen.values()))
 
     def topic(self, name: str) -> Topic[Record]:
-        """A topic by name. Raises KeyError."""
+        """Return a topic by name. Raises KeyError."""
         return next((t for t in self.topics if t.name == name), None) or _unknown(name)
 
     def stage(self, name: str) -> Stage[Any, Any] | Edge[Any, Any]:
-        """A stage by name. Raises KeyError."""
+        """Return a stage by name. Raises KeyError."""
         return next((s for s in self.stages if s.name == name), None) or _unknown(name)
 
     def writers(self, topic: Topic[Record]) -> tuple[str, ...]:
-        """Names of the stages that write a topic (law 1)."""
+        """Return the names of the stages that write a topic (law 1)."""
         return tuple(s.name for s in self.stages if topic.name in {t.name for t in s.outputs})
 
     def readers(self, topic: Topic[Record]) -> tuple[str, ...]:
-        """Names of the stages that read a topic."""
+        """Return the names of the stages that read a topic."""
         return tuple(s.name for s in self.stages if topic.name in {t.name for t in s.inputs})
 
 
@@ -151,17 +153,17 @@ REJECTED = Topic("rejected", (Rejected,), lambda r: r.url, "always", "something 
 
 
 def holders(broker: str) -> Topic[Holder]:
-    """Who joined and left the holders of a content, in one Broker."""
+    """Return the topic of holders of a content that joined and left, in one Broker."""
     return Topic(f"holders.{broker}", (Holder,), lambda r: r.content, "delete", "a content gained or lost a holder")
 
 
 def copies(broker: str) -> Topic[Role]:
-    """What dedup answered."""
+    """Return the topic of dedup's answers: the role of each holder."""
     return Topic(f"copies.{broker}", (Role,), lambda r: r.oid, "delete", "a summary is canonical, or a copy")
 
 
 def archive(broker: str) -> Topic[Summary | Removed]:
-    """The Broker's archive, from which its index is rebuilt."""
+    """Return the Broker's archive, from which its index is rebuilt."""
     return Topic(f"broker.{broker}", (Summary, Removed), lambda r: r.oid, "compact", "the Broker's archive", public=True)
 
 
@@ -174,7 +176,7 @@ ESSENCE = Edge[FetchedObject, File | Summary | Complete | Partial | CrawlEvent |
 
 
 def gatherer(settings: TopologySettings) -> tuple[Stage[Any, Any] | Edge[Any, Any], ...]:
-    """The stages from roots to the Gatherer's database."""
+    """Return the stages from roots to the Gatherer's database."""
     decide = partial(frontier.frontier, settings=settings.frontier)
     return (
         Stage[CrawlEvent | Tick, frontier.Decided](

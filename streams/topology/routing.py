@@ -1,6 +1,6 @@
-"""Routing: which topic a record goes to, by its type, and what a stage does when its own code fails.
+"""Routing of records to topics by type, and dead letters for records that a stage cannot process.
 
-Shared by the runners and the simulator, so that they cannot differ in it.
+Shared by the runners and the simulator, so that they behave the same.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from streams.clock import AHEAD
 from streams.topology.flow import Edge, Stage, Topic
 
 MAX_VERSION = 1 << 62
-"""Versions are times in ms, or one more than the last: there is room for all above one that a stage takes."""
+"""Highest version that a stage accepts. Versions are times in ms, or one more than the last, so this leaves room for later ones."""
 
 
 class Routed(NamedTuple):
-    """A record on its way to a topic."""
+    """A record with its destination topic and key."""
 
     topic: str
     key: bytes
@@ -26,7 +26,7 @@ class Routed(NamedTuple):
 
 
 class Router:
-    """The topic of each record type that a stage gives; `rejected` is open to every stage."""
+    """The topic of each record type that a stage writes; every stage may write `rejected`."""
 
     def __init__(self, stage: Stage[Any, Any] | Edge[Any, Any], rejected: Topic[Rejected]) -> None:
         self._by_type: dict[type[Record], Topic[Any]] = {Rejected: rejected}
@@ -39,10 +39,11 @@ class Router:
         self.stage = stage
 
     def admit(self, topic: str, record: Record, now: int | None = None) -> None:
-        """Raises DecodeError for a record that its topic does not carry: some stage might take it for what it resembles.
+        """Raise DecodeError for a record that its topic does not carry: a stage might confuse it with a similar type.
 
-        And for a version without one above it, and for a tick or an event from beyond `now` (ms): time never goes back, so that one
-        would have everything expire, for good. No broker takes it from a worker whose clock is so wrong; an import may have it.
+        Also raises it for a version above MAX_VERSION, and for a tick or an event more than AHEAD later than `now` (ms): time never
+        goes back, so such a record would expire everything for good. Kafka brokers refuse it from a worker with a wrong clock; an
+        import may contain it.
         """
         if not isinstance(record, self._carried[topic]):
             raise DecodeError(f"a {type(record).__name__}")
@@ -52,13 +53,13 @@ class Router:
             raise DecodeError("of a time to come")
 
     def route(self, record: Record) -> Routed:
-        """Raises KeyError for a record that the stage has no topic for: a bug of ours."""
+        """Return a record with its topic and key. Raises KeyError if the stage has no topic for its type: a bug of Harvest."""
         topic = self._by_type[type(record)]
         return Routed(topic.name, topic.key(record).encode(), record)
 
 
 def refused(stage: str, why: str, logged: Logged) -> Rejected:
-    """The dead letter of a record that what a stage writes to will not take, of the record's own time."""
+    """Return the dead letter of a record that the destination of a stage refuses, with the time of that record."""
     return Rejected(
         stage=stage,
         reason=f"refused by the {stage}"[:MAX_REASON],
@@ -73,7 +74,7 @@ def refused(stage: str, why: str, logged: Logged) -> Rejected:
 
 
 def poisoned(stage: str, error: Exception, origin: Origin, key: bytes, value: bytes | None, time: int) -> Rejected:
-    """The dead letter of a record that a stage could not process: with its bytes, so that it can be tried again."""
+    """Return the dead letter of a record that a stage could not process, with its bytes, so that it can be retried."""
     reason = f"not a record: {error}" if isinstance(error, DecodeError) else f"error in {stage}: {type(error).__name__}"
     return Rejected(
         stage=stage,

@@ -143,7 +143,7 @@ OWN: Mapping[str, Mapping[str, Callable[[], str]]] = {
     "streams/embedded/README.md": {"faults": faults},
     "streams/telemetry/README.md": {"metrics": metrics},
 }
-PARTS = {
+PARTS: Mapping[str, Mapping[str, Callable[[], str]]] = {
     path: {**OWN.get(path, {}), **({"files": partial(files, (ROOT / path).parent)} if path in {*_listing()} else {})}
     for path in (*OWN, *(path for path in _listing() if path not in OWN))
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,7 @@ def texts(root: Path, tracked: Sequence[Path]) -> Sequence[tuple[str, str]]:
 def parsed(root: Path) -> Callable[[str], Sequence[tuple[str, ast.Module]]]:
     """Function from a folder to its Python sources, as (path relative to the root, syntax tree); samples are left out."""
 
+    @cache
     def sources(folder: str) -> Sequence[tuple[str, ast.Module]]:
         paths = sorted(path.relative_to(root).as_posix() for path in (root / folder).rglob("*.py"))
         code = [name for name in paths if not (name.startswith("tests/samples/") and name.count("/") > 2)]

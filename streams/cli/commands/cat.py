@@ -1,4 +1,4 @@
-"""`harvest cat`: the records of a topic, decoded, from either engine."""
+"""`harvest cat`: decoded records of a topic, from either engine."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 BATCH = 500
 FAR = 1 << 53
-"""ms since the epoch, beyond the time of any record."""
+"""A time later than that of any record (ms since the epoch)."""
 MAX_DIGITS = 1_000
 AGO = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 TIME = "TIME is ms since the epoch, a date and time of ISO 8601 (UTC unless it says otherwise), or an age: 90s, 15m, 2h, 7d."
 
 
 class Range(NamedTuple):
-    """What is asked for of a topic: partitions with their first offsets, and what a record must be."""
+    """Selected part of a topic: partitions with their first offsets, and conditions for a record."""
 
     offsets: dict[int, int]
     until: int | None
@@ -36,7 +36,7 @@ class Range(NamedTuple):
     kind: str
 
     def has(self, logged: Logged) -> bool:
-        """Whether a record is asked for, as far as its bytes tell."""
+        """Return whether an undecoded record meets the conditions."""
         return (
             logged.time >= self.since
             and (self.before is None or logged.time < self.before)
@@ -97,7 +97,7 @@ def _bytes(text: str | None) -> bytes | None:
 
 
 def moment(text: str) -> int | None:
-    """A time as a user writes it, in ms since the epoch; None for "". Raises Failure."""
+    """Parse a time given by a user into ms since the epoch; None for "". Raises Failure."""
     import time
     from datetime import UTC, datetime
 
@@ -115,12 +115,12 @@ def moment(text: str) -> int | None:
 
 
 def _bounded(ms: int) -> int:
-    """Times before and after those of all records are told apart no further: not every engine takes them."""
+    """Clamp a time to [0, FAR]: not every engine accepts others."""
     return max(0, min(ms, FAR))
 
 
 def _asked(log: LogAccess, topic: str, wanted: Range, *, follow: bool) -> Iterator[tuple[Logged, Record | bytes | None]]:
-    """The records, each with what it says: None for a tombstone, bytes for what is no record of ours."""
+    """Yield selected records with their decoded values: None for a tombstone, bytes for a value that is no record of Harvest."""
     from schemas.codec import DecodeError, decode
 
     for logged in _all(log, topic, wanted, follow=follow):
@@ -134,7 +134,7 @@ def _asked(log: LogAccess, topic: str, wanted: Range, *, follow: bool) -> Iterat
 
 
 def _all(log: LogAccess, topic: str, wanted: Range, *, follow: bool) -> Iterator[Logged]:
-    """The records of a range, partition by partition; then what is appended, if that is asked for."""
+    """Yield the records of a range, partition by partition; then, with `follow`, the records appended later."""
     offsets = dict(wanted.offsets)
     for number, end in enumerate(log.ends(topic)):
         if number not in offsets:
@@ -157,7 +157,7 @@ def _json(logged: Logged, record: Record | bytes | None) -> str:
 
 
 def _shown(logged: Logged, record: Record | bytes | None) -> str:
-    """A record on one line: where it stands, and its fields that say anything."""
+    """Return a record as one line: its position, and its fields that are not empty."""
     from schemas.jsonform import line, to_json
 
     place = f"{logged.topic}/{logged.partition}@{logged.offset}"

@@ -1,4 +1,4 @@
-"""`harvest describe`: the topology drawn."""
+"""`harvest describe`: the topology as text or Mermaid."""
 
 from __future__ import annotations
 

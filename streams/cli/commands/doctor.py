@@ -1,4 +1,4 @@
-"""`harvest doctor`: what works on this machine, and which safety layers are active."""
+"""`harvest doctor`: checks of this machine and of its safety layers."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from streams.config.settings import Settings
 
 ROOM = 1 << 30
-"""Free bytes below which the disk is said to be nearly full."""
+"""Free bytes below which the disk is reported as nearly full."""
 
 
 class Check(NamedTuple):
-    """One thing that was looked at."""
+    """Result of one check."""
 
     check: str
     ok: bool
@@ -28,7 +28,7 @@ class Check(NamedTuple):
 
 
 def doctor(data: Data = None, json: Json = False, config: Config = None) -> None:
-    """Check this machine, its safety layers and the data folder; exit code 1 if anything is not as it should be."""
+    """Check this machine, its safety layers and the data folder; exit code 1 if a check fails."""
     found = settings(config, data=data)
     from schemas.jsonform import line
 
@@ -81,10 +81,10 @@ def _tried(name: str, look: Callable[[], str]) -> Check:
 
 
 def _python() -> str:
-    """Version and place; whether it is a slow one (the Makefile asks the same before it takes one)."""
+    """Return version and location, and whether Python is a slow build (the Makefile makes the same check)."""
     from sysconfig import get_config_var
 
-    # Debian's own, which is below /usr, does not say how it was built.
+    # Debian's Python, which is below /usr, does not record its build options.
     fast = sys.base_prefix == "/usr" or "--enable-optimizations" in (get_config_var("CONFIG_ARGS") or "")
     slow = "" if fast else ", built without --enable-optimizations: all takes longer than it need"
     return f"{sys.version.split()[0]} in {sys.base_prefix}{slow}"
@@ -118,7 +118,7 @@ def _layers(found: Settings) -> Iterator[Check]:
     from streams.sandbox.values import Limits
 
     try:
-        # As `gather` has them: what is said of the limits must hold there.
+        # With the limits of `gather`, so that the report is true for it.
         for layer in layers(msgspec.convert(found.sandbox.model_dump(), Limits)):
             yield Check(f"sandbox: {layer.name}", layer.active, layer.detail)
     except Exception as error:  # noqa: BLE001 - whatever does not work is what is asked for
@@ -126,7 +126,7 @@ def _layers(found: Settings) -> Iterator[Check]:
 
 
 def _own(found: Settings) -> str:
-    """What the operator has added, once a forkserver has loaded it."""
+    """Load the operator's own summarizers in a forkserver, and return their numbers."""
     from streams.cli.common import counted
     from streams.cli.wiring import own_additions
     from streams.edges.extensions import held
@@ -139,7 +139,7 @@ def _own(found: Settings) -> str:
 
 
 def _kafka(found: Settings) -> str:
-    """The brokers and the topics on them. Raises ClusterError."""
+    """Return brokers, topics and partitions. Raises ClusterError."""
     from streams.cli.common import counted
     from streams.config.topology import topology_of
     from streams.kafka.client.cluster import Cluster, ClusterError
@@ -156,7 +156,7 @@ def _kafka(found: Settings) -> str:
 
 
 def _server(found: Settings, broker: str) -> str:
-    """The index on a server. Raises IndexUnreachable."""
+    """Return the state of the index on a server. Raises IndexUnreachable."""
     from contextlib import closing
 
     from schemas.query import Every
@@ -182,7 +182,7 @@ def _folder(found: Settings, broker: str) -> str:
         raise StoreError(f"{folder}: not a folder")
     with known(folder) as store:
         if store is None:
-            if not found.kafka.brokers:  # the index of workers has its log elsewhere
+            if not found.kafka.brokers:  # the workers' index has its log on Kafka
                 check_index(folder / FILE)
             return f"{folder}: {'no store of its own' if folder.exists() else 'none yet'}"
         if damage := store.damage():
@@ -195,12 +195,12 @@ def _folder(found: Settings, broker: str) -> str:
 
 
 def _index(found: Settings, broker: str, *, summaries: bool) -> str:
-    """What the index in the data folder is like, where the store has summaries for it or none. Raises IndexDamaged."""
+    """Return the state of the index in the data folder; `summaries`: the store has some for it. Raises IndexDamaged."""
     from streams.store.data_folder import index_folder
 
     path = index_folder(found.data, broker)
     if found.index.url:
-        return "indexed elsewhere"  # whoever searches here asks a server
+        return "indexed elsewhere"  # searches query the server
     if not (summaries or path.exists()):
         return "no index yet"
     from sinks.index.errors import IndexDamaged, IndexMissing

@@ -1,4 +1,4 @@
-"""`harvest export` and `harvest import`: topics to files and back, on either engine; so also from one engine to the other."""
+"""`harvest export` and `harvest import`: topics to files and back, on either engine, so also between engines."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 BATCH = 1_000
 MEMORY = 16 << 20
-"""Bytes of standard input that are held in memory, above in a temporary file."""
+"""Bytes of standard input that are kept in memory; more goes to a temporary file."""
 
 
 def export(
@@ -46,7 +46,7 @@ def export(
 
 
 def _all(log: LogAccess, topic: str) -> Iterator[Logged]:
-    """The records that a topic has now, partition by partition."""
+    """Yield the records that a topic has now, partition by partition."""
     for partition, end in enumerate(log.ends(topic)):
         offset = 0
         while batch := log.read(topic, partition, offset, BATCH, until=end):
@@ -56,7 +56,7 @@ def _all(log: LogAccess, topic: str) -> Iterator[Logged]:
 
 @contextmanager
 def _whole(file: Path) -> Iterator[BinaryIO]:
-    """A file that has its name when it is whole, and not before."""
+    """Open a file for writing that gets its name only when it is complete."""
     if str(file) == "-":
         yield cast("BinaryIO", sys.stdout.buffer)
         sys.stdout.buffer.flush()
@@ -80,7 +80,7 @@ def bring(
     data: Data = None,
     config: Config = None,
 ) -> None:
-    """Append the records of a file to the topic that they are of, with their keys and times."""
+    """Append the records of a file to their topic, with their keys and times."""
     found = settings(config, data=data)
     from streams.cli.common import opened
     from streams.config.topology import topology_of
@@ -109,7 +109,7 @@ def _append(log: LogAccess, topic: str, records: Iterator[Logged], *, append: bo
     count = 0
     try:
         while batch := list(islice(records, BATCH)):
-            # What has no key has a partition; everything else goes where its key goes.
+            # A record without a key keeps its partition; the partition of any other is computed from its key.
             log.write(one._replace(partition=-1 if one.key else one.partition % partitions) for one in batch)
             count += len(batch)
     except FileError as error:

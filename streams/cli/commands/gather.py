@@ -32,7 +32,7 @@ def gather(
 ) -> None:
     """Gather roots: fetch, unnest, summarize, catalogue, remove duplicates, index.
 
-    Run again, it visits them anew: what is unchanged costs little. Without a ROOT, all roots of the data folder are visited.
+    Another run visits the roots again; unchanged objects cost little. Without a ROOT, all roots of the data folder are visited.
     """
     found = settings(config, data=data, fetch__pause=pause, fetch__allow=allow or None, gatherer=gatherer, partitions=partitions)
     from streams.cli.gathering import Gathering
@@ -51,7 +51,7 @@ def run(
     quiet: Quiet = False,
     config: Config = None,
 ) -> None:
-    """Run the pipeline as a service: refresh what is due, expire, index; until it is stopped."""
+    """Run the pipeline as a service until it is stopped: refresh due objects, expire, index."""
     found = settings(config, data=data, fetch__pause=pause, fetch__allow=allow or None, gatherer=gatherer, partitions=partitions)
     from streams.cli.gathering import Gathering
 

@@ -1,4 +1,4 @@
-"""`harvest index rebuild`: a new index from the Broker's topic, beside the old one, which serves until the swap."""
+"""`harvest index rebuild`: a new index from the Broker's topic, while the old one serves until the swap."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ app = typer.Typer(no_args_is_help=True, help="Look after the index.")
 
 @app.command()
 def rebuild(broker: BrokerName = "", data: Data = None, quiet: Quiet = False, config: Config = None) -> None:
-    """Make the index anew from its topic, count it against the topic, and swap it for the old one."""
+    """Rebuild the index from its topic, compare its number of summaries with the topic, and swap it for the old one."""
     found = settings(config, data=data)
     from streams.cli.output.replay_progress import watched
     from streams.operations.selection import Selection
@@ -57,13 +57,13 @@ def anew(found: Settings, broker: str, selection: Selection, watch: Watch) -> Ta
 
 
 def stamp() -> str:
-    """The end of the name of an index that is made now."""
+    """Return the suffix of the name of an index created now."""
     return datetime.now(tz=UTC).strftime("%Y%m%dt%H%M%S%f")[:-3]
 
 
 @contextmanager
 def reading(found: Settings, topic: str) -> Iterator[LogAccess]:
-    """The log, to read a topic of it. Raises Failure where there is none."""
+    """Open the log to read a topic. Raises Failure if there is no such topic."""
     from streams.cli.common import opened
 
     with opened(found) as log:
@@ -74,14 +74,14 @@ def reading(found: Settings, topic: str) -> Iterator[LogAccess]:
 
 @contextmanager
 def alone(found: Settings, topic: str) -> Iterator[Source]:
-    """The log, while no runner of it writes the index in the data folder."""
+    """Open the log, and keep its runner from writing the index in the data folder meanwhile."""
     if found.kafka.brokers:
         with reading(found, topic) as log:
             yield log
         return
     from streams.store import Store
 
-    Store(found.data, readonly=True).close()  # none is to be made where there is none
+    Store(found.data, readonly=True).close()  # a missing store is not created
     # The runner's lock: its sink must not write into the folder that is swapped.
     with Store(found.data, runner=True) as store:
         yield store
@@ -89,7 +89,7 @@ def alone(found: Settings, topic: str) -> Iterator[Source]:
 
 @contextmanager
 def unwritten(path: Path) -> Iterator[None]:
-    """While nobody, as a worker's sink, writes an index: by its own lock. One that cannot be opened nobody can write."""
+    """Lock an index against other writers, such as a worker's sink. An index that cannot be opened has no writers."""
     from sinks.index.errors import IndexDamaged
     from sinks.index.tantivy.index import TantivyIndex
 

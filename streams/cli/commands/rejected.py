@@ -1,4 +1,4 @@
-"""`harvest rejected`: what could not be processed, and has not been since; and trying again."""
+"""`harvest rejected`: unresolved rejections, and their retry."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ app = typer.Typer(no_args_is_help=True, help="What could not be processed.")
 
 @app.command("list")
 def list_rejected(data: Data = None, json: Json = False, config: Config = None) -> None:
-    """List the latest rejection of each origin, if no later success has ended it."""
+    """List the latest rejection of each origin, unless a later success has ended it."""
     found = settings(config, data=data)
     from schemas.jsonform import line
     from streams.cli.common import opened
@@ -37,7 +37,7 @@ def show(
     json: Json = False,
     config: Config = None,
 ) -> None:
-    """Show all that is known of the rejections of a URL and its members, or of a record that was none."""
+    """Show all details of the rejections of a URL and its members, or of a value that was not a record."""
     found = settings(config, data=data)
     from schemas.jsonform import line
     from streams.cli.common import opened
@@ -67,7 +67,7 @@ def retry(
     data: Data = None,
     config: Config = None,
 ) -> None:
-    """Try again: put the original bytes back into the topic that they came from. What fails again is rejected again."""
+    """Retry rejections: put the original bytes back into their topic. If they fail again, they are rejected again."""
     if bool(urls) == everything:
         raise Failure("name what to try again, or say --all", 2)
     found = settings(config, data=data)
@@ -96,12 +96,12 @@ def retry(
 
 
 def _name(one: Rejected) -> str:
-    """What a rejection is of: a URL with its member, or a place in the log."""
+    """Return the name of a rejection: a URL with its member, or TOPIC/PARTITION@OFFSET."""
     return (f"{one.url}#{one.path}" if one.path else one.url) or f"{one.topic}/{one.partition}@{one.offset}"
 
 
 def _chosen(standing: list[Rejected], names: list[str]) -> list[Rejected]:
-    """Those that the names mean. Raises Failure for a name that means none."""
+    """Return the rejections that the names refer to. Raises Failure for a name without a rejection."""
     from streams.cli.commands.search import urls_of
 
     chosen: dict[str, Rejected] = {}

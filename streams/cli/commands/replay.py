@@ -1,7 +1,7 @@
-"""`harvest replay`: what a topic of summaries holds, once more into the index that serves, or into another one.
+"""`harvest replay`: applies a topic of summaries again, to the index that serves or to another one.
 
-Strategy: all of it is `harvest index rebuild`. A part goes in place into the index that serves, which loses nothing for it. With
-`--to` whatever is asked for becomes an index of its own, made beside what may be there, counted, and put in its place.
+Strategy: a replay of everything is `harvest index rebuild`. A part is applied in place to the index that serves, which keeps the
+rest. With `--to` the selection becomes an index of its own, built beside an existing one, counted, and swapped for it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ TO = (
 
 
 class Server(NamedTuple):
-    """An index on OpenSearch, as `index.url` and `index.name` name it."""
+    """An index on OpenSearch, with the meaning of `index.url` and `index.name`."""
 
     url: str
     name: str
@@ -59,7 +59,7 @@ def replay(
     quiet: Quiet = False,
     config: Config = None,
 ) -> None:
-    """Apply a topic's summaries again: all of them to a new index, or those of a time or a Gatherer to the one that serves."""
+    """Apply the summaries of a topic again: all to a new index, or those since a time or of a Gatherer to the one that serves."""
     found = settings(config, data=data)
     from streams.cli.output.replay_progress import watched
     from streams.operations.selection import Selection
@@ -105,7 +105,7 @@ def _without_password(url: str) -> str:
 
 
 def _in_place(found: Settings, broker: str, selection: Selection, watch: Watch) -> Tally:
-    """Apply a part to the index that serves. Raises Failure where there is none."""
+    """Apply a part to the index that serves. Raises Failure if there is none."""
     from sinks.index.errors import IndexMissing
     from streams.operations import replay as replaying
     from streams.operations.indexes import alias
@@ -122,7 +122,7 @@ def _in_place(found: Settings, broker: str, selection: Selection, watch: Watch) 
 
 
 def _target(found: Settings, to: str) -> Server | Path:
-    """The index that is meant. Raises Failure for what is none, and for the one that serves."""
+    """Return the index that `--to` names. Raises Failure if it names none, or names the one that serves."""
     own = found.index.url.rstrip("/")
     if "://" in to:
         given = SERVER.fullmatch(to)
@@ -169,7 +169,7 @@ def _to_folder(found: Settings, broker: str, selection: Selection, target: Path,
 
 @contextmanager
 def _claimed(target: Path, index: Path) -> Iterator[None]:
-    """A folder that an index is made in, by us alone. Raises Failure where there is anything else in it."""
+    """Lock a folder in which an index is made. Raises Failure if it contains anything else."""
     indexes, parts = index.parent, {f"{index.name}{end}" for end in PARTS}
     there = list(target.iterdir()) if target.exists() else []
     below = list(indexes.iterdir()) if indexes.is_dir() else []
@@ -190,5 +190,5 @@ def _claimed(target: Path, index: Path) -> Iterator[None]:
 
 
 def _is_index(folder: Path) -> bool:
-    """Whether an index is in a folder, or nothing yet but its locks."""
+    """Return whether a folder contains an index, or nothing yet but an index's locks."""
     return folder.is_dir() and ((folder / "meta.json").exists() or all(entry.name.startswith(".") for entry in folder.iterdir()))

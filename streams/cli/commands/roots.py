@@ -1,4 +1,4 @@
-"""`harvest roots`: what is gathered, as configuration."""
+"""`harvest roots`: the roots to gather, as configuration."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def add(
     max_urls: MaxUrls = None,
     config: Config = None,
 ) -> None:
-    """Add roots without gathering them: `gather` or `run` does, and on Kafka the workers do, at once.
+    """Add roots without gathering them: `gather` or `run` does that, and on Kafka the workers do it at once.
 
     A root that is known already is visited again, with the limits given now.
     """
@@ -90,7 +90,7 @@ def _told(limits: str) -> str:
 
 @app.command()
 def remove(roots: Names, data: Data = None, config: Config = None) -> None:
-    """Remove roots: what no other root asks for goes."""
+    """Remove roots: objects that no other root reaches are removed."""
     found = settings(config, data=data)
     from streams.cli.gathering import settle
     from streams.embedded import runs
@@ -103,19 +103,19 @@ def remove(roots: Names, data: Data = None, config: Config = None) -> None:
     with appending(found) as store:
         for root in wanted:
             runs.drop(store, root)
-    # What two roots share is asked for again, since only the one that ended may have found what it leads to.
+    # URLs shared by two roots are requested again, since perhaps only the removed root had led to the objects behind them.
     settle(found, fetching=True)
 
 
 @app.command()
 def pause(roots: Names, data: Data = None, config: Config = None) -> None:
-    """Pause roots: they are not refreshed, and `harvest gather` without a ROOT leaves them out, until they are resumed."""
+    """Pause roots: until they are resumed they are not refreshed, and `harvest gather` without a ROOT skips them."""
     _pause(settings(config, data=data), roots, on=True)
 
 
 @app.command()
 def resume(roots: Names, data: Data = None, config: Config = None) -> None:
-    """Resume roots that were paused: they are refreshed as they come to be due; on Kafka `roots add` visits them at once."""
+    """Resume paused roots: they are refreshed when they are due; on Kafka `roots add` visits them at once."""
     _pause(settings(config, data=data), roots, on=False)
 
 
@@ -134,13 +134,13 @@ def _pause(found: Settings, roots: list[str], *, on: bool) -> None:
 
 
 def _known(found: Settings, names: list[str]) -> list[Root]:
-    """The roots that are meant. Raises Failure for one that is none."""
+    """Return the roots that the names refer to. Raises Failure for a name that is no root."""
     from streams.cli.commands.search import urls_of
 
     known = {root.url: root for root in _roots(found)[0]}
     wanted = []
     for name in names:
-        # A folder that is no more cannot be seen to be one: its URL has a slash at its end all the same.
+        # A deleted folder cannot be recognized as one, but its URL still ends with a slash.
         urls = [url for meant in urls_of(name) for url in (meant, meant.rstrip("/") + "/")]
         root = next((known[url] for url in urls if url in known), None)
         if root is None:
@@ -154,7 +154,7 @@ def _where(found: Settings) -> str:
 
 
 def _roots(found: Settings) -> tuple[list[Root], frozenset[str]]:
-    """The roots of the cluster, or of the data folder, and the URLs of those that are paused."""
+    """Return the roots of the cluster, or of the data folder, and the URLs of the paused ones."""
     if found.kafka.brokers:
         with _cluster(found) as (log, cluster):
             from streams.config.topology import topology_of
@@ -168,7 +168,7 @@ def _roots(found: Settings) -> tuple[list[Root], frozenset[str]]:
 
 @contextmanager
 def _cluster(found: Settings) -> Iterator[tuple[LogAccess, ModuleType]]:
-    """The log of the cluster, and what asks it for roots. Raises Failure where its topics were not made."""
+    """Open the log of the cluster, and return it with the module for roots on Kafka. Raises Failure if its topics do not exist."""
     from streams.cli.common import opened
     from streams.kafka.client import roots
 

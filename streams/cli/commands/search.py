@@ -1,4 +1,4 @@
-"""`harvest search`, `harvest show` and `harvest annotate`: what there is, asked and described."""
+"""`harvest search`, `harvest show` and `harvest annotate`: queries, summaries and manual attributes."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ if TYPE_CHECKING:
 
 OID = re.compile(r"[0-9a-f]{64}")
 RAW = re.compile(r"[\x00-\x20\x7f\ud800-\udfff]")
-"""What stands in no path of a member: it is escaped there."""
+"""Characters that are escaped in the path of a member."""
 AGAIN = (0.05, 0.2)
-"""Seconds after which a search looks again: the index may be swapped just then."""
+"""Pauses in seconds before a search is repeated: the index may have been swapped at that moment."""
 MARKS = str.maketrans("", "", "\x02\x03")
 MAX_NAME = 200
-"""Bytes of an attribute's name."""
+"""Maximum length of an attribute's name in bytes."""
 
 
 def search(
@@ -60,7 +60,7 @@ def search(
     json: Json = False,
     config: Config = None,
 ) -> None:
-    """Search the index: best hits first."""
+    """Search the index, and print the best hits first."""
     found = settings(config, data=data)
     page, unknown = _found(found, named(found, broker), " ".join(query), limit, copies)
     from schemas.jsonform import line
@@ -98,7 +98,7 @@ def _found(found: Settings, broker: str, query: str, limit: int, copies: bool) -
 
 
 def _missing(found: Settings, broker: str, error: str) -> str:
-    """What is said where there is no index."""
+    """Return the error for a missing index."""
     fill = f"harvest worker index.{broker} fills it" if found.kafka.brokers else "gather something first"
     if not found.index.url and not found.data.is_dir():
         return f"{found.data}: no such data folder; {fill}, or name another one: --data DIR"
@@ -106,7 +106,7 @@ def _missing(found: Settings, broker: str, error: str) -> str:
 
 
 def _searched(found: Settings, broker: str, tree: Query, limit: int, copies: bool) -> tuple[Page, list[str]]:
-    """A page of hits; where there are none, the attributes in the query that no summary has."""
+    """Return a page of hits; if it is empty, also the attributes in the query that no summary has."""
     from schemas.query import Exists
     from streams.operations.indexes import opened
 
@@ -119,7 +119,7 @@ def _searched(found: Settings, broker: str, tree: Query, limit: int, copies: boo
 
 
 def _asked(tree: Query) -> Iterator[str]:
-    """The attributes that a query names."""
+    """Yield the attributes that a query names."""
     if name := getattr(tree, "attribute", ""):
         yield name
     for part in (*getattr(tree, "parts", ()), *([tree.part] if hasattr(tree, "part") else [])):
@@ -127,7 +127,7 @@ def _asked(tree: Query) -> Iterator[str]:
 
 
 def _hit(hit: Hit) -> dict[str, Any]:
-    """A hit as JSON; its copies where it has any."""
+    """Return a hit as JSON, with its copies if it has any."""
     found: dict[str, Any] = {name: getattr(hit, name) for name in ("oid", "url", "title", "type", "score")}
     found["snippet"] = hit.snippet.translate(MARKS)
     if hit.copies_count:
@@ -148,13 +148,13 @@ def _print(hit: Hit) -> None:
 
 
 def _beyond(snippet: str, title: str) -> str:
-    """A snippet without the title that it begins with, as that of a text whose title is its first line does."""
+    """Return a snippet without the title at its start: a text whose title is its first line would repeat it."""
     rest = re.match("[\x02\x03]*".join(map(re.escape, title)) + r"(?!\w)[\x03\s]*", snippet.lstrip("\x02")) if title else None
     return snippet.lstrip("\x02")[rest.end() :] if rest else snippet
 
 
 def _marked(snippet: str) -> str:
-    """A snippet with its matches in bold, where that can be seen."""
+    """Return a snippet with its matches in bold, if the terminal shows it."""
     bold = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     parts = re.split("[\x02\x03]", snippet)
     return "".join(f"\x1b[1m{printable(p)}\x1b[0m" if bold and n % 2 else printable(p) for n, p in enumerate(parts))
@@ -167,7 +167,7 @@ def show(
     json: Json = False,
     config: Config = None,
 ) -> None:
-    """Show a whole summary, as SOIF."""
+    """Show a complete summary, as SOIF."""
     found = settings(config, data=data)
     broker = named(found, broker)
     if found.index.url:
@@ -192,7 +192,7 @@ def show(
 
 
 def _summary(store: Store, broker: str, what: str, gatherer: str) -> Summary:
-    """The summary as the Broker holds it. Raises Failure."""
+    """Return the Broker's version of a summary. Raises Failure."""
     import msgspec
 
     from schemas.codec import decode
@@ -209,7 +209,7 @@ def _summary(store: Store, broker: str, what: str, gatherer: str) -> Summary:
 
 
 def _none(what: str) -> Failure:
-    """What is said of something without a summary; of a folder here, and of what is not here, why that is."""
+    """Return the error for a missing summary, with the reason if it is a folder or a missing file."""
     import os
 
     hint = ""
@@ -225,7 +225,7 @@ def _removed(what: str) -> Failure:
 
 
 def _indexed(found: Settings, broker: str, what: str) -> Summary:
-    """The summary as the index on a server holds it: of our Gatherer, or else of whichever has that URL. Raises Failure."""
+    """Return the summary from the index on a server: of this Gatherer, or else of any with that URL. Raises Failure."""
     from contextlib import closing
 
     from schemas.query import Word
@@ -247,7 +247,7 @@ def _indexed(found: Settings, broker: str, what: str) -> Summary:
 
 
 def _entry(store: Store, broker: str, oid: str) -> Entry | None:
-    """What the Broker's Registry knows of a summary, its removal included."""
+    """Return the entry of the Broker's Registry for a summary, also a removed one."""
     import msgspec
 
     from processors.broker.register import Entry
@@ -262,7 +262,7 @@ def _entry(store: Store, broker: str, oid: str) -> Entry | None:
 
 
 def _oids(store: Store, what: str, gatherer: str) -> list[str]:
-    """The OIDs that may be meant: of the words as they stand, and of the path or URL that they are."""
+    """Return the OIDs that the argument may mean: itself, or those of the path or URL."""
     return _named(what, _gatherer(store, gatherer))
 
 
@@ -275,16 +275,16 @@ def _named(what: str, gatherer: str) -> list[str]:
 
 
 def _gatherer(store: Store, name: str) -> str:
-    """The Gatherer's name that OIDs are made of: that of the data folder, if it has one."""
+    """Return the Gatherer's name in the OIDs: that of the data folder, if it has one."""
     from streams.store.data_folder import gatherer
 
     return gatherer(store) or name
 
 
 def urls_of(what: str, *, followed: bool = True) -> list[str]:
-    """The URLs that a user may mean, member path included: as written first, then as `meant` says. Raises Failure.
+    """Return the URLs that an argument may mean, member path included: as written first, then as by `meant`. Raises Failure.
 
-    A member may be named as its archive has it, where that cannot be a URL: with spaces, controls, or bytes that are no text.
+    A member may be named as in its archive, even where that cannot be a URL: with spaces, controls, or bytes that are no text.
     """
     from processors.identity import member_path, member_url
     from streams.cli.rootnames import meant
@@ -304,7 +304,7 @@ def annotate(
     data: Data = None,
     config: Config = None,
 ) -> None:
-    """Describe a URL by hand. What is said is joined to its summary, now and after every new one."""
+    """Describe a URL by hand. The attributes are added to its summary, now and whenever it is made again."""
     found = settings(config, data=data)
     from processors.query.words import attribute
     from schemas.query import EXACT_FIELDS
@@ -341,9 +341,10 @@ def annotate(
 
 
 def _target(found: Settings, what: str) -> tuple[str, bool]:
-    """The URL that is meant, and whether it has, or had, a summary: of those that have one the first, else the canonical form.
+    """Return the URL to annotate, and whether it has, or had, a summary.
 
-    A link is described itself, and not what it leads to, unless that is a root: then the link was only another name for it.
+    The first URL with a summary is preferred, else the canonical form. The annotation belongs to a link itself, not to its target,
+    unless the target is a root: then the link was only another name for it.
     """
     from processors.broker.definition import MAIN
     from processors.identity import oid, split_url
@@ -352,7 +353,7 @@ def _target(found: Settings, what: str) -> tuple[str, bool]:
     itself = urls_of(what, followed=False)
     canonical = itself[1 if "://" in what and len(itself) > 1 else 0]
     if found.kafka.brokers:
-        return canonical, True  # the rows that know it are the workers' own
+        return canonical, True  # the rows that tell are the workers' own
     with reading(found) as store:
         name = _gatherer(store, found.gatherer)
         roots = {root.url for root in runs.roots(store)}

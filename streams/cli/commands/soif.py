@@ -1,7 +1,7 @@
-"""`harvest soif check, cat, json FILE...`: the SOIF codec on files, packed by gzip or not; `-` is standard input.
+"""`harvest soif check, cat, json FILE...`: the SOIF codec on files, gzipped or not; `-` is standard input.
 
-Every file is read to its first fault and no further; the fault is one line on standard error (file, byte offset, what was
-expected), the other files are read all the same, and the exit code is 1. What came before a fault is given.
+Each file is read up to its first error; the error is one line on standard error (file, byte offset, what was expected), the other
+files are still read, and the exit code is 1. The templates before an error are output.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from streams.cli.common import printable
 
 GZIP = b"\x1f\x8b"
 FAULTS = (SoifError, OSError, EOFError, zlib.error)
-"""What a file may be at fault for; gzip says damage by the last three."""
+"""Errors that are the file's fault; gzip reports damage by the last three."""
 
 app = typer.Typer(no_args_is_help=True, help="Check SOIF files, print them in canonical form, or as JSON lines.")
 
@@ -33,7 +33,7 @@ Files = Annotated[list[str], typer.Argument(metavar="FILE...", help="SOIF, packe
 
 @contextmanager
 def opened(name: str) -> Iterator[BinaryIO]:
-    """A file by its name, unpacked if it is gzip. Raises OSError."""
+    """Open a file by its name, and unpack it if it is gzip. Raises OSError."""
     with nullcontext(sys.stdin.buffer) if name == "-" else open(name, "rb") as raw:
         head = raw.read(len(GZIP))
         source = cast("BinaryIO", io.BufferedReader(_Joined(head, raw)))
@@ -41,7 +41,7 @@ def opened(name: str) -> Iterator[BinaryIO]:
 
 
 class _Joined(io.RawIOBase):
-    """The first bytes of a stream that cannot seek, and the rest of it."""
+    """Non-seekable stream with its first bytes, already read, put back."""
 
     def __init__(self, head: bytes, rest: BinaryIO) -> None:
         self._head = head
@@ -58,7 +58,7 @@ class _Joined(io.RawIOBase):
 
 
 class Sources:
-    """The templates of some files, in order; a file at fault is told on standard error, and remembered."""
+    """The templates of some files, in order; errors are reported on standard error, and remembered."""
 
     def __init__(self, names: Iterable[str], done: Callable[[str, int], None] = lambda _name, _count: None) -> None:
         self._names = names
@@ -66,7 +66,7 @@ class Sources:
         self._failed = False
 
     def __iter__(self) -> Iterator[Template]:
-        """Read on; `done` is told of each file that is whole, and how many templates it has."""
+        """Yield the templates; `done` is called with each complete file and its number of templates."""
         for name in self._names:
             count = 0
             try:
@@ -81,30 +81,30 @@ class Sources:
                 self._done(name, count)
 
     def finish(self) -> None:
-        """Raise typer.Exit(1) if any file was at fault."""
+        """Raise typer.Exit(1) if any file had an error."""
         if self._failed:
             raise typer.Exit(1)
 
 
 @contextmanager
 def output() -> Iterator[BinaryIO]:
-    """Standard output, for bytes. Where it cannot be written, one line says so and the exit code is 1."""
+    """Yield standard output, for bytes. If it cannot be written, report that in one line and exit with code 1."""
     out = sys.stdout.buffer
     try:
         yield out
         out.flush()
     except BrokenPipeError:
-        raise  # whoever read has enough: typer ends quietly
+        raise  # the reader has closed the pipe: typer ends quietly
     except OSError as error:
         typer.echo(f"standard output: {error.strerror}", err=True)
-        # What is still buffered would fail once more when Python ends.
+        # Flushing buffered output at exit would fail once more.
         os.dup2(os.open(os.devnull, os.O_WRONLY), out.fileno())
         raise typer.Exit(1) from error
 
 
 @app.command()
 def check(files: Files) -> None:
-    """Say for each file how many templates it has, or where it is malformed (then the exit code is 1)."""
+    """Print the number of templates of each file, or where it is malformed (then the exit code is 1)."""
     with output() as out:
         sources = Sources(files, lambda name, count: _say(out, f"{name}: {count} template{'' if count == 1 else 's'}"))
         for _ in sources:
@@ -134,5 +134,5 @@ def as_lines(files: Files) -> None:
 
 
 def _say(out: BinaryIO, text: str) -> None:
-    # Names of files may hold bytes that are no text: they go out as they came.
+    # Names of files may contain bytes that are no text: these are output unchanged.
     out.write(text.encode("utf-8", "surrogateescape") + b"\n")

@@ -1,4 +1,4 @@
-"""`harvest topics`: topics made, listed, and how far behind their readers are."""
+"""`harvest topics`: create and list topics, and show the lag of their readers."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def apply(
     register: Annotated[bool, typer.Option("--register", help="Register schemas, though kafka.register is false.")] = False,
     config: Config = None,
 ) -> None:
-    """Make the topics on Kafka as the topology has them: partitions, retention, compaction, replicas; say what differed.
+    """Create or update the topics on Kafka by the topology: partitions, retention, compaction, replicas; print the differences.
 
-    Where kafka.registry is set, schemas that it does not have are registered too, or told, as kafka.register says.
+    If kafka.registry is set, missing schemas are registered too, or only reported if kafka.register is false.
     """
     found = settings(config)
     if not found.kafka.brokers:
@@ -56,7 +56,7 @@ def apply(
 
 @app.command("list")
 def list_topics(data: Data = None, json: Json = False, config: Config = None) -> None:
-    """List the topics: partitions, records written, and what each says; as JSON the first and the next offset of each partition."""
+    """List the topics with partitions, records written and content; as JSON the first and next offset of each partition."""
     found = settings(config, data=data)
     from schemas.jsonform import line
     from streams.cli.common import opened
@@ -81,7 +81,7 @@ def list_topics(data: Data = None, json: Json = False, config: Config = None) ->
 
 @app.command()
 def lag(data: Data = None, json: Json = False, config: Config = None) -> None:
-    """Tell how many records each stage has still to read, by topic."""
+    """Show how many records each stage still has to read, by topic."""
     found = settings(config, data=data)
     from schemas.jsonform import line
     from streams.cli.common import opened
@@ -102,7 +102,7 @@ def lag(data: Data = None, json: Json = False, config: Config = None) -> None:
 
 
 def _miss(names: Iterable[str]) -> None:
-    """Say which topics are not there, if any are not. Raises Exit then."""
+    """Report missing topics, and raise Exit if there are any."""
     if missing := list(names):
         for name in missing:
             note(f"{name}: not there (harvest topics apply)")
@@ -110,7 +110,7 @@ def _miss(names: Iterable[str]) -> None:
 
 
 def _behind(lags: Sequence[Lag]) -> str:
-    """How far behind a group is in a topic, and where most."""
+    """Return the lag of a group in a topic, and the partition with the largest."""
     total = sum(one.lag for one in lags)
     worst = max(lags, key=lambda one: one.lag)
     where = f"  (partition {worst.partition}: {worst.lag:,})" if total and len(lags) > 1 else ""

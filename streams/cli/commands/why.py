@@ -15,7 +15,7 @@ def why(
     json: Json = False,
     config: Config = None,
 ) -> None:
-    """Tell every event that concerned a URL, in order, with reasons."""
+    """Print every event that concerned a URL, in order, with reasons."""
     found = settings(config, data=data)
     from schemas.jsonform import line
     from streams.cli.commands.search import urls_of

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 NAMING = frozenset({"frontier", "essence"})
-"""Stages that work by the gatherer's name: OIDs are made of it, and so is what tells whether an object is to be made anew."""
+"""Stages that need the gatherer's name: it is part of OIDs, and of the fingerprint that decides whether an object is made again."""
 STAGES = "Stages, as `harvest describe` has them; all, if none is named."
 
 
@@ -24,9 +24,9 @@ def worker(
     data: Data = None,
     config: Config = None,
 ) -> None:
-    """Run stages on Kafka, each as a consumer group; until it is stopped.
+    """Run stages on Kafka, each as a consumer group, until stopped.
 
-    One STAGE runs in this process. Several, or all, run in a process each, which is started again when it ends.
+    A single STAGE runs in this process. Several, or all, run in one process each, which is restarted when it ends.
     """
     found = settings(config, data=data)
     from streams.cli.serving import logs_of
@@ -59,7 +59,7 @@ def worker(
     options = [*(["--data", str(data)] if data else []), *(["--config", str(config)] if config else [])]
     logs = logs_of(found, stage="supervisor")
     logs.say(f"{', '.join(wanted)}; stop with Ctrl-C")
-    # Each has a port of its own: the first that of the settings, the others those behind it.
+    # Each stage has its own port: the first that of the settings, the others the ports behind it.
     ports = {stage: found.worker.port + number for number, stage in enumerate(wanted)} if found.worker.port else {}
     served_at = {stage: ["env", f"HARVEST_WORKER_PORT={port}"] for stage, port in ports.items()}
     if code := supervise(wanted, lambda stage: [*served_at.get(stage, []), *again(stage, options)], logs.say):
@@ -68,7 +68,7 @@ def worker(
 
 
 def _one_name(found: Settings) -> None:
-    """See that stages go on with a name that summaries are of already: else each object would get another OID. Raises Failure."""
+    """Check that the gatherer's name is that of the existing summaries: else each object would get another OID. Raises Failure."""
     from streams.config.topology import topology_of
     from streams.kafka.client.cluster import Cluster
     from streams.kafka.client.log import KafkaLog

@@ -1,1 +1,1 @@
-"""What commands print while they run and when they end."""
+"""Output of commands while they run and when they end."""

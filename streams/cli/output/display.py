@@ -13,7 +13,7 @@ from streams.embedded import Embedded
 
 @contextmanager
 def progress(runner: Embedded, roots: Sequence[Root], *, quiet: bool) -> Iterator[Progress]:
-    """The progress of a run, in the way that standard error allows."""
+    """Yield the progress of a run, live if standard error is a terminal."""
     if quiet:
         yield Silent(runner, roots, PLAIN)
     elif sys.stderr.isatty():

@@ -1,4 +1,4 @@
-"""Progress on a terminal: a few lines that are drawn again and again. Rich is loaded for them alone."""
+"""Live progress on a terminal: a few lines that are redrawn. Rich is loaded only for them."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from streams.cli.output.progress import Progress
 from streams.embedded import Embedded
 
 LIVE = 0.25
-"""Seconds between two states of the display."""
+"""Seconds between two updates of the display."""
 
 
 class Lively(Progress):
-    """A display that is drawn again and again."""
+    """A display that is redrawn."""
 
     def __init__(self, runner: Embedded, roots: Sequence[Root], live: Live) -> None:
         super().__init__(runner, roots, LIVE)
         self._live = live
 
     def say(self, text: str) -> None:
-        """Something that is not progress."""
+        """Print a line that is not progress."""
         self._live.console.print(Text(f"harvest: {text}"))
 
     def show(self, state: str) -> None:
-        """Show a state."""
+        """Draw a state line."""
         self._live.update(Text("\n".join([state, *self.of_roots()])), refresh=True)
 
 
 @contextmanager
 def lively(runner: Embedded, roots: Sequence[Root]) -> Iterator[Lively]:
-    """The display of a run. NO_COLOR is rich's own affair."""
+    """Yield the display of a run. rich itself handles NO_COLOR."""
     with Live(console=Console(stderr=True, highlight=False), auto_refresh=False, transient=True) as live:
         yield Lively(runner, roots, live)

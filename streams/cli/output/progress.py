@@ -18,13 +18,13 @@ from streams.embedded import Embedded
 PLAIN = 5.0
 """Seconds between two lines."""
 QUEUE = 1_000
-"""Queued URLs that are counted in one partition at the most."""
+"""Maximum number of queued URLs that are counted in one partition."""
 ROOTS = 8
-"""Roots that are shown each on a line of its own."""
+"""Maximum number of roots with a line of their own."""
 
 
 class Progress:
-    """What is shown of a run. `seen` is called after every turn."""
+    """Progress of a run. `seen` is called after every turn."""
 
     def __init__(self, runner: Embedded, roots: Sequence[Root], every: float) -> None:
         self.runner = runner
@@ -37,15 +37,15 @@ class Progress:
 
     @property
     def seconds(self) -> float:
-        """Since the beginning."""
+        """Seconds since the beginning."""
         return time.monotonic() - self._begun
 
     def say(self, text: str) -> None:
-        """Something that is not progress."""
+        """Print a line that is not progress."""
         print(f"harvest: {text}", file=sys.stderr, flush=True)
 
     def seen(self) -> None:
-        """A turn has ended: show where things are, unless that was done a moment ago."""
+        """Show the state after a turn, at most once in each interval."""
         now = time.monotonic()
         slow = self.runner.tally.slow
         if len(slow) > self._slow:
@@ -58,11 +58,11 @@ class Progress:
                 self.show(self.state(now))
 
     def show(self, state: str) -> None:
-        """Show a state."""
+        """Draw a state line."""
         self.say(state)
 
     def state(self, now: float) -> str:
-        """Where things are, on one line."""
+        """Return the state on one line."""
         tally = self.runner.tally
         then, before = self._last
         rate = (tally.answered - before) / max(now - then, 0.001)
@@ -82,7 +82,7 @@ class Progress:
         return f"{waiting:,}{'+' * more}"
 
     def of_roots(self) -> list[str]:
-        """How many URLs each root has led to so far."""
+        """Return a line for each root with the number of URLs found so far."""
         lines = []
         for root in self.roots[:ROOTS]:
             found = sum(Table(rows).counted(root.url) for rows in self.runner.frontier_rows())
@@ -91,10 +91,10 @@ class Progress:
 
 
 class Silent(Progress):
-    """Nothing is shown."""
+    """Progress that prints nothing."""
 
     def seen(self) -> None:
-        """A turn has ended."""
+        """Ignore the end of a turn."""
 
     def say(self, text: str) -> None:
-        """Something that is not progress."""
+        """Print a line that is not progress."""

@@ -1,4 +1,4 @@
-"""Progress of what reads a topic: one line that is drawn again and again on a terminal, a line now and then elsewhere."""
+"""Progress of reading a topic: one redrawn line on a terminal, a line every few seconds elsewhere."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from streams.operations.selection import Tally, Watch
 
 PLAIN, LIVE = 5.0, 0.25
-"""Seconds between two lines, and between two states of a terminal."""
+"""Seconds between two lines, and between two updates on a terminal."""
 
 
 class Reading:
-    """Shows a tally, unless that was done a moment ago."""
+    """Prints a tally, at most once in each interval."""
 
     def __init__(self, every: float, show: Callable[[str], None]) -> None:
         self._every = every
@@ -27,7 +27,7 @@ class Reading:
         self._next = self._begun + every
 
     def __call__(self, tally: Tally) -> None:
-        """A batch was read."""
+        """Handle the end of a batch."""
         now = time.monotonic()
         if now >= self._next:
             self._next = now + self._every
@@ -38,7 +38,7 @@ class Reading:
 
 @contextmanager
 def watched(*, quiet: bool) -> Iterator[Watch]:
-    """What is told of each batch, in the way that standard error allows. NO_COLOR is rich's own affair."""
+    """Yield the callback for batches, live if standard error is a terminal. rich itself handles NO_COLOR."""
     if quiet:
         yield lambda _: None
     elif sys.stderr.isatty():

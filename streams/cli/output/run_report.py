@@ -1,4 +1,4 @@
-"""The closing table of a run: what its tally counted, and what the rows and the index say at its end."""
+"""The closing table of a run, from its tally, the rows and the index."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from streams.embedded.runs import Begun
 from streams.store.data_folder import index_folder
 
 WIDTH = 2_000
-"""Columns where there is no terminal: more than the longest reason has."""
+"""Width in columns without a terminal: more than that of the longest reason."""
 REASONS = 12
-"""Reasons that are shown each on a line of its own."""
+"""Maximum number of reasons with a line of their own."""
 
 
 class Closing(msgspec.Struct, frozen=True):
-    """Counts of one run. Objects are files and pages; bytes are of bodies fetched and of encoded summaries."""
+    """Counts of one run. Objects are files and pages; bytes are those of fetched bodies and of encoded summaries."""
 
     run: str
     roots: int
@@ -32,7 +32,7 @@ class Closing(msgspec.Struct, frozen=True):
     listings: int
     summaries: int
     members: int
-    """Of the summaries, those of what was unnested."""
+    """Summaries of unnested members, included in the summaries."""
     added: int
     changed: int
     unchanged: int
@@ -49,17 +49,17 @@ class Closing(msgspec.Struct, frozen=True):
     nothing_changed: bool
 
     def as_json(self) -> dict[str, Any]:
-        """The table as JSON has it."""
+        """Return the table as JSON."""
         return msgspec.structs.asdict(self)
 
     def print(self) -> None:
-        """The table for people, on standard error."""
+        """Print the table for people, on standard error."""
         from rich.console import Console
         from rich.table import Table as Shown
 
         console = Console(stderr=True, highlight=False)
         if not console.is_terminal:
-            # A file has no edge: what follows reads it line by line.
+            # Output to a file has no width limit: programs read it line by line.
             console.width = WIDTH
         shown = Shown(show_header=False, box=None, pad_edge=False)
         shown.add_column(justify="left")
@@ -93,7 +93,7 @@ class Closing(msgspec.Struct, frozen=True):
 
 
 def _reasons(what: str, counts: dict[str, int]) -> list[tuple[str, int]]:
-    """The most frequent reasons, each with its count, and the others together."""
+    """Return the most frequent reasons with their counts, and one entry for all others."""
     found = [(f"{what}: {why}", n) for why, n in counts.items()]
     rest = sum(n for _, n in found[REASONS:])
     return [*found[:REASONS], *([(f"{what}: other reasons", rest)] if rest else [])]
@@ -104,7 +104,7 @@ def _plain(text: str) -> str:
 
 
 def closing(runner: Embedded, begun: Begun, roots: Sequence[Root], seconds: float) -> Closing:
-    """The table of a run that has just ended."""
+    """Return the table of a run that has just ended."""
     tally, run = runner.tally, begun.run
     unchanged = tally.unchanged
     if not begun.first:
@@ -135,9 +135,9 @@ def closing(runner: Embedded, begun: Begun, roots: Sequence[Root], seconds: floa
 
 
 def _untouched(runner: Embedded, run: str, roots: set[str]) -> int:
-    """Files that nobody asked for, as their folder's listing showed them to be as they were: they are an older run's.
+    """Return the number of files that were not requested, since their folder's listing showed no change since an earlier run.
 
-    A folder that could not be listed has shown nothing of what is in it.
+    A folder that could not be listed shows nothing of its content.
     """
     within: Counter[str] = Counter()
     unseen: list[str] = []
@@ -151,7 +151,7 @@ def _untouched(runner: Embedded, run: str, roots: set[str]) -> int:
 
 
 def _copies(runner: Embedded) -> int:
-    """Summaries that the Broker holds and that are copies of another."""
+    """Return the number of the Broker's summaries that are copies of another."""
     index = TantivyIndex(index_folder(runner.folder, MAIN), writable=False)
     try:
         return index.count(Every()) - index.search(Every(), limit=0).total

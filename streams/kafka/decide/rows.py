@@ -44,7 +44,7 @@ class TableRows:
         self._written: dict[bytes, bytes | None] = {}
 
     def get(self, key: bytes) -> bytes | None:
-        """The value of a key."""
+        """Return the value of a key, or None."""
         value: bytes | None = self._store.get(key)
         return value
 
