@@ -6,7 +6,7 @@
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: install python test fuzz servers demo bench lock lint clean help
+.PHONY: install python check test fuzz servers demo bench lock lint clean help
 
 BIN := .venv/bin
 STAMP := .venv/installed
@@ -19,11 +19,16 @@ WORKERS := 2
 # Where distributions have their Python, whatever PATH begins with.
 USUAL := /usr/bin/python3
 ARGS :=
+# What `make check` runs: the contract, the decisions, and the rules of the house.
+PURE := tests/schemas tests/processors tests/house
 
 install: $(STAMP)  ## install the program into .venv (.venv/bin/harvest), and what it needs
 
 python:  ## say which Python install takes: the first that was built with optimization (PYTHON=... to take another)
 	@eval "$$pythons"; find_python
+
+check: lint  ## check style and types, then run the pure tests, which need no server: a minute or two
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not servers and not slow" --hypothesis-profile quick $(PURE) $(ARGS)
 
 test: lint $(JARS) $(TOOLS)  ## check style and types, then run every test (ARGS="..." is handed to pytest)
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)

@@ -12,7 +12,7 @@ import time
 
 AHEAD = 3_600_000
 """Greatest lead (ms) of another machine's clock over this one: Kafka brokers, by default, refuse records from farther ahead too."""
-STEADY = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+MONOTONIC_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 class Clock:
@@ -20,15 +20,15 @@ class Clock:
 
     def __init__(self) -> None:
         self._wall = self._machine = time.time_ns()
-        self._start = time.clock_gettime_ns(STEADY)
+        self._start = time.clock_gettime_ns(MONOTONIC_CLOCK)
 
     def __call__(self) -> int:
         """Return the time in ms since the epoch."""
-        return (self._wall + time.clock_gettime_ns(STEADY) - self._start) // 1_000_000
+        return (self._wall + time.clock_gettime_ns(MONOTONIC_CLOCK) - self._start) // 1_000_000
 
     def machine(self) -> int:
         """Return the time in ms since the epoch by this machine alone, without the corrections of `not_before`."""
-        return (self._machine + time.clock_gettime_ns(STEADY) - self._start) // 1_000_000
+        return (self._machine + time.clock_gettime_ns(MONOTONIC_CLOCK) - self._start) // 1_000_000
 
     def not_before(self, ms: int) -> None:
         """Never return a time before `ms` from now on."""

@@ -112,7 +112,7 @@ class StoreLog:
 
     def lags(self, drawn: Topology) -> Iterator[Lag]:
         """See LogAccess; the progress of an index is read from the index itself, which stores its offsets."""
-        for stage, topic in inputs(drawn):
+        for stage, topic in stage_inputs(drawn):
             if topic not in self.topics():
                 continue
             done = self._indexed(stage) if stage.startswith("index.") else self._done(stage, topic)
@@ -161,7 +161,7 @@ class StoreLog:
         self.store.close()
 
 
-def inputs(drawn: Topology) -> Iterator[tuple[str, str]]:
+def stage_inputs(drawn: Topology) -> Iterator[tuple[str, str]]:
     """Yield each stage with each topic that it reads, including ticks."""
     for stage in drawn.stages:
         ticks = stage.ticks if isinstance(stage, Stage) else None

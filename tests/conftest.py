@@ -23,6 +23,7 @@ ORDER = ("schemas", "processors", "house", "sinks", "streams")
 # How long an example takes to be made tells of the machine, and of nothing else.
 SLOWLY = [HealthCheck.too_slow]
 settings.register_profile("harvest", derandomize=True, deadline=None, print_blob=True, database=None, suppress_health_check=SLOWLY)
+settings.register_profile("quick", parent=settings.get_profile("harvest"), max_examples=15)
 settings.load_profile("harvest")
 
 
@@ -43,6 +44,18 @@ def _rank(item: pytest.Item) -> tuple[bool, float, int]:
     slow = item.get_closest_marker("slow")
     seconds = slow.args[0] if slow and slow.args else 0
     return slow is not None, -seconds, ORDER.index(folder) if folder in ORDER else len(ORDER)
+
+
+SERVERS = frozenset({"kafka", "narrow", "opensearch", "search_client", "tika", "topics"})
+"""Fixtures that start a server; a parameter of such a name asks for one, too."""
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark a test as one of servers where it asks for one by a fixture; others say so themselves."""
+    parameters = getattr(item, "callspec", None)
+    asked = {*getattr(item, "fixturenames", ()), *(str(value) for value in (parameters.params.values() if parameters else ()))}
+    if SERVERS & asked:
+        item.add_marker("servers")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -18,7 +18,7 @@ PARSING = {"gather", "run", "summarize"}
 
 def main() -> None:
     """Run the program. Exits by SystemExit; Ctrl-C at any time ends it with code 130 and no traceback."""
-    whole()
+    redirect_closed_streams()
     asked = signal.getsignal(signal.SIGINT)
     # An exception might be lost in the middle of an import; nothing needs cleaning up yet.
     _leave_at_once(asked)
@@ -28,7 +28,7 @@ def main() -> None:
         early.begin(early.WORK, early.PRELOAD)
     from streams.cli.app import main as run
 
-    hear_again()
+    repeat_lost_interrupts()
     signal.signal(signal.SIGINT, asked)
     try:
         run()
@@ -39,7 +39,7 @@ def main() -> None:
         _leave_at_once(asked)
 
 
-def whole() -> None:
+def redirect_closed_streams() -> None:
     """Redirect closed standard streams to /dev/null.
 
     Otherwise the next opened file would get such a stream's number, and output would be written into it.
@@ -53,7 +53,7 @@ def whole() -> None:
             setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8", closefd=False))  # noqa: SIM115 - to the end
 
 
-def hear_again() -> None:
+def repeat_lost_interrupts() -> None:
     """Repeat a Ctrl-C whose exception Python could not raise (in a weak reference's callback during an import)."""
     told = sys.unraisablehook
 

@@ -15,7 +15,7 @@ from typer.core import TyperGroup
 from streams.cli.commands.cat import cat
 from streams.cli.commands.describe import describe
 from streams.cli.commands.doctor import doctor
-from streams.cli.commands.export_import import bring, export
+from streams.cli.commands.export_import import export, import_topic
 from streams.cli.commands.gather import gather, run
 from streams.cli.commands.index import app as index
 from streams.cli.commands.rejected import app as rejected
@@ -85,7 +85,7 @@ app = typer.Typer(
 )
 for command in (gather, search, show, summarize, annotate, run, worker, cat, why, replay, export, doctor, describe):
     app.command()(command)
-app.command("import")(bring)
+app.command("import")(import_topic)
 for name, commands in (("roots", roots), ("topics", topics), ("index", index), ("rejected", rejected), ("soif", soif)):
     app.add_typer(commands, name=name)
 
@@ -100,7 +100,7 @@ def _version(asked: bool) -> None:
 
 @app.callback()
 def harvest(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Tell the version.")] = False,
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
 ) -> None:
     """Options of all commands."""
 

@@ -102,7 +102,7 @@ def appending(found: Settings) -> Iterator[Store]:
         yield store
 
 
-def opened(found: Settings, *, writing: bool = False, bare: bool = False) -> AbstractContextManager[LogAccess]:
+def open_log(found: Settings, *, writing: bool = False, bare: bool = False) -> AbstractContextManager[LogAccess]:
     """The log of the found. Raises ClusterError or StoreError where there is none; `bare`: it may have no topics."""
     from streams.config.topology import topology_of
 
@@ -127,12 +127,12 @@ def put(text: str) -> None:
     sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape") + b"\n")
 
 
-def give(data: bytes) -> None:
+def write_bytes(data: bytes) -> None:
     """Write bytes to standard output unchanged; on a terminal, with control characters escaped."""
-    sys.stdout.buffer.write(shown(data) if sys.stdout.isatty() else data)
+    sys.stdout.buffer.write(terminal_safe(data) if sys.stdout.isatty() else data)
 
 
-def shown(data: bytes) -> bytes:
+def terminal_safe(data: bytes) -> bytes:
     """Return bytes that are safe for a terminal: controls except tab and newline, and bytes that are no text, are escaped."""
     from schemas.jsonform import CONTROLS
 

@@ -71,7 +71,7 @@ def settle(settings: Settings, *, fetching: bool = False) -> bool:
     try:
         return asyncio.run(_settle(settings, fetching=fetching))
     except LockedError:
-        note("the run that is going on applies it")
+        note("the change is stored; the active run applies it")
         return False
 
 
@@ -79,7 +79,7 @@ async def _settle(settings: Settings, *, fetching: bool) -> bool:
     with Store(settings.data, readonly=True) as store:
         waits = runs.under_way(store)
     if waits:
-        note("the next run applies it")
+        note("the change is stored; the next run applies it")
         return False
     async with Embedded(settings.data, embedded_settings(settings), note, fetching=fetching) as runner:
         with Stop() as stop, progress(runner, runs.roots(runner.store), quiet=not fetching) as shown:
@@ -139,7 +139,7 @@ class Gathering:
         if not asyncio.run(_settle(self.settings, fetching=True)):
             note("stopped; run again to go on")
             return INTERRUPTED
-        note("no roots are left: what they alone had asked for is removed")
+        note("no roots are left: all their objects are removed")
         return 0
 
     def _known(self, depth: int | None, urls: int | None) -> list[Root]:

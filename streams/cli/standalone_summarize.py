@@ -25,7 +25,7 @@ from schemas.jsonform import line
 from schemas.records import CrawlEvent, FetchedObject, FetchRequest, Rejected, Root, Summary, Validators
 from schemas.soif import dumps
 from schemas.soif_summary import to_template
-from streams.cli.common import USAGE, Failure, counted, give, note, printable
+from streams.cli.common import USAGE, Failure, counted, note, printable, write_bytes
 from streams.cli.rootnames import root_of
 from streams.cli.wiring import essence_settings, own_additions
 from streams.clock import now_ms
@@ -49,7 +49,7 @@ KEPT = 1 << 17
 HEAD = struct.Struct(">?I")
 
 
-class Told:
+class BufferedOutput:
     """Buffered output of some files, in order."""
 
     def __init__(self) -> None:
@@ -77,7 +77,7 @@ class Told:
                 if error:
                     note(data.decode())
                 else:
-                    give(data)
+                    write_bytes(data)
 
 
 class Passing:
@@ -97,7 +97,7 @@ class Passing:
         raise FileNotFoundError(digest)
 
 
-class Alone:
+class StandaloneSummarize:
     """One call of `harvest summarize`."""
 
     def __init__(self, settings: Settings, *, json: bool) -> None:
@@ -139,7 +139,7 @@ class Alone:
     async def _run(self, roots: list[Root]) -> None:
         children = self._settings.children
         async with Pool(WORK, children, self._limits, PRELOAD, self._added.ordered()) as pool:
-            waiting: deque[asyncio.Task[list[Told]]] = deque()
+            waiting: deque[asyncio.Task[list[BufferedOutput]]] = deque()
             try:
                 for some in grouped((root, url) for root in roots for url in self._files(root.url)):
                     waiting.append(asyncio.create_task(self._some(pool, some)))
@@ -172,17 +172,17 @@ class Alone:
             if name not in dropped:
                 yield from self._files(file_url(folder + name, folder=is_folder))
 
-    async def _some(self, pool: Pool, asked: Sequence[tuple[Root, str]]) -> list[Told]:
+    async def _some(self, pool: Pool, asked: Sequence[tuple[Root, str]]) -> list[BufferedOutput]:
         """Return the output of some files, in their order: small ones share a child, each large one gets any free child."""
         objs = await asyncio.to_thread(lambda: [obj for each in asked if (obj := self._read(*each))])
-        made: list[Told] = []
+        made: list[BufferedOutput] = []
         for large, run in groupby(objs, key=lambda obj: bool(obj.blob)):
             some = list(run)
             found = await self._together(pool, some) if len(some) > 1 and not large else None
             made += [found] if found else await asyncio.gather(*(self._in_turn(pool, obj) for obj in some))
         return made
 
-    def _hear(self, objs: Sequence[FetchedObject], told: Told) -> Callable[[bytes], None]:
+    def _hear(self, objs: Sequence[FetchedObject], told: BufferedOutput) -> Callable[[bytes], None]:
         """Return a handler for the frames of some objects; it raises ValueError for a frame of any other object."""
         known = {obj.url for obj in objs}
 
@@ -197,9 +197,9 @@ class Alone:
 
         return hear
 
-    async def _together(self, pool: Pool, objs: Sequence[FetchedObject]) -> Told | None:
+    async def _together(self, pool: Pool, objs: Sequence[FetchedObject]) -> BufferedOutput | None:
         """Return the output of small files; None if one ends the child, or exceeds its limits: each is then tried alone."""
-        told = Told()
+        told = BufferedOutput()
         request = pack(Chunk(self._packed, 1, tuple(map(Job, objs)), alone=True))
         try:
             outcome = await pool.run(request, None, self._hear(objs, told), Tries().clock)
@@ -210,17 +210,17 @@ class Alone:
         told.forget()
         return None
 
-    async def _in_turn(self, pool: Pool, obj: FetchedObject) -> Told:
+    async def _in_turn(self, pool: Pool, obj: FetchedObject) -> BufferedOutput:
         async with self._turns:
             return await self._one(pool, obj)
 
-    async def _one(self, pool: Pool, obj: FetchedObject) -> Told:
+    async def _one(self, pool: Pool, obj: FetchedObject) -> BufferedOutput:
         """Return the output of one file."""
-        url, tries, why, told = obj.url, Tries(), "", Told()
+        url, tries, why, told = obj.url, Tries(), "", BufferedOutput()
         # One more for the object itself, and some for children that were lost or killed.
         for _ in range(MEMBERS + 5):
             told.forget()
-            told = Told()
+            told = BufferedOutput()
             request = pack(Chunk(self._packed, 1, (Job(obj, tries.skip, stop=tries.stop, ends=tries.ends),), alone=True))
             try:
                 with self._body(obj) as body:
@@ -242,7 +242,7 @@ class Alone:
                 tries.failed_at(blamed(outcome.culprit)[1], outcome, self._limits)
         self._missed(f"{url}: {why}")
         told.forget()
-        return Told()
+        return BufferedOutput()
 
     @contextmanager
     def _body(self, obj: FetchedObject) -> Iterator[BinaryIO | None]:
@@ -265,7 +265,7 @@ class Alone:
             self._missed(f"{url}: {reason}")
         return obj
 
-    def _tell(self, record: Summary | Rejected | CrawlEvent, told: Told) -> None:
+    def _tell(self, record: Summary | Rejected | CrawlEvent, told: BufferedOutput) -> None:
         if isinstance(record, Rejected):
             told.add(printable(f"{record.url}{'#' * bool(record.path)}{record.path}: {record.reason}").encode(), error=True)
         elif isinstance(record, CrawlEvent) and record.url in self._named:
@@ -277,7 +277,7 @@ class Alone:
         else:
             told.add(dumps([to_template(record)]))
 
-    async def _tell_all(self, some: asyncio.Task[list[Told]]) -> None:
+    async def _tell_all(self, some: asyncio.Task[list[BufferedOutput]]) -> None:
         for told in await some:
             told.tell()
             self._left.update(told.left)

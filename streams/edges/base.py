@@ -24,7 +24,7 @@ from streams.edges.window import Window
 from streams.store import Offsets
 from streams.store.murmur2 import partition as partition_of
 from streams.topology.flow import REJECTED
-from streams.topology.routing import Router, poisoned
+from streams.topology.routing import Router, poisoned_letter
 
 R = TypeVar("R", bound=Record)
 
@@ -161,7 +161,7 @@ class EdgeBase(ABC):
     def refuse(self, logged: Logged, error: Exception, reason: str = "", beside: Sequence[Frame] = ()) -> None:
         """An input that cannot be worked on becomes a dead letter with its bytes, and is finished; `beside`: what else it gives."""
         origin = Origin(logged.topic, logged.partition, logged.offset)
-        letter = poisoned(self.name, error, origin, logged.key, logged.value, now_ms())
+        letter = poisoned_letter(self.name, error, origin, logged.key, logged.value, now_ms())
         with suppress(DecodeError):
             record = decode(logged.value or b"")
             if isinstance(record, FetchedObject):

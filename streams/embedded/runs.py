@@ -23,7 +23,7 @@ from streams.clock import now_ms
 from streams.embedded.runner import RETRY_HORIZON, Embedded
 from streams.faults import fault
 from streams.logs import StoreLog
-from streams.operations.roots import orders, seeded, standing, unseeded
+from streams.operations.roots import apply_root_events, root_events, seeded, unseeded
 from streams.store import Offsets, Store, Transaction
 from streams.store.data_folder import SPACE, gatherer
 from streams.topology.flow import Topology
@@ -149,7 +149,7 @@ def pause(store: Store, url: str, *, on: bool) -> None:
 def roots(store: Store) -> list[Root]:
     """The roots of a data folder, in order of URL: those that the frontier knows, and what was asked for since."""
     known = (cast("Root", decode(value)) for rows in _frontier(store) for _, value in rows.scan(b"g|"))
-    return standing(known, orders(store, store.offsets("frontier").get(("crawl", 0), Offsets()).next))
+    return apply_root_events(known, root_events(store, store.offsets("frontier").get(("crawl", 0), Offsets()).next))
 
 
 def _frontier(store: Store) -> Iterator[Rows]:

@@ -20,7 +20,7 @@ from schemas.records import Rejected
 from sinks.index.tantivy.index import HEAP, LEAST_HEAP, IndexDamaged, TantivyIndex
 from streams.clock import now_ms
 from streams.faults import fault
-from streams.operations.index_changes import changed
+from streams.operations.index_changes import newest_changes
 from streams.store import Store
 from streams.store.data_folder import index_folder
 from streams.topology.flow import REJECTED, archive
@@ -147,7 +147,7 @@ class IndexSink:
         for p, end in enumerate(store.ends(self._topic)):
             while (start := self._reached.get(p, 0)) < end and self._behind() < BATCH:
                 records = store.read(self._topic, p, start, STEP, until=end)
-                changes, letters = changed(records, now_ms())
+                changes, letters = newest_changes(records, now_ms())
                 index.add(changes)
                 self.saw(len(changes))
                 self._letters += letters

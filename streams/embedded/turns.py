@@ -34,7 +34,7 @@ from streams.store import FolderBlobs, Offsets, Store, StoreError, Transaction
 from streams.store.murmur2 import partition as partition_of
 from streams.telemetry.logs import Written
 from streams.topology.flow import REJECTED, Stage, Topology
-from streams.topology.routing import Router, poisoned
+from streams.topology.routing import Router, poisoned_letter
 
 BATCH = 256
 """Records that a stage reads of one input partition in one turn."""
@@ -242,7 +242,7 @@ class Turns:
             where = f"{origin.topic}, partition {origin.partition}, offset {origin.offset}"
             # What others wrote is no bug of ours.
             self.log(f"harvest: {where}: not a record: {error}" if isinstance(error, DecodeError) else traceback.format_exc())
-            known, counted = None, [self._append(tx, task, poisoned(task.stage.name, error, origin, key, value, now_ms()))]
+            known, counted = None, [self._append(tx, task, poisoned_letter(task.stage.name, error, origin, key, value, now_ms()))]
         for made, size in counted:
             self.tally.saw(task.stage.name, made, size)
         if known is not None:

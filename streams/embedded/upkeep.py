@@ -23,7 +23,7 @@ from streams.clock import now_ms
 from streams.embedded import runs
 from streams.embedded.runner import Embedded
 from streams.logs import StoreLog
-from streams.operations.dead_letters import spent
+from streams.operations.dead_letters import resolved_offsets
 from streams.store import Offsets, Store
 from streams.store.data_folder import SPACE
 from streams.topology.flow import REJECTED, Edge, Stage, Topic, Topology
@@ -89,7 +89,7 @@ def _forgive(store: Store, before: int) -> Iterator[None]:
     end = sum(store.ends(REJECTED.name))
     if not _grown(_noted(store, REJECTED.name) or 0, end):
         return
-    gone = yield from spent(StoreLog(store), before)
+    gone = yield from resolved_offsets(StoreLog(store), before)
     store.drop(REJECTED.name, gone)
     _note(store, REJECTED.name, end)
 

@@ -8,7 +8,7 @@ Laws:
   decides.
 - A retried dead letter is resolved: a dead letter of the same origin with the reason `RETRIED` follows it. It is written after the
   original bytes, so that a crash between the two repeats a record and loses none; if the retry fails, a new dead letter is written.
-- An unresolved dead letter is never `spent`; deleting any subset of the spent ones does not change which are unresolved.
+- An unresolved dead letter is never `resolved_offsets`; deleting any subset of the spent ones does not change which are unresolved.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ def standing(log: LogAccess) -> list[Rejected]:
     latest: dict[Key, Rejected] = {}
     for _, one in _all(log):
         known = latest.get(origin := _origin(one))
-        if known is None or _follows(one, known):
+        if known is None or _supersedes(one, known):
             latest[origin] = one
-    stand = _standing(log, list(latest.values()))
+    stand = _unresolved(log, list(latest.values()))
     return sorted(stand, key=lambda one: (one.url, one.path, one.topic, one.partition, one.offset))
 
 
-def _standing(log: LogAccess, latest: list[Rejected]) -> list[Rejected]:
+def _unresolved(log: LogAccess, latest: list[Rejected]) -> list[Rejected]:
     """Return the unresolved ones of `latest`, which holds the latest rejection of each origin."""
     left = [one for one in latest if one.reason != RETRIED]
     return [one for one, ended in zip(left, _ended(log, left), strict=True) if not ended]
@@ -67,7 +67,7 @@ def _origin(one: Rejected) -> Key:
     return (stage, one.url, one.path) if one.url else (one.topic, str(one.partition), str(one.offset))
 
 
-def _follows(one: Rejected, known: Rejected) -> bool:
+def _supersedes(one: Rejected, known: Rejected) -> bool:
     """Return whether a dead letter replaces an earlier one of its origin."""
     return one.version >= known.version
 
@@ -145,7 +145,7 @@ def _question(one: Rejected) -> _Question | None:
 # ---- what nobody needs any more --------------------------------------------------------------------------------------
 
 
-class _Line:
+class _OriginHistory:
     """The dead letters of one origin: the latest, without the bytes that it may hold, and the log entries of the others."""
 
     def __init__(self) -> None:
@@ -157,18 +157,18 @@ class _Line:
             self.latest = at, one
             return
         before, known = self.latest
-        if _follows(one, known):
+        if _supersedes(one, known):
             self.latest, at = (at, one), before
         self.passed.append(at)
 
 
-def spent(log: LogAccess, before_ms: int) -> Generator[None, None, dict[int, list[int]]]:
+def resolved_offsets(log: LogAccess, before_ms: int) -> Generator[None, None, dict[int, list[int]]]:
     """Return the offsets, by partition, of resolved dead letters appended before a time; yields between steps of bounded work.
 
     A dead letter is included if a later one of the same origin has followed it, or if all of its origin are as old and the latest
     has ended.
     """
-    lines: dict[Key, _Line] = defaultdict(_Line)
+    lines: dict[Key, _OriginHistory] = defaultdict(_OriginHistory)
     for number, (at, one) in enumerate(_all(log), 1):
         bare = at._replace(key=b"", value=None, record=None)
         lines[_origin(one)].take(bare, msgspec.structs.replace(one, key=None, value=None, detail=""))
@@ -181,7 +181,7 @@ def spent(log: LogAccess, before_ms: int) -> Generator[None, None, dict[int, lis
         gone += old
         if line.latest is not None and line.latest[0].time < before_ms and len(old) == len(line.passed):
             asked.append(line.latest)
-    stand = {id(one) for one in _standing(log, [one for _, one in asked])}
+    stand = {id(one) for one in _unresolved(log, [one for _, one in asked])}
     gone += [at for at, one in asked if id(one) not in stand]
     found: dict[int, list[int]] = defaultdict(list)
     for at in gone:

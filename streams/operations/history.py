@@ -71,14 +71,14 @@ def _once(events: Iterable[Event]) -> Iterator[Event]:
         told.add((event.time, event.event))
 
 
-def at(time_ms: int) -> str:
+def format_time(time_ms: int) -> str:
     """Return a time in ms since the epoch as readable text (UTC)."""
     return datetime.fromtimestamp(time_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
 
 
-def written(event: Event) -> str:
+def format_event(event: Event) -> str:
     """Return an event as a line of text, its time in UTC."""
-    moment = at(event.time)
+    moment = format_time(event.time)
     reason = f": {event.reason}" if event.reason else ""
     version = f" (version {event.version})" if event.version else ""
     return f"{moment}  {event.topic:<12} {event.event}{reason}{version}"
@@ -92,7 +92,7 @@ def _of(log: LogAccess, topic: str, wanted: _Wanted) -> Iterator[Event]:
             record = decode(logged.value or b"")
         except DecodeError:
             continue
-        told = _told(record, wanted)
+        told = _describe_record(record, wanted)
         if told is not None:
             yield _event(logged, record, told)
 
@@ -101,7 +101,7 @@ def _event(logged: Logged, record: Record, told: tuple[str, str]) -> Event:
     return Event(logged.time, logged.topic, logged.partition, logged.offset, told[0], int(getattr(record, "version", 0)), told[1])
 
 
-def _told(record: Record, wanted: _Wanted) -> tuple[str, str] | None:
+def _describe_record(record: Record, wanted: _Wanted) -> tuple[str, str] | None:
     """Return (event, reason) for a record that concerns the URL; None for others."""
     match record:
         case CrawlEvent():

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from schemas.codec import DecodeError, decode
 from schemas.ports import Logged, Origin
 from schemas.records import Rejected, Removed, Summary
-from streams.topology.routing import poisoned
+from streams.topology.routing import poisoned_letter
 
 Change = Summary | Removed
 
@@ -20,7 +20,7 @@ def change(value: bytes) -> Change:
     raise DecodeError(f"a {type(record).__name__}")
 
 
-def changed(records: Sequence[Logged], time: int) -> tuple[list[Change], list[Rejected]]:
+def newest_changes(records: Sequence[Logged], time: int) -> tuple[list[Change], list[Rejected]]:
     """Return the changes to apply (the newest record of each OID) and dead letters, with the given time (ms), for all else.
 
     The newest record has the highest publish counter, and of several with the same counter is the last, as in an index: so the
@@ -35,7 +35,7 @@ def changed(records: Sequence[Logged], time: int) -> tuple[list[Change], list[Re
                 found.setdefault(made.oid, []).append(made)
         except DecodeError as error:
             origin = Origin(logged.topic, logged.partition, logged.offset)
-            letters.append(poisoned("index", error, origin, logged.key, logged.value, time))
+            letters.append(poisoned_letter("index", error, origin, logged.key, logged.value, time))
     return [_newest(changes) for changes in found.values()], letters
 
 

@@ -18,13 +18,13 @@ def alias(settings: Settings, broker: str) -> str:
     return f"{settings.index.name}-{broker}"
 
 
-def opened(settings: Settings, broker: str) -> BrokerIndex:
+def open_index(settings: Settings, broker: str) -> BrokerIndex:
     """Open the index of a Broker for reading. Raises OSError, IndexDamaged."""
-    return at(settings.index.url, settings.index.name, settings.data, broker)
+    return open_index_at(settings.index.url, settings.index.name, settings.data, broker)
 
 
-def at(url: str, name: str, folder: Path, broker: str, *, writable: bool = False) -> BrokerIndex:
-    """Open an index like `opened`, or for writing by a sink, given `index.url`, `index.name` and the data folder."""
+def open_index_at(url: str, name: str, folder: Path, broker: str, *, writable: bool = False) -> BrokerIndex:
+    """Open an index like `open_index`, or for writing by a sink, given `index.url`, `index.name` and the data folder."""
     if url:
         from sinks.index.opensearch.index import OpenSearchIndex  # noqa: PLC0415 - loaded by those who have a server
 

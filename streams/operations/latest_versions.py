@@ -21,7 +21,7 @@ CACHE = 32 << 10
 WHERE = "a temporary file (TMPDIR says where)"
 
 
-class Newest:
+class LatestVersions:
     """A number for each OID, from its entry with the highest counter."""
 
     def __init__(self, cache: int = CACHE) -> None:
@@ -32,7 +32,7 @@ class Newest:
 
     def note(self, said: Iterable[tuple[str, int, int]]) -> None:
         """Store (OID, counter, number) entries; the highest counter of an OID wins. Raises DiskFull, StoreError."""
-        with _told(), self._connection:
+        with _translated_errors(), self._connection:
             self._connection.executemany(
                 "INSERT INTO newest VALUES (?, ?, ?) ON CONFLICT (oid) DO UPDATE"
                 " SET counter = excluded.counter, said = excluded.said WHERE excluded.counter >= counter",
@@ -41,13 +41,13 @@ class Newest:
 
     def get(self, oid: str) -> int | None:
         """Return the number stored for an OID, or None. Raises DiskFull, StoreError."""
-        with _told():
+        with _translated_errors():
             found: int | None = self._connection.execute("SELECT said FROM newest WHERE oid = ?", (oid,)).get
             return found
 
     def count(self, said: int) -> int:
         """Return how many OIDs have that number stored. Raises DiskFull, StoreError."""
-        with _told():
+        with _translated_errors():
             found: int = self._connection.execute("SELECT count(*) FROM newest WHERE said = ?", (said,)).get
             return found
 
@@ -63,7 +63,7 @@ class Newest:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _translated_errors() -> Iterator[None]:
     try:
         yield
     except apsw.Error as error:

@@ -32,8 +32,8 @@ from sinks.index.opensearch.node import Node
 from sinks.index.tantivy.index import TantivyIndex
 from streams.faults import fault
 from streams.operations.index_changes import Change
-from streams.operations.latest_versions import Newest
-from streams.operations.selection import Chooser, Selection, Source, Tally, Watch, batches
+from streams.operations.latest_versions import LatestVersions
+from streams.operations.selection import Selection, Selector, Source, Tally, Watch, batches
 
 BATCH = 2_000
 """Records of one batch; also the backlog below which a rebuild stops catching up."""
@@ -61,10 +61,10 @@ class Filler:
         self.index = index
         self.tally = Tally()
         self._selection = selection
-        self._chooser = Chooser(selection)
+        self._chooser = Selector(selection)
         self._watch = watch
         self._at = selection.begins(log)
-        self._newest = Newest()
+        self._newest = LatestVersions()
 
     def close(self) -> None:
         """Release the memory of the topic's content."""

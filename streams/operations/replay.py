@@ -21,8 +21,8 @@ from schemas.query import Every, Or, Word
 from sinks.index.errors import IndexMoved
 from streams.faults import fault
 from streams.operations.index_changes import Change
-from streams.operations.latest_versions import Newest
-from streams.operations.selection import Chooser, Selection, Source, Tally, Watch, batches
+from streams.operations.latest_versions import LatestVersions
+from streams.operations.selection import Selection, Selector, Source, Tally, Watch, batches
 
 BATCH = 2_000
 """Records of one batch."""
@@ -36,7 +36,7 @@ def on_server(log: Source, selection: Selection, url: str, alias: str, watch: Wa
     while True:
         with closing(OpenSearchIndex(url, alias, fresh=False)) as index:
             try:
-                tally = again(log, selection, index, watch)
+                tally = apply_selection(log, selection, index, watch)
             except IndexMoved:
                 continue  # start again on the index that replaced it: versions absorb what that one has
             index.refresh()
@@ -50,20 +50,20 @@ def in_folder(log: Source, selection: Selection, path: Path, watch: Watch) -> Ta
 
     TantivyIndex(path, writable=False).close()  # a missing index is not created
     with closing(TantivyIndex(path)) as index:
-        tally = again(log, selection, index, watch)
+        tally = apply_selection(log, selection, index, watch)
         tally.held = index.count(Every())
         return tally
 
 
-def again(log: Source, selection: Selection, index: BrokerIndex, watch: Watch) -> Tally:
+def apply_selection(log: Source, selection: Selection, index: BrokerIndex, watch: Watch) -> Tally:
     """Apply the selection, up to the current ends of the topic. Raises OSError."""
     ranges = list(enumerate(zip(selection.begins(log), log.ends(selection.topic), strict=True)))
     ahead = sum(max(0, end - start) for _, (start, end) in ranges)
     tally = Tally(left=ahead)
-    with closing(Chooser(selection, lambda: _of(selection, index))) as chooser:
+    with closing(Selector(selection, lambda: _of(selection, index))) as chooser:
         for partition, (start, end) in ranges:
             ahead -= max(0, end - start)
-            with Newest() as newest:
+            with LatestVersions() as newest:
                 for batch, _ in batches(log, selection.topic, partition, start, end, BATCH):
                     # Records that are no change are skipped, so that a malformed one does not count as the newest of its OID.
                     newest.note((made.oid, made.published, offset) for offset, made in _chosen(chooser, batch))
@@ -76,7 +76,7 @@ def again(log: Source, selection: Selection, index: BrokerIndex, watch: Watch) -
     return tally
 
 
-def _chosen(chooser: Chooser, batch: Sequence[Logged]) -> Iterator[tuple[int, Change]]:
+def _chosen(chooser: Selector, batch: Sequence[Logged]) -> Iterator[tuple[int, Change]]:
     for logged in batch:
         if (made := chooser.choose(logged)) is not None:
             yield logged.offset, made

@@ -51,7 +51,7 @@ def _everywhere(kind: CrawlKind, root: Root, partitions: int, now: int) -> list[
     return [(p, CrawlEvent(kind=kind, host=host, time=now, url=root.url, root=root)) for p in range(partitions)]
 
 
-def orders(log: Log, offset: int) -> Iterator[CrawlEvent]:
+def root_events(log: Log, offset: int) -> Iterator[CrawlEvent]:
     """Yield such events from an offset on, from partition 0, since every partition has each. Undecodable values are skipped."""
     while batch := log.read("crawl", 0, offset, READ):
         for logged in batch:
@@ -64,7 +64,7 @@ def orders(log: Log, offset: int) -> Iterator[CrawlEvent]:
         offset = batch[-1].offset + 1
 
 
-def standing(known: Iterable[Root], later: Iterable[CrawlEvent]) -> list[Root]:
+def apply_root_events(known: Iterable[Root], later: Iterable[CrawlEvent]) -> list[Root]:
     """Return the roots, in order of URL, after applying later events to the known ones."""
     roots = {root.url: root for root in known}
     for event in later:

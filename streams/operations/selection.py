@@ -21,7 +21,7 @@ from schemas.codec import DecodeError
 from schemas.ports import Log, Logged
 from schemas.records import Summary
 from streams.operations.index_changes import Change, change
-from streams.operations.latest_versions import Newest
+from streams.operations.latest_versions import LatestVersions
 from streams.topology.flow import SUMMARIES
 
 
@@ -77,12 +77,12 @@ def batches(log: Log, topic: str, partition: int, start: int, end: int, size: in
         yield batch, start
 
 
-class Chooser:
+class Selector:
     """Selects records of a topic, given in order. `held` returns the OIDs of the selected Gatherers in the index."""
 
     def __init__(self, selection: Selection, held: Callable[[], Iterable[str]] = tuple) -> None:
         self._selection = selection
-        self._known = Newest()
+        self._known = LatestVersions()
         """OIDs of the selected Gatherers that cannot be computed from name and URL."""
         self._look = held
         self._looked = False

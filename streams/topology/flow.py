@@ -138,7 +138,7 @@ def _unknown(name: str) -> Any:
     raise KeyError(name)
 
 
-CRAWL = Topic("crawl", (CrawlEvent,), lambda r: r.host, "delete", "what became of a URL, and what was found")
+CRAWL = Topic("crawl", (CrawlEvent,), lambda r: r.host, "delete", "outcomes of URLs, and discovered URLs")
 FETCHES = Topic("fetches", (FetchRequest,), lambda r: r.address or r.host, "delete", "a URL is to be fetched")
 OBJECTS = Topic("objects", (FetchedObject,), lambda r: r.url, "delete", "an object was fetched, or is gone", public=True)
 FILES = Topic("files", (File,), lambda r: r.object_url, "delete", "a file was unnested: facts", public=True)

@@ -48,9 +48,9 @@ class Router:
         if not isinstance(record, self._carried[topic]):
             raise DecodeError(f"a {type(record).__name__}")
         if not all(0 <= getattr(record, name, 0) <= MAX_VERSION for name in ("version", "published")):
-            raise DecodeError("a version that nobody minted")
+            raise DecodeError("a version out of range")
         if now is not None and isinstance(record, Tick | CrawlEvent) and record.time > now + AHEAD:
-            raise DecodeError("of a time to come")
+            raise DecodeError("a time in the future")
 
     def route(self, record: Record) -> Routed:
         """Return a record with its topic and key. Raises KeyError if the stage has no topic for its type: a bug of Harvest."""
@@ -58,7 +58,7 @@ class Router:
         return Routed(topic.name, topic.key(record).encode(), record)
 
 
-def refused(stage: str, why: str, logged: Logged) -> Rejected:
+def refused_letter(stage: str, why: str, logged: Logged) -> Rejected:
     """Return the dead letter of a record that the destination of a stage refuses, with the time of that record."""
     return Rejected(
         stage=stage,
@@ -73,7 +73,7 @@ def refused(stage: str, why: str, logged: Logged) -> Rejected:
     )
 
 
-def poisoned(stage: str, error: Exception, origin: Origin, key: bytes, value: bytes | None, time: int) -> Rejected:
+def poisoned_letter(stage: str, error: Exception, origin: Origin, key: bytes, value: bytes | None, time: int) -> Rejected:
     """Return the dead letter of a record that a stage could not process, with its bytes, so that it can be retried."""
     reason = f"not a record: {error}" if isinstance(error, DecodeError) else f"error in {stage}: {type(error).__name__}"
     return Rejected(

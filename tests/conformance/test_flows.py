@@ -20,7 +20,7 @@ from tests.faults.corpus import Corpus
 from tests.samples import make_corpus
 from tests.samples.make_corpus import gzipped, tar, zipped
 
-pytestmark = [pytest.mark.slow(180), pytest.mark.xdist_group("conformance"), pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.servers, pytest.mark.slow(180), pytest.mark.xdist_group("conformance"), pytest.mark.timeout(900)]
 
 
 def whale(of: str) -> bytes:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-MADE = {".git", ".venv", "__pycache__", "build", "harvest.egg-info", "harvest-data"}
+GENERATED = {".git", ".venv", "__pycache__", "build", "harvest.egg-info", "harvest-data"}
 """Generated folders, which are not part of the project."""
 
 
@@ -19,7 +19,7 @@ def _listed(root: Path) -> list[Path]:
     answer = subprocess.run(["git", "-C", root, "ls-files", "-z"], check=False, capture_output=True)
     if answer.returncode == 0:
         return [root / name.decode() for name in answer.stdout.split(b"\0") if name]
-    return [p for p in root.rglob("*") if not MADE & set(p.relative_to(root).parts) and "_cache" not in str(p)]
+    return [p for p in root.rglob("*") if not GENERATED & set(p.relative_to(root).parts) and "_cache" not in str(p)]
 
 
 @pytest.fixture(scope="session")

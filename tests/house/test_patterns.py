@@ -83,7 +83,7 @@ def faults(pattern: str | bytes, flags: int = 0) -> list[str]:
     return list(within(importlib.import_module("re._parser").parse(pattern, flags)))
 
 
-def held(value: Any, depth: int = 5) -> Iterator[re.Pattern[Any]]:
+def patterns_in(value: Any, depth: int = 5) -> Iterator[re.Pattern[Any]]:
     """Yield the patterns in a value: itself, in a container, in a function's closure, in a class."""
     if isinstance(value, re.Pattern):
         yield value
@@ -97,10 +97,10 @@ def held(value: Any, depth: int = 5) -> Iterator[re.Pattern[Any]]:
     elif isinstance(value, type):
         within = list(vars(value).values())
     for each in within if depth else ():
-        yield from held(each, depth - 1)
+        yield from patterns_in(each, depth - 1)
 
 
-def ours() -> Iterator[tuple[str, re.Pattern[Any]]]:
+def project_patterns() -> Iterator[tuple[str, re.Pattern[Any]]]:
     """Yield all patterns reachable from module-level names of our modules."""
     for name in PACKAGES:
         package = importlib.import_module(name)
@@ -108,13 +108,13 @@ def ours() -> Iterator[tuple[str, re.Pattern[Any]]]:
         for module in (each for each in names if not each.endswith("__main__")):
             for known, value in vars(importlib.import_module(module)).items():
                 if getattr(value, "__module__", module) == module or not isinstance(value, type | FunctionType):
-                    for each in held(value):
+                    for each in patterns_in(value):
                         yield f"{module}.{known}", each
 
 
 def test_module_patterns_avoid_bug() -> None:
     """No pattern in a module can trigger the bug."""
-    patterns = list(ours())
+    patterns = list(project_patterns())
     assert len({each for _, each in patterns}) > 350
     assert [(name, found) for name, each in patterns if (found := faults(each.pattern, each.flags & ~re.DEBUG))] == []
 
@@ -142,8 +142,8 @@ def test_patterns_are_found_wherever_they_are_kept() -> None:
         of = (("name", pattern),)
 
     for value in (pattern, (pattern,), {"a": [pattern]}, [("name", pattern)], frozenset((pattern,)), lambda: pattern, Kept):
-        assert list(held(value)) == [pattern]
-    assert list(held("x")) == []
+        assert list(patterns_in(value)) == [pattern]
+    assert list(patterns_in("x")) == []
 
 
 @pytest.mark.parametrize(

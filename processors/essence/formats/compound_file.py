@@ -197,7 +197,7 @@ class Compound:
             kind, number, page = struct.unpack_from("<HH4xI", raw, at)
             if kind == INTEGER and number in PAGES:
                 pages[number] = page
-        return {"001F": "utf-16-le", "001E": known(next((pages[number] for number in PAGES if number in pages), 1252))}
+        return {"001F": "utf-16-le", "001E": windows_charset(next((pages[number] for number in PAGES if number in pages), 1252))}
 
     def pieces(self, entry: Entry) -> Iterator[bytes]:
         """Yield a stream from its start, sector by sector; fewer bytes than its stated size if the chain ends early."""
@@ -234,7 +234,7 @@ def properties_of(raw: bytes) -> list[tuple[int, str]]:
     for number, place in sorted(places):
         try:
             if number == 1:
-                charset = known(struct.unpack_from("<H", raw, at + place + 4)[0])
+                charset = windows_charset(struct.unpack_from("<H", raw, at + place + 4)[0])
             else:
                 values.append((number, _value(raw, at + place, charset)))
         except (struct.error, LookupError, ValueError, OverflowError):
@@ -242,7 +242,7 @@ def properties_of(raw: bytes) -> list[tuple[int, str]]:
     return values
 
 
-def known(page: int) -> str:
+def windows_charset(page: int) -> str:
     """Return the charset of a Windows code page; cp1252 if it is unknown."""
     name = CHARSETS.get(page) or (f"iso8859-{page - 28_590}" if 28_590 < page < 28_606 else f"cp{page}")
     try:
@@ -260,10 +260,10 @@ def _value(raw: bytes, at: int, charset: str) -> str:
         return raw[at + 8 : at + 8 + min(number, MAX_SET)].decode(charset, "replace").partition("\0")[0]
     if kind == 3:
         return str(number) if number else ""
-    return moment(struct.unpack_from("<Q", raw, at + 4)[0]) if kind == TIME else ""
+    return filetime_to_iso(struct.unpack_from("<Q", raw, at + 4)[0]) if kind == TIME else ""
 
 
-def moment(ticks: int) -> str:
+def filetime_to_iso(ticks: int) -> str:
     """Return a FILETIME in ISO 8601; "" for zero. FILETIMEs are durations too: those of less than a year are not times."""
     try:
         when = datetime(1601, 1, 1, tzinfo=UTC) + timedelta(microseconds=ticks // 10)

@@ -38,7 +38,7 @@ PLAIN = modes.ECB()  # noqa: S305 - required by the format
 SHA1, AES_BITS = 0x8004, {0x660E: 128, 0x660F: 192, 0x6610: 256}
 
 
-def unlocked(compound: Compound) -> bytes | None:
+def decrypt_package(compound: Compound) -> bytes | None:
     """Return the decrypted package; None if the password or the method is another, or the package is too large."""
     info = compound.read("EncryptionInfo", MAX_INFO)
     entry = compound.streams.get("EncryptedPackage")
@@ -53,14 +53,14 @@ def unlocked(compound: Compound) -> bytes | None:
         return None
 
 
-def _spun(digest: Callable[[bytes], hashlib._Hash], salt: bytes, times: int) -> bytes:
+def _hash_password(digest: Callable[[bytes], hashlib._Hash], salt: bytes, times: int) -> bytes:
     found = digest(salt + PASSWORD).digest()
     for number in range(times):
         found = digest(number.to_bytes(4, "little") + found).digest()
     return found
 
 
-def _undone(data: bytes, key: bytes, mode: modes.CBC | modes.ECB) -> bytes:
+def _decrypt_aes(data: bytes, key: bytes, mode: modes.CBC | modes.ECB) -> bytes:
     """Decrypt AES blocks; an incomplete last block is dropped. Raises ValueError for an invalid key."""
     undo = Cipher(algorithms.AES(key), mode).decryptor()
     return undo.update(data[: len(data) // BLOCK * BLOCK]) + undo.finalize()
@@ -79,11 +79,11 @@ def _agile(info: bytes, package: bytes) -> bytes | None:
     if not 0 <= spins <= SPINS or not {bits, secret_bits} <= set(AES_BITS.values()):
         return None
     digest, salt = HASHES[lock["hashAlgorithm"]], base64.b64decode(lock["saltValue"])
-    spun, start = _spun(digest, salt, spins), modes.CBC(salt[:BLOCK])
+    spun, start = _hash_password(digest, salt, spins), modes.CBC(salt[:BLOCK])
 
     def opened(name: str, block: bytes) -> bytes:
         key = digest(spun + block).digest()[: bits // 8].ljust(bits // 8, b"\x36")
-        return _undone(base64.b64decode(lock[name]), key, start)
+        return _decrypt_aes(base64.b64decode(lock[name]), key, start)
 
     verifier, value = opened("encryptedVerifierHashInput", INPUT), opened("encryptedVerifierHashValue", VALUE)
     if not verifier or not value.startswith(digest(verifier).digest()):
@@ -93,7 +93,7 @@ def _agile(info: bytes, package: bytes) -> bytes | None:
     parts = []
     for number, at in enumerate(range(8, len(package), SEGMENT)):
         start = modes.CBC(digest(salt + number.to_bytes(4, "little")).digest()[:BLOCK])
-        parts.append(_undone(package[at : at + SEGMENT], secret, start))
+        parts.append(_decrypt_aes(package[at : at + SEGMENT], secret, start))
     return b"".join(parts)[: int.from_bytes(package[:8], "little")]
 
 
@@ -104,8 +104,8 @@ def _standard(info: bytes, package: bytes) -> bytes | None:
     if AES_BITS.get(method) != bits or hashed not in (0, SHA1):
         return None
     salt, verifier, value = struct.unpack_from("<4x16s16s4x32s", info, 12 + size)
-    spun = hashlib.sha1(_spun(hashlib.sha1, salt, OLD_SPINS) + bytes(4)).digest().ljust(64, b"\0")
+    spun = hashlib.sha1(_hash_password(hashlib.sha1, salt, OLD_SPINS) + bytes(4)).digest().ljust(64, b"\0")
     key = b"".join(hashlib.sha1(bytes(byte ^ with_ for byte in spun)).digest() for with_ in (0x36, 0x5C))[: bits // 8]
-    if _undone(value, key, PLAIN)[:20] != hashlib.sha1(_undone(verifier, key, PLAIN)).digest():
+    if _decrypt_aes(value, key, PLAIN)[:20] != hashlib.sha1(_decrypt_aes(verifier, key, PLAIN)).digest():
         return None
-    return _undone(package[8:], key, PLAIN)[: int.from_bytes(package[:8], "little")]
+    return _decrypt_aes(package[8:], key, PLAIN)[: int.from_bytes(package[:8], "little")]

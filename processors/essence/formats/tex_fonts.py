@@ -60,7 +60,7 @@ _SIGNS[:4], _SIGNS[15], _SIGNS[20:22], _SIGNS[33], _SIGNS[50] = "-\xb7\xd7*", "\
 _SIGNS[102:104], _SIGNS[106] = "{}", "|"
 
 
-def letters(font: str) -> list[str]:
+def font_encoding(font: str) -> list[str]:
     """Return the text of the 256 codes of a TeX font, by its name (K. Berry, Fontname; the encodings OT1, T1, OML and OMS)."""
     if font.startswith(("ec", "t1", "tc", "la")):
         return _CORK
@@ -76,6 +76,6 @@ def letters(font: str) -> list[str]:
 _ACCENTED = re.compile(r"([\u0300-\u0328])\s*+([^\W\d_])")
 
 
-def accented(text: str) -> str:
+def compose_accents(text: str) -> str:
     """Return text with each accent that precedes its letter, TeX's order, combined with the letter."""
     return unicodedata.normalize("NFC", _ACCENTED.sub(r"\2\1", text)) if _ACCENTED.search(text) else text

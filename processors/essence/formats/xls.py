@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
-from processors.essence.formats.compound_file import known
+from processors.essence.formats.compound_file import windows_charset
 from processors.essence.formats.line_buffer import Text
 from processors.essence.formats.number_formats import BUILT_IN, SINCE_1904, shown
 
@@ -138,7 +138,7 @@ class Sheets:
         if kind == SHEET:
             self._names.append(self._short(first, 6))
         elif kind == CODEPAGE:
-            self._charset = known(struct.unpack_from("<H", first)[0])
+            self._charset = windows_charset(struct.unpack_from("<H", first)[0])
         elif kind == DATE_1904:
             self._first = SINCE_1904 if first[:1] == b"\1" else 0
         elif kind == SST:
@@ -185,7 +185,7 @@ class Sheets:
         if kind == RKS:
             for at in range(4, len(data) - 6, 6):
                 style, bits = struct.unpack_from("<HI", data, at)
-                self._text.add(self._shown(short(bits), style) + " ")
+                self._text.add(self._shown(decode_rk(bits), style) + " ")
             return
         self._text.add(self._value(kind, data, style) + " ")
 
@@ -195,7 +195,7 @@ class Sheets:
         if kind in (LABEL, LABEL_RICH):
             return self._string(data, 6)
         if kind == RK:
-            return self._shown(short(struct.unpack_from("<I", data, 6)[0]), style)
+            return self._shown(decode_rk(struct.unpack_from("<I", data, 6)[0]), style)
         if kind == TRUTH:
             return "" if data[7] else ("TRUE" if data[6] else "FALSE")
         if kind == FORMULA and data[12:14] == b"\xff\xff":
@@ -208,7 +208,7 @@ class Sheets:
         return shown(value, self._formats.get(self._styles[style], "") if style < len(self._styles) else "", self._first)
 
 
-def short(bits: int) -> float:
+def decode_rk(bits: int) -> float:
     """Return an RK number ([MS-XLS] 2.5.218): two of its bits state whether it is an integer and whether to divide by 100."""
     whole = (bits - (1 << 32) if bits & 0x8000_0000 else bits) >> 2
     value: float = whole if bits & 2 else struct.unpack("<d", struct.pack("<Q", (bits & ~3) << 32))[0]

@@ -59,22 +59,22 @@ def cat(
     contains: Annotated[str | None, typer.Option("--contains", metavar="TEXT", help="With this text in the value.")] = None,
     kind: Annotated[str, typer.Option("--type", metavar="RECORD", help="Of this type, as `harvest describe` names it.")] = "",
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what is appended, until Ctrl-C.")] = False,
-    limit: Annotated[int, typer.Option("--limit", metavar="N", min=0, help="Records at the most; 0: all.")] = 0,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", min=0, help="Maximum number of records; 0: all.")] = 0,
     json: Json = False,
     config: Config = None,
 ) -> None:
     """Print the records of a topic, decoded."""
     found = settings(config, data=data)
     if follow and (until is not None or before):
-        raise Failure("--follow has no end: neither --to nor --before goes with it", 2)
+        raise Failure("--follow cannot be combined with --to or --before", 2)
     times = [moment(text) for text in (since, before)]
     from schemas.records import RECORDS
-    from streams.cli.common import opened
+    from streams.cli.common import open_log
 
     if kind and kind not in (names := [each.__name__ for each in RECORDS]):
         raise Failure(f"{printable(kind)}: no type of record: {', '.join(names)}", 2)
 
-    with opened(found) as log:
+    with open_log(found) as log:
         partitions = log.topics().get(topic)
         if partitions is None:
             raise Failure(f"{printable(topic)}: no such topic (harvest topics list)")

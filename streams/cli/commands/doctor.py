@@ -162,10 +162,10 @@ def _server(found: Settings, broker: str) -> str:
     from schemas.query import Every
     from sinks.index.errors import IndexMissing
     from streams.cli.common import counted
-    from streams.operations.indexes import opened
+    from streams.operations.indexes import open_index
 
     try:
-        with closing(opened(found, broker)) as index:
+        with closing(open_index(found, broker)) as index:
             return f"answers, {counted(index.count(Every()), 'summary', 'summaries')}"
     except IndexMissing:
         return "answers, no index yet"

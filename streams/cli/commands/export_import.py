@@ -27,17 +27,17 @@ MEMORY = 16 << 20
 
 def export(
     topic: Annotated[str, typer.Argument(metavar="TOPIC")],
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to; - is standard output.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Output file; - is standard output.")],
     data: Data = None,
     config: Config = None,
 ) -> None:
     """Write a topic to a file: an Avro object container file with keys, times, tombstones and records."""
     found = settings(config, data=data)
-    from streams.cli.common import opened
+    from streams.cli.common import open_log
     from streams.config.topology import topology_of
     from streams.operations import export as files
 
-    with opened(found) as log:
+    with open_log(found) as log:
         if topic not in log.topics():
             raise Failure(f"{printable(topic)}: no such topic (harvest topics list)")
         with _whole(file) as stream:
@@ -74,22 +74,22 @@ def _whole(file: Path) -> Iterator[BinaryIO]:
         part.unlink(missing_ok=True)
 
 
-def bring(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="What `harvest export` wrote; - is standard input.")],
+def import_topic(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="File written by `harvest export`; - is standard input.")],
     append: Annotated[bool, typer.Option("--append", help="Also into a topic that has records already.")] = False,
     data: Data = None,
     config: Config = None,
 ) -> None:
     """Append the records of a file to their topic, with their keys and times."""
     found = settings(config, data=data)
-    from streams.cli.common import opened
+    from streams.cli.common import open_log
     from streams.config.topology import topology_of
     from streams.operations import export as files
 
     with _seekable(file) as stream:
         try:
             topic, records = files.read(stream, topology_of(found).topics)
-            with opened(found, writing=True) as log:
+            with open_log(found, writing=True) as log:
                 count = _append(log, topic.name, records, append=append)
         except files.FileError as error:
             raise Failure(f"{file}: {error}") from None

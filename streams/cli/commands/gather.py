@@ -9,10 +9,8 @@ import typer
 from streams.cli.common import Config, Data, Depth, MaxUrls, settings
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, and no closing table.")]
-Allow = Annotated[
-    list[str] | None, typer.Option("--allow", metavar="CIDR", help="A local network that may be dialled in this run.")
-]
-Gatherer = Annotated[str | None, typer.Option("--gatherer", metavar="NAME", help="The name that OIDs are made of.")]
+Allow = Annotated[list[str] | None, typer.Option("--allow", metavar="CIDR", help="A local network that this run may connect to.")]
+Gatherer = Annotated[str | None, typer.Option("--gatherer", metavar="NAME", help="The Gatherer's name, part of every OID.")]
 Partitions = Annotated[int | None, typer.Option("--partitions", metavar="N", help="Partitions of a new data folder.")]
 Pause = Annotated[float | None, typer.Option("--pause", metavar="S", help="Seconds between requests to a server, in this run.")]
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, and no closing line.")]
 
-app = typer.Typer(no_args_is_help=True, help="Look after the index.")
+app = typer.Typer(no_args_is_help=True, help="Rebuild the index.")
 
 
 @app.command()
@@ -33,14 +33,14 @@ def rebuild(broker: BrokerName = "", data: Data = None, quiet: Quiet = False, co
 
     name = named(found, broker)
     with watched(quiet=quiet) as watch:
-        tally = anew(found, name, Selection(archive(name).name), watch)
+        tally = rebuild_serving_index(found, name, Selection(archive(name).name), watch)
     if not quiet:
         takes = "harvest worker takes" if found.kafka.brokers else "harvest run, or the next harvest gather, takes"
         hint = f"nothing is in the Broker's topic ({takes} an import there)"
         note(f"{counted(tally.held, 'summary', 'summaries')} indexed{'' if tally.read else ': ' + hint}")
 
 
-def anew(found: Settings, broker: str, selection: Selection, watch: Watch) -> Tally:
+def rebuild_serving_index(found: Settings, broker: str, selection: Selection, watch: Watch) -> Tally:
     """Make the index of a Broker that serves anew."""
     from streams.operations import rebuild as rebuilding
     from streams.operations.indexes import alias
@@ -64,9 +64,9 @@ def stamp() -> str:
 @contextmanager
 def reading(found: Settings, topic: str) -> Iterator[LogAccess]:
     """Open the log to read a topic. Raises Failure if there is no such topic."""
-    from streams.cli.common import opened
+    from streams.cli.common import open_log
 
-    with opened(found) as log:
+    with open_log(found) as log:
         if topic not in log.topics():
             raise Failure(f"{topic}: no such topic (harvest topics apply)")
         yield log

@@ -11,7 +11,7 @@ from streams.cli.common import Config, Data, Failure, Json, counted, note, print
 if TYPE_CHECKING:
     from schemas.records import Rejected
 
-app = typer.Typer(no_args_is_help=True, help="What could not be processed.")
+app = typer.Typer(no_args_is_help=True, help="List, show and retry rejected records.")
 
 
 @app.command("list")
@@ -19,10 +19,10 @@ def list_rejected(data: Data = None, json: Json = False, config: Config = None) 
     """List the latest rejection of each origin, unless a later success has ended it."""
     found = settings(config, data=data)
     from schemas.jsonform import line
-    from streams.cli.common import opened
+    from streams.cli.common import open_log
     from streams.operations.dead_letters import standing
 
-    with opened(found) as log:
+    with open_log(found) as log:
         for one in standing(log):
             if json:
                 put(line({"stage": one.stage, "reason": one.reason, "url": one.url, "path": one.path, "time": one.time}))
@@ -40,11 +40,11 @@ def show(
     """Show all details of the rejections of a URL and its members, or of a value that was not a record."""
     found = settings(config, data=data)
     from schemas.jsonform import line
-    from streams.cli.common import opened
+    from streams.cli.common import open_log
     from streams.operations.dead_letters import standing
-    from streams.operations.history import at
+    from streams.operations.history import format_time
 
-    with opened(found) as log:
+    with open_log(found) as log:
         chosen = _chosen(standing(log), [url])
     for one in chosen:
         if json:
@@ -52,7 +52,7 @@ def show(
         else:
             put(printable(_name(one)))
             version = f", version {one.version}" if one.version else ""
-            put(f"  {at(one.time)} UTC, stage {one.stage}{version}\n  {printable(one.reason)}")
+            put(f"  {format_time(one.time)} UTC, stage {one.stage}{version}\n  {printable(one.reason)}")
             if one.topic:
                 size = "no bytes" if one.value is None else counted(len(one.value), "byte")
                 put(f"  from {one.topic}/{one.partition}@{one.offset}, {size}")
@@ -63,20 +63,20 @@ def show(
 @app.command()
 def retry(
     urls: Annotated[list[str] | None, typer.Argument(metavar="[URL...]", help="URLs, paths, or TOPIC/PARTITION@OFFSET.")] = None,
-    everything: Annotated[bool, typer.Option("--all", help="All that stand.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="All unresolved rejections.")] = False,
     data: Data = None,
     config: Config = None,
 ) -> None:
     """Retry rejections: put the original bytes back into their topic. If they fail again, they are rejected again."""
     if bool(urls) == everything:
-        raise Failure("name what to try again, or say --all", 2)
+        raise Failure("name the URLs to retry, or give --all", 2)
     found = settings(config, data=data)
-    from streams.cli.common import opened
+    from streams.cli.common import open_log
     from streams.cli.gathering import settle
     from streams.operations.dead_letters import retry as put_back
     from streams.operations.dead_letters import standing
 
-    with opened(found, writing=True) as log:
+    with open_log(found, writing=True) as log:
         before = standing(log)
         chosen = before if everything else _chosen(before, urls or [])
         lost = [one for one in chosen if not put_back(log, one)]
@@ -85,7 +85,7 @@ def retry(
         note(f"{printable(_name(one))}: nothing to put back; {again}")
     note(f"{counted(len(chosen) - len(lost), 'record')} put back")
     if len(chosen) > len(lost) and settle(found):
-        with opened(found) as log:
+        with open_log(found) as log:
             others = {_name(one) for one in before} - ({_name(one) for one in chosen} - {_name(one) for one in lost})
             fresh = [one for one in standing(log) if _name(one) not in others]
         for one in fresh:

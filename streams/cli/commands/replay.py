@@ -19,7 +19,7 @@ import typer
 
 from processors.broker.definition import MAIN
 from streams.cli.commands.cat import TIME, moment
-from streams.cli.commands.index import Quiet, alone, anew, reading, stamp, unwritten
+from streams.cli.commands.index import Quiet, alone, reading, rebuild_serving_index, stamp, unwritten
 from streams.cli.common import USAGE, BrokerName, Config, Data, Failure, counted, note, printable, settings
 from streams.cli.common import broker as named
 
@@ -46,9 +46,9 @@ class Server(NamedTuple):
 
 
 def replay(
-    since: Annotated[str, typer.Option("--since", metavar="TIME", help=f"What was appended then or later. {TIME}")] = "",
+    since: Annotated[str, typer.Option("--since", metavar="TIME", help=f"Only records appended then or later. {TIME}")] = "",
     gatherers: Annotated[
-        list[str] | None, typer.Option("--gatherer", metavar="NAME", help="What this Gatherer made; may be given again.")
+        list[str] | None, typer.Option("--gatherer", metavar="NAME", help="Only summaries of this Gatherer; repeatable.")
     ] = None,
     to: Annotated[str, typer.Option("--to", metavar="TARGET", help=TO)] = "",
     topic: Annotated[
@@ -70,7 +70,7 @@ def replay(
     if topic not in (archive(name).name, SUMMARIES.name):
         raise Failure(f"{printable(topic)}: an index is made of {archive(name).name} or {SUMMARIES.name}", USAGE)
     if topic == SUMMARIES.name and not to:
-        raise Failure(f"{topic} is not what the index that serves is made of: --to TARGET makes another", USAGE)
+        raise Failure(f"{topic}: the index that serves is not made from this topic; use --to TARGET", USAGE)
     selection = Selection(topic, moment(since), frozenset(gatherers or ()))
     target = _target(found, to) if to else None
     with watched(quiet=quiet) as watch:
@@ -84,7 +84,7 @@ def _replayed(found: Settings, broker: str, selection: Selection, target: Server
         return _to_server(found, broker, selection, target, watch)
     if target is not None:
         return _to_folder(found, broker, selection, target, watch)
-    return anew(found, broker, selection, watch) if selection.whole else _in_place(found, broker, selection, watch)
+    return rebuild_serving_index(found, broker, selection, watch) if selection.whole else _in_place(found, broker, selection, watch)
 
 
 def _tell(found: Settings, broker: str, tally: Tally, target: Server | Path | None) -> None:
@@ -176,7 +176,7 @@ def _claimed(target: Path, index: Path) -> Iterator[None]:
     others = [entry for entry in there if entry != indexes or not entry.is_dir()]
     others += [entry for entry in below if entry.name not in parts or not _is_index(entry)]
     if others:
-        raise Failure(f"{printable(str(target))}: holds something else than an index: {printable(others[0].name)}")
+        raise Failure(f"{printable(str(target))}: contains something other than an index: {printable(others[0].name)}")
     indexes.mkdir(parents=True, exist_ok=True)
     folder = os.open(indexes, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

@@ -169,10 +169,10 @@ def _roots(found: Settings) -> tuple[list[Root], frozenset[str]]:
 @contextmanager
 def _cluster(found: Settings) -> Iterator[tuple[LogAccess, ModuleType]]:
     """Open the log of the cluster, and return it with the module for roots on Kafka. Raises Failure if its topics do not exist."""
-    from streams.cli.common import opened
+    from streams.cli.common import open_log
     from streams.kafka.client import roots
 
-    with opened(found, writing=True) as log:
+    with open_log(found, writing=True) as log:
         if "crawl" not in log.topics():
             raise Failure("crawl: no such topic (harvest topics apply)")
         yield log, roots

@@ -19,12 +19,12 @@ from streams.cli.common import (
     Failure,
     Json,
     counted,
-    give,
     note,
     printable,
     put,
     reading,
     settings,
+    write_bytes,
 )
 from streams.cli.common import broker as named
 
@@ -54,8 +54,8 @@ def search(
         ),
     ],
     data: Data = None,
-    limit: Annotated[int, typer.Option("--limit", metavar="N", min=0, help="Hits at the most.")] = 10,
-    copies: Annotated[bool, typer.Option("--copies", help="Copies too, each as a hit of its own.")] = False,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", min=0, help="Maximum number of hits.")] = 10,
+    copies: Annotated[bool, typer.Option("--copies", help="Also list copies, each as a hit of its own.")] = False,
     broker: BrokerName = "",
     json: Json = False,
     config: Config = None,
@@ -73,7 +73,7 @@ def search(
             _print(hit)
     typer.echo(f"{page.total:,} found" + (f", {len(page.hits)} shown" if len(page.hits) < page.total else ""), err=True)
     for name in unknown:
-        shown = "; `harvest show` tells it, but it is not searched" if name in NAMES else ""
+        shown = "; `harvest show` prints it, but it is not searchable" if name in NAMES else ""
         note(f"no summary has the attribute {printable(name)}{shown}")
 
 
@@ -92,7 +92,7 @@ def _found(found: Settings, broker: str, query: str, limit: int, copies: bool) -
             if pause is None and isinstance(error, IndexMissing):
                 raise Failure(_missing(found, broker, printable(str(error)))) from None
             if pause is None:
-                raise Failure(f"{error} (make it anew: harvest index rebuild)") from None
+                raise Failure(f"{error} (rebuild it: harvest index rebuild)") from None
             time.sleep(pause)
     raise Failure("the index is being swapped again and again")
 
@@ -108,9 +108,9 @@ def _missing(found: Settings, broker: str, error: str) -> str:
 def _searched(found: Settings, broker: str, tree: Query, limit: int, copies: bool) -> tuple[Page, list[str]]:
     """Return a page of hits; if it is empty, also the attributes in the query that no summary has."""
     from schemas.query import Exists
-    from streams.operations.indexes import opened
+    from streams.operations.indexes import open_index
 
-    index = opened(found, broker)
+    index = open_index(found, broker)
     try:
         page = index.search(tree, limit=limit, copies=copies)
         return page, [] if page.total else [name for name in dict.fromkeys(_asked(tree)) if not index.count(Exists(name))]
@@ -138,7 +138,7 @@ def _hit(hit: Hit) -> dict[str, Any]:
 def _print(hit: Hit) -> None:
     title = printable(hit.title)
     put(f"{printable(hit.url)}\n  {title or '(no title)'} [{printable(hit.type)}, {hit.score:.2f}]")
-    text = _beyond(hit.snippet, title)
+    text = _without_title(hit.snippet, title)
     if text:
         put("  " + _marked(text))
     for copy in hit.copies[:3]:
@@ -147,7 +147,7 @@ def _print(hit: Hit) -> None:
         put(f"  and {counted(hit.copies_count - 3, 'more copy', 'more copies')}")
 
 
-def _beyond(snippet: str, title: str) -> str:
+def _without_title(snippet: str, title: str) -> str:
     """Return a snippet without the title at its start: a text whose title is its first line would repeat it."""
     rest = re.match("[\x02\x03]*".join(map(re.escape, title)) + r"(?!\w)[\x03\s]*", snippet.lstrip("\x02")) if title else None
     return snippet.lstrip("\x02")[rest.end() :] if rest else snippet
@@ -188,7 +188,7 @@ def show(
     from schemas.soif import dumps
     from schemas.soif_summary import to_template
 
-    give(dumps([to_template(summary)]))
+    write_bytes(dumps([to_template(summary)]))
 
 
 def _summary(store: Store, broker: str, what: str, gatherer: str) -> Summary:
@@ -214,7 +214,7 @@ def _none(what: str) -> Failure:
 
     hint = ""
     if os.path.isdir(what) and not os.path.islink(what):
-        hint = ": a folder has none, what is in it has"
+        hint = ": folders have no summary, their files have"
     elif "://" not in what and not OID.fullmatch(what) and not os.path.lexists(what.partition("#")[0]):
         hint = ", and no such file"
     return Failure(f"{printable(what)}: no summary of it{hint}")
@@ -300,7 +300,7 @@ def urls_of(what: str, *, followed: bool = True) -> list[str]:
 
 def annotate(
     url: Annotated[str, typer.Argument(metavar="URL", help="A URL (of a member: object#path), or a path.")],
-    values: Annotated[list[str], typer.Argument(metavar="NAME=VALUE...", help="Attributes; NAME= takes one away.")],
+    values: Annotated[list[str], typer.Argument(metavar="NAME=VALUE...", help="Attributes; NAME= removes one.")],
     data: Data = None,
     config: Config = None,
 ) -> None:
@@ -323,7 +323,7 @@ def annotate(
     from processors.identity import split_url
     from processors.schemes import is_listing
     from schemas.records import Annotation
-    from streams.cli.common import opened
+    from streams.cli.common import open_log
     from streams.store.database import clock_ms
 
     target, known = _target(found, url)
@@ -331,10 +331,10 @@ def annotate(
     record = Annotation(url=target, object_url=object_url, time=clock_ms(), attributes={n: tuple(v) for n, v in attributes.items()})
     if not known and is_listing(object_url):
         raise Failure(f"{printable(url)}: a folder has no summary to describe: what is in it has")
-    with opened(found, writing=True) as log:
+    with open_log(found, writing=True) as log:
         log.append("annotations", [(object_url.encode(), record)])
     if not known:
-        note(f"{printable(target)}: nothing is known of it yet: kept for when it comes")
+        note(f"{printable(target)}: unknown URL; the annotation is stored until it is gathered")
     from streams.cli.gathering import settle
 
     settle(found)

@@ -18,7 +18,7 @@ def summarize(
 ) -> None:
     """Recognize, unnest, select and summarize files; prints SOIF and stores nothing."""
     found = settings(config, children=jobs)
-    from streams.cli.standalone_summarize import Alone
+    from streams.cli.standalone_summarize import StandaloneSummarize
 
-    if not Alone(found, json=json).run(paths):
+    if not StandaloneSummarize(found, json=json).run(paths):
         raise typer.Exit(1)

@@ -13,7 +13,7 @@ from streams.cli.common import Config, Data, Failure, Json, counted, note, put, 
 if TYPE_CHECKING:
     from streams.logs import Lag
 
-app = typer.Typer(no_args_is_help=True, help="Look after topics.")
+app = typer.Typer(no_args_is_help=True, help="Create, list and watch topics.")
 
 
 @app.command()
@@ -59,11 +59,11 @@ def list_topics(data: Data = None, json: Json = False, config: Config = None) ->
     """List the topics with partitions, records written and content; as JSON the first and next offset of each partition."""
     found = settings(config, data=data)
     from schemas.jsonform import line
-    from streams.cli.common import opened
+    from streams.cli.common import open_log
     from streams.config.topology import topology_of
 
     drawn = topology_of(found)
-    with opened(found, bare=True) as log:
+    with open_log(found, bare=True) as log:
         there = log.topics()
         for topic in drawn.topics:
             if (partitions := there.get(topic.name)) is None:
@@ -84,12 +84,12 @@ def lag(data: Data = None, json: Json = False, config: Config = None) -> None:
     """Show how many records each stage still has to read, by topic."""
     found = settings(config, data=data)
     from schemas.jsonform import line
-    from streams.cli.common import opened
+    from streams.cli.common import open_log
     from streams.config.topology import topology_of
-    from streams.logs import inputs
+    from streams.logs import stage_inputs
 
     drawn = topology_of(found)
-    with opened(found) as log:
+    with open_log(found) as log:
         there = log.topics()
         for (group, topic), lags in groupby(log.lags(drawn), key=lambda one: (one.group, one.topic)):
             if json:
@@ -98,7 +98,7 @@ def lag(data: Data = None, json: Json = False, config: Config = None) -> None:
             else:
                 put(f"{group:<18} {topic:<18} {_behind(list(lags))}")
     if found.kafka.brokers:
-        _miss(name for name in dict.fromkeys(topic for _, topic in inputs(drawn)) if name not in there)
+        _miss(name for name in dict.fromkeys(topic for _, topic in stage_inputs(drawn)) if name not in there)
 
 
 def _miss(names: Iterable[str]) -> None:

@@ -19,15 +19,15 @@ def why(
     found = settings(config, data=data)
     from schemas.jsonform import line
     from streams.cli.commands.search import urls_of
-    from streams.cli.common import opened
+    from streams.cli.common import open_log
     from streams.config.topology import topology_of
-    from streams.operations.history import history, written
+    from streams.operations.history import format_event, history
 
     drawn = topology_of(found)
-    with opened(found) as log:
+    with open_log(found) as log:
         name = log.gatherer() or found.gatherer
         told = next((events for meant in urls_of(url) if (events := history(log, meant, name, drawn))), None)
     if told is None:
         raise Failure(f"{printable(url)}: nothing is known of it")
     for event in told:
-        put(line(event._asdict()) if json else printable(written(event)))
+        put(line(event._asdict()) if json else printable(format_event(event)))

@@ -17,7 +17,7 @@ LIVE = 0.25
 """Seconds between two updates of the display."""
 
 
-class Lively(Progress):
+class LiveProgress(Progress):
     """A display that is redrawn."""
 
     def __init__(self, runner: Embedded, roots: Sequence[Root], live: Live) -> None:
@@ -34,7 +34,7 @@ class Lively(Progress):
 
 
 @contextmanager
-def lively(runner: Embedded, roots: Sequence[Root]) -> Iterator[Lively]:
+def lively(runner: Embedded, roots: Sequence[Root]) -> Iterator[LiveProgress]:
     """Yield the display of a run. rich itself handles NO_COLOR."""
     with Live(console=Console(stderr=True, highlight=False), auto_refresh=False, transient=True) as live:
-        yield Lively(runner, roots, live)
+        yield LiveProgress(runner, roots, live)

@@ -30,7 +30,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # exported wit
 from confluent_kafka.cimpl import NewTopic
 
 from streams.kafka.client.cluster import REACH, TIMEOUT, Cluster, ClusterError, told
-from streams.logs import Lag, inputs
+from streams.logs import Lag, stage_inputs
 from streams.topology.flow import Stage, Topology
 
 REMOVALS = 90 * 86_400_000
@@ -213,7 +213,7 @@ class Admin:
     def lags(self, topology: Topology, stages: Container[str] | None = None) -> Iterator[Lag]:
         """What each stage, or each of these, has still to read, by topic and partition; topics that are not there are left out."""
         counts = self.partitions()
-        for stage, pairs in itertools.groupby(inputs(topology), itemgetter(0)):
+        for stage, pairs in itertools.groupby(stage_inputs(topology), itemgetter(0)):
             if stages is not None and stage not in stages:
                 continue
             topics = {self._cluster.topic(topic): topic for _, topic in pairs}

@@ -47,7 +47,7 @@ def _write(log: LogAccess, roots: Sequence[Root], events: Events) -> None:
 def roots(log: LogAccess, drawn: Topology) -> list[Root]:
     """The roots that the frontier knows, and what was asked for since, in order of URL; every partition knows all of them."""
     known = (cast("Root", decode(value)) for value in log.rows("frontier", 0, b"g|").values())
-    return seeding.standing(known, _unread(log, drawn))
+    return seeding.apply_root_events(known, _unread(log, drawn))
 
 
 def paused(log: LogAccess, drawn: Topology) -> frozenset[str]:
@@ -64,4 +64,4 @@ def paused(log: LogAccess, drawn: Topology) -> frozenset[str]:
 def _unread(log: LogAccess, drawn: Topology) -> Iterator[CrawlEvent]:
     """Orders about roots that the frontier has not read yet."""
     of_crawl = (one for one in log.lags(drawn) if one.topic == "crawl" and one.partition == 0)
-    return seeding.orders(log, min((one.committed for one in of_crawl), default=0))
+    return seeding.root_events(log, min((one.committed for one in of_crawl), default=0))

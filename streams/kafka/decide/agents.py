@@ -46,7 +46,7 @@ from streams.kafka.decide.ticks import Ticker
 from streams.kafka.worker.telemetry import Telling
 from streams.telemetry import Written
 from streams.topology.flow import REJECTED, Stage
-from streams.topology.routing import Router, poisoned
+from streams.topology.routing import Router, poisoned_letter
 
 if TYPE_CHECKING:
     import faust
@@ -251,7 +251,9 @@ class Decider:
             # Rule 6: whatever else it is, it must not end the partition.
             rows.undo()
             stamp = int(message.timestamp * 1000)
-            given = [self._letter(poisoned(self.stage.name, error, origin, message.key or b"", message.value, stamp), message)]
+            given = [
+                self._letter(poisoned_letter(self.stage.name, error, origin, message.key or b"", message.value, stamp), message)
+            ]
         return rows.written(), given
 
     def _output(self, record: Record, headers: Any = None) -> Outgoing:

@@ -17,8 +17,8 @@ from schemas.ports import BrokerIndex, Logged
 from streams.faults import fault
 from streams.kafka.sink.buffer import Read
 from streams.kafka.sink.dead_letter_producer import Letter, Letters
-from streams.operations.index_changes import Change, change, changed
-from streams.topology.routing import refused
+from streams.operations.index_changes import Change, change, newest_changes
+from streams.topology.routing import refused_letter
 
 
 class Applier:
@@ -40,7 +40,7 @@ class Applier:
         reads = [read for batch in batches.values() for read in batch]
         records = [self._plain(read.logged) for read in reads]
         by_place = {(read.logged.partition, read.logged.offset): read for read in reads}
-        changes, poison = changed(records, records[-1].time)
+        changes, poison = newest_changes(records, records[-1].time)
         found = ((letter, by_place[letter.partition, letter.offset]) for letter in poison)
         self._send([(msgspec.structs.replace(letter, value=read.logged.value), read.headers) for letter, read in found])
         fault("index.apply")
@@ -52,7 +52,7 @@ class Applier:
             self.saw("retried", len(changes))
             raise
         told = ((one.reason, by_place[_place(records, one.change)]) for one in failed)
-        self._send([(refused("index", why, read.logged), read.headers) for why, read in told])
+        self._send([(refused_letter("index", why, read.logged), read.headers) for why, read in told])
         self.saw("refused", len(failed))
         self.saw("applied", len(changes) - len(failed))
         fault("index.applied")
@@ -76,7 +76,7 @@ class Applier:
     def _plain(self, logged: Logged) -> Logged:
         if logged.value is None:
             return logged
-        # What is no record stays as it is: `changed` makes a dead letter of it.
+        # What is no record stays as it is: `newest_changes` makes a dead letter of it.
         with suppress(DecodeError):
             return logged._replace(value=self._single(logged.value))
         return logged

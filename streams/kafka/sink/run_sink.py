@@ -14,7 +14,7 @@ from sinks.index.errors import IndexUnreachable
 from streams.kafka.sink.index_sink import IndexSink, manner
 from streams.kafka.sink.position import FIRST, LONGEST
 from streams.kafka.worker.worker import Context
-from streams.operations.indexes import at
+from streams.operations.indexes import open_index_at
 
 LOOK = 0.1
 """Seconds between two looks whether it was told to stop."""
@@ -27,7 +27,7 @@ def indexes(context: Context) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     note = logging.getLogger("harvest").warning
-    ask = partial(at, settings.index_url, settings.index_name, settings.folder, broker, writable=True)
+    ask = partial(open_index_at, settings.index_url, settings.index_name, settings.folder, broker, writable=True)
     index = opened(ask, stop, note)
     if index is None:
         return

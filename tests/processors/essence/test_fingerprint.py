@@ -28,6 +28,7 @@ def tree(root: Path, tmp_path: Path) -> dict[str, Path]:
     return {name: tmp_path / name for name in ROOTS}
 
 
+@pytest.mark.slow
 def test_each_file_of_the_closure_changes_the_fingerprint(tree: dict[str, Path], tmp_path: Path) -> None:
     """One byte more in any module or data file of the closure changes the fingerprint."""
     before = code_digest(tree)

@@ -38,7 +38,7 @@ def install() -> Iterator[Callable[..., None]]:
     extensions.uninstall()
 
 
-def made(kind: str, body: bytes = b"") -> Found:
+def summarize_body(kind: str, body: bytes = b"") -> Found:
     """Return the summarizer's result for a body of a type."""
     found = Found()
     summarize(Facts(b"soup", "file:///soup", kind, "text/x-recipe", len(body), 0, ""), io.BytesIO(body), found)
@@ -59,7 +59,7 @@ def test_operator_type_takes_precedence(install: Callable[..., None]) -> None:
     """The operator's type takes precedence for a suffix that a built-in type has, too."""
     install('[types.Sage]\nmedia = "text/x-sage"\ntext = true\nextends = "Python"\nsuffixes = ["py"]\n')
     assert recognized(b"x.py", b"import os\n").type == "Sage"
-    assert made("Sage", b'"""Rings."""\n').text("title") == "Rings."
+    assert summarize_body("Sage", b'"""Rings."""\n').text("title") == "Rings."
 
 
 def test_names_are_added_to_builtin_type(install: Callable[..., None]) -> None:
@@ -97,11 +97,11 @@ def test_operator_summarizer_replaces_builtin(install: Callable[..., None]) -> N
             raise RuntimeError("too much")
 
     install(RECIPE, mine=Summarizer(types=("Recipe", "Python"), run=run))
-    assert made("Recipe", b"a pinch").attributes["salt"] == ["a pinch"]
-    assert made("Python", b"import salt").attributes["salt"] == ["import salt"]
+    assert summarize_body("Recipe", b"a pinch").attributes["salt"] == ["a pinch"]
+    assert summarize_body("Python", b"import salt").attributes["salt"] == ["import salt"]
     assert "Python" in summarizers()
     with pytest.raises(SummaryError, match="Recipe: RuntimeError: too much"):
-        made("Recipe", b"salt!")
+        summarize_body("Recipe", b"salt!")
 
 
 def test_additional_summarizer_adds_attributes(install: Callable[..., None]) -> None:
@@ -115,13 +115,13 @@ def test_additional_summarizer_adds_attributes(install: Callable[..., None]) -> 
 
     counts = Summarizer(types=("RawText", "README"), run=count, beside=True)
     install('[programs.Unrecognized]\ncommand = ["/bin/true"]\nbeside = true\n', ask, mine=counts, other=counts)
-    notes = made("FAQ", b"What is it?\nSoup.\n").attributes
+    notes = summarize_body("FAQ", b"What is it?\nSoup.\n").attributes
     assert (notes["headings"], notes["lines"], notes["asked"]) == (["What is it?"], ["2"], ["Unrecognized of FAQ"])
-    script = made("Python", b"def soup():\n    pass\n").attributes
+    script = summarize_body("Python", b"def soup():\n    pass\n").attributes
     assert (script["functions"], script["asked"]) == (["soup"], ["Unrecognized of Python"])
     assert "lines" not in script
     extensions.uninstall()
-    assert "lines" not in made("FAQ", b"What is it?\n").attributes
+    assert "lines" not in summarize_body("FAQ", b"What is it?\n").attributes
 
 
 def test_printed_soif_adds_attributes(install: Callable[..., None]) -> None:
@@ -129,7 +129,7 @@ def test_printed_soif_adds_attributes(install: Callable[..., None]) -> None:
     attributes = (Attribute("Yield", b"4"), Attribute("raw", b"\xff"), Attribute("reason", b"none"))
     printed = dumps([Template("FILE", "-", attributes), Template("FILE", "-", (Attribute("yield", b"5"),))])
     install(RECIPE + '[programs.Recipe]\ncommand = ["/bin/true"]\n', lambda *_: printed)
-    assert {n: v for n, v in made("Recipe").attributes.items() if n != "title"} == {"yield": ["4", "5"], "raw": [b"\xff"]}
+    assert {n: v for n, v in summarize_body("Recipe").attributes.items() if n != "title"} == {"yield": ["4", "5"], "raw": [b"\xff"]}
 
 
 @pytest.mark.parametrize("printed", [b"Hello", b"@FILE { -\na{5}:\tb\n}\n", b"@FILE { -"])
@@ -137,7 +137,7 @@ def test_invalid_printed_soif_rejects_file(install: Callable[..., None], printed
     """Invalid SOIF rejects the file with the offset of the fault."""
     install(RECIPE + '[programs.Recipe]\ncommand = ["/bin/true"]\n', lambda *_: printed)
     with pytest.raises(SummaryError, match="the program gave no SOIF"):
-        made("Recipe")
+        summarize_body("Recipe")
 
 
 MISTAKES = [

@@ -123,7 +123,7 @@ EXAMPLES = {"tantivy": (100, 25), "opensearch": (25, 4)}
 """Number of collections tried on each engine: a server takes longer to create an index."""
 
 
-def tried(examples: int) -> settings:
+def settings_for(examples: int) -> settings:
     """Return the settings of a property with so many examples."""
     return settings(max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -131,7 +131,7 @@ def tried(examples: int) -> settings:
 def test_engine_and_predicate_agree(request: pytest.FixtureRequest, engine: Open) -> None:
     """For any query, an engine finds the summaries that the predicate accepts; search leaves out the copies."""
 
-    @tried(EXAMPLES[request.node.callspec.params["engine"]][0])
+    @settings_for(EXAMPLES[request.node.callspec.params["engine"]][0])
     @given(summaries=documents, queries=st.lists(tree, min_size=1, max_size=8))
     def agree(summaries: list[Summary], queries: list[Node]) -> None:
         with tempfile.TemporaryDirectory() as folder, closing(engine(Path(folder))) as index:
@@ -153,7 +153,7 @@ def test_engine_and_predicate_agree_on_every_leaf(request: pytest.FixtureRequest
     asked: list[Node] = [Exists(one) for one in NAMES]
     asked += [Word(word, one) for word in (*WORDS, *PROPERTIES) for one in ("", *NAMES)]
 
-    @tried(EXAMPLES[request.node.callspec.params["engine"]][1])
+    @settings_for(EXAMPLES[request.node.callspec.params["engine"]][1])
     @given(summaries=documents)
     def agree(summaries: list[Summary]) -> None:
         with tempfile.TemporaryDirectory() as folder, closing(engine(Path(folder))) as index:

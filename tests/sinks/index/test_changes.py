@@ -7,7 +7,7 @@ import pytest
 from schemas.codec import encode
 from schemas.ports import Logged
 from schemas.records import Record, Removed, Summary
-from streams.operations.index_changes import changed
+from streams.operations.index_changes import newest_changes
 
 
 def summary(title: str, published: int) -> Summary:
@@ -22,7 +22,7 @@ GONE = Removed(oid="o", url="u", object_url="u", version=2, time=2, reason="gone
 NEW, OLD, SAME = summary("new", 6), summary("old", 5), summary("same", 6)
 
 
-def logged(records: list[Record | None]) -> list[Logged]:
+def batch(records: list[Record | None]) -> list[Logged]:
     """Return a batch; None stands for an undecodable record."""
     values = [b"junk" if record is None else encode(record) for record in records]
     return [Logged("broker.main", 0, offset, 1, b"o", value) for offset, value in enumerate(values)]
@@ -34,6 +34,6 @@ def logged(records: list[Record | None]) -> list[Logged]:
 )
 def test_highest_publish_counter_of_batch_wins(records: list[Record | None], applied: Record) -> None:
     """A batch has the effect of its records one by one: the highest publish counter wins, the last among equals."""
-    changes, letters = changed(logged(records), 1)
+    changes, letters = newest_changes(batch(records), 1)
     assert changes == [applied]
     assert len(letters) == records.count(None)

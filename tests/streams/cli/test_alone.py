@@ -51,7 +51,7 @@ def test_summarize_what_a_child_makes_up(frame: bytes, tmp_path: Path, capsys: p
     """A child that was taken over tells nothing of another file, and costs its own file alone."""
     for name in ("a", "b"):
         (tmp_path / name).write_text("text")
-    command = standalone_summarize.Alone(Settings(), json=True)
+    command = standalone_summarize.StandaloneSummarize(Settings(), json=True)
     roots = [root_of(str(tmp_path / name), Settings(), None, None) for name in "ab"]
     objs = [cast("FetchedObject", command._read(root, root.url)) for root in roots]
     pool = cast("Pool", Scripted([frame]))
@@ -71,7 +71,7 @@ def test_summarize_what_changes(change: str, tmp_path: Path, capsys: pytest.Capt
     path.parent.mkdir()
     path.write_bytes(b"text " * 20_000)
     other.write_bytes(b"text " * 20_000)
-    command = standalone_summarize.Alone(Settings(), json=True)
+    command = standalone_summarize.StandaloneSummarize(Settings(), json=True)
     root = root_of(str(path), Settings(), None, None)
     obj = cast("FetchedObject", command._read(root, root.url))
     assert obj.blob
@@ -97,7 +97,7 @@ def test_summarize_behind_a_slow_one(tmp_path: Path, capsys: pytest.CaptureFixtu
     monkeypatch.setattr(standalone_summarize, "KEPT", 16)
     slow = {f"file://{tmp_path}/000": 0.2}
     monkeypatch.setattr(standalone_summarize, "Pool", lambda *_: entered(Scripted([], slow)))
-    assert standalone_summarize.Alone(Settings(), json=True).run([str(tmp_path)])
+    assert standalone_summarize.StandaloneSummarize(Settings(), json=True).run([str(tmp_path)])
     told = [json.loads(line)["url"] for line in capsys.readouterr().out.splitlines()]
     assert told == [f"file://{tmp_path}/{name}" for name in names]
 

@@ -15,7 +15,7 @@ import pytest
 from schemas.records import FetchedObject, Root
 from schemas.soif import parse
 from schemas.soif_summary import to_record
-from streams.cli.standalone_summarize import Alone
+from streams.cli.standalone_summarize import StandaloneSummarize
 from streams.config.settings import Settings
 from streams.topology import describe
 from streams.topology.flow import TopologySettings, topology
@@ -312,7 +312,7 @@ def test_summarize_what_goes_away(tmp_path: Path, capsys: pytest.CaptureFixture[
     """A file that goes away while it waits for its turn is one line, and ends nothing."""
     url = f"file://{tmp_path}/gone.bin"
     seen = FetchedObject(url=url, version=1, time=1, outcome="fetched", blob="00", root=Root(url=url, run=""))
-    alone = Alone(Settings(), json=False)
+    alone = StandaloneSummarize(Settings(), json=False)
     asyncio.run(alone._one(cast("Pool", None), seen)).tell()
     assert capsys.readouterr() == ("", f"harvest: {url}: No such file or directory\n")
 

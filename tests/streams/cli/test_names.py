@@ -91,7 +91,7 @@ def test_annotate_what_is_not_known_yet(harvest: Any, tree: Path) -> None:
     """What is said of a URL that nothing is known of is kept for when it comes, and the user is told so."""
     harvest("gather", tree, "--quiet")
     late = tree / "late.txt"
-    told = f"harvest: file://{late}: nothing is known of it yet: kept for when it comes\n"
+    told = f"harvest: file://{late}: unknown URL; the annotation is stored until it is gathered\n"
     assert harvest("annotate", late, "said=leviathan").stderr == told
     assert not harvest.lines("search", "leviathan")
     late.write_text("late\n")
@@ -114,7 +114,7 @@ def test_an_attribute_that_no_summary_has(harvest: Any, tree: Path) -> None:
     told = harvest("search", "autor:melville OR (title:Ahab -Type:HTML -(fo\x07o:bar))").stderr
     assert told == "0 found\nharvest: no summary has the attribute autor\nharvest: no summary has the attribute fo o\n"
     told = harvest("search", "sha256:*").stderr
-    assert told == "0 found\nharvest: no summary has the attribute sha256; `harvest show` tells it, but it is not searched\n"
+    assert told == "0 found\nharvest: no summary has the attribute sha256; `harvest show` prints it, but it is not searchable\n"
     assert harvest("search", "title:Moby OR autor:melville").stderr == "1 found\n"
 
 

@@ -260,7 +260,7 @@ def test_a_root_removed_while_others_wait(harvest: Any, tree: Path, site: Site) 
     harvest("gather", tree)
     process = halfway(harvest, site)
     assert stopped(process, signal.SIGINT)[0] == 130
-    assert "harvest: the next run applies it" in harvest("roots", "remove", tree).stderr
+    assert "harvest: the change is stored; the next run applies it" in harvest("roots", "remove", tree).stderr
     assert len(harvest.lines("search", "*", "--copies")) >= 3
     assert "next run" not in harvest("roots", "remove", site.url).stderr
     assert not harvest.lines("search", "*", "--copies")
@@ -285,7 +285,7 @@ def test_gather_without_a_root_settles_removals(harvest: Any, tree: Path, monkey
     harvest.start("roots", "remove", tree).communicate(timeout=PATIENCE)
     monkeypatch.delenv("HARVEST_FAULT")
     assert len(harvest.lines("search", "*", "--copies")) == 3
-    assert "harvest: no roots are left: what they alone had asked for is removed\n" in harvest("gather").stderr
+    assert "harvest: no roots are left: all their objects are removed\n" in harvest("gather").stderr
     assert not harvest.lines("search", "*", "--copies")
     assert "no ROOT given, and none known" in harvest("gather", code=2).stderr
 

@@ -212,7 +212,9 @@ def test_nothing_comes_back(log: StoreLog, monkeypatch: pytest.MonkeyPatch) -> N
         with closing(TantivyIndex(folder, heap=15_000_000)) as index:
             index.apply([removal(summary(2, 1), 2, time=200 * DAY)], {})
             with suppress(Interrupted):
-                replay.again(log, Selection("broker.main", since=0), cast("BrokerIndex", Failing(index, batches)), lambda _: None)
+                replay.apply_selection(
+                    log, Selection("broker.main", since=0), cast("BrokerIndex", Failing(index, batches)), lambda _: None
+                )
             assert not index.count(Word("http://example.org/a/1", "url")), batches
 
 

@@ -71,7 +71,7 @@ def test_from_summaries(harvest: Any, tree: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--topic", "summaries"), "summaries is not what the index that serves is made of: --to TARGET makes another"),
+        (("--topic", "summaries"), "summaries: the index that serves is not made from this topic; use --to TARGET"),
         (("--topic", "crawl"), "crawl: an index is made of broker.main or summaries"),
         (("--since", "yesterday"), "yesterday: not a time. "),
         (("--to", "harvest-data"), "harvest-data: that is the index that serves, which is replayed without --to"),
@@ -110,7 +110,7 @@ def test_a_folder_that_holds_something_else(harvest: Any, there: str) -> None:
     file.parent.mkdir(parents=True)
     file.write_text("dear")
     said = harvest("replay", "--to", "target", code=1).stderr
-    assert said.startswith("harvest: target: holds something else than an index: ")
+    assert said.startswith("harvest: target: contains something other than an index: ")
     assert file.read_text() == "dear"
     assert len([path for path in Path("target").rglob("*") if path.is_file()]) == 1
 

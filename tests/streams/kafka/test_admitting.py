@@ -57,7 +57,7 @@ def test_a_version_that_nobody_minted_is_rejected(
     decided.following.committed = lambda _: 0
     rows, outputs = decided.decide(_event(message))
     assert not rows
-    assert [_letter(output.value).reason for output in outputs] == ["not a record: a version that nobody minted"]
+    assert [_letter(output.value).reason for output in outputs] == ["not a record: a version out of range"]
 
 
 def _event(message: Message) -> Any:

@@ -20,7 +20,7 @@ from streams.kafka.client.log import KafkaLog
 from streams.logs import LogAccess, StoreLog
 from streams.store import Store, partition
 from streams.topology.flow import TopologySettings, topology
-from streams.topology.routing import poisoned
+from streams.topology.routing import poisoned_letter
 from tests.servers.fixtures import TIMEOUT
 from tests.streams.kafka.conftest import Broker, Run
 
@@ -41,7 +41,7 @@ def records() -> list[Logged]:
     fetched = FetchedObject(url=URL, version=3, time=1, outcome="fetched", body=b"PK", size=2)
     rejected = Rejected(stage="essence", reason="encrypted", time=5, url=URL, path="x", version=3)
     complete = Complete(object_url=URL, version=3, time=1, attempt="a", count=1)
-    no_record = poisoned("catalog", ValueError("odd"), Origin("made", 0, 7), b"k", JUNK, 6)
+    no_record = poisoned_letter("catalog", ValueError("odd"), Origin("made", 0, 7), b"k", JUNK, 6)
     given = [
         ("objects", URL, 1_000, fetched),
         ("made", URL, 2_000, SUMMARY),
@@ -73,7 +73,7 @@ def both(harvest: Run, cluster: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_pa
         embedded = harvest(*arguments, "--data", str(tmp_path / "data"), code=code)
         monkeypatch.setenv("HARVEST_KAFKA_BROKERS", cluster.brokers)
         # Workers read what is appended; a data folder that never had a run waits for one.
-        notes = embedded.stderr.replace("harvest: the next run applies it\n", "")
+        notes = embedded.stderr.replace("harvest: the change is stored; the next run applies it\n", "")
         assert (on_kafka.stdout, on_kafka.stderr) == (embedded.stdout, notes)
         return on_kafka.stdout.splitlines()
 

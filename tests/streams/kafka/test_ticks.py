@@ -72,5 +72,5 @@ def test_a_tick_of_a_time_to_come_is_rejected(tmp_path: Path) -> None:
     rows, (sent,) = decided.decide(far)
     letter = decode(sent.value)
     assert isinstance(letter, Rejected)
-    assert (rows, letter.reason) == ([], "not a record: of a time to come")
+    assert (rows, letter.reason) == ([], "not a record: a time in the future")
     assert decided.decide(near)[0]

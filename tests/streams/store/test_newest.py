@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from contextlib import closing
 
-from streams.operations.latest_versions import Newest
+from streams.operations.latest_versions import LatestVersions
 
 OIDS = 20_000
 
@@ -18,7 +18,7 @@ def test_more_than_memory_holds() -> None:
     for oid, counter, said in noted:
         if counter >= expected.get(oid, (0, 0))[0]:
             expected[oid] = counter, said
-    with closing(Newest(cache=100)) as newest:
+    with closing(LatestVersions(cache=100)) as newest:
         for at in range(0, len(noted), 2_000):
             newest.note(noted[at : at + 2_000])
         assert newest.count(1) == sum(said for _, said in expected.values())

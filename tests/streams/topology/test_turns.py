@@ -122,7 +122,7 @@ def test_an_event_of_a_time_to_come_is_rejected(turns: Turns, monkeypatch: pytes
     assert stage.seen(rows) < now + AHEAD
     (letter,) = (decode(logged.value or b"") for logged in turns.store.read("rejected", 0, 0, 9))
     assert isinstance(letter, Rejected)
-    assert letter.reason == "not a record: of a time to come"
+    assert letter.reason == "not a record: a time in the future"
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_an_event_of_a_time_to_come_is_rejected(turns: Turns, monkeypatch: pytes
 def test_a_strange_tick_holds_up_nothing(
     turns: Turns, monkeypatch: pytest.MonkeyPatch, ahead: int, ends: dict[str, int], letters: int
 ) -> None:
-    """A tick that was imported, of a time to come, or of ends that are not there: it moves no clock, and the next is applied."""
+    """A tick that was imported, a time in the future, or of ends that are not there: it moves no clock, and the next is applied."""
     logged: list[str] = []
     monkeypatch.setattr(turns, "log", logged.append)
     turns.take(Inbox([], [], []))

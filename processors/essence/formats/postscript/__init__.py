@@ -9,7 +9,7 @@ from processors.essence.formats.postscript.files import FILES
 from processors.essence.formats.postscript.graphics import GRAPHICS
 from processors.essence.formats.postscript.machine import Operators
 from processors.essence.formats.postscript.numbers import NUMBERS
-from processors.essence.formats.postscript.objects import Enough, Fault
+from processors.essence.formats.postscript.objects import Fault, LimitReached
 from processors.essence.formats.postscript.operators import LANGUAGE
 from processors.essence.formats.postscript.page import Page
 from processors.essence.formats.postscript.scan import Source
@@ -27,6 +27,6 @@ def read(source: Source, room: int, steps: int) -> Page:
     """Run a file until it has shown `room` characters or used `steps`; return the page with its strings and pdfmark records."""
     machine = page(room, steps)
     # What the file has shown before the machine ends is the result.
-    with suppress(Enough, Fault):
+    with suppress(LimitReached, Fault):
         machine.run(source)
     return machine

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from processors.essence.formats.postscript.machine import Machine, Operators
-from processors.essence.formats.postscript.objects import LARGEST, MARK, NESTED, STACK, Enough, Fault, Procedure, Text, key
-from processors.essence.formats.postscript.operators import taken
+from processors.essence.formats.postscript.objects import LARGEST, MARK, NESTED, STACK, Fault, LimitReached, Procedure, Text, key
+from processors.essence.formats.postscript.operators import pop_to_mark
 from processors.essence.formats.postscript.scan import Source
 
 CONTAINERS = Operators()
@@ -29,12 +29,12 @@ def _dict(m: Machine) -> None:
     source.bitmaps = ""
 
 
-CONTAINERS |= {"[": lambda m: m.push(MARK), "<<": lambda m: m.push(MARK), "]": lambda m: m.push(taken(m))}
+CONTAINERS |= {"[": lambda m: m.push(MARK), "<<": lambda m: m.push(MARK), "]": lambda m: m.push(pop_to_mark(m))}
 
 
 @CONTAINERS.named(">>")
 def _dict_of(m: Machine) -> None:
-    part = taken(m)
+    part = pop_to_mark(m)
     m.push({key(name): value for name, value in zip(part[::2], part[1::2], strict=False)})
 
 
@@ -51,7 +51,7 @@ def _aload(m: Machine) -> None:
     array = m.array()
     m.pay(len(array))
     if len(array) + len(m.operands) > STACK:
-        raise Enough
+        raise LimitReached
     m.operands += (*array, array)
 
 

@@ -29,7 +29,7 @@ def _read(m: Machine) -> None:
     m.operands += (byte[0], True) if byte else (False,)
 
 
-def _given(m: Machine, read: Callable[[Source, int], bytes]) -> None:
+def _read_into_string(m: Machine, read: Callable[[Source, int], bytes]) -> None:
     """Fill the string operand from a file; push the part that was filled, and whether that is all of it."""
     text = m.text()
     source = m.source(m.pop())
@@ -40,8 +40,8 @@ def _given(m: Machine, read: Callable[[Source, int], bytes]) -> None:
     m.operands += (Text(given) if len(given) < size else text, len(given) == size > 0)
 
 
-FILES["readstring"] = lambda m: _given(m, Source.read)
-FILES["readhexstring"] = lambda m: _given(m, Source.digits)
+FILES["readstring"] = lambda m: _read_into_string(m, Source.read)
+FILES["readhexstring"] = lambda m: _read_into_string(m, Source.digits)
 
 
 @FILES.named("readline")
@@ -129,7 +129,7 @@ class _Filter(Source):
         return Source(source.read(self._size)) if source and self._size else source
 
 
-class _Given(Source):
+class _ProcedureSource(Source):
     """Concatenated strings of a procedure, called until it returns an empty one (PLRM, 3.13.1); it runs at the first read."""
 
     def __init__(self, machine: Machine, procedure: Procedure) -> None:
@@ -159,7 +159,7 @@ def _data(m: Machine) -> Source:
     if isinstance(value, Source | Program):
         return m.source(value)
     if isinstance(value, Procedure):
-        return _Given(m, value)
+        return _ProcedureSource(m, value)
     m.pay(len(value.data) >> 4 if isinstance(value, Text) else 0)
     return Source(bytes(value.data) if isinstance(value, Text) else b"")
 

@@ -17,7 +17,7 @@ from pdfminer.fontmetrics import FONT_METRICS
 from pdfminer.latin_enc import ENCODING
 
 from processors.essence.formats.postscript.objects import Name, key
-from processors.essence.formats.tex_fonts import letters
+from processors.essence.formats.tex_fonts import font_encoding
 
 GUESS = 500.0
 """Width of a character without any metrics, in thousandths of the type size."""
@@ -61,7 +61,7 @@ SYMBOL = [
 ]
 
 
-def standard(name: object, encoding: list[object], size: float) -> dict[object, object]:
+def builtin_font_dictionary(name: object, encoding: list[object], size: float) -> dict[object, object]:
     """Return the dictionary of a font that is built into printers, at a size in points."""
     by = size / 1_000
     return {
@@ -93,7 +93,7 @@ class Face:
         tex = font.get("TeX")
         # The bitmap fonts of dvips have numbers as glyph names.
         of_tex = isinstance(tex, str) or self.names[65] == "65"
-        self.letters = letters(str(tex or "")) if of_tex else [_letter(name, code) for code, name in enumerate(self.names)]
+        self.letters = font_encoding(str(tex or "")) if of_tex else [_letter(name, code) for code, name in enumerate(self.names)]
 
     def width(self, code: int) -> float:
         """Return the width of a character, in the font's space."""

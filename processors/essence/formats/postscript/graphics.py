@@ -245,7 +245,7 @@ def _arcto(m: Page) -> None:
 # Images: the data follows the operator in the file.
 
 
-def _passed(m: Page, size: int, of: object) -> None:
+def _skip_image_data(m: Page, size: int, of: object) -> None:
     """Skip so many bytes of an image's data."""
     if isinstance(of, Source | Program):
         m.source(of).skip(size)
@@ -262,13 +262,13 @@ def _passed(m: Page, size: int, of: object) -> None:
 def _image(m: Page) -> None:
     given = m.pop()
     if isinstance(given, dict):
-        _passed(m, _size(m, given), given.get("DataSource"))
+        _skip_image_data(m, _size(m, given), given.get("DataSource"))
         return
     m.array()
     bits = m.pop()
     width, height = m.numbers(2)
     depth = bits if isinstance(bits, int) and not isinstance(bits, bool) else 1
-    _passed(m, (int(width) * depth + 7) // 8 * int(height), given)
+    _skip_image_data(m, (int(width) * depth + 7) // 8 * int(height), given)
 
 
 def _size(m: Page, image: dict[object, object]) -> int:
@@ -289,7 +289,7 @@ def _colorimage(m: Page) -> None:
     width, height, bits = m.numbers(3)
     size = (int(width) * int(bits) * (1 if several is True else colours) + 7) // 8 * int(height)
     for source in reversed(sources):
-        _passed(m, size, source)
+        _skip_image_data(m, size, source)
 
 
 @GRAPHICS.on_page("showpage", "copypage")

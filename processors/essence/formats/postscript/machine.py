@@ -14,11 +14,11 @@ from processors.essence.formats.postscript.objects import (
     NESTED,
     OPEN,
     STACK,
-    Enough,
     Exit,
     Fault,
     Halt,
     Immediate,
+    LimitReached,
     Procedure,
     Text,
     Word,
@@ -59,7 +59,7 @@ class Machine:
     def push(self, value: object) -> None:
         """Push a result. Raises Enough when the stack is full."""
         if len(self.operands) >= STACK:
-            raise Enough
+            raise LimitReached
         self.operands.append(value)
 
     def number(self) -> float:
@@ -122,7 +122,7 @@ class Machine:
         """Pay for an operation that costs more than one step. Raises Enough."""
         self.steps -= steps
         if self.steps < 0:
-            raise Enough
+            raise LimitReached
 
     # Execution.
 
@@ -162,7 +162,7 @@ class Machine:
             if item is OPEN:
                 building.append(Procedure())
                 if len(building) > NESTED:
-                    raise Enough
+                    raise LimitReached
                 continue
             if item is CLOSE:
                 if not building:

@@ -22,7 +22,7 @@ class Fault(Exception):  # noqa: N818 - an error of the PostScript file, not of 
     """An error of the PostScript program (PLRM, 8.1); its text is the error's name."""
 
 
-class Enough(Exception):  # noqa: N818 - control flow, not an error
+class LimitReached(Exception):  # noqa: N818 - control flow, not an error
     """Ends the machine: the steps are used up, or enough text has been collected."""
 
 

@@ -11,10 +11,10 @@ from processors.essence.formats.postscript.objects import (
     MARK,
     STACK,
     WORD,
-    Enough,
     Exit,
     Fault,
     Halt,
+    LimitReached,
     Mark,
     Name,
     Procedure,
@@ -83,7 +83,7 @@ def _copy(m: Machine) -> None:
         if many > len(m.operands):
             raise Fault("stackunderflow")
         if len(m.operands) + many > STACK:
-            raise Enough
+            raise LimitReached
         m.operands += m.operands[len(m.operands) - many :]
 
 
@@ -150,7 +150,7 @@ def _marked(m: Machine) -> int:
     return len(m.operands) - 1 - above
 
 
-def taken(m: Machine) -> list[object]:
+def pop_to_mark(m: Machine) -> list[object]:
     """Pop the topmost mark and the operands above it; return these."""
     at = _marked(m)
     part = m.operands[at + 1 :]

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from processors.essence.formats.postscript.fonts import LIGATURES, STANDARD, SYMBOL, WINDOWS, Face, standard
+from processors.essence.formats.postscript.fonts import LIGATURES, STANDARD, SYMBOL, WINDOWS, Face, builtin_font_dictionary
 from processors.essence.formats.postscript.lines import Piece
 from processors.essence.formats.postscript.machine import Machine, Operators
 from processors.essence.formats.postscript.objects import Fault, Procedure
@@ -51,7 +51,7 @@ class Page(Machine):
         self.system |= {"FontDirectory": self.fonts, "SharedFontDirectory": self.fonts}
         self.room = room
         # A default font, since text that is shown before a font is set counts too.
-        self.state = State(PAGE, self.printer("Times-Roman", 12.0), None)
+        self.state = State(PAGE, self.builtin_font("Times-Roman", 12.0), None)
         self.saved: list[State] = []
         self.measured: float | None = None
         """Width that a glyph procedure has stated, while one is being measured."""
@@ -66,9 +66,9 @@ class Page(Machine):
         self.alike: dict[int, Face] = {}
         """The first face of those that share their glyphs, by the identity of the glyphs."""
 
-    def printer(self, name: object, size: float = 1.0) -> dict[object, object]:
+    def builtin_font(self, name: object, size: float = 1.0) -> dict[object, object]:
         """Return a font that is built into printers, at a size in points."""
-        return standard(name, self.symbol if name == "Symbol" else self.standard, size)
+        return builtin_font_dictionary(name, self.symbol if name == "Symbol" else self.standard, size)
 
     def six(self, value: object) -> Matrix:
         """Return a value that must be a matrix. Raises Fault."""

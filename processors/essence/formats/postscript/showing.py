@@ -7,7 +7,7 @@ import re
 
 from processors.essence.formats.postscript.lines import DOUBLE, SPACE
 from processors.essence.formats.postscript.objects import Fault, Halt, key
-from processors.essence.formats.postscript.operators import taken
+from processors.essence.formats.postscript.operators import pop_to_mark
 from processors.essence.formats.postscript.page import PAGE, RECORDS, SPACES, Drawing, Matrix, Page, distance, product
 
 SHOWING = Drawing()
@@ -67,11 +67,11 @@ def _font(m: Page, name: object) -> dict[object, object]:
     """Return a font that the file has defined, or one that is built into printers."""
     if not isinstance(m.fonts.get(name), dict):
         m.pay(256)
-        m.fonts[name] = m.printer(name)
+        m.fonts[name] = m.builtin_font(name)
     return m.dictionary(m.fonts[name])
 
 
-def _made(m: Page, font: dict[object, object], by: Matrix) -> dict[object, object]:
+def _transformed_font(m: Page, font: dict[object, object], by: Matrix) -> dict[object, object]:
     """Return a transformed font; the same object for the same transformation, as in a printer's font cache."""
     known = m.scaled.get((id(font), by))
     if known is None:
@@ -84,13 +84,13 @@ def _made(m: Page, font: dict[object, object], by: Matrix) -> dict[object, objec
 @SHOWING.on_page("scalefont")
 def _scalefont(m: Page) -> None:
     by, font = m.number(), m.dictionary(m.pop())
-    m.push(_made(m, font, (by, 0.0, 0.0, by, 0.0, 0.0)))
+    m.push(_transformed_font(m, font, (by, 0.0, 0.0, by, 0.0, 0.0)))
 
 
 @SHOWING.on_page("makefont")
 def _makefont(m: Page) -> None:
     by, font = m.six(m.pop()), m.dictionary(m.pop())
-    m.push(_made(m, font, by))
+    m.push(_transformed_font(m, font, by))
 
 
 @SHOWING.on_page("setfont")
@@ -105,7 +105,7 @@ def _selectfont(m: Page) -> None:
     matrix = m.six(by) if isinstance(by, list) else None
     if matrix is None and isinstance(by, int | float):
         matrix = (by, 0.0, 0.0, by, 0.0, 0.0)
-    m.state = m.state._replace(font=_made(m, font, matrix or PAGE))
+    m.state = m.state._replace(font=_transformed_font(m, font, matrix or PAGE))
 
 
 @SHOWING.on_page("currentfont", "rootfont")
@@ -249,7 +249,7 @@ def _charpath(m: Page) -> None:
 
 @SHOWING.on_page("pdfmark")
 def _pdfmark(m: Page) -> None:
-    record = taken(m)
+    record = pop_to_mark(m)
     if len(m.records) < RECORDS:
         m.records.append(record)
 

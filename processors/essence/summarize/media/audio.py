@@ -56,7 +56,7 @@ class _Counted:
         """Read at most the bytes that remain. Raises SummaryError if there are none."""
         self.reads += 1
         if self.left <= 0 or self.reads > MAX_READS:
-            raise SummaryError("tags that go on through more of the file than is read")
+            raise SummaryError("the tags exceed the bytes or reads that are allowed")
         raw = self.body.read(self.left if size < 0 else min(size, self.left))
         self.left -= len(raw)
         return raw

@@ -29,7 +29,7 @@ def fields(text: str) -> list[str]:
     return [url.strip() for url in _FIELD.findall(text)]
 
 
-def monikers(raw: bytes) -> Iterator[str]:
+def moniker_targets(raw: bytes) -> Iterator[str]:
     """Yield the addresses anywhere in a workbook's records: those of cells and of drawings."""
     at = -1
     for _ in range(MONIKERS):
@@ -41,7 +41,7 @@ def monikers(raw: bytes) -> Iterator[str]:
         yield raw[at + 20 : at + 20 + size].decode("utf-16-le", "replace").partition("\0")[0]
 
 
-def enclosed(raw: bytes) -> Iterator[str]:
+def rtf_link_targets(raw: bytes) -> Iterator[str]:
     """Yield the link targets of RTF that encapsulates an HTML page ([MS-OXRTFEX]) or has fields."""
     text = _ESCAPE.sub(lambda match: bytes((int(match[1], 16),)) if match[1] else match[2], raw).decode("cp1252", "replace")
     yield from fields(text)

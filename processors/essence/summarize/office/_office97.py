@@ -9,7 +9,7 @@ import re
 import struct
 from collections.abc import Iterator
 
-from processors.essence.formats.compound_file import Compound, known
+from processors.essence.formats.compound_file import Compound, windows_charset
 from processors.essence.formats.line_buffer import Text
 from processors.essence.summarize.office._links import fields
 
@@ -107,7 +107,7 @@ def excel(raw: bytes) -> tuple[list[str], list[str]]:
             else:
                 names.append(data[7 : 7 + data[6]].decode(charset, "replace"))
         elif kind == CODEPAGE and len(data) >= 2:
-            charset = known(struct.unpack_from("<H", data)[0])
+            charset = windows_charset(struct.unpack_from("<H", data)[0])
         elif kind == SST:
             strings += _table(data)
         elif kind == LABEL and len(data) > 8:

@@ -105,10 +105,10 @@ def hyperlinks(raw: bytes, found: Found) -> None:
     """Add the targets of a part's hyperlinks, each once (ECMA-376-2, 9.3: relationships with external targets)."""
     for name, element, begins in elements(tree(raw)):
         if begins and name == "Relationship" and attribute(element, "Type").endswith("/hyperlink"):
-            reference(attribute(element, "Target"), found)
+            add_reference(attribute(element, "Target"), found)
 
 
-def reference(url: str, found: Found) -> None:
+def add_reference(url: str, found: Found) -> None:
     """Add a link of a document, if its target is an address outside of the document."""
     if url.lower().startswith(SCHEMES):
         found.add("url-references", url, 500)
@@ -120,11 +120,11 @@ def relations(raw: bytes, base: str) -> dict[str, tuple[str, str]]:
     for name, element, begins in elements(tree(raw)):
         if begins and name == "Relationship" and attribute(element, "TargetMode") != "External":
             kind = attribute(element, "Type").rpartition("/")[2]
-            found[attribute(element, "Id")] = (kind, joined(base, attribute(element, "Target")))
+            found[attribute(element, "Id")] = (kind, resolve_part_name(base, attribute(element, "Target")))
     return found
 
 
-def joined(base: str, target: str) -> str:
+def resolve_part_name(base: str, target: str) -> str:
     """Return the name of a part from a target relative to the folder `base`."""
     if target.startswith("/"):
         return target[1:]

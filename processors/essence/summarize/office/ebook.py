@@ -15,7 +15,7 @@ from processors.essence.formats.text import squeeze
 from processors.essence.summarize._base import Facts, Found, Summarizer, SummaryError
 from processors.essence.summarize.binary import unrecognized
 from processors.essence.summarize.binary._binary import read_at, unpack
-from processors.essence.summarize.office._package import reference
+from processors.essence.summarize.office._package import add_reference
 from processors.essence.summarize.pages._markup import page, page_links, page_text
 
 RECORDS = 65_535
@@ -104,11 +104,11 @@ def _about(first: bytes, charset: str, found: Found) -> None:
 def _unpacked(records: Iterator[bytes], head: _Head) -> Iterator[bytes]:
     """Yield the decompressed text, record by record."""
     for record in islice(records, head.records):
-        text = _bare(record, head.extra)
+        text = _without_trailing_entries(record, head.extra)
         yield text if head.way == PLAIN else unpacked(text)
 
 
-def _bare(record: bytes, extra: int) -> bytes:
+def _without_trailing_entries(record: bytes, extra: int) -> bytes:
     """Return a record without its trailing entries; each ends with its length, stored in 7-bit groups from the end."""
     for bit in range(1, 16):
         if extra >> bit & 1 and record:
@@ -162,7 +162,7 @@ def _text(pieces: Iterator[bytes], most: int, head: _Head, found: Found) -> None
     for node in tree.css("h1, h2, h3")[:HEADINGS]:
         found.add("headings", squeeze(node.text()[:500]), 200)
     for url in page_links(tree):
-        reference(url, found)
+        add_reference(url, found)
     found.body(page_text(tree, most, whole=bool(found.full)).strip(), MAX_TEXT)
 
 

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 from processors.essence.formats.text import squeeze
 from processors.essence.formats.xml import attribute, elements, tree
 from processors.essence.summarize._base import Facts, Found, Summarizer, SummaryError
-from processors.essence.summarize.office._package import Package, add_properties, joined, reference
+from processors.essence.summarize.office._package import Package, add_properties, add_reference, resolve_part_name
 from processors.essence.summarize.pages._markup import page, page_links, page_text
 
 MAX_TEXT = 8_192
@@ -64,7 +64,7 @@ def _book(raw: bytes, base: str, found: Found) -> Book:
         if not begins:
             continue
         if name == "item":
-            part = joined(base, unquote(attribute(element, "href").partition("#")[0]))
+            part = resolve_part_name(base, unquote(attribute(element, "href").partition("#")[0]))
             items[attribute(element, "id")] = part
             pages += [part] if attribute(element, "media-type") == XHTML else []
             nav = part if "nav" in attribute(element, "properties").split() else nav
@@ -105,7 +105,7 @@ def _text(parts: dict[str, bytes], chapters: list[str], found: Found) -> None:
     for chapter in dict.fromkeys(chapters):
         read = page(parts.get(chapter, b""))
         for url in page_links(read):
-            reference(url, found)
+            add_reference(url, found)
         text = page_text(read, room, whole=bool(found.full)).strip()
         texts.append(text)
         room -= len(text)

@@ -25,7 +25,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     known = len(found.attributes)
     Content(found).take(raw)
     if b"<office:document" not in raw or (not known and not found.attributes):
-        raise SummaryError("FlatOpenDocument: nothing of it can be read")
+        raise SummaryError("FlatOpenDocument: no readable content")
 
 
 SUMMARIZER = Summarizer(types=("FlatOpenDocument",), run=run)

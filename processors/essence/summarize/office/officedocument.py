@@ -17,7 +17,7 @@ from processors.essence.formats.number_formats import BUILT_IN, SINCE_1904, show
 from processors.essence.formats.xml import MAX_PART, attribute, elements, tree
 from processors.essence.summarize._base import Facts, Found, Summarizer, SummaryError
 from processors.essence.summarize.office._links import fields
-from processors.essence.summarize.office._package import Package, add_properties, hyperlinks, number, reference, relations
+from processors.essence.summarize.office._package import Package, add_properties, add_reference, hyperlinks, number, relations
 
 MAX_TEXT = 8_192
 HEADINGS = 100
@@ -68,7 +68,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
             _beside(parts[name], text, found)
     found.body("\n".join(text.lines), MAX_TEXT)
     if not parts and not package.damage:
-        raise SummaryError("OfficeDocument: none of its parts is known")
+        raise SummaryError("OfficeDocument: no known part")
     package.close()
 
 
@@ -148,7 +148,7 @@ def _fields(root: etree._Element | None, found: Found) -> None:
             told = (told + (element.text or ""))[:FIELD]
         elif begins and name in ("fldChar", "fldSimple"):
             for url in fields(told + attribute(element, "instr")[:FIELD]):
-                reference(url, found)
+                add_reference(url, found)
             told = ""
 
 

@@ -9,17 +9,17 @@ import io
 import struct
 from typing import BinaryIO
 
-from processors.essence.formats.compound_file import FIXED, MOST_FIXED, TIME, Compound, moment
+from processors.essence.formats.compound_file import FIXED, MOST_FIXED, TIME, Compound, filetime_to_iso
 from processors.essence.formats.line_buffer import Text
-from processors.essence.formats.office_encryption import unlocked
+from processors.essence.formats.office_encryption import decrypt_package
 from processors.essence.formats.outlook_rtf import decompress_rtf
 from processors.essence.formats.text import squeeze
 from processors.essence.formats.xls import Sheets
 from processors.essence.summarize._base import Facts, Found, Summarizer
 from processors.essence.summarize.office import officedocument
-from processors.essence.summarize.office._links import enclosed, monikers
+from processors.essence.summarize.office._links import moniker_targets, rtf_link_targets
 from processors.essence.summarize.office._office97 import MAX_STREAM, Encrypted, excel, powerpoint, word
-from processors.essence.summarize.office._package import reference
+from processors.essence.summarize.office._package import add_reference
 from processors.essence.summarize.office._properties import add_properties
 from processors.essence.summarize.office.rtf import rtf_text
 from processors.essence.summarize.pages._markup import MAX_PAGE, page, page_links, page_text
@@ -64,14 +64,14 @@ def _text(facts: Facts, compound: Compound, found: Found) -> None:
     elif "WordDocument" in streams:
         text, links = word(compound, found.most(MAX_TEXT), whole=bool(found.full))
         for url in links:
-            reference(url, found)
+            add_reference(url, found)
         lines = (squeeze(line) for line in text.split("\n"))
         found.body("\n".join(line for line in lines if line), MAX_TEXT)
     elif book := next((n for n in ("Workbook", "Book") if n in streams), ""):
         raw = compound.read(book, MAX_STREAM)
         names, strings = excel(raw)
-        for url in monikers(raw):
-            reference(url, found)
+        for url in moniker_targets(raw):
+            add_reference(url, found)
         for name in names[:HEADINGS]:
             found.add("headings", name, 200)
         cells = Text(found.full)
@@ -81,7 +81,7 @@ def _text(facts: Facts, compound: Compound, found: Found) -> None:
         told = Text(found.most(MAX_TEXT))
         titles, links = powerpoint(compound.read("PowerPoint Document", MAX_STREAM), told)
         for url in links:
-            reference(url, found)
+            add_reference(url, found)
         for title in titles[:HEADINGS]:
             found.add("headings", title, 200)
         # As in OfficeDocument: the title of the first slide that has one.
@@ -93,7 +93,7 @@ def _text(facts: Facts, compound: Compound, found: Found) -> None:
 
 def _locked(facts: Facts, compound: Compound, found: Found) -> None:
     """Summarize a document that is locked with Excel's default password. Raises Encrypted, SummaryError."""
-    if (package := unlocked(compound)) is None:
+    if (package := decrypt_package(compound)) is None:
         raise Encrypted
     officedocument.run(facts._replace(size=len(package)), io.BytesIO(package), found)
 
@@ -104,7 +104,7 @@ def _times(raw: bytes, found: Found) -> None:
     for at in range(32, len(raw) - 15, 16):
         kind, number = struct.unpack_from("<HH", raw, at)
         if kind == TIME:
-            given[number] = moment(struct.unpack_from("<Q", raw, at + 8)[0])
+            given[number] = filetime_to_iso(struct.unpack_from("<Q", raw, at + 8)[0])
     for number, attribute in TIMES.items():
         found.set(attribute, given.get(number, ""))
 
@@ -129,10 +129,10 @@ def _marked(compound: Compound, found: Found) -> None:
         text = page_text(tree, found.most(MAX_TEXT), whole=bool(found.full))
     else:
         raw = decompress_rtf(compound.read(RICH, MAX_STREAM))
-        links = list(enclosed(raw))
+        links = list(rtf_link_targets(raw))
         text = rtf_text(raw, found.most(MAX_TEXT)) if raw and not found.said else ""
     for url in links:
-        reference(url, found)
+        add_reference(url, found)
     found.body(text, MAX_TEXT)
 
 

@@ -9,7 +9,7 @@ from lxml import etree
 from processors.essence.formats.line_buffer import Text
 from processors.essence.formats.xml import MAX_PART, attribute, elements, tree
 from processors.essence.summarize._base import Facts, Found, Summarizer, SummaryError
-from processors.essence.summarize.office._package import Package, add_properties, reference
+from processors.essence.summarize.office._package import Package, add_properties, add_reference
 
 MAX_TEXT = 8_192
 ROWS = 20
@@ -54,7 +54,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     Content(found).take(parts.get("content.xml", b""), parts.get(STYLES, b""))
     package.close()
     if not parts:
-        raise SummaryError("OpenDocument: none of its parts is known")
+        raise SummaryError("OpenDocument: no known part")
 
 
 class Content:
@@ -101,7 +101,7 @@ class Content:
             self.rows = 0
             self.found.add("headings", attribute(element, "name"), 200)
         elif name == "a":
-            reference(attribute(element, "href"), self.found)
+            add_reference(attribute(element, "href"), self.found)
         elif name == "table-row":
             self.rows += 1
             self.cells = 0

@@ -14,7 +14,7 @@ from typing import BinaryIO
 from processors.essence.formats.line_buffer import Text
 from processors.essence.summarize._base import Facts, Found, Summarizer, SummaryError
 from processors.essence.summarize.office._links import fields
-from processors.essence.summarize.office._package import reference
+from processors.essence.summarize.office._package import add_reference
 
 MAX_RTF = 4_000_000
 MAX_TEXT = 8_192
@@ -320,7 +320,7 @@ def _joined(pieces: list[str]) -> str:
 def _add(reader: _Reader, found: Found) -> None:
     reader.text.end()
     for url in fields("".join(reader.told)):
-        reference(url, found)
+        add_reference(url, found)
     for heading in reader.headings:
         found.add("headings", _joined([heading]), 200)
     for name, time in reader.times.items():

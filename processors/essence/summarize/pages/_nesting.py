@@ -61,16 +61,16 @@ _LEAST = 2 * ATTRIBUTES
 
 def parsable(page: bytes) -> tuple[bytes, str]:
     """Return the part of a page that can be parsed, and the reason if it is not all of it, else ""."""
-    crowd, what = crowded(page), f"an element with more than {ATTRIBUTES:,} attributes"
+    crowd, what = find_attribute_overflow(page), f"an element with more than {ATTRIBUTES:,} attributes"
     if crowd < 0:
-        crowd, what = listed(page), f"a list of more than {OPTIONS:,} options"
+        crowd, what = find_option_overflow(page), f"a list of more than {OPTIONS:,} options"
     page = page[:crowd] if crowd >= 0 else page
-    if (deep := too_deep(page)) >= 0:
-        return page[:deep], f"elements nested too deep (more than {DEPTH}, or {STYLES} fonts and the like)"
+    if (deep := find_depth_overflow(page)) >= 0:
+        return page[:deep], f"elements nested too deep (more than {DEPTH}, or {STYLES} open formatting elements)"
     return page, what if crowd >= 0 else ""
 
 
-def listed(page: bytes) -> int:
+def find_option_overflow(page: bytes) -> int:
     """Return the offset at which a list of options has too many; -1 if none has."""
     if len(page) < 8 * OPTIONS:
         return -1
@@ -82,7 +82,7 @@ def listed(page: bytes) -> int:
     return -1
 
 
-def crowded(page: bytes) -> int:
+def find_attribute_overflow(page: bytes) -> int:
     """Return the offset of the first tag with more than ATTRIBUTES attributes; -1 if none. A long value counts as one."""
     if len(page) < _LEAST:
         return -1
@@ -121,15 +121,15 @@ def _crowd(tag: bytes) -> bool:
     return name is not None and len(_ATTRIBUTES.findall(tag, name.end())) > ATTRIBUTES
 
 
-def too_deep(page: bytes) -> int:
+def find_depth_overflow(page: bytes) -> int:
     """Return the offset at which elements are nested too deep to be parsed; -1 if they are not, or if it does not matter."""
     tags = page.count(b"<")
-    if (tags < FEW and not _styled(page, tags)) or (_bare(page) and ORDER.kept(page, STYLES, ANEW)):
+    if (tags < FEW and not _styled(page, tags)) or (_has_only_real_tags(page) and ORDER.kept(page, STYLES, ANEW)):
         return -1
     return _read(page)
 
 
-def _bare(page: bytes) -> bool:
+def _has_only_real_tags(page: bytes) -> bool:
     """Whether a page is plain and everything in it that looks like a tag is one, except inside of scripts and the like."""
     return b"\0" not in page and _plain(page) and b"<![CDATA[" not in page and page.count(b"<!--") == len(_COMMENT.findall(page))
 

@@ -22,7 +22,7 @@ _IN_STRING = re.compile(rb"\\.|[()]" + _BETWEEN, re.DOTALL)
 """Tokens inside of a string, where alone a backslash escapes the character behind it."""
 
 
-def steep(data: bytes) -> bool:
+def exceeds_pdfminer_limits(data: bytes) -> bool:
     """Whether endless brackets, or strings of brackets, would occupy pdfminer for a minute or fill its memory."""
     deep = inside = begun = copied = at = number = 0
     packed = False

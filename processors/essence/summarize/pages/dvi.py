@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import BinaryIO
 
-from processors.essence.formats.tex_fonts import accented, letters
+from processors.essence.formats.tex_fonts import compose_accents, font_encoding
 from processors.essence.formats.text import decode, squeeze
 from processors.essence.summarize._base import Facts, Found, Summarizer
 from processors.essence.summarize.binary._binary import read_at
@@ -55,7 +55,7 @@ class _Reader:
         self.raw = raw
         self.at = at
         self.fonts: dict[int, str] = {}
-        self.letters = letters("")
+        self.letters = font_encoding("")
         self.moved = {"w": 0, "x": 0, "y": 0, "z": 0}
         """Registers w, x, y and z: most spaces and lines repeat the previous move."""
         self.kept: list[str] = []
@@ -76,7 +76,7 @@ class _Reader:
             if said:
                 self.kept.append(said)
                 room -= len(said)
-        return "\n".join(squeeze(line) for line in accented("".join(self.kept)).split("\n") if line.strip())
+        return "\n".join(squeeze(line) for line in compose_accents("".join(self.kept)).split("\n") if line.strip())
 
     def _command(self, code: int) -> str | None:
         """Execute a command; return the text that it sets, or None after the last page."""
@@ -96,7 +96,7 @@ class _Reader:
         if 157 <= code <= 170:
             return self._down(code)
         if 171 <= code <= 238:
-            self.letters = letters(self.fonts.get(code - 171 if code <= 234 else self.number(code - 234), ""))
+            self.letters = font_encoding(self.fonts.get(code - 171 if code <= 234 else self.number(code - 234), ""))
             return ""
         if 239 <= code <= 242:
             length = self.number(code - 238)

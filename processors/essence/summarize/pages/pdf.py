@@ -26,7 +26,7 @@ from processors.essence.summarize._placeholder_titles import spoken
 from processors.essence.summarize.media._exif import add_xmp
 from processors.essence.summarize.pages._docinfo import add_info
 from processors.essence.summarize.pages._headline import headline
-from processors.essence.summarize.pages._pdf_depth import steep
+from processors.essence.summarize.pages._pdf_depth import exceeds_pdfminer_limits
 
 MAX_PDF = 64_000_000
 """Maximum size of a document, which is read into memory."""
@@ -158,7 +158,7 @@ def _by_pdfium(document: pdfium.PdfDocument, found: Found) -> str:
             for url in _references(document, page):
                 found.add("url-references", url, 500)
             if room > 0:
-                headed, text = _said(page, 2 * room, headed=not number and "title" not in found.attributes)
+                headed, text = _headline_and_text(page, 2 * room, headed=not number and "title" not in found.attributes)
                 called = called or headed
                 said = [text, *(_notes(page) if found.full else ())]
                 room -= sum(map(len, said))
@@ -172,7 +172,7 @@ def _by_pdfium(document: pdfium.PdfDocument, found: Found) -> str:
     return called
 
 
-def _said(page: raw.FPDF_PAGE, limit: int, *, headed: bool) -> tuple[str, str]:
+def _headline_and_text(page: raw.FPDF_PAGE, limit: int, *, headed: bool) -> tuple[str, str]:
     """Return the headline of a page (if `headed`) and its text, at most `limit` characters; "" if there is none."""
     text = raw.FPDFText_LoadPage(page)
     if not text:
@@ -258,7 +258,7 @@ def _by_pdfminer(data: bytes, found: Found) -> None:
     # Without a header near its start (ISO 32000-1, annex H.3.4.1) a file would only cost pdfminer a second.
     if b"%PDF-" not in data[:1_024]:
         raise SummaryError("PDF: no header")
-    if steep(data):
+    if exceeds_pdfminer_limits(data):
         raise SummaryError("PDF: damaged, and nested too deep for pdfminer")
     miner = importlib.import_module(FALLBACK)
     try:

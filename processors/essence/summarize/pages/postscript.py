@@ -104,10 +104,12 @@ def _plain(raw: bytes, charset: str) -> str:
     token = Source(raw).token() if raw.startswith((b"(", b"<")) and not raw.startswith(b"(atend)") else END
     # A value that only begins with a bracket is not a string.
     whole = isinstance(token, Text) and raw.rstrip().endswith((b")", b">"))
-    return _said(bytes(token.data), charset) if whole and isinstance(token, Text) else _said(raw, charset)
+    return (
+        _decode_text_string(bytes(token.data), charset) if whole and isinstance(token, Text) else _decode_text_string(raw, charset)
+    )
 
 
-def _said(raw: bytes, charset: str = "") -> str:
+def _decode_text_string(raw: bytes, charset: str = "") -> str:
     """Decode a PDF text string (ISO 32000-1, 7.9.2.2), on one line."""
     return squeeze(raw[2:].decode("utf-16-be", "replace") if raw.startswith(b"\xfe\xff") else decode(raw, charset))
 
@@ -117,7 +119,7 @@ def _add_marks(page: Page, found: Found, charset: str) -> None:
     for record in page.records:
         kind = record[-1] if record else None
         values = zip(record[::2], record[1::2], strict=False)
-        pairs = {str(name): _said(bytes(value.data), charset) for name, value in values if isinstance(value, Text)}
+        pairs = {str(name): _decode_text_string(bytes(value.data), charset) for name, value in values if isinstance(value, Text)}
         if kind == "DOCINFO":
             add_info(pairs, found)
             found.add("date", iso_date(pairs.get("CreationDate", "")))

@@ -13,7 +13,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import BinaryIO, NamedTuple
 
-from processors.essence.formats.compound_file import known, moment
+from processors.essence.formats.compound_file import filetime_to_iso, windows_charset
 from processors.essence.formats.container import Budget, Damaged, Member, Reader
 from processors.essence.formats.dates import utc
 from processors.essence.formats.outlook_rtf import decompress_rtf
@@ -186,7 +186,7 @@ class _Message:
 
     def _attribute(self, number: int, place: _Place) -> None:
         if number == CODEPAGE:
-            self.charset = known(int.from_bytes(self._head(place, 4), "little"))
+            self.charset = windows_charset(int.from_bytes(self._head(place, 4), "little"))
         elif number == TEXT:
             self.texts[PLAIN] = place._replace(kind=NARROW)
         elif number == PROPERTIES:
@@ -252,7 +252,7 @@ def about_tnef(head: bytes) -> Iterator[tuple[str, str]]:
         if level != LEVELS[0]:
             break
         if number == CODEPAGE:
-            charset = known(int.from_bytes(head[place.at : place.at + 4], "little"))
+            charset = windows_charset(int.from_bytes(head[place.at : place.at + 4], "little"))
         for key, value in _told(number, place, head, charset):
             said.setdefault(key, value)
         at = place.at + length + 2
@@ -280,7 +280,7 @@ def _told(number: int, place: _Place, head: bytes, charset: str) -> Iterator[tup
                     "utf-16-le" if value.kind == WIDE else charset,
                 )
         if (when := found.get(SUBMITTED)) and when.size == 8 and len(raw := head[when.at : when.at + 8]) == 8:
-            texts["date"] = (moment(int.from_bytes(raw, "little")).encode(), "ascii")
+            texts["date"] = (filetime_to_iso(int.from_bytes(raw, "little")).encode(), "ascii")
     for key, (raw, coded) in texts.items():
         if text := " ".join(raw.decode(coded, "replace").partition("\0")[0].split()):
             yield key, text

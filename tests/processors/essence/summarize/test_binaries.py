@@ -59,7 +59,7 @@ class Reads(io.BytesIO):
         return raw
 
 
-def tried(kind: str, body: bytes) -> tuple[Found, Reads]:
+def summarize_counted(kind: str, body: bytes) -> tuple[Found, Reads]:
     """Return the result for the bytes and the file that was read; only SummaryError may be raised."""
     found, file, reason = Found(), Reads(body), "none"
     try:
@@ -76,7 +76,7 @@ def tried(kind: str, body: bytes) -> tuple[Found, Reads]:
 @given(rest=st.binary(max_size=400))
 def test_any_bytes_are_read_in_bounded_steps(kind: str, start: bytes, rest: bytes) -> None:
     """Arbitrary bytes after the start of a format are read a bounded number of times."""
-    _, file = tried(kind, start + rest)
+    _, file = summarize_counted(kind, start + rest)
     assert file.count < 1_500
 
 
@@ -87,12 +87,12 @@ def test_damaged_sample_gives_readable_parts(kind: str, samples: Path) -> None:
     sample = next(p for p in samples.glob(f"{module}.*") if p.suffix != ".json").read_bytes()
     chance = random.Random(kind)
     for cut in {*range(0, len(sample), 37), len(sample) - 1}:
-        tried(kind, sample[:cut])
+        summarize_counted(kind, sample[:cut])
     for _ in range(200):
         changed = bytearray(sample)
         for _ in range(chance.randrange(1, 6)):
             changed[chance.randrange(min(len(changed), 600))] = chance.choice((0, 1, 127, 255, chance.randrange(256)))
-        tried(kind, bytes(changed))
+        summarize_counted(kind, bytes(changed))
 
 
 def library(pages: int = 1) -> bytes:
@@ -121,7 +121,7 @@ def library(pages: int = 1) -> bytes:
 
 def test_windows_library_names_exports_and_imports() -> None:
     """The summary of a Windows library has its name, exports, imports and version resource."""
-    found, _ = tried("Binary", library())
+    found, _ = summarize_counted("Binary", library())
     assert found.text("format") == "PE64 library"
     assert found.text("machine") == "x86-64"
     assert found.text("soname") == "boat.dll"
@@ -138,7 +138,7 @@ def test_macintosh_library_names_exports_and_imports() -> None:
     at = 32 + len(named) + len(asked) + 24
     table = struct.pack("<6I", 2, 24, at, 1, at + 16, 6)
     head = struct.pack("<8I", 0xFEEDFACF, 0x1000007, 3, 6, 3, at - 32, 0, 0)
-    found, _ = tried("Binary", head + named + asked + table + struct.pack("<IBBHQ", 1, 0x0F, 1, 0, 0) + b"\0_row\0")
+    found, _ = summarize_counted("Binary", head + named + asked + table + struct.pack("<IBBHQ", 1, 0x0F, 1, 0, 0) + b"\0_row\0")
     assert found.text("format") == "Mach-O 64-bit shared library"
     assert found.text("machine") == "x86-64"
     assert found.text("soname") == "libboat.dylib"
@@ -170,7 +170,7 @@ def test_photograph_has_exif_xmp_comment_and_size() -> None:
         + b"\xff\xd9"
         + bytes(9)
     )
-    found, _ = tried("Image", body)
+    found, _ = summarize_counted("Image", body)
     said = {
         name: found.text(name)
         for name in ("title", "description", "camera", "author", "creation-date", "comments", "width", "height")
@@ -215,13 +215,13 @@ CHARS 2
 STARTCHAR a
 Notice b
 """
-    found, _ = tried("Font", bdf)
+    found, _ = summarize_counted("Font", bdf)
     assert (found.text("title"), found.text("font-name"), found.text("glyphs")) == ("Boat Bold", "-misc-boat-bold", "2")
     assert "copyright" not in found.attributes
     type1 = b"%!PS-AdobeFont-1.0: Boat\n/FullName (Boat \\(Bold\\)) def /FontName /Boat-Bold def /Notice (Copyright 1994) def\n"
-    found, _ = tried("Font", type1)
+    found, _ = summarize_counted("Font", type1)
     assert (found.text("title"), found.text("font-name"), found.text("copyright")) == ("Boat (Bold)", "Boat-Bold", "Copyright 1994")
     names = b"FAMILY_NAME\0Boat\0"
     table = struct.pack("<II", 0, 1) + struct.pack("<IBI", 0, 1, 12) + b"\0" * 3 + struct.pack("<I", len(names)) + names
     pcf = b"\x01fcp" + struct.pack("<5I", 1, 1, 0, len(table), 24) + table
-    assert tried("Font", pcf)[0].text("family") == "Boat"
+    assert summarize_counted("Font", pcf)[0].text("family") == "Boat"

@@ -22,6 +22,8 @@ from processors.essence.summarize.text import tex
 from tests.processors.essence.summarize.compound import record
 from tests.processors.essence.summarize.packages import document
 
+pytestmark = pytest.mark.slow
+
 SIZE = 1 << 18
 HEAD = 4_096
 CPU = 60

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from processors.essence.summarize._dates import iso_date
-from tests.processors.essence.summarize.test_binaries import exif, tried
+from tests.processors.essence.summarize.test_binaries import exif, summarize_counted
 
 SURE = [
     ("Tue Mar 5 09:00:00 2024", "2024-03-05T09:00:00"),
@@ -95,20 +95,20 @@ def test_any_text_raises_nothing(written: str) -> None:
 
 def test_postscript_date_is_read() -> None:
     """The date in PostScript comments is read."""
-    found, _ = tried("PostScript", b"%!PS-Adobe-3.0\n%%CreationDate: (Tue Mar 5 09:00:00 2024)\n%%EndComments\n")
+    found, _ = summarize_counted("PostScript", b"%!PS-Adobe-3.0\n%%CreationDate: (Tue Mar 5 09:00:00 2024)\n%%EndComments\n")
     assert found.text("date") == "2024-03-05T09:00:00"
 
 
 def test_org_date_is_read() -> None:
     """The date of an Org document is read."""
-    found, _ = tried("Org", b"#+TITLE: Oars\n#+DATE: <2024-03-05 Tue>\n\n* Boats\nOf wood.\n")
+    found, _ = summarize_counted("Org", b"#+TITLE: Oars\n#+DATE: <2024-03-05 Tue>\n\n* Boats\nOf wood.\n")
     assert found.text("date") == "2024-03-05"
 
 
 def test_exif_date_is_read() -> None:
     """The date of a photograph is read."""
     part = b"Exif\0\0" + exif()
-    found, _ = tried("Image", b"\xff\xd8\xff\xe1" + (len(part) + 2).to_bytes(2, "big") + part + b"\xff\xd9" + bytes(9))
+    found, _ = summarize_counted("Image", b"\xff\xd8\xff\xe1" + (len(part) + 2).to_bytes(2, "big") + part + b"\xff\xd9" + bytes(9))
     assert found.text("creation-date") == "1994-07-01T12:00:00"
 
 
@@ -138,5 +138,5 @@ def test_exif_date_is_read() -> None:
 )
 def test_dates_of_all_types_are_iso_8601(kind: str, body: bytes, date: str) -> None:
     """An unambiguous date of any type, also in the format of a feed, becomes ISO 8601, so that it is found by its day."""
-    found, _ = tried(kind, body)
+    found, _ = summarize_counted(kind, body)
     assert found.attributes["date"] == [date]

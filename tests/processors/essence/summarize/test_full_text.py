@@ -20,7 +20,7 @@ OTHER: dict[str, list[str | bytes]] = {"language": [], "terms": []}
 """Attributes derived from the text that is kept, or left out."""
 
 
-def made(path: Path, full: int) -> tuple[str, Found]:
+def summarize_sample(path: Path, full: int) -> tuple[str, Found]:
     """Return the type of a sample and its summary."""
     body, name = path.read_bytes(), path.name.encode()
     kind, found = recognize(name, body[:65_536]), Found(full)
@@ -34,8 +34,8 @@ def made(path: Path, full: int) -> tuple[str, Found]:
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
 def test_full_text_contains_partial_text(path: Path) -> None:
     """The full text has every word of the partial text that it replaces; the other attributes are unchanged."""
-    kind, part = made(path, 0)
-    _, whole = made(path, FULL)
+    kind, part = summarize_sample(path, 0)
+    _, whole = summarize_sample(path, FULL)
     full = whole.attributes.pop("full-text", [])
     partial = part.attributes.pop("partial-text", [])
     assert not {"partial-text", "full-text"} & (whole.attributes.keys() | part.attributes.keys())
@@ -130,12 +130,12 @@ def test_notebook_code_is_in_full_text() -> None:
     """The code of a notebook is in the full text between its prose; keywords come from the prose only."""
     prose = {"cell_type": "markdown", "source": ["# Oars\n", "Rowing, rowing."]}
     code = {"cell_type": "code", "source": "row(oars, oars, oars)"}
-    made = {}
+    summarize_sample = {}
     for full in (0, FULL):
         found = Found(full)
         body = json.dumps({"cells": [prose, code], "metadata": {}}).encode()
         summarize(Facts(b"x.ipynb", "", "Notebook", "application/json", len(body), 0, ""), io.BytesIO(body), found)
-        made[full] = found
-    assert made[FULL].text("full-text") == "# Oars\nRowing, rowing.\n\nrow(oars, oars, oars)"
-    assert made[0].text("partial-text") == "# Oars\nRowing, rowing."
-    assert made[FULL].attributes["keywords"] == made[0].attributes["keywords"]
+        summarize_sample[full] = found
+    assert summarize_sample[FULL].text("full-text") == "# Oars\nRowing, rowing.\n\nrow(oars, oars, oars)"
+    assert summarize_sample[0].text("partial-text") == "# Oars\nRowing, rowing."
+    assert summarize_sample[FULL].attributes["keywords"] == summarize_sample[0].attributes["keywords"]

@@ -21,7 +21,7 @@ RICH, PAGE, TEXT = "__substg1.0_10090102", "__substg1.0_10130102", "__substg1.0_
 EXAMPLE = "2d0000002b0000004c5a4675f1c5c7a703000a007263706731323542320af32068656c090020627705b06c647d0a800fa0"
 
 
-def made(body: bytes, kind: str, full: int = 1 << 20) -> Found:
+def summarize_body(body: bytes, kind: str, full: int = 1 << 20) -> Found:
     """Return the summary of a body."""
     found = Found(full)
     summarize(Facts(b"x", "http://example.org/x", kind, "x/y", len(body), 0, ""), io.BytesIO(body), found)
@@ -42,7 +42,7 @@ def test_unfollowed_links_change_nothing_else() -> None:
 
 def references(body: bytes, kind: str, full: int = 1 << 20) -> list[str | bytes]:
     """Return the references of a body."""
-    return made(body, kind, full).attributes.get("url-references", [])
+    return summarize_body(body, kind, full).attributes.get("url-references", [])
 
 
 def compressed(text: bytes) -> bytes:
@@ -67,7 +67,7 @@ def test_split_field_gives_reference(full: int) -> None:
     text = f'<w:document xmlns:w="w"><w:body><w:p>{runs}</w:p><w:p>{simple}</w:fldSimple></w:p></w:body></w:document>'
     body = packed({"word/document.xml": text})
     assert references(body, "OfficeDocument", full) == ["http://example.org/a", "http://example.org/c"]
-    assert made(body, "OfficeDocument").text("full-text") == 'HYPERLINK "http://example.org/d"'
+    assert summarize_body(body, "OfficeDocument").text("full-text") == 'HYPERLINK "http://example.org/d"'
 
 
 @pytest.mark.parametrize(
@@ -138,11 +138,11 @@ def test_outlook_references_come_from_html_or_rtf() -> None:
     rtf = (
         rb'{\rtf1\ansi\fromhtml1{\*\htmltag64 <a href="http://example.org/r?a=1&amp;b=\'7b\{c\}">}See{\*\htmltag72 </a>} that\par}'
     )
-    found = made(compound({PAGE: page}), "OLE")
+    found = summarize_body(compound({PAGE: page}), "OLE")
     assert (found.attributes["url-references"], found.said) == (["http://example.org/page?a=1&b=2"], "See this")
-    found = made(compound({RICH: compressed(rtf)}), "OLE")
+    found = summarize_body(compound({RICH: compressed(rtf)}), "OLE")
     assert (found.attributes["url-references"], found.said) == (["http://example.org/r?a=1&b={{c}"], "See that")
-    found = made(compound({RICH: compressed(rtf), TEXT: b"Plain."}), "OLE")
+    found = summarize_body(compound({RICH: compressed(rtf), TEXT: b"Plain."}), "OLE")
     assert (found.attributes["url-references"], found.said) == (["http://example.org/r?a=1&b={{c}"], "Plain.")
 
 
@@ -153,7 +153,7 @@ def test_message_references_come_from_html_part() -> None:
     message.set_content("Plain: http://example.org/plain.")
     link = '<a href="http://example.org/page">here</a> <a href="mailto:a@example.org">me</a> <a href="#top">up</a>'
     message.add_alternative(f"<p>{link}</p>", subtype="html")
-    found = made(message.as_bytes(), "Mail")
+    found = summarize_body(message.as_bytes(), "Mail")
     assert found.attributes["url-references"] == ["http://example.org/plain", "http://example.org/page"]
     assert found.said == "Plain: http://example.org/plain."
 
@@ -169,7 +169,7 @@ def test_first_rtf_alternative_is_used() -> None:
     """Of the alternatives for readers with and without Unicode the first is used; each author is listed once."""
     title = rb"{\upr{\title ???}{\*\ud{\title \u1063\'3fa}}}{\author Ann}{\author Ben}{\author Ann}"
     head = rb"{\rtf1{\info" + title + rb"{\creatim\yr2004\mo10\dy28}{\revtim\yr2005\mo1\dy2\hr3}}"
-    found = made(head + rb"{\*\x{\upr{a}{\*\ud{b}}}}Text\par}", "RTF")
+    found = summarize_body(head + rb"{\*\x{\upr{a}{\*\ud{b}}}}Text\par}", "RTF")
     assert (found.attributes["title"], found.attributes["author"], found.said) == (["\u0427a"], ["Ann", "Ben"], "Text")
     assert found.attributes["creation-date"] == ["2004-10-28T00:00:00"]
     assert found.attributes["modification-date"] == ["2005-01-02T03:00:00"]
@@ -177,7 +177,7 @@ def test_first_rtf_alternative_is_used() -> None:
 
 def test_book_has_all_dates(samples_of_books: bytes) -> None:
     """A book has the dates of all its publications, of its creation and of its last modification."""
-    found = made(samples_of_books, "EPUB")
+    found = summarize_body(samples_of_books, "EPUB")
     assert found.attributes["date"] == ["1949", "2007-06-13"]
     assert found.attributes["creation-date"] == ["2006-01-01"]
     assert found.attributes["modification-date"] == ["2008-02-02T00:00:00Z"]

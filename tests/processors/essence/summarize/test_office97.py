@@ -17,7 +17,7 @@ from tests.processors.essence.summarize.compound import atom, compound, properti
 Make = Callable[..., Found]
 
 
-def made(body: bytes, kind: str = "OLE") -> tuple[Found, str]:
+def summarize_body(body: bytes, kind: str = "OLE") -> tuple[Found, str]:
     """Return the summary of a body, and the reason of its damage."""
     found = Found()
     try:
@@ -95,9 +95,9 @@ def test_workbook_has_sheet_names_and_strings() -> None:
         + record(0x85, sheet + b"\x01\xcb")
         + record(0x204, b"\0" * 6 + b"\x01\0\xcb")
     )
-    assert made(compound({"Workbook": new}))[0].attributes["headings"] == ["Boats"]
-    assert made(compound({"Workbook": new}))[0].text("partial-text") == "barge\nMö"
-    found, problem = made(compound({"Book": old}))
+    assert summarize_body(compound({"Workbook": new}))[0].attributes["headings"] == ["Boats"]
+    assert summarize_body(compound({"Workbook": new}))[0].text("partial-text") == "barge\nMö"
+    found, problem = summarize_body(compound({"Book": old}))
     assert (found.attributes["headings"], found.text("partial-text"), problem) == (["Л"], "Л", "")
 
 
@@ -105,7 +105,7 @@ def test_presentation_has_slide_titles_and_text() -> None:
     """The summary of a presentation has its slide titles, each once, and its text."""
     title = atom(3999, struct.pack("<I", 6)) + atom(4000, "Möwen".encode("utf-16-le"))
     text = atom(3999, struct.pack("<I", 1)) + atom(4008, b"one\rtwo")
-    found, problem = made(compound({"PowerPoint Document": atom(1000, title + text + title, 0xF)}))
+    found, problem = summarize_body(compound({"PowerPoint Document": atom(1000, title + text + title, 0xF)}))
     assert (found.attributes["headings"], found.text("partial-text"), problem) == (["Möwen"], "Möwen\none\ntwo\nMöwen", "")
 
 
@@ -114,7 +114,7 @@ def test_powerpoint_default_title_is_replaced() -> None:
     slides = atom(1000, atom(3999, struct.pack("<I", 6)) + atom(4008, b"Gulls"), 0xF)
     for stated, title in (("PowerPoint Presentation", "Gulls"), ("Birds", "Birds")):
         streams = {"PowerPoint Document": slides, "\x05SummaryInformation": properties({2: stated})}
-        assert made(compound(streams))[0].attributes["title"] == [title]
+        assert summarize_body(compound(streams))[0].attributes["title"] == [title]
 
 
 def test_outlook_message_has_subject_author_and_text() -> None:
@@ -124,7 +124,7 @@ def test_outlook_message_has_subject_author_and_text() -> None:
         "__substg1.0_0C1A001E": b"Ann",
         "__substg1.0_1000001F": "Text.".encode("utf-16-le"),
     }
-    found, _ = made(compound(streams))
+    found, _ = summarize_body(compound(streams))
     assert (found.text("title"), found.text("author"), found.text("partial-text")) == ("Über Boote", "Ann", "Text.")
 
 
@@ -134,7 +134,7 @@ def test_outlook_message_has_subject_author_and_text() -> None:
 )
 def test_encrypted_document_is_reported(streams: dict[str, bytes]) -> None:
     """A document that needs a password is reported as encrypted and gives its unencrypted parts."""
-    found, problem = made(compound({**streams, "\x05SummaryInformation": properties({4: "Ann"})}))
+    found, problem = summarize_body(compound({**streams, "\x05SummaryInformation": properties({4: "Ann"})}))
     assert (found.text("author"), found.text("encrypted"), problem) == ("Ann", "a password is needed", "")
 
 
@@ -146,7 +146,7 @@ def test_rings_are_followed_in_bounded_time() -> None:
         struct.pack_into("<I", body, 512 + 4 * sector, sector)
     read = Compound(io.BytesIO(bytes(body)))
     assert len(read.read("WordDocument", 1 << 30)) <= 1 << 30
-    assert made(bytes(body))[0].text("title")
+    assert summarize_body(bytes(body))[0].text("title")
     ring = bytearray(compound({"a": b"1", "b": b"2"}))
     at = ring.index("b\0".encode("utf-16-le")[:2] + b"\0\0")
     struct.pack_into("<III", ring, at + 68, 1, 2, 0)
@@ -174,7 +174,9 @@ def test_any_change_raises_only_summary_error(data: st.DataObject) -> None:
             at,
             data.draw(st.sampled_from([0, 1, 2, 0xFF, 0xFFFF, 0x7FFFFFFF, 0xFFFFFFFE, 0x40000000]) | st.integers(0, 2**32 - 1)),
         )
-    found, problem = made(bytes(body[: data.draw(st.integers(0, len(body)))]) if data.draw(st.booleans()) else bytes(body))
+    found, problem = summarize_body(
+        bytes(body[: data.draw(st.integers(0, len(body)))]) if data.draw(st.booleans()) else bytes(body)
+    )
     assert found.text("title")
     assert "rror:" not in problem
 
@@ -204,7 +206,7 @@ WORDS = [
 )
 def test_any_rtf_raises_only_summary_error(pieces: list[str]) -> None:
     """Any RTF raises nothing but SummaryError, and there is a title."""
-    found, problem = made(("{\\rtf1 " + "".join(pieces)).encode("latin-1"), "RTF")
+    found, problem = summarize_body(("{\\rtf1 " + "".join(pieces)).encode("latin-1"), "RTF")
     assert found.text("title")
     assert "rror:" not in problem
 
@@ -212,10 +214,10 @@ def test_any_rtf_raises_only_summary_error(pieces: list[str]) -> None:
 def test_rtf_damage_is_reported(samples: Path) -> None:
     """A truncated RTF gives the text before the cut; too deep nesting is reported; pictures are skipped."""
     sample = (samples / "rtf.rtf").read_bytes()
-    found, problem = made(sample[: sample.index(b"Gates")], "RTF")
+    found, problem = summarize_body(sample[: sample.index(b"Gates")], "RTF")
     assert (found.text("title"), found.attributes["headings"]) == ("Locks of the canal", ["Chambers"])
     assert problem == "RTF: truncated: a group is not closed"
-    assert "deep" in made(b"{\\rtf1 " + b"{" * 2_000, "RTF")[1]
-    found, problem = made(b"{\\rtf1 a{\\pict\\bin4 }}{{}\\ansicpg932\\'82\\'a0}", "RTF")
+    assert "deep" in summarize_body(b"{\\rtf1 " + b"{" * 2_000, "RTF")[1]
+    found, problem = summarize_body(b"{\\rtf1 a{\\pict\\bin4 }}{{}\\ansicpg932\\'82\\'a0}", "RTF")
     assert problem == ""
     assert found.text("partial-text") == "aあ"

@@ -20,7 +20,7 @@ NAMES = _NAMES.split()
 ODD = ("x", "<!-- c -->", "<!--a> ", "--><b -->", "</div -->", "<![CDATA[a> ", "<? x>", "</p>", "</br>", "<DIV>", "<b\n>", "</Div>")
 TIMES, MOST = 200, 12
 """Units in a page; allowed levels."""
-WIDTH, CROWD = 120, 40
+MAX_LEVELS, MAX_NODES_PER_TAG = 120, 40
 """Limits for levels of the parser's tree, and for its nodes per tag, at these numbers of units."""
 
 
@@ -53,10 +53,10 @@ def unit(chance: random.Random, *, well: bool) -> str:
     return "".join(out) + "".join(f"</{name}>" for name in reversed(opened) if well)
 
 
-def kept(page: str, most: int = MOST) -> bool:
+def is_in_order(page: str, most: int = MOST) -> bool:
     """Return whether a page is found to be in order."""
     raw = page.encode()
-    return _nesting._bare(raw) and _open.ORDER.kept(raw, most, _open.ANEW)
+    return _nesting._has_only_real_tags(raw) and _open.ORDER.kept(raw, most, _open.ANEW)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -65,9 +65,9 @@ def test_ordered_page_is_not_deep(seed: int) -> None:
     chance, told = random.Random(seed), 0
     for _ in range(150):
         page = unit(chance, well=chance.random() < 0.9) * TIMES
-        if kept(page):
+        if is_in_order(page):
             told += 1
-            assert size(page)[0] < WIDTH, page[:300]
+            assert size(page)[0] < MAX_LEVELS, page[:300]
     assert told > 20
 
 
@@ -82,8 +82,8 @@ def test_page_read_tag_by_tag_is_not_deep(seed: int, monkeypatch: pytest.MonkeyP
         if _nesting._read(page.encode()) < 0:
             told += 1
             deepest, nodes = size(page)
-            assert deepest < WIDTH, page[:300]
-            assert nodes < CROWD * page.count("<"), page[:300]
+            assert deepest < MAX_LEVELS, page[:300]
+            assert nodes < MAX_NODES_PER_TAG * page.count("<"), page[:300]
     assert told > 20
 
 
@@ -106,7 +106,7 @@ def test_page_read_tag_by_tag_is_not_deep(seed: int, monkeypatch: pytest.MonkeyP
 )
 def test_misleading_end_tags_are_not_in_order(page: str) -> None:
     """A page with end tags that the parser ignores, or with names too long to compare in full, is not in order."""
-    assert not kept(page * 13)
+    assert not is_in_order(page * 13)
 
 
 def test_ordinary_pages_are_in_order() -> None:
@@ -114,10 +114,10 @@ def test_ordinary_pages_are_in_order() -> None:
     page = (
         "<!DOCTYPE html><HTML><body class=x><ul><li>a<li><p>b<br></ul><!-- c --><table><tr><td><Span>x</span></table><div/></DIV>"
     )
-    assert kept(page * 13)
-    assert kept("<div>" * MOST)
-    assert not kept("<div>" * (MOST + 1))
-    assert kept("no tags, 1 < 2")
+    assert is_in_order(page * 13)
+    assert is_in_order("<div>" * MOST)
+    assert not is_in_order("<div>" * (MOST + 1))
+    assert is_in_order("no tags, 1 < 2")
 
 
 def test_unclosed_inline_elements_are_counted() -> None:
@@ -136,7 +136,7 @@ def test_unclosed_inline_elements_are_counted() -> None:
         (b"<ul><li><span>a</span><li><span><p>b</p></span></ul>", 0),
         (b"<script>'<div>'</script>", 0),
     ):
-        cut = _nesting.too_deep(unit * 25_000)
+        cut = _nesting.find_depth_overflow(unit * 25_000)
         assert (cut // len(unit) if cut >= 0 else 0) == pytest.approx(_open.DEPTH / more if more else 0, abs=2), unit
 
 
@@ -169,14 +169,14 @@ def test_excessive_attributes_options_and_fonts_are_cut(page: str) -> None:
 
 def test_self_closing_element_is_closed_in_drawing_only() -> None:
     """A self-closing element in a drawing is not open after it; in HTML, it is."""
-    assert _nesting.too_deep((b"<svg>" + b"<path d=x />" * 1_500 + b"</svg>") + b"<p>a</p>" * 12_000) == -1
-    assert _nesting.too_deep(b"<svg></p>" + b"<path d='x'/>" * 25_000) > 0
-    assert _nesting.too_deep(b"<svg>" + b"<path d=x/>" * 25_000) > 0
+    assert _nesting.find_depth_overflow((b"<svg>" + b"<path d=x />" * 1_500 + b"</svg>") + b"<p>a</p>" * 12_000) == -1
+    assert _nesting.find_depth_overflow(b"<svg></p>" + b"<path d='x'/>" * 25_000) > 0
+    assert _nesting.find_depth_overflow(b"<svg>" + b"<path d=x/>" * 25_000) > 0
 
 
 def test_fonts_before_table_stay_open() -> None:
     """Font elements before a table stay open: the end tags in its cells close only elements opened there."""
     fonts = b"".join(b"<b x=%d>" % number for number in range(20))
     page = (b"<div>" + fonts + b"<table><tr><td></td></tr></table></div>") * 40 + b"<p>x" * 1_000
-    assert _nesting.too_deep(page) > 0
-    assert _nesting.too_deep((b"<table>" + b"<tr><td><b x=1>y" * 1_000 + b"</table>") * 30) == -1
+    assert _nesting.find_depth_overflow(page) > 0
+    assert _nesting.find_depth_overflow((b"<table>" + b"<tr><td><b x=1>y" * 1_000 + b"</table>") * 30) == -1

@@ -8,7 +8,7 @@ import pytest
 from processors.essence.summarize import Found
 from processors.essence.summarize.pages import pdf
 from processors.essence.summarize.pages._headline import headline
-from processors.essence.summarize.pages._pdf_depth import steep
+from processors.essence.summarize.pages._pdf_depth import exceeds_pdfminer_limits
 
 Make = Callable[..., Found]
 XMP = (
@@ -45,15 +45,15 @@ def test_unclosed_brackets_are_rejected_before_parsing(body: bytes, summary: Mak
     assert found.attributes["error"] == ["PDF: damaged, and nested too deep for pdfminer"]
     # An unterminated stream followed by an object hides nothing; neither does a terminated one.
     for before in (b"stream\n1 0 obj\n", b"1 0 obj\nstream\nendstream\n"):
-        assert steep(b"%PDF-1.7\n" + before + body)
+        assert exceeds_pdfminer_limits(b"%PDF-1.7\n" + before + body)
 
 
 def test_random_streams_are_not_too_deep() -> None:
     """Streams of random bytes, and documents of many small objects, do not count as too deep."""
     chance = random.Random(5)
-    assert not steep(b"stream\r\n" + chance.randbytes(3_000_000))
-    assert not steep(b"1 0 obj << /A [1 2 (a) (b\\)c)] >> endobj\n" * 100_000)
-    assert not steep(b"1 0 obj\nstream\n(((endstream\nendobj\n" * 100_000)
+    assert not exceeds_pdfminer_limits(b"stream\r\n" + chance.randbytes(3_000_000))
+    assert not exceeds_pdfminer_limits(b"1 0 obj << /A [1 2 (a) (b\\)c)] >> endobj\n" * 100_000)
+    assert not exceeds_pdfminer_limits(b"1 0 obj\nstream\n(((endstream\nendobj\n" * 100_000)
 
 
 def _document(after: bytes = b"6 0 R", trailer: bytes = b"") -> bytes:

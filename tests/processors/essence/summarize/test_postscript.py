@@ -10,7 +10,7 @@ from processors.essence.summarize import Facts, Found
 from processors.essence.summarize.pages.postscript import DOS, run
 
 
-def said(program: bytes, full: int = 0) -> Found:
+def summarize_program(program: bytes, full: int = 0) -> Found:
     """Return the summary of a program, with the first line of PostScript prepended."""
     raw = program if program.startswith((b"%!", DOS, b"\x1b")) else b"%!PS-Adobe-3.0\n%%EndComments\n" + program
     found = Found(full)
@@ -76,22 +76,22 @@ PDF = b"""
 )
 def test_words_are_whole_and_separate(program: bytes, lines: list[str]) -> None:
     """Words are whole and separate, whatever procedures show them."""
-    assert said(program).text("partial-text").split("\n") == lines
+    assert summarize_program(program).text("partial-text").split("\n") == lines
 
 
 def test_codes_are_decoded_by_font_encoding() -> None:
     """Character codes are decoded by the font's encoding, which programs may redefine."""
     anew = b"/Times-Roman findfont dup length dict begin{1 index/FID ne{def}{pop pop}ifelse}forall /Encoding ISOLatin1Encoding def "
     program = anew + b"currentdict end /T exch definefont pop /T findfont 10 scalefont setfont 0 0 moveto (Gr\xf6\\337e)show"
-    assert said(program).text("partial-text") == "Gr\xf6\xdfe"
+    assert summarize_program(program).text("partial-text") == "Gr\xf6\xdfe"
 
     own = b"/E 256 array def 0 1 255{E exch /.notdef put}for E 1 /T put E 2 /fi put E 3 /uni00E9 put E 65 /a65 put E 5 /g17 put "
     font = b"<</FontType 1 /FontMatrix [.001 0 0 .001 0 0] /Encoding E /FontName /Own>> 10 scalefont setfont 0 0 moveto "
-    assert said(own + font + b"<0102034105>show").text("partial-text") == "Tfi\xe9A"
+    assert summarize_program(own + font + b"<0102034105>show").text("partial-text") == "Tfi\xe9A"
 
     parts = b"/FDepVector [/Times-Roman findfont /Symbol findfont]"
     two = b"<</FontType 0 /FMapType 2 /FontMatrix [10 0 0 10 0 0] /Encoding [0 1] " + parts + b">> "
-    assert said(two + b"setfont 0 0 moveto <00410161>show").text("partial-text") == "A\u03b1"
+    assert summarize_program(two + b"setfont 0 0 moveto <00410161>show").text("partial-text") == "A\u03b1"
 
 
 BITMAPS = b"""
@@ -115,13 +115,13 @@ BITMAPS = b"""
 def test_bitmap_font_codes_are_decoded_by_font_name(font: str, codes: bytes, text: str) -> None:
     """Bitmap fonts have no character names: their codes are decoded by the font's name in a comment."""
     program = BITMAPS + b"%DVIPSBitmapFont: Fa " + font.encode() + b" 10 3\n10 dict begin F setfont 0 0 moveto ("
-    assert said(program + codes.replace(b" ", b")show 3 0 rmoveto (") + b")show").text("partial-text") == text
+    assert summarize_program(program + codes.replace(b" ", b")show 3 0 rmoveto (") + b")show").text("partial-text") == text
 
 
 def test_type_3_width_joins_words() -> None:
     """The width of a Type 3 character is set by its procedure: here 5, so that text starting 5 to the right continues the word."""
     program = BITMAPS + b"10 dict begin F setfont 0 0 moveto (a)show 5 0 moveto (b)show 16 0 moveto (c)show"
-    assert said(program).text("partial-text") == "ab c"
+    assert summarize_program(program).text("partial-text") == "ab c"
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_type_3_width_joins_words() -> None:
 )
 def test_accent_is_combined_with_letter(program: bytes, text: str) -> None:
     """An accent set above a letter is combined with it."""
-    assert said(TIMES + program).text("partial-text") == text
+    assert summarize_program(TIMES + program).text("partial-text") == text
 
 
 HEX = b"00ff" * 32
@@ -158,7 +158,7 @@ HEX = b"00ff" * 32
 )
 def test_image_data_is_not_text(image: bytes) -> None:
     """Image data is not text, and the text after it is."""
-    assert said(TIMES + b"(before )show " + image + b" (behind)show").text("partial-text") == "before behind"
+    assert summarize_program(TIMES + b"(before )show " + image + b" (behind)show").text("partial-text") == "before behind"
 
 
 @pytest.mark.parametrize("end", [b"0" * 512 + b"\ncleartomark\n", b"\n%%EndFont\n", b"\n%%EndResource\n"])
@@ -166,7 +166,7 @@ def test_encrypted_font_part_is_skipped(end: bytes) -> None:
     """The encrypted part of a Type 1 font is skipped; the font has the encoding given before it."""
     font = b"11 dict begin /FontName /Own def /FontType 1 def /FontMatrix [.001 0 0 .001 0 0] def /Encoding 256 array def "
     code = font + b"Encoding 1 /A put currentdict end currentfile eexec\n\x93(((\x02)<<{{\n" + end
-    assert said(code + b"/Own findfont 10 scalefont setfont 0 0 moveto <01>show").text("partial-text") == "A"
+    assert summarize_program(code + b"/Own findfont 10 scalefont setfont 0 0 moveto <01>show").text("partial-text") == "A"
 
 
 def test_program_inside_filter_is_read() -> None:
@@ -174,39 +174,42 @@ def test_program_inside_filter_is_read() -> None:
     page = b"72 700 moveto (inside)show"
     hexadecimal = page.hex().encode() + b">"
     run_it = b"currentfile /ASCIIHexDecode filter cvx exec " + hexadecimal
-    assert said(TIMES + run_it).text("partial-text") == "inside"
+    assert summarize_program(TIMES + run_it).text("partial-text") == "inside"
     part = b"currentfile %d () /SubFileDecode filter cvx exec %s (after)show" % (len(page), page)
-    assert said(TIMES + part).text("partial-text") == "insideafter"
+    assert summarize_program(TIMES + part).text("partial-text") == "insideafter"
     # A file in a dictionary is pushed on the stack when its name is executed, and read from.
     kept = (
         b"/f currentfile /ASCIIHexDecode filter def f 3 string readstring\n" + b"(in)".hex().encode() + b">pop pop f type =(on)show"
     )
-    assert said(TIMES + kept).text("partial-text") == "on"
+    assert summarize_program(TIMES + kept).text("partial-text") == "on"
     given = b"/n 0 def {n 2 lt {/n n 1 add def (2828)}{()} ifelse} /ASCIIHexDecode filter 4 string readstring pop show"
-    assert said(TIMES + given).text("partial-text") == "(((("
+    assert summarize_program(TIMES + given).text("partial-text") == "(((("
 
 
 def test_program_continues_after_error() -> None:
     """A program continues after an error, and tests with `stopped` what a printer supports."""
     program = b"nothing (a) setlinewidth /x /y 1 div pop pop (shown)show"
-    assert said(TIMES + program).text("partial-text") == "shown"
+    assert summarize_program(TIMES + program).text("partial-text") == "shown"
     asked = b"/ok {/CIDFont findresource} stopped {(without)show}{(with)show}ifelse"
-    assert said(TIMES + asked).text("partial-text") == "without"
+    assert summarize_program(TIMES + asked).text("partial-text") == "without"
     own = b"/show{show}bind def /p{show}def (bound)p"
-    assert said(TIMES + own).text("partial-text") == "bound"
+    assert summarize_program(TIMES + own).text("partial-text") == "bound"
 
 
 def test_header_comments_are_read() -> None:
     """Header comments are read; deferred ones are at the end; those of an embedded document are ignored."""
     head = b"%!PS-Adobe-3.0\r\n%%Title: (A (nested\\051) title)\r\n%%+ goes on\r\n%%For: root\r\n%%Creator: \xfe\xff\0A\0\xe9\r\n"
     rest = b"%%Pages: (atend)\n%%CreationDate: D:20240305090000Z\n%%EndComments\n%%BeginDocument: a\n%%Title: inner\n%%Pages: 7\n"
-    found = said(head + rest + b"%%EndDocument\n%%Trailer\n%%Pages: 3 1\n%%EOF\n")
+    found = summarize_program(head + rest + b"%%EndDocument\n%%Trailer\n%%Pages: 3 1\n%%EOF\n")
     assert found.attributes["title"] == ["(A (nested\\051) title) goes on"]
     assert found.attributes["pages"] == ["3"]
     assert found.attributes["date"] == ["2024-03-05T09:00:00Z"]
     assert found.attributes["generator"] == ["A\xe9"]
     assert "author" not in found.attributes
-    assert said(b"%!PS\n%%Title: (A \\(good\\) one)\n%%For: (Ada)\n").attributes == {"title": ["A (good) one"], "author": ["Ada"]}
+    assert summarize_program(b"%!PS\n%%Title: (A \\(good\\) one)\n%%For: (Ada)\n").attributes == {
+        "title": ["A (good) one"],
+        "author": ["Ada"],
+    }
 
 
 @pytest.mark.parametrize("stated", ["paper.dvi", "stdin", "/lake/x.ps", "Enscript Output", "-"])
@@ -215,15 +218,15 @@ def test_largest_text_replaces_file_name_as_title(stated: str) -> None:
     head = b"%%!PS-Adobe-3.0\n%%%%Title: %s\n%%%%EndComments\n" % stated.encode()
     large = b"/Times-Roman 20 selectfont 72 700 moveto (On the Height)show 72 680 moveto (of Lighthouses)show "
     small = b"/Times-Roman 10 selectfont 72 650 moveto (by nobody in)show 72 640 moveto (particular)show"
-    assert said(head + large + small).text("title") == "On the Height of Lighthouses"
-    assert said(head + small).text("title") in (stated, "")
+    assert summarize_program(head + large + small).text("title") == "On the Height of Lighthouses"
+    assert summarize_program(head + small).text("title") in (stated, "")
 
 
 def test_pdfmark_metadata_is_read() -> None:
     """The pdfmark metadata of a file is read."""
     info = b"[ /Title (Towers) /Author <FEFF004100E9> /Keywords (wave, light) /Subject (All of them) /DOCINFO pdfmark "
     outline = b"[ /Title (First) /Page 1 /OUT pdfmark [ /Title (Second) /OUT pdfmark [ /Rect [1 2 3 4] /ANN pdfmark"
-    found = said(b"/pdfmark where{pop}{userdict/pdfmark/cleartomark load put}ifelse " + info + outline)
+    found = summarize_program(b"/pdfmark where{pop}{userdict/pdfmark/cleartomark load put}ifelse " + info + outline)
     assert found.attributes["title"] == ["Towers"]
     assert found.attributes["author"] == ["A\xe9"]
     assert found.attributes["keywords"] == ["wave", "light"]
@@ -236,12 +239,12 @@ def test_dos_header_and_printer_commands_are_skipped() -> None:
     program = b"%!PS-Adobe-3.0 EPSF-3.0\n%%Title: A tower\n%%EndComments\n" + TIMES + b"(inside)show\n"
     dos = DOS + (32).to_bytes(4, "little") + len(program).to_bytes(4, "little") + bytes(20) + program + b"II*\0 (outside)show"
     for raw in (dos, b"\x1b%-12345X@PJL JOB\n@PJL ENTER LANGUAGE=POSTSCRIPT\n" + program + b"\x1b%-12345X"):
-        found = said(raw)
+        found = summarize_program(raw)
         assert (found.text("title"), found.text("partial-text")) == ("A tower", "inside")
 
 
 def test_full_text_has_all_shown_text() -> None:
     """The full text has all shown text on request, otherwise the usual part."""
     program = TIMES + b"0 1 999 {72 exch -12 mul 700 add moveto (a line of words)show} for"
-    assert said(program).text("partial-text").count("\n") < 300
-    assert said(program, 1_000_000).text("full-text").count("\n") == 999
+    assert summarize_program(program).text("partial-text").count("\n") < 300
+    assert summarize_program(program, 1_000_000).text("full-text").count("\n") == 999

@@ -106,5 +106,5 @@ def test_other_encryption_is_reported(body: bytes, summary: Make) -> None:
 def test_oversized_package_stays_encrypted(summary: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     """A package above the size limit stays encrypted, and the password is not tried."""
     monkeypatch.setattr(office_encryption, "MAX_PACKAGE", 1_000)
-    monkeypatch.setattr(office_encryption, "_spun", lambda *_: pytest.fail("the password is tried"))
+    monkeypatch.setattr(office_encryption, "_hash_password", lambda *_: pytest.fail("the password is tried"))
     assert summary(b"x.xlsx", agile()).attributes["encrypted"] == ["a password is needed"]

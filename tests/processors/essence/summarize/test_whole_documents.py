@@ -18,7 +18,7 @@ from tests.processors.essence.summarize.packages import packed
 FULL = 1 << 20
 
 
-def made(body: bytes, kind: str, full: int = FULL) -> Found:
+def summarize_body(body: bytes, kind: str, full: int = FULL) -> Found:
     """Return the summary of a body."""
     found = Found(full)
     summarize(Facts(b"x", "http://example.org/x", kind, "x/y", len(body), 0, ""), io.BytesIO(body), found)
@@ -89,8 +89,8 @@ def test_all_cells_are_in_full_text() -> None:
         + record(0x0A, b"")
     )
     body = compound({"Workbook": book})
-    assert made(body, "OLE").text("full-text").split("\n") == ["Boats", "barge lock", "1/1/08 12.34", "7 8", "sum"]
-    assert made(body, "OLE", 0).text("partial-text").startswith("barge")
+    assert summarize_body(body, "OLE").text("full-text").split("\n") == ["Boats", "barge lock", "1/1/08 12.34", "7 8", "sum"]
+    assert summarize_body(body, "OLE", 0).text("partial-text").startswith("barge")
 
 
 def test_dates_since_1904_are_the_same_days() -> None:
@@ -103,8 +103,8 @@ def test_dates_since_1904_are_the_same_days() -> None:
     new = packed({**parts, "xl/sharedStrings.xml": "<sst><si><t>z</t></si></sst>", "xl/worksheets/sheet1.xml": rows})
     old = record(0x809, struct.pack("<HH", 0x600, 5)) + record(0x22, b"\1\0") + record(0xE0, struct.pack("<HH", 0, 14))
     old += record(0x809, struct.pack("<HH", 0x600, 0x10)) + cell(0x203, 0, struct.pack("<d", 37986)) + record(0x0A, b"")
-    assert made(new, "OfficeDocument").text("full-text") == "a\n1/1/08 12:00"
-    assert made(compound({"Workbook": old}), "OLE").text("full-text") == "1/1/08"
+    assert summarize_body(new, "OfficeDocument").text("full-text") == "a\n1/1/08 12:00"
+    assert summarize_body(compound({"Workbook": old}), "OLE").text("full-text") == "1/1/08"
 
 
 def test_slide_masters_are_left_out() -> None:
@@ -112,7 +112,7 @@ def test_slide_masters_are_left_out() -> None:
     text = atom(3999, struct.pack("<I", 1)) + atom(4008, b"a slide")
     prompt = atom(3999, struct.pack("<I", 1)) + atom(4008, b"Click to edit")
     body = compound({"PowerPoint Document": atom(1016, prompt, 0xF) + atom(1000, text, 0xF)})
-    assert made(body, "OLE").text("full-text") == "a slide"
+    assert summarize_body(body, "OLE").text("full-text") == "a slide"
 
 
 def test_hyperlinks_are_references() -> None:
@@ -124,11 +124,11 @@ def test_hyperlinks_are_references() -> None:
     office = packed({"word/document.xml": "<w:document/>", "word/_rels/document.xml.rels": links})
     text = '<o><body><p>see <a xmlns:x="x" x:href="http://example.org/odf">it</a></p></body></o>'
     rtf = rb'{\rtf1 {\field{\*\fldinst HYPERLINK "http://example.org/rtf"}{\fldrslt here}}\par}'
-    assert made(compound(word(field)), "OLE").attributes["url-references"] == ["http://example.org/old"]
-    assert made(office, "OfficeDocument").attributes["url-references"] == ["http://example.org/new"]
-    assert made(packed({"content.xml": text}), "OpenDocument").attributes["url-references"] == ["http://example.org/odf"]
-    assert made(rtf, "RTF").attributes["url-references"] == ["http://example.org/rtf"]
-    assert made(rtf, "RTF").text("full-text") == "here"
+    assert summarize_body(compound(word(field)), "OLE").attributes["url-references"] == ["http://example.org/old"]
+    assert summarize_body(office, "OfficeDocument").attributes["url-references"] == ["http://example.org/new"]
+    assert summarize_body(packed({"content.xml": text}), "OpenDocument").attributes["url-references"] == ["http://example.org/odf"]
+    assert summarize_body(rtf, "RTF").attributes["url-references"] == ["http://example.org/rtf"]
+    assert summarize_body(rtf, "RTF").text("full-text") == "here"
 
 
 def test_notes_and_comments_are_in_full_text_only() -> None:
@@ -140,10 +140,10 @@ def test_notes_and_comments_are_in_full_text_only() -> None:
         "word/charts/chart1.xml": "<c:c><c:v>tons</c:v><c:v>1.5</c:v></c:c>",
     }
     rtf = rb"{\rtf1 {\header head}text{\footnote note}\par}"
-    assert made(packed(parts), "OfficeDocument").text("full-text").split() == ["text", "note", "head", "tons", "1.5"]
-    assert made(packed(parts), "OfficeDocument", 0).text("partial-text") == "text"
-    assert made(rtf, "RTF").text("full-text") == "headtextnote"
-    assert made(rtf, "RTF", 0).text("partial-text") == "text"
+    assert summarize_body(packed(parts), "OfficeDocument").text("full-text").split() == ["text", "note", "head", "tons", "1.5"]
+    assert summarize_body(packed(parts), "OfficeDocument", 0).text("partial-text") == "text"
+    assert summarize_body(rtf, "RTF").text("full-text") == "headtextnote"
+    assert summarize_body(rtf, "RTF", 0).text("partial-text") == "text"
 
 
 def test_text_after_note_continues_its_line() -> None:
@@ -156,15 +156,15 @@ def test_text_after_note_continues_its_line() -> None:
     line = f"bef{note}ore, {frame}behind, {mark}, <text:title>field</text:title> or <text:span>a {remark}span</text:span> end"
     body = packed({"content.xml": f"<office:document-content {spaces}><text:p>{line}</text:p></office:document-content>"})
     told = "before, behind, marked more, field or a span end"
-    assert made(body, "OpenDocument").text("full-text").split("\n") == ["note", "box", "remark", told]
-    assert made(body, "OpenDocument", 0).text("partial-text").split("\n") == ["box", told]
+    assert summarize_body(body, "OpenDocument").text("full-text").split("\n") == ["note", "box", "remark", told]
+    assert summarize_body(body, "OpenDocument", 0).text("partial-text").split("\n") == ["box", told]
 
 
 def test_soft_hyphens_are_removed() -> None:
     """A non-breaking hyphen is kept between its words; a soft hyphen is removed."""
     runs = "<w:t>e</w:t><w:noBreakHyphen/><w:t>mail co</w:t><w:softHyphen/><w:t>op</w:t><w:cr/><w:t>end</w:t>"
     parts = dict.fromkeys(("word/document.xml", "word/header1.xml"), f"<w:x><w:p>{runs}</w:p></w:x>")
-    assert made(packed(parts), "OfficeDocument").text("full-text") == "e-mail coop end\ne-mail coop end"
+    assert summarize_body(packed(parts), "OfficeDocument").text("full-text") == "e-mail coop end\ne-mail coop end"
 
 
 def test_message_full_text_has_all_pages() -> None:
@@ -172,19 +172,19 @@ def test_message_full_text_has_all_pages() -> None:
     page = "--B\nContent-Type: text/html\n\n<p>{}</p>\n"
     head = "From: a@b\nSubject: x\nContent-Type: multipart/mixed; boundary=B\n\n"
     body = f"{head}{page.format('first')}{page.format('second')}--B--\n".encode()
-    assert made(body, "Mail").text("full-text").split() == ["first", "second"]
+    assert summarize_body(body, "Mail").text("full-text").split() == ["first", "second"]
 
 
 def test_rtf_bytes_are_in_code_page_of_font() -> None:
     """Bytes of RTF are in the code page of the selected font until its group ends."""
     rtf = rb"{\rtf1\ansi\ansicpg1252{\fonttbl{\f0\fcharset0 A;}{\f1\fcharset238 B;}}{\f1 \'e8l\'e1nek} \'e8\par}"
-    assert made(rtf, "RTF").text("full-text") == "článek è"
+    assert summarize_body(rtf, "RTF").text("full-text") == "článek è"
 
 
 def test_default_rtf_font_gives_charset() -> None:
     """Without a selected font, the default font gives the charset; an outline level in a style makes no paragraph a heading."""
     head = rb"{\rtf1\ansi\deff1{\fonttbl{\f0\fcharset0 A;}{\f1\fcharset204 B;}}{\stylesheet{\s1\outlinelevel0 a;}}"
-    found = made(head + rb"\'cf {\f0 \'e8\plain  \'cf}\par}", "RTF")
+    found = summarize_body(head + rb"\'cf {\f0 \'e8\plain  \'cf}\par}", "RTF")
     assert found.text("full-text") == "\u041f \u00e8 \u041f"
     assert "headings" not in found.attributes
 
@@ -193,19 +193,19 @@ def test_rtf_comments_and_nested_cells_are_in_full_text() -> None:
     """Comments are part of the full text; cells of nested tables are separate; a character's bytes may be on two lines."""
     head = rb"{\rtf1\ansi\ansicpg932{\info{\creatim\yr2003\mo5\dy3}}"
     rtf = head + rb"one{\*\annotation{\*\atnref 7} remark}\par \'82" + b"\r\n" + rb"\'a0 a\nestcell b\nestcell c\par}"
-    found = made(rtf, "RTF")
+    found = summarize_body(rtf, "RTF")
     assert found.text("full-text") == "one remark\n\u3042 a b c"
     assert found.text("creation-date") == "2003-05-03T00:00:00"
-    assert made(rtf, "RTF", 0).text("partial-text") == "one\n\u3042 a b c"
+    assert summarize_body(rtf, "RTF", 0).text("partial-text") == "one\n\u3042 a b c"
     long = head + rb"\'82\'a0" * 20_000 + b"}"
-    assert made(long, "RTF").text("full-text") == "\u3042" * 20_000
+    assert summarize_body(long, "RTF").text("full-text") == "\u3042" * 20_000
 
 
 def test_outlook_date_is_time_sent() -> None:
     """The date of an Outlook message is the time that it was sent; a duration is not a date."""
     ticks = 124_309_080_000_000_000
     fixed = bytes(32) + struct.pack("<HHIQ", 0x40, 0x3007, 6, 5) + struct.pack("<HHIQ", 0x40, 0x0039, 6, ticks)
-    found = made(compound({"__properties_version1.0": fixed, "__substg1.0_0037001F": "x".encode("utf-16-le")}), "OLE")
+    found = summarize_body(compound({"__properties_version1.0": fixed, "__substg1.0_0037001F": "x".encode("utf-16-le")}), "OLE")
     assert found.attributes["date"] == ["1994-12-03T06:00:00Z"]
 
 
@@ -216,14 +216,14 @@ def test_outlook_strings_are_in_declared_code_page(number: int, page: int, chars
     """Strings of an Outlook message that are not Unicode are in its declared code page."""
     fixed = bytes(32) + struct.pack("<HHIQ", 3, number, 6, page)
     streams = {"__properties_version1.0": fixed, "__substg1.0_0037001E": "Чайка".encode(charset)}
-    assert made(compound(streams), "OLE").text("title") == "Чайка"
+    assert summarize_body(compound(streams), "OLE").text("title") == "Чайка"
 
 
 def test_page_may_have_several_authors_and_keywords() -> None:
     """A page may declare several authors and keywords, each in its own element."""
     said = (("author", "Ann"), ("author", "Ben"), ("keywords", "a"), ("keywords", "b"))
     page = "".join(f'<meta name="{name}" content="{value}">' for name, value in said)
-    found = made(page.encode(), "HTML")
+    found = summarize_body(page.encode(), "HTML")
     assert (found.attributes["author"], found.attributes["keywords"]) == (["Ann", "Ben"], ["a", "b"])
 
 

@@ -50,7 +50,7 @@ def signed(content: bytes, *, open_: bool = False) -> bytes:
     return element(0x30, element(0x06, SIGNED), element(0xA0, inside, open_=open_), open_=open_)
 
 
-def shown(found: list[dict[str, object]]) -> object:
+def member_text(found: list[dict[str, object]]) -> object:
     """Return the text of the only member, or its length."""
     (member,) = found
     return member.get("text", member.get("length"))
@@ -63,7 +63,7 @@ def test_content_in_any_pieces_is_joined(read: Read, pieces: Pieces, open_: bool
     found, problem = read("cms", signed(octets(pieces, open_=open_, mixed=mixed), open_=open_), forward=True)
     content = whole(pieces)
     assert not problem
-    assert shown(found) == (content.decode("utf-8", "replace") if len(content) <= 100 else len(content))
+    assert member_text(found) == (content.decode("utf-8", "replace") if len(content) <= 100 else len(content))
 
 
 @pytest.mark.parametrize("open_", [False, True])
@@ -82,7 +82,7 @@ def test_time_stamped_file_is_found(read: Read) -> None:
     """The file in a time-stamped message (RFC 5544) follows its URI and metadata; it may be absent, whatever the evidence."""
     inside = (element(0x02, b"\1"), element(0x16, b"http://here"), element(0x30, b"\1\1\0"), element(0x04, b"notes"), element(0xA0))
     data = element(0x30, element(0x06, STAMPED), element(0xA0, element(0x30, *inside)))
-    assert shown(read("cms", data)[0]) == "notes"
+    assert member_text(read("cms", data)[0]) == "notes"
     for evidence in 0xA0, 0xA1, 0xA2:
         without = element(0x30, element(0x06, STAMPED), element(0xA0, element(0x30, *inside[:3], element(evidence))))
         assert read("cms", without) == ([], "")

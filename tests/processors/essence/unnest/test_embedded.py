@@ -27,7 +27,7 @@ def packaged(name: bytes, data: bytes) -> bytes:
     return head + struct.pack("<I", len(data)) + data
 
 
-def native(name: bytes, data: bytes) -> bytes:
+def ole_stream(name: bytes, data: bytes) -> bytes:
     """Return the stream of a compound file that contains the file."""
     body = packaged(name, data)
     return struct.pack("<I", len(body)) + body
@@ -78,7 +78,7 @@ def test_files_in_compound_files_are_found(read: Read) -> None:
     """Files are found in the root and in nested storages, also beside a damaged one; other streams are not members."""
     body = compound(
         {
-            "ObjectPool\t_1\t\x01Ole10Native": native(b"notes.txt", b"Boats."),
+            "ObjectPool\t_1\t\x01Ole10Native": ole_stream(b"notes.txt", b"Boats."),
             "ObjectPool\t_2\tPackage": b"PK\x03\x04" + bytes(6_000),
             "ObjectPool\t_3\t\x01Ole10Native": b"\1\0\0\0\2",
             "ObjectPool\t_4\tCONTENTS": b"of something else",

@@ -39,7 +39,7 @@ def expected(packed: bytes) -> bytes:
     return out
 
 
-@pytest.mark.parametrize("size", [1, 512, 65_536])
+@pytest.mark.parametrize("size", [pytest.param(1, marks=pytest.mark.slow), 512, 65_536])
 def test_stream_is_read_in_full(size: int) -> None:
     """A stream is read in full for any size of read, and the bytes after it are left."""
     assert len(PACKED) > 4 * PIECE
@@ -51,6 +51,7 @@ def test_stream_is_read_in_full(size: int) -> None:
     assert (out, decoder.unused_data) == (TEXT, b"behind it" * PIECE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("size", "places"), [(1, 3), (512, 12)])
 def test_bytes_before_damage_are_read(size: int, places: int) -> None:
     """With a flipped bit, everything that zlib reads before the error is read."""

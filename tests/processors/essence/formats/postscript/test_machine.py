@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from processors.essence.formats.postscript import Page, Source, page
 from processors.essence.formats.postscript.machine import Machine, Operators
-from processors.essence.formats.postscript.objects import END, Enough, Fault, Procedure, Text, Word
+from processors.essence.formats.postscript.objects import END, Fault, LimitReached, Procedure, Text, Word
 
 
-def left(program: bytes, steps: int = 10_000) -> list[object]:
+def stack_after(program: bytes, steps: int = 10_000) -> list[object]:
     """Return the operand stack that a program leaves: strings as bytes, names and numbers unchanged."""
     machine = page(100, steps)
     machine.run(Source(program))
@@ -51,15 +51,15 @@ def left(program: bytes, steps: int = 10_000) -> list[object]:
 )
 def test_operators_follow_reference_manual(program: bytes, stack: list[object]) -> None:
     """Operators follow the reference manual; a failing operator leaves the operands that it has not popped on the stack."""
-    given = left(program)
+    given = stack_after(program)
     assert given == stack or (b"div" in program and given[-1] == stack[-1])
 
 
 def test_programs_are_isolated_from_each_other() -> None:
     """Changes that one program makes to its initial objects are invisible to other programs."""
     wrote = b"StandardEncoding 65 /B put /Times-Roman findfont /Encoding get 66 /C put currentpagedevice /PageSize get 0 7 put "
-    left(wrote + b"currentdash pop 0 get currenthalftone /x 1 put /a 2 def systemdict /b 3 put")
-    again = left(b"StandardEncoding dup 65 get exch 66 get currentpagedevice /PageSize get 0 get currenthalftone length a b")
+    stack_after(wrote + b"currentdash pop 0 get currenthalftone /x 1 put /a 2 def systemdict /b 3 put")
+    again = stack_after(b"StandardEncoding dup 65 get exch 66 get currentpagedevice /PageSize get 0 get currenthalftone length a b")
     assert again == ["A", "B", 612, 0]
 
 
@@ -79,18 +79,18 @@ def test_programs_are_isolated_from_each_other() -> None:
 )
 def test_oversized_numbers_are_program_errors(program: bytes) -> None:
     """A number that exceeds the limits is an error of the program, wherever it comes from."""
-    assert left(program + b" clear 1 2 add") == [3]
+    assert stack_after(program + b" clear 1 2 add") == [3]
 
 
 def test_points_are_transformed_to_device_space() -> None:
     """Points and distances are transformed to device space and back."""
-    x, y, a, b = left(b"10 20 translate 2 3 scale 1 1 transform 1 1 dtransform")
+    x, y, a, b = stack_after(b"10 20 translate 2 3 scale 1 1 transform 1 1 dtransform")
     assert (x, y, a, b) == (12, 23, 2, 3)
-    assert left(b"10 20 translate 2 3 scale 12 23 itransform 2 3 idtransform") == [pytest.approx(1)] * 4
-    turned = left(b"90 rotate 1 0 dtransform")
+    assert stack_after(b"10 20 translate 2 3 scale 12 23 itransform 2 3 idtransform") == [pytest.approx(1)] * 4
+    turned = stack_after(b"90 rotate 1 0 dtransform")
     assert turned == [pytest.approx(0), pytest.approx(1)]
-    assert left(b"gsave 5 5 translate grestore 0 0 transform save 5 5 translate restore 0 0 transform") == [0, 0, 0, 0]
-    assert left(b"1 1 moveto 2 3 rmoveto 1 1 rlineto currentpoint") == [4, 5]
+    assert stack_after(b"gsave 5 5 translate grestore 0 0 transform save 5 5 translate restore 0 0 transform") == [0, 0, 0, 0]
+    assert stack_after(b"1 1 moveto 2 3 rmoveto 1 1 rlineto currentpoint") == [4, 5]
 
 
 @pytest.mark.parametrize(
@@ -108,15 +108,15 @@ def test_endless_program_stops_at_step_limit(program: bytes) -> None:
     """An endless program stops when its steps are used up, and uses no more than those."""
     machine = page(100, 20_000)
     with suppress(Fault):
-        assert _ended(machine, program)
+        assert uses_up_steps(machine, program)
     assert len(machine.operands) <= 20_000
 
 
-def _ended(machine: Page, program: bytes) -> bool:
+def uses_up_steps(machine: Page, program: bytes) -> bool:
     """Return whether a program has used up its steps."""
     try:
         machine.run(Source(program))
-    except Enough:
+    except LimitReached:
         return True
     return False
 
@@ -133,7 +133,7 @@ def _ended(machine: Page, program: bytes) -> bool:
 def test_recursion_hits_machine_limit(program: bytes) -> None:
     """Recursion of a program hits the limit of the machine, never Python's recursion limit."""
     machine = page(100, 20_000)
-    with suppress(Enough, Fault):
+    with suppress(LimitReached, Fault):
         machine.run(Source(program))
     assert (machine.files, machine.depth, machine.guarded) == ([], 0, 0)
 
@@ -151,7 +151,7 @@ def test_any_program_ends_with_declared_errors(tokens: list[str]) -> None:
     machine = page(100, 3_000)
     try:
         machine.run(Source(b"/Times-Roman findfont setfont 0 0 moveto " + " ".join(tokens).encode()))
-    except (Enough, Fault):
+    except (LimitReached, Fault):
         assert machine.steps < 3_000
     assert machine.room >= -200
     assert (machine.files, machine.depth, machine.guarded) == ([], 0, 0)
