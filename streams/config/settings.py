@@ -58,9 +58,6 @@ MAX_PARTS = 50
 _QUOTED = re.compile(r'"(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\'')
 _RUNS = re.compile(r"[\w. \t-]+")
 
-BEGIN = "<!-- settings: written by `python -m streams.config.settings` -->\n"
-END = "<!-- end of settings -->\n"
-
 
 def is_text(given: str) -> bool:
     """Return whether an argument or environment variable is UTF-8: Python represents other bytes as surrogates."""
@@ -285,17 +282,3 @@ def _shown(default: Any) -> str:
     if isinstance(default, tuple):
         return " ".join(f"`{value}`" for value in default)
     return f"{default:,}" if isinstance(default, int) and not isinstance(default, bool) else f"{default}"
-
-
-def readme(text: str) -> str:
-    """Return the README with an updated table. Raises ValueError if the marks around the table are missing."""
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ValueError("streams/README.md: the marks around the table of settings are missing")
-    return f"{before}{begin}{table()}{end}{after}"
-
-
-if __name__ == "__main__":
-    page = Path(__file__).parents[1] / "README.md"
-    page.write_text(readme(page.read_text("utf-8")), "utf-8")

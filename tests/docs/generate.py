@@ -34,6 +34,8 @@ from streams.topology.flow import Topology, TopologySettings, topology
 from tests.samples import make_corpus
 
 ROOT = Path(__file__).resolve().parents[2]
+PAGES = ("README.md", "streams/cli/README.md", "processors/essence/README.md", "streams/operations/README.md")
+"""Pages with sessions, in the order in which they are played in one folder: each goes on where the one before ended."""
 SHOWN = "/srv/demo"
 """The folder of the sessions, as a reader sees it."""
 
@@ -139,7 +141,11 @@ def _listing() -> Iterator[str]:
 
 
 OWN: Mapping[str, Mapping[str, Callable[[], str]]] = {
-    "README.md": {"flow": flow, "topics": topics, "commands": commands, "rules": rules, "settings": options},
+    "README.md": {"flow": flow},
+    "processors/essence/README.md": {"rules": rules},
+    "schemas/README.md": {"topics": topics},
+    "streams/cli/README.md": {"commands": commands},
+    "streams/config/README.md": {"settings": options},
     "streams/embedded/README.md": {"faults": faults},
     "streams/telemetry/README.md": {"metrics": metrics},
 }
@@ -190,11 +196,10 @@ def masked(text: str) -> str:
 
 
 def played(text: str, folder: Path) -> str:
-    """README.md with the output of its sessions, where that has changed; `folder` is empty, and the working folder.
+    """A page with the output of its sessions, where that has changed; `folder` is the working folder, with the sample corpus.
 
     Raises ValueError for a command that fails.
     """
-    make_corpus.write(folder / "corpus")
     for path, content in FILE.findall(text):
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(content)
@@ -217,8 +222,9 @@ def main() -> int:
     folder.mkdir()
     try:
         os.chdir(folder)
-        page = ROOT / "README.md"
-        page.write_text(played(page.read_text("utf-8"), folder), "utf-8")
+        make_corpus.write(folder / "corpus")
+        for page in (ROOT / name for name in PAGES):
+            page.write_text(played(page.read_text("utf-8"), folder), "utf-8")
     finally:
         subprocess.run(["rm", "-r", "--", str(folder)], check=True)
     for path, parts in PARTS.items():

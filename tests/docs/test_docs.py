@@ -15,7 +15,8 @@ from streams.cli.app import app
 from streams.config.settings import load
 from streams.topology.flow import TopologySettings, topology
 from tests.bench.__main__ import GROUPS
-from tests.docs.generate import FILE, PARTS, SESSION, commands, filled, masked, played, sessions
+from tests.docs.generate import FILE, PAGES, PARTS, SESSION, commands, filled, masked, played, sessions
+from tests.samples import make_corpus
 
 ANEW = "run `python -m tests.docs.generate`, read what it changed, and commit it"
 
@@ -36,13 +37,15 @@ def page(pages: dict[str, str]) -> str:
 
 
 @pytest.mark.slow
-def test_sessions(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The commands in README.md print what it shows, but for times, versions and measurements."""
+def test_sessions(pages: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The commands in the READMEs print what these show, but for times, versions and measurements."""
     for variable in [name for name in os.environ if name.startswith("HARVEST_")]:
         monkeypatch.delenv(variable)
     monkeypatch.chdir(tmp_path)
-    found = played(page, tmp_path)
-    assert masked("".join(SESSION.findall(found))) == masked("".join(SESSION.findall(page))), ANEW
+    make_corpus.write(tmp_path / "corpus")
+    for name in PAGES:
+        found = played(pages[name], tmp_path)
+        assert masked("".join(SESSION.findall(found))) == masked("".join(SESSION.findall(pages[name]))), ANEW
 
 
 @pytest.mark.parametrize("path", PARTS)
@@ -64,9 +67,9 @@ def test_two_commands(page: str, root: Path) -> None:
     assert {"demo", "test"} <= named <= targets
 
 
-def test_benchmarks_that_are_named(page: str) -> None:
-    """README.md names the groups of `make bench`, all of them."""
-    table = page.partition("\n## Benchmarks\n")[2].partition("\n## ")[0]
+def test_benchmarks_that_are_named(pages: dict[str, str]) -> None:
+    """tests/README.md names the groups of `make bench`, all of them."""
+    table = pages["tests/README.md"].partition("\n| group |")[2].partition("\n\n")[0]
     assert re.findall(r"(?m)^\| `(\w+)` \|", table) == list(GROUPS)
 
 
@@ -78,33 +81,38 @@ def test_commands_that_are_named(pages: dict[str, str]) -> None:
         assert named <= there, name
 
 
-def test_options_that_are_named(page: str) -> None:
-    """An option that README.md names is one that some command has."""
+def test_options_that_are_named(pages: dict[str, str]) -> None:
+    """An option that a page with sessions names is one that some command has."""
     from typer.main import get_command
 
     def options(command: object) -> set[str]:
         found = {option for param in getattr(command, "params", ()) for option in param.opts}
         return found.union(*map(options, getattr(command, "commands", {}).values()))
 
-    text = re.sub(r"(?s)<!-- .*? -->", "", page)
+    text = re.sub(r"(?s)<!-- .*? -->", "", "".join(pages[name] for name in PAGES))
     assert set(re.findall(r"(?<![\w=-])--[a-z][a-z-]*", text)) <= options(get_command(app))
 
 
-def test_topics_that_are_named(page: str) -> None:
-    """README.md names every topic."""
-    assert all(topic.name in page for topic in topology(TopologySettings()).topics if not topic.name.endswith(".ticks"))
+def test_topics_that_are_named(pages: dict[str, str]) -> None:
+    """schemas/README.md names every topic."""
+    assert all(
+        topic.name in pages["schemas/README.md"]
+        for topic in topology(TopologySettings()).topics
+        if not topic.name.endswith(".ticks")
+    )
 
 
-def test_settings_file(page: str, tmp_path: Path) -> None:
-    """The settings file in README.md is one that is read, and says what it seems to say."""
-    (example,) = re.findall(r"(?ms)^```toml\n(# harvest\.toml.*?)^```$", page)
+def test_settings_file(pages: dict[str, str], tmp_path: Path) -> None:
+    """The settings file in streams/config/README.md is one that is read, and says what it seems to say."""
+    (example,) = re.findall(r"(?ms)^```toml\n(# harvest\.toml.*?)^```$", pages["streams/config/README.md"])
     (tmp_path / "harvest.toml").write_text(example)
     found = load({}, tmp_path / "harvest.toml", {})
     assert tomllib.loads(example) == {"retention": found.retention, "fetch": {"pause": found.fetch.pause}}
 
 
-def test_rules_of_ones_own(page: str) -> None:
-    """The rules for a program in README.md fit the rules before them, and say what they seem to say."""
+def test_rules_of_ones_own(pages: dict[str, str]) -> None:
+    """The rules for a program in processors/essence/README.md fit the rules before them, and say what they seem to say."""
+    page = pages["processors/essence/README.md"]
     (program,) = re.findall(r"(?ms)^```toml\n(\[programs\..*?)^```$", page)
     rules = parse_rules(dict(FILE.findall(page))["own/rules.toml"] + program)
     assert {name: (one.command, one.seconds) for name, one in rules.programs.items()} == {
@@ -146,9 +154,9 @@ def test_length_of_lines(pages: dict[str, str]) -> None:
         assert not [line for line in text.splitlines() if len(line) > 132 and not line.startswith("|")], folder
 
 
-def test_sessions_are_there(page: str) -> None:
+def test_sessions_are_there(pages: dict[str, str]) -> None:
     """The sessions show the main job: gathering, searching, showing, why, rejections, annotations, a rebuilt index."""
-    ran = {command.split()[1] for command in sessions(page) if command.startswith("harvest ")}
+    ran = {command.split()[1] for command in sessions("".join(pages[name] for name in PAGES)) if command.startswith("harvest ")}
     assert ran >= {"gather", "search", "show", "why", "rejected", "annotate", "index", "roots"}
 
 

@@ -144,12 +144,6 @@ def test_every_setting_is_explained() -> None:
     assert not [setting.key for setting in known() if not setting.says.endswith((".", "..."))]
 
 
-def test_readme_lists_the_settings(root: Path) -> None:
-    """The table in the README is the one that the settings give."""
-    page = (root / "streams" / "README.md").read_text("utf-8")
-    assert page == settings.readme(page), "run `python -m streams.config.settings`"
-
-
 def test_commands_refuse_them(harvest: Any, tree: Path, tmp_path: Path) -> None:
     """An unknown or impossible setting ends a command with one line and exit code 2, before anything is made."""
     for text, line in (

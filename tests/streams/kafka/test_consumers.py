@@ -1,4 +1,4 @@
-"""Consumers that are not ours: the examples of README.md, run as they stand there, but for the broker and the topic."""
+"""Consumers that are not ours: the examples of schemas/README.md, run as they stand there, but for the broker and the topic."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def examples(root: Path, kafka: str, topics: Topics) -> dict[str, str]:
             key = oid("test", url(number)).encode()
             values = (None if change is None else encode(change) for change in changes(number))
             log.write(Logged("summaries", -1, -1, 1_000, key, value) for value in values)
-    found = dict(EXAMPLE.findall((root / "README.md").read_text("utf-8")))
+    found = dict(EXAMPLE.findall((root / "schemas" / "README.md").read_text("utf-8")))
     quoted = {"python": '"summaries"', "sh": "-t summaries"}
     return {
         kind: text.replace("localhost:9092", kafka).replace(quoted[kind], quoted[kind].replace("summaries", name))
