@@ -220,13 +220,11 @@ class Worker(Section):
     port: int = Field(default=0, ge=0, le=65_535)
     """Port of these endpoints; 0: off. A command that runs several stages also uses the ports behind it, one for each stage."""
     stall: float = Field(default=60.0, gt=0, le=YEAR)
-    """Time without progress, while there is lag, after which a process counts as dead; the time that one record may take is added.
-    """
+    """Time without progress, while there is lag, after which a process exits; the time that one record may take is added."""
     session: float = Field(default=10.0, ge=6, le=1_800)
     """Time without a heartbeat after which a worker's partitions are assigned to others."""
     instance: str = Field(default="", pattern=r"^[A-Za-z0-9._-]{0,200}$")
-    """Name of this worker that survives restarts: its partitions stay reserved for it until `session` is over (static membership).
-    """
+    """Name of this worker over restarts: its partitions stay reserved until `session` is over (static membership)."""
 
 
 class Log(Section):

@@ -1,0 +1,63 @@
+"""A data folder of an earlier version is opened, searched, gathered again and upgraded."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+MADE_IN = Path("/var/tmp/harvest-sample-0.1")
+"""Where the version before had its documents: URLs of files are absolute."""
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("upgrade")]
+
+
+@pytest.fixture
+def old(samples: Path, tmp_path: Path) -> Iterator[Path]:
+    """The data folder that the version before left; its documents are where they were then."""
+    with tarfile.open(samples / "upgrade" / "0.1.0.tar.xz") as archive:
+        archive.extractall(tmp_path / "old")  # noqa: S202 - a sample of our own
+    shutil.rmtree(MADE_IN, ignore_errors=True)
+    shutil.copytree(tmp_path / "old" / "docs", MADE_IN / "docs")
+    yield tmp_path / "old" / "harvest-data"
+    shutil.rmtree(MADE_IN)
+
+
+def hits(harvest: Any, old: Path, query: str, *options: str) -> dict[str, dict[str, Any]]:
+    """Search, and return the hits by the ends of their URLs."""
+    lines = harvest("search", query, "--data", str(old), "--json", "--limit", "50", "--copies", *options).stdout.splitlines()
+    return {hit["url"].removeprefix(f"file://{MADE_IN}/docs/"): hit for hit in map(json.loads, lines)}
+
+
+def test_old_data_folder_is_searched_as_it_is(old: Path, harvest: Any) -> None:
+    """Searches, summaries, histories and checks work on an old data folder before anything is written to it."""
+    assert set(hits(harvest, old, "whale")) == {"whale.md", "bundle.tar.gz#whale.md", "bundle.tar.gz"}
+    assert set(hits(harvest, old, "reviewed:yes")) == {"whale.md"}
+    assert "The thistle grows." in harvest("show", f"file://{MADE_IN}/docs/thistle.txt", "--data", str(old)).stdout
+    assert "removed: gone" in harvest("why", f"file://{MADE_IN}/docs/quagga.txt", "--data", str(old)).stdout
+    assert harvest("doctor", "--data", str(old)).exit_code == 0
+
+
+def test_old_data_folder_is_gathered_again(old: Path, harvest: Any) -> None:
+    """A run over an old data folder keeps OIDs, copies and annotations, and finds what is new."""
+    before = hits(harvest, old, "*")
+    (MADE_IN / "docs" / "manatee.txt").write_text("The manatee grazes.\n")
+    assert harvest("gather", "--data", str(old), "--quiet").exit_code == 0
+    after = hits(harvest, old, "*")
+    assert set(after) == {*before, "manatee.txt"}
+    assert {name: hit["oid"] for name, hit in after.items() if name in before} == {name: hit["oid"] for name, hit in before.items()}
+    assert hits(harvest, old, "grows")["copy.txt"]["type"] == "RawText"
+    assert set(hits(harvest, old, "reviewed:yes")) == {"whale.md"}
+
+
+def test_old_data_folder_gains_a_broker(old: Path, harvest: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Broker that the settings add to an old data folder takes all that the Gatherer has, by its filter."""
+    monkeypatch.setenv("HARVEST_BROKERS_PAGES_QUERY", "type:HTML")
+    assert harvest("gather", "--data", str(old), "--quiet").exit_code == 0
+    assert set(hits(harvest, old, "*", "--broker", "pages")) == {"squid.html"}
+    assert harvest("index", "rebuild", "--broker", "pages", "--data", str(old)).exit_code == 0
+    assert set(hits(harvest, old, "*", "--broker", "pages")) == {"squid.html"}
