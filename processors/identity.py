@@ -1,4 +1,4 @@
-"""Identity: how URLs, members and OIDs are written (DESIGN "Identity").
+"""Identity: the form of URLs, member URLs and OIDs (DESIGN "Identity").
 
 OID = hex SHA-256 of gatherer name, newline, URL. A member is `object-url#member/path`, nested with further `#`; `#`, `%`
 and bytes that are not UTF-8 are percent-encoded in paths, and a second member of the same name gets `;2`.
@@ -17,12 +17,12 @@ _ESCAPES = {byte: f"%{byte:02X}" for byte in UNSAFE}
 
 
 def oid(gatherer: str, url: str) -> str:
-    """The object identifier of a URL as one Gatherer knows it: 64 hex digits."""
+    """Return the object identifier of a URL in one Gatherer: 64 hex digits."""
     return hashlib.sha256(f"{gatherer}\n{url}".encode()).hexdigest()
 
 
 def member_path(name: bytes) -> str:
-    """The name of an archive's member as it stands in a path: text, with `#`, `%`, controls and non-UTF-8 percent-encoded."""
+    """Return an archive member's name as a path: text, with `#`, `%`, controls and non-UTF-8 percent-encoded."""
     try:
         text = name.decode("utf-8")
     except UnicodeDecodeError:
@@ -31,28 +31,28 @@ def member_path(name: bytes) -> str:
 
 
 def member_name(path: str) -> bytes:
-    """The bytes that `member_path` was made from."""
+    """Return the name that `member_path` encoded."""
     return unquote_to_bytes(path)
 
 
 def member_url(object_url: str, path: str) -> str:
-    """The URL of a member; the object's own for an empty path."""
+    """Return the URL of a member; the object's own for an empty path."""
     return f"{object_url}#{path}" if path else object_url
 
 
 def split_url(url: str) -> tuple[str, str]:
-    """A URL as (object URL, member path)."""
+    """Split a URL into (object URL, member path)."""
     object_url, _, path = url.partition("#")
     return object_url, path
 
 
 def readable(url: str) -> str:
-    """A URL, or a member's path, as a person reads it: percent-encoding undone, with U+FFFD for what is no UTF-8."""
+    """Return a URL or a member's path for display: percent-decoded, with U+FFFD for bytes that are not UTF-8."""
     return unquote(url, errors="replace")
 
 
 def file_name(url: str) -> str:
-    """The name of the file that a URL leads to, or of the member, as a person reads it; "" for a URL without a path."""
+    """Return the decoded name of the file or member that a URL refers to; "" for a URL without a path."""
     object_url, _, path = url.rpartition("#")
     if object_url:
         return readable(path.rpartition("/")[2])
@@ -61,20 +61,20 @@ def file_name(url: str) -> str:
 
 
 def file_url(path: bytes, *, folder: bool = False) -> str:
-    """The `file:` URL of an absolute path (RFC 8089); a folder's ends with a slash."""
+    """Return the `file:` URL of an absolute path (RFC 8089); a folder's ends with a slash."""
     url = "file://" + quote(path, safe="/!$&'()*+,;=:@~")
     return url + "/" if folder and not url.endswith("/") else url
 
 
 def file_path(url: str) -> bytes:
-    """The path of a `file:` URL. Raises ValueError for any other URL."""
+    """Return the path of a `file:` URL. Raises ValueError for any other URL."""
     if not url.startswith("file:///"):
         raise ValueError(f"not a local file: {url[:100]}")
     return unquote_to_bytes(url[7:])
 
 
 def frontier_key(url: str) -> str:
-    """The key of a URL in the frontier: scheme://host:port; for `file:` the URL of the folder that it is in."""
+    """Return the key of a URL in the frontier: scheme://host:port; for `file:` the URL of its folder."""
     if scheme_of(url).realm == "machine":
         # The folder of the root folder is itself.
         return url[: url.rstrip("/").rfind("/") + 1] or "file:///"
@@ -83,5 +83,5 @@ def frontier_key(url: str) -> str:
 
 
 def url_digest(url: str) -> bytes:
-    """16 bytes that stand for a URL in row keys and listing slices."""
+    """Return the 16-byte digest of a URL used in row keys and listing slices."""
     return hashlib.sha256(url.encode()).digest()[:16]

@@ -1,12 +1,12 @@
-"""URLs as Harvest keeps them, the traps that some of them are, and the addresses that may be dialled.
+"""Canonical URLs, detection of crawler traps, and the addresses that may be dialled.
 
-Strategy: ada-url parses by the WHATWG URL standard, as browsers do, so that `0x7f.1` or a full-width `1` is seen for the
-address that it is before anything looks at it. What the standard leaves open is settled here after RFC 3986, 6.2.2: escapes
-in upper case, unreserved characters unescaped. One parse a URL; nothing here looks anything up.
+Strategy: ada-url parses by the WHATWG URL standard, as browsers do, so that `0x7f.1` or a full-width `1` is recognized as the
+address that it is before any check. What the standard leaves open is settled here by RFC 3986, 6.2.2: escapes
+in upper case, unreserved characters unescaped. Each URL is parsed once; nothing here resolves names.
 
 Laws:
 - canonical(canonical(u)) == canonical(u), and two spellings of one URL have one canonical form.
-- For `file:` URLs the canonical form is what `processors.identity.file_url` writes for the path.
+- For `file:` URLs the canonical form is what `processors.identity.file_url` returns for the path.
 - guard() decides on the address that will be dialled, never on a name; an address is refused unless it is known to be public.
 """
 
@@ -26,19 +26,19 @@ from processors.schemes import may_name, scheme_of
 Network = IPv4Network | IPv6Network
 
 MAX_URL = 2_000
-"""Characters of a canonical http(s) URL (sitemaps.org: below 2,048)."""
+"""Maximum length of a canonical http(s) URL in characters (sitemaps.org: below 2,048)."""
 MAX_PATH = 3 * 4_096 + 8
-"""Characters of a canonical `file:` URL: PATH_MAX, each byte escaped. No file of the machine may vanish for its long name."""
+"""Maximum length of a canonical `file:` URL: PATH_MAX with each byte escaped, so that no file is lost for its long name."""
 MAX_GIVEN = 16_384
-"""Characters of what is parsed at all: a page may hold megabytes between two quotes."""
+"""Maximum length of parsed input in characters: a page may have megabytes between two quotes."""
 MAX_HOST = 253
 
 MAX_SEGMENTS = 20
-"""Path segments of a web URL (Heritrix, TooManyPathSegmentsDecideRule)."""
+"""Maximum number of path segments of a web URL (Heritrix, TooManyPathSegmentsDecideRule)."""
 MAX_SAME_SEGMENT = 4
-"""How often one path segment may stand in a URL."""
+"""Maximum number of occurrences of one path segment in a URL."""
 MAX_CYCLE = 2
-"""How often a sequence of segments may stand in a row; a third time is a trap (Heritrix, PathologicalPathDecideRule)."""
+"""Maximum repetitions of a sequence of segments; a third in a row is a trap (Heritrix, PathologicalPathDecideRule)."""
 MAX_QUERY = 512
 MAX_PARAMETERS = 16
 MAX_SAME_PARAMETER = 6
@@ -50,23 +50,23 @@ _PLAIN = re.compile(
     r"(?:[\w~-][\w.~-]*+/|(?!))*+(?:[\w~-][\w.~-]*+)?",
     re.ASCII,
 )
-"""A URL in which nothing is to be changed: a name in lower case and no address, no port, no escape, no dots that are steps."""
+"""URLs that are canonical already: a host name in lower case (no address), no port, no escape, no `.` or `..` segments."""
 
 
 def canonical(url: str, base: str = "") -> str | None:
-    """The canonical form of an http, https or `file:` URL, relative to `base` if given; None for any other or a malformed one.
+    """Return the canonical form of an http, https or `file:` URL, relative to `base` if given; None if malformed or other.
 
-    Fragment, credentials, default port, an empty query and the dots that end a host name are dropped. A page of the web
-    cannot name files of this machine: a `file:` URL with a base that is none is None.
+    Fragment, credentials, default port, an empty query and the dots that end a host name are dropped. A web page cannot name
+    files of this machine: a `file:` URL with a base that is not one yields None.
     """
     if len(url) < MAX_HOST and _PLAIN.fullmatch(url):
-        # Most are: to parse it takes ten times as long as to see that.
+        # Most URLs match, and parsing takes ten times as long as this test.
         return url if not base or may_name(base, url) else None
     if len(url) > MAX_GIVEN:
         return None
     try:
         href: str = join_url(base, url) if base else normalize_url(url)
-    except ValueError:  # UnicodeEncodeError, for lone surrogates, is one too
+    except ValueError:  # UnicodeEncodeError, for lone surrogates, is a subclass
         return None
     href = href.partition("#")[0]
     make = _CANONICAL.get(href.partition(":")[0])
@@ -87,14 +87,14 @@ def _web(href: str) -> str | None:
         return None
     host, colon, port = authority.partition(":")
     if host.endswith("."):
-        # What remains may read as an address (`1.2.3.4..`): it is parsed again.
+        # The rest may be an address (`1.2.3.4..`), so it is parsed again.
         host = host.rstrip(".")
         return canonical(f"{scheme}://{host}{colon}{port}/{path}") if host else None
     return result
 
 
 def _escape(found: re.Match[str]) -> str:
-    """One escape as RFC 3986 (6.2.2.1, 6.2.2.2) writes it; a percent sign that begins none becomes one."""
+    """Return one escape as RFC 3986 (6.2.2.1, 6.2.2.2) writes it; a lone percent sign becomes `%25`."""
     digits = found[1]
     if digits is None:
         return "%25"
@@ -103,7 +103,7 @@ def _escape(found: re.Match[str]) -> str:
 
 
 def _file(href: str) -> str | None:
-    """The canonical form of a local path. A file has no query; an escaped slash or NUL is in no file's name."""
+    """Return the canonical form of a local path. A file has no query; an escaped slash or NUL is in no file's name."""
     if not href.startswith("file:///"):
         return None
     path = href[7:].partition("?")[0]
@@ -119,7 +119,7 @@ _CANONICAL: Mapping[str, Callable[[str], str | None]] = {"http": _web, "https": 
 
 
 def trap(url: str) -> str:
-    """Why a canonical URL looks like one of endlessly many, or "" if it does not. Files of the machine are no trap."""
+    """Return why a canonical URL looks like one of endlessly many, "" if it does not. `file:` URLs never do."""
     if not scheme_of(url).limited:
         return ""
     location, mark, query = url.partition("?")
@@ -178,8 +178,10 @@ _REFUSED4 = {
         ("240.0.0.0/4", "reserved"),
     )
 }
-"""RFC 6890 and its registry, the parts that no public server has. Written out: what `ipaddress` calls private or global differs
-between versions of Python."""
+"""Non-public networks of RFC 6890 and its registry. Listed here because `ipaddress` classifies private and global addresses
+
+differently between versions of Python.
+"""
 
 _REFUSED6 = {
     IPv6Network(network): why
@@ -209,9 +211,9 @@ _ISATAP = (0x00005EFE, 0x02005EFE)
 
 
 def guard(address: str, allow: Sequence[Network]) -> str:
-    """Why an address must not be dialled, or "" if it may be: the decision against server-side request forgery.
+    """Return why an address must not be dialled, "" if it may be: the defence against server-side request forgery.
 
-    `address` is a numeric IPv4 or IPv6 address, as resolved. `allow` lists the networks of local targets that are meant.
+    `address` is a numeric IPv4 or IPv6 address, as resolved. `allow` lists the networks of permitted local targets.
     """
     try:
         found = ip_address(address)
@@ -243,7 +245,7 @@ def _refused6(address: IPv6Address) -> str:
 
 
 def _embedded(address: IPv6Address) -> list[IPv4Address]:
-    """The IPv4 addresses that an IPv6 address may lead to (RFC 4291, 6052, 3056, 4380, 5214, 7915)."""
+    """Return the IPv4 addresses that an IPv6 address may lead to (RFC 4291, 6052, 3056, 4380, 5214, 7915)."""
     found = [a for a in (address.sixtofour, *(address.teredo or ())) if a is not None]
     number = int(address)
     isatap = (number >> 32) & 0xFFFFFFFF in _ISATAP

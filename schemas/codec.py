@@ -1,12 +1,12 @@
-"""Avro in and out: a record to bytes and back, in Avro's single-object encoding.
+"""Avro codec: records to bytes and back, in Avro's single-object encoding.
 
 Single-object encoding (Avro 1.12 specification, "Single-object encoding"): C3 01, the schema's 64-bit Rabin fingerprint,
-little-endian, then the body. It tells the type of a record by itself, so a topic may carry several.
+little-endian, then the body. It identifies the type of a record by itself, so a topic may carry several.
 
 Laws:
 - decode(encode(r)) == r for every record.
-- What a published version of a schema wrote (`history/`) is read as the present one has it.
-- Bytes that are no record of ours raise DecodeError, whose message is bounded; nothing else is raised.
+- Records written with a published version of a schema (`history/`) are decoded into the present one.
+- Bytes that are not a Harvest record raise DecodeError, whose message is bounded; no other error is raised.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from schemas.records import RECORDS, Record
 MAGIC = b"\xc3\x01"
 NAMESPACE = "harvest"
 HEADER = 10
-"""Bytes before the body: the magic and the fingerprint."""
+"""Size in bytes of the header: the magic and the fingerprint."""
 
 
 class DecodeError(ValueError):
-    """The bytes are no record of ours: whoever wrote them is at fault."""
+    """The bytes are not a Harvest record; the fault is the writer's."""
 
 
 def schema_text(name: str) -> dict[str, Any]:
-    """The schema of a record by its name, self-contained: types that other files define stand in it where first used.
+    """Return the schema of a record by its name, self-contained: types from other files are inlined where first used.
 
     Raises FileNotFoundError for a name without an `.avsc`.
     """
@@ -46,14 +46,14 @@ def schema_text(name: str) -> dict[str, Any]:
 
 
 def union_text(names: Sequence[str]) -> Any:
-    """The schema of values that are one of several records: their union; of a single one, its own."""
+    """Return the union schema of several records; of a single one, its own schema."""
     inlined: set[str] = set()
     branches = [_expanded(name, inlined) for name in names]
     return branches if len(branches) > 1 else branches[0]
 
 
 def _expanded(name: str, inlined: set[str]) -> Any:
-    """The schema of a record; types in `inlined` are named only."""
+    """Return the schema of a record; types in `inlined` are referred to by name."""
 
     def expand(node: Any) -> Any:
         if isinstance(node, str) and node[:1].isupper():
@@ -75,13 +75,13 @@ def _load(name: str) -> Any:
 
 @cache
 def parsed_schema(name: str) -> Any:
-    """The parsed schema of a record, as fastavro takes it."""
+    """Return the parsed schema of a record, for fastavro."""
     return parse_schema(schema_text(name))
 
 
 @cache
 def rabin(name: str) -> bytes:
-    """The 8 bytes that stand for a record's schema in single-object encoding."""
+    """Return the 8-byte fingerprint of a record's schema in single-object encoding."""
     return history.fingerprint_of(schema_text(name))
 
 
@@ -89,7 +89,7 @@ _UNIONS = (Union, UnionType)
 
 
 def _nested(annotation: Any) -> tuple[type[Record] | None, bool]:
-    """The record class inside an annotation, if any, and whether it stands in a tuple."""
+    """Return the record class inside an annotation, if any, and whether it is in a tuple."""
     if get_origin(annotation) in _UNIONS:
         found = [_nested(a) for a in get_args(annotation)]
         return next((f for f in found if f[0] or f[1]), (None, False))
@@ -102,9 +102,9 @@ def _nested(annotation: Any) -> tuple[type[Record] | None, bool]:
 
 
 def _dumper(cls: type[Record]) -> Callable[[Any], dict[str, Any]]:
-    """A function from a record of `cls` to the dict that fastavro writes.
+    """Return a function from a record of `cls` to the dict that fastavro writes.
 
-    A record that may be missing goes with its name: else fastavro looks through all of it, to find out which branch it is.
+    An optional record is passed with its name: otherwise fastavro examines all of it to choose the branch.
     """
     nested = {
         n: (_dumper(c), many, f"{NAMESPACE}.{c.__name__}" if get_origin(a) in _UNIONS else "")
@@ -129,7 +129,7 @@ def _dumper(cls: type[Record]) -> Callable[[Any], dict[str, Any]]:
 
 
 def _loader(cls: type[Record]) -> Callable[[dict[str, Any]], Any]:
-    """A function from the dict that fastavro read to a record of `cls`."""
+    """Return a function from the dict that fastavro read to a record of `cls`."""
     hints = _hints(cls)
     nested = {n: (_loader(c) if c else None, many) for n, a in hints.items() for c, many in [_nested(a)] if c or many}
     maps = [n for n, a in hints.items() if a == records.Attributes]
@@ -162,32 +162,32 @@ _READERS = {_HEADERS[cls]: (_SCHEMAS[cls], _loader(cls), cls) for cls in RECORDS
 
 
 PUBLISHED = ("published", "copy_of", "copies", "copies_count")
-"""The last fields of a Summary: what a Broker says of it."""
+"""Last fields of a Summary, which a Broker sets."""
 
 
 _TAIL = parse_schema({"type": "record", "name": "Tail", "fields": schema_text("Summary")["fields"][-len(PUBLISHED) :]})
 _UNSAID = bytes(len(PUBLISHED))
-"""The tail of a summary that no Broker has said anything of: zero, an empty string, an empty array, zero."""
+"""Encoded tail of a summary without values of PUBLISHED: zero, an empty string, an empty array, zero."""
 _ENDED = bytes(1)
-"""What stands before it: the end of a map. So it begins nowhere else, though a number may be longer than it need be."""
+"""Byte before the tail: the end of a map. It proves where the tail begins, even if a number is encoded longer than necessary."""
 
 
 class _Known(NamedTuple):
-    """A summary, and its bytes."""
+    """Summary with its encoded bytes."""
 
     record: records.Summary
     data: bytes
 
 
 class _Memory:
-    """The summaries seen last, by identity and by their bytes: each passes through several stages, and none is dearer to read.
+    """Cache of recent summaries, by identity and by bytes: each passes several stages, and no record costs more to decode.
 
-    Used from several threads: whatever is found is right, and what another's `keep` forgets meanwhile is made again.
+    Used from several threads: an entry found is always right, and one that another thread's `keep` drops is made again.
     """
 
     SIZE = 4_096
     BYTES = 16 << 20
-    """Of what came last; as much that came before is remembered too, for readers that lag behind or take several batches."""
+    """Bytes of the present generation; the previous one is kept too, for readers that lag behind or take several batches."""
 
     def __init__(self) -> None:
         self._bytes = 0
@@ -196,16 +196,16 @@ class _Memory:
         self._before: tuple[dict[int, _Known], dict[bytes, _Known]] = ({}, {})
 
     def of(self, record: Record) -> _Known | None:
-        """What is known of this very record."""
+        """Return the entry of this very object, or None."""
         known = self._by_id.get(id(record)) or self._before[0].get(id(record))
         return known if known is not None and known.record is record else None
 
     def of_data(self, data: bytes) -> _Known | None:
-        """What is known of these bytes."""
+        """Return the entry of these bytes, or None."""
         return self._by_data.get(data) or self._before[1].get(data)
 
     def keep(self, record: records.Summary, data: bytes) -> None:
-        """Remember a summary, and forget those that came long ago where there are too many."""
+        """Add a summary; a full generation replaces the previous one."""
         if len(self._by_id) >= self.SIZE or self._bytes >= self.BYTES:
             self._before = self._by_id, self._by_data
             self._by_id, self._by_data, self._bytes = {}, {}, 0
@@ -217,7 +217,7 @@ _memory = _Memory()
 
 
 def encode(record: Record, *, kept: bool = True) -> bytes:
-    """A record in single-object encoding. Of a summary both are remembered for a while, unless they are not to be `kept`."""
+    """Encode a record in single-object encoding; a summary and its bytes are cached, unless `kept` is false."""
     known = _memory.of(record) if isinstance(record, records.Summary) else None
     if known is not None:
         return known.data
@@ -232,16 +232,16 @@ def encode(record: Record, *, kept: bool = True) -> bytes:
 
 
 def adopt(summary: records.Summary, data: bytes) -> None:
-    """Remember `data` as what `encode` gives for a summary: neither is made again for a while. Of PUBLISHED it has nothing yet."""
+    """Cache `data` as the encoding of a summary without values of PUBLISHED; ignored if it has any."""
     if data.endswith(_ENDED + _UNSAID):
         _memory.keep(summary, data)
 
 
 def publish(summary: records.Summary, **said: Any) -> records.Summary:
-    """A summary with other values of PUBLISHED; where its bytes are known, only their tail is written anew."""
+    """Return a summary with other values of PUBLISHED; if its bytes are cached, only their tail is encoded again."""
     made = msgspec.structs.replace(summary, **said)
     known = _memory.of(summary)
-    # Others may write a number or an array in another way than we do: then all of it is written anew.
+    # Other writers may encode a number or an array differently: then the whole record is encoded again.
     if known is not None and known.data.endswith(_ENDED + (before := _tail(summary))):
         _memory.keep(made, known.data[: -len(before)] + _tail(made))
     return made
@@ -254,7 +254,7 @@ def _tail(summary: records.Summary) -> bytes:
 
 
 def record_type(data: bytes) -> type[Record]:
-    """The class of an encoded record, by its header alone. Raises DecodeError."""
+    """Return the class of an encoded record from its header alone. Raises DecodeError."""
     found = _READERS.get(data[:HEADER])
     if found is not None:
         return found[2]
@@ -265,7 +265,7 @@ def record_type(data: bytes) -> type[Record]:
 
 
 def decode(data: bytes) -> Record:
-    """The record that `encode` wrote. Raises DecodeError for anything else, trailing bytes included."""
+    """Decode a record written by `encode`. Raises DecodeError for anything else, trailing bytes included."""
     found = _READERS.get(data[:HEADER])
     if found is not None and found[2] is records.Summary and (known := _memory.of_data(data)) is not None:
         return known.record
@@ -280,7 +280,7 @@ def decode(data: bytes) -> Record:
     try:
         plain: Any = schemaless_reader(body, schema, None)
         record: Record = load(plain)
-    # fastavro raises what its C code meets (EOFError, IndexError, UnicodeDecodeError ...): all are the writer's fault.
+    # fastavro raises any error of its C code (EOFError, IndexError, UnicodeDecodeError ...): all are the writer's fault.
     except Exception as error:
         raise DecodeError(f"{cls.__name__}: {type(error).__name__}: {error}"[:200]) from error
     if body.tell() != len(data):
@@ -291,9 +291,9 @@ def decode(data: bytes) -> Record:
 
 
 def resolve(name: str, written: Any, data: bytes, start: int) -> Record:
-    """The record of that name in the bytes from `start` on, which another schema wrote: as ours has it (Avro, "Schema Resolution").
+    """Decode a record from `start` on, written with the schema `written`, into our schema (Avro, "Schema Resolution").
 
-    Raises DecodeError, for a record that we do not have too.
+    Raises DecodeError, also for the name of an unknown record.
     """
     cls = _BY_NAME.get(name)
     if cls is None:
@@ -312,11 +312,11 @@ def resolve(name: str, written: Any, data: bytes, start: int) -> Record:
 
 
 def dumped(record: Record) -> dict[str, Any]:
-    """A record as what fastavro writes under its schema."""
+    """Return a record as the dict that fastavro writes with its schema."""
     return _DUMPERS[type(record)](record)
 
 
 def loaded(name: str, plain: dict[str, Any]) -> Record:
-    """The record of that name, of what fastavro has read under its schema. Raises KeyError, TypeError or ValueError."""
+    """Return the record of that name from the dict that fastavro read. Raises KeyError, TypeError or ValueError."""
     record: Record = _READERS[_HEADERS[_BY_NAME[name]]][1](plain)
     return record

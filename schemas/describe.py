@@ -1,7 +1,7 @@
-"""What is generated from the `.avsc` files: the table in this folder's README, the list of fingerprints, the published versions.
+"""Generator of the table in this folder's README, the list of fingerprints and `history/`, from the `.avsc` files.
 
-`python -m schemas.describe` writes all anew; tests fail while any is stale. A fingerprint that changed is a new version of the
-schema: its line in the list, and its file in `history/`, show that in every review.
+`python -m schemas.describe` writes them; tests fail while any is stale. A changed fingerprint is a new version of the
+schema, visible in every review by its line in the list and its file in `history/`.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ FOLDER = Path(__file__).parent
 
 
 def table() -> str:
-    """A row for each record: its name, what it is for, and its fields (those with a default in parentheses)."""
+    """Return the table of records: name, purpose, and fields (those with a default in parentheses)."""
     rows = (f"| {name} | {schema['doc']} | {', '.join(_fields(schema))} |" for name, schema in _schemas())
     return "\n".join(["| record | what it is for | fields |", "| --- | --- | --- |", *rows, ""])
 
 
 def fingerprints() -> str:
-    """A line for each record: the Rabin fingerprint of its schema as the wire has it (little-endian hex), and its name."""
+    """Return a line for each record: the Rabin fingerprint of its schema as on the wire (little-endian hex), and its name."""
     return "".join(f"{rabin(name).hex()} {name}\n" for name, _ in _schemas())
 
 
 def versions(known: Mapping[tuple[str, int], Any]) -> dict[str, str]:
-    """The files of `history/` that are to be written, by name: the present version of each record, a new one where it changed."""
+    """Return the files to write in `history/`, by name: the present version of each record, a new one if it changed."""
     found = {}
     for name, schema in _schemas():
         last = max((number for other, number in known if other == name), default=0)
         same = last and fingerprint_of(known[name, last]) == rabin(name)
-        # Documentation and defaults are no part of the fingerprint: they are those of the present.
+        # Documentation and defaults are not part of the fingerprint: they are replaced by the present ones.
         found[f"{name}.{last if same else last + 1}.avsc"] = json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
     return found
 
 
 def readme(text: str) -> str:
-    """The README with its table as it should be. Raises ValueError if the marks around the table are missing."""
+    """Return the README with its table updated. Raises ValueError if the marks around the table are missing."""
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
@@ -63,7 +63,7 @@ def _fields(schema: dict[str, Any]) -> Iterator[str]:
 
 
 def main(folder: Path = FOLDER) -> int:
-    """Write the table and the list; gives the exit code."""
+    """Write the table, the list and the versions; return the exit code."""
     page = folder / "README.md"
     page.write_text(readme(page.read_text("utf-8")), "utf-8")
     (folder / "fingerprints.txt").write_text(fingerprints(), "utf-8")

@@ -1,11 +1,12 @@
-"""What another version of a schema wrote, as ours has it (Avro 1.12 specification, "Schema Resolution"), by values alone.
+"""Schema resolution by values: fits what another schema version wrote into ours (Avro 1.12, "Schema Resolution").
 
-Strategy: the writer's schema reads the bytes, and the values are fitted into ours by the names of fields. Not done by the library
-in one step: taking the first branch of a union that fits, it turns bytes into text wherever both may stand (attributes).
+Strategy: the writer's schema decodes the bytes, and the values are fitted into ours by the names of fields. The library's one-step
+resolution is not used: it takes the first branch of a union that fits, and turns bytes into text where both are allowed
+(attributes).
 
 Laws:
-- A field that the writer lacks gets its default, one that we lack is passed over, an unknown symbol becomes its enum's default.
-- What does not fit raises ValueError; a record that was written by our own schema fits as it is.
+- A field that the writer lacks gets its default, one that we lack is ignored, an unknown symbol becomes its enum's default.
+- A value that does not fit raises ValueError; a record that was written with our own schema fits unchanged.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ PRIMITIVES: Mapping[str, Callable[[Any], bool]] = {
 
 
 def fitted(value: Any, schema: Any, named: dict[str, Any] | None = None) -> Any:
-    """A value fitted into a schema as its `.avsc` has it, types inlined; `named` are the types met so far. Raises ValueError."""
+    """Fit a value into a schema, types inlined; `named` are the types defined so far. Raises ValueError."""
     named = {} if named is None else named
     if isinstance(schema, list):
         return _branch(value, schema, named)
@@ -54,7 +55,7 @@ def _record(value: Any, schema: Any, named: dict[str, Any]) -> dict[str, Any]:
 
 
 def _branch(value: Any, schema: list[Any], named: dict[str, Any]) -> Any:
-    """The first branch that the value fits as it is: text never fits bytes, nor the other way round."""
+    """Return the value in the first branch that it fits without conversion: text never fits bytes, nor bytes text."""
     for branch in schema:
         try:
             return fitted(value, branch, named)

@@ -1,7 +1,7 @@
-"""The schemas as they were published: what may still be in a topic, and how to read it.
+"""Published versions of the schemas, to decode records that are still in a topic.
 
 `history/NAME.N.avsc` is version N of a record's schema, self-contained. `python -m schemas.describe` adds a version when the
-fingerprint has changed, and never takes one away; tests hold every version to the present one, both ways.
+fingerprint has changed, and never removes one; tests check every version against the present one, both ways.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from fastavro.schema import fingerprint, to_parsing_canonical_form
 
 
 def fingerprint_of(schema: Any) -> bytes:
-    """The 8 bytes that stand for a schema in single-object encoding: CRC-64-AVRO of its canonical form, little-endian."""
-    # fastavro gives it as the hex of just these bytes.
+    """Return the 8-byte fingerprint of a schema: CRC-64-AVRO of its canonical form, little-endian."""
+    # fastavro returns the hex of exactly these bytes.
     return bytes.fromhex(fingerprint(to_parsing_canonical_form(schema), "CRC-64-AVRO"))
 
 
 @cache
 def published() -> Mapping[tuple[str, int], Any]:
-    """Every published schema, by the name of its record and its number, from 1 on, in order."""
+    """Return every published schema by (record name, version from 1 on), in order."""
     found = {}
     for file in resources.files("schemas").joinpath("history").iterdir():
         name, number, kind = file.name.split(".")
@@ -39,5 +39,5 @@ def _writers() -> Mapping[bytes, tuple[str, Any]]:
 
 
 def writer(header: bytes) -> tuple[str, Any] | None:
-    """The record and the schema, as fastavro takes it, of a fingerprint; None where no version has it."""
+    """Return the record's name and parsed schema for a fingerprint; None if no version has it."""
     return _writers().get(header)

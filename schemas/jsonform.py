@@ -1,12 +1,12 @@
 """Records and templates as JSON objects, for the command line (DESIGN "Command line", JSON lines), and records back.
 
-A record is an object under its Avro names, with all its fields. Bytes go as text where they are UTF-8 and as
-{"base64": ...} where they are not, so that nothing is lost and most of it can be read. Laws:
+A record is an object under its Avro names, with all its fields. Bytes become text if they are UTF-8 and
+{"base64": ...} if not, so that nothing is lost and most of it is readable. Laws:
 
-- from_json(type(r), to_json(r)) == r, but that values of attributes that are UTF-8 come back as text.
-- A line holds nothing that a terminal obeys: controls, and marks that turn the direction of writing, are escaped. What is read
-  back is the same.
-- What is no record raises JsonError with the path of the fault; nothing else is raised.
+- from_json(type(r), to_json(r)) == r, except that values of attributes that are UTF-8 come back as text.
+- A line contains nothing that controls a terminal: controls, and marks of text direction, are escaped. Reading it back gives the
+  same value.
+- JSON that is not a record raises JsonError with the path of the fault; no other error is raised.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from schemas.soif_syntax import Template
 MISSING = object()
 
 CONTROLS = r"\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
-"""What a terminal may obey beyond C0, as a class of a regular expression: DEL and C1, ends of lines, marks of direction."""
+"""Regular expression class of characters beyond C0 that may control a terminal: DEL and C1, line ends, marks of direction."""
 _CONTROL = re.compile(f"[{CONTROLS}]")
 
 
 class JsonError(ValueError):
-    """The JSON is no record of ours: whoever wrote it is at fault. The message is bounded."""
+    """The JSON is not a Harvest record; the fault is the writer's. The message is bounded."""
 
 
 def to_json(value: Any) -> Any:
-    """A record, or anything that stands in one, as what `json.dumps` takes."""
+    """Convert a record, or any value inside one, to what `json.dumps` accepts."""
     if isinstance(value, bytes):
         return text(value)
-    # Most of what stands in a record is text: it is seen here, and nothing is called for it.
+    # Most values are text: they are recognized here, without a call.
     if isinstance(value, tuple | list):
         return [v if type(v) is str else to_json(v) for v in value]
     if isinstance(value, Record):
@@ -52,7 +52,7 @@ def to_json(value: Any) -> Any:
 
 
 def text(raw: bytes) -> str | dict[str, str]:
-    """Bytes as text where they are UTF-8, otherwise as {"base64": ...}."""
+    """Return bytes as text if they are UTF-8, otherwise as {"base64": ...}."""
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError:
@@ -60,24 +60,24 @@ def text(raw: bytes) -> str | dict[str, str]:
 
 
 def line(value: Any) -> str:
-    """A record, or what is JSON already, as one line without its end. Times, sizes and digests stay as they are."""
+    """Return a record or JSON value as one line without its end; times, sizes and digests are unchanged."""
     encoded = msgspec.json.encode(to_json(value))
     if encoded.isascii() and b"\x7f" not in encoded:
         return encoded.decode("ascii")
-    # What can be printed has none of them, and takes a tenth of the time to tell.
+    # Printable text has no such character, and this test takes a tenth of the time.
     if (whole := encoded.decode()).isprintable():
         return whole
     return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", whole)
 
 
 def logged(entry: Logged, record: Record | None) -> dict[str, Any]:
-    """An entry of the log, with its value decoded (None: a tombstone), as `cat` prints it."""
+    """Return an entry of the log with its decoded value (None: a tombstone), as `cat` prints it."""
     place = {"topic": entry.topic, "partition": entry.partition, "offset": entry.offset, "key": text(entry.key), "time": entry.time}
     return {**place, "type": type(record).__name__ if record is not None else None, "value": to_json(record)}
 
 
 def template(found: Template) -> dict[str, Any]:
-    """A SOIF template: type, URL, the collections it stands in, and the values of each attribute in their order."""
+    """Return a SOIF template: type, URL, enclosing collections, and the values of each attribute in order."""
     attributes: dict[str, list[Any]] = {}
     for name, value in found.attributes:
         attributes.setdefault(name, []).append(text(value))
@@ -85,7 +85,7 @@ def template(found: Template) -> dict[str, Any]:
 
 
 def from_json(cls: type[Record], value: Any) -> Record:
-    """The record of a class that `to_json` gave; fields with a default may be missing. Raises JsonError."""
+    """Return the record that `to_json` converted; fields with a default may be missing. Raises JsonError."""
     return _record(cls, value, cls.__name__)
 
 
@@ -100,12 +100,12 @@ def _record(cls: type[Record], value: Any, path: str) -> Record:
     except JsonError:
         raise
     except (TypeError, ValueError) as error:
-        # A field that is missing, or a record's own check.
+        # A missing field, or a failed check of the record itself.
         raise JsonError(f"{path}: {error}"[:200]) from error
 
 
 def _value(hint: Any, value: Any, path: str) -> Any:
-    """A value as its annotation wants it."""
+    """Convert a value to the type of its annotation."""
     origin, inner = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
         return _union(inner, value, path)
@@ -121,7 +121,7 @@ def _value(hint: Any, value: Any, path: str) -> Any:
 
 
 def _union(inner: tuple[Any, ...], value: Any, path: str) -> Any:
-    """`X | None`, or `str | bytes`: text is text here."""
+    """Convert a value of `X | None` or `str | bytes`; text stays text."""
     if value is None and type(None) in inner:
         return None
     if str in inner and isinstance(value, str):
@@ -141,7 +141,7 @@ def _bytes(value: Any, path: str) -> bytes:
 
 
 def _typed(kind: type, value: Any, path: str) -> Any:
-    # bool is an int to Python, but not to Avro.
+    # bool is an int in Python, but not in Avro.
     return value if type(value) is kind else _refuse(path, kind.__name__, value)
 
 

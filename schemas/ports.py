@@ -1,4 +1,4 @@
-"""The protocols that the parts lean on: what a runner, a store or an index must give, and nothing of how.
+"""Protocols that a runner, a store or an index implements.
 
 Dependencies point one way: schemas <- processors <- sinks, streams.
 """
@@ -13,18 +13,20 @@ from schemas.records import Record, Removed, Summary
 
 
 class Origin(NamedTuple):
-    """Where a record stands in the log: what a stage remembers, to know a redelivery when it sees one."""
+    """Position of a record in the log; a stage stores it to recognize a redelivery."""
 
     topic: str
     partition: int
     offset: int
     committed: int = 0
-    """The offset that the stage has committed on that partition: whatever earlier records gave is delivered for sure. What a
-    row of an origin at or above it gave may be lost, and is given again."""
+    """The offset that the stage has committed on that partition.
+
+    All outputs of earlier records are delivered. Outputs of records at or above it may be lost, and are emitted again.
+    """
 
 
 class Rows(Protocol):
-    """The state of one stage in one partition: ordered bytes (law 5)."""
+    """State of one stage in one partition: ordered bytes (law 5)."""
 
     def get(self, key: bytes) -> bytes | None: ...
 
@@ -33,62 +35,62 @@ class Rows(Protocol):
     def delete(self, key: bytes) -> None: ...
 
     def scan(self, prefix: bytes, after: bytes = b"", limit: int = -1) -> Iterator[tuple[bytes, bytes]]:
-        """Rows whose key starts with `prefix` and is greater than `after`, in order of the key; at most `limit` (-1: all).
+        """Iterate over rows whose key starts with `prefix` and is above `after`, in order; at most `limit` (-1: all).
 
-        The rows may be changed while the scan is being read; whether it sees those changes is not said.
+        The rows may be changed during the scan; whether it sees those changes is undefined.
         """
         ...
 
 
 class Logged(NamedTuple):
-    """A record as the log keeps it."""
+    """Record as stored in the log."""
 
     topic: str
     partition: int
     offset: int
     time: int
-    """ms since the epoch, when it was appended."""
+    """Time in ms since the epoch when it was appended."""
     key: bytes
     value: bytes | None
     """Avro single-object encoding; None is a tombstone."""
     record: Record | None = None
-    """What `value` is, where that is known already."""
+    """The decoded `value`, if it is known already."""
 
 
 class Log(Protocol):
-    """Topics of partitions of records: what any runner keeps, as far as readers and administration need it."""
+    """Topics of partitions of records, as far as readers and administration need them from any runner."""
 
     def topics(self) -> Mapping[str, int]:
-        """Partition count by topic name."""
+        """Return the partition count by topic name."""
         ...
 
     def ends(self, topic: str) -> Sequence[int]:
-        """The next offset of each partition. Raises KeyError for an unknown topic."""
+        """Return the next offset of each partition. Raises KeyError for an unknown topic."""
         ...
 
     def read(self, topic: str, partition: int, offset: int, limit: int, until: int | None = None) -> Sequence[Logged]:
-        """At most `limit` records from `offset` on and below `until`, in order; what was trimmed or compacted away is left out."""
+        """Return up to `limit` records from `offset` on and below `until`, in order, without those trimmed or compacted away."""
         ...
 
     def append(self, topic: str, records: Iterable[tuple[bytes, Record | None]], partition: int | None = None) -> None:
-        """Append durably, each to the partition of its key (murmur2), or all to the one named."""
+        """Append durably, each to the partition of its key (murmur2), or all to the given one."""
         ...
 
 
 class Blobs(Protocol):
-    """Bodies too large for the log, by their SHA-256."""
+    """Store of bodies too large for the log, by their SHA-256."""
 
     def put(self, body: BinaryIO) -> tuple[str, str, int]:
-        """Store a body durably; gives SHA-256 (hex), MD5 (hex) and length in bytes. Raises OSError, with nothing left behind."""
+        """Store a body durably; return SHA-256 (hex), MD5 (hex) and length in bytes. Raises OSError and leaves nothing behind."""
         ...
 
     def open(self, digest: str) -> BinaryIO:
-        """The body as an open binary file. Raises FileNotFoundError."""
+        """Open the body as a binary file. Raises FileNotFoundError."""
         ...
 
 
 class Hit(NamedTuple):
-    """One answer to a query."""
+    """One search result."""
 
     oid: str
     url: str
@@ -96,54 +98,54 @@ class Hit(NamedTuple):
     type: str
     score: float
     snippet: str
-    """Plain text, at most 300 characters; matched words stand between U+0002 and U+0003."""
+    """Plain text of at most 300 characters; matched words are enclosed in U+0002 and U+0003."""
     copies: tuple[str, ...] = ()
     copies_count: int = 0
 
 
 class Page(NamedTuple):
-    """A page of answers."""
+    """Page of search results."""
 
     hits: tuple[Hit, ...]
     total: int
-    """How many summaries match, copies not counted."""
+    """Number of matching summaries, without copies."""
 
 
 class Refused(NamedTuple):
-    """A change that an engine will never take, and why."""
+    """Change that an engine will never accept, with the reason."""
 
     change: Summary | Removed
     reason: str
 
 
 class BrokerIndex(Protocol):
-    """A Broker's index: what a sink fills and search users ask. One conformance suite holds for every engine."""
+    """A Broker's index, filled by a sink and searched by users. One conformance suite holds for every engine."""
 
     def apply(self, changes: Sequence[Summary | Removed], offsets: Mapping[int, int]) -> Sequence[Refused]:
-        """Apply a batch and remember, not before it is applied, the next offset of each partition of the Broker's topic.
+        """Apply a batch, then store the next offset of each partition of the Broker's topic.
 
-        Each change applies only if its `published` is at least the one known for its OID (external_gte), so that a batch
-        may be applied twice. Gives the changes that the engine refuses for what they are; all others are applied. Raises OSError
-        where the index cannot be written: then the offsets stand as they were, and `offsets` says where to go on.
+        Each change applies only if its `published` is at least the one stored for its OID (external_gte), so that a batch
+        may be applied twice. Returns the changes that the engine refuses for their content; all others are applied. Raises OSError
+        if the index cannot be written: then the offsets are unchanged, and `offsets` returns where to continue.
         """
         ...
 
     def offsets(self) -> Mapping[int, int]:
-        """The next offset to apply by partition; empty for a new index."""
+        """Return the next offset to apply by partition; empty for a new index."""
         ...
 
     def search(self, query: Query, limit: int = 10, offset: int = 0, copies: bool = False) -> Page:
-        """Best hits first; equal scores in order of URL. Copies are left out unless asked for."""
+        """Return the best hits first, equal scores in order of URL; without copies unless `copies` is true."""
         ...
 
     def scroll(self, query: Query) -> Iterator[str]:
-        """The OID of every match, in order of OID, copies included."""
+        """Iterate over the OID of every match, in order of OID, copies included."""
         ...
 
     def count(self, query: Query) -> int:
-        """How many summaries match, copies included."""
+        """Return the number of matching summaries, copies included."""
         ...
 
     def close(self) -> None:
-        """Let go of files, threads and locks. What was applied stays."""
+        """Release files, threads and locks. Applied changes remain."""
         ...

@@ -1,8 +1,8 @@
-"""The records that flow through the topics, one frozen class for each `.avsc` beside this file.
+"""The records of the topics, one frozen class for each `.avsc` beside this file.
 
-The `.avsc` files are the source of truth; a test holds the two together field by field. Times are ms since the epoch,
+The `.avsc` files are the source of truth; a test compares both field by field. Times are ms since the epoch,
 durations of policy (time-to-live, refresh-rate) are seconds, sizes are bytes, digests are lower-case hex.
-Sequences are tuples, so that a record that was decoded equals the record that was encoded.
+Sequences are tuples, so that a decoded record equals the encoded one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import ClassVar, Literal
 import msgspec
 
 Values = tuple[str | bytes, ...]
-"""The values of one attribute, in order: text, or bytes where they are not UTF-8."""
+"""Values of one attribute, in order: text, or bytes if they are not UTF-8."""
 
 Attributes = Mapping[str, Values]
 
@@ -27,11 +27,11 @@ MAX_DETAIL = 2_000
 MAX_LINKS = 1_000
 MAX_COPIES = 100
 MAX_MOVES = 10
-"""Redirects in a row that are followed."""
+"""Maximum number of redirects in a row that are followed."""
 MOVED = "moved"
-"""The reason of what is gone because its server says that it is elsewhere."""
+"""Reason of a URL that is gone because its server redirects elsewhere."""
 LOST = "its body is not in the blob store"
-"""The reason of what could not be summarized because its body was lost: it has to be fetched anew."""
+"""Reason of an object that could not be summarized because its body was lost: it must be fetched again."""
 
 CrawlKind = Literal[
     "unknown",
@@ -56,7 +56,7 @@ CompleteReason = Literal["whole", "gone", "expired"]
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """What all records share: they are frozen, built by keyword, and name their Avro schema by their class."""
+    """Base of all records: frozen, built by keyword, named like its Avro schema."""
 
 
 class Root(Record, frozen=True, kw_only=True):
@@ -72,7 +72,7 @@ class Root(Record, frozen=True, kw_only=True):
 
 
 class Link(Record, frozen=True, kw_only=True):
-    """A URL found in a page, or a child of a listing with what its listing says of it."""
+    """A URL found in a page, or a child of a listing with the listing's data about it."""
 
     url: str
     kind: LinkKind = "unknown"
@@ -90,7 +90,7 @@ class Span(Record, frozen=True, kw_only=True):
 
 
 class Validators(Record, frozen=True, kw_only=True):
-    """What a conditional request compares (RFC 9110, 8.8), and for files what fstat said."""
+    """Values that a conditional request compares (RFC 9110, 8.8); for files those of fstat."""
 
     etag: str = ""
     modified: str = ""
@@ -101,7 +101,7 @@ class Validators(Record, frozen=True, kw_only=True):
 
 
 class CrawlEvent(Record, frozen=True, kw_only=True):
-    """What became of a URL, or what was found: the input of the frontier."""
+    """Input of the frontier: the outcome of a request, discovered URLs, or a change of a root."""
 
     kind: CrawlKind
     host: str
@@ -129,7 +129,7 @@ class CrawlEvent(Record, frozen=True, kw_only=True):
 
 
 class Tick(Record, frozen=True, kw_only=True):
-    """Time as an event: applied once the stage's inputs are read up to the ends named."""
+    """Time as an event: applied once the stage's inputs are read up to the given end offsets."""
 
     time: int
     ends: Mapping[str, int] = {}
@@ -154,7 +154,7 @@ class FetchRequest(Record, frozen=True, kw_only=True):
 
 
 class FetchedObject(Record, frozen=True, kw_only=True):
-    """An object as it was fetched, or what became of it. A body is inline (`body`) or in the blob store (`blob`)."""
+    """A fetched object, or the outcome without one. A body is inline (`body`) or in the blob store (`blob`)."""
 
     url: str
     version: int
@@ -175,7 +175,7 @@ class FetchedObject(Record, frozen=True, kw_only=True):
 
 
 class Entry(Record, frozen=True, kw_only=True):
-    """An entry of a folder as lstat gave it; the name is bytes as the file system has it."""
+    """An entry of a folder as lstat returned it; the name is bytes as in the file system."""
 
     name: bytes
     kind: LinkKind
@@ -191,7 +191,7 @@ class Listing(Record, frozen=True, kw_only=True):
 
 
 class File(Record, frozen=True, kw_only=True):
-    """A file that unnesting came upon: facts, whatever becomes of it."""
+    """Facts about a file found by unnesting, whether or not it is summarized."""
 
     object_url: str
     url: str
@@ -237,7 +237,7 @@ class Summary(Record, frozen=True, kw_only=True):
 
     @property
     def content(self) -> str:
-        """The content digest (MD5, length and SHA-256 in one), or "" where it takes no part in dedup (empty, no digest)."""
+        """The content digest (MD5, length and SHA-256 in one), or "" if it takes no part in dedup (empty, no digest)."""
         return f"{self.md5}-{self.size}-{self.sha256}" if self.sha256 and self.size else ""
 
 
@@ -255,7 +255,7 @@ class Removed(Record, frozen=True, kw_only=True):
 
 
 class Complete(Record, frozen=True, kw_only=True):
-    """All that an object gives has been given: what this attempt did not give is removed (law 3)."""
+    """End of an object's summaries: those that this attempt did not produce are removed (law 3)."""
 
     object_url: str
     version: int
@@ -266,7 +266,7 @@ class Complete(Record, frozen=True, kw_only=True):
 
 
 class Partial(Record, frozen=True, kw_only=True):
-    """An object that could be read in part only: nothing is removed for it (law 3)."""
+    """End of an object that could only be read in part: nothing is removed (law 3)."""
 
     object_url: str
     version: int
@@ -297,7 +297,7 @@ class Holder(Record, frozen=True, kw_only=True):
 
 
 class Role(Record, frozen=True, kw_only=True):
-    """dedup's answer: what a summary is among the holders of its content."""
+    """dedup's answer: the role of a summary among the holders of its content."""
 
     oid: str
     version: int
@@ -307,7 +307,7 @@ class Role(Record, frozen=True, kw_only=True):
 
 
 class Rejected(Record, frozen=True, kw_only=True):
-    """A dead letter: what could not be processed, why, and what it takes to try again."""
+    """A dead letter: the record that could not be processed, the reason, and the data for a retry."""
 
     stage: str
     reason: str

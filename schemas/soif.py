@@ -1,4 +1,4 @@
-"""SOIF, the Summary Object Interchange Format: byte-counted templates, read from bytes as they come, and written.
+"""SOIF, the Summary Object Interchange Format: incremental parser and writer of byte-counted templates.
 
     @FILE { http://example.org/       a template: its type, and the URL that it is about (it may have none)
     title{5}:<tab>Whale               an attribute: its name, the bytes of its value, a colon, one tab, the value, a newline
@@ -7,18 +7,18 @@
 Sources: the Harvest report (section 3, and its figure "Example SOIF Template"), the grammar in the appendix of the Harvest
 manual, RFC 2655. A name may be repeated, and a value is any bytes. Detail nests in two ways: a value may be SOIF itself
 (`nest`, `nested`), and a template with neither URL nor attributes may hold templates, as a Gatherer's answer did
-(`@UPDATE {` ... `}`). Such a collection is never held in memory: its templates are given one by one, and name it in `within`.
+(`@UPDATE {` ... `}`). Such a collection is never held in memory: its templates are yielded one by one, with its type in `within`.
 
-Strategy: `Parser` does no I/O. It is fed whatever came and gives the templates that became whole; the heads of templates
+Strategy: `Parser` does no I/O. It is fed bytes as they arrive and yields the templates that they complete; the heads of templates
 and attributes are the tables in `soif_syntax`. Laws:
 
-- parse(dumps(x)) == x, and dumps(parse(b)) == b where b is canonical, that is, as `dumps` writes.
-- How the bytes are cut into pieces changes neither the templates nor the error.
-- What is malformed raises SoifError with the offset of the first byte that cannot stand where it does, and what was expected.
-  Nothing is skipped in search of a better place: a size that does not lead to a newline is an error, not the end of the data.
+- parse(dumps(x)) == x, and dumps(parse(b)) == b if b is canonical, that is, as `dumps` writes.
+- The way the bytes are cut into pieces changes neither the templates nor the error.
+- Malformed input raises SoifError with the offset of the first wrong byte, and what was expected.
+  Nothing is skipped to resynchronize: a size that does not lead to a newline is an error, not the end of the data.
 - Memory is bounded by `Limits`, whatever the sizes say.
 
-Reading allows more than writing gives: white space between templates, more or fewer blanks around the URL, `@DELETE { }` on
+Reading allows more than writing: white space between templates, more or fewer blanks around the URL, `@DELETE { }` on
 one line. Within a template nothing is allowed that could hide a wrong size.
 """
 
@@ -46,13 +46,13 @@ __all__ = [
 ]
 
 CHUNK = 1 << 16
-"""Bytes that `read` asks for at a time."""
+"""Bytes that `read` requests at a time."""
 
 END = "the end of the data"
 
 
 class Parser:
-    """Templates out of bytes, without I/O: feed it pieces of any size, then close it."""
+    """Parser from bytes to templates, without I/O: feed it pieces of any size, then close it."""
 
     def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
         self._limits = limits
@@ -65,22 +65,22 @@ class Parser:
         self._size = 0  # bytes of its names and values
         self._attributes: list[Attribute] = []
         self._pending: tuple[str, int] | None = None  # name and size of the value that comes next
-        self._patience = 0  # bytes of a first line that must have come before it is looked at again
+        self._patience = 0  # size in bytes that an incomplete first line must reach before it is examined again
         self._error: SoifError | None = None
 
     def feed(self, data: bytes) -> Iterator[Template]:
-        """Take the next bytes, and give the templates that they complete.
+        """Add bytes and return an iterator over the templates that they complete.
 
-        The bytes are taken at once, the templates made as they are asked for; those not asked for come with the next call.
-        Raises SoifError behind the templates before the fault, and again whenever it is used after that.
+        The bytes are added at once, the templates made on demand; those not consumed come with the next call.
+        Raises SoifError after the templates before the fault, and again on any later use.
         """
         self._buffer += data
         return self._drain()
 
     def close(self) -> None:
-        """Say that the data has ended. Raises SoifError if it ended within a template or a collection.
+        """End the data. Raises SoifError if it ends within a template or a collection.
 
-        Raises ValueError if templates of an earlier `feed` were not asked for.
+        Raises ValueError if templates of an earlier `feed` were not consumed.
         """
         self._patience = 0
         for _ in self._drain():
@@ -99,7 +99,7 @@ class Parser:
         self._at = 0
 
     def _step(self) -> Template | bool:
-        """Read one thing: the template that it completes, or whether there may be more to read in the bytes at hand."""
+        """Read one element: return a completed template, or whether the buffer may hold more to read."""
         if self._pending:
             return self._value(*self._pending)
         if self._open:
@@ -107,7 +107,7 @@ class Parser:
         return self._between()
 
     def _between(self) -> Template | bool:
-        """White space, the start of a template, or the end of a collection."""
+        """Read white space, the start of a template, or the end of a collection."""
         buffer = self._buffer
         while self._at < len(buffer) and buffer[self._at] in b" \t\r\n":
             self._at += 1
@@ -122,9 +122,9 @@ class Parser:
         return self._header()
 
     def _header(self) -> Template | bool:
-        """The first line of a template.
+        """Read the first line of a template.
 
-        It may be long and come in many pieces: while it has no end it is looked at whenever it has doubled.
+        It may be long and arrive in many pieces: while incomplete, it is examined only when the buffer has doubled.
         """
         if len(self._buffer) - self._at < self._patience and self._buffer.find(b"\n", self._at) < 0:
             return False
@@ -143,7 +143,7 @@ class Parser:
         return self._close(*self._open) if closed else True
 
     def _item(self, kind: str, url: str) -> Template | bool:
-        """The head of an attribute, the end of the template, or the first template of a collection."""
+        """Read the head of an attribute, the end of the template, or the first template of a collection."""
         at = self._at
         if at == len(self._buffer):
             return False
@@ -161,7 +161,7 @@ class Parser:
         return True
 
     def _bounded(self, name: bytes, size: int, at: int) -> str:
-        """The name of an attribute that is within the limits; its size is written at `at`."""
+        """Return the name of an attribute after checking the limits; its size is written at `at`."""
         limits = self._limits
         if len(self._attributes) >= limits.attributes:
             self._fail(self._at, f"at most {limits.attributes} attributes", "one more")
@@ -183,7 +183,7 @@ class Parser:
         return True
 
     def _collection(self, kind: str, url: str) -> bool:
-        """What was taken for a template holds templates; the first one's `@` is left to be read."""
+        """Turn the open template into a collection; the `@` of its first template is left in the buffer."""
         if url or self._attributes:
             self._fail(self._at, f"{self._missing()} (only a collection, without URL and attributes, holds templates)", "'@'")
         if len(self._within) >= self._limits.depth:
@@ -198,7 +198,7 @@ class Parser:
         return template
 
     def _missing(self) -> str:
-        """What must come next, where the bytes at hand are at their end."""
+        """Return what is expected next at the end of the buffer."""
         if self._pending:
             name, size = self._pending
             more = self._at + size - len(self._buffer)
@@ -217,7 +217,7 @@ class Parser:
             self._fail(at + error.start, expected, shown(raw[error.start]))
 
     def _stopped(self, at: int, expected: str) -> bool:
-        """False if a head that is not whole may become so; fails if it cannot."""
+        """Return False if an incomplete head may still become valid; raise if it cannot."""
         if at < len(self._buffer):
             self._fail(at, expected, shown(self._buffer[at]))
         return False
@@ -229,7 +229,7 @@ class Parser:
 
 
 def read(stream: BinaryIO, limits: Limits = DEFAULT_LIMITS) -> Iterator[Template]:
-    """The templates of an open binary file, one by one, to its end. Raises SoifError, and OSError as reading does."""
+    """Iterate over the templates of an open binary file, to its end. Raises SoifError, and OSError from reading."""
     parser = Parser(limits)
     while data := stream.read(CHUNK):
         yield from parser.feed(data)
@@ -237,7 +237,7 @@ def read(stream: BinaryIO, limits: Limits = DEFAULT_LIMITS) -> Iterator[Template
 
 
 def parse(data: bytes, limits: Limits = DEFAULT_LIMITS) -> tuple[Template, ...]:
-    """The templates of some bytes. Raises SoifError."""
+    """Return the templates in some bytes. Raises SoifError."""
     parser = Parser(limits)
     templates = tuple(parser.feed(data))
     parser.close()
@@ -245,5 +245,5 @@ def parse(data: bytes, limits: Limits = DEFAULT_LIMITS) -> tuple[Template, ...]:
 
 
 def nested(template: Template, name: str, limits: Limits = DEFAULT_LIMITS) -> tuple[Template, ...]:
-    """The templates in the values of an attribute. Raises SoifError, its offset counted from the first byte of the value."""
+    """Return the templates in the values of an attribute. Raises SoifError, with its offset from the start of the value."""
     return tuple(inner for value in template.values(name) for inner in parse(value, limits))

@@ -1,17 +1,17 @@
 """Summaries and removals as SOIF templates, and back.
 
 A summary is `@FILE { URL`, its properties as attributes under their names of 1994 (Harvest report, figure "Example SOIF
-Template"; manual, list of common attributes), then what the summarizers found, then the annotations. A removal is the same
+Template"; manual, list of common attributes), then the attributes from the summarizers, then the annotations. A removal is the same
 with a few properties, in a collection `@DELETE {`. Laws:
 
-- to_record(to_template(r)) == r, but for what the contract calls equal: bytes that are UTF-8 come back as text, and attributes
-  without any value are left out.
-- Names are no obstacle: those that SOIF cannot say are percent-encoded, and attributes that have the name of a
-  property (`md5`, `type` ...) get `attribute-` in front, so that the two are never taken for each other.
-- Annotations are attributes like all others, so that every reader of SOIF finds them; `annotated` says which they are, one
+- to_record(to_template(r)) == r, except that bytes that are UTF-8 come back as text, and attributes without any value are
+  left out (the contract calls these equal).
+- Any name can be written: characters that SOIF forbids are percent-encoded, and attributes with the name of a
+  property (`md5`, `type` ...) are prefixed by `attribute-`, so that the two are never confused.
+- Annotations are attributes like all others, so that every reader of SOIF finds them; `annotated` lists them, one
   line each: name, space, how many of the last values of that name.
 
-Times are written in s since the epoch, with the ms behind a point where there are any: a reader of 1994 takes the integer.
+Times are written in s since the epoch, with the ms after a point if there are any: a reader of 1994 takes the integer.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ NAMES: Mapping[str, str] = {
     "copies-count": "copies_count",
     "removal-reason": "reason",
 }
-"""The attributes that are properties of a summary or a removal, and the fields of the record that they stand for."""
+"""Attributes that are properties of a summary or a removal, with the fields of the record."""
 
 REQUIRED = {field.name for cls in (Summary, Removed) for field in msgspec.structs.fields(cls) if field.required}
 ALWAYS = frozenset({"content_type", "size", "ttl", "refresh", *REQUIRED})
-"""Properties that are written whatever they are: those without a default, and those that every reader of SOIF looks for."""
+"""Properties that are always written: those without a default, and those that every reader of SOIF expects."""
 
 INTEGERS = frozenset({"ttl", "refresh", "size", "version", "published", "copies_count"})
 RESERVED = frozenset({*NAMES, ANNOTATED})
@@ -67,11 +67,11 @@ MAX_LONG = 2**63 - 1
 
 
 class RecordError(ValueError):
-    """The template is SOIF, but says no summary and no removal of ours: whoever wrote it is at fault. The message is bounded."""
+    """The template is SOIF, but not a valid summary or removal; the fault is the writer's. The message is bounded."""
 
 
 class Parts(NamedTuple):
-    """What a template says, whoever wrote it: properties by the fields of Summary and Removed, and the rest."""
+    """Content of a template from any writer: properties by the fields of Summary and Removed, and the rest."""
 
     properties: dict[str, Any]
     attributes: dict[str, tuple[str | bytes, ...]]
@@ -79,9 +79,9 @@ class Parts(NamedTuple):
 
 
 def to_template(record: Summary | Removed) -> Template:
-    """The template of a summary or a removal.
+    """Return the template of a summary or a removal.
 
-    Whether it can be written is for `dumps` to say: a URL with a line break, or a name beyond `Limits.name`, cannot.
+    `dumps` checks whether it can be written: a URL with a line break, or a name beyond `Limits.name`, cannot.
     """
     properties = tuple(_properties(record))
     if isinstance(record, Removed):
@@ -93,9 +93,9 @@ def to_template(record: Summary | Removed) -> Template:
 
 
 def parts(template: Template) -> Parts:
-    """What a template says: for one of another Gatherer too, that lacks what only ours have.
+    """Return the parts of a template, also of another Gatherer's, which lacks our own properties.
 
-    Names of properties are taken in any case (`Time-to-Live`); of a property given twice the first holds, and the others are
+    Names of properties are read in any case (`Time-to-Live`); of a repeated property the first is used, and the others are
     attributes. Raises RecordError for a number or a list of annotations that cannot be read.
     """
     properties: dict[str, Any] = {}
@@ -120,14 +120,14 @@ def parts(template: Template) -> Parts:
 
 
 def to_record(template: Template) -> Summary | Removed:
-    """The summary or the removal that `to_template` wrote. Raises RecordError for any other template."""
+    """Return the summary or removal that `to_template` wrote. Raises RecordError for any other template."""
     properties, attributes, annotations = parts(template)
     cls = Removed if DELETE in template.within[-1:] else Summary
     given = {"url": template.url, "attributes": attributes, "annotations": annotations, **properties}
     try:
         return cls(**{name: value for name, value in given.items() if name in cls.__struct_fields__})
     except TypeError as error:
-        # msgspec names the first field that is missing.
+        # The message of msgspec names the first missing field.
         raise RecordError(f"{cls.__name__}: {error}"[:200]) from error
 
 
@@ -148,13 +148,13 @@ def _attributes(attributes: Attributes) -> Iterator[Attribute]:
 
 
 def _written(name: str) -> str:
-    """The name of an attribute as it stands in SOIF."""
+    """Encode the name of an attribute for SOIF."""
     escaped = ESCAPE + name if name.lower() in RESERVED or name.lower().startswith(ESCAPE) else name
     return "".join(quote(c, safe="") if c <= " " or c in "@{}%\x7f" else c for c in escaped) or "%"
 
 
 def _read(written: str) -> str:
-    """The name that `_written` was given."""
+    """Decode a name that `_written` encoded."""
     if written == "%":
         return ""
     name = unquote(written)
@@ -208,7 +208,7 @@ def _milliseconds(name: str, raw: bytes) -> int:
 
 
 def _annotated(note: bytes) -> Iterable[tuple[str, int]]:
-    """The names and counts that `annotated` lists."""
+    """Return the names and counts listed in `annotated`."""
     counts: Counter[str] = Counter()
     for line in _text(ANNOTATED, note).split("\n") if note else ():
         name, _, count = line.rpartition(" ")
@@ -217,7 +217,7 @@ def _annotated(note: bytes) -> Iterable[tuple[str, int]]:
 
 
 def _last(found: dict[str, list[str | bytes]], name: str, count: int) -> tuple[str | bytes, ...]:
-    """The last values of an attribute, taken out of it."""
+    """Remove and return the last values of an attribute."""
     values = found.get(name, [])
     if not 0 <= count <= len(values):
         raise RecordError(f"{ANNOTATED}: {len(values)} values of {name[:40]!r}, not {count}")

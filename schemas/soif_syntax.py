@@ -1,8 +1,8 @@
-"""What SOIF is made of: templates and attributes as values, the bytes of their heads as tables, and the error.
+"""Syntax of SOIF: templates and attributes as values, tables of the bytes of their heads, and the error.
 
-A head is a table of steps: which bytes, how few, how many. It is compiled to one pattern, which reads whole heads, and
-walked step by step where the pattern does not fit, to say where it stops and what could have followed there. Neighbouring
-steps share no byte, so that the walk never has a choice. Use `schemas.soif`, which gives these names and the parser.
+A head is a table of steps: which bytes, how few, how many. It is compiled to one pattern, which reads whole heads; where the
+pattern does not match, the table is walked step by step to report where it stops and what could have followed there. Neighbouring
+steps share no byte, so that the walk never has a choice. Use `schemas.soif`, which exports these names and the parser.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ BLANK = b" \t"
 
 
 class Limits(NamedTuple):
-    """What a template may have at most; what goes beyond is malformed, and refused before it is read."""
+    """Limits of a template; anything beyond is malformed, and refused before it is read."""
 
     name: int = 1024
-    """Bytes of an attribute's name, and of a template's type."""
+    """Bytes of an attribute's name, or of a template's type."""
     url: int = 1 << 16
     """Bytes of a URL."""
     value: int = 16 << 20
@@ -28,17 +28,17 @@ class Limits(NamedTuple):
     template: int = 64 << 20
     """Bytes of the names and values of one template."""
     depth: int = 8
-    """Collections in collections."""
+    """Nesting depth of collections."""
 
 
 DEFAULT_LIMITS = Limits()
 
 
 class SoifError(ValueError):
-    """The bytes are not SOIF: whoever wrote them is at fault.
+    """The bytes are not SOIF; the fault is the writer's.
 
-    `offset` is that of the first byte that cannot stand where it does, counted from the start of the stream (its length,
-    where the data ends too early); `expected` and `found` are bounded text.
+    `offset` is that of the first wrong byte, counted from the start of the stream (its length, if the data ends too early);
+    `expected` and `found` are bounded text.
     """
 
     def __init__(self, offset: int, expected: str, found: str) -> None:
@@ -56,45 +56,45 @@ class Attribute(NamedTuple):
 
 
 class Template(NamedTuple):
-    """One summary object: its type (FILE), its URL ("" where it has none), its attributes in order."""
+    """One summary object: its type (FILE), its URL ("" if it has none), its attributes in order."""
 
     type: str
     url: str = ""
     attributes: tuple[Attribute, ...] = ()
     within: tuple[str, ...] = ()
-    """Types of the collections that it stands in, the outermost first: ("UPDATE",)."""
+    """Types of the enclosing collections, the outermost first: ("UPDATE",)."""
 
     def values(self, name: str) -> tuple[bytes, ...]:
-        """The values of an attribute, in order; names are compared without regard to case."""
+        """Return the values of an attribute, in order; names are compared without regard to case."""
         wanted = name.lower()
         return tuple(a.value for a in self.attributes if a.name.lower() == wanted)
 
 
 class Step(NamedTuple):
-    """Some bytes of one kind in a head."""
+    """Run of bytes of one kind in a head."""
 
     what: str
     kind: bytes
-    """A class of bytes, as a regular expression has it."""
+    """Class of bytes as a regular expression."""
     least: int = 1
     most: int = 1
 
 
 class Head:
-    """A table of steps, ready to read with. The groups of a match are the steps, counted from 1."""
+    """Compiled table of steps. The groups of a match are the steps, counted from 1."""
 
     def __init__(self, *steps: Step) -> None:
         self._steps = tuple((step, re.compile(b"%b{0,%d}" % (step.kind, step.most))) for step in steps)
         self._whole = re.compile(b"".join(b"(%b{%d,%d})" % (s.kind, s.least, s.most) for s in steps))
 
     def match(self, buffer: bytearray, at: int) -> re.Match[bytes] | None:
-        """The head that stands whole in the buffer at `at`."""
+        """Match a complete head in the buffer at `at`."""
         return self._whole.match(buffer, at)
 
     def stop(self, buffer: bytearray, at: int) -> tuple[int, str]:
-        """Where a head that does not stand whole at `at` stops being one, and what could have followed there.
+        """Return where an incomplete or malformed head at `at` stops, and what could have followed there.
 
-        If it stops at the end of the buffer, more bytes may make it whole.
+        If it stops at the end of the buffer, more bytes may complete it.
         """
         wanted: list[str] = []
         bound = ""
@@ -103,7 +103,7 @@ class Head:
             length = found.end() - at if found else 0
             at += length
             if length:
-                # Bytes taken here settle the steps before; a step that may go on, or be left out, leaves more than one way.
+                # Bytes read here settle the steps before; a step that may continue, or be left out, leaves several possibilities.
                 wanted, bound = [], ""
             if length < step.most:
                 wanted.append(step.what)
@@ -115,7 +115,7 @@ class Head:
 
 
 class Grammar(NamedTuple):
-    """The heads of SOIF under given limits."""
+    """Heads of SOIF under given limits."""
 
     header: Head
     """`@FILE { http://example.org/` and the newline: type is group 2, the rest of the line group 5."""
@@ -125,7 +125,7 @@ class Grammar(NamedTuple):
 
 @cache
 def grammar(limits: Limits) -> Grammar:
-    """The heads of SOIF under given limits."""
+    """Return the heads of SOIF under given limits."""
     return Grammar(
         header=Head(
             Step("'@'", b"@"),
@@ -147,7 +147,7 @@ def grammar(limits: Limits) -> Grammar:
 
 
 def shown(found: int | str) -> str:
-    """A byte, or a name, as an error message shows it: printable and short."""
+    """Return a byte, or a name, for an error message: printable and short."""
     if isinstance(found, int):
         return repr(chr(found)) if 0x20 < found < 0x7F else f"0x{found:02x}"
     return repr(found if len(found) <= 40 else found[:40] + "...")

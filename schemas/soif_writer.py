@@ -1,8 +1,8 @@
-"""SOIF written in its canonical form: `@TYPE { URL`, one line; an attribute each with its size; `}` on a line of its own.
+"""Writer of SOIF in canonical form: `@TYPE { URL` on one line; each attribute with its size; `}` on a line of its own.
 
-Laws: what is written can be read, by `Parser` under the same limits, as exactly the templates given; a template that SOIF
-cannot say, or that is beyond the limits, raises ValueError before any of its bytes is given. Neighbours in the same
-collection share it: a collection is opened where the first of them comes and closed behind the last.
+Laws: `Parser` under the same limits reads the output as exactly the templates given; a template that SOIF
+cannot express, or that is beyond the limits, raises ValueError before any of its bytes is returned. Neighbours in the same
+collection share it: a collection is opened before the first of them and closed after the last.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from schemas.soif_syntax import BLANK, DEFAULT_LIMITS, Attribute, Limits, Templa
 
 
 class Writer:
-    """Templates to bytes, one after another; it remembers which collections are open."""
+    """Writer of templates, one after another; it keeps the stack of open collections."""
 
     def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
         self._limits = limits
         self._within: tuple[str, ...] = ()
 
     def write(self, template: Template) -> bytes:
-        """A template, behind the ends and starts of collections that its place asks for. Raises ValueError."""
+        """Return a template's bytes, preceded by the ends and starts of collections that it requires. Raises ValueError."""
         body = _body(template, self._limits)
         if len(template.within) > self._limits.depth:
             raise ValueError(f"SOIF: collections more than {self._limits.depth} deep")
@@ -35,20 +35,20 @@ class Writer:
         return closed + opened + body
 
     def close(self) -> bytes:
-        """The ends of the collections that are open."""
+        """Return the ends of the open collections."""
         closed = b"}\n" * len(self._within)
         self._within = ()
         return closed
 
 
 def dumps(templates: Iterable[Template], limits: Limits = DEFAULT_LIMITS) -> bytes:
-    """Templates as SOIF. Raises ValueError for what SOIF cannot say, or the limits forbid."""
+    """Return templates as SOIF. Raises ValueError for templates that SOIF cannot express or that exceed the limits."""
     writer = Writer(limits)
     return b"".join([*map(writer.write, templates), writer.close()])
 
 
 def nest(name: str, templates: Iterable[Template]) -> Attribute:
-    """An attribute whose value is SOIF itself: nested detail, which `nested` gives back. Raises ValueError."""
+    """Return an attribute whose value is SOIF itself, to be read by `nested`. Raises ValueError."""
     return Attribute(name, dumps(templates))
 
 
@@ -70,7 +70,7 @@ def _header(kind: str, url: str, limits: Limits) -> bytes:
     raw = url.encode()
     line = b"@%b {%b\n" % (kind.encode(), b" " + raw if raw else b"")
     found = grammar(limits).header.match(bytearray(line), 0)
-    # A brace alone would be read as the end of the template, and blanks at the ends of a URL as no part of it.
+    # A lone brace would be read as the end of the template, and blanks at the ends of a URL would be lost.
     if not found or found.end() != len(line) or raw.strip(BLANK) != raw or raw == b"}":
         raise ValueError(f"SOIF cannot say this type or URL: {shown(kind)}, {shown(url)}")
     return line

@@ -1,14 +1,14 @@
-"""Values as a topic of Kafka has them: the Confluent wire format, made of single-object encoding and turned back into it.
+"""Wire format of Kafka topics: conversion between the Confluent wire format and single-object encoding.
 
 Confluent wire format (Schema Registry documentation, "Wire format"): 00, the schema's number as 4 bytes, big-endian, then the body.
 The schema of a topic that carries several records is their union, whose body begins with the number of the branch.
 
-Strategy: a body is the same in both, so whatever stands before it is exchanged, and nothing is decoded; but what another version of
-a schema wrote is read as ours has it, and encoded anew. Where no registry is set, values stay in single-object encoding.
+Strategy: a body is the same in both formats, so only the header is exchanged, and nothing is decoded; but a record written with
+another version of a schema is decoded into ours, and encoded again. Without a registry, values stay in single-object encoding.
 
 Laws:
-- plain(frame(data)) == data for every encoded record that the topic carries; what is no record of ours passes `frame` as it is.
-- Bytes that are no record of ours raise DecodeError from `plain` or from `decode`; what the registry fails at is raised as it is.
+- plain(frame(data)) == data for every encoded record that the topic carries; bytes that are no such record pass `frame` unchanged.
+- Bytes that are not a Harvest record raise DecodeError from `plain` or from `decode`; errors of the registry are passed on.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from schemas.records import RECORDS, Record
 
 CONFLUENT = b"\0"
 PREFIX = 5
-"""Bytes before the body in the Confluent wire format."""
+"""Size in bytes of the header of the Confluent wire format."""
 OURS = {cls.__name__: MAGIC + rabin(cls.__name__) for cls in RECORDS}
 Lookup = Callable[[int], str | None]
-"""The text of a schema by its number; None where the registry has none."""
+"""Function from the number of a schema to its text; None if the registry does not have it."""
 
 
 class _Branch(NamedTuple):
-    """One record of a writer's schema: `header` in single-object encoding where the schema is ours, otherwise empty."""
+    """One record of a writer's schema; `header`: of single-object encoding if the schema is ours, else empty."""
 
     name: str
     header: bytes
@@ -41,14 +41,14 @@ class _Branch(NamedTuple):
 
 
 class Wire:
-    """The format of single-object encoding: what stands here where there is no registry."""
+    """Single-object encoding, used without a registry."""
 
     def frame(self, topic: str, data: bytes) -> bytes:
-        """An encoded record as the topic has it."""
+        """Convert an encoded record to the topic's format."""
         return data
 
     def plain(self, data: bytes) -> bytes:
-        """What a topic has, in single-object encoding. Raises DecodeError."""
+        """Convert a topic's value to single-object encoding. Raises DecodeError."""
         if data[:1] == CONFLUENT:
             raise DecodeError("written through a Schema Registry, and kafka.registry is not set")
         return data
@@ -58,7 +58,7 @@ SINGLE = Wire()
 
 
 class ConfluentWire(Wire):
-    """The Confluent wire format: `numbers` gives the number of a topic's schema, `lookup` the schema of a number."""
+    """Confluent wire format; `numbers` returns the number of a topic's schema, `lookup` the schema of a number."""
 
     def __init__(self, carries: Mapping[str, Sequence[type[Record]]], numbers: Callable[[str], int], lookup: Lookup) -> None:
         self._carries = carries
@@ -68,7 +68,7 @@ class ConfluentWire(Wire):
         self._written: dict[int, list[_Branch] | _Branch] = {}
 
     def frame(self, topic: str, data: bytes) -> bytes:
-        """An encoded record as the topic has it; what is no record that it carries stays as it is."""
+        """Convert an encoded record to the topic's format; a record that the topic does not carry is returned unchanged."""
         heads = self._heads.get(topic)
         if heads is None:
             heads = self._heads[topic] = self._headed(topic)
@@ -76,7 +76,7 @@ class ConfluentWire(Wire):
         return data if head is None else head + data[HEADER:]
 
     def _headed(self, topic: str) -> dict[bytes, bytes]:
-        """What takes the place of a header, by the header."""
+        """Return the Confluent header for each header of single-object encoding."""
         head = CONFLUENT + self._numbers(topic).to_bytes(4, "big")
         carries = self._carries[topic]
         # A branch's number is an Avro long: zig-zag, one byte below 64.
@@ -85,7 +85,7 @@ class ConfluentWire(Wire):
         }
 
     def plain(self, data: bytes) -> bytes:
-        """What a topic has, in single-object encoding. Raises DecodeError, and whatever `lookup` raises."""
+        """Convert a topic's value to single-object encoding. Raises DecodeError, and any error of `lookup`."""
         if data[:1] != CONFLUENT:
             return data
         if len(data) < PREFIX:
@@ -117,7 +117,7 @@ class ConfluentWire(Wire):
 
 
 def _branch(branch: Any, whole: Any) -> _Branch:
-    """A branch of a writer's schema; it is read by the whole, in which its types are defined."""
+    """Return a branch of a writer's schema; it is decoded with the whole schema, which defines its types."""
     if not isinstance(branch, dict):
         return _Branch(str(branch), b"", whole)
     name = str(branch.get("name", "")).rpartition(".")[2]
@@ -126,7 +126,7 @@ def _branch(branch: Any, whole: Any) -> _Branch:
 
 
 def _long(data: bytes, start: int) -> tuple[int, int]:
-    """An Avro long (zig-zag, 7 bits a byte), and where it ends. Raises DecodeError."""
+    """Decode an Avro long (zig-zag, 7 bits a byte); return it and where it ends. Raises DecodeError."""
     value = 0
     for place, byte in enumerate(data[start : start + 10]):
         value |= (byte & 0x7F) << (7 * place)

@@ -1,1 +1,1 @@
-"""What a Broker decides: which summaries it publishes, and which are copies."""
+"""Decisions of a Broker: which summaries it publishes, and which are copies."""

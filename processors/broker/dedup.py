@@ -1,20 +1,20 @@
-"""dedup: who holds the same content, and which of them is canonical. It drops nothing; it only answers.
+"""The dedup stage finds the holders of equal content and the canonical one among them; it drops nothing.
 
 Strategy: the holders of a content are rows in order of rank, so that the canonical one is the first, whatever the order of
-arrival; when it goes, the next is found by a scan. A small family is answered at once; a large one is marked, and answered on
-ticks in rounds of CHUNK rows a tick, so that a thousand equal licence files cost a few answers each. What changes during a round
-is told in another one; while a family goes on changing, a tick comes every LULL. The canonical holder is told at the end of a
-round, when all are counted.
+arrival; when it leaves, a scan finds the next. A small family (holders of one content) is answered at once; a large one is marked
+and answered on ticks, in rounds of CHUNK rows a tick, so that a thousand equal licence files cost a few answers each. Changes
+during a round are answered in another round; while a family goes on changing, a tick comes every LULL. The canonical holder is
+answered at the end of a round, when all copies are counted.
 
 Laws:
 - canonical = the least by (plain objects before members, URL length, URL) (DESIGN, dedup).
 - Every `joined` of a content with more than one holder is answered, and answered again on redelivery (law 1).
-- Rows say who was accepted, never just that something was: no counters (law 5).
-- A tick that is redelivered gives again what ticks told the families that are marked, and may not have got out.
+- Rows name the holders accepted instead of counting them (law 5).
+- A redelivered tick emits again the answers of earlier ticks to marked families whose delivery is not certain.
 
 Delivery: at least once; an answer names the version that it is about.
 
-Rows: `h|content|rank` (holder, and what it was told last), `y|content` (due, cursor), `d|due|content` (derived), `t` (time),
+Rows: `h|content|rank` (holder and its last answer), `y|content` (due, cursor), `d|due|content` (derived), `t` (time),
 `k` (last tick).
 """
 
@@ -32,15 +32,15 @@ from schemas.records import MAX_COPIES, Holder, Role, Tick
 SMALL = 8
 """Families up to this size are answered at once."""
 CHUNK = 1_000
-"""Answers that one tick gives at the most for one family."""
+"""Maximum number of answers per tick for one family."""
 NEVER = -(1 << 62)
-"""In place of an origin: never told anything."""
+"""Value of `Held.at` for a holder that was never answered."""
 LULL = 1_000
-"""ms that a large family waits for more of its kind."""
+"""Delay in ms before a large family is answered, so that further holders can join."""
 
 
 class Held(msgspec.Struct, frozen=True, array_like=True):
-    """A holder and what dedup told it last; `told` is -1 where the present version was never answered."""
+    """Row of a holder with its last answer; `told` is -1 if its present version was never answered."""
 
     oid: str
     url: str
@@ -54,16 +54,16 @@ class Held(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Mark(msgspec.Struct, frozen=True, array_like=True):
-    """A large family that waits for its answers: when, and from which row on."""
+    """Row of a large family that waits for its answers: due time, and the row to continue after."""
 
     due: int
     after: bytes = b""
     done: int = -1
-    """Offset of the tick that answered it whole; the mark goes once that is committed."""
+    """Offset of the tick that completed the answers; the mark is deleted once that offset is committed."""
     seen: int = 0
-    """Holders behind the canonical one that this round has come to."""
+    """Copies answered so far in this round."""
     again: bool = False
-    """It has changed since the round began."""
+    """Whether the family changed since the round began."""
 
 
 _pack = msgspec.msgpack.encode
@@ -72,7 +72,7 @@ _mark = msgspec.msgpack.Decoder(Mark).decode
 
 
 def dedup(rows: Rows, record: Holder | Tick, origin: Origin) -> Iterator[Role]:
-    """Answers to one holder that joined or left, or to a tick."""
+    """Return the answers for one holder that joined or left, or for a tick."""
     if isinstance(record, Tick):
         yield from _tick(rows, record, origin)
         return
@@ -81,7 +81,7 @@ def dedup(rows: Rows, record: Holder | Tick, origin: Origin) -> Iterator[Role]:
     value = rows.get(key)
     known = _held(value) if value is not None else Held(record.oid, record.url, record.version)
     if record.version >= known.version and record.joined:
-        # told = -1: a redelivered `joined` is answered again, since nobody knows whether the first answer got out.
+        # told = -1: a redelivered `joined` is answered again, since the first answer may be lost.
         rows.put(key, _pack(replace(known, version=record.version, told=-1)))
     elif record.version >= known.version:
         rows.delete(key)
@@ -94,7 +94,7 @@ def dedup(rows: Rows, record: Holder | Tick, origin: Origin) -> Iterator[Role]:
 
 
 def deadline(rows: Rows) -> int | None:
-    """When the next large family is due, in ms since the epoch."""
+    """Return the due time of the next large family in ms since the epoch, or None."""
     for key, _ in rows.scan(b"d|", limit=1):
         return int(key[2:15])
     return None
@@ -114,7 +114,7 @@ def _tick(rows: Rows, tick: Tick, origin: Origin) -> Iterator[Role]:
     if origin.offset <= int(rows.get(b"k") or -1):
         yield from _again(rows, origin)
     else:
-        # First of all: what is written after it may be kept, and what is given may be lost.
+        # Written first: after a crash later writes may be kept while their outputs are lost.
         rows.put(b"k", str(origin.offset).encode())
     for key, _ in list(takewhile(lambda row: int(row[0][2:15]) <= now, rows.scan(b"d|"))):
         content = key[16:]
@@ -126,7 +126,7 @@ def _tick(rows: Rows, tick: Tick, origin: Origin) -> Iterator[Role]:
             continue
         if mark.done < 0:
             mark = yield from _chunk(rows, b"h|" + content + b"|", mark, origin)
-        # Answered whole: looked at once more by a later tick, which knows whether these answers got out.
+        # A completed family stays marked: a later tick checks whether these answers were committed.
         _put_mark(rows, content, replace(mark, due=now))
 
 
@@ -146,7 +146,7 @@ def _postpone(rows: Rows, content: bytes, mark: Mark | None) -> None:
         return
     due = mark.due if mark.due > time else time + LULL
     rows.delete(_due(mark.due, content))
-    # In the middle of a round its rest goes on, and what lies behind is told by another one.
+    # In the middle of a round the rest of it continues; the rows already passed are answered by another round.
     _put_mark(rows, content, replace(mark, due=due, again=True) if mark.after else Mark(due))
 
 
@@ -160,7 +160,7 @@ def _due(due: int, content: bytes) -> bytes:
 
 
 def _untold(holders: list[tuple[bytes, bytes]]) -> bool:
-    """Whether one holds the content alone and never heard otherwise, as most do: there is nothing to answer."""
+    """Return whether the content has one holder that was never answered, as most have: no answer is needed."""
     return len(holders) == 1 and _held(holders[0][1]).at == NEVER
 
 
@@ -174,17 +174,17 @@ def _rank(record: Holder) -> bytes:
 
 
 def _settle(rows: Rows, holders: list[tuple[bytes, Held]], origin: Origin) -> Iterator[Role]:
-    """Answers for a whole family, given in order of rank."""
+    """Yield the answers for a whole family in order of rank."""
     for number, (key, held) in enumerate(holders):
         yield from _copy(rows, key, held, holders[0][1], origin) if number else _first(rows, holders, len(holders) - 1, origin)
 
 
 def _chunk(rows: Rows, family: bytes, mark: Mark, origin: Origin) -> Generator[Role, None, Mark]:
-    """Answers for at most CHUNK holders, and at the end of the round for the canonical one; returns the mark as it is then."""
+    """Yield answers for up to CHUNK copies, and at the end of a round for the canonical holder; return the new mark."""
     first = [(key, _held(value)) for key, value in rows.scan(family, limit=MAX_COPIES + 1)]
     if not first:
         return Mark(mark.due, done=origin.offset)
-    # What the canonical holder has overtaken is no row behind it.
+    # If the rows up to the cursor are gone, the canonical row is past it; it is not a copy of itself.
     behind = list(rows.scan(family, after=max(mark.after, first[0][0]), limit=CHUNK))
     for key, value in behind:
         yield from _copy(rows, key, _held(value), first[0][1], origin)
@@ -207,13 +207,13 @@ def _copy(rows: Rows, key: bytes, held: Held, canonical: Held, origin: Origin) -
 
 def _tell(rows: Rows, key: bytes, before: Held, now: Held, origin: Origin) -> Iterator[Role]:
     at = _at(origin)
-    # An answer caused at or after what is committed may be lost: it is given again. Of the other topic nothing is known here,
-    # and need not be: its own redelivery gives it again.
+    # Answers at or after the committed offset may be lost and are emitted again. Offsets of the other topic cannot be compared here
+    # and need not be: its own redelivery emits its answers again.
     delivered = before.at != at and ((before.at < 0) != (at < 0) or _offset(before.at) < origin.committed)
     if before.told == before.version and before == now and delivered:
         return
     alone = not now.copy_of and not now.count
-    # Who holds a content alone, and was never told anything, needs no answer: that is what register publishes at once.
+    # The only holder of a content that was never answered needs no answer: register already published it without a role.
     never = before.told == -1 and before.at == NEVER
     rows.put(key, _pack(replace(now, told=now.version, at=NEVER if alone and never else at)))
     if not (alone and never):

@@ -1,18 +1,18 @@
-"""register: a Broker's Registry. It decides what the Broker holds, and publishes it.
+"""The register stage (a Broker's Registry) decides which summaries the Broker holds, and publishes them.
 
-Strategy: an accepted version is published at once, without a role; dedup is told of the content's holder, and its answer,
+Strategy: an accepted version is published at once, without a role; dedup is informed of the content's holder, and its answer,
 if there is one, publishes again. Every publication raises a counter that register alone raises: the version that every
 index and archive compares.
 
 Laws:
-- It alone writes `broker.NAME` (law 1). The counter survives removal and is max(last + 1, version), so that a lost row
+- Only register writes `broker.NAME` (law 1). The counter survives removal and is max(last + 1, version), so that a lost row
   cannot restart it.
 - A version below the last is dropped; an equal one (annotations changed, or a redelivery) is published again.
 - An answer of dedup for another version than the present one is ignored; a new version starts without a role.
 
 Delivery: at least once; each repeat carries a higher counter and the same content.
 
-Rows: `r|oid` (version, counter, content digest, role, the summary as it came, contents left; removed: no summary).
+Rows: `r|oid` (version, counter, content digest, role, the summary as received, contents left; removed: no summary).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Registered = Summary | Removed | Holder
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True):
-    """What the Registry knows of one OID."""
+    """Row of one OID."""
 
     version: int
     published: int
@@ -41,7 +41,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
     count: int
     summary: bytes
     left: tuple[tuple[str, int], ...] = ()
-    """Contents that it held before, each with the offset of the record that ended that."""
+    """Digests of contents that it held before, each with the offset of the record that ended that."""
 
 
 NOTHING = Entry(-1, 0, "", "", (), 0, b"")
@@ -77,7 +77,7 @@ def register(
         record = _filtered(record)
     if isinstance(record, Removed):
         if known is NOTHING:
-            return  # never held: nothing to take away
+            return  # never held: nothing to remove
         yield from _remove(rows, key, known, record, origin)
     else:
         if ttl is not None and ttl < record.ttl:
@@ -109,7 +109,7 @@ def _remove(rows: Rows, key: bytes, known: Entry, removed: Removed, origin: Orig
 
 
 def _left(known: Entry, content: str, origin: Origin) -> tuple[tuple[str, int], ...]:
-    """The contents that dedup must hear are held no more: the last one, and those it may not have heard of yet."""
+    """Return the contents whose end dedup must be informed of: the last one, and those whose message may be lost."""
     left = {c: at for c, at in known.left if at >= origin.committed}
     if known.content:
         left[known.content] = origin.offset

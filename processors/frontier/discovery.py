@@ -1,8 +1,8 @@
-"""What the frontier makes of what was found: roots, links, and the children of a listing.
+"""Event handlers for URL discovery: roots, links, and the children of a listing.
 
 Laws:
-- Children of a listing are compared in bulk: what is unchanged costs a look at its row, and no record.
-- Every refusal is an event with its reason; those of one event travel together.
+- Children of a listing are compared in bulk: an unchanged child costs one look at its row, and no record.
+- Every refusal is an event with its reason; the refusals of one event are sent together.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ class Finding(Asking):
     """Handlers of `seeded`, `unseeded`, `paused`, `resumed` and `discovered`."""
 
     def seeded(self, event: CrawlEvent) -> Iterator[Decided]:
-        """A run begins: all that its root asks for here is asked for again, and the root itself where it belongs."""
+        """Start a run: request again every URL of the root in this partition, and the root itself if it belongs here."""
         changed = self._limits_changed(event)
         root = self.root_of(event)
         hosts: dict[str, None] = {}
         asked = set()
         for host, digest, known in list(self.table.asked_by(root.url, self.origin)):
             if root.url not in known.roots:
-                hosts[host] = None  # redelivered: another root's, which waited for a host that this event pumped
+                hosts[host] = None  # redelivered: a URL of another root whose request this event released from the host's queue
                 continue
             if self._comes_back(host, known, root):
                 yield from self.revive(host, digest, known, root)
@@ -41,7 +41,8 @@ class Finding(Asking):
                 yield from self.ask(host, digest, known.but(whole=known.whole or (changed and not covered(known))), root)
             elif known.state != "queued":
                 continue
-            # What is queued may be so by this very event, redelivered: nobody else asks its host, if that is not the root's.
+            # On redelivery this same event may have queued the URL. Its host must be pumped here: nothing else does, unless it is
+            # the root's.
             hosts[host] = None
             asked.add(digest)
         for link in event.links:
@@ -54,25 +55,25 @@ class Finding(Asking):
             yield from self.pump(host)
 
     def _look_up_anew(self, host: str) -> None:
-        """A run does not wait for a look-up of an earlier one, which may have got lost."""
+        """Drop a host look-up that an earlier run left pending, since its answer may be lost."""
         site = self.table.host(host)
         if site.asking and site.asked != self.origin:
             self.table.put_host(host, site.but(asking=0))
 
     def _comes_back(self, host: str, known: Known, root: Root) -> bool:
-        """Whether a run asks once more for what is gone."""
+        """Return whether a run requests a gone URL once more."""
         if known.state != "gone" or known.run == root.run or not self.wanted_back(known, root):
             return False
         return not self._refusal(host, Link(url=known.url), known.depth, root, counted=known.moved)
 
     def _stale(self, known: Known, root: Root) -> bool:
-        """Whether a run asks for a URL by itself: files are the affair of their folder's listing."""
+        """Return whether a run requests this URL itself; an unchanged file is left to the listing of its folder."""
         if known.state == "gone" or (known.run == root.run and known.origin != self.origin):
             return False
         return not (covered(known) and known.state == "ok" and self.same_rules(known))
 
     def _limits_changed(self, event: CrawlEvent) -> bool:
-        """Whether a root has other limits than before, or room again: what was refused before may be taken now."""
+        """Return whether the root's limits changed or it has room again, so that refused URLs may be admitted."""
         root = event.root
         before = self.table.root(root.url) if root else None
         if root is None or before is None:
@@ -83,7 +84,7 @@ class Finding(Asking):
         return room or (before.depth, before.urls) != (root.depth, root.urls)
 
     def unseeded(self, event: CrawlEvent) -> Iterator[Decided]:
-        """A root ends: what it alone asked for goes."""
+        """End a root: expire the URLs that no other root asks for."""
         root = self.root_of(event)
         if self.table.ended(root):
             yield from self.again()
@@ -97,51 +98,51 @@ class Finding(Asking):
             elif known.state != "gone":
                 yield from self.end(host, digest, known, "expired", "no root asks for it")
             else:
-                self.table.forget(host, digest, known)  # or it would be looked for at its refresh
+                self.table.forget(host, digest, known)  # otherwise its refresh would request it
         for host in hosts:
             yield from self.pump(host)
 
     def paused(self, event: CrawlEvent) -> Iterator[Decided]:
-        """A root is paused: what it alone asks for is not refreshed by itself, and does not expire; a run of it visits it."""
+        """Pause a root: URLs of this root alone are not refreshed and do not expire; a new run still requests them."""
         self.table.pause(event.url, on=True)
         return iter(())
 
     def resumed(self, event: CrawlEvent) -> Iterator[Decided]:
-        """A root goes on: what was due meanwhile is asked for at its next refresh."""
+        """Resume a root: URLs that fell due during the pause are requested at their next refresh."""
         self.table.pause(event.url, on=False)
         return iter(())
 
     def _left_to(self, host: str, digest: bytes, known: Known) -> Iterator[Decided]:
-        """A URL is asked for by its other roots alone: what it leads to may have been found by the one that ended only."""
+        """Leave a URL to its other roots and fetch it in full again: perhaps only the ended root had admitted its links."""
         if known.moved:
             yield from self.revive(host, digest, known, self.known_root(known))
         elif covered(known) or known.state != "ok":
             self.table.put(host, digest, known)
         else:
-            # One write takes the root away and asks: between two, a crash would leave it unasked.
+            # Removing the root and queuing the request is one write: a crash between two writes would lose the request.
             yield from self.ask(host, digest, known.but(whole=True), self.known_root(known))
 
     def discovered(self, event: CrawlEvent) -> Iterator[Decided]:
-        """Links of a page, or a slice of a listing."""
+        """Handle the links of a page, or a slice of a listing."""
         if event.span is not None:
             yield from self._children(event, event.span)
             return
         if event.root is None or self.table.ended(event.root):
-            return  # found by a run of a root that has been removed meanwhile
+            return  # found by a run of a root that has since been removed
         root = self.root_of(event)
         for link in event.links:
             yield from self.found(event.host, link, event.depth + 1, root, event.url, moves=event.moves, trail=event.trail)
         yield from self.pump(event.host)
 
     def _children(self, event: CrawlEvent, span: Span) -> Iterator[Decided]:
-        """A slice of a listing against what is known of that folder: new, changed and vanished children."""
+        """Compare a slice of a listing with the rows of that folder: admit new, request changed, end vanished children."""
         root = self.root_of(event) if event.root and not self.table.ended(event.root) else None
         present = {url_digest(link.url): link for link in event.links}
         for digest, known in list(self.table.between(event.host, span.low, span.high)):
             if digest in present:
                 continue
             if known.state != "gone" and known.url in known.roots:
-                # A root of its own: no listing ends it, its own fetch tells.
+                # The child is a root too: no listing ends it, only the outcome of its own fetch.
                 yield from self.ask(event.host, digest, known, self.known_root(known))
             elif known.state != "gone":
                 yield from self.end(event.host, digest, known, "gone", "not in the listing any more")
@@ -164,7 +165,7 @@ class Finding(Asking):
         moves: int = 0,
         trail: tuple[str, ...] = (),
     ) -> Iterator[Decided]:
-        """A URL was found: admitted if it is new, asked for if it is due in this run. `moves`, `trail`: as of a redirect."""
+        """Admit a URL if it is new, and request it if it is due in this run; `moves`, `trail`: of the redirects that led to it."""
         digest = url_digest(link.url)
         known = self.table.get(host, digest)
         if known is not None and known.state == "gone" and known.run == root.run and not listed:
@@ -194,27 +195,27 @@ class Finding(Asking):
         else:
             wanted = known.run != root.run or (news and not listed_with)
         if again or wanted:
-            # A new root of something with links of its own: asked for whole, so that the root reaches what it leads to.
+            # A new root of a page or folder: fetched in full, so that its links are admitted for that root too.
             yield from self.ask(host, digest, known.but(whole=known.whole or (news and not listed_with)), root)
 
     def _by_another_way(self, host: str, digest: bytes, known: Known, root: Root, moves: int, trail: tuple[str, ...]) -> Known:
-        """What is known was found once more: by fewer redirects than before, or by more of them."""
+        """Update the redirect count and trail of a known URL that was found by another route."""
         before = known
         if moves < known.moves:
-            # Where it moves to next is no longer the end of a long chain.
+            # A redirect from it no longer exceeds MAX_MOVES because of a longer chain found earlier.
             known = known.but(moves=moves)
         if known.run == root.run and len(trail) > len(known.trail) and known.state in ("queued", "asked", "waiting"):
-            # Should it turn out to have moved, too, it is asked for once more.
+            # If it turns out to be a redirect too, it is requested once more with the longer trail.
             known = known.but(trail=trail)
         if known is not before:
             self.table.put(host, digest, known)
         return known
 
     def _met_again(self, host: str, digest: bytes, known: Known, root: Root, trail: tuple[str, ...]) -> Iterator[Decided]:
-        """What has moved in this run was found once more.
+        """Handle a URL that already redirected in this run and is found again.
 
-        A redirect that leads here may close a circle, which only whoever knows the whole way can see: it is asked for once more by
-        each longer way, up to MAX_MOVES. Another root is to reach what it leads to, too.
+        The redirect that leads here may close a loop, which is visible only from the full trail. So the URL is requested once more
+        for each longer trail, up to MAX_MOVES. A new root requests it too, so that the target is admitted for that root.
         """
         news = root.url not in known.roots
         longer = len(known.trail) < len(trail) < MAX_MOVES
@@ -227,9 +228,9 @@ class Finding(Asking):
             yield from self.ask(host, digest, known, root)
 
     def _admits(self, host: str, link: Link, depth: int, root: Root, parent: str) -> bool:
-        """Whether a URL that is new may be asked for; a refusal is noted."""
+        """Return whether a new URL may be requested; record the refusal if not."""
         if self.told and (host, url_digest(link.url)) in self.told:
-            return False  # redelivered: it was found, and went, by this very event
+            return False  # redelivered: this same event found the URL and later ended it
         reason = self._refusal(host, link, depth, root)
         if reason:
             self.refused.setdefault((host, reason, parent), []).append(link)
@@ -238,9 +239,9 @@ class Finding(Asking):
         return not reason
 
     def _refusal(self, host: str, link: Link, depth: int, root: Root, *, counted: bool = False) -> str:
-        """Why a URL may not be asked for; "" where it may. counted: it is one of the URLs of its root already."""
+        """Return why a URL may not be requested, "" if it may; `counted`: its root already counts it."""
         if not may_link(root.url, link.url):
-            return "not of the root's kind"  # no page leads into the file system, no file into the network
+            return "not of the root's kind"  # web pages must not lead into the file system, nor files into the network
         if 0 <= root.depth < depth:
             return "depth limit of the root"
         if root.host and host not in (root.host, frontier_key(root.url)):

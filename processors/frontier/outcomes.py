@@ -1,8 +1,8 @@
-"""What the frontier makes of answers: a URL was fetched, is unchanged, failed, is gone, was refused or deferred.
+"""Event handlers for fetch outcomes: fetched, unchanged, failed, gone, refused, deferred, and hosts resolved.
 
 Laws:
-- An answer to another request than the last is ignored.
-- A transient failure is tried again, then left to the next run; only past its time-to-live does it remove (law 4).
+- An answer to any request but the URL's latest is ignored.
+- A transient failure is retried, then left to the next run; it removes a URL only past its time-to-live (law 4).
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from processors.schemes import scheme_of
 from schemas.records import LOST, MOVED, CrawlEvent, Rejected
 
 LONGEST_DELAY = 60.0
-"""Seconds: a longer Crawl-delay is taken for this one, since no page would ever come."""
+"""Upper limit of Crawl-delay in seconds; with a longer one no page would ever be fetched."""
 
 
 class Answering(Asking):
-    """Handlers of what the edge writes to `crawl`."""
+    """Handlers of the events that the fetch edge writes to `crawl`."""
 
     def resolved(self, event: CrawlEvent) -> Iterator[Decided]:
-        """A host's address and robots.txt, or why there is none."""
+        """Store a host's address and robots.txt, or handle the failed look-up."""
         site = self.table.host(event.host)
         if event.version != site.asking:
             yield from self._resolved_again(event)
@@ -43,7 +43,7 @@ class Answering(Asking):
         else:
             self.table.put_host(event.host, site.but(tries=0))
             for digest, known in self.table.waiting(event.host):
-                # What it forbade when it last answered would not have been fetched, whenever its turn had come.
+                # URLs that the last known robots.txt forbids are refused: they would not have been fetched in any case.
                 if robots.allowed(site.robots, self.settings.agent, known.url):
                     yield from self.give_up(event.host, digest, known, event.reason)
                 else:
@@ -51,7 +51,7 @@ class Answering(Asking):
                 self.table.dequeue(event.host, digest, known)
 
     def _resolved_again(self, event: CrawlEvent) -> Iterator[Decided]:
-        """A redelivery: what was given up because of it is so again, what was asked is asked again."""
+        """Handle a redelivered `resolved`: give up the same URLs again, repeat the same requests."""
         if event.robots is None:
             for digest, known in list(self.table.between(event.host, b"", b"\xff" * 16)):
                 if known.state == "failed" and known.origin == self.origin:
@@ -59,10 +59,10 @@ class Answering(Asking):
         yield from self.pump(event.host)
 
     def _answered(self, event: CrawlEvent) -> tuple[bytes, Known | None]:
-        """The row that an answer is about, its credit given back; None where it answers no request that stands."""
+        """Return the digest and row that an answer concerns and release its credit; the row is None if no request matches."""
         digest = url_digest(event.url)
         known = self.table.get(event.host, digest)
-        # An answer to an earlier request may come again: what flies by now is another one.
+        # A late answer to an earlier request must not release the credit of the newer one.
         later = known is not None and known.state == "asked" and known.version > event.version
         if scheme_of(event.host).paced and not later:
             site = self.table.host(event.host)
@@ -73,7 +73,7 @@ class Answering(Asking):
         return digest, known
 
     def succeeded(self, event: CrawlEvent) -> Iterator[Decided]:
-        """Fetched, or found unchanged."""
+        """Record that a URL was fetched or found unchanged."""
         digest, known = self._answered(event)
         if known is None:
             yield from self._succeeded_again(event, digest)
@@ -92,24 +92,24 @@ class Answering(Asking):
             self.table.schedule(event.host, digest, known, due)
             self._answers(event.host)
             if known.whole:
-                # Another root came upon it meanwhile, and must reach what it leads to.
+                # Another root found it meanwhile; its links must be admitted for that root too.
                 yield from self.ask(event.host, digest, known.but(due=due), root)
         yield from self.pump(event.host)
 
     def _succeeded_again(self, event: CrawlEvent, digest: bytes) -> Iterator[Decided]:
-        """A redelivery of an answer that had it asked for again at once."""
+        """Handle a redelivered success that had caused an immediate request."""
         known = self.table.get(event.host, digest)
         if known is not None and known.state == "asked" and known.origin == self.origin and not scheme_of(event.host).paced:
             yield self.request(event.host, digest, known)
 
     def _answers(self, host: str) -> None:
-        """A host is alive."""
+        """Reset a host's count of failures."""
         site = self.table.host(host)
         if site.failures:
             self.table.put_host(host, site.but(failures=0))
 
     def _fails(self, host: str) -> None:
-        """A host fails: where it does so again and again, looking it up anew decides whether it is there at all."""
+        """Count a failure of a host; after as many in a row as its credit, have the host resolved anew."""
         site = self.table.host(host)
         dead = site.failures + 1 >= self.settings.credit
         self.table.put_host(
@@ -117,7 +117,7 @@ class Answering(Asking):
         )
 
     def failed(self, event: CrawlEvent) -> Iterator[Decided]:
-        """Tried again soon, or given up for now."""
+        """Schedule a retry, or give up until the next run."""
         if event.reason == LOST:
             self._lost(event)
             return
@@ -134,24 +134,26 @@ class Answering(Asking):
         yield from self.pump(event.host)
 
     def _lost(self, event: CrawlEvent) -> None:
-        """Its body was lost before it was summarized: whatever the source says of it, the next run has it sent whole."""
+        """Have a body that was lost before summarizing fetched in full by the next run, even if the source is unchanged."""
         digest = url_digest(event.url)
         known = self.table.get(event.host, digest)
         if known is not None and known.state != "gone":
             self.table.put(event.host, digest, known.but(rules="", whole=known.state != "ok"))
 
     def give_up(self, host: str, digest: bytes, known: Known, reason: str) -> Iterator[Decided]:
-        """Left to the next run or refresh; past its time-to-live it goes."""
+        """Leave a URL to the next run or refresh; past its time-to-live it expires."""
         version = known.version or self.table.mint(self.now)
         yield Rejected(stage="fetch", reason=reason, time=self.now, url=known.url, version=version)
         yield from self.keep_or_expire(host, digest, known.but(state="failed", version=version, origin=self.origin))
 
     def gone(self, event: CrawlEvent) -> Iterator[Decided]:
-        """The source says that it is not there, or has moved."""
+        """Record that the source reports a URL as missing or moved."""
         digest, known = self._answered(event)
         if known is not None:
-            # The edge has told essence; here the URL is only forgotten, once nobody can redeliver what concerned it. A root and
-            # a page are looked at again, though: a disk may be mounted, a server mended, and what links there is as it was.
+            # The edge already sent the removal to essence. Here the row is only marked, and deleted once no redelivery can concern
+            # it.
+            # Roots and pages are requested again: a disk may be mounted, a server repaired, and pages that link there have not
+            # changed.
             due = self.now + self.known_root(known).refresh * 1000 if known.lasts else 0
             moved = event.reason == MOVED
             if not moved:
@@ -159,23 +161,24 @@ class Answering(Asking):
             since = known.since or self.now
             gone = known.but(state="gone", origin=self.origin, validators=None, confirmed=0, moved=moved, since=since)
             if moved and len(known.trail) > len(event.trail):
-                # A longer way led here meanwhile: see `Finding.found`. It is never written as gone: a crash would leave it so.
+                # A longer trail led here meanwhile: see `Finding.found`. "gone" is never written in between: after a crash it would
+                # remain.
                 yield from self.ask(event.host, digest, gone, self.known_root(known))
             else:
                 self.table.schedule(event.host, digest, gone, due)
         yield from self.pump(event.host)
 
     def declined(self, event: CrawlEvent) -> Iterator[Decided]:
-        """The edge may not fetch it."""
+        """Record that the edge may not fetch a URL."""
         if not event.version:
-            return  # our own
+            return  # written by the frontier itself
         digest, known = self._answered(event)
         if known is not None:
             yield from self.refuse(event.host, digest, known)
         yield from self.pump(event.host)
 
     def deferred(self, event: CrawlEvent) -> Iterator[Decided]:
-        """The edge would have had to wait too long: queued again, and the host is left alone meanwhile."""
+        """Queue a URL again whose wait was too long for the edge, and leave its host alone meanwhile."""
         digest, known = self._answered(event)
         if known is not None and event.wait > self.settings.patience:
             yield from self.give_up(event.host, digest, known, "its host asks for too long a wait")
@@ -188,5 +191,5 @@ class Answering(Asking):
         yield from self.pump(event.host)
 
     def backoff(self, tries: int, wait: int) -> int:
-        """Ms to wait before the next try."""
+        """Return the ms to wait before the next try."""
         return max(wait, self.settings.backoff << 2 * tries)

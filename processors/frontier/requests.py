@@ -1,7 +1,7 @@
-"""What every decision of the frontier leans on: rows, time, origin, roots; and how a URL is asked for.
+"""State and request scheduling shared by all frontier handlers.
 
-A request is written to the rows before it is given, and a host has few outstanding (its credit). The order of writes is that
-of a crash that loses the later ones: what flies is noted first, then the URL's row, then the queue.
+A request is written to the rows before it is emitted, and each host has few outstanding (its credit). The order of writes allows
+for a crash that loses the later ones: first the host's list of URLs in flight, then the URL's row, then the queue.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ DAY = 86_400_000
 
 
 class FrontierSettings(msgspec.Struct, frozen=True):
-    """What an operator may set; times in ms."""
+    """Settings of the frontier; times in ms."""
 
     agent: str = "Harvest"
     rules: str = ""
-    """Fingerprint of the essence rules in force: where a URL's differs, its next request is unconditional."""
+    """Fingerprint of the essence rules in force: a URL with another fingerprint is next requested unconditionally."""
     credit: int = 8
-    """Requests outstanding for one host."""
+    """Maximum number of outstanding requests for one host."""
     tries: int = 3
     backoff: int = 2_000
     patience: int = 60_000
-    """A retry later than this is left to the next run."""
+    """A retry that would wait longer than this is left to the next run."""
     robots_ttl: int = DAY
     paused: tuple[str, ...] = ()
-    """URLs of roots: what they alone ask for is not refreshed."""
+    """URLs of paused roots: URLs that only these ask for are not refreshed."""
 
 
 class Asking:
@@ -52,15 +52,15 @@ class Asking:
         self.settings = settings
         self._last = clock.ending
         self.told: set[tuple[str, bytes]] = set()
-        """What this event has ended when it came before."""
+        """URLs that an earlier delivery of this event ended: (host, digest)."""
         self.refused: dict[tuple[str, str, str], list[Link]] = {}
         self.roots: dict[str, Root] = {}
 
     def ask(self, host: str, digest: bytes, known: Known, root: Root) -> Iterator[Decided]:
-        """Queue a URL for its host; a file's request goes out at once, since a folder is no server to be spared."""
+        """Queue a URL for its host; a file is requested at once, since reading a folder needs no politeness."""
         self.table.unschedule(host, digest, known)
         if known.state == "asked" and known.origin != self.origin:
-            # On its way already: whoever asks too gets that answer. The run is noted, so that nobody asks twice.
+            # Already in flight: this root gets that answer too. The run is noted, so that the URL is not requested twice in it.
             self.table.put(host, digest, known if known.run == root.run else known.but(run=root.run, trail=()))
             return
         if known.run != root.run:
@@ -71,12 +71,12 @@ class Asking:
             self.table.enqueue(host, digest, known.but(state="queued", moved=False))
 
     def wanted_back(self, known: Known, root: Root) -> bool:
-        """Whether a URL that is gone is asked for once more: what its source said may be true no longer."""
-        # A move is followed for as long as it is one; what is missing is given up after the time-to-live.
+        """Return whether a gone URL is requested once more, since the source's answer may have changed."""
+        # A URL that moved is requested for as long as it redirects; a missing one until the time-to-live has passed.
         return known.lasts and bool(known.since) and (known.moved or self.now <= known.since + root.ttl * 1000)
 
     def revive(self, host: str, digest: bytes, known: Known, root: Root) -> Iterator[Decided]:
-        """Ask for a URL that is gone, for all its roots that there are still."""
+        """Request a gone URL on behalf of all its roots that still exist."""
         if known.moved:
             self.table.uncount(known)
         roots = tuple(url for url in known.roots if self.table.root(url) is not None)
@@ -85,13 +85,13 @@ class Asking:
         yield from self.ask(host, digest, known.but(roots=roots, moved=False), root)
 
     def request(self, host: str, digest: bytes, known: Known, site: Host | None = None) -> FetchRequest:
-        """The request for a URL: a new one with a version of its own, or for a redelivered event the same again."""
+        """Make the request for a URL, with a new version; a redelivered event repeats its request unchanged."""
         if known.state == "asked" and known.origin == self.origin:
             version = known.version  # redelivered: the same request again
         else:
             version = max(self.table.mint(self.now), known.version + 1)
         whole = known.whole or not self.same_rules(known) or known.state == "gone" or not known.confirmed
-        # Without validators until it is answered: redelivered, or tried again after a failure, it is unconditional still.
+        # Validators are dropped until an answer arrives, so that a redelivery or a retry is unconditional too.
         validators = None if whole else known.validators
         asked = known.but(state="asked", version=version, origin=self.origin, whole=False, moved=False, validators=validators)
         self.table.put(host, digest, asked)
@@ -111,7 +111,7 @@ class Asking:
         )
 
     def pump(self, host: str) -> Iterator[Decided]:
-        """Requests for a host while it has credit: robots.txt first, then its queue."""
+        """Yield requests for a host while it has credit: first robots.txt, then its queue."""
         if not scheme_of(host).paced:
             return
         site = self.table.host(host)
@@ -135,35 +135,35 @@ class Asking:
                 return
 
     def _pumped_again(self, host: str, site: Host) -> Iterator[Decided]:
-        """A redelivery: what this event took from the queue is given again."""
+        """Repeat the requests that an earlier delivery of this event took from the queue."""
         for digest in site.flying:
             known = self.table.get(host, digest)
-            # Queued yet flying is a crash between the two writes.
+            # State "queued" while in flight means a crash between the two writes.
             if known is not None and (known.state == "queued" or (known.state == "asked" and known.origin == self.origin)):
                 yield self.request(host, digest, known, site)
 
     def forbid(self, host: str, digest: bytes, known: Known) -> Iterator[Decided]:
-        """The host's robots.txt forbids it."""
+        """Refuse a URL that the host's robots.txt forbids."""
         yield from self.refuse(host, digest, known)
         self.refused.setdefault((host, "robots.txt", ""), []).append(Link(url=known.url))
 
     def refuse(self, host: str, digest: bytes, known: Known) -> Iterator[Decided]:
-        """Not to be fetched, for now: looked at again when it would be refreshed; past its time-to-live it goes."""
+        """Mark a URL as refused until its next refresh; past its time-to-live it expires."""
         yield from self.keep_or_expire(host, digest, known.but(state="refused"))
 
     def keep_or_expire(self, host: str, digest: bytes, known: Known) -> Iterator[Decided]:
-        """An attempt came to nothing: only past its time-to-live does a URL go for it (law 4)."""
+        """Expire a URL past its time-to-live after a fruitless attempt (law 4); otherwise schedule its refresh."""
         if self.lapsed(known):
             yield from self.end(host, digest, known, "expired", "past its time-to-live")
         else:
             self.table.schedule(host, digest, known, self.now + self.known_root(known).refresh * 1000)
 
     def lapsed(self, known: Known) -> bool:
-        """Whether a URL is past the time-to-live of its root."""
+        """Return whether a URL is past the time-to-live of its root."""
         return known.confirmed > 0 and self.now > known.confirmed + self.known_root(known).ttl * 1000
 
     def again(self) -> Iterator[Decided]:
-        """A redelivery whose rows name no longer what it asked for: all that waits or flies because of it is looked for."""
+        """Search all rows for requests of a redelivered event: those in flight because of it, and all queued URLs."""
         hosts: dict[str, None] = {}
         for host, digest, known in list(self.table.all()):
             if known.state == "queued":
@@ -191,7 +191,7 @@ class Asking:
         )
 
     def end(self, host: str, digest: bytes, known: Known, outcome: Outcome, reason: str) -> Iterator[Decided]:
-        """A URL that is there goes, and its row; its removal stays noted until it is delivered for sure: see `told_again`."""
+        """End an existing URL and delete its row; the removal is retained until its delivery is certain: see `told_again`."""
         version = max(self.table.mint(self.now), known.version + 1)
         removal = FetchedObject(url=known.url, version=version, time=self.now, outcome=outcome, reason=reason)
         self.table.tell(self.origin, host, digest, removal)
@@ -200,23 +200,23 @@ class Asking:
         yield removal
 
     def told_again(self) -> Iterator[Decided]:
-        """A redelivery: what it ended goes again, also if it was found anew meanwhile: that is of a higher version."""
+        """Repeat the removals of a redelivered event, even of URLs found anew since: those have a higher version."""
         if self.origin >= 0 and self._last < 0:
             return
         self.table.delivered(self.origin, self.committed)
         for host, digest, removal in self.table.told(self.origin) if self.origin <= self._last or self.origin < 0 else ():
             known = self.table.get(host, digest)
-            # What was asked for before and is there still had a crash between the two writes: it is ended anew.
+            # A row still in the state before the removal means a crash between the two writes: the handler ends the URL anew.
             if known is None or known.state == "gone" or not 0 < known.version < removal.version:
                 self.told.add((host, digest))
                 yield removal
 
     def delivered(self, known: Known) -> bool:
-        """Whether what a URL's last event gave is delivered for sure."""
+        """Return whether the outputs of a URL's last event are certainly delivered."""
         return known.origin != self.origin and (known.origin < 0) == (self.origin < 0) and known.origin < self.committed
 
     def root_of(self, event: CrawlEvent) -> Root:
-        """The root of an event, noted as the newest of its URL."""
+        """Return the root of an event, and store it if it is the newest known."""
         if event.root is None:
             raise ValueError(f"{event.kind} without a root")
         known = self.roots.get(event.root.url) or self.table.root(event.root.url)
@@ -224,7 +224,7 @@ class Asking:
         if newest is None or newest.run < event.root.run:
             newest = event.root if newest is None else msgspec.structs.replace(event.root, host=newest.host)
         if event.kind == "discovered" and event.depth < 0:
-            # The root itself moved: it stays on the server that it moved to.
+            # The root itself was redirected: from now on it is limited to the target's server.
             newest = msgspec.structs.replace(newest, host=event.root.host)
         if newest != known:
             self.table.put_root(newest)
@@ -232,7 +232,7 @@ class Asking:
         return newest
 
     def known_root(self, known: Known) -> Root:
-        """The root that asked for a URL last."""
+        """Return the root that requested a URL last."""
         for url in known.roots:
             root = self.roots.get(url) or self.table.root(url)
             if root is not None:
@@ -243,10 +243,10 @@ class Asking:
         return fallback or Root(url=known.roots[0] if known.roots else known.url, run=known.run)
 
     def same_rules(self, known: Known) -> bool:
-        """Whether it was summarized by the rules in force."""
+        """Return whether a URL was summarized by the rules in force."""
         return known.rules == self.settings.rules
 
 
 def covered(known: Known) -> bool:
-    """Whether a listing says all about this URL, so that asking for it again is the listing's affair."""
+    """Return whether a listing fully describes this URL, so that requesting it again is left to the listing."""
     return known.kind in ("file", "symlink")

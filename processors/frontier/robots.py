@@ -1,11 +1,12 @@
-"""robots.txt as the Robots Exclusion Protocol has it (RFC 9309), with the Crawl-delay of common use.
+"""robots.txt by the Robots Exclusion Protocol (RFC 9309), with the customary Crawl-delay.
 
-Strategy: protego decides; before it parses, groups for other agents are folded into one. A file that names ten thousand agents
-and then ten thousand rules would otherwise make their product of rules (RFC 9309 asks for 500 KiB to be read: enough for that).
+Strategy: protego decides; before it parses, groups for other agents are folded into one. Otherwise a file with ten thousand agents
+followed by ten thousand rules would expand to the product of both (RFC 9309 requires reading 500 KiB, which is room enough for
+that).
 
 Laws:
 - An empty file allows all; a group that names the agent hides the group of `*` (RFC 9309, 2.2.1).
-- Any bytes give an answer: what cannot be read as a rule is none (RFC 9309, 2.2.4).
+- Any bytes are accepted: a line that is not a valid rule is ignored (RFC 9309, 2.2.4).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from protego import Protego
 
 MAX_ROBOTS = 512 * 1024
-"""Bytes of a robots.txt that count; RFC 9309 (2.5) asks for 500 KiB at least."""
+"""Bytes of a robots.txt that are read; RFC 9309 (2.5) requires at least 500 KiB."""
 SMALL = 16 * 1024
 
 _AGENT = re.compile(r"\s*user[- ]?agent\s*[:\s]\s*([^#]*)", re.IGNORECASE)
@@ -26,12 +27,12 @@ _OTHERS = "User-agent: ~"
 
 
 def allowed(robots: bytes, agent: str, url: str) -> bool:
-    """Whether `agent` (a product token, "harvest") may fetch a canonical URL of the server whose robots.txt is given."""
+    """Return whether `agent` (a product token, "harvest") may fetch a canonical URL of the server that sent this robots.txt."""
     return not robots or _parsed(robots, agent).can_fetch(url, agent)
 
 
 def crawl_delay(robots: bytes, agent: str) -> float | None:
-    """The pause in seconds that the server asks `agent` for, or None; finite and not negative, but otherwise as stated."""
+    """Return the Crawl-delay for `agent` in seconds, or None; finite and not negative, otherwise as stated."""
     return _parsed(robots, agent).crawl_delay(agent) if robots else None
 
 
@@ -39,7 +40,7 @@ def _parsed(robots: bytes, agent: str) -> Protego:
     return _small(robots, agent) if len(robots) <= SMALL else _large(robots, agent)
 
 
-# Two caches, so that some hundred hosts of the usual kind stay in memory, but never hundreds of the largest files.
+# Two caches: hundreds of files of usual size stay in memory, but never hundreds of the largest.
 @lru_cache(maxsize=512)
 def _small(robots: bytes, agent: str) -> Protego:
     return _parse(robots, agent)
@@ -59,7 +60,7 @@ def _parse(robots: bytes, agent: str) -> Protego:
 
 
 def _folded(line: str, agent: str) -> str:
-    """The line, but for a user-agent line that does not concern `agent`: that names the agent of all others."""
+    """Return the line; a user-agent line for other agents becomes one for a placeholder agent."""
     found = _AGENT.match(line)
     if not found:
         return line

@@ -1,19 +1,19 @@
-"""The rows of the frontier, and nothing of its decisions.
+"""Typed access to the rows of the frontier, without its decisions.
 
 | row | holds |
 | --- | --- |
 | `t`, `k` | time seen, last version minted, last event with rows in `e|`; the last tick |
-| `g|root`, `x|root` | the Root, as its newest event gave it; the run that ended it |
+| `g|root`, `x|root` | the Root, as its newest event stated it; the run that ended it |
 | `p|root` | the root is paused |
 | `s|host` | Host: robots, address, requests in flight, next allowed |
 | `u|host NUL digest` | Known: the only bulk rows with a changelog |
-| `e|c offset host NUL digest` | the removal of a URL that this event ended (`e|t`: this tick), until it is delivered for sure |
+| `e|c offset host NUL digest` | the removal of a URL that this event ended (`e|t`: this tick), until its delivery is certain |
 | `l|root` | some URL of the root was refused by its limit of URLs |
 | `q|host NUL rank digest` | due now (derived) |
 | `w|due|host NUL digest` | later: refresh, retry, or a host to be woken (derived) |
-| `c|root` | how many URLs a root has here (derived) |
+| `c|root` | number of URLs of a root in this partition (derived) |
 
-Derived rows can be rebuilt by scanning `u|` and `s|`; every method that changes a URL's row keeps them in step.
+Derived rows can be rebuilt by scanning `u|` and `s|`; every method that changes a URL's row keeps them consistent.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from schemas.ports import Rows
 from schemas.records import FetchedObject, Root
 
 HOST_WAKE = b"\0" * 16
-"""Stands for a host, in place of a URL's digest, among what is due."""
+"""Digest in a row `w|` that stands for the host itself instead of one of its URLs."""
 
 DERIVED = (b"q|", b"w|", b"c|")
 """Prefixes of rows that need no changelog."""
 
 LATEST = 10**13 - 1
-"""ms since the epoch: what is due later is due then, since rows are in order of 13 digits."""
+"""Latest due time in ms since the epoch; later ones are cut to it, since keys sort by 13 digits."""
 
 _pack = msgspec.msgpack.encode
 _known = msgspec.msgpack.Decoder(Known).decode
@@ -53,14 +53,14 @@ class Table:
     # ---- time and versions ---------------------------------------------------------------------------------------
 
     def advance(self, time: int) -> Clock:
-        """The clock of the partition, once it has seen `time`: the maximum."""
+        """Advance the partition's clock to `time` if that is later, and return the clock."""
         clock = self._clock()
         if time > clock.seen:
             clock = self._put_clock(clock.but(seen=time))
         return clock
 
     def tick_once(self, origin: int) -> bool:
-        """Whether this tick (its origin, below 0) comes for the first time; notes it."""
+        """Return whether a tick (its origin, below 0) is new, and note it."""
         value = self.rows.get(b"k")
         if value is not None and int(value) <= origin:
             return False
@@ -68,7 +68,7 @@ class Table:
         return True
 
     def mint(self, now: int) -> int:
-        """A version above all that this partition has minted: max(last + 1, now)."""
+        """Return a version above all that this partition has minted: max(last + 1, now)."""
         clock = self._clock()
         return self._put_clock(clock.but(minted=max(clock.minted + 1, now))).minted
 
@@ -83,20 +83,20 @@ class Table:
     # ---- removals ------------------------------------------------------------------------------------------------
 
     def tell(self, origin: int, host: str, digest: bytes, removal: FetchedObject) -> None:
-        """Note the removal of a URL, before its row goes."""
+        """Store the removal of a URL before its row is deleted."""
         clock = self._clock()
         if origin > clock.ending:
             self._put_clock(clock.but(ending=origin))
         self.rows.put(_told_by(origin) + host.encode() + b"\0" + digest, encode(removal))
 
     def told(self, origin: int) -> list[tuple[str, bytes, FetchedObject]]:
-        """What an event, or a tick, has ended: host, digest, removal."""
+        """Return the removals of an event or a tick: host, digest, removal."""
         prefix = _told_by(origin)
         found = self.rows.scan(prefix)
         return [(_text(key[len(prefix) : -17]), key[-16:], cast("FetchedObject", decode(value))) for key, value in found]
 
     def delivered(self, origin: int, committed: int) -> None:
-        """Forget what those before `committed` have ended: events, or ticks, as the one of `origin` is."""
+        """Delete the stored removals of events (or of ticks, if `origin` is one) before `committed`."""
         kind = _told_by(origin)[:3]
         while batch := [key for key, _ in self.rows.scan(kind, limit=64)]:
             for key in batch:
@@ -109,7 +109,7 @@ class Table:
     # ---- URLs ----------------------------------------------------------------------------------------------------
 
     def get(self, host: str, digest: bytes) -> Known | None:
-        """The row of a URL."""
+        """Return the row of a URL, or None."""
         value = self.rows.get(b"u|" + host.encode() + b"\0" + digest)
         return _known(value) if value is not None else None
 
@@ -118,14 +118,14 @@ class Table:
         self.rows.put(b"u|" + host.encode() + b"\0" + digest, _pack(known))
 
     def forget(self, host: str, digest: bytes, known: Known) -> None:
-        """Delete the row of a URL that is gone."""
+        """Delete the row of a gone URL."""
         if known.moved:
             self.uncount(known)
         self.unschedule(host, digest, known)
         self.rows.delete(b"u|" + host.encode() + b"\0" + digest)
 
     def between(self, host: str, low: bytes, high: bytes) -> Iterator[tuple[bytes, Known]]:
-        """What is known of a folder, low < digest <= high, in order."""
+        """Iterate over the URLs of a folder with low < digest <= high, in order."""
         prefix = b"u|" + host.encode() + b"\0"
         for key, value in self.rows.scan(prefix, after=prefix + low if low else b""):
             digest = key[-16:]
@@ -134,23 +134,23 @@ class Table:
             yield digest, _known(value)
 
     def all(self) -> Iterator[tuple[str, bytes, Known]]:
-        """Every URL of the partition: host, digest, row."""
+        """Iterate over every URL of the partition: host, digest, row."""
         for key, value in self.rows.scan(b"u|"):
             yield _text(key[2:-17]), key[-16:], _known(value)
 
     def asked_by(self, root: str, origin: int | None = None) -> Iterator[tuple[str, bytes, Known]]:
-        """Every URL that a root asks for, and every one on its way because of an event."""
+        """Iterate over every URL of a root, and every URL that the event of `origin` requested."""
         return (found for found in self.all() if root in found[2].roots or (found[2].state, found[2].origin) == ("asked", origin))
 
     # ---- the queue -----------------------------------------------------------------------------------------------
 
     def enqueue(self, host: str, digest: bytes, known: Known) -> None:
-        """A URL is due now: shallow ones first."""
+        """Queue a URL for its host; URLs of low depth come first."""
         self.rows.put(_queued(host, digest, known), b"")
         self.put(host, digest, known)
 
     def first(self, host: str) -> tuple[bytes, Known] | None:
-        """The next URL of a host, left where it is."""
+        """Return the next URL of a host without removing it from the queue."""
         while head := next(self.rows.scan(_queue(host), limit=1), None):
             digest = head[0][-16:]
             known = self.get(host, digest)
@@ -160,7 +160,7 @@ class Table:
         return None
 
     def waiting(self, host: str) -> Iterator[tuple[bytes, Known]]:
-        """The queue of a host, in order; who reads it may dequeue on the way."""
+        """Iterate over the queue of a host, in order; the caller may dequeue meanwhile."""
         prefix = after = _queue(host)
         while batch := list(self.rows.scan(prefix, after=after, limit=64)):
             for key, _ in batch:
@@ -172,29 +172,29 @@ class Table:
             after = batch[-1][0]
 
     def dequeue(self, host: str, digest: bytes, known: Known) -> None:
-        """Take a URL out of its host's queue."""
+        """Remove a URL from its host's queue."""
         self.rows.delete(_queued(host, digest, known))
 
     # ---- what is due later ---------------------------------------------------------------------------------------
 
     def schedule(self, host: str, digest: bytes, known: Known, due: int) -> None:
-        """Write the row of a URL that is due at `due` ms; 0: never by itself."""
+        """Write the row of a URL with its due time in ms; 0: never due by itself."""
         self.unschedule(host, digest, known)
         self.put(host, digest, known.but(due=due))
         if due:
             self.rows.put(_later(due, host, digest), b"")
 
     def unschedule(self, host: str, digest: bytes, known: Known) -> None:
-        """Take a URL out of what is due."""
+        """Remove the due time of a URL."""
         if known.due:
             self.rows.delete(_later(known.due, host, digest))
 
     def wake_at(self, host: str, digest: bytes, due: int) -> None:
-        """Have a host looked at again at `due` ms."""
+        """Make a host due at `due` ms."""
         self.rows.put(_later(due, host, digest), b"")
 
     def due(self, now: int, limit: int) -> list[tuple[str, bytes]]:
-        """What is due by now, taken away: (host, digest), at most `limit`."""
+        """Remove and return up to `limit` pairs (host, digest) that are due."""
         found = []
         for key, _ in list(self.rows.scan(b"w|", limit=limit)):
             if int(key[2:15]) > now:
@@ -204,13 +204,13 @@ class Table:
         return found
 
     def next_due(self) -> int | None:
-        """Ms since the epoch of what is due next."""
+        """Return the next due time in ms since the epoch, or None."""
         for key, _ in self.rows.scan(b"w|", limit=1):
             return int(key[2:15])
         return None
 
     def busy(self, until: int) -> bool:
-        """Whether a host that may be asked by `until` ms has a queue, or a retry or a host is due by then."""
+        """Return whether, by `until` ms, a host with a queue may be requested, or a retry or a host is due."""
         after = b""
         while queued := next(iter(self.rows.scan(b"q|", after=after, limit=1)), None):
             host = queued[0][2:-18]
@@ -226,11 +226,11 @@ class Table:
         return False
 
     def rebuild(self) -> None:
-        """Make the derived rows from the others: when a partition is taken after anything but a clean stop."""
+        """Rebuild the derived rows: when a partition is assigned after anything but a clean stop."""
         for prefix in DERIVED:
             for key, _ in list(self.rows.scan(prefix)):
                 self.rows.delete(key)
-        # None of what is put stands among the rows that are read; they are too many to be held.
+        # The rows written are outside the range scanned, so the scan is not copied to a list: it is too large.
         for host, digest, known in self.all():
             if known.state == "queued":
                 self.rows.put(_queued(host, digest, known), b"")
@@ -247,7 +247,7 @@ class Table:
     # ---- hosts and roots -----------------------------------------------------------------------------------------
 
     def host(self, host: str) -> Host:
-        """The row of a host; a fresh one if it is not known."""
+        """Return the row of a host; a new one if the host is unknown."""
         value = self.rows.get(b"s|" + host.encode())
         return _host(value) if value is not None else Host()
 
@@ -256,16 +256,16 @@ class Table:
         self.rows.put(b"s|" + host.encode(), _pack(site))
 
     def root(self, url: str) -> Root | None:
-        """A root by its URL."""
+        """Return a root by its URL, or None."""
         value = self.rows.get(b"g|" + url.encode())
         return _root(value) if value is not None else None
 
     def put_root(self, root: Root) -> None:
-        """Write a root."""
+        """Write the row of a root."""
         self.rows.put(b"g|" + root.url.encode(), encode(root))
 
     def end_root(self, root: Root) -> None:
-        """Forget a root, but for the run that ended it: what its earlier runs still bring in is nobody's."""
+        """Delete a root but note the run that ended it, so that results of its earlier runs are ignored."""
         self.rows.put(b"x|" + root.url.encode(), root.run.encode())
         self.rows.delete(b"g|" + root.url.encode())
         self.rows.delete(b"c|" + root.url.encode())
@@ -280,16 +280,16 @@ class Table:
             self.rows.delete(key)
 
     def paused(self) -> frozenset[str]:
-        """The URLs of the roots that are paused."""
+        """Return the URLs of the paused roots."""
         return frozenset(_text(key[2:]) for key, _ in self.rows.scan(b"p|"))
 
     def ended(self, root: Root) -> bool:
-        """Whether a root was ended since that run of it began."""
+        """Return whether a root was ended since its run began."""
         value = self.rows.get(b"x|" + root.url.encode())
         return value is not None and root.run <= _text(value)
 
     def limited(self, root: str, *, on: bool | None = None) -> bool:
-        """Whether a URL of a root was refused by its limit of URLs; `on` says so, or takes it back."""
+        """Return whether a root refused URLs for its limit of URLs; `on` sets or clears that flag first."""
         key = b"l|" + root.encode()
         if on:
             self.rows.put(key, b"")
@@ -298,27 +298,27 @@ class Table:
         return self.rows.get(key) is not None
 
     def counted(self, root: str) -> int:
-        """How many URLs a root has in this partition."""
+        """Return the number of URLs of a root in this partition."""
         return int(self.rows.get(b"c|" + root.encode()) or 0)
 
     def count(self, root: str, change: int) -> None:
-        """One URL more or less for a root."""
+        """Change the number of URLs of a root."""
         self.rows.put(b"c|" + root.encode(), str(max(0, self.counted(root) + change)).encode())
 
     def uncount(self, known: Known) -> None:
-        """A URL does not count for its roots any more."""
+        """Subtract a URL from the counts of its roots."""
         for url in known.roots:
             self.count(url, -1)
 
 
 @lru_cache(256)
 def _root(value: bytes) -> Root:
-    """A root of its row: each of its URLs asks for it, and it hardly ever changes."""
+    """Decode a root; cached, since every URL of the root needs it and it hardly ever changes."""
     return cast("Root", decode(value))
 
 
 def _text(part: bytes) -> str:
-    """A part of a key, or a value, that is text. Raises DecodeError where it is none: somebody has changed what we wrote."""
+    """Decode part of a key, or a value, as text. Raises DecodeError if it is not UTF-8: the row was altered from outside."""
     try:
         return part.decode()
     except UnicodeDecodeError as error:

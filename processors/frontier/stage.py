@@ -1,22 +1,22 @@
-"""frontier: which URL is fetched when. It decides; the fetch edge does.
+"""The frontier stage decides which URL is fetched when; the fetch edge executes the requests.
 
-Strategy: every URL is a row; what is due waits in a queue for its host, and a host has few requests outstanding, so that a
-slow one never holds up its partition. A run is a `seeded` event in every partition: it asks again for all that its root
-asks for. A listing's children are compared with the rows in bulk: what is unchanged costs nothing.
+Strategy: every URL is a row; due URLs wait in a queue for their host, and a host has few requests outstanding, so that a
+slow one never holds up its partition. A run is a `seeded` event in every partition: it requests again every URL of its
+root. A listing's children are compared with the rows in bulk: unchanged children cost no record.
 
 Laws:
-- It alone mints versions: max(last + 1, now), rising over the whole partition (law 3).
-- It alone expires: a URL past its time-to-live goes when an attempt made since then failed, or when no root asks for it any
-  more (law 4). A transient failure alone never removes.
+- Only the frontier mints versions: max(last + 1, now), rising over the whole partition (law 3).
+- Only the frontier expires: a URL past its time-to-live is ended when an attempt made since then failed, or when no root asks for
+  it any more (law 4). A transient failure alone never removes.
 - It reads no clock: time is the maximum seen in events and ticks.
-- A redelivered event gives again what it gave: the row of a URL names the origin of its last request, and what an event ended stays
-  noted under its origin until it is delivered for sure. A page that it had queued may be asked for anew.
+- A redelivered event emits its outputs again: the row of a URL names the origin of its last request, and removals are retained
+  under their origin until their delivery is certain. A page that the event had queued may be requested anew.
 
-Delivery: at least once; a repeated request carries its version again, or a higher one, and what is made from it is dropped or
+Delivery: at least once; a repeated request carries its version again, or a higher one, and records made from it are dropped or
 absorbed.
 
-Rows: see `rows.py`; the parts: `frontier_finding`, `frontier_answers`, on `frontier_asking`. Politeness per address is
-the edge's; Crawl-delay travels with the request.
+Rows: see `rows.py`. Handlers: `discovery.py` and `outcomes.py`, both based on `requests.py`. The pause per address is kept by
+the edge; Crawl-delay travels with the request.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ from schemas.records import MAX_LINKS, CrawlEvent, Tick
 __all__ = ["DERIVED", "Decided", "FrontierSettings", "deadline", "frontier", "outstanding", "restore"]
 
 DUE = ("ok", "failed", "refused", "waiting", "gone")
-"""States in which a URL is asked for when it is due; of those that are gone only roots and pages ever are."""
+"""States in which a due URL is requested; among gone URLs only roots and pages are ever due."""
 TICK_BATCH = 5_000
-"""URLs that one tick asks for at the most; the rest wait for the next, which is due at once."""
+"""Maximum number of URLs requested per tick; the rest wait for the next tick, which is due at once."""
 
 
 def frontier(rows: Rows, record: CrawlEvent | Tick, origin: Origin, settings: FrontierSettings) -> Iterator[Decided]:
-    """Requests, removals and refusals for one event of `crawl` or one tick."""
+    """Return the requests, removals and refusals for one event of `crawl` or one tick."""
     yield from Decision(Table(rows), record.time, origin, settings).decide(record)
 
 
 def seen(rows: Rows) -> int:
-    """The time of this partition, in ms since the epoch; 0 before its first event."""
+    """Return the time of this partition in ms since the epoch; 0 before its first event."""
     return Table(rows).advance(0).seen
 
 
 def deadline(rows: Rows) -> int | None:
-    """When the next URL or host of this partition is due, in ms since the epoch; None if nothing waits."""
+    """Return when the next URL or host of this partition is due, in ms since the epoch; None if none is."""
     return Table(rows).next_due()
 
 
@@ -60,15 +60,15 @@ def restore(rows: Rows) -> None:
 
 
 def outstanding(rows: Rows, until: int) -> bool:
-    """Whether anything waits in a queue, or for a retry due by `until` (ms): a run is not finished before."""
+    """Return whether any queue is not empty, or a retry is due by `until` (ms): the run is not finished before."""
     return Table(rows).busy(until)
 
 
 class Decision(Finding, Answering):
-    """One event, decided."""
+    """Decision on one event."""
 
     def decide(self, record: CrawlEvent | Tick) -> Iterator[Decided]:
-        """Dispatch on the kind of event; what was refused on the way goes out last, in chunks."""
+        """Dispatch on the kind of event, then emit the collected refusals in chunks."""
         yield from self.told_again()
         if isinstance(record, Tick):
             yield from self.tick()
@@ -101,7 +101,7 @@ class Decision(Finding, Answering):
             yield from self.pump(host)
 
     def _look_again(self, host: str, digest: bytes, known: Known) -> Iterator[Decided]:
-        """A URL that is gone, at its refresh. A root is looked at for as long as it is one."""
+        """Request a gone URL at its refresh, or forget it. A root is requested for as long as it is a root."""
         root = self.known_root(known)
         if not known.depth or self.wanted_back(known, root):
             yield from self.revive(host, digest, known, root)

@@ -1,4 +1,4 @@
-"""What the frontier knows: of a URL, of a host, of the time. A row holds one of these; where they stand says `rows.py`."""
+"""Values of the frontier's rows: state of a URL, of a host, and the clock. Their keys: `rows.py`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class _Row(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Known(_Row, frozen=True, array_like=True):
-    """What is known of one URL."""
+    """State of one URL."""
 
     url: str
     kind: LinkKind
@@ -26,72 +26,72 @@ class Known(_Row, frozen=True, array_like=True):
     """URLs of the roots that ask for it."""
     state: State = "queued"
     run: str = ""
-    """The last run that asked."""
+    """The last run that requested it."""
     version: int = 0
     origin: int = 0
     """Offset of the event that caused the last request, below 0 for ticks."""
     validators: Validators | None = None
     confirmed: int = 0
-    """ms since the epoch: the last time that it was seen to be there."""
+    """Time in ms since the epoch when the URL was last confirmed to exist."""
     tries: int = 0
     rules: str = ""
     due: int = 0
-    """ms since the epoch of its row in `w|`; 0: none."""
+    """Due time in ms since the epoch, as in its row `w|`; 0: none."""
     listing: bool = False
     whole: bool = False
-    """The next request is unconditional."""
+    """Whether the next request is unconditional."""
     moves: int = 0
     """Redirects in a row that led to it."""
     moved: bool = False
-    """Gone, since it moved: until it is forgotten it counts for its roots, or a server could move for ever within any limit."""
+    """Gone by a redirect. It counts for its roots until forgotten: otherwise a server could redirect for ever within any limit."""
     since: int = 0
-    """ms since the epoch: since when its source says that it is not there."""
+    """Time in ms since the epoch since when the source has reported it as missing."""
     trail: tuple[str, ...] = ()
-    """The longest way of redirects that led to it in this run."""
+    """URLs of the longest chain of redirects that led to it in this run."""
 
     @property
     def lasts(self) -> bool:
-        """Whether it is asked for again after it was gone: no listing will say that it is back."""
+        """Whether it is requested again once gone, because no listing would report its return."""
         return self.kind == "page" or not self.depth
 
     @property
     def counts(self) -> bool:
-        """Whether it is one of the URLs of its roots."""
+        """Whether it counts towards the limits of its roots."""
         return self.state != "gone" or self.moved
 
     def same_file(self, link: Link) -> bool:
-        """Whether a listing says of it what fstat said when it was fetched."""
+        """Return whether a listing's size, time and inode equal those of fstat at the last fetch."""
         v = self.validators
         return v is not None and link.size >= 0 and (v.size, v.mtime, v.inode) == (link.size, link.mtime, link.inode)
 
 
 class Host(_Row, frozen=True, array_like=True):
-    """What is known of one host (scheme, name and port)."""
+    """State of one host (scheme, name and port)."""
 
     robots: bytes = b""
     robots_until: int = 0
-    """ms since the epoch; RFC 9309, 2.4: at most 24 hours."""
+    """Expiry of robots.txt in ms since the epoch; RFC 9309, 2.4: at most 24 hours."""
     address: str = ""
     delay: int = -1
     """Crawl-delay in ms; -1: none."""
     flying: tuple[bytes, ...] = ()
-    """Digests of the URLs that are being fetched."""
+    """Digests of the URLs in flight."""
     next_allowed: int = 0
     asking: int = 0
-    """Version of the resolve request on its way; 0: none."""
+    """Version of the resolve request in flight; 0: none."""
     asked: int = 0
     """Origin of that request."""
     tries: int = 0
     failures: int = 0
-    """Answers in a row that failed and may pass."""
+    """Transient failures in a row."""
 
 
 class Clock(_Row, frozen=True, array_like=True):
-    """What moves with every event."""
+    """Clock and version counter of a partition; changes with every event."""
 
     seen: int = 0
-    """ms since the epoch: the partition's time."""
+    """Time of the partition in ms since the epoch."""
     minted: int = 0
-    """The last version."""
+    """The last version minted."""
     ending: int = -1
-    """Offset of the last event that ended a URL; -1: all that events ended is delivered."""
+    """Offset of the last event that ended a URL; -1: all removals by events are delivered."""

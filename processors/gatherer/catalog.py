@@ -1,22 +1,23 @@
-"""catalog: the Gatherer's database. Members of an object, by attempt, become summaries and removals.
+"""The catalog stage (the Gatherer's database) turns the members of an object, by attempt, into summaries and removals.
 
 Strategy: a summary is published as soon as it is made; when the object is Complete, the members that its attempt did not
-give are removed. Manual annotations are kept apart, joined to every summary that goes out, and re-emit it when they change.
+produce are removed. Manual annotations are stored separately and joined to every summary published; a changed annotation publishes
+its summary again.
 
 Laws:
-- It alone writes `summaries` (law 1); an OID belongs to one object URL, and the key of its inputs is that URL.
+- Only catalog writes `summaries` (law 1); an OID belongs to one object URL, and the key of its inputs is that URL.
 - A version below the object's last Complete, or below the member's own, is dropped; an equal one is applied again, so that
   redelivery repeats and never loses (law 3).
-- A member has one OID: where its summary comes under another one (the Gatherer has another name), the former OID is removed with
-  that version, whatever became of the attempt.
-- The row of a removed member stays until its removal is delivered for sure (`Origin.committed`). Until then the record that
-  gave it gives it again, whatever the rows know by then.
-- Partial removes nothing. Rows that depend on the number of members are one each (law 5).
+- A member has one OID: if its summary arrives under another one (the Gatherer's name changed), the former OID is removed with
+  that version, whatever the outcome of the attempt.
+- The row of a removed member stays until delivery of its removal is certain (`Origin.committed`). Until then a redelivery of the
+  record that caused the removal emits it again, whatever later records have written to the rows.
+- Partial removes nothing. Data that grows with the number of members has one row per member (law 5).
 
-Delivery: at least once; what a redelivered record gives is equal to what it gave, or absorbed by the versions downstream.
+Delivery: at least once; the outputs of a redelivered record equal the first ones, or are absorbed by the versions downstream.
 
-Rows: `o|object` (version of the last Complete), `m|object NUL path` (version, attempt, summary as made, where it was removed, what
-it was under other OIDs), `a|object NUL path` (annotations).
+Rows: `o|object` (version of the last Complete), `m|object NUL path` (version, attempt, summary as made, offset of the removal,
+removals of former OIDs), `a|object NUL path` (annotations).
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ REASONS: dict[str, RemovalReason] = {"whole": "member_missing", "gone": "gone", 
 
 
 class Member(msgspec.Struct, frozen=True, array_like=True):
-    """What is known of one member: its version, the attempt that gave it, its summary, encoded, without annotations.
+    """Row of one member: its version, the attempt that produced it, its encoded summary without annotations.
 
-    A removed one has the offset of the record that removed it, and its Removed in place of the summary.
+    After a removal: the offset of the record that caused it, and the Removed in place of the summary.
     """
 
     version: int
@@ -48,18 +49,18 @@ class Member(msgspec.Struct, frozen=True, array_like=True):
     record: bytes
     removed_at: int = -1
     former: tuple[tuple[bytes, int], ...] = ()
-    """Removals of OIDs that it had before, each with the offset of the record that gave it, until they are delivered for sure."""
+    """Removals of its former OIDs, each with the offset of the record that caused it, until their delivery is certain."""
 
 
 OID = HEADER + 2 + 64
-"""Bytes at the beginning of an encoded summary whose OID is a digest: its schema, and that OID."""
+"""Length in bytes of the prefix of an encoded summary that holds the schema and an OID of 64 hex digits."""
 
 _pack = msgspec.msgpack.encode
 _member = msgspec.msgpack.Decoder(Member).decode
 
 
 def catalog(rows: Rows, record: Made, origin: Origin) -> Iterator[Catalogued]:
-    """Summaries to publish and removals, for one record of `made` or `annotations`."""
+    """Return the summaries and removals to publish for one record of `made` or `annotations`."""
     if isinstance(record, Annotation):
         yield from _annotate(rows, record)
     elif record.version < completed(rows, record.object_url):
@@ -91,12 +92,12 @@ def _member_made(rows: Rows, record: Summary, origin: Origin) -> Iterator[Catalo
 
 
 def _renamed(known: Member, origin: Origin) -> Iterator[Removed]:
-    """The removals of other OIDs that a record gave which comes again, where the rows know of a later version (`_repeated`)."""
+    """Return a redelivered record's removals of former OIDs, where the rows are of a later version (see `_repeated`)."""
     yield from (cast("Removed", decode(removal)) for removal, at in known.former if at == origin.offset)
 
 
 def _former(known: Member, record: Summary, made: bytes, origin: Origin) -> tuple[tuple[bytes, int], ...]:
-    """The removals of other OIDs of a member that are yet to be delivered, or not for sure."""
+    """Return the removals of a member's former OIDs whose delivery is not certain."""
     same = known.record[:OID] == made[:OID]
     if same and not known.former:
         return ()
@@ -110,12 +111,12 @@ def _former(known: Member, record: Summary, made: bytes, origin: Origin) -> tupl
 
 
 def completed(rows: Rows, object_url: str) -> int:
-    """The version of the last whole attempt at an object that reached the catalogue; 0 if none did."""
+    """Return the version of the last complete attempt at an object that reached the catalog; 0 if none did."""
     return int.from_bytes(rows.get(b"o|" + object_url.encode()) or b"", "big")
 
 
 def held(rows: Rows, object_url: str, path: str) -> int:
-    """The version of a member that the catalogue holds; 0 if it holds none."""
+    """Return the version of a member in the catalog; 0 if it is absent or removed."""
     value = rows.get(_key(b"m|", object_url, path))
     member = _member(value) if value is not None else None
     return member.version if member is not None and member.removed_at < 0 else 0
@@ -142,10 +143,10 @@ def _complete(rows: Rows, record: Complete, origin: Origin) -> Iterator[Removed]
 
 
 def _repeated(rows: Rows, record: Complete, origin: Origin) -> Iterator[Removed]:
-    """The removals that a record gave which comes again, where the rows know of a later Complete already.
+    """Return the removals of a redelivered Complete where the rows already know a later Complete.
 
-    That was of the same batch: its rows are kept, and of its outputs none. Once this record is committed the later one takes these
-    removals for delivered.
+    The later one was in the same batch, whose rows were kept and whose outputs were lost. Once this record is committed, the later
+    one takes these removals for delivered.
     """
     for _, value in rows.scan(_key(b"m|", record.object_url, "")):
         member = _member(value)

@@ -1,4 +1,4 @@
-"""The query language, from text to tree (the tree is `schemas.query`).
+"""Parser of the query language, from text to tree (the tree is `schemas.query`).
 
     query     = either { "OR" either }
     either    = part { [ "AND" ] part }
@@ -7,10 +7,10 @@
     name      = word without ":" | phrase
 
 Laws:
-- Whatever is typed gives a tree or a QueryError that says where; nothing else is raised.
+- Any input yields a tree or a QueryError with the position; no other error is raised.
 - AND, OR and NOT are operators in capitals only; quotes make any of them a word.
-- `parse(unparse(tree)) == tree` for every tree that `parse` gave.
-- What has no letter or digit cannot be looked for, and is refused: a query never silently means less than was typed.
+- `parse(unparse(tree)) == tree` for every tree that `parse` returned.
+- A term without letter or digit cannot match and is refused: a query never silently means less than was typed.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from processors.query.words import attribute, words
 from schemas.query import WHOLE, And, Every, Exists, Not, Or, Phrase, Query, Word
 
 MAX_LENGTH = 4_000
-"""Characters of a query."""
+"""Maximum length of a query in characters."""
 MAX_DEPTH = 50
-"""Parentheses and NOTs inside one another."""
+"""Maximum nesting of parentheses and NOTs."""
 
 OPERATORS = ("AND", "OR", "NOT")
 
@@ -36,7 +36,7 @@ NAME = re.compile(r'([^\s"():*]+):(?!//|:)')
 
 
 class QueryError(ValueError):
-    """The user's mistake: `message` says what is wrong, `position` where (in code points, from 0)."""
+    """Syntax error in a query: `message` says what is wrong, `position` where (in code points, from 0)."""
 
     def __init__(self, message: str, position: int) -> None:
         self.message = _printable(message)
@@ -44,7 +44,7 @@ class QueryError(ValueError):
         self.position = position
 
     def line(self, query: str) -> str:
-        """The mistake on one line: the message, and the query with a caret before the place."""
+        """Return the error on one line: the message, and the query with a caret before the position."""
         low, high = max(0, self.position - 40), self.position + 40
         before, after = query[low : self.position], query[self.position : high]
         shown = f"{'…' if low else ''}{before}^{after}{'…' if len(query) > high else ''}"
@@ -56,7 +56,7 @@ def _printable(text: str) -> str:
 
 
 def parse(text: str) -> Query:
-    """The tree of a query. Raises QueryError."""
+    """Return the tree of a query. Raises QueryError."""
     if len(text) > MAX_LENGTH:
         raise QueryError(f"the query is longer than {MAX_LENGTH:,} characters", MAX_LENGTH)
     parser = _Parser(text)
@@ -70,7 +70,7 @@ def parse(text: str) -> Query:
 
 
 class _Parser:
-    """Recursive descent over one text; `at` always stands behind white space."""
+    """Recursive-descent parser over one text; `at` is always past any white space."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -84,7 +84,7 @@ class _Parser:
         self.at = found.end() if found else self.at
 
     def peek(self) -> str:
-        """The run of characters ahead, up to white space, quote or parenthesis; "" before one of these."""
+        """Return the characters up to the next white space, quote or parenthesis; "" if one of these is next."""
         found = RUN.match(self.text, self.at)
         return found.group() if found else ""
 
@@ -157,7 +157,7 @@ class _Parser:
         return self.word("")
 
     def value(self, name: str, start: int) -> Query:
-        """What stands behind `name:`, which began at `start`."""
+        """Parse the value after `name:`, which began at `start`."""
         if not attribute(name):
             self.fail("a name is missing before the colon", start)
         if self.ended() or self.text[self.at].isspace() or self.text.startswith(("(", ":", "//"), self.at):

@@ -1,7 +1,7 @@
-"""A query as a predicate on one summary: what standing queries, views and filters are made of, and what engines are tested by.
+"""Predicate on one summary, made from a query: for standing queries, views, filters and tests of the engines.
 
 Laws:
-- For every query and summary, an index that holds the summary answers as the predicate does (a property test says so).
+- For every query and summary, an index that holds the summary answers as the predicate does (checked by a property test).
 - A word or phrase matches within one value of an attribute, never across two.
 - Annotations count as attributes. Names and text are compared as `processors.query.words` folds them.
 """
@@ -18,14 +18,14 @@ from schemas.records import Summary
 
 
 class _View:
-    """A summary on which several tests are made: its text is analysed at most once."""
+    """Summary under test; its text is analysed at most once."""
 
     def __init__(self, summary: Summary) -> None:
         self.summary = summary
 
     @cached_property
     def values(self) -> list[tuple[str, str]]:
-        """(name, words with a space before, between and behind) of each value."""
+        """(name, words) of each value; the words have one space before, between and after them."""
         return [(name, f" {spaced(text)} ") for name, text in texts(self.summary)]
 
     @cached_property
@@ -41,13 +41,13 @@ _Test = Callable[[_View], bool]
 
 
 def predicate(query: Query) -> Callable[[Summary], bool]:
-    """A function that tells whether a summary matches; the query is analysed once, here."""
+    """Return a function that tests whether a summary matches; the query is analysed once, here."""
     test = _test(query)
     return lambda summary: test(_View(summary))
 
 
 def matches(query: Query, summary: Summary) -> bool:
-    """Whether a summary matches a query."""
+    """Return whether a summary matches a query."""
     return predicate(query)(summary)
 
 

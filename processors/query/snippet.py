@@ -1,11 +1,11 @@
-"""Snippets: the piece of a summary's text that shows best why it matched.
+"""Snippets: the part of a summary's text that shows best why it matched.
 
 Laws:
-- Plain text of at most 300 characters, marks included; runs of white space are one space, and other controls are gone, so
-  that a hostile file can neither forge a mark nor steer a terminal. Lines that are drawn (`=====`) are gone too: they say nothing.
-- A matched word stands between U+0002 and U+0003; the words of a phrase are marked only where they stand in a row.
-- Of all windows the one with the most different terms of the query is shown, the first of these; of a text of more than LONG
-  characters, in that part, of a few around them, that has the most.
+- Plain text of at most 300 characters, marks included; runs of white space are one space, and other controls are removed, so
+  that a hostile file can neither forge a mark nor control a terminal. Ruled lines (`=====`) are removed too.
+- A matched word is enclosed in U+0002 and U+0003; the words of a phrase are marked only where they follow each other.
+- The first window with the most different terms of the query is shown; of a text of more than LONG characters, a few parts around
+  terms are compared, and the window is taken from the one with most terms.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from schemas.query import WHOLE, And, Not, Or, Phrase, Query, Word
 
 OPEN, CLOSE = "\x02", "\x03"
 MAX_SNIPPET = 300
-"""Characters, marks included."""
+"""Maximum length in characters, marks included."""
 WINDOW = 240
-"""Characters of text: leaves room for the marks of 29 words and for both ellipses."""
+"""Characters of text per snippet: leaves room for the marks of 29 words and for both ellipses."""
 
 LONG = 4_000
-"""Characters that are looked at word by word."""
+"""Maximum number of characters that are searched word by word."""
 PLACES = 5
-"""Places of each term that a long text is looked at."""
+"""Occurrences of each term that are considered in a long text."""
 
 Terms = frozenset[tuple[str, ...]]
 
 _CONTROL = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2028\u2029\u2066-\u2069\ufeff]+")
 _DRAWN = re.compile(r"(?<!\S)([-=_*#~+^.:])\1{4,}(?!\S)")
-"""A rule above or below a heading, as plain text has it."""
+"""Line drawn above or below a heading in plain text."""
 
 
 class _Mark(NamedTuple):
@@ -43,7 +43,7 @@ class _Mark(NamedTuple):
 
 
 def terms(query: Query) -> Terms:
-    """The words and phrases that a matching text may hold, each as its words: all but the denied and the exact ones."""
+    """Return the words and phrases that a matching text may contain, as tuples of words; without negated and exact terms."""
     match query:
         case And(parts) | Or(parts):
             return frozenset().union(*map(terms, parts))
@@ -55,12 +55,12 @@ def terms(query: Query) -> Terms:
 
 
 def plain(text: str) -> str:
-    """Text fit to be shown on one line: controls and runs of white space as one space."""
+    """Return text for display on one line: controls and runs of white space become one space."""
     return _CONTROL.sub(" ", text).strip()
 
 
 def snippet(candidates: Sequence[str], wanted: Terms) -> str:
-    """The best piece of the best of some texts; the beginning of the first one that is not empty where none has a term."""
+    """Return the best window of several texts; if none has a term, the beginning of the first that is not empty."""
     best, shown = -1, ""
     for text in (_part(candidate, wanted) for candidate in candidates):
         if not text:
@@ -73,7 +73,7 @@ def snippet(candidates: Sequence[str], wanted: Terms) -> str:
 
 
 def _part(text: str, wanted: Terms) -> str:
-    """A text to be shown; of a long one the part, of some where terms stand, that has most of them: the first of such."""
+    """Return a text for display; of a long one the first part, among those around terms, with the most terms."""
     if len(text) <= LONG:
         return _undrawn(text)
     folded = text.lower()
@@ -99,7 +99,7 @@ def _undrawn(text: str) -> str:
 
 
 def _marks(text: str, wanted: Terms) -> Iterator[_Mark]:
-    """Where the terms stand, in order; one that overlaps an earlier one is left out."""
+    """Return the occurrences of the terms in order, without those that overlap an earlier one."""
     whole = f" {spaced(text)} "
     present = sorted((term for term in wanted if f" {' '.join(term)} " in whole), key=lambda term: (-len(term), term))
     if not present:
@@ -108,7 +108,7 @@ def _marks(text: str, wanted: Terms) -> Iterator[_Mark]:
 
 
 def _ascii_marks(text: str, present: Sequence[tuple[str, ...]]) -> Iterator[_Mark]:
-    # Several times as fast as looking at each word, and most texts are ASCII.
+    # Several times as fast as `_span_marks`, and most texts are ASCII.
     ways = "|".join("[^a-z0-9]+".join(map(re.escape, term)) for term in present)
     for found in re.finditer(f"(?<![a-z0-9])(?:{ways})(?![a-z0-9])", text.lower()):
         yield _Mark(*found.span(), " ".join(re.split("[^a-z0-9]+", found.group())))
@@ -129,7 +129,7 @@ def _span_marks(text: str, present: Sequence[tuple[str, ...]]) -> Iterator[_Mark
 
 
 def _window(marks: Sequence[_Mark]) -> tuple[int, int]:
-    """Where the best window starts, and how many different terms it has."""
+    """Return the start of the best window and its number of different terms."""
     start, value = 0, 0
     most = len({mark.term for mark in marks})
     for at, first in enumerate(marks):
@@ -143,7 +143,7 @@ def _window(marks: Sequence[_Mark]) -> tuple[int, int]:
 
 
 def _cut(text: str, start: int, marks: Sequence[_Mark]) -> str:
-    # A window that starts or ends inside a word gives that word up, if a space is near.
+    # Move an end that lies inside a word to a space nearby, if there is one.
     if start:
         space = text.find(" ", start, start + 30)
         start = space + 1 if space >= 0 else start

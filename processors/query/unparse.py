@@ -1,9 +1,9 @@
-"""The query language, from tree to text: what `processors.query.parser` reads.
+"""Query trees as text that `processors.query.parser` reads.
 
 Laws:
-- `parse(unparse(tree)) == tree` for every tree that `parse` gave.
+- `parse(unparse(tree)) == tree` for every tree that `parse` returned.
 - For any other tree that can be written (no name or text without a letter) the text means the same: a Word that could not
-  be typed as one comes out as a phrase, which is compared in the same way; And(()) is everything, Or(()) nothing.
+  be typed as one is written as a phrase, which is compared in the same way; And(()) matches everything, Or(()) nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _PLAIN_NAME = re.compile(r'[^\s"():*\-][^\s"():*]*')
 
 
 def unparse(query: Query) -> str:
-    """A query as text."""
+    """Return the text of a query."""
     match query:
         case And(parts):
             return _joined(parts, " ") if parts else "*"

@@ -1,16 +1,16 @@
-"""Words: how all text is analysed, by the index, by the predicate on one summary and by snippets.
+"""Text analysis (words, folding) shared by the index, the predicate on one summary and snippets.
 
-There is one analysis, in Python, and engines only split its answer at spaces. So the predicate and an index cannot
+There is one analysis, in Python, and engines only split its result at spaces. So the predicate and an index cannot
 disagree about what a word is, whatever tables of Unicode an engine was built with.
 
 Laws:
 - Folding is NFKC, then case folding, then NFKC again (close to Unicode 3.13, "toNFKC_Casefold"): `ﬁ`, `Straße` and
   full-width letters are found as `fi`, `strasse` and plain letters. Accents are kept.
-- A word is a run of letters, marks and numbers; all else divides. Characters that are not seen (soft hyphens, joiners)
-  vanish. `foo_bar`, `x-ray` and `don't` are two words each, and a query for one of them is a phrase.
-- What a character is, the Unicode of Python says (14 in 3.11, 15.1 in 3.13): letters of a script that is newer divide, and are
-  found once a newer Python has made the index anew.
-- In scripts that are written without spaces each character is a word: to look for `東京` is to look for 東 followed by 京.
+- A word is a run of letters, marks and numbers; all other characters separate words, except invisible ones (soft hyphens, joiners),
+  which are dropped. `foo_bar`, `x-ray` and `don't` are two words each, and a query for one of them is a phrase.
+- Categories of characters are those of Python's Unicode (14 in 3.11, 15.1 in 3.13): letters of a newer script separate words, and
+  are found once the index has been rebuilt with a newer Python.
+- In scripts without spaces each character is a word: a search for `東京` is one for 東 followed by 京.
 - A word is cut after 128 characters.
 - No stemming and no stop words: collections are of many languages and full of names, where a stemmer for one does harm.
 """
@@ -29,19 +29,19 @@ from schemas.query import COPY, DATES, EXACT_FIELDS, LINKS
 from schemas.records import Summary
 
 ANALYSIS = 2
-"""Raised with every change of the analysis: an index made by another one has to be made anew."""
+"""Version of the analysis, raised with every change: an index made by another version must be rebuilt."""
 
 MAX_WORD = 128
-"""Characters of a word that count."""
+"""Maximum length of a word in characters; the rest is cut off."""
 
 MAX_NAME = 100
-"""Characters of the name of an attribute; the rest of a longer one stands in it as a digest."""
+"""Maximum length of an attribute's name in characters; the rest of a longer one is replaced by a digest."""
 
 FILE_NAME = "file-name"
 DAY = len("2024-03-05")
 
 MAX_EXACT = 2_000
-"""Characters of a value that is compared whole; the rest of a longer one stands in it as a digest."""
+"""Maximum length in characters of a value compared whole; the rest of a longer one is replaced by a digest."""
 
 UNSPACED = (
     (0x0E00, 0x0EFF),  # Thai, Lao
@@ -53,14 +53,14 @@ UNSPACED = (
     (0x31F0, 0x31FF),  # Katakana extensions
     (0x3400, 0x4DBF),  # Han
     (0x4E00, 0x9FFF),
-    (0xAC00, 0xD7FF),  # Hangul syllables: particles are written onto the word
+    (0xAC00, 0xD7FF),  # Hangul syllables: particles are attached to the word
     (0xF900, 0xFAFF),
     (0x20000, 0x323AF),
 )
-"""Scripts whose words are not set apart by spaces, as ranges of code points."""
+"""Scripts without spaces between words, as ranges of code points."""
 
 FEW = 40
-"""Different characters that are replaced one by one; where there are more, all of a text is looked up."""
+"""Maximum number of different characters replaced one by one; a text with more is translated as a whole."""
 
 _ZERO_WIDTH_SPACE = 0x200B
 _ASCII_WORD = re.compile("[a-z0-9]+")
@@ -69,7 +69,7 @@ _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT", re.ASCII)
 
 
 def kind(code: int) -> str:
-    """What a code point is: "w" part of a word, "c" a word by itself, "" not seen, " " a division."""
+    """Return the kind of a code point: "w" part of a word, "c" a word by itself, "" invisible, " " a separator."""
     category = unicodedata.category(chr(code))
     if category == "Cf" and code != _ZERO_WIDTH_SPACE:
         return ""
@@ -79,7 +79,7 @@ def kind(code: int) -> str:
 
 
 class _Spacing(dict[int, str]):
-    """For str.translate: what each code point becomes in spaced text; learned as characters come."""
+    """Table for str.translate: code point to its spaced text; filled on demand."""
 
     def __missing__(self, code: int) -> str:
         found = kind(code)
@@ -88,7 +88,7 @@ class _Spacing(dict[int, str]):
 
 
 class _Kinds(dict[int, str]):
-    """For str.translate: each code point becomes one letter for its kind, so that offsets stay."""
+    """Table for str.translate: code point to one letter for its kind, so that offsets are kept."""
 
     def __missing__(self, code: int) -> str:
         self[code] = made = kind(code) or "w"
@@ -96,9 +96,9 @@ class _Kinds(dict[int, str]):
 
 
 class _Lone(dict[str, str | None]):
-    """What each character that is not ASCII becomes in spaced text where it does so whatever stands beside it; None for others.
+    """Table of spaced text for each non-ASCII character whose result does not depend on its neighbours; None for others.
 
-    Those are what composes with a neighbour, or becomes what does: marks, and the vowels and finals of Hangul.
+    Those others compose with a neighbour, or fold to characters that do: marks, and the vowels and finals of Hangul.
     """
 
     def __missing__(self, char: str) -> str | None:
@@ -122,38 +122,38 @@ class _Lone(dict[str, str | None]):
 _SPACING = _Spacing()
 _LONE = _Lone()
 _ASCII = "".join(_SPACING[code] for code in range(128)).lower().encode() + bytes(range(128, 256))
-"""For bytes.translate of UTF-8: spaced text, if all that is not ASCII is so already."""
+"""Table for bytes.translate of UTF-8: makes spaced text if all non-ASCII characters are spaced already."""
 _PARTING = "\x01"
-"""What stands between texts that are spaced together: it divides, in a text of its own."""
+"""Separator between texts that are spaced together; within a text it separates words."""
 _ASCII_PARTED = _ASCII[:1] + _PARTING.encode() + _ASCII[2:]
-_SPACING[ord(_PARTING)] = _PARTING  # the tables above have it as it is to be
+_SPACING[ord(_PARTING)] = _PARTING  # set after the tables above are made, which must treat it as an ordinary separator
 _ALL_ASCII = bytes(range(128))
 _KINDS = _Kinds()
 
 
 def fold(text: str) -> str:
-    """Text as it is compared: NFKC, case folded."""
+    """Return text folded for comparison: NFKC and case folding."""
     if text.isascii():
         return text.lower()
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
 
 
 def words(text: str) -> list[str]:
-    """The words of a text, in order."""
+    """Return the words of a text, in order."""
     return spaced(text).split()
 
 
 def spaced(text: str) -> str:
-    """The words of a text in one string, one space between."""
+    """Return the words of a text, joined by single spaces."""
     made = b" ".join(_known(text).encode().translate(_ASCII).split()).decode()
     return " ".join(word[:MAX_WORD] for word in made.split(" ")) if _long(made) else made
 
 
 def all_spaced(texts: Sequence[str]) -> list[str]:
-    """Each text as `spaced` gives it, but for the number of spaces.
+    """Return `spaced` of each text, except for the number of spaces.
 
-    All in one go, since most of what a short text costs does not depend on its length; and no word is taken up by itself, which is
-    most of what a long one costs.
+    The texts are analysed together, since most of the cost of a short text does not depend on its length; and words are not split
+    off one by one, which is most of the cost of a long text.
     """
     together = f" {_PARTING} ".join(texts)
     if len(texts) < 2 or together.count(_PARTING) >= len(texts):
@@ -165,7 +165,7 @@ def all_spaced(texts: Sequence[str]) -> list[str]:
 
 
 def _long(made: str) -> bool:
-    """Whether spaced text has a word of more than MAX_WORD characters: found by leaps from space to space, as long as may be."""
+    """Return whether spaced text has a word of more than MAX_WORD characters, searching in steps of up to MAX_WORD."""
     at = 0
     while len(made) - at > MAX_WORD:
         at = made.rfind(" ", at, at + MAX_WORD + 1) + 1
@@ -175,9 +175,10 @@ def _long(made: str) -> bool:
 
 
 def _known(text: str) -> str:
-    """A text folded but for its ASCII, and spaced where it is not ASCII.
+    """Return a text whose non-ASCII part is folded and spaced, and whose ASCII part is unchanged.
 
-    Most texts have few characters that are not, and none that depends on its neighbours: each is looked up once, and replaced.
+    Most texts have few different non-ASCII characters, none of which depends on its neighbours: each is looked up once, and
+    replaced.
     """
     if text.isascii():
         return text
@@ -192,9 +193,9 @@ def _known(text: str) -> str:
 
 
 def spans(text: str) -> Iterator[tuple[int, int, str]]:
-    """The words of a text with where they stand in it: start, end (in code points), word; for showing, not for matching.
+    """Iterate over words with their positions: start, end (in code points), word; for display, not for matching.
 
-    A character that folds into several words or into a division stands where its run of letters stands.
+    Words from a character that folds into several words or a separator get the position of their whole run of letters.
     """
     if text.isascii():
         for found in _ASCII_WORD.finditer(text.lower()):
@@ -207,7 +208,7 @@ def spans(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def exact(value: str, bound: int = MAX_EXACT) -> str:
-    """A value that is compared whole, as it is compared: folded, without white space around, and bounded."""
+    """Return a value as it is compared whole: folded, stripped, and limited to `bound` characters plus a digest."""
     folded = value.lower().strip() if value.isascii() else fold(value).strip().encode("utf-8", "replace").decode()
     if len(folded) <= bound:
         return folded
@@ -219,27 +220,27 @@ _GETTERS = {field: attrgetter(field.replace("-", "_")) for field in EXACT_FIELDS
 
 @lru_cache(4_096)
 def attribute(name: str) -> str:
-    """The name of an attribute as it is compared: names differ neither by case nor by white space around."""
+    """Return an attribute's name for comparison: case and surrounding white space do not matter."""
     return exact(name, MAX_NAME)
 
 
 def property_of(summary: Summary, field: str) -> str:
-    """The value of one of EXACT_FIELDS as it is compared; "" where the summary has none."""
+    """Return the value of one of EXACT_FIELDS for comparison; "" if the summary has none."""
     return exact(_GETTERS[field](summary))
 
 
 def targets(url: str) -> tuple[str, ...]:
-    """What a link of LINKS is found by, each as it is compared: the URL, and its host (with its port) where it has one."""
+    """Return the keys by which a link of LINKS is found: the URL, and its host (with its port) if it has one."""
     whole = exact(url)
     host = whole.partition("://")[2].partition("/")[0].partition("?")[0].partition("#")[0]
     return (whole, host) if host else (whole,)
 
 
 def named(summary: Summary) -> dict[str, list[str]]:
-    """The values of a summary's attributes, and behind them those of its annotations, by name as it is compared.
+    """Return the values of a summary's attributes, followed by those of its annotations, by name for comparison.
 
-    Bytes count as UTF-8 with what is none left out. The EXACT_FIELDS are properties, but an attribute that has
-    the name of one counts as text all the same. Of its copies a summary has the names, and under COPY where they are.
+    Bytes are decoded as UTF-8 with replacement characters. The EXACT_FIELDS are properties, but an attribute with
+    the same name still counts as text. File names of copies are added to the file names, and their URLs under COPY.
     """
     found: dict[str, list[str]] = {}
     for attributes in (summary.attributes, summary.annotations):
@@ -249,7 +250,7 @@ def named(summary: Summary) -> dict[str, list[str]]:
                 known = attribute(name)
                 found[known] = found[known] + made if known in found else made
     for name in DATES & found.keys():
-        # The day is no word of a moment, 2024-03-05T09:00:00Z: it runs into the hour.
+        # In a timestamp such as 2024-03-05T09:00:00Z the day is not a word of its own: it runs into the hour.
         found[name] = list(dict.fromkeys([*found[name], *(text[:DAY] for text in found[name] if _MOMENT.match(text))]))
     if summary.copies:
         own = found.get(FILE_NAME, [])
@@ -260,20 +261,20 @@ def named(summary: Summary) -> dict[str, list[str]]:
 
 
 def texts(summary: Summary) -> Iterator[tuple[str, str]]:
-    """Every value that a summary has, as (name as it is compared, text)."""
+    """Iterate over every value of a summary as (name for comparison, text)."""
     return ((name, text) for name, values in named(summary).items() for text in values)
 
 
 def properties(summary: Summary) -> dict[str, str]:
-    """Those of EXACT_FIELDS that a summary has, as they are compared."""
+    """Return those of EXACT_FIELDS that a summary has, for comparison."""
     return {field: value for field, getter in _GETTERS.items() if (value := exact(getter(summary)))}
 
 
 def links(values: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:
-    """(name, what it is found by) of each link among the values of a summary, which are `named`."""
+    """Iterate over (name, key) of the links among the values that `named` returned for a summary."""
     return ((name, target) for name in LINKS for text in values.get(name, ()) for target in targets(text) if target)
 
 
 def names(summary: Summary) -> set[str]:
-    """The attributes and properties that a summary has at all, as `attribute:*` asks."""
+    """Return the names of all attributes and properties of a summary, for `attribute:*`."""
     return set(named(summary)).difference(EXACT_FIELDS).union(properties(summary))

@@ -1,12 +1,12 @@
-"""What an index holds of a summary, whatever its engine: fields of words, and what a hit shows; and how much a hit counts.
+"""Fields, weights and displayed parts of an indexed summary, independent of the engine.
 
 Laws:
-- All text is analysed by `processors.query.words` and handed over as words between spaces; an engine only splits at spaces. So the
-  engines and the predicate cannot disagree about what is found.
-- A document that has none of a field's words has one that nobody can ask for (ABSENT), so that each engine counts all documents
-  in each field: BM25 then rests on the same numbers, and the engines agree about the order too.
-- BM25 with k1 = 1.2 and b = 0.75; the best field counts, the others a tenth. Title, keywords, abstract and description weigh above
-  the rest (Nebula's domain-specific ranking, seed 000). Conditions (exact fields, `attribute:*`, NOT, `*`) do not score.
+- All text is analysed by `processors.query.words` and passed on as words between spaces; an engine only splits at spaces. So the
+  engines and the predicate cannot disagree about what matches.
+- A field without words gets one word that no query can contain (ABSENT), so that each engine counts all documents
+  in each field: BM25 then uses the same numbers, and the engines agree about the order too.
+- BM25 with k1 = 1.2 and b = 0.75; the best field counts fully, the others a tenth. Title, keywords, abstract and description weigh
+  more than the rest (Nebula's domain-specific ranking, seed 000). Conditions (exact fields, `attribute:*`, NOT, `*`) do not score.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from schemas.query import BY_NAME, EXACT_FIELDS, LINKS, SETS, TEXT_FIELDS, WHOLE
 from schemas.records import Summary
 
 FORMAT = f"4.{ANALYSIS}"
-"""Version of the fields and of the analysis; an index of another one is rebuilt by replay."""
+"""Version of the fields and of the analysis; an index with another version is rebuilt by replay."""
 
 REST, ATTRIBUTES = "rest", "attributes"
 WORDED = (*TEXT_FIELDS, REST, ATTRIBUTES)
-"""The fields that hold words."""
+"""Fields that hold words."""
 _TEXTS = frozenset(TEXT_FIELDS)
 
 ABSENT = "-"
-"""Stands in a field that has no words: no letter, so no query can ask for it."""
+"""Word of a field without words: it has no letter, so no query can contain it."""
 
 WEIGHTS: Mapping[str, float] = {
     "title": 6.0,
@@ -49,24 +49,24 @@ WEIGHTS: Mapping[str, float] = {
     "terms": 1.0,
     REST: 1.0,
 }
-"""How much a hit in each field counts, where a query names none."""
+"""Weights of the fields, for a query that names none."""
 OTHER_FIELDS_SHARE = 0.1
 
 SHOWN_TEXT = 1_000
-"""Characters of text kept for snippets, of all its attributes together."""
+"""Maximum characters of text stored for snippets, of all attributes together."""
 SHOWN_FULL = 65_536
-"""Characters kept of a full text: who has it indexed wants to see where in it the words are."""
+"""Maximum characters stored if a full text is indexed, so that snippets can show matches far into it."""
 SNIPPET_FIELDS = ("description", "abstract", "partial-text", "full-text")
 MAX_TITLE = 500
-"""Characters of a title that are kept to be shown."""
+"""Maximum characters of a title that are stored for display."""
 
 COPY, HIDDEN = "copy", "hidden"
-"""Roles: of a copy; of what is no summary (remembered removals, and what the index knows of itself)."""
+"""Roles: of a copy; of a document that is no summary (stored removals, and the state of the index)."""
 
 REMEMBERED = 90 * 86_400_000
-"""How long removals are remembered, ms of the removals' own time (law 2: the removal retention)."""
+"""Retention of removals in ms of the removals' own time (law 2: the removal retention)."""
 SWEEP = 86_400_000
-"""How often removals are forgotten, ms."""
+"""Interval in ms at which old removals are deleted."""
 
 _HEX = re.compile("[0-9a-f]{64}")
 _UNSAFE = re.compile(r"[\s%=]")
@@ -74,7 +74,7 @@ _NO_HEX = b"=" * 33
 
 
 class _Quoted(dict[str, str]):
-    """What stands for a character that divides; learned as they come."""
+    """Cache of percent-encoded forms of unsafe characters."""
 
     def __missing__(self, char: str) -> str:
         self[char] = made = quote(char)
@@ -85,7 +85,7 @@ _QUOTED = _Quoted()
 
 
 class Shown(msgspec.Struct, frozen=True, array_like=True):
-    """What is kept of a summary to show it as a hit."""
+    """Stored part of a summary, for display as a hit."""
 
     oid: bytes
     url: str
@@ -97,34 +97,34 @@ class Shown(msgspec.Struct, frozen=True, array_like=True):
 
 
 def key(oid: str) -> bytes:
-    """The OID as it is kept: 32 bytes where it is hex, more where it is not."""
+    """Return an OID as stored: 32 bytes if it is a hex digest, more if not."""
     return bytes.fromhex(oid) if is_plain(oid) else _NO_HEX + oid.encode("utf-8", "surrogatepass")
 
 
 def is_plain(oid: str) -> bool:
-    """Whether an OID is the digest that ours are, in hex: nothing else has its `key`."""
+    """Return whether an OID is a hex digest as Harvest makes it; only such an OID has a `key` of 32 bytes."""
     return _HEX.fullmatch(oid) is not None
 
 
 def oid_of(kept: bytes) -> str:
-    """The OID that `key` was given."""
+    """Return the OID that `key` encoded."""
     return kept.hex() if len(kept) == 32 else kept[len(_NO_HEX) :].decode("utf-8", "surrogatepass")
 
 
 @lru_cache(4_096)
 def mark(name: str) -> str:
-    """What stands before each word of an attribute: a digest of its name, since long names would be most of the index."""
+    """Return the prefix of each word of an attribute: a digest of its name, since long names would be most of the index."""
     return base64.urlsafe_b64encode(hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=4).digest())[:6].decode()
 
 
 @lru_cache(4_096)
 def term(name: str) -> str:
-    """The name of an attribute as it stands by itself."""
+    """Return an attribute's name as a term of the index, without spaces."""
     return f"{_UNSAFE.sub(_quoted, name)}="
 
 
 def worded(values: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-    """The words of each of WORDED, of a summary whose values are `named`: a text for each value, one space between, or several."""
+    """Return the texts of each of WORDED, from the values that `named` returned; words may be separated by several spaces."""
     found: dict[str, list[str]] = {}
     names = [name for name, texts in values.items() if name not in LINKS for _ in texts]
     all_words = all_spaced([text for name, texts in values.items() if name not in LINKS for text in texts])
@@ -147,7 +147,7 @@ def worded(values: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
 
 
 def link(name: str, target: str) -> str:
-    """What a link is found by, as it stands in an index: behind the `mark` of its attribute, without a space in it."""
+    """Return the term for a link: the `mark` of its attribute and the target, without spaces."""
     return mark(name) + (_UNSAFE.sub(_quoted, target) if _UNSAFE.search(target) else target)
 
 
@@ -156,23 +156,23 @@ def _quoted(found: re.Match[str]) -> str:
 
 
 def linked(values: Mapping[str, Sequence[str]]) -> set[str]:
-    """What the links of a summary are found by, whose values are `named`."""
-    # Most links of a page lead to a few hosts: each is looked at once.
+    """Return the terms for the links among the values that `named` returned for a summary."""
+    # A set, because most links of a page lead to a few hosts.
     return {link(name, target) for name, target in set(links(values))}
 
 
 def present(names: Iterable[str], properties: Iterable[str]) -> Iterator[str]:
-    """The names that `attribute:*` finds a summary by, each as its `term`."""
+    """Iterate over the terms that `attribute:*` finds a summary by."""
     return map(term, set(names).difference(EXACT_FIELDS).union(properties))
 
 
 def sortable(url: str) -> str:
-    """The URL as it is sorted."""
+    """Return the sort key of a URL."""
     return url[:MAX_EXACT].encode("utf-8", "replace").decode()
 
 
 def shown(summary: Summary, values: Mapping[str, Sequence[str]]) -> Shown:
-    """What a hit will need of a summary, whose values are `named`."""
+    """Return the part of a summary to store for display; `values`: of `named`."""
     room, kept = SHOWN_FULL if "full-text" in values else SHOWN_TEXT, list[str]()
     for text in (text for name in SNIPPET_FIELDS for text in values.get(name, ())):
         if room > 0 and text:
@@ -183,13 +183,13 @@ def shown(summary: Summary, values: Mapping[str, Sequence[str]]) -> Shown:
 
 
 def hit(score: float, kept: Shown, wanted: Terms) -> Hit:
-    """A hit of a query whose `terms` are wanted."""
+    """Return a hit with a snippet that marks the `wanted` terms."""
     text = snippet(kept.text, wanted)
     return Hit(oid_of(kept.oid), kept.url, plain(kept.title), kept.type, score, text, kept.copies, kept.copies_count)
 
 
 def scores(query: Query) -> bool:
-    """Whether a query tells summaries apart by score, or only chooses them."""
+    """Return whether a query ranks by score; other queries only filter."""
     match query:
         case And(parts) | Or(parts):
             return any(map(scores, parts))
@@ -199,5 +199,5 @@ def scores(query: Query) -> bool:
 
 
 def rounded(score: float) -> float:
-    """A score as it is compared: its last bits depend on the order of addition."""
+    """Return a score rounded for comparison: its last bits depend on the order of addition."""
     return float(f"{score:.5g}")

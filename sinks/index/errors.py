@@ -1,4 +1,4 @@
-"""What may be wrong with an index, whatever engine it is of: told to whoever opens, reads or writes it."""
+"""Errors of an index, common to all engines; raised on opening, reading or writing it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from processors.query import QueryError
 
 
 class IndexDamaged(RuntimeError):  # noqa: N818 - it names a state of the index, as FileNotFoundError does
-    """There is no index that this version can read: make it anew from the beginning of the Broker's topic."""
+    """There is no index that this version can read: rebuild it from the beginning of the Broker's topic."""
 
 
 class IndexMissing(FileNotFoundError):  # noqa: N818 - it names a state of the index, as FileNotFoundError does
@@ -18,15 +18,15 @@ class IndexBusy(OSError):  # noqa: N818 - it names a state of the index, as File
 
 
 class IndexUnreachable(OSError):  # noqa: N818 - it names a state of the index, as FileNotFoundError does
-    """Its server does not answer, refuses to serve, or is too busy: what was asked may be asked again."""
+    """The server does not answer, refuses to serve, or is too busy: the request may be repeated."""
 
 
 class IndexMoved(OSError):  # noqa: N818 - it names a state of the index, as FileNotFoundError does
-    """Another index has taken the place of the one that was being written: ask `offsets` where to go on."""
+    """Another index has replaced the one being written: `offsets` returns where to continue."""
 
 
 class QueryRefused(QueryError):  # noqa: N818 - it names what became of the query
-    """The engine does not take what it was asked for; of a query: it is too large for it."""
+    """The engine refuses a request; of a query: it is too large for the engine."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, 0)

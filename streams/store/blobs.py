@@ -69,7 +69,7 @@ class FolderBlobs:
                     leftover.unlink()
 
     def put(self, body: BinaryIO) -> tuple[str, str, int]:
-        """Store a body durably; gives SHA-256 (hex), MD5 (hex) and length in bytes. Raises OSError, with nothing left behind."""
+        """Store a body durably; return SHA-256 (hex), MD5 (hex) and length in bytes. Raises OSError and leaves nothing behind."""
         written = self.write(body)
         self.sync()
         return written
@@ -162,7 +162,7 @@ class FolderBlobs:
             list(self._flushers.map(_fsync, paths))
 
     def open(self, digest: str) -> BinaryIO:
-        """The body as an open binary file. Raises FileNotFoundError."""
+        """Open the body as a binary file. Raises FileNotFoundError."""
         try:
             return _opened(self.path(digest))
         except FileNotFoundError:

@@ -139,12 +139,12 @@ class Store:
         return Transaction(self._state)
 
     def topics(self) -> Mapping[str, int]:
-        """Partition count by topic name."""
+        """Return the partition count by topic name."""
         self._state.refresh()
         return self._state.topics()
 
     def ends(self, topic: str) -> Sequence[int]:
-        """The next offset of each partition. Raises KeyError for an unknown topic."""
+        """Return the next offset of each partition. Raises KeyError for an unknown topic."""
         self._state.refresh()
         return [self._state.end(at) for at in self._state.slots(topic)]
 

@@ -1,12 +1,12 @@
-"""Which index is a Broker's: aliases, through which all reading and writing goes.
+"""Aliases of a Broker's indexes, through which all reading and writing goes.
 
-Strategy: the alias NAME is the index that serves. NAME.rebuild is one that is being made to take its place, if there is any. The
-indexes themselves are NAME-STAMP, and are named by nobody else.
+Strategy: the alias NAME is the serving index. NAME.rebuild is the one being built to replace it, if there is any. The
+indexes themselves are NAME-STAMP, and are referred to by name in this module only.
 
 Laws:
-- An index is made together with its alias, in one request; an alias names one index; a swap is one request. So who asks an alias
-  has one whole index at any time.
-- Of two that make the first index, one makes it and the other takes it.
+- An index is created together with its alias, in one request; an alias names one index; a swap is one request. So a request to an
+  alias reaches exactly one whole index at any time.
+- If two processes create the first index, one succeeds and the other uses that index.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from sinks.index.opensearch.node import Node
 from sinks.index.opensearch.schema import definition
 
 FIRST = "0"
-"""The stamp of an index that was made because there was none."""
+"""Stamp of an index that was created because there was none."""
 STAMP = r"\d{8}t\d{6}(?:\d{3})?"
-"""That of one that was rebuilt: when, to the ms; of an earlier version, to the second."""
+"""Stamp of a rebuilt index: its time, to the ms; to the second by an earlier version."""
 REBUILD = ".rebuild"
-"""What the alias of an index that is being made ends in."""
+"""Suffix of the alias of an index being built."""
 NEVER = "-1"
-"""An interval of `pace`."""
+"""Interval for `pace`: no refresh."""
 
 
 class Serving(NamedTuple):
-    """The index behind an alias: its name, and what tells it from another that had that name before, or has it later."""
+    """Index behind an alias: its name, and an id that differs from any other index that has had this name."""
 
     name: str
     made: str
 
 
 def served_by(node: Node, alias: str) -> Serving:
-    """The index behind an alias. Raises IndexMissing, IndexUnreachable, IndexDamaged where it is none of this version."""
+    """Return the index behind an alias. Raises IndexMissing, IndexUnreachable, IndexDamaged if it is of another version."""
     found = node.ask("GET", f"/{alias}/_mapping")
     if not found:
-        # An index that is not there is told with 404.
+        # For a missing index OpenSearch answers 404.
         raise IndexUnreachable(f"what answers is no index: {node.name}")
     if len(found) != 1 or alias in found:
         raise IndexDamaged(f"{alias} is no alias of one index at {node.name}: remove it, and rebuild the index")
@@ -56,7 +56,7 @@ def served_by(node: Node, alias: str) -> Serving:
 
 
 def claim(node: Node, alias: str) -> None:
-    """See that a name can be the alias of an index that is made. Raises IndexDamaged where it is somebody else's."""
+    """Check that a name can be the alias of an index. Raises IndexDamaged if it is used for something else."""
     try:
         found = node.ask("GET", f"/{alias}/_mapping")
     except IndexMissing:
@@ -67,7 +67,7 @@ def claim(node: Node, alias: str) -> None:
 
 
 def make(node: Node, index: str, *aliases: str) -> None:
-    """Make an index behind its aliases; one that is there stays as it is. Raises IndexUnreachable, QueryRefused."""
+    """Create an index with its aliases; an existing one is left as it is. Raises IndexUnreachable, QueryRefused."""
     try:
         node.ask("PUT", f"/{index}", definition() | {"aliases": {alias: {} for alias in aliases}})
     except QueryRefused as error:
@@ -76,7 +76,7 @@ def make(node: Node, index: str, *aliases: str) -> None:
 
 
 def first(node: Node, alias: str) -> Serving:
-    """The index behind an alias, made where there is none. Raises IndexUnreachable, IndexDamaged."""
+    """Return the index behind an alias, created if there is none. Raises IndexUnreachable, IndexDamaged."""
     try:
         return served_by(node, alias)
     except IndexMissing:
@@ -85,7 +85,7 @@ def first(node: Node, alias: str) -> Serving:
 
 
 def behind(node: Node, alias: str) -> list[str]:
-    """The indexes behind an alias, however many they are."""
+    """Return the names of all indexes behind an alias."""
     try:
         return list(node.ask("GET", f"/_alias/{alias}"))
     except IndexMissing:
@@ -93,13 +93,13 @@ def behind(node: Node, alias: str) -> list[str]:
 
 
 def begin_rebuild(node: Node, alias: str, stamp: str) -> str:
-    """Make an index behind the alias of a rebuild, in the place of one that was begun before; gives the alias.
+    """Create an index for a rebuild, in place of any that was begun before, and return its alias.
 
-    Whoever still fills that one finds the alias moved, and ends. Of several that begin at once one goes on: whose index was
-    made last, by the server's clock. Raises IndexMoved for the others.
+    A process that still fills the earlier one finds the alias moved, and ends. Of several rebuilds begun at once the one whose
+    index was created last, by the server's clock, continues. Raises IndexMoved for the others.
     """
     index, building = f"{alias}-{stamp}", alias + REBUILD
-    # With its alias from the start: one that no alias names is what a killed rebuild has left, to whoever begins now.
+    # Created with its alias: an index without an alias would be swept as the remains of a killed rebuild.
     make(node, index, building)
     there = _by_age(node, building)
     if there[-1:] != [index]:
@@ -111,7 +111,7 @@ def begin_rebuild(node: Node, alias: str, stamp: str) -> str:
 
 
 def _take(node: Node, building: str, index: str) -> None:
-    """Delete an index that another rebuild is making; one that serves since it was looked at is left alone."""
+    """Delete the index of another rebuild, unless it has started to serve since it was listed."""
     try:
         # One request, as a swap is: whichever comes first, the other one fails.
         node.ask("POST", "/_aliases", {"actions": [{"remove": {"index": index, "alias": building, "must_exist": True}}]})
@@ -123,25 +123,25 @@ def _take(node: Node, building: str, index: str) -> None:
 
 
 def begun(node: Node, alias: str) -> IndexMoved:
-    """What is told to a rebuild in whose place another one has come."""
+    """Return the error for a rebuild that another one has replaced."""
     return IndexMoved(f"another rebuild of {alias} has begun at {node.name}")
 
 
 def _by_age(node: Node, alias: str) -> list[str]:
-    """The indexes behind an alias, the one that was made last at the end."""
+    """Return the indexes behind an alias, ordered by creation time."""
     while behind(node, alias):
         try:
             found = node.ask("GET", f"/{alias}/_settings/index.creation_date")
         except IndexMissing:
-            continue  # one of them went while they were read
+            continue  # one of them was deleted while they were read
         return sorted(found, key=lambda name: (int(found[name]["settings"]["index"]["creation_date"]), name))
     return []
 
 
 def swap(node: Node, alias: str, stamp: str) -> list[str]:
-    """Let the index of that stamp serve, in one step; gives those that served before, which are still there.
+    """Make the index of that stamp serve, in one step; return the indexes that served before, which still exist.
 
-    Raises IndexMoved where it is not the one that is being made any more: then another rebuild has begun, and nothing is changed.
+    Raises IndexMoved if it is no longer the index being built: then another rebuild has begun, and nothing is changed.
     """
     index, building = f"{alias}-{stamp}", alias + REBUILD
     old = behind(node, alias)
@@ -157,16 +157,16 @@ def swap(node: Node, alias: str, stamp: str) -> list[str]:
 
 
 def drop(node: Node, index: str) -> None:
-    """Delete an index; one that is not there is deleted."""
-    # Somebody else may delete it between two steps of the server's, which it tells in spite of this.
+    """Delete an index, if it exists."""
+    # If another process deletes it between two steps of the server, the server reports it as missing in spite of this.
     with suppress(IndexMissing):
         node.ask("DELETE", f"/{index}", ignore_unavailable="true")
 
 
 def sweep(node: Node, alias: str) -> None:
-    """Delete what a rebuild that was killed has left: indexes of this name that no alias names.
+    """Delete the remains of killed rebuilds: indexes of this name without an alias.
 
-    One that somebody still searches may be what another rebuild has just replaced; it is left to that, or to the next.
+    One that is still being searched may have been replaced by another rebuild just now; that rebuild, or the next, deletes it.
     """
     for index, about in node.ask("GET", f"/{alias}-*/_alias").items():
         if _stamped(alias).fullmatch(index) and not about["aliases"] and not searched(node, index):
@@ -174,17 +174,17 @@ def sweep(node: Node, alias: str) -> None:
 
 
 def _stamped(alias: str) -> re.Pattern[str]:
-    """The names of the indexes that an alias may name."""
+    """Return the pattern of the names of indexes that an alias may name."""
     return re.compile(rf"{re.escape(alias)}-(?:{FIRST}|{STAMP})")
 
 
 def pace(node: Node, alias: str, interval: str | None) -> None:
-    """How often what was written comes to be found (NEVER; None: as the engine has it)."""
+    """Set the interval at which writes become visible (NEVER: not at all; None: the engine's default)."""
     node.ask("PUT", f"/{alias}/_settings", {"index": {"refresh_interval": interval}})
 
 
 def searched(node: Node, index: str) -> bool:
-    """Whether somebody is in the middle of a search there, or between two steps of one."""
+    """Return whether a search of the index is running, or is open between two steps."""
     try:
         found = node.ask("GET", f"/{index}/_stats/search")["indices"][index]["total"]["search"]
     except IndexMissing:

@@ -1,14 +1,15 @@
-"""A Broker's index on OpenSearch: the engine behind `schemas.ports.BrokerIndex` for whoever has more than one machine.
+"""A Broker's index on OpenSearch: implements `schemas.ports.BrokerIndex` for several machines.
 
 Laws:
-- A change is a document whose version is its `published` (external_gte): whatever comes twice, late, or in another order, the
-  newest stands. A removal is a document too, one that hides: a deletion's version would be forgotten after a minute
-  (`index.gc_deletes`). It is remembered for 90 days of the removals' own time (law 2).
-- Offsets are written when every change below them was acknowledged, which means that it is on disk, or was refused and given back.
-  They never fall. A batch that fails half way stands in part; it is applied again, from the offsets on.
-- Offsets are those of one index. Where the alias moves while a batch is applied, they are not written (IndexMoved): what the batch
-  put into the old index might be missing in the new one. That holds for an index that was deleted and made anew by its name, too.
-- Any number of processes write, each its own partitions; any thread may call.
+- A change is a document whose version is its `published` (external_gte): whatever arrives twice, late, or out of order, the
+  newest remains. A removal is a hidden document too, since the version of a deletion would be forgotten after a minute
+  (`index.gc_deletes`). It is retained for 90 days of the removals' own time (law 2).
+- Offsets are written when every change below them was acknowledged, which means that it is on disk, or was refused and returned.
+  They never fall. A batch that fails half way is applied in part; it is applied again, from the offsets on.
+- Offsets belong to one index. If the alias moves while a batch is applied, they are not written (IndexMoved): changes that the
+  batch put into the old index might be missing in the new one. The same holds for an index that was deleted and created again by
+  its name.
+- Any number of processes write, each its own partitions; the methods may be called from any thread.
 """
 
 from __future__ import annotations
@@ -31,21 +32,22 @@ from sinks.index.opensearch.schema import SWEPT, identifier, item, offset_item, 
 from sinks.index.opensearch.search import by_score, by_url, count, scroll
 
 ITEMS = 1_000
-"""Changes of one request ..."""
+"""Maximum number of changes per request ..."""
 BYTES = 5 << 20
-"""... and how many bytes they are, about."""
+"""... and their approximate size in bytes."""
 PARTITIONS = 4_096
-"""Partitions of a topic at the most."""
+"""Maximum number of partitions of a topic."""
 
 
 class OpenSearchIndex:
-    """The index behind an alias. With `writable`, it is made where there is none, unless `make` is false.
+    """Index behind an alias. With `writable` it is created if there is none, unless `make` is false.
 
-    With `fresh`, what was applied is found at once; without, within the second that the engine takes to show it, which costs less.
+    With `fresh`, changes are visible when `apply` returns; without, within the engine's refresh interval of a second, which costs
+    less.
     """
 
     def __init__(self, url: str, alias: str, *, writable: bool = True, fresh: bool = True, make: bool = True) -> None:
-        """Open the index. Raises IndexUnreachable, IndexDamaged, IndexMissing (none there, and not to be made)."""
+        """Open the index. Raises IndexUnreachable, IndexDamaged, IndexMissing (there is none, and it is not to be created)."""
         self.alias = alias
         self.node = Node(url)
         self._writable = writable
@@ -53,13 +55,13 @@ class OpenSearchIndex:
         self._make = writable and make
         self._making, self._sweeping = Lock(), Lock()
         self._clock = 0
-        """The latest time of a removal that was seen, ms."""
+        """Latest time of a removal applied, in ms."""
         self._swept = 0
-        """The clock when removals were last forgotten, as far as is known here, ms."""
+        """Clock in ms when removals were last deleted, as far as this process knows."""
         self._index = self._behind()
 
     def _behind(self) -> Serving:
-        """The index behind the alias, now."""
+        """Return the index behind the alias now."""
         return first(self.node, self.alias) if self._make else served_by(self.node, self.alias)
 
     def apply(self, changes: Sequence[Summary | Removed], offsets: Mapping[int, int]) -> Sequence[Refused]:
@@ -82,9 +84,9 @@ class OpenSearchIndex:
         return refused
 
     def _parts(self, changes: Iterable[Summary | Removed]) -> Iterator[list[tuple[Summary | Removed, bytes]]]:
-        """Changes with their items, in parts that one request takes.
+        """Iterate over changes with their items, in parts of one request each.
 
-        One thread makes them at a time: two would each take twice as long, and the server would have nothing to do meanwhile.
+        One thread at a time makes items: two would each take twice as long, and the server would be idle meanwhile.
         """
         coming = iter(changes)
         rest = next(coming, None)
@@ -104,19 +106,19 @@ class OpenSearchIndex:
         return [Refused(part[at][0], reason) for at, reason in refused.items()]
 
     def _write(self, items: Sequence[bytes], index: Serving) -> Mapping[int, str]:
-        """Apply items; gives those that were refused, and why. Raises IndexMoved where another index took any of them."""
+        """Apply items; return the refused ones with the reason. Raises IndexMoved if another index took any of them."""
         done = self.node.bulk(self.alias, items)
         if done.indexes - {index.name}:
             raise IndexMoved(f"{self.alias} is another index now: {', '.join(sorted(done.indexes))}")
         return done.refused
 
     def _remember(self, items: Sequence[bytes], index: Serving) -> None:
-        """Apply what the index knows of itself, which is nobody's record: where it is refused the batch was not applied."""
+        """Write state documents; a refusal means that the batch was not applied, and raises IndexUnreachable."""
         for reason in self._write(items, index).values():
             raise IndexUnreachable(f"the index cannot be written: {self.node.name}: {reason}")
 
     def _forget(self, changes: Iterable[Summary | Removed], index: Serving) -> None:
-        """Drop removals that no replay can reach any more, once a day of their own time."""
+        """Delete removals that no replay can reach any more, once a day of their own time."""
         times = [change.time for change in changes if isinstance(change, Removed)]
         if not times:
             return
@@ -128,19 +130,19 @@ class OpenSearchIndex:
     def _sweep(self, clock: int, index: Serving) -> None:
         self.refresh()
         old = {"range": {"removed": {"lte": clock - REMEMBERED}}}
-        # Of what was written meanwhile the newer version stays.
+        # A newer version written meanwhile is kept.
         self.node.ask("POST", f"/{self.alias}/_delete_by_query", {"query": old}, conflicts="proceed", refresh="true")
         self._remember([swept_item(clock)], index)
         self._swept = clock
 
     def refresh(self) -> None:
-        """Let all that was applied be found."""
+        """Make all applied changes visible."""
         self.node.ask("POST", f"/{self.alias}/_refresh")
 
     def offsets(self) -> Mapping[int, int]:
-        """The next offset to apply by partition, of the index behind the alias now; empty for a new one.
+        """Return the next offset to apply by partition, of the index behind the alias now; empty for a new one.
 
-        Raises IndexUnreachable, IndexDamaged, IndexMissing (none there, and not to be made).
+        Raises IndexUnreachable, IndexDamaged, IndexMissing (there is none, and it is not to be created).
         """
         self._index = index = self._behind()
         self.refresh()
@@ -152,7 +154,7 @@ class OpenSearchIndex:
         return {int(name.rpartition("/")[2]): offset for name, offset in known.items()}
 
     def search(self, query: Query, limit: int = 10, offset: int = 0, copies: bool = False) -> Page:
-        """A page of hits: see `BrokerIndex.search`. Raises IndexUnreachable, IndexMissing, QueryRefused."""
+        """Return a page of hits: see `BrokerIndex.search`. Raises IndexUnreachable, IndexMissing, QueryRefused."""
         engine = compiled(query, copies=copies)
         offset = max(offset, 0)
         if limit <= 0:
@@ -162,15 +164,15 @@ class OpenSearchIndex:
         return Page(tuple(hit(score, kept, wanted) for score, kept in found), total)
 
     def scroll(self, query: Query) -> Iterator[str]:
-        """The OID of every match, in order of OID, as of the first one. Raises IndexUnreachable, IndexMissing, QueryRefused."""
+        """Iterate over the OIDs of a snapshot's matches, in order of OID. Raises IndexUnreachable, IndexMissing, QueryRefused."""
         return scroll(self.node, self.alias, compiled(query))
 
     def count(self, query: Query) -> int:
-        """How many summaries match, copies included. Raises IndexUnreachable, IndexMissing, QueryRefused."""
+        """Return the number of matches, copies included. Raises IndexUnreachable, IndexMissing, QueryRefused."""
         return count(self.node, self.alias, compiled(query))
 
     def record(self, oid: str) -> Summary | Removed | None:
-        """What the index was last given of an OID; None where it knows nothing of it. Raises IndexDamaged."""
+        """Return the last record applied for an OID, or None. Raises IndexDamaged."""
         wanted = {"query": {"ids": {"values": [identifier(oid)]}}, "stored_fields": ["record"]}
         for found in self.node.ask("POST", f"/{self.alias}/_search", wanted, allow_partial_search_results="false")["hits"]["hits"]:
             try:
@@ -182,6 +184,6 @@ class OpenSearchIndex:
         return None
 
     def close(self) -> None:
-        """Let go of the connections. What was applied stays."""
+        """Close the connections. Applied changes remain."""
         self._writable = False
         self.node.close()

@@ -1,11 +1,11 @@
-"""Asking OpenSearch: one request, or a bulk of which each item is judged by itself.
+"""Requests to OpenSearch: single ones, and bulks whose items are judged one by one.
 
 Laws:
-- Nothing of the client's is raised, but what `sinks/index/errors.py` names. Nobody's password stands in a message.
-- What answers need not be an index: a gateway before it has pages of its own. What is not understood is IndexUnreachable.
-- An item of a bulk is applied (2xx, or 409: the index has a newer one), tried again (429, 5xx), refused for what it is (400, 413),
-  or nobody's fault but the index's (401, 403, 404, and an index that is closed: raised). No item speaks for another.
-- A request is tried again only where it was answered: whoever lost the connection asks `offsets` where to go on.
+- No error of the client library is raised, only those of `sinks/index/errors.py`. No message contains a password.
+- The answer need not come from an index: a gateway in front of it has its own pages. An answer not understood is IndexUnreachable.
+- An item of a bulk is applied (2xx, or 409: the index has a newer one), retried (429, 5xx), refused for its content (400, 413),
+  or a failure of the index (401, 403, 404, and a closed index: raised). No item affects another.
+- A request is retried only if it was answered: after a lost connection the caller asks `offsets` where to continue.
 """
 
 from __future__ import annotations
@@ -24,42 +24,42 @@ from opensearchpy.exceptions import ConnectionTimeout, ImproperlyConfigured, Ser
 from sinks.index.errors import IndexMissing, IndexUnreachable, QueryRefused
 
 TIMEOUT = 60.0
-"""Seconds that an answer may take."""
+"""Maximum seconds to wait for an answer."""
 PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
-"""Seconds before each further try of what was too much for the server: then it is the caller's turn to wait."""
+"""Seconds before each retry when the server is too busy; after the last one the caller has to wait."""
 CONNECTIONS = 8
 REASON = 300
-"""Characters of a reason that are told."""
+"""Maximum characters of a reason in a message."""
 CONFLICT, TOO_LARGE, TOO_MANY = 409, 413, 429
 REFUSED = (400, TOO_LARGE)
 REFUSING = frozenset(range(400, 500)) - {401, 403, 408, TOO_MANY}
-"""What is answered to a request that will never be taken."""
+"""Status codes of requests that will never be accepted."""
 FULL = "validation_exception"
-"""What a cluster answers, with 400, that has as many shards as it may: one that goes makes room."""
+"""Error type (status 400) of a cluster that has its maximum of shards; a deleted shard makes room."""
 CLOSED = "index_closed_exception"
-"""What an index that somebody has closed answers, with 400: it is opened again as it was."""
+"""Error type (status 400) of a closed index, which can be opened again."""
 WANTED = "errors,items.*._index,items.*.status,items.*.error.type,items.*.error.reason"
-"""What is read of the answer to a bulk."""
+"""Parts of the answer to a bulk that are requested."""
 
 
 class Bulk(NamedTuple):
-    """What became of the items: which were refused (by position) and why, and the indexes that took the others."""
+    """Result of a bulk: the refused items (by position) with reasons, and the indexes that took the others."""
 
     refused: Mapping[int, str]
     indexes: frozenset[str]
 
 
 class _Fate(msgspec.Struct):
-    """What became of the items so far."""
+    """Results of the items so far."""
 
     refused: dict[int, str] = {}
     indexes: set[str] = set()
     busy: str = ""
-    """Why the server had no room for what has to be tried again, in its words."""
+    """Reason of the server for the items to be retried."""
 
 
 class Answer(dict[str, Any]):
-    """An answer of JSON; what should be in it, and is not, is IndexUnreachable."""
+    """JSON answer; a missing key raises IndexUnreachable."""
 
     name = ""
 
@@ -68,13 +68,13 @@ class Answer(dict[str, Any]):
 
 
 class Node:
-    """A server, or a cluster behind one URL (http://user:password@host:port); any thread may ask it."""
+    """Client of a server or cluster behind one URL (http://user:password@host:port); usable from any thread."""
 
     def __init__(self, url: str) -> None:
-        """Nothing is asked yet. Raises IndexUnreachable for what is no URL."""
-        # Until it is understood: what stands before an @ may be a password.
+        """Set up the client without a request. Raises IndexUnreachable for an invalid URL."""
+        # Until the URL is parsed: text before an @ may be a password.
         self.name = url.rpartition("@")[2]
-        # Each failure is raised to whoever asked: it need not be told a second time.
+        # Each failure is raised to the caller and need not be logged as well.
         logging.getLogger("opensearch").setLevel(logging.CRITICAL)
         try:
             parts = urlsplit(url)
@@ -84,11 +84,11 @@ class Node:
             raise IndexUnreachable(f"{self.name} is no URL of an index") from error
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self._client.close()
 
     def ask(self, method: str, path: str, body: Any = None, **parameters: str) -> Any:
-        """The answer to one request. Raises IndexUnreachable, IndexMissing, QueryRefused."""
+        """Return the answer to one request. Raises IndexUnreachable, IndexMissing, QueryRefused."""
         try:
             return self._ask(method, path, body, parameters)
         except TransportError as error:
@@ -97,7 +97,7 @@ class Node:
     def _ask(self, method: str, path: str, body: Any, parameters: Mapping[str, str]) -> Answer:
         try:
             said = self._client.transport.perform_request(method, path, params=dict(parameters), body=body)
-        # The client looks for an error's reason in whatever JSON comes with it.
+        # The client looks for an error's reason in any JSON that comes with it.
         except (SerializationError, AttributeError) as error:
             raise self._strange() from error
         if not isinstance(said, dict):
@@ -118,19 +118,19 @@ class Node:
         if error.error == CLOSED:
             return IndexUnreachable(f"the index is closed: {self.name}: {reason}")
         if error.status_code == 404 and not isinstance(error.info, dict):
-            # A page: an OpenSearch has an object for each answer.
+            # A page, not from OpenSearch, whose answers are all objects.
             return self._strange()
         if error.status_code == 404:
             return IndexMissing(f"there is no such index at {self.name}: {reason}")
         if "too many nested clauses" in reason or "too_many_clauses" in reason:
             return QueryRefused("the query has too many words for this index")
-        # In a page it is a gateway that refuses, and whatever was asked: no query is at fault for that.
+        # A page means that a gateway refuses, whatever the request: the query is not at fault.
         if isinstance(error.info, dict) and error.status_code in REFUSING and error.error != FULL:
             return QueryRefused(f"the index refuses: {reason}")
         return IndexUnreachable(f"the index does not serve: {self.name}: {error.status_code}: {reason}")
 
     def bulk(self, alias: str, items: Sequence[bytes]) -> Bulk:
-        """Apply items (each an action and a document, a line each) behind an alias. Raises IndexUnreachable, IndexMissing."""
+        """Apply items (an action and a document, a line each) behind an alias. Raises IndexUnreachable, IndexMissing."""
         fate = _Fate()
         pending: Sequence[int] = range(len(items))
         for pause in (0.0, *PAUSES):
@@ -143,9 +143,9 @@ class Node:
         return Bulk(fate.refused, frozenset(fate.indexes))
 
     def _round(self, alias: str, items: Sequence[bytes], pending: Sequence[int], fate: _Fate) -> Sequence[int]:
-        """Ask once for all that is pending; gives what has to be tried again."""
+        """Send all pending items once; return those to be retried."""
         try:
-            # Where there is no alias none is made: an index of nobody's mapping is worse than none.
+            # If there is no alias no index is created: it would have none of our mappings.
             answer = self._ask(
                 "POST",
                 f"/{alias}/_bulk",
@@ -172,7 +172,7 @@ class Node:
             raise self._strange() from error
 
     def _judged(self, answers: Any, pending: Sequence[int], fate: _Fate) -> Sequence[int]:
-        """Each item by itself; gives what has to be tried again."""
+        """Classify each item by itself; return those to be retried."""
         again = []
         for at, said in zip(pending, answers, strict=True):
             (item,) = said.values()
@@ -191,7 +191,7 @@ class Node:
 
 
 def _reason(error: TransportError) -> str:
-    """Why, in the server's words, on one line."""
+    """Return the server's reason on one line."""
     told = error.info.get("error") if isinstance(error.info, dict) else None
     causes = told.get("root_cause") if isinstance(told, dict) else None
     first = causes[0] if isinstance(causes, list) and causes else told

@@ -1,8 +1,8 @@
-"""The query tree as OpenSearch's own query.
+"""Compiler from the query tree to OpenSearch's query.
 
 Laws:
-- It matches what `processors.query.predicate` matches (a property test says so), and scores as `sinks/index/document.py` has it.
-- What only chooses stands in a filter: it gives no score.
+- It matches what `processors.query.predicate` matches (checked by a property test), and scores as `sinks/index/document.py` says.
+- Conditions are filters: they do not score.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sinks.index.document import ATTRIBUTES, COPY, HIDDEN, OTHER_FIELDS_SHARE, W
 Engine = dict[str, Any]
 
 FACTOR = 2.2
-"""k1 + 1: the engine leaves it out of BM25, tantivy does not; so scores are the same in both."""
+"""k1 + 1: OpenSearch leaves it out of BM25, tantivy does not; so scores are the same in both."""
 
 _HIDDEN: Engine = {"term": {"role": HIDDEN}}
 _COPY: Engine = {"term": {"role": COPY}}
@@ -25,13 +25,13 @@ _NOTHING: Engine = {"match_none": {}}
 
 
 def compiled(query: Query, *, copies: bool = True) -> Engine:
-    """A tree as OpenSearch's query; summaries only."""
+    """Compile a tree to OpenSearch's query; it matches summaries only."""
     denied = [_HIDDEN] if copies else [_HIDDEN, _COPY]
     return {"bool": {"must": [_compile(query)], "must_not": denied}}
 
 
 def _compile(query: Query) -> Engine:
-    """May match what is hidden: `compiled` leaves it out of the whole."""
+    """Compile a tree to a query that may match hidden documents; `compiled` excludes them from the whole."""
     match query:
         case And(parts):
             return _all(parts)

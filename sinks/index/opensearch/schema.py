@@ -1,25 +1,25 @@
-"""What an OpenSearch index of a Broker holds: mappings, settings, and how a change becomes a document.
+"""Mappings and settings of a Broker's OpenSearch index, and documents made from changes.
 
 Strategy: text comes as words between spaces (`sinks/index/document.py`), which the engine's whitespace tokenizer splits again.
-Attributes of all names share one field, each word behind the `mark` of its name; the mapping is strict, so that no summary can add
-a field.
+Attributes of all names share one field, each word prefixed by the `mark` of its name; the mapping is strict, so that no summary can
+add a field.
 
 | field | holds |
 | --- | --- |
 | oid | the OID as a column, for scrolls in order of OID |
 | title, description, abstract, keywords, author, partial-text, full-text, terms, rest, attributes | words (`document.py`) |
-| has | the names of the attributes that are there at all |
+| has | the names of the attributes present |
 | exact | `name=value` for each of EXACT_FIELDS |
 | url | the URL as a column, for order among equal scores |
-| links | what links are found by: each URL of LINKS, and its host |
-| role | `copy` for a copy; `hidden` for what is no summary: remembered removals, and the state |
-| published, removed | the counter of the change; when a remembered removal took place (ms) |
-| shown | JSON of Shown: what a hit needs |
-| record | the whole record, as Avro: what `harvest show` shows |
-| state | of a document that holds the offset of a partition: the index that it is of (`Serving.made`) |
+| links | the terms of links: each URL of LINKS, and its host |
+| role | `copy` for a copy; `hidden` for documents that are no summaries: stored removals, and the state |
+| published, removed | the counter of the change; time of a stored removal (ms) |
+| shown | JSON of Shown: the data of a hit |
+| record | the whole record as Avro, for `harvest show` |
+| state | of a document that holds the offset of a partition: the index that it belongs to (`Serving.made`) |
 
 The version of a document is its `published` (external_gte); that of an offset the offset itself. There is no `_source`: it would be
-a second copy of all text, and an index is made anew by replay.
+a second copy of all text, and an index is rebuilt by replay.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from schemas.records import Removed, Summary
 from sinks.index.document import ABSENT, COPY, FORMAT, HIDDEN, WORDED, linked, present, shown, sortable, worded
 
 LONGEST = 1_024
-"""UTF-16 units of a word that the tokenizer leaves whole: more than any that `processors.query.words` gives."""
+"""Maximum length of a token in UTF-16 units: longer than any word of `processors.query.words`."""
 SWEPT = "swept"
-"""The document whose version tells when removals were last forgotten."""
+"""Id of the document whose version is the clock when removals were last deleted."""
 
 _HEX = re.compile("[0-9a-f]{64}")
 _KEYWORD: Mapping[str, Any] = {"type": "keyword", "doc_values": False}
@@ -50,7 +50,7 @@ _STORED: Mapping[str, Any] = {"type": "keyword", "index": False, "doc_values": F
 
 
 def definition() -> dict[str, Any]:
-    """Settings and mappings of a new index. The number of shards and of replicas is left to the cluster and its templates."""
+    """Return settings and mappings of a new index. The cluster and its templates decide the numbers of shards and replicas."""
     words = {"type": "text", "analyzer": "spaced"}
     fields: dict[str, Any] = {name: words | ({"index_options": "docs"} if name in SETS else {}) for name in WORDED}
     fields |= {
@@ -75,18 +75,18 @@ def definition() -> dict[str, Any]:
         "analyzer": {"spaced": {"type": "custom", "tokenizer": "spaces"}},
     }
     similarity = {"default": {"type": "BM25", "k1": 1.2, "b": 0.75}}
-    # Removals are documents that hide, so that no version is forgotten with a deletion; what is deleted is past every replay.
+    # Removals are hidden documents, so that no version is forgotten with a deletion; deleted documents are past every replay.
     settings = {"index": {"gc_deletes": "0s", "similarity": similarity}, "analysis": analysis}
     return {"settings": settings, "mappings": mappings}
 
 
 def identifier(oid: str) -> str:
-    """The `_id` of an OID: the OID where it is a digest as ours are, else a digest of it (512 bytes are the limit)."""
+    """Return the `_id` of an OID: the OID itself if it is a hex digest, else a digest of it (512 bytes are the limit)."""
     return oid if _HEX.fullmatch(oid) else "=" + hashlib.sha256(oid.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def summary_document(summary: Summary) -> dict[str, Any]:
-    """A summary as a document."""
+    """Return the document of a summary."""
     values = named(summary)
     known = properties(summary)
     document: dict[str, Any] = {**worded(values)}
@@ -102,34 +102,34 @@ def summary_document(summary: Summary) -> dict[str, Any]:
 
 
 def removal_document(removal: Removed) -> dict[str, Any]:
-    """A removal to be remembered, so that an older summary does not come back."""
+    """Return the document of a removal, stored so that an older summary does not return."""
     return _hidden() | {"removed": max(removal.time, 0)}
 
 
 def _hidden() -> dict[str, Any]:
-    """What is no summary. It has all fields of words, as summaries have.
+    """Return a hidden document. It has all fields of words, as summaries have.
 
-    Where one document of a segment lacks a field, Lucene keeps the field's lengths in a sparse table, and looks into that for every
+    If one document of a segment lacks a field, Lucene keeps the field's lengths in a sparse table, and looks into that for every
     posting that it writes: a third of all its work.
     """
     return dict.fromkeys(WORDED, ABSENT) | {"role": HIDDEN}
 
 
 def item(change: Summary | Removed) -> bytes:
-    """A change as an item of a bulk."""
+    """Return a change as an item of a bulk."""
     document = removal_document(change) if isinstance(change, Removed) else summary_document(change)
-    # As bytes: msgspec writes them in base64, as the mapping wants them.
+    # As bytes: msgspec encodes them in base64, as the mapping requires.
     document |= {"oid": change.oid, "published": change.published, "record": encode(change)}
     return _lines(identifier(change.oid), max(change.published, 0), document)
 
 
 def offset_item(made: str, partition: int, offset: int) -> bytes:
-    """The offset applied of a partition, of one index (`Serving.made`): in any other one it is nobody's."""
+    """Return the item for a partition's offset in one index (`Serving.made`); another index ignores it."""
     return _lines(f"offset/{made}/{partition}", offset, _hidden() | {"state": made})
 
 
 def swept_item(clock: int) -> bytes:
-    """When removals were last forgotten."""
+    """Return the item for the clock when removals were last deleted."""
     return _lines(SWEPT, clock, _hidden())
 
 

@@ -1,11 +1,11 @@
-"""Reading from an OpenSearch index: pages in the order that tantivy's have, and scrolls.
+"""Reading from an OpenSearch index: pages in the same order as tantivy's, and scrolls.
 
 Laws:
-- Best first, equal scores in order of URL, on every page. Scores are compared to 5 significant digits. Of more hits with one score
-  than WINDOW, those behind it stand in the engine's order.
-- A query that only chooses gives score 1 and order of URL.
-- What takes several requests is read from one point in time.
-- An answer that a shard is missing from is no answer.
+- Best first, equal scores in order of URL, on every page. Scores are compared to 5 significant digits. Of more than WINDOW hits
+  with one score, those beyond it are in the engine's order.
+- A query that only filters gives score 1 and order of URL.
+- A read of several requests uses one point in time.
+- An answer with a missing shard is an error.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from sinks.index.opensearch.query import Engine
 SPARE = 50
 """Hits read beyond a page, to see where its last score ends."""
 WINDOW = 10_000
-"""Hits that one request may give, as the engine comes (index.max_result_window)."""
+"""Maximum hits per request, the engine's default (index.max_result_window)."""
 SCROLL = 5_000
-"""Summaries a step of a scroll."""
+"""Summaries per step of a scroll."""
 KEPT = "5m"
-"""How long a point in time is kept between two requests."""
-# Scores of several shards are made of the numbers of all of them.
+"""Time that a point in time is kept between two requests."""
+# Scores are computed from the statistics of all shards.
 _WHOLE = {"allow_partial_search_results": "false", "search_type": "dfs_query_then_fetch"}
 
 Scored = list[tuple[float, Shown]]
@@ -42,24 +42,24 @@ _BY_URL: Sequence[Mapping[str, str]] = ({"url": "asc"}, {"oid": "asc"})
 
 
 def count(node: Node, alias: str, engine: Engine) -> int:
-    """How many documents match."""
-    # The interface that only counts answers although shards are missing.
+    """Return the number of matching documents."""
+    # The `_count` interface answers even if shards are missing.
     return _total(node.ask("POST", f"/{alias}/_search", {"query": engine, "size": 0, "track_total_hits": True}, **_WHOLE))
 
 
 def by_url(node: Node, alias: str, engine: Engine, offset: int, limit: int) -> tuple[Scored, int]:
-    """A page in order of URL, each with score 1; and how many match."""
+    """Return a page in order of URL, each hit with score 1, and the number of matches."""
     hits, total = _read(node, alias, engine, _BY_URL, offset, offset + limit)
     return [(1.0, _shown(hit)) for hit in hits], total
 
 
 def by_score(node: Node, alias: str, engine: Engine, offset: int, limit: int) -> tuple[Scored, int]:
-    """A page, best first; and how many match."""
+    """Return a page, best first, and the number of matches."""
     size = offset + limit + SPARE
     while True:
         hits, total = _read(node, alias, engine, _BY_SCORE, 0, size)
         end = min(offset + limit, total, len(hits))
-        # A last score that goes on behind what was read might hide a lesser URL there.
+        # If the last score continues beyond the hits read, a lesser URL with that score might be missing.
         if total and not hits:
             raise IndexUnreachable("an answer that counts matches and has none of them")
         if len(hits) == total or size >= WINDOW or _score(hits[end - 1]) != _score(hits[-1]):
@@ -68,7 +68,7 @@ def by_score(node: Node, alias: str, engine: Engine, offset: int, limit: int) ->
 
 
 def scroll(node: Node, alias: str, engine: Engine) -> Iterator[str]:
-    """The OID of every match, in order of OID, as of the first one."""
+    """Iterate over the OID of every match, in order of OID, from one snapshot."""
     body = {"query": engine, "sort": [{"oid": "asc"}], "stored_fields": "_none_"}
     hits = node.ask("POST", f"/{alias}/_search", body | {"size": SCROLL, "track_total_hits": False}, **_WHOLE)["hits"]["hits"]
     if len(hits) < SCROLL:
@@ -82,7 +82,7 @@ def scroll(node: Node, alias: str, engine: Engine) -> Iterator[str]:
 def _read(
     node: Node, alias: str, engine: Engine, order: Sequence[Mapping[str, str]], low: int, high: int
 ) -> tuple[list[Mapping[str, Any]], int]:
-    """The hits from `low` up to `high`, and how many match: by one request, if one can give as many."""
+    """Return the hits from `low` up to `high` and the number of matches, by one request if WINDOW allows it."""
     body = {"query": engine, "sort": order, "stored_fields": ["shown"], "track_scores": True, "track_total_hits": True}
     if high <= WINDOW:
         answer = node.ask("POST", f"/{alias}/_search", body | {"from": low, "size": high - low}, **_WHOLE)
@@ -99,7 +99,7 @@ def _read(
 
 
 def _steps(node: Node, moment: str, body: Mapping[str, Any], size: int) -> Iterator[tuple[Hits, int]]:
-    """All hits of a point in time, step by step, with how many match (0 where that is not counted)."""
+    """Iterate over all hits of a point in time by steps, with the number of matches (0 if not counted)."""
     asked = {**body, "pit": {"id": moment, "keep_alive": KEPT}, "size": size}
     while True:
         answer = node.ask("POST", "/_search", asked, **_WHOLE)
@@ -112,7 +112,7 @@ def _steps(node: Node, moment: str, body: Mapping[str, Any], size: int) -> Itera
 
 @contextmanager
 def _moment(node: Node, alias: str) -> Iterator[str]:
-    """A point in time."""
+    """Open a point in time and yield its id."""
     moment = node.ask("POST", f"/{alias}/_search/point_in_time", keep_alive=KEPT)["pit_id"]
     try:
         yield moment
@@ -121,7 +121,7 @@ def _moment(node: Node, alias: str) -> Iterator[str]:
 
 
 def _page(hits: Hits, offset: int, end: int) -> Scored:
-    """The hits from `offset` up to `end`, equal scores in order of URL."""
+    """Return the hits from `offset` up to `end`, equal scores in order of URL."""
     page: Scored = []
     begin = 0
     for score, group in groupby(hits, key=_score):

@@ -1,8 +1,8 @@
-"""The checksums of a tantivy index's files: what has turned on the disk since it was written.
+"""Verification of the checksums of a tantivy index's files, to find damage on the disk.
 
 The engine ends each file of a segment with a footer (tantivy, `directory/footer.rs`): JSON with the CRC-32 of all before it, the
-length of that JSON and a magic number, both 32 bits, little endian. It looks at the sum only when it is told to, which its Python
-does not do; so a bit that has turned is met by the search that comes by it, as an error or as a wrong answer.
+length of that JSON and a magic number, both 32 bits, little endian. It verifies the sum only on request, which its Python
+binding cannot make; so a flipped bit shows only when a search reads it, as an error or as a wrong answer.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from sinks.index.tantivy.folder import META
 
 MAGIC = 1337
 TAIL = 8
-"""Bytes of length and magic number."""
+"""Size in bytes of length and magic number."""
 LONGEST = 1_000
-"""Bytes of a footer's JSON: it has 80."""
+"""Maximum size of a footer's JSON in bytes; it usually has 80."""
 STEP = 1 << 20
 
 
 def damage(path: Path) -> str:
-    """What is wrong with the files of an index's last commit, the first of it; "" for nothing. Reads them whole. Raises OSError."""
+    """Return the first damage in the files of an index's last commit, or "". Reads them whole. Raises OSError."""
     for file in _committed(path):
-        # A writer beside us may have merged it away.
+        # A concurrent writer may have merged it away.
         with suppress(FileNotFoundError), open(file, "rb") as stream:
             if wrong := _wrong(stream):
                 return f"{file.name}: {wrong}"
@@ -36,7 +36,7 @@ def damage(path: Path) -> str:
 
 
 def _committed(path: Path) -> Iterator[Path]:
-    """The files of the last commit that are there: those that a writer is making beside them have no footer yet."""
+    """Iterate over the existing files of the last commit; files that a writer is making have no footer yet."""
     segments = json.loads((path / META).read_bytes())["segments"]
     names = {segment["segment_id"].replace("-", ""): segment.get("deletes") for segment in segments}
     for file in sorted(path.iterdir()):

@@ -1,4 +1,4 @@
-"""The folder of a tantivy index: opened, or found to be missing or damaged."""
+"""Opening the folder of a tantivy index, and detecting that it is missing or damaged."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from tantivy import Index, Schema
 from sinks.index.errors import IndexDamaged, IndexMissing
 
 META = "meta.json"
-"""The file that a commit puts in place last, by rename: without it there is no index."""
+"""File that a commit renames into place last: without it there is no index."""
 LOCK = ".tantivy-meta.lock"
-"""The file that the engine locks to read."""
+"""File that the engine locks for reading."""
 
 MANAGED = ".managed.json"
-"""The engine's list of its own files, which a reader does without."""
+"""The engine's list of its own files, which a reader does not need."""
 WRITER_LOCK = ".tantivy-writer.lock"
 
 
 ROOM = 50_000_000
-"""Bytes that a batch may need on its way into the folder: where there is no room for them, that is what the engine met."""
+"""Bytes that a batch may need in the folder; if there is less room, a failed write is taken for a full disk."""
 SYSTEM = re.compile(r"\(os error (\d+)\)")
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def failed(path: Path, error: BaseException) -> OSError:
-    """What to raise where the engine could not write: what the system said, if the engine tells or the folder shows it."""
+    """Return the error for a failed write: the system's error, if the engine reports it or the folder shows it."""
     said = SYSTEM.search(str(error))
     number = int(said[1]) if said else _refused(path)
     if number:
@@ -41,7 +41,7 @@ def failed(path: Path, error: BaseException) -> OSError:
 
 
 def _refused(path: Path) -> int:
-    """Why a folder takes no more, as the system's number; 0 if it does. The engine's threads die without saying."""
+    """Return the errno if the folder has no room, 0 if it has. The engine's threads die without reporting it."""
     try:
         with tempfile.TemporaryFile(dir=path) as file:
             os.posix_fallocate(file.fileno(), 0, ROOM)
@@ -52,7 +52,7 @@ def _refused(path: Path) -> int:
 
 @contextlib.contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Whatever the engine meets while it reads the folder becomes IndexDamaged, or the OSError that it met: it may write, too."""
+    """Turn errors of the engine while it reads the folder into IndexDamaged, or into OSError: reading may also write."""
     try:
         yield
     except ValueError as error:
@@ -63,14 +63,14 @@ def reading(path: Path) -> Iterator[None]:
             raise PermissionError(f"the index cannot be read: {path}: {error}"[:300]) from error
         raise IndexDamaged(f"the index cannot be read: {path}: {error}"[:300]) from error
     except BaseException as error:
-        # A panic of the engine is no Exception to Python: raised where bytes are not what their length or check said.
+        # A panic of the engine is not an Exception in Python: raised if bytes do not match their length or check.
         if type(error).__name__ == "PanicException":
             raise IndexDamaged(f"the index cannot be read: {path}: {error}"[:300]) from error
         raise
 
 
 def share(path: Path) -> None:
-    """Let all who may read the folder read what the engine makes for its owner alone: the two files that it replaces by rename."""
+    """Give the two files that the engine replaces by rename, readable by its owner only, the mode of the other files."""
     mode = stat.S_IMODE((path / WRITER_LOCK).stat().st_mode)
     for name in (META, MANAGED):
         with contextlib.suppress(FileNotFoundError, PermissionError):
@@ -79,10 +79,10 @@ def share(path: Path) -> None:
 
 @contextlib.contextmanager
 def viewed(path: Path) -> Iterator[Path]:
-    """A folder to read the index from: itself, or one of links to its files where it may not be written.
+    """Yield a folder to read the index from: itself, or one of links to its files if it is not writable.
 
-    The engine locks a file of the folder to read it. A writer's next commit is not seen through the links: its files are missing
-    then, which is IndexDamaged as it is for a reader who meets a swap, and opening it anew helps. Raises OSError.
+    The engine locks a file of the folder to read it. A writer's next commit is not visible through the links: files are then
+    missing, which is IndexDamaged, as for a reader during a swap; opening the index again helps. Raises OSError.
     """
     if all(os.access(place, os.W_OK) for place in (path, path / LOCK) if place.exists()):
         yield path
@@ -95,12 +95,12 @@ def viewed(path: Path) -> Iterator[Path]:
 
 
 def open_folder(path: Path, schema: Schema, writable: bool, view: Path | None = None) -> Index:
-    """The index in a folder, read from `view` of it if given; a new one where there is none and it is `writable`.
+    """Open the index in a folder, read from `view` of it if given; create it if there is none and it is `writable`.
 
     Raises IndexDamaged (also for an index with other fields), IndexMissing, OSError.
     """
     if not (path / META).exists():
-        # Files that begin with a dot are locks and the engine's own list: what is there before the first commit.
+        # Files that begin with a dot are locks and the engine's own list, which exist before the first commit.
         if path.is_dir() and any(not entry.name.startswith(".") for entry in path.iterdir()):
             raise IndexDamaged(f"the folder holds files, but no index: {path}")
         if not writable:
@@ -108,7 +108,7 @@ def open_folder(path: Path, schema: Schema, writable: bool, view: Path | None = 
         path.mkdir(parents=True, exist_ok=True)
     with reading(path):
         index = Index(schema, path=str(view or path), reuse=True)
-        # Reloaded by hand, after each commit or before each search: a watching thread would see it half a second late.
+        # Reloaded explicitly, after each commit or before each search: a watching thread would be half a second late.
         index.config_reader("manual")
         index.reload()
         return index

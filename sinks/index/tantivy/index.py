@@ -1,13 +1,13 @@
-"""A Broker's index in a folder, by tantivy: the embedded engine behind `schemas.ports.BrokerIndex`.
+"""A Broker's index in a folder, by tantivy: the embedded implementation of `schemas.ports.BrokerIndex`.
 
 Laws:
-- A batch is applied whole or not at all: its changes and the offsets behind it are one commit. A process killed before
+- A batch is applied whole or not at all: its changes and the next offsets are one commit. A process killed before
   the commit leaves the index as it was.
-- A change applies if its `published` is at least the one known for its OID. Removals are remembered for 90 days of the
-  removals' own time, so that an older summary does not come back; what is older than that is past every replay (law 2).
-- Offsets never fall: a batch applied again takes nothing back.
-- One process writes; any number read beside it, each search seeing the last commit.
-- What cannot be opened or read is IndexDamaged, and the index is made anew by replay of the Broker's topic.
+- A change applies if its `published` is at least the one stored for its OID. Removals are retained for 90 days of the
+  removals' own time, so that an older summary does not return; older removals are past every replay (law 2).
+- Offsets never fall: a batch applied again does not lower them.
+- One process writes; any number read concurrently, each search from the last commit.
+- An index that cannot be opened or read is IndexDamaged, and is rebuilt by replay of the Broker's topic.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ from sinks.index.tantivy.search import by_score, by_url, count, step, without_co
 __all__ = ["IndexBusy", "IndexDamaged", "IndexMissing", "TantivyIndex"]
 
 HEAP, LEAST_HEAP = 120_000_000, 15_000_000
-"""Bytes of memory in which a batch is indexed before it goes to the folder."""
+"""Bytes of memory in which a batch is indexed before it is written to the folder."""
 SCROLL = 2_000
-"""Summaries a step of a scroll."""
+"""Summaries per step of a scroll."""
 
 
 class TantivyIndex:
-    """An index in a folder. With `writable`, it is made where there is none, and locked against a second writer."""
+    """Index in a folder. With `writable`, it is created if there is none, and locked against a second writer."""
 
     def __init__(self, path: Path, *, writable: bool = True, heap: int = HEAP) -> None:
-        """Open the index. Raises IndexDamaged, IndexMissing (not writable, and none there), IndexBusy, OSError."""
+        """Open the index. Raises IndexDamaged, IndexMissing (not writable, and there is none), IndexBusy, OSError."""
         self.path = path
         self._schema = schema()
         self._resources = contextlib.ExitStack()
@@ -72,9 +72,9 @@ class TantivyIndex:
         self._heap = heap
         self._writable = writable
         self._known: dict[str, int] = {}
-        """The `published` of each OID of the batch that is written, as of the last commit or of the batch itself."""
+        """The `published` of each OID of the current batch, as of the last commit or of the batch itself."""
         self._clock = 0
-        """The latest time of a removal in it, ms."""
+        """Latest time of a removal in the batch, in ms."""
         self._dirty = False
         self._state = self._read_state()
         if writable:
@@ -87,7 +87,7 @@ class TantivyIndex:
         return ()
 
     def add(self, changes: Sequence[Summary | Removed]) -> None:
-        """Take in a part of a batch: nothing of it is seen, nor outlives this process, before `commit`. Raises OSError."""
+        """Add a part of a batch: it is neither visible nor durable before `commit`. Raises OSError."""
         newest: dict[str, Summary | Removed] = {}
         for change in changes:
             known = newest.get(change.oid)
@@ -104,9 +104,9 @@ class TantivyIndex:
         self._dirty |= bool(newest)
 
     def commit(self, offsets: Mapping[int, int]) -> None:
-        """End the batch that was added, with the offsets behind it.
+        """Commit the added batch with the next offset of each partition.
 
-        Raises OSError: then nothing of the batch is applied. Raises IndexDamaged: it stands, but cannot be read.
+        Raises OSError: then nothing of the batch is applied. Raises IndexDamaged: it is committed, but cannot be read.
         """
         state = self._after(offsets)
         if not self._dirty and state == self._state:
@@ -116,7 +116,7 @@ class TantivyIndex:
             writer.delete_documents_by_query(self._by_key(STATE_KEY))
             writer.add_document(state_document(state))
             writer.commit()
-        # It stands, whether or not it can be read at once.
+        # Committed, whether or not it can be read at once.
         self._state = state
         self._begin_batch()
         with reading(self.path):
@@ -132,19 +132,19 @@ class TantivyIndex:
         writer.add_document(_document(change))
 
     def offsets(self) -> Mapping[int, int]:
-        """The next offset to apply by partition; empty for a new index."""
+        """Return the next offset to apply by partition; empty for a new index."""
         if not self._writable:
             self._state = self._read_state()
         return dict(self._state.offsets)
 
     def search(self, query: Query, limit: int = 10, offset: int = 0, copies: bool = False) -> Page:
-        """A page of hits: see `BrokerIndex.search`. Raises IndexDamaged."""
+        """Return a page of hits: see `BrokerIndex.search`. Raises IndexDamaged."""
         with reading(self.path):
             searcher = self._searcher()
             engine = self._compiler.compile(query)
             if not copies:
                 engine = without_copies(self._schema, engine)
-            # The engine makes room for as many hits as it is asked for, before it looks how many there are.
+            # The engine allocates room for the requested number of hits before it knows how many there are.
             offset, limit = max(offset, 0), min(limit, searcher.num_docs)
             if limit <= 0 or offset >= searcher.num_docs:
                 return Page((), count(searcher, engine))
@@ -153,7 +153,7 @@ class TantivyIndex:
         return Page(tuple(hit(score, kept, wanted) for score, kept in found), total)
 
     def scroll(self, query: Query) -> Iterator[str]:
-        """The OID of every match, in order of OID, as of the first one. Raises IndexDamaged."""
+        """Iterate over the OID of every match, in order of OID, from one snapshot. Raises IndexDamaged."""
         with reading(self.path):
             searcher = self._searcher()
             engine = self._compiler.compile(query)
@@ -164,12 +164,12 @@ class TantivyIndex:
             yield from oids
 
     def count(self, query: Query) -> int:
-        """How many summaries match, copies included. Raises IndexDamaged."""
+        """Return the number of matches, copies included. Raises IndexDamaged."""
         with reading(self.path):
             return count(self._searcher(), self._compiler.compile(query))
 
     def close(self) -> None:
-        """Wait for merges, and let go of the lock. What was applied stays."""
+        """Wait for merges and release the lock. Applied changes remain."""
         writer, self._writer, self._writable = self._writer, None, False
         self._resources.close()
         if writer is not None:
@@ -191,7 +191,7 @@ class TantivyIndex:
             raise failed(self.path, error) from error
 
     def _begun(self, writer: IndexWriter) -> IndexWriter:
-        """A writer that has deleted nothing, once.
+        """Return a writer whose first deletion has been used up by one that matches nothing.
 
         Cause: the engine (0.27) gives the first operation of a new writer, and of one that was rolled back, the stamp of the last
         commit. A merge that begins before the next commit skips segments that had deletions at that one, as if they were up to
@@ -202,7 +202,7 @@ class TantivyIndex:
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[IndexWriter]:
-        """The writer; whatever fails inside takes back all that was not committed."""
+        """Yield the writer; an error inside rolls back all that was not committed."""
         if not self._writable:
             raise OSError("the index was opened to be read only, or is closed")
         if self._writer is None:
@@ -211,13 +211,13 @@ class TantivyIndex:
             yield self._writer
         except BaseException as error:
             self._take_back()
-            # The engine raises plain ValueError for all that it meets; its heirs are mistakes of ours.
+            # The engine raises plain ValueError for all its failures; a subclass is an error of ours.
             if type(error) is ValueError or type(error).__name__ == "PanicException":
                 raise failed(self.path, error) from error
             raise
 
     def _take_back(self) -> None:
-        """Drop what was not committed. A writer that cannot even do that (its threads died) goes too, and its lock with it."""
+        """Roll back uncommitted changes. A writer that cannot (its threads died) is dropped with its lock."""
         self._begin_batch()
         writer, self._writer = self._writer, None
         if writer is not None:
@@ -226,7 +226,7 @@ class TantivyIndex:
                 self._writer = self._begun(writer)
 
     def _after(self, offsets: Mapping[int, int]) -> State:
-        """The state once the batch is applied."""
+        """Return the state after the batch is applied."""
         old = self._state
         clock = max(old.clock, self._clock)
         swept = clock if clock - old.swept >= SWEEP else old.swept
@@ -234,7 +234,7 @@ class TantivyIndex:
         return State(FORMAT, merged, clock, swept)
 
     def _forget(self, writer: IndexWriter, state: State) -> None:
-        """Drop removals that no replay can reach any more, once a day."""
+        """Delete removals that no replay can reach any more, once a day."""
         if state.swept != self._state.swept and state.clock > REMEMBERED:
             old = Engine.range_query(self._schema, "removed", FieldType.Unsigned, 0, state.clock - REMEMBERED)
             writer.delete_documents_by_query(old)
@@ -246,7 +246,7 @@ class TantivyIndex:
         return self._by_key(key(oid))
 
     def _published(self, oids: Sequence[str]) -> dict[str, int]:
-        """The `published` known of those OIDs that the index has; one look-up for all of them."""
+        """Return the stored `published` of those OIDs that the index has, by one look-up."""
         searcher = self._index.searcher()
         if not oids or not searcher.num_docs:
             return {}
@@ -256,7 +256,7 @@ class TantivyIndex:
             return {}
         places = searcher.fast_field_values("order", found)
         known = dict(zip(places, searcher.fast_field_values("published", found), strict=True))
-        # All found are of this batch, so a place that one OID of the batch has alone is that OID's.
+        # All documents found are of this batch, so an `order` that only one OID of the batch has identifies that OID.
         alike = Counter(map(order, oids))
         present = {oid: int(known[order(oid)] or 0) for oid in oids if order(oid) in known and alike[order(oid)] == 1}
         for oid in (oid for oid in oids if alike[order(oid)] > 1):
@@ -266,7 +266,7 @@ class TantivyIndex:
         return present
 
     def _read_state(self) -> State:
-        """The state of the last commit. Raises IndexDamaged where there are documents, but no state that we can read."""
+        """Return the state of the last commit. Raises IndexDamaged if there are documents without a readable state."""
         with reading(self.path):
             searcher = self._searcher()
             hits = searcher.search(self._by_key(STATE_KEY), limit=1).hits

@@ -1,7 +1,7 @@
-"""The query tree as tantivy's own query.
+"""Compiler from the query tree to tantivy's query.
 
 Laws:
-- It matches what `processors.query.predicate` matches (a property test says so), and scores as `sinks/index/document.py` has it.
+- It matches what `processors.query.predicate` matches (checked by a property test), and scores as `sinks/index/document.py` says.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sinks.index.tantivy.schema import OWN
 
 
 class Compiler:
-    """Compiles trees for one schema."""
+    """Compiler for one schema."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
@@ -27,7 +27,7 @@ class Compiler:
         self.every = self._shown(Engine.all_query())
 
     def compile(self, query: Query) -> Engine:
-        """A tree as tantivy's query; summaries only, copies included."""
+        """Compile a tree to tantivy's query; it matches summaries only, copies included."""
         match query:
             case And(parts):
                 return self._all(parts)
@@ -55,13 +55,13 @@ class Compiler:
         return Engine.term_query(self.schema, field, value, index_option="basic")
 
     def _shown(self, found: Engine) -> Engine:
-        """What is found and is a summary."""
+        """Restrict a query to summaries, without score."""
         return Engine.const_score_query(Engine.boolean_query([(Occur.Must, found), (Occur.MustNot, self._hidden)]), 0.0)
 
     def _exact(self, name: str, value: str) -> Engine:
-        """Summaries with that value of one of EXACT_FIELDS, as `summary_document` wrote it."""
+        """Return a query for a value of one of EXACT_FIELDS, as `summary_document` wrote it."""
         if name == "oid" and is_plain(value):
-            # One that was written in capitals is no key, and stands among the others.
+            # An OID in capitals is not stored as a key, but among the exact values.
             keyed = Engine.term_query(self.schema, "key", key(value))
             return Engine.boolean_query(
                 [(Occur.Should, self._shown(keyed)), (Occur.Should, self._condition("exact", f"oid={value}"))]

@@ -1,21 +1,21 @@
-"""What a tantivy index of a Broker holds: its fields, and how a summary becomes a document.
+"""Fields of a Broker's tantivy index, and documents made from changes.
 
 Strategy: text comes as words between spaces (`sinks/index/document.py`), which tantivy's whitespace tokenizer splits again.
 
 | field | holds |
 | --- | --- |
-| key | the OID: as bytes where it is hex, else as text |
+| key | the OID: as bytes if it is hex, else as text |
 | order | the first 8 bytes of the OID's text, so that a scroll can go in order of OID |
 | title, description, abstract, keywords, author, partial-text, full-text, terms | the attributes of these names |
-| rest | the text of all other attributes but those that are found BY_NAME alone, one value after the other |
-| attributes | the text of all other attributes, each word behind the `mark` of its name: so any one is a field of its own |
-| has | the names of the attributes that are there at all |
-| exact | `name=value` for each of EXACT_FIELDS, without an OID that the key says; OWN where the object's URL is the summary's |
+| rest | the text of all other attributes except those found BY_NAME alone, one value after the other |
+| attributes | the text of all other attributes, each word prefixed by the `mark` of its name, as if each were a field of its own |
+| has | the names of the attributes present |
+| exact | `name=value` for each of EXACT_FIELDS, without an OID that is in `key`; OWN if the object's URL is the summary's |
 | url | the URL as a column, for order among equal scores |
-| links | what LINKS are found by, which are no text: each URL, and its host |
-| role | `copy` for a copy; `hidden` for what is no summary: remembered removals, and the state |
-| published, removed | the counter of the last change applied; when a remembered removal took place (ms) |
-| shown | msgpack of Shown: what a hit needs, its text cut to SHOWN_TEXT characters |
+| links | the terms of LINKS, which are not text: each URL, and its host |
+| role | `copy` for a copy; `hidden` for documents that are no summaries: stored removals, and the state |
+| published, removed | the counter of the last change applied; time of a stored removal (ms) |
+| shown | msgpack of Shown: the data of a hit, its text cut to SHOWN_TEXT characters |
 | state | msgpack of State, in one document only |
 """
 
@@ -34,27 +34,29 @@ from sinks.index import document as documents
 from sinks.index.document import ABSENT, COPY, HIDDEN, WORDED, is_plain, key, linked, present, shown, sortable, worded
 
 FORMAT = f"{documents.FORMAT}.1"
-"""Version of what documents hold and of these fields; an index of another one is made anew by replay."""
+"""Version of the documents and of these fields; an index with another version is rebuilt by replay."""
 OWN = "own-url"
-"""Stands among the exact values of a summary that is of the whole object: its URL is the object's. One word, where a second copy of
-the URL would be one more word of its own for each."""
+"""Exact value of a summary whose URL is its object's URL. One shared term: a second copy of the URL would be one more distinct
+
+term for each.
+"""
 STATE_KEY, NO_KEY = b"state", b"none"
-"""Keys of the state, and of nothing: shorter than any that stands for an OID."""
+"""Keys of the state, and of no document: shorter than the key of any OID."""
 
 
 class State(msgspec.Struct, frozen=True, array_like=True):
-    """What the index knows of itself, committed with every batch."""
+    """State of the index, committed with every batch."""
 
     format: str
     offsets: Mapping[int, int] = {}
     clock: int = 0
-    """The latest time of a removal applied, ms."""
+    """Latest time of a removal applied, in ms."""
     swept: int = 0
-    """The clock when removals were last forgotten, ms."""
+    """Clock in ms when removals were last deleted."""
 
 
 def schema() -> Schema:
-    """The fields of the index."""
+    """Return the fields of the index."""
     builder = SchemaBuilder()
     builder.add_bytes_field("key", indexed=True)
     builder.add_unsigned_field("order", fast=True)
@@ -74,12 +76,12 @@ def schema() -> Schema:
 
 
 def order(oid: str) -> int:
-    """A number that rises with the OID, as far as its first 8 bytes tell."""
+    """Return a number that orders OIDs by their first 8 bytes."""
     return int.from_bytes(oid.encode("utf-8", "surrogatepass")[:8].ljust(8, b"\0"), "big")
 
 
 def summary_document(summary: Summary) -> Document:
-    """A summary as a document."""
+    """Return the document of a summary."""
     document = _identified(summary)
     add = document.add_text
     values = named(summary)
@@ -91,7 +93,7 @@ def summary_document(summary: Summary) -> Document:
         if name == "oid" and is_plain(summary.oid):
             continue
         add("exact", OWN if name == "object-url" and value == known.get("url") else f"{name}={value}")
-    # One text for all the names: each call into the engine costs a microsecond.
+    # One text for all names: each call into the engine costs a microsecond.
     add("has", " ".join(present(values, known)))
     if links := linked(values):
         add("links", " ".join(links))
@@ -103,7 +105,7 @@ def summary_document(summary: Summary) -> Document:
 
 
 def removal_document(removal: Removed) -> Document:
-    """A removal to be remembered, so that an older summary does not come back."""
+    """Return the document of a removal, stored so that an older summary does not return."""
     document = _identified(removal)
     document.add_text("role", HIDDEN)
     for field in WORDED:
@@ -113,7 +115,7 @@ def removal_document(removal: Removed) -> Document:
 
 
 def state_document(state: State) -> Document:
-    """The state, kept beside the summaries."""
+    """Return the document of the state, stored beside the summaries."""
     document = Document()
     document.add_bytes("key", STATE_KEY)
     document.add_text("role", HIDDEN)

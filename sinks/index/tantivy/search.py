@@ -1,9 +1,9 @@
-"""Reading from a tantivy index: hits in an order that does not depend on how the index came to be.
+"""Reading from a tantivy index: hits in an order that does not depend on how the index was built.
 
 Laws:
-- Best first, equal scores in order of URL, on every page: what stands on a page does not depend on segments or on the
+- Best first, equal scores in order of URL, on every page: the hits of a page do not depend on segments or on the
   limit. Scores are compared to 5 significant digits, since their last bits depend on the order of addition.
-- A query that only chooses gives score 1 and order of URL.
+- A query that only filters gives score 1 and order of URL.
 """
 
 from __future__ import annotations
@@ -26,43 +26,43 @@ _DECODER = msgspec.msgpack.Decoder(Shown)
 
 
 def count(searcher: Searcher, engine: Engine) -> int:
-    """How many documents match."""
+    """Return the number of matching documents."""
     return int(searcher.search(engine, limit=1).count)  # type: ignore[attr-defined]
 
 
 def shown(searcher: Searcher, at: DocAddress) -> Shown:
-    """What is kept of a summary to show it."""
+    """Return the stored part of a summary for display."""
     return _DECODER.decode(bytes(searcher.doc(at).get_first("shown") or b""))
 
 
 def without_copies(schema: Schema, engine: Engine) -> Engine:
-    """The query, canonical summaries only."""
+    """Restrict a query to canonical summaries."""
     copy = Engine.term_query(schema, "role", COPY, index_option="basic")
     return Engine.boolean_query([(Occur.Must, engine), (Occur.MustNot, copy)])
 
 
 def by_url(searcher: Searcher, engine: Engine, offset: int, limit: int) -> tuple[Scored, int]:
-    """A page in order of URL, each with score 1; and how many match."""
+    """Return a page in order of URL, each hit with score 1, and the number of matches."""
     result = searcher.search(engine, limit=limit, offset=offset, order_by_field="url", order=Order.Asc)
     return [(1.0, shown(searcher, at)) for _, at in result.hits], int(result.count)  # type: ignore[attr-defined]
 
 
 def by_score(searcher: Searcher, engine: Engine, offset: int, limit: int) -> tuple[Scored, int]:
-    """A page, best first; and how many match."""
+    """Return a page, best first, and the number of matches."""
     size = offset + limit + SPARE
     while True:
         result = searcher.search(engine, limit=size)
         total = int(result.count)  # type: ignore[attr-defined]
         hits = [(rounded(score), at) for score, at in result.hits]
         end = min(offset + limit, total)
-        # A last score that goes on behind what was read might hide a lesser URL there.
+        # If the last score continues beyond the hits read, a lesser URL with that score might be missing.
         if len(hits) == total or hits[end - 1][0] != hits[-1][0]:
             return _page(searcher, hits, offset, end), total
         size = min(total, size * 4)
 
 
 def _page(searcher: Searcher, hits: list[tuple[float, DocAddress]], offset: int, end: int) -> Scored:
-    """The hits from `offset` up to `end`, equal scores in order of URL."""
+    """Return the hits from `offset` up to `end`, equal scores in order of URL."""
     page: Scored = []
     begin = 0
     for score, group in groupby(hits, key=itemgetter(0)):
@@ -78,9 +78,9 @@ def _page(searcher: Searcher, hits: list[tuple[float, DocAddress]], offset: int,
 
 
 def step(searcher: Searcher, schema: Schema, engine: Engine, low: int, size: int) -> tuple[list[str], int | None]:
-    """The next OIDs of a scroll, in order: those whose `order` is at least `low`; and where the next step starts (None: nowhere).
+    """Return the next OIDs of a scroll, in order, from `low` (an `order`) on, and where the next step starts (None: the end).
 
-    OIDs that agree in `order` come together, so a step may be larger than `size`.
+    OIDs with equal `order` are returned together, so a step may be larger than `size`.
     """
     above = Engine.range_query(schema, "order", FieldType.Unsigned, lower_bound=low)
     both = Engine.boolean_query([(Occur.Must, engine), (Occur.Must, above)])
@@ -96,6 +96,6 @@ def step(searcher: Searcher, schema: Schema, engine: Engine, low: int, size: int
 
 
 def _oids(searcher: Searcher, found: list[DocAddress]) -> list[str]:
-    # In order of address, because summaries that stand together are decompressed together.
+    # In order of address, because neighbouring summaries are decompressed together.
     found.sort(key=lambda at: (at.segment_ord, at.doc))
     return sorted(oid_of(shown(searcher, at).oid) for at in found)

@@ -86,7 +86,7 @@ def test_show(harvest: Any, gathered: Path) -> None:
     assert as_json["copies"] == hit["copies"]
     assert as_json["attributes"]["partial-text"] == ["Call me Ishmael."]
     assert harvest("show", "http://example.org/", code=1).stderr == "harvest: http://example.org/: no summary of it\n"
-    assert "tree: no summary of it: a folder has none" in harvest("show", "tree", code=1).stderr
+    assert "tree: no summary of it: folders have no summary" in harvest("show", "tree", code=1).stderr
     assert "tree/nothing: no summary of it, and no such file" in harvest("show", "tree/nothing", code=1).stderr
     (gathered / "page.html").unlink()
     harvest("gather", gathered)
