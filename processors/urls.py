@@ -135,7 +135,7 @@ def _path_trap(segments: list[str]) -> str:
         return f"trap: more than {MAX_SEGMENTS} path segments"
     segment, times = Counter(s for s in segments if s).most_common(1)[0] if any(segments) else ("", 0)
     if times > MAX_SAME_SEGMENT:
-        return f"trap: the path segment {segment[:60]!r} stands {times} times"
+        return f"trap: the path segment {segment[:60]!r} occurs {times} times"
     for length in range(1, len(segments) // (MAX_CYCLE + 1) + 1):
         run = 0
         for here, there in zip(segments, segments[length:], strict=False):
@@ -149,12 +149,12 @@ def _query_trap(query: str) -> str:
     if len(query) > MAX_QUERY:
         return f"trap: a query of more than {MAX_QUERY} characters"
     if query.count("?") > 1:
-        return "trap: queries within the query"
+        return "trap: more than one ? in the query"
     names = Counter(p.partition("=")[0] for p in re.split("[&;]", query))
     if names.total() > MAX_PARAMETERS:
         return f"trap: more than {MAX_PARAMETERS} parameters in the query"
     name, times = names.most_common(1)[0]
-    return f"trap: the parameter {name[:60]!r} stands {times} times" if times > MAX_SAME_PARAMETER else ""
+    return f"trap: the parameter {name[:60]!r} occurs {times} times" if times > MAX_SAME_PARAMETER else ""
 
 
 _REFUSED4 = {

@@ -166,7 +166,7 @@ PUBLISHED = ("published", "copy_of", "copies", "copies_count")
 
 
 _TAIL = parse_schema({"type": "record", "name": "Tail", "fields": schema_text("Summary")["fields"][-len(PUBLISHED) :]})
-_UNSAID = bytes(len(PUBLISHED))
+_EMPTY_TAIL = bytes(len(PUBLISHED))
 """Encoded tail of a summary without values of PUBLISHED: zero, an empty string, an empty array, zero."""
 _ENDED = bytes(1)
 """Byte before the tail: the end of a map. It proves where the tail begins, even if a number is encoded longer than necessary."""
@@ -179,7 +179,7 @@ class _Known(NamedTuple):
     data: bytes
 
 
-class _Memory:
+class _SummaryCache:
     """Cache of recent summaries, by identity and by bytes: each passes several stages, and no record costs more to decode.
 
     Used from several threads: an entry found is always right, and one that another thread's `keep` drops is made again.
@@ -213,7 +213,7 @@ class _Memory:
         self._by_id[id(record)] = self._by_data[data] = _Known(record, data)
 
 
-_memory = _Memory()
+_memory = _SummaryCache()
 
 
 def encode(record: Record, *, kept: bool = True) -> bytes:
@@ -231,9 +231,9 @@ def encode(record: Record, *, kept: bool = True) -> bytes:
     return data
 
 
-def adopt(summary: records.Summary, data: bytes) -> None:
+def cache_encoding(summary: records.Summary, data: bytes) -> None:
     """Cache `data` as the encoding of a summary without values of PUBLISHED; ignored if it has any."""
-    if data.endswith(_ENDED + _UNSAID):
+    if data.endswith(_ENDED + _EMPTY_TAIL):
         _memory.keep(summary, data)
 
 
@@ -260,7 +260,7 @@ def record_type(data: bytes) -> type[Record]:
         return found[2]
     former = history.writer(data[:HEADER].removeprefix(MAGIC))
     if former is None or former[0] not in _BY_NAME:
-        raise DecodeError(f"no record of ours: the header is {data[:HEADER].hex() or 'missing'}")
+        raise DecodeError(f"not a Harvest record: the header is {data[:HEADER].hex() or 'missing'}")
     return _BY_NAME[former[0]]
 
 
@@ -272,7 +272,7 @@ def decode(data: bytes) -> Record:
     if found is None:
         former = history.writer(data[:HEADER].removeprefix(MAGIC))
         if former is None:
-            raise DecodeError(f"no record of ours: the header is {data[:HEADER].hex() or 'missing'}")
+            raise DecodeError(f"not a Harvest record: the header is {data[:HEADER].hex() or 'missing'}")
         return resolve(*former, data, HEADER)
     schema, load, cls = found
     body = io.BytesIO(data)
@@ -297,7 +297,7 @@ def resolve(name: str, written: Any, data: bytes, start: int) -> Record:
     """
     cls = _BY_NAME.get(name)
     if cls is None:
-        raise DecodeError(f"no record of ours: {name[:100]}")
+        raise DecodeError(f"not a Harvest record: {name[:100]}")
     body = io.BytesIO(data)
     body.seek(start)
     try:

@@ -84,7 +84,7 @@ class Parser:
         """
         self._patience = 0
         for _ in self._drain():
-            raise ValueError("closed before all templates were asked for")
+            raise ValueError("closed before all templates were consumed")
         if self._pending or self._open or self._within or self._buffer:
             self._fail(len(self._buffer), self._missing(), END)
 
@@ -177,7 +177,7 @@ class Parser:
         if len(self._buffer) <= end:
             return False
         if self._buffer[end] != ord("\n"):
-            self._fail(end, f"a newline behind the {size} bytes of {shown(name)}", shown(self._buffer[end]))
+            self._fail(end, f"a newline after the {size} bytes of {shown(name)}", shown(self._buffer[end]))
         self._attributes.append(Attribute(name, bytes(self._buffer[self._at : end])))
         self._pending, self._at = None, end + 1
         return True
@@ -202,7 +202,7 @@ class Parser:
         if self._pending:
             name, size = self._pending
             more = self._at + size - len(self._buffer)
-            return f"{more} more bytes of {shown(name)}" if more > 0 else f"a newline behind the {size} bytes of {shown(name)}"
+            return f"{more} more bytes of {shown(name)}" if more > 0 else f"a newline after the {size} bytes of {shown(name)}"
         if self._open:
             begun = self._at < len(self._buffer) and self._grammar.attribute.stop(self._buffer, self._at)
             return begun[1] if begun and begun[0] > self._at else f"an attribute or the '}}' of {shown(self._open[0])}"

@@ -167,7 +167,7 @@ def _property(field: str, name: str, value: bytes) -> Any:
     if field in INTEGERS:
         return _integer(name, value)
     if field == "reason" and _text(name, value) not in get_args(RemovalReason):
-        raise RecordError(f"{name}: no reason of ours: {value[:40]!r}")
+        raise RecordError(f"{name}: unknown removal reason: {value[:40]!r}")
     return _text(name, value)
 
 

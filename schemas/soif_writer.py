@@ -72,7 +72,7 @@ def _header(kind: str, url: str, limits: Limits) -> bytes:
     found = grammar(limits).header.match(bytearray(line), 0)
     # A lone brace would be read as the end of the template, and blanks at the ends of a URL would be lost.
     if not found or found.end() != len(line) or raw.strip(BLANK) != raw or raw == b"}":
-        raise ValueError(f"SOIF cannot say this type or URL: {shown(kind)}, {shown(url)}")
+        raise ValueError(f"this type or URL cannot be written in SOIF: {shown(kind)}, {shown(url)}")
     return line
 
 
@@ -80,5 +80,5 @@ def _attribute(name: str, size: int, limits: Limits) -> bytes:
     line = b"%b{%d}:\t" % (name.encode(), size)
     found = grammar(limits).attribute.match(bytearray(line), 0)
     if not found or found.end() != len(line):
-        raise ValueError(f"SOIF cannot say this name: {shown(name)}")
+        raise ValueError(f"this name cannot be written in SOIF: {shown(name)}")
     return line

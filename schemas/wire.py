@@ -89,7 +89,7 @@ class ConfluentWire(Wire):
         if data[:1] != CONFLUENT:
             return data
         if len(data) < PREFIX:
-            raise DecodeError("no record of ours: cut short in the number of its schema")
+            raise DecodeError("not a Harvest record: cut short in the number of its schema")
         number = int.from_bytes(data[1:PREFIX], "big")
         written = self._written.get(number)
         if written is None:
@@ -98,7 +98,7 @@ class ConfluentWire(Wire):
         if isinstance(written, list):
             branch, start = _long(data, start)
             if not 0 <= branch < len(written):
-                raise DecodeError(f"no record of ours: branch {branch} of schema {number}")
+                raise DecodeError(f"not a Harvest record: branch {branch} of schema {number}")
             written = written[branch]
         if written.header:
             return written.header + data[start:]
@@ -107,7 +107,7 @@ class ConfluentWire(Wire):
     def _known(self, number: int) -> list[_Branch] | _Branch:
         text = self._lookup(number)
         if text is None:
-            raise DecodeError(f"no record of ours: the registry has no schema {number}")
+            raise DecodeError(f"not a Harvest record: the registry has no schema {number}")
         try:
             schema = json.loads(text)
             parsed: Any = parse_schema(schema)
@@ -132,4 +132,4 @@ def _long(data: bytes, start: int) -> tuple[int, int]:
         value |= (byte & 0x7F) << (7 * place)
         if byte < 0x80:
             return (value >> 1) ^ -(value & 1), start + place + 1
-    raise DecodeError("no record of ours: a branch without an end")
+    raise DecodeError("not a Harvest record: a branch without an end")

@@ -39,7 +39,7 @@ LULL = 1_000
 """Delay in ms before a large family is answered, so that further holders can join."""
 
 
-class Held(msgspec.Struct, frozen=True, array_like=True):
+class HolderRow(msgspec.Struct, frozen=True, array_like=True):
     """Row of a holder with its last answer; `told` is -1 if its present version was never answered."""
 
     oid: str
@@ -67,7 +67,7 @@ class Mark(msgspec.Struct, frozen=True, array_like=True):
 
 
 _pack = msgspec.msgpack.encode
-_held = msgspec.msgpack.Decoder(Held).decode
+_held = msgspec.msgpack.Decoder(HolderRow).decode
 _mark = msgspec.msgpack.Decoder(Mark).decode
 
 
@@ -79,7 +79,7 @@ def dedup(rows: Rows, record: Holder | Tick, origin: Origin) -> Iterator[Role]:
     family = _family(record.content)
     key = family + _rank(record)
     value = rows.get(key)
-    known = _held(value) if value is not None else Held(record.oid, record.url, record.version)
+    known = _held(value) if value is not None else HolderRow(record.oid, record.url, record.version)
     if record.version >= known.version and record.joined:
         # told = -1: a redelivered `joined` is answered again, since the first answer may be lost.
         rows.put(key, _pack(replace(known, version=record.version, told=-1)))
@@ -89,7 +89,7 @@ def dedup(rows: Rows, record: Holder | Tick, origin: Origin) -> Iterator[Role]:
     marked = rows.get(b"y|" + record.content.encode())
     if len(holders) > SMALL or marked is not None:
         _postpone(rows, record.content.encode(), _mark(marked) if marked is not None else None)
-    if len(holders) <= SMALL and not _untold(holders):
+    if len(holders) <= SMALL and not _needs_no_answer(holders):
         yield from _settle(rows, [(key, _held(value)) for key, value in holders], origin)
 
 
@@ -159,7 +159,7 @@ def _due(due: int, content: bytes) -> bytes:
     return b"d|%013d|" % due + content
 
 
-def _untold(holders: list[tuple[bytes, bytes]]) -> bool:
+def _needs_no_answer(holders: list[tuple[bytes, bytes]]) -> bool:
     """Return whether the content has one holder that was never answered, as most have: no answer is needed."""
     return len(holders) == 1 and _held(holders[0][1]).at == NEVER
 
@@ -173,7 +173,7 @@ def _rank(record: Holder) -> bytes:
     return bytes([record.member]) + len(url).to_bytes(4, "big") + url + b"\0" + record.oid.encode()
 
 
-def _settle(rows: Rows, holders: list[tuple[bytes, Held]], origin: Origin) -> Iterator[Role]:
+def _settle(rows: Rows, holders: list[tuple[bytes, HolderRow]], origin: Origin) -> Iterator[Role]:
     """Yield the answers for a whole family in order of rank."""
     for number, (key, held) in enumerate(holders):
         yield from _copy(rows, key, held, holders[0][1], origin) if number else _first(rows, holders, len(holders) - 1, origin)
@@ -195,17 +195,17 @@ def _chunk(rows: Rows, family: bytes, mark: Mark, origin: Origin) -> Generator[R
     return Mark(mark.due, done=-1 if mark.again else origin.offset)
 
 
-def _first(rows: Rows, first: list[tuple[bytes, Held]], count: int, origin: Origin) -> Iterator[Role]:
+def _first(rows: Rows, first: list[tuple[bytes, HolderRow]], count: int, origin: Origin) -> Iterator[Role]:
     key, canonical = first[0]
     copies = tuple(held.url for _, held in first[1:])
-    yield from _tell(rows, key, canonical, replace(canonical, copy_of="", copies=copies, count=count), origin)
+    yield from _answer(rows, key, canonical, replace(canonical, copy_of="", copies=copies, count=count), origin)
 
 
-def _copy(rows: Rows, key: bytes, held: Held, canonical: Held, origin: Origin) -> Iterator[Role]:
-    yield from _tell(rows, key, held, replace(held, copy_of=canonical.oid, copies=(), count=0), origin)
+def _copy(rows: Rows, key: bytes, held: HolderRow, canonical: HolderRow, origin: Origin) -> Iterator[Role]:
+    yield from _answer(rows, key, held, replace(held, copy_of=canonical.oid, copies=(), count=0), origin)
 
 
-def _tell(rows: Rows, key: bytes, before: Held, now: Held, origin: Origin) -> Iterator[Role]:
+def _answer(rows: Rows, key: bytes, before: HolderRow, now: HolderRow, origin: Origin) -> Iterator[Role]:
     at = _at(origin)
     # Answers at or after the committed offset may be lost and are emitted again. Offsets of the other topic cannot be compared here
     # and need not be: its own redelivery emits its answers again.
@@ -220,7 +220,7 @@ def _tell(rows: Rows, key: bytes, before: Held, now: Held, origin: Origin) -> It
         yield _role(now)
 
 
-def _role(held: Held) -> Role:
+def _role(held: HolderRow) -> Role:
     return Role(oid=held.oid, version=held.version, copy_of=held.copy_of, copies=held.copies, count=held.count)
 
 

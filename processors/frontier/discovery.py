@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from processors.frontier.requests import Asking, Decided, covered
-from processors.frontier.state import Known
+from processors.frontier.requests import Output, RequestScheduler, is_described_by_listing
+from processors.frontier.state import UrlState
 from processors.identity import frontier_key, url_digest
 from processors.schemes import may_link
 from processors.urls import trap
@@ -19,16 +19,16 @@ from schemas.records import MAX_MOVES, CrawlEvent, Link, Root, Span
 FULL = "URL limit of the root"
 
 
-class Finding(Asking):
+class DiscoveryHandlers(RequestScheduler):
     """Handlers of `seeded`, `unseeded`, `paused`, `resumed` and `discovered`."""
 
-    def seeded(self, event: CrawlEvent) -> Iterator[Decided]:
+    def seeded(self, event: CrawlEvent) -> Iterator[Output]:
         """Start a run: request again every URL of the root in this partition, and the root itself if it belongs here."""
         changed = self._limits_changed(event)
         root = self.root_of(event)
         hosts: dict[str, None] = {}
         asked = set()
-        for host, digest, known in list(self.table.asked_by(root.url, self.origin)):
+        for host, digest, known in list(self.table.urls_of_root(root.url, self.origin)):
             if root.url not in known.roots:
                 hosts[host] = None  # redelivered: a URL of another root whose request this event released from the host's queue
                 continue
@@ -38,7 +38,9 @@ class Finding(Asking):
                 self.table.forget(host, digest, known)
                 continue
             elif self._stale(known, root):
-                yield from self.ask(host, digest, known.but(whole=known.whole or (changed and not covered(known))), root)
+                yield from self.ask(
+                    host, digest, known.but(whole=known.whole or (changed and not is_described_by_listing(known))), root
+                )
             elif known.state != "queued":
                 continue
             # On redelivery this same event may have queued the URL. Its host must be pumped here: nothing else does, unless it is
@@ -60,17 +62,17 @@ class Finding(Asking):
         if site.asking and site.asked != self.origin:
             self.table.put_host(host, site.but(asking=0))
 
-    def _comes_back(self, host: str, known: Known, root: Root) -> bool:
+    def _comes_back(self, host: str, known: UrlState, root: Root) -> bool:
         """Return whether a run requests a gone URL once more."""
-        if known.state != "gone" or known.run == root.run or not self.wanted_back(known, root):
+        if known.state != "gone" or known.run == root.run or not self.is_requested_once_gone(known, root):
             return False
         return not self._refusal(host, Link(url=known.url), known.depth, root, counted=known.moved)
 
-    def _stale(self, known: Known, root: Root) -> bool:
+    def _stale(self, known: UrlState, root: Root) -> bool:
         """Return whether a run requests this URL itself; an unchanged file is left to the listing of its folder."""
         if known.state == "gone" or (known.run == root.run and known.origin != self.origin):
             return False
-        return not (covered(known) and known.state == "ok" and self.same_rules(known))
+        return not (is_described_by_listing(known) and known.state == "ok" and self.same_rules(known))
 
     def _limits_changed(self, event: CrawlEvent) -> bool:
         """Return whether the root's limits changed or it has room again, so that refused URLs may be admitted."""
@@ -83,46 +85,46 @@ class Finding(Asking):
             self.table.limited(root.url, on=False)
         return room or (before.depth, before.urls) != (root.depth, root.urls)
 
-    def unseeded(self, event: CrawlEvent) -> Iterator[Decided]:
+    def unseeded(self, event: CrawlEvent) -> Iterator[Output]:
         """End a root: expire the URLs that no other root asks for."""
         root = self.root_of(event)
         if self.table.ended(root):
             yield from self.again()
         self.table.end_root(root)
         hosts: dict[str, None] = {}
-        for host, digest, known in list(self.table.asked_by(root.url)):
+        for host, digest, known in list(self.table.urls_of_root(root.url)):
             left = tuple(r for r in known.roots if r != root.url)
             if left:
-                yield from self._left_to(host, digest, known.but(roots=left))
+                yield from self._keep_for_other_roots(host, digest, known.but(roots=left))
                 hosts[host] = None
             elif known.state != "gone":
-                yield from self.end(host, digest, known, "expired", "no root asks for it")
+                yield from self.end(host, digest, known, "expired", "no root asks for it any more")
             else:
                 self.table.forget(host, digest, known)  # otherwise its refresh would request it
         for host in hosts:
             yield from self.pump(host)
 
-    def paused(self, event: CrawlEvent) -> Iterator[Decided]:
+    def paused(self, event: CrawlEvent) -> Iterator[Output]:
         """Pause a root: URLs of this root alone are not refreshed and do not expire; a new run still requests them."""
         self.table.pause(event.url, on=True)
         return iter(())
 
-    def resumed(self, event: CrawlEvent) -> Iterator[Decided]:
+    def resumed(self, event: CrawlEvent) -> Iterator[Output]:
         """Resume a root: URLs that fell due during the pause are requested at their next refresh."""
         self.table.pause(event.url, on=False)
         return iter(())
 
-    def _left_to(self, host: str, digest: bytes, known: Known) -> Iterator[Decided]:
+    def _keep_for_other_roots(self, host: str, digest: bytes, known: UrlState) -> Iterator[Output]:
         """Leave a URL to its other roots and fetch it in full again: perhaps only the ended root had admitted its links."""
         if known.moved:
             yield from self.revive(host, digest, known, self.known_root(known))
-        elif covered(known) or known.state != "ok":
+        elif is_described_by_listing(known) or known.state != "ok":
             self.table.put(host, digest, known)
         else:
             # Removing the root and queuing the request is one write: a crash between two writes would lose the request.
             yield from self.ask(host, digest, known.but(whole=True), self.known_root(known))
 
-    def discovered(self, event: CrawlEvent) -> Iterator[Decided]:
+    def discovered(self, event: CrawlEvent) -> Iterator[Output]:
         """Handle the links of a page, or a slice of a listing."""
         if event.span is not None:
             yield from self._children(event, event.span)
@@ -134,7 +136,7 @@ class Finding(Asking):
             yield from self.found(event.host, link, event.depth + 1, root, event.url, moves=event.moves, trail=event.trail)
         yield from self.pump(event.host)
 
-    def _children(self, event: CrawlEvent, span: Span) -> Iterator[Decided]:
+    def _children(self, event: CrawlEvent, span: Span) -> Iterator[Output]:
         """Compare a slice of a listing with the rows of that folder: admit new, request changed, end vanished children."""
         root = self.root_of(event) if event.root and not self.table.ended(event.root) else None
         present = {url_digest(link.url): link for link in event.links}
@@ -164,17 +166,19 @@ class Finding(Asking):
         listed: bool = False,
         moves: int = 0,
         trail: tuple[str, ...] = (),
-    ) -> Iterator[Decided]:
+    ) -> Iterator[Output]:
         """Admit a URL if it is new, and request it if it is due in this run; `moves`, `trail`: of the redirects that led to it."""
         digest = url_digest(link.url)
         known = self.table.get(host, digest)
         if known is not None and known.state == "gone" and known.run == root.run and not listed:
             if known.moved:
-                yield from self._met_again(host, digest, known, root, trail)
+                yield from self._found_after_redirect(host, digest, known, root, trail)
             return
         if known is None or (known.state == "gone" and known.origin != self.origin):
             if self._admits(host, link, depth, root, parent):
-                fresh = Known(url=link.url, kind=link.kind, depth=depth, roots=(root.url,), run=root.run, moves=moves, trail=trail)
+                fresh = UrlState(
+                    url=link.url, kind=link.kind, depth=depth, roots=(root.url,), run=root.run, moves=moves, trail=trail
+                )
                 if known is not None:
                     fresh = fresh.but(since=known.since)
                     if known.moved:
@@ -182,14 +186,14 @@ class Finding(Asking):
                 self.table.count(root.url, 1)
                 yield from self.ask(host, digest, fresh, root)
             return
-        known = self._by_another_way(host, digest, known, root, moves, trail)
+        known = self._update_trail(host, digest, known, root, moves, trail)
         again = known.state == "asked" and known.origin == self.origin
         news = root.url not in known.roots
         if news:
             known = known.but(roots=(*known.roots, root.url), depth=min(known.depth, depth))
             self.table.put(host, digest, known)
             self.table.count(root.url, 1)
-        listed_with = covered(known)
+        listed_with = is_described_by_listing(known)
         if listed_with and known.state == "ok":
             wanted = not self.same_rules(known) or not known.same_file(link)
         else:
@@ -198,7 +202,7 @@ class Finding(Asking):
             # A new root of a page or folder: fetched in full, so that its links are admitted for that root too.
             yield from self.ask(host, digest, known.but(whole=known.whole or (news and not listed_with)), root)
 
-    def _by_another_way(self, host: str, digest: bytes, known: Known, root: Root, moves: int, trail: tuple[str, ...]) -> Known:
+    def _update_trail(self, host: str, digest: bytes, known: UrlState, root: Root, moves: int, trail: tuple[str, ...]) -> UrlState:
         """Update the redirect count and trail of a known URL that was found by another route."""
         before = known
         if moves < known.moves:
@@ -211,7 +215,9 @@ class Finding(Asking):
             self.table.put(host, digest, known)
         return known
 
-    def _met_again(self, host: str, digest: bytes, known: Known, root: Root, trail: tuple[str, ...]) -> Iterator[Decided]:
+    def _found_after_redirect(
+        self, host: str, digest: bytes, known: UrlState, root: Root, trail: tuple[str, ...]
+    ) -> Iterator[Output]:
         """Handle a URL that already redirected in this run and is found again.
 
         The redirect that leads here may close a loop, which is visible only from the full trail. So the URL is requested once more
@@ -241,7 +247,7 @@ class Finding(Asking):
     def _refusal(self, host: str, link: Link, depth: int, root: Root, *, counted: bool = False) -> str:
         """Return why a URL may not be requested, "" if it may; `counted`: its root already counts it."""
         if not may_link(root.url, link.url):
-            return "not of the root's kind"  # web pages must not lead into the file system, nor files into the network
+            return "file and web URLs do not mix in one root"
         if 0 <= root.depth < depth:
             return "depth limit of the root"
         if root.host and host not in (root.host, frontier_key(root.url)):

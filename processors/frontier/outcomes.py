@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from processors.frontier import robots
-from processors.frontier.requests import Asking, Decided, covered
+from processors.frontier.requests import Output, RequestScheduler, is_described_by_listing
 from processors.frontier.rows import HOST_WAKE
-from processors.frontier.state import Known
+from processors.frontier.state import UrlState
 from processors.identity import url_digest
 from processors.schemes import scheme_of
 from schemas.records import LOST, MOVED, CrawlEvent, Rejected
@@ -21,10 +21,10 @@ LONGEST_DELAY = 60.0
 """Upper limit of Crawl-delay in seconds; with a longer one no page would ever be fetched."""
 
 
-class Answering(Asking):
+class OutcomeHandlers(RequestScheduler):
     """Handlers of the events that the fetch edge writes to `crawl`."""
 
-    def resolved(self, event: CrawlEvent) -> Iterator[Decided]:
+    def resolved(self, event: CrawlEvent) -> Iterator[Output]:
         """Store a host's address and robots.txt, or handle the failed look-up."""
         site = self.table.host(event.host)
         if event.version != site.asking:
@@ -50,7 +50,7 @@ class Answering(Asking):
                     yield from self.forbid(event.host, digest, known)
                 self.table.dequeue(event.host, digest, known)
 
-    def _resolved_again(self, event: CrawlEvent) -> Iterator[Decided]:
+    def _resolved_again(self, event: CrawlEvent) -> Iterator[Output]:
         """Handle a redelivered `resolved`: give up the same URLs again, repeat the same requests."""
         if event.robots is None:
             for digest, known in list(self.table.between(event.host, b"", b"\xff" * 16)):
@@ -58,7 +58,7 @@ class Answering(Asking):
                     yield from self.give_up(event.host, digest, known, event.reason)
         yield from self.pump(event.host)
 
-    def _answered(self, event: CrawlEvent) -> tuple[bytes, Known | None]:
+    def _answered(self, event: CrawlEvent) -> tuple[bytes, UrlState | None]:
         """Return the digest and row that an answer concerns and release its credit; the row is None if no request matches."""
         digest = url_digest(event.url)
         known = self.table.get(event.host, digest)
@@ -72,7 +72,7 @@ class Answering(Asking):
             return digest, None
         return digest, known
 
-    def succeeded(self, event: CrawlEvent) -> Iterator[Decided]:
+    def succeeded(self, event: CrawlEvent) -> Iterator[Output]:
         """Record that a URL was fetched or found unchanged."""
         digest, known = self._answered(event)
         if known is None:
@@ -88,7 +88,7 @@ class Answering(Asking):
                 listing=event.listing or known.listing,
                 validators=event.validators or known.validators,
             )
-            due = 0 if covered(known) and known.depth else self.now + root.refresh * 1000
+            due = 0 if is_described_by_listing(known) and known.depth else self.now + root.refresh * 1000
             self.table.schedule(event.host, digest, known, due)
             self._answers(event.host)
             if known.whole:
@@ -96,7 +96,7 @@ class Answering(Asking):
                 yield from self.ask(event.host, digest, known.but(due=due), root)
         yield from self.pump(event.host)
 
-    def _succeeded_again(self, event: CrawlEvent, digest: bytes) -> Iterator[Decided]:
+    def _succeeded_again(self, event: CrawlEvent, digest: bytes) -> Iterator[Output]:
         """Handle a redelivered success that had caused an immediate request."""
         known = self.table.get(event.host, digest)
         if known is not None and known.state == "asked" and known.origin == self.origin and not scheme_of(event.host).paced:
@@ -108,7 +108,7 @@ class Answering(Asking):
         if site.failures:
             self.table.put_host(host, site.but(failures=0))
 
-    def _fails(self, host: str) -> None:
+    def _count_failure(self, host: str) -> None:
         """Count a failure of a host; after as many in a row as its credit, have the host resolved anew."""
         site = self.table.host(host)
         dead = site.failures + 1 >= self.settings.credit
@@ -116,7 +116,7 @@ class Answering(Asking):
             host, site.but(failures=0 if dead else site.failures + 1, robots_until=0 if dead else site.robots_until)
         )
 
-    def failed(self, event: CrawlEvent) -> Iterator[Decided]:
+    def failed(self, event: CrawlEvent) -> Iterator[Output]:
         """Schedule a retry, or give up until the next run."""
         if event.reason == LOST:
             self._lost(event)
@@ -126,7 +126,7 @@ class Answering(Asking):
             known = known.but(tries=known.tries + 1)
             wait = self.backoff(known.tries - 1, event.wait)
             if event.retryable and scheme_of(event.host).paced:
-                self._fails(event.host)
+                self._count_failure(event.host)
             if event.retryable and known.tries < self.settings.tries and wait <= self.settings.patience:
                 self.table.schedule(event.host, digest, known.but(state="waiting"), self.now + wait)
             else:
@@ -140,13 +140,13 @@ class Answering(Asking):
         if known is not None and known.state != "gone":
             self.table.put(event.host, digest, known.but(rules="", whole=known.state != "ok"))
 
-    def give_up(self, host: str, digest: bytes, known: Known, reason: str) -> Iterator[Decided]:
+    def give_up(self, host: str, digest: bytes, known: UrlState, reason: str) -> Iterator[Output]:
         """Leave a URL to the next run or refresh; past its time-to-live it expires."""
         version = known.version or self.table.mint(self.now)
         yield Rejected(stage="fetch", reason=reason, time=self.now, url=known.url, version=version)
         yield from self.keep_or_expire(host, digest, known.but(state="failed", version=version, origin=self.origin))
 
-    def gone(self, event: CrawlEvent) -> Iterator[Decided]:
+    def gone(self, event: CrawlEvent) -> Iterator[Output]:
         """Record that the source reports a URL as missing or moved."""
         digest, known = self._answered(event)
         if known is not None:
@@ -168,7 +168,7 @@ class Answering(Asking):
                 self.table.schedule(event.host, digest, gone, due)
         yield from self.pump(event.host)
 
-    def declined(self, event: CrawlEvent) -> Iterator[Decided]:
+    def declined(self, event: CrawlEvent) -> Iterator[Output]:
         """Record that the edge may not fetch a URL."""
         if not event.version:
             return  # written by the frontier itself
@@ -177,7 +177,7 @@ class Answering(Asking):
             yield from self.refuse(event.host, digest, known)
         yield from self.pump(event.host)
 
-    def deferred(self, event: CrawlEvent) -> Iterator[Decided]:
+    def deferred(self, event: CrawlEvent) -> Iterator[Output]:
         """Queue a URL again whose wait was too long for the edge, and leave its host alone meanwhile."""
         digest, known = self._answered(event)
         if known is not None and event.wait > self.settings.patience:

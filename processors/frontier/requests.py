@@ -12,12 +12,12 @@ import msgspec
 
 from processors.frontier import robots
 from processors.frontier.rows import Table
-from processors.frontier.state import Host, Known
+from processors.frontier.state import HostState, UrlState
 from processors.schemes import scheme_of
 from schemas.ports import Origin
 from schemas.records import CrawlEvent, FetchedObject, FetchRequest, Link, Outcome, Rejected, Root
 
-Decided = FetchRequest | FetchedObject | CrawlEvent | Rejected
+Output = FetchRequest | FetchedObject | CrawlEvent | Rejected
 
 DAY = 86_400_000
 
@@ -39,7 +39,7 @@ class FrontierSettings(msgspec.Struct, frozen=True):
     """URLs of paused roots: URLs that only these ask for are not refreshed."""
 
 
-class Asking:
+class RequestScheduler:
     """One event against the rows of its partition."""
 
     def __init__(self, table: Table, time: int, origin: Origin, settings: FrontierSettings) -> None:
@@ -56,7 +56,7 @@ class Asking:
         self.refused: dict[tuple[str, str, str], list[Link]] = {}
         self.roots: dict[str, Root] = {}
 
-    def ask(self, host: str, digest: bytes, known: Known, root: Root) -> Iterator[Decided]:
+    def ask(self, host: str, digest: bytes, known: UrlState, root: Root) -> Iterator[Output]:
         """Queue a URL for its host; a file is requested at once, since reading a folder needs no politeness."""
         self.table.unschedule(host, digest, known)
         if known.state == "asked" and known.origin != self.origin:
@@ -70,12 +70,12 @@ class Asking:
         else:
             self.table.enqueue(host, digest, known.but(state="queued", moved=False))
 
-    def wanted_back(self, known: Known, root: Root) -> bool:
+    def is_requested_once_gone(self, known: UrlState, root: Root) -> bool:
         """Return whether a gone URL is requested once more, since the source's answer may have changed."""
         # A URL that moved is requested for as long as it redirects; a missing one until the time-to-live has passed.
         return known.lasts and bool(known.since) and (known.moved or self.now <= known.since + root.ttl * 1000)
 
-    def revive(self, host: str, digest: bytes, known: Known, root: Root) -> Iterator[Decided]:
+    def revive(self, host: str, digest: bytes, known: UrlState, root: Root) -> Iterator[Output]:
         """Request a gone URL on behalf of all its roots that still exist."""
         if known.moved:
             self.table.uncount(known)
@@ -84,7 +84,7 @@ class Asking:
             self.table.count(url, 1)
         yield from self.ask(host, digest, known.but(roots=roots, moved=False), root)
 
-    def request(self, host: str, digest: bytes, known: Known, site: Host | None = None) -> FetchRequest:
+    def request(self, host: str, digest: bytes, known: UrlState, site: HostState | None = None) -> FetchRequest:
         """Make the request for a URL, with a new version; a redelivered event repeats its request unchanged."""
         if known.state == "asked" and known.origin == self.origin:
             version = known.version  # redelivered: the same request again
@@ -110,7 +110,7 @@ class Asking:
             trail=known.trail,
         )
 
-    def pump(self, host: str) -> Iterator[Decided]:
+    def pump(self, host: str) -> Iterator[Output]:
         """Yield requests for a host while it has credit: first robots.txt, then its queue."""
         if not scheme_of(host).paced:
             return
@@ -134,7 +134,7 @@ class Asking:
             if len(site.flying) >= self.settings.credit:
                 return
 
-    def _pumped_again(self, host: str, site: Host) -> Iterator[Decided]:
+    def _pumped_again(self, host: str, site: HostState) -> Iterator[Output]:
         """Repeat the requests that an earlier delivery of this event took from the queue."""
         for digest in site.flying:
             known = self.table.get(host, digest)
@@ -142,27 +142,27 @@ class Asking:
             if known is not None and (known.state == "queued" or (known.state == "asked" and known.origin == self.origin)):
                 yield self.request(host, digest, known, site)
 
-    def forbid(self, host: str, digest: bytes, known: Known) -> Iterator[Decided]:
+    def forbid(self, host: str, digest: bytes, known: UrlState) -> Iterator[Output]:
         """Refuse a URL that the host's robots.txt forbids."""
         yield from self.refuse(host, digest, known)
         self.refused.setdefault((host, "robots.txt", ""), []).append(Link(url=known.url))
 
-    def refuse(self, host: str, digest: bytes, known: Known) -> Iterator[Decided]:
+    def refuse(self, host: str, digest: bytes, known: UrlState) -> Iterator[Output]:
         """Mark a URL as refused until its next refresh; past its time-to-live it expires."""
         yield from self.keep_or_expire(host, digest, known.but(state="refused"))
 
-    def keep_or_expire(self, host: str, digest: bytes, known: Known) -> Iterator[Decided]:
+    def keep_or_expire(self, host: str, digest: bytes, known: UrlState) -> Iterator[Output]:
         """Expire a URL past its time-to-live after a fruitless attempt (law 4); otherwise schedule its refresh."""
         if self.lapsed(known):
             yield from self.end(host, digest, known, "expired", "past its time-to-live")
         else:
             self.table.schedule(host, digest, known, self.now + self.known_root(known).refresh * 1000)
 
-    def lapsed(self, known: Known) -> bool:
+    def lapsed(self, known: UrlState) -> bool:
         """Return whether a URL is past the time-to-live of its root."""
         return known.confirmed > 0 and self.now > known.confirmed + self.known_root(known).ttl * 1000
 
-    def again(self) -> Iterator[Decided]:
+    def again(self) -> Iterator[Output]:
         """Search all rows for requests of a redelivered event: those in flight because of it, and all queued URLs."""
         hosts: dict[str, None] = {}
         for host, digest, known in list(self.table.all()):
@@ -173,7 +173,7 @@ class Asking:
         for host in hosts:
             yield from self.pump(host)
 
-    def _resolve(self, host: str, site: Host) -> Iterator[Decided]:
+    def _resolve(self, host: str, site: HostState) -> Iterator[Output]:
         again = site.asked == self.origin and site.asking
         first = self.table.first(host)
         if first is None or (site.asking and not again):
@@ -190,7 +190,7 @@ class Asking:
             rules=self.settings.rules,
         )
 
-    def end(self, host: str, digest: bytes, known: Known, outcome: Outcome, reason: str) -> Iterator[Decided]:
+    def end(self, host: str, digest: bytes, known: UrlState, outcome: Outcome, reason: str) -> Iterator[Output]:
         """End an existing URL and delete its row; the removal is retained until its delivery is certain: see `told_again`."""
         version = max(self.table.mint(self.now), known.version + 1)
         removal = FetchedObject(url=known.url, version=version, time=self.now, outcome=outcome, reason=reason)
@@ -199,7 +199,7 @@ class Asking:
         self.table.forget(host, digest, known)
         yield removal
 
-    def told_again(self) -> Iterator[Decided]:
+    def repeat_removals(self) -> Iterator[Output]:
         """Repeat the removals of a redelivered event, even of URLs found anew since: those have a higher version."""
         if self.origin >= 0 and self._last < 0:
             return
@@ -211,7 +211,7 @@ class Asking:
                 self.told.add((host, digest))
                 yield removal
 
-    def delivered(self, known: Known) -> bool:
+    def delivered(self, known: UrlState) -> bool:
         """Return whether the outputs of a URL's last event are certainly delivered."""
         return known.origin != self.origin and (known.origin < 0) == (self.origin < 0) and known.origin < self.committed
 
@@ -231,7 +231,7 @@ class Asking:
         self.roots[newest.url] = newest
         return newest
 
-    def known_root(self, known: Known) -> Root:
+    def known_root(self, known: UrlState) -> Root:
         """Return the root that requested a URL last."""
         for url in known.roots:
             root = self.roots.get(url) or self.table.root(url)
@@ -242,11 +242,11 @@ class Asking:
         fallback = next((self.roots[u] for u in known.roots if u in self.roots), None)
         return fallback or Root(url=known.roots[0] if known.roots else known.url, run=known.run)
 
-    def same_rules(self, known: Known) -> bool:
+    def same_rules(self, known: UrlState) -> bool:
         """Return whether a URL was summarized by the rules in force."""
         return known.rules == self.settings.rules
 
 
-def covered(known: Known) -> bool:
+def is_described_by_listing(known: UrlState) -> bool:
     """Return whether a listing fully describes this URL, so that requesting it again is left to the listing."""
     return known.kind in ("file", "symlink")

@@ -24,7 +24,7 @@ from typing import cast
 
 import msgspec
 
-from processors.frontier.state import Clock, Host, Known
+from processors.frontier.state import Clock, HostState, UrlState
 from schemas.codec import DecodeError, decode, encode
 from schemas.ports import Rows
 from schemas.records import FetchedObject, Root
@@ -39,8 +39,8 @@ LATEST = 10**13 - 1
 """Latest due time in ms since the epoch; later ones are cut to it, since keys sort by 13 digits."""
 
 _pack = msgspec.msgpack.encode
-_known = msgspec.msgpack.Decoder(Known).decode
-_host = msgspec.msgpack.Decoder(Host).decode
+_known = msgspec.msgpack.Decoder(UrlState).decode
+_host = msgspec.msgpack.Decoder(HostState).decode
 _clock = msgspec.msgpack.Decoder(Clock).decode
 
 
@@ -87,17 +87,17 @@ class Table:
         clock = self._clock()
         if origin > clock.ending:
             self._put_clock(clock.but(ending=origin))
-        self.rows.put(_told_by(origin) + host.encode() + b"\0" + digest, encode(removal))
+        self.rows.put(_removal_prefix(origin) + host.encode() + b"\0" + digest, encode(removal))
 
     def told(self, origin: int) -> list[tuple[str, bytes, FetchedObject]]:
         """Return the removals of an event or a tick: host, digest, removal."""
-        prefix = _told_by(origin)
+        prefix = _removal_prefix(origin)
         found = self.rows.scan(prefix)
         return [(_text(key[len(prefix) : -17]), key[-16:], cast("FetchedObject", decode(value))) for key, value in found]
 
     def delivered(self, origin: int, committed: int) -> None:
         """Delete the stored removals of events (or of ticks, if `origin` is one) before `committed`."""
-        kind = _told_by(origin)[:3]
+        kind = _removal_prefix(origin)[:3]
         while batch := [key for key, _ in self.rows.scan(kind, limit=64)]:
             for key in batch:
                 if int(key[3:23]) >= committed:
@@ -108,23 +108,23 @@ class Table:
 
     # ---- URLs ----------------------------------------------------------------------------------------------------
 
-    def get(self, host: str, digest: bytes) -> Known | None:
+    def get(self, host: str, digest: bytes) -> UrlState | None:
         """Return the row of a URL, or None."""
         value = self.rows.get(b"u|" + host.encode() + b"\0" + digest)
         return _known(value) if value is not None else None
 
-    def put(self, host: str, digest: bytes, known: Known) -> None:
+    def put(self, host: str, digest: bytes, known: UrlState) -> None:
         """Write the row of a URL."""
         self.rows.put(b"u|" + host.encode() + b"\0" + digest, _pack(known))
 
-    def forget(self, host: str, digest: bytes, known: Known) -> None:
+    def forget(self, host: str, digest: bytes, known: UrlState) -> None:
         """Delete the row of a gone URL."""
         if known.moved:
             self.uncount(known)
         self.unschedule(host, digest, known)
         self.rows.delete(b"u|" + host.encode() + b"\0" + digest)
 
-    def between(self, host: str, low: bytes, high: bytes) -> Iterator[tuple[bytes, Known]]:
+    def between(self, host: str, low: bytes, high: bytes) -> Iterator[tuple[bytes, UrlState]]:
         """Iterate over the URLs of a folder with low < digest <= high, in order."""
         prefix = b"u|" + host.encode() + b"\0"
         for key, value in self.rows.scan(prefix, after=prefix + low if low else b""):
@@ -133,23 +133,23 @@ class Table:
                 return
             yield digest, _known(value)
 
-    def all(self) -> Iterator[tuple[str, bytes, Known]]:
+    def all(self) -> Iterator[tuple[str, bytes, UrlState]]:
         """Iterate over every URL of the partition: host, digest, row."""
         for key, value in self.rows.scan(b"u|"):
             yield _text(key[2:-17]), key[-16:], _known(value)
 
-    def asked_by(self, root: str, origin: int | None = None) -> Iterator[tuple[str, bytes, Known]]:
+    def urls_of_root(self, root: str, origin: int | None = None) -> Iterator[tuple[str, bytes, UrlState]]:
         """Iterate over every URL of a root, and every URL that the event of `origin` requested."""
         return (found for found in self.all() if root in found[2].roots or (found[2].state, found[2].origin) == ("asked", origin))
 
     # ---- the queue -----------------------------------------------------------------------------------------------
 
-    def enqueue(self, host: str, digest: bytes, known: Known) -> None:
+    def enqueue(self, host: str, digest: bytes, known: UrlState) -> None:
         """Queue a URL for its host; URLs of low depth come first."""
         self.rows.put(_queued(host, digest, known), b"")
         self.put(host, digest, known)
 
-    def first(self, host: str) -> tuple[bytes, Known] | None:
+    def first(self, host: str) -> tuple[bytes, UrlState] | None:
         """Return the next URL of a host without removing it from the queue."""
         while head := next(self.rows.scan(_queue(host), limit=1), None):
             digest = head[0][-16:]
@@ -159,7 +159,7 @@ class Table:
             self.rows.delete(head[0])
         return None
 
-    def waiting(self, host: str) -> Iterator[tuple[bytes, Known]]:
+    def waiting(self, host: str) -> Iterator[tuple[bytes, UrlState]]:
         """Iterate over the queue of a host, in order; the caller may dequeue meanwhile."""
         prefix = after = _queue(host)
         while batch := list(self.rows.scan(prefix, after=after, limit=64)):
@@ -171,27 +171,27 @@ class Table:
                     self.rows.delete(key)
             after = batch[-1][0]
 
-    def dequeue(self, host: str, digest: bytes, known: Known) -> None:
+    def dequeue(self, host: str, digest: bytes, known: UrlState) -> None:
         """Remove a URL from its host's queue."""
         self.rows.delete(_queued(host, digest, known))
 
     # ---- what is due later ---------------------------------------------------------------------------------------
 
-    def schedule(self, host: str, digest: bytes, known: Known, due: int) -> None:
+    def schedule(self, host: str, digest: bytes, known: UrlState, due: int) -> None:
         """Write the row of a URL with its due time in ms; 0: never due by itself."""
         self.unschedule(host, digest, known)
         self.put(host, digest, known.but(due=due))
         if due:
-            self.rows.put(_later(due, host, digest), b"")
+            self.rows.put(_due_key(due, host, digest), b"")
 
-    def unschedule(self, host: str, digest: bytes, known: Known) -> None:
+    def unschedule(self, host: str, digest: bytes, known: UrlState) -> None:
         """Remove the due time of a URL."""
         if known.due:
-            self.rows.delete(_later(known.due, host, digest))
+            self.rows.delete(_due_key(known.due, host, digest))
 
     def wake_at(self, host: str, digest: bytes, due: int) -> None:
         """Make a host due at `due` ms."""
-        self.rows.put(_later(due, host, digest), b"")
+        self.rows.put(_due_key(due, host, digest), b"")
 
     def due(self, now: int, limit: int) -> list[tuple[str, bytes]]:
         """Remove and return up to `limit` pairs (host, digest) that are due."""
@@ -235,7 +235,7 @@ class Table:
             if known.state == "queued":
                 self.rows.put(_queued(host, digest, known), b"")
             if known.due:
-                self.rows.put(_later(known.due, host, digest), b"")
+                self.rows.put(_due_key(known.due, host, digest), b"")
             if known.counts:
                 for root in known.roots:
                     self.count(root, 1)
@@ -246,12 +246,12 @@ class Table:
 
     # ---- hosts and roots -----------------------------------------------------------------------------------------
 
-    def host(self, host: str) -> Host:
+    def host(self, host: str) -> HostState:
         """Return the row of a host; a new one if the host is unknown."""
         value = self.rows.get(b"s|" + host.encode())
-        return _host(value) if value is not None else Host()
+        return _host(value) if value is not None else HostState()
 
-    def put_host(self, host: str, site: Host) -> None:
+    def put_host(self, host: str, site: HostState) -> None:
         """Write the row of a host."""
         self.rows.put(b"s|" + host.encode(), _pack(site))
 
@@ -305,7 +305,7 @@ class Table:
         """Change the number of URLs of a root."""
         self.rows.put(b"c|" + root.encode(), str(max(0, self.counted(root) + change)).encode())
 
-    def uncount(self, known: Known) -> None:
+    def uncount(self, known: UrlState) -> None:
         """Subtract a URL from the counts of its roots."""
         for url in known.roots:
             self.count(url, -1)
@@ -325,7 +325,7 @@ def _text(part: bytes) -> str:
         raise DecodeError(f"a key of the frontier: {error}") from error
 
 
-def _told_by(origin: int) -> bytes:
+def _removal_prefix(origin: int) -> bytes:
     return b"e|c%020d" % origin if origin >= 0 else b"e|t%020d" % (-1 - origin)
 
 
@@ -333,9 +333,9 @@ def _queue(host: str) -> bytes:
     return b"q|" + host.encode() + b"\0"
 
 
-def _queued(host: str, digest: bytes, known: Known) -> bytes:
+def _queued(host: str, digest: bytes, known: UrlState) -> bytes:
     return _queue(host) + min(known.depth, 255).to_bytes(1, "big") + digest
 
 
-def _later(due: int, host: str, digest: bytes) -> bytes:
+def _due_key(due: int, host: str, digest: bytes) -> bytes:
     return b"w|%013d|" % min(due, LATEST) + host.encode() + b"\0" + digest

@@ -23,15 +23,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from processors.frontier.discovery import Finding
-from processors.frontier.outcomes import Answering
-from processors.frontier.requests import Decided, FrontierSettings
+from processors.frontier.discovery import DiscoveryHandlers
+from processors.frontier.outcomes import OutcomeHandlers
+from processors.frontier.requests import FrontierSettings, Output
 from processors.frontier.rows import DERIVED, HOST_WAKE, Table
-from processors.frontier.state import Known
+from processors.frontier.state import UrlState
 from schemas.ports import Origin, Rows
 from schemas.records import MAX_LINKS, CrawlEvent, Tick
 
-__all__ = ["DERIVED", "Decided", "FrontierSettings", "deadline", "frontier", "outstanding", "restore"]
+__all__ = ["DERIVED", "FrontierSettings", "Output", "deadline", "frontier", "outstanding", "restore"]
 
 DUE = ("ok", "failed", "refused", "waiting", "gone")
 """States in which a due URL is requested; among gone URLs only roots and pages are ever due."""
@@ -39,7 +39,7 @@ TICK_BATCH = 5_000
 """Maximum number of URLs requested per tick; the rest wait for the next tick, which is due at once."""
 
 
-def frontier(rows: Rows, record: CrawlEvent | Tick, origin: Origin, settings: FrontierSettings) -> Iterator[Decided]:
+def frontier(rows: Rows, record: CrawlEvent | Tick, origin: Origin, settings: FrontierSettings) -> Iterator[Output]:
     """Return the requests, removals and refusals for one event of `crawl` or one tick."""
     yield from Decision(Table(rows), record.time, origin, settings).decide(record)
 
@@ -64,12 +64,12 @@ def outstanding(rows: Rows, until: int) -> bool:
     return Table(rows).busy(until)
 
 
-class Decision(Finding, Answering):
+class Decision(DiscoveryHandlers, OutcomeHandlers):
     """Decision on one event."""
 
-    def decide(self, record: CrawlEvent | Tick) -> Iterator[Decided]:
+    def decide(self, record: CrawlEvent | Tick) -> Iterator[Output]:
         """Dispatch on the kind of event, then emit the collected refusals in chunks."""
-        yield from self.told_again()
+        yield from self.repeat_removals()
         if isinstance(record, Tick):
             yield from self.tick()
         elif handler := HANDLERS.get(record.kind):
@@ -79,7 +79,7 @@ class Decision(Finding, Answering):
                 chunk = tuple(links[start : start + MAX_LINKS])
                 yield CrawlEvent(kind="refused", host=host, time=self.now, url=url, links=chunk, reason=reason)
 
-    def tick(self) -> Iterator[Decided]:
+    def tick(self) -> Iterator[Output]:
         hosts: dict[str, None] = {}
         paused = self.table.paused().union(self.settings.paused)
         if not self.table.tick_once(self.origin):
@@ -100,16 +100,16 @@ class Decision(Finding, Answering):
         for host in hosts:
             yield from self.pump(host)
 
-    def _look_again(self, host: str, digest: bytes, known: Known) -> Iterator[Decided]:
+    def _look_again(self, host: str, digest: bytes, known: UrlState) -> Iterator[Output]:
         """Request a gone URL at its refresh, or forget it. A root is requested for as long as it is a root."""
         root = self.known_root(known)
-        if not known.depth or self.wanted_back(known, root):
+        if not known.depth or self.is_requested_once_gone(known, root):
             yield from self.revive(host, digest, known, root)
         else:
             self.table.forget(host, digest, known)
 
 
-HANDLERS: Mapping[str, Callable[[Decision, CrawlEvent], Iterator[Decided]]] = {
+HANDLERS: Mapping[str, Callable[[Decision, CrawlEvent], Iterator[Output]]] = {
     "seeded": Decision.seeded,
     "unseeded": Decision.unseeded,
     "discovered": Decision.discovered,

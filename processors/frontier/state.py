@@ -16,7 +16,7 @@ class _Row(msgspec.Struct, frozen=True, array_like=True):
         return msgspec.structs.replace(self, **changes)
 
 
-class Known(_Row, frozen=True, array_like=True):
+class UrlState(_Row, frozen=True, array_like=True):
     """State of one URL."""
 
     url: str
@@ -65,7 +65,7 @@ class Known(_Row, frozen=True, array_like=True):
         return v is not None and link.size >= 0 and (v.size, v.mtime, v.inode) == (link.size, link.mtime, link.inode)
 
 
-class Host(_Row, frozen=True, array_like=True):
+class HostState(_Row, frozen=True, array_like=True):
     """State of one host (scheme, name and port)."""
 
     robots: bytes = b""

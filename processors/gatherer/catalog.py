@@ -63,7 +63,7 @@ def catalog(rows: Rows, record: Made, origin: Origin) -> Iterator[Catalogued]:
     """Return the summaries and removals to publish for one record of `made` or `annotations`."""
     if isinstance(record, Annotation):
         yield from _annotate(rows, record)
-    elif record.version < completed(rows, record.object_url):
+    elif record.version < completed_version(rows, record.object_url):
         if isinstance(record, Complete):
             yield from _repeated(rows, record, origin)
         elif isinstance(record, Summary) and (value := rows.get(_key(b"m|", record.object_url, record.path))) is not None:
@@ -110,12 +110,12 @@ def _former(known: Member, record: Summary, made: bytes, origin: Origin) -> tupl
     return tuple((removal, at) for removal, at in found.items() if cast("Removed", decode(removal)).oid != record.oid)
 
 
-def completed(rows: Rows, object_url: str) -> int:
+def completed_version(rows: Rows, object_url: str) -> int:
     """Return the version of the last complete attempt at an object that reached the catalog; 0 if none did."""
     return int.from_bytes(rows.get(b"o|" + object_url.encode()) or b"", "big")
 
 
-def held(rows: Rows, object_url: str, path: str) -> int:
+def member_version(rows: Rows, object_url: str, path: str) -> int:
     """Return the version of a member in the catalog; 0 if it is absent or removed."""
     value = rows.get(_key(b"m|", object_url, path))
     member = _member(value) if value is not None else None

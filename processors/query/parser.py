@@ -65,7 +65,7 @@ def parse(text: str) -> Query:
         raise QueryError("the query is empty", 0)
     tree = parser.query(0)
     if parser.at < len(text):
-        parser.fail("this parenthesis closes nothing")
+        parser.fail("this parenthesis has no opening one")
     return tree
 
 
@@ -112,19 +112,19 @@ class _Parser:
 
     def part(self, depth: int, after: str = "") -> Query:
         if depth > MAX_DEPTH:
-            self.fail(f"more than {MAX_DEPTH} parentheses or NOTs inside one another")
+            self.fail(f"more than {MAX_DEPTH} nested parentheses or NOTs")
         if self.ended():
-            self.fail(f"something to look for is missing after {after}" if after else "something to look for is missing")
+            self.fail(f"a search term is missing after {after}" if after else "a search term is missing")
         run = self.peek()
         if run in ("AND", "OR"):
-            self.fail(f"something to look for is missing before {run}")
+            self.fail(f"a search term is missing before {run}")
         if run == "NOT":
             self.take(3)
             return Not(self.part(depth + 1, "NOT"))
         if self.text[self.at] == "-" and not run.startswith("--"):
             self.at += 1
             if self.at < len(self.text) and self.text[self.at].isspace():
-                self.fail("something to look for is missing right after -")
+                self.fail("a search term is missing right after -")
             return Not(self.part(depth + 1, "-"))
         return self.group(depth) if self.text[self.at] == "(" else self.term(run)
 
@@ -161,7 +161,7 @@ class _Parser:
         if not attribute(name):
             self.fail("a name is missing before the colon", start)
         if self.ended() or self.text[self.at].isspace() or self.text.startswith(("(", ":", "//"), self.at):
-            self.fail(f"a word, a phrase or * is wanted right after {name[:40]}: here")
+            self.fail(f"expected a word, a phrase or * right after {name[:40]}")
         if self.text[self.at] == '"':
             begun = self.at
             phrase = Phrase(self.quoted(), name)
@@ -176,12 +176,12 @@ class _Parser:
         run, start = self.peek(), self.at
         self.take(len(run))
         if "*" in run and attribute(name) not in WHOLE:
-            self.fail("* stands alone or right after a name and its colon", start + run.index("*"))
+            self.fail("* is only allowed alone or right after a name and its colon", start + run.index("*"))
         return self.checked(Word(run, name), start)
 
     def checked(self, term: Word | Phrase, start: int) -> Query:
         if not (term.text.strip() if attribute(term.attribute) in WHOLE else words(term.text)):
-            self.fail("there is no letter or digit here to look for", start)
+            self.fail("a search term needs a letter or a digit", start)
         return term
 
     def quoted(self) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import cached_property
 
 from processors.query.words import attribute as known
-from processors.query.words import exact, links, named, names, property_of, spaced, texts
+from processors.query.words import exact, links, names, property_of, searchable_values, spaced, texts
 from schemas.query import BY_NAME, EXACT_FIELDS, LINKS, SETS, And, Every, Exists, Not, Or, Phrase, Query, Word
 from schemas.records import Summary
 
@@ -30,7 +30,7 @@ class _View:
 
     @cached_property
     def links(self) -> set[tuple[str, str]]:
-        return set(links(named(self.summary)))
+        return set(links(searchable_values(self.summary)))
 
     @cached_property
     def names(self) -> set[str]:

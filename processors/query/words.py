@@ -236,7 +236,7 @@ def targets(url: str) -> tuple[str, ...]:
     return (whole, host) if host else (whole,)
 
 
-def named(summary: Summary) -> dict[str, list[str]]:
+def searchable_values(summary: Summary) -> dict[str, list[str]]:
     """Return the values of a summary's attributes, followed by those of its annotations, by name for comparison.
 
     Bytes are decoded as UTF-8 with replacement characters. The EXACT_FIELDS are properties, but an attribute with
@@ -262,7 +262,7 @@ def named(summary: Summary) -> dict[str, list[str]]:
 
 def texts(summary: Summary) -> Iterator[tuple[str, str]]:
     """Iterate over every value of a summary as (name for comparison, text)."""
-    return ((name, text) for name, values in named(summary).items() for text in values)
+    return ((name, text) for name, values in searchable_values(summary).items() for text in values)
 
 
 def properties(summary: Summary) -> dict[str, str]:
@@ -271,10 +271,10 @@ def properties(summary: Summary) -> dict[str, str]:
 
 
 def links(values: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:
-    """Iterate over (name, key) of the links among the values that `named` returned for a summary."""
+    """Iterate over (name, key) of the links among the values that `searchable_values` returned for a summary."""
     return ((name, target) for name in LINKS for text in values.get(name, ()) for target in targets(text) if target)
 
 
 def names(summary: Summary) -> set[str]:
     """Return the names of all attributes and properties of a summary, for `attribute:*`."""
-    return set(named(summary)).difference(EXACT_FIELDS).union(properties(summary))
+    return set(searchable_values(summary)).difference(EXACT_FIELDS).union(properties(summary))

@@ -84,7 +84,7 @@ class _Quoted(dict[str, str]):
 _QUOTED = _Quoted()
 
 
-class Shown(msgspec.Struct, frozen=True, array_like=True):
+class StoredHit(msgspec.Struct, frozen=True, array_like=True):
     """Stored part of a summary, for display as a hit."""
 
     oid: bytes
@@ -123,7 +123,7 @@ def term(name: str) -> str:
     return f"{_UNSAFE.sub(_quoted, name)}="
 
 
-def worded(values: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+def words_by_field(values: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
     """Return the texts of each of WORDED, from the values that `named` returned; words may be separated by several spaces."""
     found: dict[str, list[str]] = {}
     names = [name for name, texts in values.items() if name not in LINKS for _ in texts]
@@ -161,7 +161,7 @@ def linked(values: Mapping[str, Sequence[str]]) -> set[str]:
     return {link(name, target) for name, target in set(links(values))}
 
 
-def present(names: Iterable[str], properties: Iterable[str]) -> Iterator[str]:
+def name_terms(names: Iterable[str], properties: Iterable[str]) -> Iterator[str]:
     """Iterate over the terms that `attribute:*` finds a summary by."""
     return map(term, set(names).difference(EXACT_FIELDS).union(properties))
 
@@ -171,7 +171,7 @@ def sortable(url: str) -> str:
     return url[:MAX_EXACT].encode("utf-8", "replace").decode()
 
 
-def shown(summary: Summary, values: Mapping[str, Sequence[str]]) -> Shown:
+def shown(summary: Summary, values: Mapping[str, Sequence[str]]) -> StoredHit:
     """Return the part of a summary to store for display; `values`: of `named`."""
     room, kept = SHOWN_FULL if "full-text" in values else SHOWN_TEXT, list[str]()
     for text in (text for name in SNIPPET_FIELDS for text in values.get(name, ())):
@@ -179,10 +179,10 @@ def shown(summary: Summary, values: Mapping[str, Sequence[str]]) -> Shown:
             kept.append(text[:room])
             room -= len(text)
     title = next(iter(values.get("title", ())), "")[:MAX_TITLE]
-    return Shown(key(summary.oid), summary.url, title, summary.type, summary.copies, summary.copies_count, tuple(kept))
+    return StoredHit(key(summary.oid), summary.url, title, summary.type, summary.copies, summary.copies_count, tuple(kept))
 
 
-def hit(score: float, kept: Shown, wanted: Terms) -> Hit:
+def hit(score: float, kept: StoredHit, wanted: Terms) -> Hit:
     """Return a hit with a snippet that marks the `wanted` terms."""
     text = snippet(kept.text, wanted)
     return Hit(oid_of(kept.oid), kept.url, plain(kept.title), kept.type, score, text, kept.copies, kept.copies_count)

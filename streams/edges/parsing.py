@@ -24,7 +24,7 @@ import msgspec
 
 from processors.essence.stage import EssenceSettings
 from processors.identity import frontier_key
-from schemas.codec import adopt, decode, encode
+from schemas.codec import cache_encoding, decode, encode
 from schemas.ports import Logged
 from schemas.records import LOST, CrawlEvent, FetchedObject, Summary
 from streams.clock import now_ms
@@ -267,7 +267,7 @@ class EssenceEdge(EdgeBase):
         frame = frame._replace(record=decode(frame.value)) if frame.topic in DECODED else frame
         belief.check(frame)
         if isinstance(frame.record, Summary):
-            adopt(frame.record, frame.value)
+            cache_encoding(frame.record, frame.value)
         return frame
 
     def _stage(self, work: Work) -> None:

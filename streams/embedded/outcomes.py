@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from processors.frontier.rows import Table
-from processors.frontier.state import Known
+from processors.frontier.state import UrlState
 from processors.identity import frontier_key, url_digest
 from schemas.codec import decode
 from schemas.records import MAX_MOVES, MOVED, CrawlEvent, Rejected, Root
@@ -14,7 +14,7 @@ from streams.store import Store
 from streams.store.murmur2 import partition as partition_of
 
 
-def known(store: Store, url: str) -> Known | None:
+def known(store: Store, url: str) -> UrlState | None:
     """What the frontier knows of a URL."""
     host = frontier_key(url)
     rows = store.rows("frontier", partition_of(host.encode(), store.topics()["crawl"]))

@@ -348,5 +348,5 @@ def _before(task: Task, rows: Any, record: Record) -> bool | None:
     """For the tally: whether the catalogue holds the object that this summary is of; None where that is not asked."""
     if task.stage.name != "catalog" or not isinstance(record, Summary) or record.path:
         return None
-    held = catalog.held(rows, record.object_url, "")
+    held = catalog.member_version(rows, record.object_url, "")
     return None if held == record.version else held > 0

@@ -137,7 +137,7 @@ def _question(one: Rejected) -> _Question | None:
         return _Question("frontier", "crawl", host.encode(), fetched)
 
     def made(rows: Any) -> bool:
-        return one.version < (catalog.held(rows, one.url, one.path) or catalog.completed(rows, one.url))
+        return one.version < (catalog.member_version(rows, one.url, one.path) or catalog.completed_version(rows, one.url))
 
     return _Question("catalog", "made", one.url.encode(), made)
 

@@ -26,7 +26,7 @@ from schemas.ports import BrokerIndex
 from schemas.query import Every
 from schemas.records import Summary
 from sinks.index.errors import IndexDamaged, IndexMissing, IndexMoved
-from sinks.index.opensearch.aliases import NEVER, begin_rebuild, begun, behind, drop, pace, searched, swap, sweep
+from sinks.index.opensearch.aliases import NEVER, begin_rebuild, behind, drop, pace, rebuild_replaced, searched, swap, sweep
 from sinks.index.opensearch.index import OpenSearchIndex
 from sinks.index.opensearch.node import Node
 from sinks.index.tantivy.index import TantivyIndex
@@ -140,7 +140,7 @@ def on_server(log: Source, selection: Selection, url: str, alias: str, stamp: st
                 taken = isinstance(error, LOST) and behind(node, building) != [made]
                 drop(node, made)
                 if taken:
-                    raise begun(node, alias) from error
+                    raise rebuild_replaced(node, alias) from error
             raise
         fault("rebuild.swapped")
         # Running sinks continue from here by themselves; this only shortens the time in which a search finds less than before.

@@ -179,7 +179,7 @@ def gatherer(settings: TopologySettings) -> tuple[Stage[Any, Any] | Edge[Any, An
     """Return the stages from roots to the Gatherer's database."""
     decide = partial(frontier.frontier, settings=settings.frontier)
     return (
-        Stage[CrawlEvent | Tick, frontier.Decided](
+        Stage[CrawlEvent | Tick, frontier.Output](
             "frontier",
             (CRAWL,),
             (FETCHES, OBJECTS, CRAWL, REJECTED),

@@ -21,7 +21,7 @@ import tantivy
 
 from processors.identity import oid
 from processors.query import parse
-from processors.query.words import named
+from processors.query.words import searchable_values
 from schemas.codec import encode
 from schemas.query import BY_NAME, EXACT_FIELDS, TEXT_FIELDS
 from schemas.records import Summary
@@ -95,7 +95,7 @@ def bare_document(summary: Summary) -> tantivy.Document:
     for field in EXACT_FIELDS:
         document.add_text("exact", f"{field}={getattr(summary, field.replace('-', '_'))}")
     document.add_text("url", summary.url)
-    document.add_bytes("shown", msgspec.msgpack.encode(shown(summary, named(summary))))
+    document.add_bytes("shown", msgspec.msgpack.encode(shown(summary, searchable_values(summary))))
     return document
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from processors.essence.stage import EssenceSettings
 from schemas import codec
-from schemas.codec import adopt, decode, encode, publish, record_type
+from schemas.codec import cache_encoding, decode, encode, publish, record_type
 from schemas.records import Complete, FetchedObject, Partial, Record, Summary
 from streams.edges.parse_job import ALONE, END, HEAD, Chunk, Job, alone, pack, unpack, work
 
@@ -62,7 +62,7 @@ def test_adopted_summary_keeps_its_bytes(any_record: Anything, data: st.DataObje
     made: Summary = msgspec.structs.replace(data.draw(any_record(Summary)), **UNSAID)
     known: Summary = msgspec.structs.replace(made)
     wire = encode(made)
-    adopt(known, wire)
+    cache_encoding(known, wire)
     assert decode(wire) is known
     assert encode(known) is wire
     copy: Summary = msgspec.structs.replace(made, published=said, copies=("a",))
@@ -85,5 +85,5 @@ def test_published_bytes_are_not_adopted() -> None:
     made = Summary(oid="1", url="u", object_url="u", gatherer="g", version=1, time=1, type="Text", published=7)
     wire = encode(made)
     known = msgspec.structs.replace(made)
-    adopt(known, wire)
+    cache_encoding(known, wire)
     assert decode(wire) is made

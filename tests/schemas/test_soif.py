@@ -70,7 +70,7 @@ LENIENT: dict[str, tuple[bytes, tuple[Template, ...]]] = {
 }
 
 END = "the end of the data"
-BEHIND_TITLE = "a newline behind the {} bytes of 'title'"
+BEHIND_TITLE = "a newline after the {} bytes of 'title'"
 
 FAULTS: dict[str, tuple[bytes, int, str, str]] = {
     "no template": (b"FILE { u\n}\n", 0, "'@'", "'F'"),
@@ -304,7 +304,7 @@ def test_close_keeps_unread_templates() -> None:
     parser.feed(b"@F { u\n}\n")
     assert list(parser.feed(b"@F { v\n}\n")) == [Template("F", "u"), Template("F", "v")]
     parser.feed(b"@F { w\n}\n")
-    with pytest.raises(ValueError, match="asked for"):
+    with pytest.raises(ValueError, match="closed before"):
         parser.close()
 
 

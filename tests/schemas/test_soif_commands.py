@@ -56,7 +56,7 @@ def test_check_reports_malformed_file(files: dict[str, Path]) -> None:
     result = run("check", files["bad"], files["short"], files["good"])
     assert result.exit_code == 1
     assert result.stderr.splitlines() == [
-        f"{files['bad']}: byte {AT}: expected a newline behind the 6 bytes of 'title', found '}}'",
+        f"{files['bad']}: byte {AT}: expected a newline after the 6 bytes of 'title', found '}}'",
         f"{files['short']}: byte 1: expected a type, found the end of the data",
     ]
     assert result.stdout == f"{files['good']}: 1 template\n"

@@ -164,7 +164,7 @@ DAMAGED = [
     ("update-time", b"9223372036854775807", "no time"),
     ("update-time", b"noon", "no number"),
     ("type", b"\xff" * 300, "not UTF-8"),
-    ("removal-reason", b"boredom", "no reason"),
+    ("removal-reason", b"boredom", "unknown removal reason"),
     ("annotated", b"title", "no number"),
     ("annotated", b"title 1", "0 values"),
     ("annotated", b"title -1", "0 values"),

@@ -30,29 +30,29 @@ NEVER = "-1"
 """Interval for `pace`: no refresh."""
 
 
-class Serving(NamedTuple):
+class IndexIdentity(NamedTuple):
     """Index behind an alias: its name, and an id that differs from any other index that has had this name."""
 
     name: str
     made: str
 
 
-def served_by(node: Node, alias: str) -> Serving:
+def served_by(node: Node, alias: str) -> IndexIdentity:
     """Return the index behind an alias. Raises IndexMissing, IndexUnreachable, IndexDamaged if it is of another version."""
     found = node.ask("GET", f"/{alias}/_mapping")
     if not found:
         # For a missing index OpenSearch answers 404.
-        raise IndexUnreachable(f"what answers is no index: {node.name}")
+        raise IndexUnreachable(f"the server's answer is not from OpenSearch: {node.name}")
     if len(found) != 1 or alias in found:
-        raise IndexDamaged(f"{alias} is no alias of one index at {node.name}: remove it, and rebuild the index")
+        raise IndexDamaged(f"{alias} does not name exactly one index at {node.name}: remove it, and rebuild the index")
     ((index, about),) = found.items()
     if not isinstance(about, dict) or "mappings" not in about:
-        raise IndexUnreachable(f"what answers is no index: {node.name}")
+        raise IndexUnreachable(f"the server's answer is not from OpenSearch: {node.name}")
     kept = about["mappings"].get("_meta", {}).get("format")
     if kept != FORMAT:
         raise IndexDamaged(f"the index has format {kept}, this version has {FORMAT}: {index} at {node.name}")
     made = about["mappings"]["_meta"].get("made", "")
-    return Serving(str(index), f"{index}/{made}" if made else str(index))
+    return IndexIdentity(str(index), f"{index}/{made}" if made else str(index))
 
 
 def claim(node: Node, alias: str) -> None:
@@ -75,7 +75,7 @@ def make(node: Node, index: str, *aliases: str) -> None:
             raise
 
 
-def first(node: Node, alias: str) -> Serving:
+def first(node: Node, alias: str) -> IndexIdentity:
     """Return the index behind an alias, created if there is none. Raises IndexUnreachable, IndexDamaged."""
     try:
         return served_by(node, alias)
@@ -104,7 +104,7 @@ def begin_rebuild(node: Node, alias: str, stamp: str) -> str:
     there = _by_age(node, building)
     if there[-1:] != [index]:
         drop(node, index)
-        raise begun(node, alias)
+        raise rebuild_replaced(node, alias)
     for other in there[:-1]:
         _take(node, building, other)
     return building
@@ -122,7 +122,7 @@ def _take(node: Node, building: str, index: str) -> None:
         drop(node, index)
 
 
-def begun(node: Node, alias: str) -> IndexMoved:
+def rebuild_replaced(node: Node, alias: str) -> IndexMoved:
     """Return the error for a rebuild that another one has replaced."""
     return IndexMoved(f"another rebuild of {alias} has begun at {node.name}")
 
@@ -152,7 +152,7 @@ def swap(node: Node, alias: str, stamp: str) -> list[str]:
     except (IndexMissing, QueryRefused):
         if index in behind(node, building):
             raise
-        raise begun(node, alias) from None
+        raise rebuild_replaced(node, alias) from None
     return old
 
 

@@ -25,7 +25,7 @@ from schemas.query import Query
 from schemas.records import Removed, Summary
 from sinks.index.document import REMEMBERED, SWEEP, hit, scores
 from sinks.index.errors import IndexDamaged, IndexMoved, IndexUnreachable
-from sinks.index.opensearch.aliases import Serving, first, served_by
+from sinks.index.opensearch.aliases import IndexIdentity, first, served_by
 from sinks.index.opensearch.node import Node
 from sinks.index.opensearch.query import compiled
 from sinks.index.opensearch.schema import SWEPT, identifier, item, offset_item, swept_item
@@ -60,14 +60,14 @@ class OpenSearchIndex:
         """Clock in ms when removals were last deleted, as far as this process knows."""
         self._index = self._behind()
 
-    def _behind(self) -> Serving:
+    def _behind(self) -> IndexIdentity:
         """Return the index behind the alias now."""
         return first(self.node, self.alias) if self._make else served_by(self.node, self.alias)
 
     def apply(self, changes: Sequence[Summary | Removed], offsets: Mapping[int, int]) -> Sequence[Refused]:
         """Apply a batch: see `BrokerIndex.apply`. Raises IndexUnreachable, IndexMissing, IndexMoved."""
         if not self._writable:
-            raise OSError("the index was opened to be read only, or is closed")
+            raise OSError("the index is read-only or closed")
         index = self._index
         newest: dict[str, Summary | Removed] = {}
         for change in changes:
@@ -77,7 +77,7 @@ class OpenSearchIndex:
         refused = [one for part in self._parts(newest.values()) for one in self._put(part, index)]
         self._forget(newest.values(), index)
         if offsets and (now := self._behind()) != index:
-            raise IndexMoved(f"{self.alias} is another index now: {now.name}")
+            raise IndexMoved(f"{self.alias} now names another index: {now.name}")
         self._remember([offset_item(index.made, partition, offset) for partition, offset in offsets.items()], index)
         if self._fresh:
             self.refresh()
@@ -101,23 +101,23 @@ class OpenSearchIndex:
                     rest = next(coming, None)
             yield part
 
-    def _put(self, part: Sequence[tuple[Summary | Removed, bytes]], index: Serving) -> list[Refused]:
+    def _put(self, part: Sequence[tuple[Summary | Removed, bytes]], index: IndexIdentity) -> list[Refused]:
         refused = self._write([line for _, line in part], index)
         return [Refused(part[at][0], reason) for at, reason in refused.items()]
 
-    def _write(self, items: Sequence[bytes], index: Serving) -> Mapping[int, str]:
+    def _write(self, items: Sequence[bytes], index: IndexIdentity) -> Mapping[int, str]:
         """Apply items; return the refused ones with the reason. Raises IndexMoved if another index took any of them."""
         done = self.node.bulk(self.alias, items)
         if done.indexes - {index.name}:
-            raise IndexMoved(f"{self.alias} is another index now: {', '.join(sorted(done.indexes))}")
+            raise IndexMoved(f"{self.alias} now names another index: {', '.join(sorted(done.indexes))}")
         return done.refused
 
-    def _remember(self, items: Sequence[bytes], index: Serving) -> None:
+    def _remember(self, items: Sequence[bytes], index: IndexIdentity) -> None:
         """Write state documents; a refusal means that the batch was not applied, and raises IndexUnreachable."""
         for reason in self._write(items, index).values():
             raise IndexUnreachable(f"the index cannot be written: {self.node.name}: {reason}")
 
-    def _forget(self, changes: Iterable[Summary | Removed], index: Serving) -> None:
+    def _forget(self, changes: Iterable[Summary | Removed], index: IndexIdentity) -> None:
         """Delete removals that no replay can reach any more, once a day of their own time."""
         times = [change.time for change in changes if isinstance(change, Removed)]
         if not times:
@@ -127,7 +127,7 @@ class OpenSearchIndex:
             if self._clock - self._swept >= SWEEP:
                 self._sweep(self._clock, index)
 
-    def _sweep(self, clock: int, index: Serving) -> None:
+    def _sweep(self, clock: int, index: IndexIdentity) -> None:
         self.refresh()
         old = {"range": {"removed": {"lte": clock - REMEMBERED}}}
         # A newer version written meanwhile is kept.

@@ -49,7 +49,7 @@ class Bulk(NamedTuple):
     indexes: frozenset[str]
 
 
-class _Fate(msgspec.Struct):
+class _BulkProgress(msgspec.Struct):
     """Results of the items so far."""
 
     refused: dict[int, str] = {}
@@ -64,7 +64,7 @@ class Answer(dict[str, Any]):
     name = ""
 
     def __missing__(self, key: str) -> Any:
-        raise IndexUnreachable(f"what answers is no index: {self.name}")
+        raise IndexUnreachable(f"the server's answer is not from OpenSearch: {self.name}")
 
 
 class Node:
@@ -81,7 +81,7 @@ class Node:
             self.name = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
             self._client = OpenSearch(url, timeout=TIMEOUT, max_retries=0, pool_maxsize=CONNECTIONS)
         except (ValueError, ImproperlyConfigured) as error:
-            raise IndexUnreachable(f"{self.name} is no URL of an index") from error
+            raise IndexUnreachable(f"{self.name} is not a valid index URL") from error
 
     def close(self) -> None:
         """Close the connections."""
@@ -107,7 +107,7 @@ class Node:
         return answer
 
     def _strange(self) -> IndexUnreachable:
-        return IndexUnreachable(f"what answers is no index: {self.name}")
+        return IndexUnreachable(f"the server's answer is not from OpenSearch: {self.name}")
 
     def _told(self, error: TransportError) -> Exception:
         if isinstance(error, ConnectionTimeout):
@@ -126,12 +126,12 @@ class Node:
             return QueryRefused("the query has too many words for this index")
         # A page means that a gateway refuses, whatever the request: the query is not at fault.
         if isinstance(error.info, dict) and error.status_code in REFUSING and error.error != FULL:
-            return QueryRefused(f"the index refuses: {reason}")
-        return IndexUnreachable(f"the index does not serve: {self.name}: {error.status_code}: {reason}")
+            return QueryRefused(f"the index refuses the request: {reason}")
+        return IndexUnreachable(f"the index is unavailable: {self.name}: {error.status_code}: {reason}")
 
     def bulk(self, alias: str, items: Sequence[bytes]) -> Bulk:
         """Apply items (an action and a document, a line each) behind an alias. Raises IndexUnreachable, IndexMissing."""
-        fate = _Fate()
+        fate = _BulkProgress()
         pending: Sequence[int] = range(len(items))
         for pause in (0.0, *PAUSES):
             if not pending:
@@ -139,10 +139,10 @@ class Node:
             time.sleep(pause)
             pending = self._round(alias, items, pending, fate)
         if pending:
-            raise IndexUnreachable(f"the index has no room: {self.name}: {fate.busy}")
+            raise IndexUnreachable(f"the index is too busy: {self.name}: {fate.busy}")
         return Bulk(fate.refused, frozenset(fate.indexes))
 
-    def _round(self, alias: str, items: Sequence[bytes], pending: Sequence[int], fate: _Fate) -> Sequence[int]:
+    def _round(self, alias: str, items: Sequence[bytes], pending: Sequence[int], fate: _BulkProgress) -> Sequence[int]:
         """Send all pending items once; return those to be retried."""
         try:
             # If there is no alias no index is created: it would have none of our mappings.
@@ -171,7 +171,7 @@ class Node:
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise self._strange() from error
 
-    def _judged(self, answers: Any, pending: Sequence[int], fate: _Fate) -> Sequence[int]:
+    def _judged(self, answers: Any, pending: Sequence[int], fate: _BulkProgress) -> Sequence[int]:
         """Classify each item by itself; return those to be retried."""
         again = []
         for at, said in zip(pending, answers, strict=True):

@@ -32,11 +32,11 @@ from uuid import uuid4
 
 import msgspec
 
-from processors.query.words import named, properties
+from processors.query.words import properties, searchable_values
 from schemas.codec import encode
 from schemas.query import SETS
 from schemas.records import Removed, Summary
-from sinks.index.document import ABSENT, COPY, FORMAT, HIDDEN, WORDED, linked, present, shown, sortable, worded
+from sinks.index.document import ABSENT, COPY, FORMAT, HIDDEN, WORDED, linked, name_terms, shown, sortable, words_by_field
 
 LONGEST = 1_024
 """Maximum length of a token in UTF-16 units: longer than any word of `processors.query.words`."""
@@ -87,10 +87,10 @@ def identifier(oid: str) -> str:
 
 def summary_document(summary: Summary) -> dict[str, Any]:
     """Return the document of a summary."""
-    values = named(summary)
+    values = searchable_values(summary)
     known = properties(summary)
-    document: dict[str, Any] = {**worded(values)}
-    document["has"] = list(present(values, known))
+    document: dict[str, Any] = {**words_by_field(values)}
+    document["has"] = list(name_terms(values, known))
     document["exact"] = [f"{name}={value}" for name, value in known.items()]
     if links := linked(values):
         document["links"] = list(links)

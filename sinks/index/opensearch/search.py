@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from sinks.index.document import Shown, rounded
+from sinks.index.document import StoredHit, rounded
 from sinks.index.errors import IndexUnreachable
 from sinks.index.opensearch.node import Node
 from sinks.index.opensearch.query import Engine
@@ -33,10 +33,10 @@ KEPT = "5m"
 # Scores are computed from the statistics of all shards.
 _WHOLE = {"allow_partial_search_results": "false", "search_type": "dfs_query_then_fetch"}
 
-Scored = list[tuple[float, Shown]]
+Scored = list[tuple[float, StoredHit]]
 Hits = Sequence[Mapping[str, Any]]
 
-_DECODER = msgspec.json.Decoder(Shown)
+_DECODER = msgspec.json.Decoder(StoredHit)
 _BY_SCORE: Sequence[Mapping[str, str]] = ({"_score": "desc"}, {"url": "asc"}, {"oid": "asc"})
 _BY_URL: Sequence[Mapping[str, str]] = ({"url": "asc"}, {"oid": "asc"})
 
@@ -61,7 +61,7 @@ def by_score(node: Node, alias: str, engine: Engine, offset: int, limit: int) ->
         end = min(offset + limit, total, len(hits))
         # If the last score continues beyond the hits read, a lesser URL with that score might be missing.
         if total and not hits:
-            raise IndexUnreachable("an answer that counts matches and has none of them")
+            raise IndexUnreachable("OpenSearch counted matches but returned no hits")
         if len(hits) == total or size >= WINDOW or _score(hits[end - 1]) != _score(hits[-1]):
             return _page(hits, offset, end), total
         size = min(WINDOW, size * 4)
@@ -140,7 +140,7 @@ def _score(hit: Mapping[str, Any]) -> float:
     return rounded(hit["_score"])
 
 
-def _shown(hit: Mapping[str, Any]) -> Shown:
+def _shown(hit: Mapping[str, Any]) -> StoredHit:
     return _DECODER.decode(hit["fields"]["shown"][0])
 
 

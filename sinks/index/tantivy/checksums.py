@@ -53,7 +53,7 @@ def _wrong(stream: BinaryIO) -> str:
     length, magic = int.from_bytes(tail[:4], "little"), int.from_bytes(tail[4:], "little")
     body = size - TAIL - length
     if magic != MAGIC or length > LONGEST or body < 0:
-        return "cut short, or none of the engine's"
+        return "cut short, or not a file of the engine"
     stream.seek(body)
     try:
         expected = json.loads(stream.read(length))["crc"]

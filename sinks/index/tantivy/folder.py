@@ -102,7 +102,7 @@ def open_folder(path: Path, schema: Schema, writable: bool, view: Path | None = 
     if not (path / META).exists():
         # Files that begin with a dot are locks and the engine's own list, which exist before the first commit.
         if path.is_dir() and any(not entry.name.startswith(".") for entry in path.iterdir()):
-            raise IndexDamaged(f"the folder holds files, but no index: {path}")
+            raise IndexDamaged(f"the folder is not empty and has no index: {path}")
         if not writable:
             raise IndexMissing(f"there is no index yet: {path}")
         path.mkdir(parents=True, exist_ok=True)

@@ -204,7 +204,7 @@ class TantivyIndex:
     def _writing(self) -> Iterator[IndexWriter]:
         """Yield the writer; an error inside rolls back all that was not committed."""
         if not self._writable:
-            raise OSError("the index was opened to be read only, or is closed")
+            raise OSError("the index is read-only or closed")
         if self._writer is None:
             self._writer = self._new_writer()
         try:

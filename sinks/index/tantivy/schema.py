@@ -27,11 +27,11 @@ from typing import Literal
 import msgspec
 from tantivy import Document, Schema, SchemaBuilder
 
-from processors.query.words import named, properties
+from processors.query.words import properties, searchable_values
 from schemas.query import SETS
 from schemas.records import Removed, Summary
 from sinks.index import document as documents
-from sinks.index.document import ABSENT, COPY, HIDDEN, WORDED, is_plain, key, linked, present, shown, sortable, worded
+from sinks.index.document import ABSENT, COPY, HIDDEN, WORDED, is_plain, key, linked, name_terms, shown, sortable, words_by_field
 
 FORMAT = f"{documents.FORMAT}.1"
 """Version of the documents and of these fields; an index with another version is rebuilt by replay."""
@@ -84,8 +84,8 @@ def summary_document(summary: Summary) -> Document:
     """Return the document of a summary."""
     document = _identified(summary)
     add = document.add_text
-    values = named(summary)
-    for field, texts in worded(values).items():
+    values = searchable_values(summary)
+    for field, texts in words_by_field(values).items():
         for words in texts:
             add(field, words)
     known = properties(summary)
@@ -94,7 +94,7 @@ def summary_document(summary: Summary) -> Document:
             continue
         add("exact", OWN if name == "object-url" and value == known.get("url") else f"{name}={value}")
     # One text for all names: each call into the engine costs a microsecond.
-    add("has", " ".join(present(values, known)))
+    add("has", " ".join(name_terms(values, known)))
     if links := linked(values):
         add("links", " ".join(links))
     if summary.copy_of:

@@ -15,14 +15,14 @@ import msgspec
 from tantivy import DocAddress, FieldType, Occur, Order, Schema, Searcher
 from tantivy import Query as Engine
 
-from sinks.index.document import COPY, Shown, oid_of, rounded
+from sinks.index.document import COPY, StoredHit, oid_of, rounded
 
 SPARE = 50
 """Hits read beyond a page, to see where its last score ends."""
 
-Scored = list[tuple[float, Shown]]
+Scored = list[tuple[float, StoredHit]]
 
-_DECODER = msgspec.msgpack.Decoder(Shown)
+_DECODER = msgspec.msgpack.Decoder(StoredHit)
 
 
 def count(searcher: Searcher, engine: Engine) -> int:
@@ -30,7 +30,7 @@ def count(searcher: Searcher, engine: Engine) -> int:
     return int(searcher.search(engine, limit=1).count)  # type: ignore[attr-defined]
 
 
-def shown(searcher: Searcher, at: DocAddress) -> Shown:
+def shown(searcher: Searcher, at: DocAddress) -> StoredHit:
     """Return the stored part of a summary for display."""
     return _DECODER.decode(bytes(searcher.doc(at).get_first("shown") or b""))
 

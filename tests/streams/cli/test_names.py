@@ -77,7 +77,7 @@ def test_a_query_of_several_words(harvest: Any, tree: Path) -> None:
 def test_a_query_that_is_none_shows_where(harvest: Any, tree: Path) -> None:
     """A malformed query is shown with a mark where it is at fault, as processors/query/README.md has it."""
     harvest("gather", tree, "--quiet")
-    assert harvest("search", "whale OR", code=2).stderr == "harvest: something to look for is missing after OR: whale OR^\n"
+    assert harvest("search", "whale OR", code=2).stderr == "harvest: a search term is missing after OR: whale OR^\n"
     assert harvest("search", "(whale", code=2).stderr == "harvest: this parenthesis is never closed: ^(whale\n"
 
 

@@ -106,7 +106,7 @@ def test_cat(both: Both) -> None:
     assert (line["partition"], line["time"], line["key"]) == (place, 3_000, OID)
     assert line["value"]["attributes"] == {"title": ["Käse"]}
     (junk,) = both("cat", "summaries", "--key", "j")
-    assert junk.endswith(f"no record of ours, {len(JUNK)} bytes")
+    assert junk.endswith(f"not a Harvest record, {len(JUNK)} bytes")
     assert both("cat", "summaries", "--since", "yesterday", code=2) == []
     assert both("cat", "summaries", "--follow", "--before", "1h", code=2) == []
     assert both("cat", "summaries", "--partition", "2", code=1) == []

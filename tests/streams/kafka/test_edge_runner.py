@@ -223,7 +223,7 @@ def letters(world: World) -> list[Rejected]:
 
 @pytest.mark.parametrize(
     ("value", "why"),
-    [(LARGE, ("too large for the log", "u")), (JUNK, ("not a record: no record of ours", ""))],
+    [(LARGE, ("too large for the log", "u")), (JUNK, ("not a record: not a Harvest record", ""))],
     ids=["large", "junk"],
 )
 @pytest.mark.parametrize("whole", [True, False])

@@ -256,7 +256,7 @@ def test_poison(world: World, broker: Broker) -> None:
         assert [hit.url for hit in index.search(Every()).hits] == ["http://a/0", "http://a/3"]
     letters = world.letters()
     assert sorted((letter.offset, letter.reason) for letter in letters) == [
-        (1, "not a record: no record of ours: the header is 6e6f207265636f7264"),
+        (1, "not a record: not a Harvest record: the header is 6e6f207265636f7264"),
         (2, "not a record: a Rejected"),
         (3, "refused by the index"),
     ]

@@ -244,7 +244,7 @@ def test_what_two_roots_asked_for_is_told_again() -> None:
     partition.says(HOST, FORBIDS)
     ends = CrawlEvent(kind="unseeded", host=HOST, time=2 * DAY, url=URL, root=Root(url=URL, run="2"))
     told = [[(gone.url, gone.reason, gone.version) for gone in removed(partition.give(ends, DELIVERED))] for _ in range(2)]
-    assert sorted(gone[:2] for gone in told[0]) == [(URL, "no root asks for it"), (shared, "past its time-to-live")]
+    assert sorted(gone[:2] for gone in told[0]) == [(URL, "no root asks for it any more"), (shared, "past its time-to-live")]
     assert sorted(told[0]) == sorted(told[1])
 
 

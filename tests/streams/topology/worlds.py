@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 from processors.frontier.rows import Table
-from processors.frontier.state import Known
+from processors.frontier.state import UrlState
 from processors.identity import member_url, oid
 from schemas.records import CrawlEvent, Removed, Root, Summary
 from streams.simulator import Simulator, rejections
@@ -64,7 +64,7 @@ def circle(world: World, url: str) -> frozenset[str]:
     return frozenset(way if url in world.moves else ())
 
 
-def frontier(simulator: Simulator) -> dict[str, Known]:
+def frontier(simulator: Simulator) -> dict[str, UrlState]:
     """What the frontier knows, by URL."""
     return {known.url: known for rows in simulator.rows("frontier") for _, _, known in Table(rows).all()}
 
