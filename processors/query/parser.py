@@ -161,7 +161,7 @@ class _Parser:
         if not attribute(name):
             self.fail("a name is missing before the colon", start)
         if self.ended() or self.text[self.at].isspace() or self.text.startswith(("(", ":", "//"), self.at):
-            self.fail(f"expected a word, a phrase or * right after {name[:40]}")
+            self.fail(f"right after {name[:40]}: a word, a phrase or * is expected")
         if self.text[self.at] == '"':
             begun = self.at
             phrase = Phrase(self.quoted(), name)
