@@ -246,7 +246,7 @@ def _read(path: Path) -> bytes:
 def _sentence(error: ValidationError, sources: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the first error as a line: its source, its key, and what is wrong with it."""
     fault = error.errors()[0]
-    path = [str(part) for part in fault["loc"] if not isinstance(part, int)]
+    path = [str(part) for part in fault["loc"] if not isinstance(part, int) and part != "[key]"]
     key = ".".join(path)
     where = next((name for name, values in sources.items() if _has(values, path)), "")
     at = f"{where}: {key}" if where not in ("flags", "environment", "") else key

@@ -101,7 +101,8 @@ def settings_of() -> Any:
 
     def read(environ: Mapping[str, str | None]) -> Any:
         ours = {name: str(value) for name, value in environ.items() if name.startswith("HARVEST_")}
-        assert set(ours) <= {setting.variable for setting in known()}
+        named = {re.sub(r"_BROKERS_\w+_(QUERY|TTL)$", r"_BROKERS_NAME_\1", variable) for variable in ours}
+        assert named <= {setting.variable for setting in known()}
         return load(None, None, ours)
 
     return read

@@ -19,6 +19,7 @@ ALL = {
     "stages": {"essence": {"maxReplicas": 4, "children": 3}, "fetch": {"maxReplicas": 100}},
     "imagePullSecrets": [{"name": "pull"}],
     "nodeSelector": {"disk": "ssd"},
+    "brokers": {"pages": {"query": "type:HTML"}},
 }
 """All that may be on, on."""
 LEAST = {

@@ -13,11 +13,14 @@ import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from referencing import Registry, Resource
 
+from processors.broker.definition import Broker
 from streams.topology.flow import Stage, TopologySettings, topology
 from tests.deploy import tools
 from tests.deploy.conftest import Helm, HelmError
 from tests.deploy.custom import CUSTOM
 from tests.deploy.manifests import LEAST, VALUES, Manifest, environment, of, pods
+
+SCALED: Mapping[str, Any] = {"autoscaling": {"enabled": True}}
 
 
 @pytest.fixture(scope="module")
@@ -94,6 +97,28 @@ def test_a_workload_a_stage(plain: list[Manifest]) -> None:
         assert container["args"] == ["worker", name]
 
 
+def test_brokers_have_workloads_of_their_own(helm: Helm) -> None:
+    """Each Broker of the values has its three stages as workloads, with its settings; all groups and topics are the topology's."""
+    made = helm.template({"brokers": {"pages": {"query": "type:HTML", "ttl": 60}, "main": {"query": "*"}}, **SCALED})
+    drawn = topology(TopologySettings(brokers=(Broker(), Broker("pages", "type:HTML", 60))))
+    workloads = of(made, "StatefulSet", "Deployment")
+    ran = [workload["spec"]["template"]["spec"]["containers"][0] for workload in workloads.values()]
+    known = {stage.name for stage in drawn.stages} | {stage.name.removesuffix(".main") for stage in drawn.stages}
+    assert {container["args"][1] for container in ran} <= known
+    assert len(workloads) == len(drawn.stages)
+    assert workloads.keys() >= {"register", "register-pages", "dedup-pages", "index-pages"}
+    for container in ran:
+        environment = {entry["name"]: entry.get("value") for entry in container["env"]}
+        assert environment["HARVEST_BROKERS_PAGES_QUERY"] == "type:HTML"
+        assert (environment["HARVEST_BROKERS_PAGES_TTL"], environment["HARVEST_BROKERS_MAIN_QUERY"]) == ("60", "*")
+    read = {
+        (t["metadata"]["consumerGroup"], t["metadata"]["topic"])
+        for s in of(made, "ScaledObject").values()
+        for t in s["spec"]["triggers"]
+    }
+    assert read == {(stage.name, topic.name) for stage in drawn.stages for topic in stage.inputs}
+
+
 def test_volumes(plain: list[Manifest]) -> None:
     """Tables have a volume for each worker; bodies one that all fetchers and parsers share; nothing else is kept."""
     for name, workload in of(plain, "StatefulSet", "Deployment").items():
@@ -155,7 +180,7 @@ def test_values_reach_the_settings(full: list[Manifest], settings_of: Any) -> No
     assert container["image"] == "harvest@sha256:" + "0" * 64
     for name, workload in of(full, "StatefulSet", "Deployment").items():
         variables = environment(workload["spec"]["template"]["spec"]["containers"][0])
-        assert ("HARVEST_INDEX_URL" in variables) == (name == "index")
+        assert ("HARVEST_INDEX_URL" in variables) == name.startswith("index")
         assert settings_of({n: v for n, v in variables.items() if v is not None}).worker.session == 45
 
 

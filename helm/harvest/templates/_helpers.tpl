@@ -1,12 +1,17 @@
-{{/* The stages of the topology (a test holds this table to it): consumer group, topics that are read, tables, blobs. */}}
+{{/* The workloads (a test compares them with the topology), each with its stage: the key in .Values.stages; the argument of
+`harvest worker`; consumer group, topics that are read, tables, blobs. The stages of a Broker are there for each Broker. */}}
 {{- define "harvest.topology" -}}
-frontier: {group: frontier, inputs: [crawl], tables: true}
-fetch: {group: fetch, inputs: [fetches], blobs: true}
-essence: {group: essence, inputs: [objects], blobs: true}
-catalog: {group: catalog, inputs: [made, annotations], tables: true}
-register: {group: register.main, inputs: [summaries, copies.main], tables: true}
-dedup: {group: dedup.main, inputs: [holders.main], tables: true}
-index: {group: index.main, inputs: [broker.main]}
+frontier: {stage: frontier, worker: frontier, group: frontier, inputs: [crawl], tables: true}
+fetch: {stage: fetch, worker: fetch, group: fetch, inputs: [fetches], blobs: true}
+essence: {stage: essence, worker: essence, group: essence, inputs: [objects], blobs: true}
+catalog: {stage: catalog, worker: catalog, group: catalog, inputs: [made, annotations], tables: true}
+{{- range $broker := prepend (keys (omit .Values.brokers "main") | sortAlpha) "main" }}
+{{- $of := ternary "" (printf "-%s" $broker) (eq $broker "main") }}
+{{- $at := ternary "" (printf ".%s" $broker) (eq $broker "main") }}
+register{{ $of }}: {stage: register, worker: register{{ $at }}, group: register.{{ $broker }}, inputs: [summaries, copies.{{ $broker }}], tables: true}
+dedup{{ $of }}: {stage: dedup, worker: dedup{{ $at }}, group: dedup.{{ $broker }}, inputs: [holders.{{ $broker }}], tables: true}
+index{{ $of }}: {stage: index, worker: index{{ $at }}, group: index.{{ $broker }}, inputs: [broker.{{ $broker }}]}
+{{- end }}
 {{- end }}
 
 {{- define "harvest.fullname" -}}
@@ -52,6 +57,12 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
   "HARVEST_LOG_FORMAT" $v.log.format
   "HARVEST_LOG_TRACE" $v.log.trace
 -}}
+{{- range $name, $broker := $v.brokers -}}
+{{- $variable := printf "HARVEST_BROKERS_%s" ($name | replace "-" "_" | upper) -}}
+{{- if $broker.query -}}{{- $_ := set $env (printf "%s_QUERY" $variable) $broker.query -}}{{- end -}}
+{{- if $broker.ttl -}}{{- $_ := set $env (printf "%s_TTL" $variable) (int64 $broker.ttl) -}}{{- end -}}
+{{- if not (or $broker.query $broker.ttl) -}}{{- $_ := set $env (printf "%s_QUERY" $variable) "" -}}{{- end -}}
+{{- end -}}
 {{- if .stage -}}
 {{- $env = merge $env (dict "HARVEST_WORKER_HOST" "0.0.0.0" "HARVEST_WORKER_PORT" $v.worker.port "HARVEST_WORKER_STALL" $v.worker.stall "HARVEST_WORKER_SESSION" $v.worker.session) -}}
 {{- end -}}
