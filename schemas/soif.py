@@ -16,7 +16,7 @@ and attributes are the tables in `soif_syntax`. Laws:
 - The way the bytes are cut into pieces changes neither the templates nor the error.
 - Malformed input raises SoifError with the offset of the first wrong byte, and what was expected.
   Nothing is skipped to resynchronize: a size that does not lead to a newline is an error, not the end of the data.
-- Memory is bounded by `Limits`, whatever the sizes say.
+- Memory is bounded by `TemplateLimits`, whatever the sizes say.
 
 Reading allows more than writing: white space between templates, more or fewer blanks around the URL, `@DELETE { }` on
 one line. Within a template nothing is allowed that could hide a wrong size.
@@ -27,16 +27,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import BinaryIO, NoReturn
 
-from schemas.soif_syntax import BLANK, DEFAULT_LIMITS, Attribute, Limits, SoifError, Template, grammar, shown
+from schemas.soif_syntax import BLANK, DEFAULT_LIMITS, Attribute, SoifError, Template, TemplateLimits, grammar, shown
 from schemas.soif_writer import Writer, dumps, nest
 
 __all__ = [
     "DEFAULT_LIMITS",
     "Attribute",
-    "Limits",
     "Parser",
     "SoifError",
     "Template",
+    "TemplateLimits",
     "Writer",
     "dumps",
     "nest",
@@ -54,7 +54,7 @@ END = "the end of the data"
 class Parser:
     """Parser from bytes to templates, without I/O: feed it pieces of any size, then close it."""
 
-    def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
+    def __init__(self, limits: TemplateLimits = DEFAULT_LIMITS) -> None:
         self._limits = limits
         self._grammar = grammar(limits)
         self._buffer = bytearray()
@@ -228,7 +228,7 @@ class Parser:
         raise self._error
 
 
-def read(stream: BinaryIO, limits: Limits = DEFAULT_LIMITS) -> Iterator[Template]:
+def read(stream: BinaryIO, limits: TemplateLimits = DEFAULT_LIMITS) -> Iterator[Template]:
     """Iterate over the templates of an open binary file, to its end. Raises SoifError, and OSError from reading."""
     parser = Parser(limits)
     while data := stream.read(CHUNK):
@@ -236,7 +236,7 @@ def read(stream: BinaryIO, limits: Limits = DEFAULT_LIMITS) -> Iterator[Template
     parser.close()
 
 
-def parse(data: bytes, limits: Limits = DEFAULT_LIMITS) -> tuple[Template, ...]:
+def parse(data: bytes, limits: TemplateLimits = DEFAULT_LIMITS) -> tuple[Template, ...]:
     """Return the templates in some bytes. Raises SoifError."""
     parser = Parser(limits)
     templates = tuple(parser.feed(data))
@@ -244,6 +244,6 @@ def parse(data: bytes, limits: Limits = DEFAULT_LIMITS) -> tuple[Template, ...]:
     return templates
 
 
-def nested(template: Template, name: str, limits: Limits = DEFAULT_LIMITS) -> tuple[Template, ...]:
+def nested(template: Template, name: str, limits: TemplateLimits = DEFAULT_LIMITS) -> tuple[Template, ...]:
     """Return the templates in the values of an attribute. Raises SoifError, with its offset from the start of the value."""
     return tuple(inner for value in template.values(name) for inner in parse(value, limits))

@@ -14,7 +14,7 @@ from typing import NamedTuple
 BLANK = b" \t"
 
 
-class Limits(NamedTuple):
+class TemplateLimits(NamedTuple):
     """Limits of a template; anything beyond is malformed, and refused before it is read."""
 
     name: int = 1024
@@ -31,7 +31,7 @@ class Limits(NamedTuple):
     """Nesting depth of collections."""
 
 
-DEFAULT_LIMITS = Limits()
+DEFAULT_LIMITS = TemplateLimits()
 
 
 class SoifError(ValueError):
@@ -124,7 +124,7 @@ class Grammar(NamedTuple):
 
 
 @cache
-def grammar(limits: Limits) -> Grammar:
+def grammar(limits: TemplateLimits) -> Grammar:
     """Return the heads of SOIF under given limits."""
     return Grammar(
         header=Head(

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from schemas.soif_syntax import BLANK, DEFAULT_LIMITS, Attribute, Limits, Template, grammar, shown
+from schemas.soif_syntax import BLANK, DEFAULT_LIMITS, Attribute, Template, TemplateLimits, grammar, shown
 
 
 class Writer:
     """Writer of templates, one after another; it keeps the stack of open collections."""
 
-    def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
+    def __init__(self, limits: TemplateLimits = DEFAULT_LIMITS) -> None:
         self._limits = limits
         self._within: tuple[str, ...] = ()
 
@@ -41,7 +41,7 @@ class Writer:
         return closed
 
 
-def dumps(templates: Iterable[Template], limits: Limits = DEFAULT_LIMITS) -> bytes:
+def dumps(templates: Iterable[Template], limits: TemplateLimits = DEFAULT_LIMITS) -> bytes:
     """Return templates as SOIF. Raises ValueError for templates that SOIF cannot express or that exceed the limits."""
     writer = Writer(limits)
     return b"".join([*map(writer.write, templates), writer.close()])
@@ -52,7 +52,7 @@ def nest(name: str, templates: Iterable[Template]) -> Attribute:
     return Attribute(name, dumps(templates))
 
 
-def _body(template: Template, limits: Limits) -> bytes:
+def _body(template: Template, limits: TemplateLimits) -> bytes:
     if len(template.attributes) > limits.attributes:
         raise ValueError(f"SOIF: more than {limits.attributes} attributes")
     parts = [_header(template.type, template.url, limits)]
@@ -66,7 +66,7 @@ def _body(template: Template, limits: Limits) -> bytes:
     return b"".join(parts)
 
 
-def _header(kind: str, url: str, limits: Limits) -> bytes:
+def _header(kind: str, url: str, limits: TemplateLimits) -> bytes:
     raw = url.encode()
     line = b"@%b {%b\n" % (kind.encode(), b" " + raw if raw else b"")
     found = grammar(limits).header.match(bytearray(line), 0)
@@ -76,7 +76,7 @@ def _header(kind: str, url: str, limits: Limits) -> bytes:
     return line
 
 
-def _attribute(name: str, size: int, limits: Limits) -> bytes:
+def _attribute(name: str, size: int, limits: TemplateLimits) -> bytes:
     line = b"%b{%d}:\t" % (name.encode(), size)
     found = grammar(limits).attribute.match(bytearray(line), 0)
     if not found or found.end() != len(line):

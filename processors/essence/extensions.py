@@ -77,7 +77,7 @@ _LISTS = ("stated", "suffixes", "names", "starts", "patterns")
 _FIXED = ("media", "extends", "text", "inside", "sure", "plain")
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class TypedPlace(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is at URLs of a pattern."""
 
     url: str
@@ -101,7 +101,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """A whole `rules.toml`."""
 
     types: Mapping[str, OwnType] = {}
-    places: tuple[Place, ...] = ()
+    places: tuple[TypedPlace, ...] = ()
     programs: Mapping[str, Program] = {}
 
 

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, NamedTuple, Protocol
 import msgspec
 
 from processors import identity
-from processors.essence.formats.container import Budget, Limits, Member, Reader
+from processors.essence.formats.container import Budget, Member, Reader, UnnestLimits
 from processors.essence.formats.streams import CHUNK, Digest, anonymous
 from processors.essence.recognize import UNRECOGNIZED, Recognized
 from processors.essence.selection import Selection
@@ -37,7 +37,7 @@ BEHIND = "\n"
 GIVEN_UP = "given up: "
 """What the reason begins with of what was not opened because of something before it."""
 
-Made = File | Summary | Rejected
+MemberRecord = File | Summary | Rejected
 KINDS = (File, Summary, Rejected)
 
 
@@ -47,7 +47,7 @@ class EssenceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     gatherer: str
     """The name that its OIDs are made of (DESIGN "Identity")."""
     select: Selection = Selection()
-    limits: Limits = Limits()
+    limits: UnnestLimits = UnnestLimits()
     entries: bool = True
     """Give each entry of a list (packages, bibliographies, indexes) a summary of its own."""
     full_text: int = 0
@@ -88,7 +88,7 @@ class Stored(Reader, Protocol):
         ...
 
 
-class Known:
+class DigestedBody:
     """A body that was digested when it was fetched."""
 
     def __init__(self, file: BinaryIO, digest: Digest) -> None:
@@ -194,18 +194,18 @@ class Room:
         found.add("entries-left-out", str(self._out) if self._out else "")
 
 
-class Held:
+class RecordBuffer:
     """Records that wait for a decision, in groups; their memory is bounded."""
 
     def __init__(self, first: int = MAX_HELD) -> None:
         self._most = first
         self._groups: list[tuple[bytes, int]] = []
-        self._first: list[Made] = []
+        self._first: list[MemberRecord] = []
         self._file: BinaryIO | None = None
         self.size = 0
         """Bytes of what lies in the file."""
 
-    def append(self, name: bytes, records: Iterable[Made]) -> None:
+    def append(self, name: bytes, records: Iterable[MemberRecord]) -> None:
         """Hold back what a member gives."""
         count = 0
         try:
@@ -215,7 +215,7 @@ class Held:
         finally:
             self._groups.append((name, count))
 
-    def keep(self, record: Made) -> None:
+    def keep(self, record: MemberRecord) -> None:
         """Hold back one that is asked for without its member."""
         if len(self._first) < self._most:
             self._first.append(record)
@@ -226,13 +226,13 @@ class Held:
         self._file.write(struct.pack(">IB", len(data), KINDS.index(type(record))) + data)
         self.size += len(data)
 
-    def groups(self) -> Iterator[tuple[bytes, list[Made]]]:
+    def groups(self) -> Iterator[tuple[bytes, list[MemberRecord]]]:
         """What was held back, by member, in order. To be asked once."""
         records = self.records()
         for name, count in self._groups:
             yield name, list(islice(records, count))
 
-    def records(self) -> Iterator[Made]:
+    def records(self) -> Iterator[MemberRecord]:
         """The same without its members, and what belongs to none. To be asked once."""
         yield from self._first
         if self._file:
@@ -243,12 +243,12 @@ class Held:
                     yield _unpacked(KINDS[kind], msgspec.msgpack.decode(file.read(size)))
 
 
-def _unpacked(kind: type[Made], fields: dict[str, Any]) -> Made:
+def _unpacked(kind: type[MemberRecord], fields: dict[str, Any]) -> MemberRecord:
     """A record of its fields, in which tuples have become lists."""
     for name in ("attributes", "annotations"):
         if name in fields:
             fields[name] = {key: tuple(values) for key, values in fields[name].items()}
-    made: Callable[..., Made] = kind
+    made: Callable[..., MemberRecord] = kind
     return made(**{name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()})
 
 

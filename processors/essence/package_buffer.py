@@ -16,7 +16,7 @@ from collections.abc import Container, Iterable, Iterator
 import msgspec
 
 from processors.essence.formats.container import Member
-from processors.essence.member import GIVEN_UP, EssenceSettings, Held, Listed, Made, State, Thing
+from processors.essence.member import GIVEN_UP, EssenceSettings, Listed, MemberRecord, RecordBuffer, State, Thing
 from processors.essence.software_package import CONTAINERS, RULE, TYPE, WAITING, Kept, Unit
 from schemas.records import File, Rejected, Summary
 
@@ -37,7 +37,7 @@ class Gate:
         self._watch = Unit() if kind in CONTAINERS and settings.select.applies(RULE) else None
         self._skip = skip
         self._kept: Kept | None = None
-        self._held = Held(FIRST)
+        self._held = RecordBuffer(FIRST)
         # The gates that an archive lies in hold their own.
         self._room = WAITING // max(container.depth, 1)
         self._dropped = 0
@@ -50,7 +50,7 @@ class Gate:
         self._kept = Kept(member.body) if member.body is not None and self._watch.wants(member.name) else None
         return member._replace(body=self._kept) if self._kept else member
 
-    def passed(self, member: Member, records: Iterable[Made]) -> Iterator[Made]:
+    def passed(self, member: Member, records: Iterable[MemberRecord]) -> Iterator[MemberRecord]:
         """What comes out of the records of a member."""
         watch = self._watch
         if watch is None:
@@ -68,7 +68,7 @@ class Gate:
         if not watch.hopeful:
             yield from self.opened(whole=False)
 
-    def _seen(self, watch: Unit, member: Member, records: Iterable[Made]) -> Iterator[Made]:
+    def _seen(self, watch: Unit, member: Member, records: Iterable[MemberRecord]) -> Iterator[MemberRecord]:
         for record in records:
             if isinstance(record, Summary) and self._direct(record.path):
                 watch.take(member.name, record)
@@ -77,7 +77,7 @@ class Gate:
     def _direct(self, path: str) -> bool:
         return "#" not in path[self._above :]
 
-    def opened(self, *, whole: bool) -> Iterator[Made]:
+    def opened(self, *, whole: bool) -> Iterator[MemberRecord]:
         """What comes out once it is known what the archive is. `whole`: nothing is missing of it so far."""
         watch = self._watch
         if watch is None or self.unit:
@@ -89,7 +89,7 @@ class Gate:
             self._watch = None
         yield from self.left(self._held.records())
 
-    def left(self, records: Iterable[Made]) -> Iterator[Made]:
+    def left(self, records: Iterable[MemberRecord]) -> Iterator[MemberRecord]:
         """What comes out of further records."""
         if self._watch is None or not self.unit:
             yield from records
@@ -110,7 +110,7 @@ class Gate:
             state.recognized = state.recognized._replace(type=TYPE)
 
 
-def _unopened(record: Made) -> bool:
+def _unopened(record: MemberRecord) -> bool:
     """Whether a record says that something was not opened because of what came before it."""
     if isinstance(record, Summary):
         (why,) = record.attributes.get("reason", ("",))[:1]

@@ -22,7 +22,7 @@ from processors.essence import listing, selection
 from processors.essence.fingerprint import rules_fingerprint
 from processors.essence.formats.mime import moment
 from processors.essence.formats.streams import Digest
-from processors.essence.member import EssenceSettings, Known, Thing, bounded, digest_of
+from processors.essence.member import DigestedBody, EssenceSettings, Thing, bounded, digest_of
 from processors.essence.walk import Walk
 from processors.identity import frontier_key
 from processors.schemes import is_listing, scheme_of
@@ -47,7 +47,7 @@ FOLDER, SYMLINK = "inode/directory", "inode/symlink"
 MAX_TARGET = 65_536
 MAX_LISTING = 256 << 20
 
-Made = File | Summary | Rejected | CrawlEvent | Complete | Partial
+Output = File | Summary | Rejected | CrawlEvent | Complete | Partial
 
 
 def essence(
@@ -58,7 +58,7 @@ def essence(
     progress: Callable[[str], None] = lambda _: None,
     stop: str = "",
     ends: Mapping[str, str] | None = None,
-) -> Iterator[Made]:
+) -> Iterator[Output]:
     """All records that an object gives. `body`: seekable; None: the body is in the record, or there is none.
 
     `skip`: paths of members that are not to be opened, with the reason of each where it is a mapping ("crashed" where it is a
@@ -93,7 +93,7 @@ def _end(walk: Walk, count: int) -> Complete | Partial:
     return Partial(object_url=obj.url, version=obj.version, time=obj.time, attempt=walk.attempt, count=count, reason=walk.damage)
 
 
-def _ended(obj: FetchedObject, attempt: str) -> Iterator[Made]:
+def _ended(obj: FetchedObject, attempt: str) -> Iterator[Output]:
     """What is gone or has expired, and with a folder all that was in it."""
     if is_listing(obj.url):
         yield from listing.slices(obj, [])
@@ -101,7 +101,7 @@ def _ended(obj: FetchedObject, attempt: str) -> Iterator[Made]:
     yield Complete(object_url=obj.url, version=obj.version, time=obj.time, attempt=attempt, count=0, reason=reason)
 
 
-def _fetched(walk: Walk, body: BinaryIO) -> Iterator[Made]:
+def _fetched(walk: Walk, body: BinaryIO) -> Iterator[Output]:
     """The records of what was fetched, but for the last."""
     obj, thing = walk.obj, _thing(walk.obj)
     media = obj.content_type.partition(";")[0].strip().lower()
@@ -115,7 +115,7 @@ def _fetched(walk: Walk, body: BinaryIO) -> Iterator[Made]:
     elif rule := _stopped(obj, thing, walk.settings):
         yield from _refused(obj, rule)
     else:
-        yield from walk.thing(thing, Known(body, digest))
+        yield from walk.thing(thing, DigestedBody(body, digest))
         if walk.rule:
             yield from _refused(obj, walk.rule)
         elif walk.followed:
@@ -132,7 +132,7 @@ def _refused(obj: FetchedObject, rule: str) -> Iterator[CrawlEvent]:
     return listing.refused(obj, frontier_key(obj.url), [Link(url=obj.url)], rule)
 
 
-def _folder(walk: Walk, body: BinaryIO) -> Iterator[Made]:
+def _folder(walk: Walk, body: BinaryIO) -> Iterator[Output]:
     """A folder's listing; one that is none removes nothing."""
     try:
         decoded = decode(body.read(MAX_LISTING))

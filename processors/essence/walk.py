@@ -24,11 +24,11 @@ from processors.essence.formats.streams import CHUNK, Counted, Digest, Hashed, p
 from processors.essence.member import (
     BEHIND,
     GIVEN_UP,
+    DigestedBody,
     EssenceSettings,
-    Held,
-    Known,
     Listed,
-    Made,
+    MemberRecord,
+    RecordBuffer,
     Room,
     State,
     Stored,
@@ -97,7 +97,7 @@ class Walk:
 
     # ---- a thing -------------------------------------------------------------------------------------------------
 
-    def thing(self, thing: Thing, stored: Stored) -> Iterator[Made]:
+    def thing(self, thing: Thing, stored: Stored) -> Iterator[MemberRecord]:
         """All records of an object or a file that is a member."""
         self.progress(thing.path)
         state = State(full=self.settings.full_text, linked=self.followed and not thing.path)
@@ -113,7 +113,7 @@ class Walk:
 
     def _drain(self, stored: Stored) -> None:
         """Read what is left, for the digest's sake."""
-        while not (self.exhausted or isinstance(stored, Known)) and stored.read(CHUNK):
+        while not (self.exhausted or isinstance(stored, DigestedBody)) and stored.read(CHUNK):
             pass
 
     def _fail(self, state: State, error: Exception) -> None:
@@ -126,9 +126,9 @@ class Walk:
         if isinstance(error, Damaged | Exhausted):
             self.damage = self.damage or state.reason
 
-    def _open(self, thing: Thing, stored: Stored, state: State) -> Iterator[Made]:
+    def _open(self, thing: Thing, stored: Stored, state: State) -> Iterator[MemberRecord]:
         """Unwrap encodings, then unnest a container, or summarize."""
-        reader: Reader = stored.file if isinstance(stored, Known) else stored
+        reader: Reader = stored.file if isinstance(stored, DigestedBody) else stored
         name, stated, depth = thing.name, thing.stated, thing.depth
         told = placed(identity.member_url(self.obj.url, thing.path))
         while True:
@@ -186,7 +186,7 @@ class Walk:
         if not thing.path:
             self.links = state.found.links
 
-    def _document(self, thing: Thing, unnester: Container, reader: Reader, state: State, stated: str) -> Iterator[Made]:
+    def _document(self, thing: Thing, unnester: Container, reader: Reader, state: State, stated: str) -> Iterator[MemberRecord]:
         """A container that is a document too: it is summarized, then its members. Damage of the one spares the other."""
         with seekable(reader, self.settings.limits, damaged=True) as body:
             problem: SummaryError | None = None
@@ -201,9 +201,9 @@ class Walk:
 
     # ---- a container ---------------------------------------------------------------------------------------------
 
-    def _members(self, container: Thing, unnester: Container, reader: Reader, state: State) -> Iterator[Made]:
+    def _members(self, container: Thing, unnester: Container, reader: Reader, state: State) -> Iterator[MemberRecord]:
         """The members of a container; those that a rule could drop wait until all names are known."""
-        listing, held = Listed(container.path), Held()
+        listing, held = Listed(container.path), RecordBuffer()
         if unnester.entries:
             container = container._replace(source=identity.member_url(self.obj.url, container.path))
         gate = Gate(container, state.recognized.type, self.settings, self.damage, self.skip)
@@ -241,7 +241,7 @@ class Walk:
         if self.given_up:
             raise Damaged(self.given_up)
 
-    def _entry(self, container: Thing, member: Member, listing: Listed, held: Held) -> Iterator[Made]:
+    def _entry(self, container: Thing, member: Member, listing: Listed, held: RecordBuffer) -> Iterator[MemberRecord]:
         """A member that is no folder: dropped, held back, or all its records."""
         path = listing.enter(member)
         if rule := self._unselected(member.name, listing):
@@ -255,7 +255,7 @@ class Walk:
         if self.rule:
             listing.dropped[self.rule] += 1
 
-    def _released(self, listing: Listed, held: Held) -> Iterator[Made]:
+    def _released(self, listing: Listed, held: RecordBuffer) -> Iterator[MemberRecord]:
         """What was held back, now that all names are known."""
         for name, records in held.groups():
             rule = selection.beside(name, listing.names, self.settings.select)
@@ -268,7 +268,7 @@ class Walk:
     def _unselected(self, name: bytes, listing: Listed) -> str:
         return selection.by_name(name, self.settings.select) or selection.beside(name, listing.names, self.settings.select)
 
-    def _dropped(self, container: Thing, path: str, member: Member, rule: str) -> Iterator[Made]:
+    def _dropped(self, container: Thing, path: str, member: Member, rule: str) -> Iterator[MemberRecord]:
         if self.settings.files:
             yield self._file(self._described(container, path, member), Digest(max(member.size, 0), "", ""), State(rule))
 
@@ -287,7 +287,7 @@ class Walk:
             source=container.source,
         )
 
-    def _member(self, container: Thing, path: str, member: Member) -> Iterator[Made]:
+    def _member(self, container: Thing, path: str, member: Member) -> Iterator[MemberRecord]:
         """All records of a member that is not a folder."""
         thing = self._described(container, path, member)
         if path in self.skip or (self.given_up and member.body is not None):
@@ -313,7 +313,7 @@ class Walk:
 
     # ---- what comes out ------------------------------------------------------------------------------------------
 
-    def link(self, thing: Thing, target: bytes) -> Iterator[Made]:
+    def link(self, thing: Thing, target: bytes) -> Iterator[MemberRecord]:
         """A link, which is never followed. It has no content of its own, so that two to one place are no copies."""
         state = State()
         self._describe(thing, state.found)
@@ -321,7 +321,7 @@ class Walk:
         state.recognized = Recognized("SymbolicLink", "inode/symlink", "stated")
         yield from self._outcome(thing, digested(target), state)
 
-    def skipped(self, thing: Thing, digest: Digest) -> Iterator[Made]:
+    def skipped(self, thing: Thing, digest: Digest) -> Iterator[MemberRecord]:
         """What is not opened, because it, or too much before it, brought down a process before."""
         state = State()
         self._describe(thing, state.found)
@@ -338,7 +338,7 @@ class Walk:
         found.add("mode", f"{thing.mode:04o}" if thing.mode else "")
         found.add("last-modification-time", iso(thing.mtime) if thing.mtime else "")
 
-    def _outcome(self, thing: Thing, digest: Digest, state: State) -> Iterator[Made]:
+    def _outcome(self, thing: Thing, digest: Digest, state: State) -> Iterator[MemberRecord]:
         self.rule = state.rule
         if thing.source:
             # Parts of a list are no copies of each other (DESIGN "essence").

@@ -32,7 +32,7 @@ from schemas.codec import HEADER, decode, encode
 from schemas.ports import Origin, Rows
 from schemas.records import Annotation, Attributes, Complete, Partial, RemovalReason, Removed, Summary
 
-Made = Summary | Complete | Partial | Annotation
+Input = Summary | Complete | Partial | Annotation
 Catalogued = Summary | Removed
 
 REASONS: dict[str, RemovalReason] = {"whole": "member_missing", "gone": "gone", "expired": "expired"}
@@ -59,7 +59,7 @@ _pack = msgspec.msgpack.encode
 _member = msgspec.msgpack.Decoder(Member).decode
 
 
-def catalog(rows: Rows, record: Made, origin: Origin) -> Iterator[Catalogued]:
+def catalog(rows: Rows, record: Input, origin: Origin) -> Iterator[Catalogued]:
     """Return the summaries and removals to publish for one record of `made` or `annotations`."""
     if isinstance(record, Annotation):
         yield from _annotate(rows, record)

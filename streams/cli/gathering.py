@@ -17,7 +17,7 @@ from schemas.records import Root
 from streams.cli.common import USAGE, Failure, counted, note, put
 from streams.cli.output.display import progress
 from streams.cli.output.progress import Progress
-from streams.cli.output.run_report import Closing, closing
+from streams.cli.output.run_report import RunReport, closing
 from streams.cli.rootnames import check_limits, gathered_root
 from streams.cli.serving import logs_of, served
 from streams.cli.wiring import embedded_settings
@@ -176,7 +176,7 @@ class Gathering:
             upkeep.upkeep(runner, self.settings.retention)
         return int(bool(failed))
 
-    def _report(self, table: Closing) -> None:
+    def _report(self, table: RunReport) -> None:
         if self.json:
             put(line(table.as_json()))
             sys.stdout.flush()

@@ -35,7 +35,7 @@ from streams.edges.tries import MEMBERS, Tries
 from streams.fetch import FetchError, fetch_local, reopened
 from streams.sandbox.early import PRELOAD, WORK
 from streams.sandbox.pool import Pool
-from streams.sandbox.values import Done, Failed, Limits, Lost
+from streams.sandbox.values import Done, Failed, Lost, SandboxLimits
 
 T = TypeVar("T")
 
@@ -80,7 +80,7 @@ class BufferedOutput:
                     write_bytes(data)
 
 
-class Passing:
+class DiscardingBlobs:
     """Replacement for a blob store: hashes a body, and leaves it where it is."""
 
     def put(self, body: BinaryIO) -> tuple[str, str, int]:
@@ -105,7 +105,7 @@ class StandaloneSummarize:
         self._added = own_additions(settings)
         self._essence = essence_settings(settings, settings.gatherer, self._added)
         self._packed = msgspec.msgpack.encode(self._essence)
-        self._limits = msgspec.convert(settings.sandbox.model_dump(), Limits)
+        self._limits = msgspec.convert(settings.sandbox.model_dump(), SandboxLimits)
         self._json = json
         self._whole = True
         self._named: set[str] = set()
@@ -258,7 +258,7 @@ class StandaloneSummarize:
     def _read(self, root: Root, url: str) -> FetchedObject | None:
         now = now_ms()
         request = FetchRequest(url=url, host=frontier_key(url), version=now, time=now, root=root)
-        answers = fetch_local(request, Passing(), now, self._settings.fetch.max_file)
+        answers = fetch_local(request, DiscardingBlobs(), now, self._settings.fetch.max_file)
         obj = next((a for a in answers if isinstance(a, FetchedObject) and a.outcome == "fetched"), None)
         if obj is None:
             reason = next((str(reason) for a in answers if (reason := getattr(a, "reason", ""))), "cannot be read")

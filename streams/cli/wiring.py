@@ -10,7 +10,7 @@ import msgspec
 
 from processors.essence.extensions import OwnError
 from processors.essence.fingerprint import rules_fingerprint
-from processors.essence.formats.container import Limits as Budgets
+from processors.essence.formats.container import UnnestLimits as Budgets
 from processors.essence.selection import Selection
 from processors.essence.stage import EssenceSettings
 from processors.frontier.stage import FrontierSettings
@@ -20,7 +20,7 @@ from streams.config.topology import flow_of
 from streams.edges.extensions import Own, read
 from streams.embedded import EmbeddedSettings, runs
 from streams.fetch import FetchSettings
-from streams.sandbox.values import Limits
+from streams.sandbox.values import SandboxLimits
 from streams.store.data_folder import gatherer, known
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def embedded_settings(settings: Settings) -> EmbeddedSettings:
         fetch=fetch_settings(settings),
         essence=essence,
         flow=flow_of(settings, frontier_settings(settings, essence, _paused(settings))),
-        limits=msgspec.convert(settings.sandbox.model_dump(), Limits),
+        limits=msgspec.convert(settings.sandbox.model_dump(), SandboxLimits),
         own=added,
     )
 
@@ -115,7 +115,7 @@ def worker_settings(settings: Settings) -> WorkerSettings:
         fetch=fetch_settings(settings),
         essence=essence,
         flow=flow_of(settings, frontier_settings(settings, essence)),
-        limits=msgspec.convert(settings.sandbox.model_dump(), Limits),
+        limits=msgspec.convert(settings.sandbox.model_dump(), SandboxLimits),
         own=added,
     )
 

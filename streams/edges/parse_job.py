@@ -29,7 +29,7 @@ from schemas.codec import encode, record_type
 from schemas.records import Attributes, Complete, CrawlEvent, FetchedObject, Partial, Record, Rejected, Summary
 from streams.edges.extensions import Own, load
 from streams.sandbox.programs import Command, ProgramError, Programs
-from streams.sandbox.values import Limits, MistakeError
+from streams.sandbox.values import MistakeError, SandboxLimits
 from streams.store.murmur2 import partition as partition_of
 from streams.topology.flow import ESSENCE, REJECTED
 from streams.topology.routing import Router
@@ -142,7 +142,7 @@ def _router() -> Router:
     return Router(ESSENCE, REJECTED)
 
 
-def preload(added: str = "") -> Callable[[Limits], None] | None:
+def preload(added: str = "") -> Callable[[SandboxLimits], None] | None:
     """Import and warm up all that a child needs, before it loses the file system.
 
     `added`: what an operator adds, as `Own` in JSON, once the rest is loaded. Gives what each child is to do before it is
@@ -157,7 +157,7 @@ def preload(added: str = "") -> Callable[[Limits], None] | None:
     return None
 
 
-def _add(added: Own) -> Callable[[Limits], None] | None:
+def _add(added: Own) -> Callable[[SandboxLimits], None] | None:
     programs = Programs()
     try:
         rules = load(added, partial(_by_program, programs))

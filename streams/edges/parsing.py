@@ -37,7 +37,7 @@ from streams.faults import fault
 from streams.sandbox.early import PRELOAD, WORK
 from streams.sandbox.pool import Pool
 from streams.sandbox.task import Clock
-from streams.sandbox.values import Done, Failed, Flooded, Limits, Lost, Outcome, SandboxError
+from streams.sandbox.values import Done, Failed, Flooded, Lost, Outcome, SandboxError, SandboxLimits
 from streams.store import FolderBlobs
 from streams.store.murmur2 import partition as partition_of
 from streams.topology.flow import CRAWL
@@ -67,7 +67,7 @@ class EssenceEdge(EdgeBase):
         settings: EssenceSettings,
         partitions: int,
         children: int,
-        limits: Limits,
+        limits: SandboxLimits,
         log: Callable[[str], None],
         *,
         own: Own = Own(),  # noqa: B008 - a frozen value

@@ -16,7 +16,7 @@ import signal
 from processors.essence.member import BEHIND
 from schemas.records import MAX_REASON
 from streams.sandbox.task import Clock
-from streams.sandbox.values import Crashed, Limits, Outcome, TimedOut
+from streams.sandbox.values import Crashed, Outcome, SandboxLimits, TimedOut
 
 MEMBERS = 64
 """Members of one object that are skipped one by one; behind the last of them, no more of it is opened."""
@@ -48,7 +48,7 @@ class Tries:
             return True
         return False
 
-    def failed_at(self, culprit: str, outcome: Outcome, limits: Limits) -> None:
+    def failed_at(self, culprit: str, outcome: Outcome, limits: SandboxLimits) -> None:
         """Note what is not to be opened when it is tried again."""
         self.timeouts += isinstance(outcome, TimedOut)
         spent = self.clock.spent >= limits.whole or (isinstance(outcome, TimedOut) and outcome.which != "deadline")

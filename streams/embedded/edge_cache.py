@@ -19,7 +19,7 @@ BYTES = 16 << 20
 """Bytes of all that wait, keys and values, about."""
 
 
-class Handing:
+class EdgeCache:
     """A `Source` over another one, the log. One thread."""
 
     def __init__(self, log: Source) -> None:

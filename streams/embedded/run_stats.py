@@ -16,7 +16,7 @@ SLOW = 10_000
 
 
 @dataclass
-class Tally:
+class RunStats:
     """Counters of one run; bytes are of bodies fetched and of encoded summaries."""
 
     fetched: int = 0
@@ -56,7 +56,7 @@ class Tally:
         elif isinstance(record, FetchRequest) and record.pause >= SLOW:
             self.slow[record.host] = record.pause
 
-    def add(self, other: Tally) -> None:
+    def add(self, other: RunStats) -> None:
         """Count what another has counted."""
         self.slow |= other.slow
         for each in fields(self):

@@ -33,12 +33,12 @@ from streams.clock import now_ms
 from streams.edges.extensions import Own
 from streams.edges.fetching import FetchEdge
 from streams.edges.parsing import EssenceEdge
-from streams.embedded.edge_cache import Handing
+from streams.embedded.edge_cache import EdgeCache
 from streams.embedded.sink import HEAP, IndexSink
 from streams.embedded.turns import Inbox, Log, Turns
 from streams.faults import fault
 from streams.fetch import FetchSettings
-from streams.sandbox.values import Limits
+from streams.sandbox.values import SandboxLimits
 from streams.store import FolderBlobs, Offsets, Store, StoreError
 from streams.store.murmur2 import partition as partition_of
 from streams.topology.flow import FETCH, REJECTED, Topology, TopologySettings, archive, topology
@@ -70,7 +70,7 @@ class EmbeddedSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What the operator adds to essence."""
     flow: TopologySettings = TopologySettings()
     """The frontier, and the Brokers."""
-    limits: Limits = Limits()
+    limits: SandboxLimits = SandboxLimits()
 
 
 def one_heap() -> None:
@@ -103,7 +103,7 @@ class Embedded:
         self.turns = Turns(self.topology, self.store, self.blobs, log, handing=("fetches", "objects"), still=still)
         self.tally = self.turns.tally
         self._reading = Store(folder, readonly=True)
-        self.handing = Handing(self._reading)
+        self.handing = EdgeCache(self._reading)
         self.fetch = FetchEdge(self.handing, folder, self.blobs, settings.fetch, self.partitions, Router(FETCH, REJECTED))
         self.essence = EssenceEdge(
             self.handing,

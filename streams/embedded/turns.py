@@ -27,7 +27,7 @@ from schemas.records import Record, Summary, Tick
 from streams.clock import now_ms
 from streams.edges.base import DECODED, EdgeBase, Finished, Staging
 from streams.edges.parse_job import Frame
-from streams.embedded.run_stats import Tally
+from streams.embedded.run_stats import RunStats
 from streams.embedded.turn_cache import Tail
 from streams.faults import fault
 from streams.store import FolderBlobs, Offsets, Store, StoreError, Transaction
@@ -92,8 +92,8 @@ class Turns:
         self.store = store
         self.blobs = blobs
         self.log = log
-        self.tally = Tally()
-        self._counted: dict[str, Tally] = {}
+        self.tally = RunStats()
+        self._counted: dict[str, RunStats] = {}
         """By owner, what is staged: it counts when it is published."""
         self.tail = Tail()
         self.partitions = store.topics()["crawl"]
@@ -171,7 +171,7 @@ class Turns:
                 self._counted.pop(staging.owner, None)
             for frame in staging.frames:
                 if frame.topic in DECODED:
-                    counted = self._counted.setdefault(staging.owner, Tally())
+                    counted = self._counted.setdefault(staging.owner, RunStats())
                     counted.saw("", frame.record or decode(frame.value), len(frame.value))
                 tx.stage(staging.owner, frame.topic, frame.partition, frame.key, frame.value, now_ms())
         for done in inbox.finished:
@@ -181,7 +181,7 @@ class Turns:
         for done in inbox.finished:
             if done.staged:
                 tx.publish(done.staged)
-                self.tally.add(self._counted.pop(done.staged, Tally()))
+                self.tally.add(self._counted.pop(done.staged, RunStats()))
         for stage, topic, partition, offsets in inbox.offsets:
             tx.commit_offset(stage, topic, partition, offsets)
 

@@ -33,7 +33,7 @@ from sinks.index.tantivy.index import TantivyIndex
 from streams.faults import fault
 from streams.operations.index_changes import Change
 from streams.operations.latest_versions import LatestVersions
-from streams.operations.selection import Selection, Selector, Source, Tally, Watch, batches
+from streams.operations.selection import ReplayProgress, Selection, Selector, Source, Watch, batches
 
 BATCH = 2_000
 """Records of one batch; also the backlog below which a rebuild stops catching up."""
@@ -59,7 +59,7 @@ class Filler:
     def __init__(self, log: Source, index: BrokerIndex, selection: Selection, watch: Watch = lambda _: None) -> None:
         self.log = log
         self.index = index
-        self.tally = Tally()
+        self.tally = ReplayProgress()
         self._selection = selection
         self._chooser = Selector(selection)
         self._watch = watch
@@ -116,7 +116,7 @@ class Filler:
         self._newest.note((made.oid, made.published, SUMMARY if isinstance(made, Summary) else REMOVAL) for made in taken)
 
 
-def on_server(log: Source, selection: Selection, url: str, alias: str, stamp: str, watch: Watch = lambda _: None) -> Tally:
+def on_server(log: Source, selection: Selection, url: str, alias: str, stamp: str, watch: Watch = lambda _: None) -> ReplayProgress:
     """Rebuild the index behind an alias on OpenSearch from the selection. `stamp`: suffix of the new index's name.
 
     Raises MismatchError, IndexUnreachable, IndexMoved (another rebuild has begun).
@@ -160,7 +160,7 @@ def _retire(node: Node, index: str) -> None:
     drop(node, index)
 
 
-def in_folder(log: Source, selection: Selection, path: Path, watch: Watch = lambda _: None) -> Tally:
+def in_folder(log: Source, selection: Selection, path: Path, watch: Watch = lambda _: None) -> ReplayProgress:
     """Rebuild the index in a folder from the selection; nobody else may write there. Raises MismatchError, OSError."""
     fresh = path.with_name(f"{path.name}.new")
     shutil.rmtree(fresh, ignore_errors=True)

@@ -22,13 +22,13 @@ from sinks.index.errors import IndexMoved
 from streams.faults import fault
 from streams.operations.index_changes import Change
 from streams.operations.latest_versions import LatestVersions
-from streams.operations.selection import Selection, Selector, Source, Tally, Watch, batches
+from streams.operations.selection import ReplayProgress, Selection, Selector, Source, Watch, batches
 
 BATCH = 2_000
 """Records of one batch."""
 
 
-def on_server(log: Source, selection: Selection, url: str, alias: str, watch: Watch) -> Tally:
+def on_server(log: Source, selection: Selection, url: str, alias: str, watch: Watch) -> ReplayProgress:
     """Apply the selection to an index on OpenSearch, beside its sinks. Raises IndexMissing, IndexUnreachable, IndexDamaged."""
     from sinks.index.opensearch.index import OpenSearchIndex  # noqa: PLC0415 - loaded by those who have a server
 
@@ -44,7 +44,7 @@ def on_server(log: Source, selection: Selection, url: str, alias: str, watch: Wa
             return tally
 
 
-def in_folder(log: Source, selection: Selection, path: Path, watch: Watch) -> Tally:
+def in_folder(log: Source, selection: Selection, path: Path, watch: Watch) -> ReplayProgress:
     """Apply the selection to an index in a folder, without other writers. Raises IndexMissing, IndexBusy, IndexDamaged."""
     from sinks.index.tantivy.index import TantivyIndex  # noqa: PLC0415 - loaded by those who have a folder
 
@@ -55,11 +55,11 @@ def in_folder(log: Source, selection: Selection, path: Path, watch: Watch) -> Ta
         return tally
 
 
-def apply_selection(log: Source, selection: Selection, index: BrokerIndex, watch: Watch) -> Tally:
+def apply_selection(log: Source, selection: Selection, index: BrokerIndex, watch: Watch) -> ReplayProgress:
     """Apply the selection, up to the current ends of the topic. Raises OSError."""
     ranges = list(enumerate(zip(selection.begins(log), log.ends(selection.topic), strict=True)))
     ahead = sum(max(0, end - start) for _, (start, end) in ranges)
-    tally = Tally(left=ahead)
+    tally = ReplayProgress(left=ahead)
     with closing(Selector(selection, lambda: _of(selection, index))) as chooser:
         for partition, (start, end) in ranges:
             ahead -= max(0, end - start)
@@ -82,7 +82,7 @@ def _chosen(chooser: Selector, batch: Sequence[Logged]) -> Iterator[tuple[int, C
             yield logged.offset, made
 
 
-def _apply(changes: list[Change], index: BrokerIndex, tally: Tally) -> None:
+def _apply(changes: list[Change], index: BrokerIndex, tally: ReplayProgress) -> None:
     if not changes:
         return
     # No offsets: those of the index state what its sink has read, and the sink has not read this.

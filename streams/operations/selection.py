@@ -51,7 +51,7 @@ class Selection(NamedTuple):
         return [0] * log.topics()[self.topic] if self.since is None else list(log.since(self.topic, self.since))
 
 
-class Tally(msgspec.Struct):
+class ReplayProgress(msgspec.Struct):
     """Progress of a replay or rebuild."""
 
     read: int = 0
@@ -64,7 +64,7 @@ class Tally(msgspec.Struct):
     """Summaries in the index, at the end."""
 
 
-Watch = Callable[[Tally], None]
+Watch = Callable[[ReplayProgress], None]
 """Called with the progress of each batch."""
 
 

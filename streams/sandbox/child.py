@@ -22,7 +22,7 @@ from typing import BinaryIO
 import msgspec
 
 from streams.sandbox import probes
-from streams.sandbox.values import MAX_TRACEBACK, Layer, Limits
+from streams.sandbox.values import MAX_TRACEBACK, Layer, SandboxLimits
 from streams.sandbox.wire import (
     DONE,
     EXIT_MEMORY,
@@ -56,7 +56,7 @@ class Flood(BaseException):
 class Memory:
     """What this process has taken since it was sealed; its files in /proc are opened before that."""
 
-    def __init__(self, base: int, limits: Limits) -> None:
+    def __init__(self, base: int, limits: SandboxLimits) -> None:
         self._status = os.open("/proc/self/status", os.O_RDONLY)
         self._limits = limits
         self._base = base
@@ -83,7 +83,7 @@ class Memory:
 class Answer:
     """The frames of one task on their way to the parent."""
 
-    def __init__(self, channel: socket.socket, page: ProgressPage, limits: Limits) -> None:
+    def __init__(self, channel: socket.socket, page: ProgressPage, limits: SandboxLimits) -> None:
         self._channel = channel
         self._page = page
         self._limits = limits
@@ -132,7 +132,9 @@ class Answer:
 class Child:
     """One child's life after it is sealed."""
 
-    def __init__(self, channel: socket.socket, page: ProgressPage, limits: Limits, memory: Memory, layers: list[Layer]) -> None:
+    def __init__(
+        self, channel: socket.socket, page: ProgressPage, limits: SandboxLimits, memory: Memory, layers: list[Layer]
+    ) -> None:
         self._channel = channel
         self._page = page
         self._limits = limits

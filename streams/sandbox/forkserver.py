@@ -10,7 +10,7 @@ import msgspec
 
 from streams.sandbox.early import take
 from streams.sandbox.server import PACKET
-from streams.sandbox.values import Limits
+from streams.sandbox.values import SandboxLimits
 
 DIED = "the forkserver died"
 """What is said of one that said nothing itself."""
@@ -37,7 +37,7 @@ class Listener(Protocol):
 class Forkserver:
     """A running forkserver. All methods are called on the loop's thread."""
 
-    def __init__(self, target: str, preload: str, limits: Limits, listener: Listener, load: str = "") -> None:
+    def __init__(self, target: str, preload: str, limits: SandboxLimits, listener: Listener, load: str = "") -> None:
         """Start it, or take the one that was started early; `on_ready` or `on_gone` follows. Raises OSError.
 
         `load`: what the preload is called with once more.

@@ -8,13 +8,13 @@ from typing import Self
 
 from streams.sandbox.pool import Pool
 from streams.sandbox.task import OnFrame
-from streams.sandbox.values import Layer, Limits, Outcome
+from streams.sandbox.values import Layer, Outcome, SandboxLimits
 
 
 class PlainPool:
     """A pool behind blocking calls, one task at a time. A KeyboardInterrupt kills the child and is raised."""
 
-    def __init__(self, target: str, limits: Limits | None = None, preload: str = "", load: str = "") -> None:
+    def __init__(self, target: str, limits: SandboxLimits | None = None, preload: str = "", load: str = "") -> None:
         """See `Pool`."""
         self._pool = Pool(target, 1, limits, preload, load)
         self._runner = asyncio.Runner()
@@ -41,7 +41,7 @@ class PlainPool:
         return self._runner.run(self._pool.layers())
 
 
-def layers(limits: Limits | None = None) -> list[Layer]:
+def layers(limits: SandboxLimits | None = None) -> list[Layer]:
     """Which safety layers hold on this machine. Raises SandboxError or OSError where no child can be made at all."""
     with PlainPool("streams.sandbox.probes:nothing", limits) as pool:
         return pool.layers()

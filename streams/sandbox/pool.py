@@ -25,7 +25,7 @@ import msgspec
 
 from streams.sandbox.forkserver import DIED, Forkserver
 from streams.sandbox.task import Clock, OnFrame, Task
-from streams.sandbox.values import Layer, Limits, Lost, Outcome, SandboxError
+from streams.sandbox.values import Layer, Lost, Outcome, SandboxError, SandboxLimits
 from streams.sandbox.wire import LAYERS, ProgressPage
 from streams.sandbox.worker import Worker
 
@@ -44,7 +44,7 @@ TICKS = 8
 class Pool:
     """A pool of sandboxed children on one event loop. Not for several threads."""
 
-    def __init__(self, target: str, size: int, limits: Limits | None = None, preload: str = "", load: str = "") -> None:
+    def __init__(self, target: str, size: int, limits: SandboxLimits | None = None, preload: str = "", load: str = "") -> None:
         """`target` and `preload` are "module:function"; in the forkserver, `preload` is called once, then `target` is imported.
 
         The target is called as target(request: bytes, body: BinaryIO | None, emit: Callable[[bytes], None],
@@ -54,7 +54,7 @@ class Pool:
         `load`: with this text the preload is called once more; it raises `values.MistakeError` for one that makes no sense, and may
         give a function that each child calls with its limits before it is sealed.
         """
-        self.limits = limits or Limits()
+        self.limits = limits or SandboxLimits()
         self._target = target
         self._preload = preload
         self._load = load

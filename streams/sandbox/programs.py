@@ -30,7 +30,7 @@ import msgspec
 
 from streams.sandbox import landlock, seccomp
 from streams.sandbox.seal import LIBC, die_with, lower, no_capabilities, no_new_privileges
-from streams.sandbox.values import Limits, signal_name
+from streams.sandbox.values import SandboxLimits, signal_name
 
 READABLE = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc", "/opt", "/nix", "/gnu", "/proc/self", "/proc/filesystems"),
@@ -70,7 +70,7 @@ class Programs:
         """By the name of what each is for."""
         self._runner: socket.socket | None = None
 
-    def begin(self, limits: Limits) -> None:
+    def begin(self, limits: SandboxLimits) -> None:
         """Make the runner. To be called before this process is sealed. Raises OSError."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         child = os.getpid()
@@ -107,7 +107,7 @@ class Programs:
             return printed.read()
 
 
-def _live(channel: socket.socket, child: int, commands: Mapping[str, Command], limits: Limits) -> NoReturn:
+def _live(channel: socket.socket, child: int, commands: Mapping[str, Command], limits: SandboxLimits) -> NoReturn:
     """The runner's life: it ends with its child."""
     status = 1
     try:
@@ -131,7 +131,7 @@ def _live(channel: socket.socket, child: int, commands: Mapping[str, Command], l
         os._exit(status)
 
 
-def _run(command: Command, about: Mapping[str, str], body: int, printed: int, limits: Limits) -> str:
+def _run(command: Command, about: Mapping[str, str], body: int, printed: int, limits: SandboxLimits) -> str:
     """Run a program to its end; says what went wrong, or ""."""
     said = os.memfd_create("said")
     try:
@@ -174,7 +174,7 @@ def _wait(pid: int, end: float) -> int | None:
         signal.sigtimedwait({signal.SIGCHLD}, rest)
 
 
-def _become(command: Command, about: Mapping[str, str], ends: tuple[int, int, int], runner: int, limits: Limits) -> NoReturn:
+def _become(command: Command, about: Mapping[str, str], ends: tuple[int, int, int], runner: int, limits: SandboxLimits) -> NoReturn:
     """Become the program, sealed."""
     try:
         die_with(runner)
@@ -196,7 +196,7 @@ def _become(command: Command, about: Mapping[str, str], ends: tuple[int, int, in
         os._exit(EXIT_UNSEALED)
 
 
-def _seal(command: Command, limits: Limits) -> None:
+def _seal(command: Command, limits: SandboxLimits) -> None:
     """The layers of a child, but that files may be read and processes made. Raises OSError where one does not hold."""
     cpu = int(command.seconds) + 1
     for which, most in (

@@ -15,7 +15,7 @@ import signal
 from collections.abc import Callable
 
 from streams.sandbox import landlock, seccomp
-from streams.sandbox.values import Layer, Limits
+from streams.sandbox.values import Layer, SandboxLimits
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 CAPABILITY_VERSION_3 = 0x20080522
@@ -52,7 +52,7 @@ def lower(which: int, soft: int, hard: int) -> None:
     resource.setrlimit(which, (soft, hard) if most == resource.RLIM_INFINITY else (min(soft, most), min(hard, most)))
 
 
-def _limit(limits: Limits, base: int) -> str:
+def _limit(limits: SandboxLimits, base: int) -> str:
     cpu = limits.cpu * 2
     wanted = {
         resource.RLIMIT_AS: (base + limits.memory,) * 2,
@@ -96,7 +96,7 @@ def _first_to_go() -> str:
     return "the kernel kills a child first when memory is short"
 
 
-def seal(limits: Limits, base: int) -> list[Layer]:
+def seal(limits: SandboxLimits, base: int) -> list[Layer]:
     """Shut this process in for good; `base` is its address space after the preload. Tells what became of each layer."""
     steps: list[tuple[str, Callable[[], str]]] = [
         ("oom score", _first_to_go),

@@ -39,7 +39,7 @@ import msgspec
 
 from streams.sandbox.child import Child, Memory, Target
 from streams.sandbox.seal import address_space, die_with, seal
-from streams.sandbox.values import MAX_TRACEBACK, Limits, MistakeError
+from streams.sandbox.values import MAX_TRACEBACK, MistakeError, SandboxLimits
 from streams.sandbox.wire import ProgressPage
 
 PACKET = 65_536
@@ -61,7 +61,7 @@ class Order(msgspec.Struct, frozen=True, array_like=True):
     """What a parent wants done with the child of a number: it is to be made, within these limits, or, without any, killed."""
 
     number: int
-    limits: Limits | None
+    limits: SandboxLimits | None
     load: str = ""
     """With this, the preload is called once more. What it gives, if anything, is called in each child before that is sealed."""
 
@@ -106,7 +106,7 @@ class Server:
         self._control = control
         self._target = target
         self._preload = preload
-        self._before: Callable[[Limits], None] | None = None
+        self._before: Callable[[SandboxLimits], None] | None = None
         """What each child does before it is sealed."""
         self._base = address_space()
         self._children: dict[int, int] = {}
@@ -166,7 +166,7 @@ class Server:
         self._say("ready", _threads())
         return True
 
-    def _spawn(self, number: int, limits: Limits, channel: int, page: int) -> None:
+    def _spawn(self, number: int, limits: SandboxLimits, channel: int, page: int) -> None:
         parent = os.getpid()
         try:
             pid = os.fork()
@@ -180,7 +180,7 @@ class Server:
             os.setpgid(pid, pid)
         self._children[pid] = number
 
-    def _become_child(self, parent: int, limits: Limits, channel: int, page: int) -> None:
+    def _become_child(self, parent: int, limits: SandboxLimits, channel: int, page: int) -> None:
         status = EXIT_UNSEALED
         try:
             die_with(parent)

@@ -7,7 +7,7 @@ import os
 import signal
 from collections.abc import Awaitable, Callable
 
-from streams.sandbox.values import Crashed, Done, Failed, Flooded, Limits, Outcome, OutOfMemory, TimedOut
+from streams.sandbox.values import Crashed, Done, Failed, Flooded, Outcome, OutOfMemory, SandboxLimits, TimedOut
 from streams.sandbox.wire import DONE, EXIT_MEMORY, FAILED, FLOODED, FULL, LAST, MEMORY, STRAINED, TASK, TASK_WITH_BODY
 
 OnFrame = Callable[[bytes], Awaitable[None] | None]
@@ -66,7 +66,7 @@ def said(kind: int, data: bytes, culprit: str) -> Outcome | None:
     return None
 
 
-def cause(status: int, resident: int, culprit: str, limits: Limits) -> Outcome:
+def cause(status: int, resident: int, culprit: str, limits: SandboxLimits) -> Outcome:
     """What the wait status and the peak of resident bytes say of a child that nobody of ours has killed."""
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)

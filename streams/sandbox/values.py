@@ -20,7 +20,7 @@ MAX_CULPRIT = 16_000
 """Bytes of UTF-8 kept of a progress() string; what is longer is cut."""
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class SandboxLimits(msgspec.Struct, frozen=True, kw_only=True):
     """What one child, one task and one frame may use. Sizes are bytes, times are seconds."""
 
     memory: int = 384 << 20

@@ -16,7 +16,7 @@ from collections.abc import Awaitable
 from typing import Protocol
 
 from streams.sandbox.task import Clock, Task, cause, said
-from streams.sandbox.values import Crashed, Flooded, Limits, Lost, Outcome, TimedOut
+from streams.sandbox.values import Crashed, Flooded, Lost, Outcome, SandboxLimits, TimedOut
 from streams.sandbox.wire import FRAME, HEAD, LAST, READY, ProgressPage
 
 CHUNK = 1 << 18
@@ -53,7 +53,7 @@ UNHEARD = 10.0
 class Worker:
     """A child as the parent knows it."""
 
-    def __init__(self, number: int, channel: socket.socket, page: ProgressPage, limits: Limits, owner: Owner) -> None:
+    def __init__(self, number: int, channel: socket.socket, page: ProgressPage, limits: SandboxLimits, owner: Owner) -> None:
         self.number = number
         self.ready = False
         self.task: Task | None = None

@@ -191,7 +191,7 @@ def gatherer(settings: TopologySettings) -> tuple[Stage[Any, Any] | Edge[Any, An
         ),
         FETCH,
         ESSENCE,
-        Stage[catalog.Made, catalog.Catalogued](
+        Stage[catalog.Input, catalog.Catalogued](
             "catalog", (MADE, ANNOTATIONS), (SUMMARIES,), catalog.catalog, "members of objects, annotations"
         ),
     )

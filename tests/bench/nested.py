@@ -27,9 +27,9 @@ import libarchive
 from libarchive import ffi
 
 from processors.essence import recognize
-from processors.essence.formats.container import Budget, Limits, Reader
+from processors.essence.formats.container import Budget, Reader, UnnestLimits
 from processors.essence.formats.streams import CHUNK, Counted, Hashed
-from processors.essence.member import Known, State, Thing, digest_of
+from processors.essence.member import DigestedBody, State, Thing, digest_of
 from processors.essence.selection import RULES, Selection
 from processors.essence.stage import EssenceSettings
 from processors.essence.unnest.containers.tar import open_tar
@@ -125,7 +125,7 @@ class Unnested:
 def readers(path: Path, *, digested: bool = False) -> Read:
     """Harvest's readers of tar and gzip."""
     with path.open("rb") as body:
-        read = Unnested(Budget(Limits(), os.fstat(body.fileno()).st_size), digested=digested)
+        read = Unnested(Budget(UnnestLimits(), os.fstat(body.fileno()).st_size), digested=digested)
         read.archive(body)
     return Read(read.members, read.size)
 
@@ -139,7 +139,7 @@ def walked(path: Path) -> Read:
         size = os.fstat(body.fileno()).st_size
         obj = FetchedObject(url="file:///nested.tar.gz", version=1, time=1, outcome="fetched", size=size)
         walk = Opening(obj, settings, "attempt", {}, lambda _: None)
-        for record in walk.thing(Thing(path="", name=b"nested.tar.gz", size=size), Known(body, digest_of(body))):
+        for record in walk.thing(Thing(path="", name=b"nested.tar.gz", size=size), DigestedBody(body, digest_of(body))):
             members += isinstance(record, Summary) and bool(record.path)
             if isinstance(record, Rejected):
                 raise BenchError(f"{record.path}: {record.reason}")

@@ -36,7 +36,7 @@ from streams.kafka.client.admin import Admin, planned
 from streams.kafka.client.cluster import Cluster
 from streams.kafka.client.log import KafkaLog
 from streams.kafka.worker.worker import served
-from streams.sandbox.values import Limits
+from streams.sandbox.values import SandboxLimits
 from streams.topology.flow import TopologySettings, topology
 from tests.bench.clusters import LOOK, PARTITIONS, RETENTION, Watch, processes, servers, stop, topics
 from tests.bench.cpu import by_stage, idle, spent
@@ -94,7 +94,7 @@ def distributed(kafka: str, root: Path, work: Path, workers: int) -> Run:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=work)))
         cluster = Cluster(kafka, f"{stack.enter_context(topics(kafka)).prefix}-", PARTITIONS)
-        list(Admin(cluster).apply(planned(topology(TopologySettings()), cluster, RETENTION, Limits().frame)))
+        list(Admin(cluster).apply(planned(topology(TopologySettings()), cluster, RETENTION, SandboxLimits().frame)))
         environ = {"HARVEST_GATHERER": GATHERER, "HARVEST_KAFKA_BROKERS": kafka, "HARVEST_KAFKA_PREFIX": cluster.prefix}
         command: list[str | Path] = [*HARVEST, "worker", "--data", folder / "data"]
         started: list[subprocess.Popen[bytes]] = []

@@ -14,7 +14,7 @@ from typing import Any
 
 from processors import urls
 from processors.essence import listing, recognize
-from processors.essence.formats.container import Budget, Limits, Reader, UnnestError
+from processors.essence.formats.container import Budget, Reader, UnnestError, UnnestLimits
 from processors.essence.formats.streams import Hashed
 from processors.essence.selection import Selection
 from processors.essence.stage import EssenceSettings, essence
@@ -34,7 +34,7 @@ from schemas.soif import parse as parse_soif
 from schemas.soif_summary import RecordError, to_record, to_template
 from tests.fuzz.watch import Overrun
 
-LIMITS = Limits(bytes=1 << 21, entries=500, names=1 << 16, memory=1 << 16, member=1 << 20, depth=6)
+LIMITS = UnnestLimits(bytes=1 << 21, entries=500, names=1 << 16, memory=1 << 16, member=1 << 20, depth=6)
 """What an input of the fuzzer may cost: small, so that the budget's end is met too."""
 OURS_TO_BLAME = (AssertionError, AttributeError, MemoryError, NameError, TypeError, ZeroDivisionError)
 """Exceptions that say more of the parser than of its input, where our own code raises them."""

@@ -9,7 +9,20 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from schemas.soif import DEFAULT_LIMITS, Attribute, Limits, Parser, SoifError, Template, Writer, dumps, nest, nested, parse, read
+from schemas.soif import (
+    DEFAULT_LIMITS,
+    Attribute,
+    Parser,
+    SoifError,
+    Template,
+    TemplateLimits,
+    Writer,
+    dumps,
+    nest,
+    nested,
+    parse,
+    read,
+)
 
 PAGE = Template("FILE", "http://a/", (Attribute("title", b"Whale"),))
 
@@ -110,10 +123,10 @@ URLS = st.text(CHARACTERS, max_size=20).map(lambda u: u.strip(" \t")).filter(lam
 ATTRIBUTES = st.lists(st.builds(Attribute, NAMES, st.binary(max_size=40)), max_size=5).map(tuple)
 TEMPLATES = st.builds(Template, TYPES, URLS, ATTRIBUTES, st.lists(st.sampled_from(["A", "B"]), max_size=3).map(tuple))
 STREAMS = st.lists(TEMPLATES, max_size=5)
-SMALL = Limits(name=4, url=8, value=8, attributes=2, template=12, depth=1)
+SMALL = TemplateLimits(name=4, url=8, value=8, attributes=2, template=12, depth=1)
 
 
-def outcome(pieces: Sequence[bytes], limits: Limits = DEFAULT_LIMITS) -> tuple[list[Template], str]:
+def outcome(pieces: Sequence[bytes], limits: TemplateLimits = DEFAULT_LIMITS) -> tuple[list[Template], str]:
     """Return the templates parsed from the pieces of a stream, and the fault that ends them, if any."""
     parser = Parser(limits)
     templates: list[Template] = []

@@ -33,7 +33,7 @@ class Exhausted(UnnestError):  # noqa: N818 - the same
     """The budget of the root object is spent: the walk ends here."""
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class UnnestLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What one root object may cost, with all that is nested in it. Sizes are bytes."""
 
     entries: int = 200_000
@@ -56,7 +56,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class Budget:
     """What is left of the limits of one root object; nested archives spend from the same."""
 
-    def __init__(self, limits: Limits, size: int) -> None:
+    def __init__(self, limits: UnnestLimits, size: int) -> None:
         self.limits = limits
         self.entries = self._members = min(limits.entries, max(FEW, size // SPARSE))
         self.names = limits.names

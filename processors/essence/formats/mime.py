@@ -32,7 +32,7 @@ MAX_TIME = (1 << 63) - 1
 MULTIPART = "multipart/"
 
 
-class Told(NamedTuple):
+class PartHeader(NamedTuple):
     """What the header of a part says that it is; "" for what it does not say."""
 
     type: str
@@ -219,7 +219,7 @@ def _parts(lines: Lines, head: Header, first: bytes) -> Iterator[Part]:
 
 
 @lru_cache(maxsize=256)
-def _told(kind: bytes, disposition: bytes, default: str) -> Told:
+def _told(kind: bytes, disposition: bytes, default: str) -> PartHeader:
     """What the fields say that tell what a part is, as the standard library takes them apart.
 
     Most messages say the same as others, and all say it twice: to who reads the text, and to who opens the parts.
@@ -230,7 +230,7 @@ def _told(kind: bytes, disposition: bytes, default: str) -> Told:
         if value := b";".join(raw.split(b";")[:PARAMETERS]):
             message[name] = " ".join(value.decode("utf-8", "surrogateescape").split())
     message.set_default_type(default)
-    return Told(
+    return PartHeader(
         type=_asked(message.get_content_type),
         boundary=_asked(message.get_boundary).rstrip().encode("utf-8", "surrogateescape"),
         charset=_asked(message.get_content_charset),

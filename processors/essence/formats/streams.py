@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import BinaryIO, NamedTuple, Protocol, cast
 
-from processors.essence.formats.container import Budget, Damaged, Limits, Reader, Refused, UnnestError
+from processors.essence.formats.container import Budget, Damaged, Reader, Refused, UnnestError, UnnestLimits
 
 CHUNK = 1 << 16
 SIGNATURE = 8
@@ -250,7 +250,7 @@ def anonymous() -> BinaryIO:
 
 
 @contextmanager
-def seekable(reader: Reader, limits: Limits, *, damaged: bool = False) -> Iterator[BinaryIO]:
+def seekable(reader: Reader, limits: UnnestLimits, *, damaged: bool = False) -> Iterator[BinaryIO]:
     """A stream from its start as a file at its start. Raises Refused where it is longer than `limits.member`.
 
     `damaged`: where the stream fails on the way, what could be read of it is given, and the failure is raised at the end.
@@ -273,7 +273,7 @@ def seekable(reader: Reader, limits: Limits, *, damaged: bool = False) -> Iterat
             raise damage
 
 
-def _copy(reader: Reader, spool: BinaryIO, limits: Limits) -> UnnestError | None:
+def _copy(reader: Reader, spool: BinaryIO, limits: UnnestLimits) -> UnnestError | None:
     """Write the rest of a stream behind what is there, and give the failure that ended it. Raises Refused."""
     size = spool.tell()
     while True:

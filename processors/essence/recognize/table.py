@@ -176,18 +176,18 @@ def shipped() -> Table:
     return Table(types.shipped())
 
 
-_own: list[Table] = []
+_in_force: list[Table] = []
 """The rules in force, where an operator has added some."""
 
 
 def table() -> Table:
     """The rules in force."""
-    return _own[0] if _own else shipped()
+    return _in_force[0] if _in_force else shipped()
 
 
 def use(rules: Table | None) -> None:
     """Have these rules in force in this process from now on; None: those of `types.toml` alone."""
-    _own[:] = [rules] if rules else []
+    _in_force[:] = [rules] if rules else []
     types.use(rules.rules if rules else None)
 
 

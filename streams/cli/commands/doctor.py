@@ -115,11 +115,11 @@ def _layers(found: Settings) -> Iterator[Check]:
     import msgspec
 
     from streams.sandbox.plain import layers
-    from streams.sandbox.values import Limits
+    from streams.sandbox.values import SandboxLimits
 
     try:
         # With the limits of `gather`, so that the report is true for it.
-        for layer in layers(msgspec.convert(found.sandbox.model_dump(), Limits)):
+        for layer in layers(msgspec.convert(found.sandbox.model_dump(), SandboxLimits)):
             yield Check(f"sandbox: {layer.name}", layer.active, layer.detail)
     except Exception as error:  # noqa: BLE001 - whatever does not work is what is asked for
         yield Check("sandbox", False, f"no child can be made: {type(error).__name__}: {error}"[:200])

@@ -16,7 +16,7 @@ from streams.cli.common import broker as named
 if TYPE_CHECKING:
     from streams.config.settings import Settings
     from streams.logs import LogAccess
-    from streams.operations.selection import Selection, Source, Tally, Watch
+    from streams.operations.selection import ReplayProgress, Selection, Source, Watch
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, and no closing line.")]
 
@@ -40,7 +40,7 @@ def rebuild(broker: BrokerName = "", data: Data = None, quiet: Quiet = False, co
         note(f"{counted(tally.held, 'summary', 'summaries')} indexed{'' if tally.read else ': ' + hint}")
 
 
-def rebuild_serving_index(found: Settings, broker: str, selection: Selection, watch: Watch) -> Tally:
+def rebuild_serving_index(found: Settings, broker: str, selection: Selection, watch: Watch) -> ReplayProgress:
     """Make the index of a Broker that serves anew."""
     from streams.operations import rebuild as rebuilding
     from streams.operations.indexes import alias

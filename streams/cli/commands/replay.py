@@ -25,7 +25,7 @@ from streams.cli.common import broker as named
 
 if TYPE_CHECKING:
     from streams.config.settings import Settings
-    from streams.operations.selection import Selection, Tally, Watch
+    from streams.operations.selection import ReplayProgress, Selection, Watch
 
 NAME = r"[a-z0-9][a-z0-9-]{0,99}"
 SERVER = re.compile(rf"(https?://[^/?#]+)/({NAME})/?")
@@ -79,7 +79,7 @@ def replay(
         _tell(found, name, tally, target)
 
 
-def _replayed(found: Settings, broker: str, selection: Selection, target: Server | Path | None, watch: Watch) -> Tally:
+def _replayed(found: Settings, broker: str, selection: Selection, target: Server | Path | None, watch: Watch) -> ReplayProgress:
     if isinstance(target, Server):
         return _to_server(found, broker, selection, target, watch)
     if target is not None:
@@ -87,7 +87,7 @@ def _replayed(found: Settings, broker: str, selection: Selection, target: Server
     return rebuild_serving_index(found, broker, selection, watch) if selection.whole else _in_place(found, broker, selection, watch)
 
 
-def _tell(found: Settings, broker: str, tally: Tally, target: Server | Path | None) -> None:
+def _tell(found: Settings, broker: str, tally: ReplayProgress, target: Server | Path | None) -> None:
     named = "" if broker == MAIN else f"--broker {broker} "
     done = f"{counted(tally.read, 'record')} read, {tally.applied:,} applied, {counted(tally.held, 'summary', 'summaries')} held"
     note(done + (f", {tally.refused:,} refused by the index" if tally.refused else ""))
@@ -104,7 +104,7 @@ def _without_password(url: str) -> str:
     return f"{scheme}://{place.rpartition('@')[2]}"
 
 
-def _in_place(found: Settings, broker: str, selection: Selection, watch: Watch) -> Tally:
+def _in_place(found: Settings, broker: str, selection: Selection, watch: Watch) -> ReplayProgress:
     """Apply a part to the index that serves. Raises Failure if there is none."""
     from sinks.index.errors import IndexMissing
     from streams.operations import replay as replaying
@@ -141,7 +141,7 @@ def _target(found: Settings, to: str) -> Server | Path:
     return meant
 
 
-def _to_server(found: Settings, broker: str, selection: Selection, target: Server, watch: Watch) -> Tally:
+def _to_server(found: Settings, broker: str, selection: Selection, target: Server, watch: Watch) -> ReplayProgress:
     from contextlib import closing
 
     from sinks.index.opensearch.aliases import claim
@@ -155,7 +155,7 @@ def _to_server(found: Settings, broker: str, selection: Selection, target: Serve
         return rebuild.on_server(log, selection, target.url, alias, stamp(), watch)
 
 
-def _to_folder(found: Settings, broker: str, selection: Selection, target: Path, watch: Watch) -> Tally:
+def _to_folder(found: Settings, broker: str, selection: Selection, target: Path, watch: Watch) -> ReplayProgress:
     from streams.operations import rebuild
     from streams.store.data_folder import index_folder
 

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 from streams.cli.common import note
 
 if TYPE_CHECKING:
-    from streams.operations.selection import Tally, Watch
+    from streams.operations.selection import ReplayProgress, Watch
 
 PLAIN, LIVE = 5.0, 0.25
 """Seconds between two lines, and between two updates on a terminal."""
 
 
-class Reading:
+class ReplayDisplay:
     """Prints a tally, at most once in each interval."""
 
     def __init__(self, every: float, show: Callable[[str], None]) -> None:
@@ -26,7 +26,7 @@ class Reading:
         self._begun = time.monotonic()
         self._next = self._begun + every
 
-    def __call__(self, tally: Tally) -> None:
+    def __call__(self, tally: ReplayProgress) -> None:
         """Handle the end of a batch."""
         now = time.monotonic()
         if now >= self._next:
@@ -47,6 +47,6 @@ def watched(*, quiet: bool) -> Iterator[Watch]:
         from rich.text import Text
 
         with Live(console=Console(stderr=True, highlight=False), auto_refresh=False, transient=True) as live:
-            yield Reading(LIVE, lambda state: live.update(Text(state), refresh=True))
+            yield ReplayDisplay(LIVE, lambda state: live.update(Text(state), refresh=True))
     else:
-        yield Reading(PLAIN, note)
+        yield ReplayDisplay(PLAIN, note)

@@ -23,7 +23,7 @@ REASONS = 12
 """Maximum number of reasons with a line of their own."""
 
 
-class Closing(msgspec.Struct, frozen=True):
+class RunReport(msgspec.Struct, frozen=True):
     """Counts of one run. Objects are files and pages; bytes are those of fetched bodies and of encoded summaries."""
 
     run: str
@@ -103,14 +103,14 @@ def _plain(text: str) -> str:
     return "".join(c if c.isprintable() else " " for c in text).replace("[", "\\[")
 
 
-def closing(runner: Embedded, begun: Begun, roots: Sequence[Root], seconds: float) -> Closing:
+def closing(runner: Embedded, begun: Begun, roots: Sequence[Root], seconds: float) -> RunReport:
     """Return the table of a run that has just ended."""
     tally, run = runner.tally, begun.run
     unchanged = tally.unchanged
     if not begun.first:
         unchanged += _untouched(runner, run.id, {root.url for root in roots})
     made = tally.summaries or tally.removed_summaries or tally.rejected
-    return Closing(
+    return RunReport(
         run=run.id,
         roots=len(roots),
         objects=tally.fetched,

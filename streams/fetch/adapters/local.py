@@ -45,7 +45,7 @@ LISTINGS = 3
 """Attempts to list a folder that keeps changing."""
 STEP = 1024 * 1024
 
-Place = tuple[int, bytes]
+EntryPath = tuple[int, bytes]
 """An open folder, and a name in it."""
 
 _MISSING = (errno.ENOENT, errno.ENOTDIR)
@@ -174,7 +174,7 @@ def weighs(request: FetchRequest) -> bool:
         return False
 
 
-def _leaf(answers: Answers, place: Place, blobs: Blobs, max_file: int) -> list[Record]:
+def _leaf(answers: Answers, place: EntryPath, blobs: Blobs, max_file: int) -> list[Record]:
     at, name = place
     found = os.stat(name, dir_fd=at, follow_symlinks=False)
     kind = stat.S_IFMT(found.st_mode)
@@ -191,7 +191,7 @@ def _leaf(answers: Answers, place: Place, blobs: Blobs, max_file: int) -> list[R
 _SPECIAL = {stat.S_IFIFO: "a fifo", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
 
 
-def _regular(answers: Answers, place: Place, blobs: Blobs, max_file: int) -> list[Record]:
+def _regular(answers: Answers, place: EntryPath, blobs: Blobs, max_file: int) -> list[Record]:
     fd = os.open(place[1], _OPEN, dir_fd=place[0])
     try:
         before = os.fstat(fd)
@@ -287,7 +287,7 @@ def _store(fd: int, size: int, blobs: Blobs) -> Stored:
     return Stored(None, sha256, length, md5, sha256)
 
 
-def _folder(answers: Answers, place: Place, blobs: Blobs, own: frozenset[tuple[int, int]]) -> list[Record]:
+def _folder(answers: Answers, place: EntryPath, blobs: Blobs, own: frozenset[tuple[int, int]]) -> list[Record]:
     at, name = place
     if not stat.S_ISDIR(os.stat(name, dir_fd=at, follow_symlinks=False).st_mode):
         return answers.gone("not a folder")

@@ -37,11 +37,11 @@ from schemas.wire import SINGLE, Wire
 from streams.clock import now_ms
 from streams.kafka.client.cluster import ClusterError
 from streams.kafka.decide.apps import STORE
-from streams.kafka.decide.gap_detector import PATIENCE, Following
+from streams.kafka.decide.gap_detector import PATIENCE, GapDetector
 from streams.kafka.decide.offset_probe import witness
-from streams.kafka.decide.partition_ownership import Owned, UnrecoveredError
+from streams.kafka.decide.partition_ownership import OwnedPartitions, UnrecoveredError
 from streams.kafka.decide.rows import TableRows, durable, of_store
-from streams.kafka.decide.sending import Outgoing, Place, Sender
+from streams.kafka.decide.sending import Outgoing, RecordPosition, Sender
 from streams.kafka.decide.ticks import Ticker
 from streams.kafka.worker.telemetry import Telling
 from streams.telemetry import Written
@@ -106,8 +106,8 @@ class Decider:
         self.table: Any = app.Table("rows", partitions=partitions, key_type=bytes, value_type=bytes, options=dict(STORE))
         brokers = ",".join(f"{url.host}:{url.port}" for url in app.conf.broker)
         seen = witness({"bootstrap.servers": brokers, "client.id": "harvest", "log_level": 0})
-        self.following = Following(app, {prefix + topic.name for topic in inputs if topic.keep != "compact"}, seen)
-        self.owned = Owned(self)
+        self.following = GapDetector(app, {prefix + topic.name for topic in inputs if topic.keep != "compact"}, seen)
+        self.owned = OwnedPartitions(self)
         self.sender = Sender(brokers, lambda: self.owned.session, self.owned.awake)
         self.ticker = Ticker(self, prefix) if stage.ticks else None
         self.going: asyncio.Task[None] | None = None
@@ -209,7 +209,7 @@ class Decider:
             self._tell(self.telling, events, zip(outputs, acknowledged, strict=True), time.monotonic() - begun)
 
     def _tell(
-        self, telling: Telling, events: Sequence[EventT[Any]], sent: Iterable[tuple[Outgoing, Place]], seconds: float
+        self, telling: Telling, events: Sequence[EventT[Any]], sent: Iterable[tuple[Outgoing, RecordPosition]], seconds: float
     ) -> None:
         for output, at in sent:
             value = self.wire.plain(output.value or b"")

@@ -60,7 +60,7 @@ class Asked(NamedTuple):
     when: float
 
 
-class Following:
+class GapDetector:
     """The offsets that are due next. `whole` are the topics, as the broker has them, that are not compacted."""
 
     def __init__(self, app: faust.App, whole: Collection[str], witness: Witness) -> None:

@@ -49,7 +49,7 @@ class UnrecoveredError(Exception):
     """Partitions came without those of the changelog that their rows are in: to begin again may mend it."""
 
 
-class Owned:
+class OwnedPartitions:
     """The partitions of one stage in this process."""
 
     def __init__(self, decider: Decider) -> None:

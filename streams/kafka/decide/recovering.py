@@ -35,7 +35,7 @@ ROWS = 500
 """Rows asked for at a time; some are as large as a record may be."""
 AHEAD = 16_384
 """kB of rows that the client reads ahead."""
-Place = tuple[str, int]
+PartitionId = tuple[str, int]
 """A changelog and a partition of it."""
 PATIENCE = 30.0
 """Seconds without a row, before the rest is left to Faust."""
@@ -59,7 +59,7 @@ class Filling:
         self._stores = {(tp.topic, tp.partition): (tp, store) for tp, store in stores.items()}
         self._offsets = offsets
         self._own = own
-        self._lacking: set[Place] = set()
+        self._lacking: set[PartitionId] = set()
         self.stopped = threading.Event()
         """Set, it makes `run` return before its time."""
 
@@ -91,7 +91,7 @@ class Filling:
         while self._lacking and waited < PATIENCE and not self.stopped.is_set():
             messages = consumer.consume(ROWS, 1.0)
             waited = 0.0 if messages else waited + 1.0
-            by_place: dict[Place, list[Message]] = {}
+            by_place: dict[PartitionId, list[Message]] = {}
             for message in messages:
                 place = message.topic() or "", message.partition() or 0
                 error = message.error()
@@ -105,7 +105,7 @@ class Filling:
             for place, rows in by_place.items():
                 self._write(place, rows)
 
-    def _write(self, place: Place, rows: list[Message]) -> None:
+    def _write(self, place: PartitionId, rows: list[Message]) -> None:
         tp, store = self._stores[place]
         batch = WriteBatch(raw_mode=True)
         for row in rows:

@@ -23,7 +23,7 @@ from faust.types import TP
 from rocksdict import DbClosedError, ReadOptions
 
 from streams.kafka.client.cursors import Cursors, behind
-from streams.kafka.decide.sending import Outgoing, Place
+from streams.kafka.decide.sending import Outgoing, RecordPosition
 
 if TYPE_CHECKING:
     from faust.tables.base import Collection
@@ -147,7 +147,7 @@ def of_store(error: Exception) -> bool:
     return type(error) is Exception or isinstance(error, (DbClosedError, OSError, MemoryError))
 
 
-def durable(table: Collection, places: Iterable[Place]) -> None:
+def durable(table: Collection, places: Iterable[RecordPosition]) -> None:
     """The changelog has the rows that were sent, at these places: the stores say so, for the next recovery to begin behind them."""
     data: Any = table.data
     topic = table.changelog_topic.get_topic_name()

@@ -41,7 +41,7 @@ class Outgoing(NamedTuple):
     headers: Any = None
 
 
-class Place(NamedTuple):
+class RecordPosition(NamedTuple):
     """Where a record stands."""
 
     partition: int
@@ -75,13 +75,13 @@ class Sender:
             self._producer = Producer({**self._settings, "delivery.timeout.ms": int(self._session() * 1_000)})
         return self._producer
 
-    async def send(self, records: Sequence[Outgoing]) -> list[Place]:
+    async def send(self, records: Sequence[Outgoing]) -> list[RecordPosition]:
         """Send records, and wait until the broker has them; gives where each stands. Raises KafkaException, and as `awake` does."""
         if not records:
             return []
         self._awake()
         until = time.monotonic() + PATIENCE
-        places, first = [Place(ANY, ANY)] * len(records), 0
+        places, first = [RecordPosition(ANY, ANY)] * len(records), 0
         while True:
             await self._send(self.begin(), records, places, first)
             if self._failed is None:
@@ -90,9 +90,9 @@ class Sender:
                 raise KafkaException(self._failed)
             self._awake()
             # What came behind the first that was let go comes again behind it, so that of each key the last one stays the last.
-            self._failed, first = None, places.index(Place(ANY, ANY))
+            self._failed, first = None, places.index(RecordPosition(ANY, ANY))
 
-    async def _send(self, producer: Producer, records: Sequence[Outgoing], places: list[Place], first: int) -> None:
+    async def _send(self, producer: Producer, records: Sequence[Outgoing], places: list[RecordPosition], first: int) -> None:
         """Send them from the first on, and wait until each was answered; not those behind a part of which one was not taken."""
         parts = Parts()
         for number in range(first, len(records)):
@@ -102,7 +102,7 @@ class Sender:
                 if self._failed is not None:
                     return
                 self._awake()
-            places[number] = Place(ANY, ANY)
+            places[number] = RecordPosition(ANY, ANY)
             told = partial(self._delivered, places, number)
             # Faust's messages have them in a tuple, which the client does not take.
             with_them = list(headers.items() if isinstance(headers, Mapping) else headers or ())
@@ -124,10 +124,10 @@ class Sender:
     async def _look(self, producer: Producer) -> None:
         await flushed(producer)
 
-    def _delivered(self, places: list[Place], number: int, error: KafkaError | None, message: Message) -> None:
+    def _delivered(self, places: list[RecordPosition], number: int, error: KafkaError | None, message: Message) -> None:
         self._left -= 1
         if error is None:
-            places[number] = Place(message.partition() or 0, message.offset() or 0)
+            places[number] = RecordPosition(message.partition() or 0, message.offset() or 0)
         elif self._failed is None or self._failed.code() == LET_GO:
             # Of what went wrong, that which cannot be tried again counts.
             self._failed = error

@@ -16,7 +16,7 @@ from schemas.codec import DecodeError
 from schemas.ports import BrokerIndex, Logged
 from streams.faults import fault
 from streams.kafka.sink.buffer import Read
-from streams.kafka.sink.dead_letter_producer import Letter, Letters
+from streams.kafka.sink.dead_letter_producer import DeadLetterProducer, Letter
 from streams.operations.index_changes import Change, change, newest_changes
 from streams.topology.routing import refused_letter
 
@@ -27,7 +27,7 @@ class Applier:
     `plain` makes single-object encoding of a value, however it was written.
     """
 
-    def __init__(self, index: BrokerIndex, letters: Letters, *, whole: bool, plain: Callable[[bytes], bytes]) -> None:
+    def __init__(self, index: BrokerIndex, letters: DeadLetterProducer, *, whole: bool, plain: Callable[[bytes], bytes]) -> None:
         self._index = index
         self.letters = letters
         self._whole = whole

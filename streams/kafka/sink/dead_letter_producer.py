@@ -27,7 +27,7 @@ Letter = tuple[Rejected, Any]
 """A dead letter, and its headers."""
 
 
-class Letters:
+class DeadLetterProducer:
     """Writes dead letters, from any thread."""
 
     def __init__(self, cluster: Cluster) -> None:

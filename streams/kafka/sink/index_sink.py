@@ -35,8 +35,8 @@ from streams.kafka.client.brokers import passing
 from streams.kafka.client.cluster import TIMEOUT, Cluster, ClusterError, membership, sentence
 from streams.kafka.sink.batch_applier import Applier
 from streams.kafka.sink.buffer import HELD_BYTES, Part, Read, gathered
-from streams.kafka.sink.dead_letter_producer import Letters
-from streams.kafka.sink.position import Placing
+from streams.kafka.sink.dead_letter_producer import DeadLetterProducer
+from streams.kafka.sink.position import PositionKeeper
 from streams.topology.flow import archive
 
 NOTE = logging.getLogger("harvest").warning
@@ -81,8 +81,8 @@ class IndexSink:
         self.note = note
         self._whole = whole
         self.parts: dict[int, Part] = {}
-        self.applier = Applier(index, Letters(cluster), whole=whole, plain=plain)
-        self._placing = Placing()
+        self.applier = Applier(index, DeadLetterProducer(cluster), whole=whole, plain=plain)
+        self._placing = PositionKeeper()
         self._looked = time.monotonic()
         self._asks = False
         """Whether the index is being asked how far it is: by the thread that polls, which waits for as long as that takes."""

@@ -8,7 +8,7 @@ FIRST, LONGEST = 0.2, 15.0
 """Seconds between two tries: at first, and at the most."""
 
 
-class Placing:
+class PositionKeeper:
     """What a sink knows of its place. `done`: it has been told where to go on, and nothing has failed since."""
 
     def __init__(self) -> None:

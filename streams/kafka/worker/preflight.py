@@ -9,7 +9,7 @@ from streams.kafka.client.admin import LATEST, Admin
 from streams.kafka.client.brokers import check, written
 from streams.kafka.client.cluster import Cluster, ClusterError
 from streams.kafka.client.registry import Registry
-from streams.kafka.worker.telemetry import Place
+from streams.kafka.worker.telemetry import PartitionId
 from streams.kafka.worker.worker import WorkerSettings, declared
 from streams.topology.flow import Stage
 
@@ -46,7 +46,7 @@ def prepare(settings: WorkerSettings, stages: Sequence[str]) -> None:
 def _forgotten(admin: Admin, cluster: Cluster, stage: Stage[Any, Any], partitions: int) -> bool:
     """Whether a stage has read and given something, which it does by rows, and has none. What it rejects leaves no row."""
 
-    def places(names: Iterable[str]) -> list[Place]:
+    def places(names: Iterable[str]) -> list[PartitionId]:
         return [(name, partition) for name in names for partition in range(partitions)]
 
     def ends(*names: str) -> int:

@@ -18,7 +18,7 @@ from streams.sandbox.values import Outcome
 from streams.telemetry import Check, Health, Logs, Metrics, Progress, Written, observe
 from streams.telemetry.observing import ended
 
-Place = tuple[str, int]
+PartitionId = tuple[str, int]
 """A topic, by its name on the broker, and a partition."""
 SAY = ("crawl", "rejected", "copies")
 """Topics whose records count by what they say; the first part of their names."""
@@ -43,7 +43,7 @@ class Telling:
         self._prefix = prefix
         self._stall = stall
         self._progress = Progress(stall)
-        self._places: set[Place] = set()
+        self._places: set[PartitionId] = set()
         self._answered = monotonic()
         """When a broker answered the watchdog last; a worker that begins has the time that it has later."""
         self._oldest: dict[str, float] = {}
@@ -78,7 +78,7 @@ class Telling:
         """What is wrong with a loop that went round last at `beat` (monotonic)."""
         return "" if monotonic() - beat <= self._stall else f"the loop has stood still for more than {self._stall:g} s"
 
-    def looked(self, seen: Mapping[Place, Standing]) -> None:
+    def looked(self, seen: Mapping[PartitionId, Standing]) -> None:
         """The watchdog has looked at all partitions of this worker."""
         for place, standing in seen.items():
             topic, partition = place[0].removeprefix(self._prefix), str(place[1])
@@ -97,7 +97,7 @@ class Telling:
         self._answered = monotonic()
         self._age(seen)
 
-    def _age(self, seen: Mapping[Place, Standing]) -> None:
+    def _age(self, seen: Mapping[PartitionId, Standing]) -> None:
         """How old what is not finished is: it grows as long as nothing is."""
         now, before = now_ms(), self._standing
         standings = {(place[0].removeprefix(self._prefix), place[1]): standing for place, standing in seen.items()}

@@ -24,7 +24,7 @@ from typing import NamedTuple
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from streams.kafka.worker.telemetry import Place
+from streams.kafka.worker.telemetry import PartitionId
 from streams.kafka.worker.telemetry import Standing as Seen
 
 TIMEOUT = 10.0
@@ -54,19 +54,19 @@ class Watchdog(threading.Thread):
         brokers: str,
         group: str,
         stall: float,
-        mine: Callable[[], Iterable[Place]],
-        excused: Callable[[], Iterable[Place]],
+        mine: Callable[[], Iterable[PartitionId]],
+        excused: Callable[[], Iterable[PartitionId]],
         end: Callable[[str], None],
-        looked: Callable[[Mapping[Place, Seen]], None] = lambda _: None,
-        everywhere: Callable[[], Iterable[Place]] = tuple,
+        looked: Callable[[Mapping[PartitionId, Seen]], None] = lambda _: None,
+        everywhere: Callable[[], Iterable[PartitionId]] = tuple,
     ) -> None:
         """`end` ends the process, and says why; `everywhere`: all partitions that the group reads."""
         super().__init__(name="watchdog", daemon=True)
         self._brokers, self._group, self._stall = brokers, group, stall
         self._mine, self._excused, self._end, self._looked = mine, excused, end, looked
         self._everywhere = everywhere
-        self._seen: dict[Place, Standing] = {}
-        self._others: dict[Place, Standing] = {}
+        self._seen: dict[PartitionId, Standing] = {}
+        self._others: dict[PartitionId, Standing] = {}
         """The same for all partitions, while this process has none."""
 
     def run(self) -> None:
@@ -99,8 +99,8 @@ class Watchdog(threading.Thread):
         places = [TopicPartition(topic, partition) for topic, partition in self._due()]
         self._others = {} if places else self._look_around(client, now)
         excused = set(self._excused())
-        seen: dict[Place, Standing] = {}
-        looked: dict[Place, Seen] = {}
+        seen: dict[PartitionId, Standing] = {}
+        looked: dict[PartitionId, Seen] = {}
         for found in client.committed(places, timeout=TIMEOUT) if places else ():
             place = found.topic, found.partition
             before = self._seen.get(place)
@@ -120,16 +120,16 @@ class Watchdog(threading.Thread):
         self._seen = seen
         self._looked(looked)
 
-    def _due(self) -> set[Place]:
+    def _due(self) -> set[PartitionId]:
         """What this process has to read: who has a partition of one topic of its group has it of all."""
         mine = set(self._mine())
         numbers = {partition for _, partition in mine}
         return mine.union(place for place in self._everywhere() if place[1] in numbers)
 
-    def _look_around(self, client: Consumer, now: float) -> dict[Place, Standing]:
+    def _look_around(self, client: Consumer, now: float) -> dict[PartitionId, Standing]:
         """Where others stand; ends the process where nobody does, for too long. Raises KafkaException."""
         places = [TopicPartition(topic, partition) for topic, partition in self._everywhere()]
-        found: dict[Place, Standing] = {}
+        found: dict[PartitionId, Standing] = {}
         for at in client.committed(places, timeout=TIMEOUT) if places else ():
             if (ends := _ends(client, at)) is None:
                 continue  # who has partitions is ended for that
@@ -157,7 +157,7 @@ def _ends(client: Consumer, place: TopicPartition) -> tuple[int, int] | None:
         raise
 
 
-def owned(brokers: str, group: str) -> set[Place]:
+def owned(brokers: str, group: str) -> set[PartitionId]:
     """The partitions that members of a group have. Raises KafkaException."""
     # A client for each question: one that has seen its broker start twice gets no answer about groups any more.
     client = AdminClient({"bootstrap.servers": brokers, "log_level": 0})

@@ -24,9 +24,9 @@ from streams.fetch import FetchSettings
 from streams.kafka.client.brokers import partitions
 from streams.kafka.client.cluster import Cluster
 from streams.kafka.client.registry import wire
-from streams.kafka.worker.telemetry import Place, Telling
+from streams.kafka.worker.telemetry import PartitionId, Telling
 from streams.kafka.worker.watchdog import Watchdog
-from streams.sandbox.values import Limits
+from streams.sandbox.values import SandboxLimits
 from streams.telemetry import Health, Logs, Metrics
 from streams.topology.flow import Edge, Stage, Topology, TopologySettings, topology
 
@@ -61,7 +61,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What the operator adds to essence."""
     flow: TopologySettings = TopologySettings()
     """The frontier, and the Brokers."""
-    limits: Limits = Limits()
+    limits: SandboxLimits = SandboxLimits()
 
     @property
     def cluster(self) -> Cluster:
@@ -98,7 +98,7 @@ class Context(msgspec.Struct, frozen=True, dict=True):
         return self.cluster.group(self.stage.name)
 
     @property
-    def places(self) -> list[Place]:
+    def places(self) -> list[PartitionId]:
         """All partitions that the group reads, by their topics on the broker."""
         ticks = self.stage.ticks if isinstance(self.stage, Stage) else None
         topics = (*self.stage.inputs, *((ticks,) if ticks else ()))
@@ -109,7 +109,7 @@ class Context(msgspec.Struct, frozen=True, dict=True):
         """The folder of the stage's tables; those of further workers on this machine are beside it."""
         return self.settings.folder / "tables" / self.stage.name
 
-    def watch(self, mine: Callable[[], Iterable[Place]], excused: Callable[[], Iterable[Place]]) -> None:
+    def watch(self, mine: Callable[[], Iterable[PartitionId]], excused: Callable[[], Iterable[PartitionId]]) -> None:
         """Have a watchdog end this process where partitions that it has stand still, but for those that are excused."""
         told = self.telling.end, self.telling.looked
         Watchdog(self.brokers, self.group, self.settings.stall, mine, excused, *told, lambda: self.places).start()

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from processors.essence.stage import EssenceSettings, Made, essence
+from processors.essence.stage import EssenceSettings, Output, essence
 from schemas.codec import decode, encode
 from schemas.records import FetchedObject, Root
 
-Run = Callable[..., list[Made]]
+Run = Callable[..., list[Output]]
 Pack = Callable[[Sequence[tuple[str, bytes]]], bytes]
 
 
@@ -49,7 +49,7 @@ def run(fetched: Callable[..., FetchedObject]) -> Run:
         skip: Any = frozenset(),
         progress: Callable[[str], None] = lambda _: None,
         **fields: Any,
-    ) -> list[Made]:
+    ) -> list[Output]:
         made = EssenceSettings(**{"gatherer": "g", **(settings or {})})
         records = list(essence(fetched(data, url, **fields), io.BytesIO(data), made, skip, progress))
         assert [decode(encode(r)) for r in records] == records

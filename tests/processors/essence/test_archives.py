@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from processors.essence.formats.container import Limits
-from processors.essence.stage import Made
+from processors.essence.formats.container import UnnestLimits
+from processors.essence.stage import Output
 from schemas.records import Complete, Partial, Rejected, Summary
 from tests.samples.written import archive
 
-Run = Callable[..., list[Made]]
+Run = Callable[..., list[Output]]
 Pack = Callable[[Sequence[tuple[str, bytes]]], bytes]
 
 MEMBERS = [("doc/a.txt", b"Some words.\n"), ("doc/T\u00fcrme.txt", b"Others.\n" * 40), ("b.txt", b"The last words.\n")]
@@ -29,16 +29,16 @@ WRITTEN = {
     "pax": "Tar",
     "zip": "Zip",
 }
-LIMITS = Limits(ratio=20, ratio_from=1 << 20)
+LIMITS = UnnestLimits(ratio=20, ratio_from=1 << 20)
 GROWN = "gives more than 20 times its own size"
 
 
-def summaries(records: list[Made]) -> Mapping[str, Summary]:
+def summaries(records: list[Output]) -> Mapping[str, Summary]:
     """Return the summaries by path."""
     return {r.path: r for r in records if isinstance(r, Summary)}
 
 
-def reasons(records: list[Made]) -> Mapping[str, str]:
+def reasons(records: list[Output]) -> Mapping[str, str]:
     """Return the reasons of rejection by path."""
     return {r.path: r.reason for r in records if isinstance(r, Rejected)}
 

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from processors.essence.stage import Made
+from processors.essence.stage import Output
 from schemas.records import Complete, File, Partial, Rejected, Summary
 
-Run = Callable[..., list[Made]]
+Run = Callable[..., list[Output]]
 Pack = Callable[[Sequence[tuple[str, bytes]]], bytes]
 SAMPLES = Path(__file__).parents[2] / "samples"
 
 
-def summaries(records: list[Made]) -> dict[str, Summary]:
+def summaries(records: list[Output]) -> dict[str, Summary]:
     """Return the summaries by path."""
     return {r.path: r for r in records if isinstance(r, Summary)}
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
-from processors.essence.formats.container import Limits
-from processors.essence.stage import Made
+from processors.essence.formats.container import UnnestLimits
+from processors.essence.stage import Output
 from processors.essence.unnest import Encoding, plugins, stripped
 from schemas.records import Partial, Rejected, Summary
 from tests.samples.written import encoded
@@ -22,7 +22,7 @@ if sys.version_info >= (3, 14):
 else:
     from backports import zstd
 
-Run = Callable[..., list[Made]]
+Run = Callable[..., list[Output]]
 Pack = Callable[[Sequence[tuple[str, bytes]]], bytes]
 
 ENCODE: Mapping[str, Callable[[bytes], bytes]] = {
@@ -52,7 +52,7 @@ NAMES = [
     ("A.TAR.BZ2", "bzip2", "A.TAR"),
     (".zst", "zstandard", ".zst"),
 ]
-LIMITS = Limits(ratio=20, ratio_from=1 << 20)
+LIMITS = UnnestLimits(ratio=20, ratio_from=1 << 20)
 
 
 def test_every_encoding_is_covered() -> None:

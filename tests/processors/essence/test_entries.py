@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from processors.essence.formats.container import FEW, SPARSE, Limits
-from processors.essence.stage import EssenceSettings, Made, essence
+from processors.essence.formats.container import FEW, SPARSE, UnnestLimits
+from processors.essence.stage import EssenceSettings, Output, essence
 from processors.identity import oid
 from schemas.records import Complete, FetchedObject, Partial, Rejected, Summary
 
-Run = Callable[..., list[Made]]
+Run = Callable[..., list[Output]]
 Pack = Callable[[Sequence[tuple[str, bytes]]], bytes]
 
 SETTINGS = EssenceSettings(gatherer="g")
@@ -36,7 +36,7 @@ LISTS = [
 ]
 
 
-def summaries(records: list[Made]) -> dict[str, Summary]:
+def summaries(records: list[Output]) -> dict[str, Summary]:
     """Return the summaries by path."""
     return {r.path: r for r in records if isinstance(r, Summary)}
 
@@ -112,7 +112,7 @@ def packages(count: int) -> bytes:
 def test_long_list_leaves_budget_for_later_members(run: Run, tar: Pack) -> None:
     """A list in an archive uses at most half of the object's remaining budget; the cut is reported, and later files are read."""
     data = tar([("Packages", packages(60)), ("b/Packages", packages(60)), ("words.txt", b"Some words.\n")])
-    records = run(data, "file:///d/x.tar", settings={"limits": Limits(entries=80)})
+    records = run(data, "file:///d/x.tar", settings={"limits": UnnestLimits(entries=80)})
     found = summaries(records)
     assert found["Packages"].attributes["member-count"] == ("39",)
     assert found["Packages"].attributes["entries-left-out"] == ("21",)
@@ -125,7 +125,7 @@ def test_long_list_leaves_budget_for_later_members(run: Run, tar: Pack) -> None:
 
 def test_list_as_object_uses_whole_budget(run: Run) -> None:
     """An object that is a list gives as many entries as it may have members, and reports those left out."""
-    records = run(packages(60), "file:///d/Packages", settings={"limits": Limits(entries=50)})
+    records = run(packages(60), "file:///d/Packages", settings={"limits": UnnestLimits(entries=50)})
     found = summaries(records)
     assert len(found) == 51
     assert found[""].attributes["entries-left-out"] == ("10",)

@@ -12,19 +12,21 @@ from pathlib import Path
 import pytest
 
 from processors.essence import member, walk
-from processors.essence.formats.container import Budget, Limits, Member, Reader
-from processors.essence.stage import Made
+from processors.essence.formats.container import Budget, Member, Reader, UnnestLimits
+from processors.essence.stage import Output
 from processors.essence.summarize import Facts
 from processors.essence.unnest import Container, Encoding
 from schemas.records import MAX_REASON, Complete, Partial, Rejected, Summary
 
-Run = Callable[..., list[Made]]
+Run = Callable[..., list[Output]]
 Pack = Callable[[Sequence[tuple[str, bytes]]], bytes]
 
-SMALL = Limits(entries=200, bytes=4 << 20, ratio=20, ratio_from=1 << 20, depth=6, names=20_000, memory=100_000, member=1 << 20)
+SMALL = UnnestLimits(
+    entries=200, bytes=4 << 20, ratio=20, ratio_from=1 << 20, depth=6, names=20_000, memory=100_000, member=1 << 20
+)
 
 
-def outcomes(records: list[Made]) -> tuple[dict[str, Summary], dict[str, str]]:
+def outcomes(records: list[Output]) -> tuple[dict[str, Summary], dict[str, str]]:
     """Return summaries and rejection reasons by path, after checking the laws that hold for any input."""
     found = {r.path: r for r in records if isinstance(r, Summary)}
     reasons = {r.path: r.reason for r in records if isinstance(r, Rejected)}
@@ -97,7 +99,7 @@ def test_encrypted_member_is_rejected_with_reason(run: Run, samples: Path) -> No
 # ---- bombs -----------------------------------------------------------------------------------------------------------
 
 
-def rejected(run: Run, data: bytes, url: str, limits: Limits = SMALL) -> tuple[dict[str, Summary], dict[str, str]]:
+def rejected(run: Run, data: bytes, url: str, limits: UnnestLimits = SMALL) -> tuple[dict[str, Summary], dict[str, str]]:
     """Return summaries and rejection reasons of an input that must end as Partial."""
     records = run(data, url, settings={"limits": limits})
     assert isinstance(records[-1], Partial)
@@ -134,7 +136,7 @@ def test_nested_bombs_share_one_budget(run: Run, zipped: Pack) -> None:
 def test_large_content_stops_at_byte_limit(run: Run, tar: Pack) -> None:
     """Large content at a low ratio is stopped by the byte limit."""
     data = gzip.compress(tar([(f"m{n}", random.Random(n).randbytes(500_000)) for n in range(6)]), compresslevel=1)
-    limits = Limits(bytes=2 << 20, ratio=20)
+    limits = UnnestLimits(bytes=2 << 20, ratio=20)
     assert rejected(run, data, "file:///d/x.tar.gz", limits)[1][""] == "gives more than 2097152 bytes"
 
 
@@ -269,7 +271,7 @@ def test_process_exit_is_not_caught(error: type[BaseException], run: Run, monkey
 
 def test_oversized_member_is_digested_and_rejected(run: Run, tar: Pack) -> None:
     """A member above the size limit is rejected with its size and digest; the archive is not damaged."""
-    limits = Limits(member=200_000, memory=1_000)
+    limits = UnnestLimits(member=200_000, memory=1_000)
     found, reasons = outcomes(
         run(tar([("big", bytes(300_000)), ("small.txt", b"x\n" * 50_000)]), "file:///d/x.tar", settings={"limits": limits})
     )

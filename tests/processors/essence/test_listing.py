@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from processors.essence.selection import Selection
-from processors.essence.stage import Made
+from processors.essence.stage import Output
 from processors.identity import file_url, frontier_key, url_digest
 from schemas.codec import encode
 from schemas.records import MAX_LINKS, Complete, CrawlEvent, Entry, LinkKind, Listing, Partial, Rejected, Root
 
-Run = Callable[..., list[Made]]
+Run = Callable[..., list[Output]]
 List = Callable[..., tuple[list[CrawlEvent], list[CrawlEvent]]]
 
 

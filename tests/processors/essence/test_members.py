@@ -10,15 +10,15 @@ from collections.abc import Callable, Sequence
 
 from processors.essence.member import BEHIND
 from processors.essence.selection import Selection
-from processors.essence.stage import Made
+from processors.essence.stage import Output
 from processors.identity import oid
 from schemas.records import Complete, CrawlEvent, File, Partial, Rejected, Summary, Validators
 
-Run = Callable[..., list[Made]]
+Run = Callable[..., list[Output]]
 Pack = Callable[[Sequence[tuple[str, bytes]]], bytes]
 
 
-def summaries(records: list[Made]) -> dict[str, Summary]:
+def summaries(records: list[Output]) -> dict[str, Summary]:
     """Return the summaries by path."""
     return {r.path: r for r in records if isinstance(r, Summary)}
 

@@ -15,14 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from processors.essence import package_buffer, package_metadata
-from processors.essence.formats.container import Limits
+from processors.essence.formats.container import UnnestLimits
 from processors.essence.selection import Selection
 from processors.essence.software_package import RULE, TYPE
-from processors.essence.stage import Made
+from processors.essence.stage import Output
 from processors.essence.summarize.text.license import license_of
 from schemas.records import Complete, File, Partial, Rejected, Summary
 
-Run = Callable[..., list[Made]]
+Run = Callable[..., list[Output]]
 Pack = Callable[[Sequence[tuple[str, bytes]]], bytes]
 
 SAMPLES = sorted((Path(__file__).parents[2] / "samples" / "packages").glob("*.json"))
@@ -35,12 +35,12 @@ PACKAGE = [
 ]
 
 
-def summaries(records: list[Made]) -> dict[str, Summary]:
+def summaries(records: list[Output]) -> dict[str, Summary]:
     """Return the summaries by path."""
     return {r.path: r for r in records if isinstance(r, Summary)}
 
 
-def paths(records: list[Made]) -> list[str]:
+def paths(records: list[Output]) -> list[str]:
     """Return the paths of summaries, in order."""
     return list(summaries(records))
 
@@ -215,7 +215,7 @@ def test_truncated_package_gives_readable_members(run: Run, tar: Pack) -> None:
 def test_exhausted_budget_gives_readable_members(run: Run, tar: Pack) -> None:
     """All readable members are also given where the budget of the object runs out."""
     members = [*PACKAGE, *((f"oar-1/{n}.txt", b"") for n in range(20))]
-    records = run(tar(members), "file:///d/oar-1.tar", settings={"limits": Limits(entries=10)})
+    records = run(tar(members), "file:///d/oar-1.tar", settings={"limits": UnnestLimits(entries=10)})
     assert len(paths(records)) == 11
     assert isinstance(records[-1], Partial)
 
@@ -283,7 +283,7 @@ def test_waiting_records_are_unchanged(run: Run, monkeypatch: pytest.MonkeyPatch
     assert any(isinstance(v, bytes) for r in records if isinstance(r, Summary) for vs in r.attributes.values() for v in vs)
 
 
-def unlike_attempt(record: Made) -> Made:
+def unlike_attempt(record: Output) -> Output:
     """Return a record without its attempt's name, which depends on the settings."""
     return msgspec.structs.replace(record, attempt="") if isinstance(record, Summary) else record
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from processors.essence.stage import Made
+from processors.essence.stage import Output
 from schemas.records import Partial, Rejected, Summary
 
-Run = Callable[..., list[Made]]
+Run = Callable[..., list[Output]]
 Pack = Callable[[Sequence[tuple[str, bytes]]], bytes]
 
 HEAD = b"\x1f\x8b\x08\x08" + bytes(6) + b"q\0"

@@ -13,11 +13,11 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from processors.essence.stage import Made
+from processors.essence.stage import Output
 from processors.identity import member_path
 from schemas.records import Complete, Summary
 
-Run = Callable[..., list[Made]]
+Run = Callable[..., list[Output]]
 Pack = Callable[[Sequence[tuple[str, bytes]]], bytes]
 
 NAMES = st.text("abäß #%;,'é漢.", min_size=1, max_size=12).map(lambda n: f"m{n}")

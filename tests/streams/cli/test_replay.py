@@ -21,7 +21,7 @@ from sinks.index.tantivy.index import TantivyIndex
 from streams.cli.output import replay_progress
 from streams.logs import StoreLog
 from streams.operations import rebuild, replay
-from streams.operations.selection import Selection, Tally
+from streams.operations.selection import ReplayProgress, Selection
 from streams.store import Store
 from streams.store.data_folder import index_folder
 from tests.streams.cli.replays import DATA, Change, apply, held, last, offsets, removal, summary, titles, write
@@ -296,6 +296,6 @@ def test_progress_on_a_terminal(harvest: Any, monkeypatch: pytest.MonkeyPatch) -
 def test_what_is_refused_is_told(harvest: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the index refuses is no summary held, and is told in the closing line."""
     write([summary(1)])
-    monkeypatch.setattr(rebuild, "in_folder", lambda *_: Tally(read=3, applied=2, refused=1, held=2))
+    monkeypatch.setattr(rebuild, "in_folder", lambda *_: ReplayProgress(read=3, applied=2, refused=1, held=2))
     said = harvest("replay").stderr
     assert said == "harvest: 3 records read, 2 applied, 2 summaries held, 1 refused by the index\n"

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from processors.essence.formats.container import Limits as Budgets
+from processors.essence.formats.container import UnnestLimits as Budgets
 from processors.essence.selection import Selection
 from processors.essence.stage import EssenceSettings
 from processors.frontier.stage import FrontierSettings
@@ -19,7 +19,7 @@ from streams.config import sections, settings
 from streams.config.settings import SettingsError, known, load
 from streams.embedded import EmbeddedSettings
 from streams.fetch import FetchSettings
-from streams.sandbox.values import Limits
+from streams.sandbox.values import SandboxLimits
 from streams.topology.flow import TopologySettings
 
 
@@ -120,7 +120,7 @@ def test_a_file_that_was_asked_for_must_be_there(tmp_path: Path) -> None:
         (sections.Select, Selection, set()),
         (sections.Budgets, Budgets, set()),
         (sections.Frontier, FrontierSettings, {"agent", "rules", "paused"}),
-        (sections.Sandbox, Limits, set()),
+        (sections.Sandbox, SandboxLimits, set()),
         (sections.Essence, EssenceSettings, {"gatherer", "added", "own", "packages"}),
     ],
 )

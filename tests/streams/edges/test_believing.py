@@ -26,14 +26,14 @@ from streams.edges.parsing import CHUNK_BYTES, EssenceEdge, NonsenseError
 from streams.edges.tries import MEMBERS, PATIENCE, Tries
 from streams.edges.work import ALONE, Work
 from streams.sandbox.task import Clock
-from streams.sandbox.values import Crashed, Flooded, Limits, TimedOut
+from streams.sandbox.values import Crashed, Flooded, SandboxLimits, TimedOut
 from streams.store import FolderBlobs, Offsets, Store
 from streams.store.murmur2 import partition as partition_of
 from streams.topology.flow import TopologySettings, topology
 
 PAGE, FOLDER, FILE = "http://a.example/x.pdf", "file:///home/me/docs/", "file:///home/me/docs/a.zip"
 ELSE = "http://victim.example/"
-LIMITS = Limits(deadline=10.0, whole=100.0)
+LIMITS = SandboxLimits(deadline=10.0, whole=100.0)
 
 
 @dataclass

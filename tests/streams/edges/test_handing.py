@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from schemas.ports import Logged
 from schemas.records import Tick
 from streams.embedded import edge_cache
-from streams.embedded.edge_cache import Handing
+from streams.embedded.edge_cache import EdgeCache
 
 
 class Log:
@@ -42,7 +42,7 @@ class Log:
 def test_handed_as_the_log_has_it(steps: list[tuple[str, int]]) -> None:
     """Whatever was kept, missed and read in between: offset by offset, each record comes once, with the bytes of the log."""
     log = Log()
-    source = Handing(log)
+    source = EdgeCache(log)
     given = list[Logged]()
     for step, count in [*steps, *[("read", 5)] * 120]:
         if step == "keep":
@@ -60,7 +60,7 @@ def test_handed_as_the_log_has_it(steps: list[tuple[str, int]]) -> None:
 def test_the_log_is_not_asked() -> None:
     """What is here comes from here, decoded; asked for again it comes from the log."""
     log = Log()
-    source = Handing(log)
+    source = EdgeCache(log)
     kept = [log.append() for _ in range(10)]
     source.keep(kept)
     assert [one for at in (0, 4, 8) for one in source.read("objects", 0, at, 4)] == kept
@@ -73,7 +73,7 @@ def test_only_so_much_waits(monkeypatch: pytest.MonkeyPatch, name: str, bound: i
     """What comes while it is full is read from the log, and so is what stands behind that."""
     monkeypatch.setattr(edge_cache, name, bound)
     log = Log()
-    source = Handing(log)
+    source = EdgeCache(log)
     source.keep([log.append(100) for _ in range(8)])
     assert len(source.read("objects", 0, 0, 3)) == 3
     source.keep([log.append(100)])

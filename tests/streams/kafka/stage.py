@@ -18,7 +18,7 @@ from typing import Any
 from streams.kafka.decide.agents import Decider
 from streams.kafka.decide.apps import application, runner
 from streams.kafka.decide.client_workarounds import tables
-from streams.kafka.decide.sending import Outgoing, Place
+from streams.kafka.decide.sending import Outgoing, RecordPosition
 from streams.topology.flow import Stage, TopologySettings, topology
 from tests.streams.kafka import stacks
 
@@ -34,7 +34,7 @@ class Dying(Decider):
         if self.left == 0:
             send, look = self.sender.send, self.sender._look
 
-            async def cut_sending(records: Sequence[Outgoing]) -> list[Place]:
+            async def cut_sending(records: Sequence[Outgoing]) -> list[RecordPosition]:
                 rows = all(record.topic.endswith("-changelog") for record in records)
                 if self.where == ("decided" if rows else "rows"):
                     self.cut()

@@ -13,7 +13,7 @@ from faust.types import TP
 from intervaltree import IntervalTree  # type: ignore[import-untyped]
 
 from streams.kafka.decide.client_workarounds import FAR
-from streams.kafka.decide.gap_detector import TRIES, Following, SkippedError
+from streams.kafka.decide.gap_detector import TRIES, GapDetector, SkippedError
 from streams.kafka.decide.offset_probe import Found
 
 
@@ -28,7 +28,7 @@ class Message:
         self.headers: Any = None
 
 
-class Told(Following):
+class Told(GapDetector):
     """What is due, where the consumer is told what the test says."""
 
     def __init__(self, committed: int, whole: bool = True, broker: int = 0) -> None:

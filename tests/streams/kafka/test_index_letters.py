@@ -19,7 +19,7 @@ from streams.kafka.edge.outbox import LARGEST
 from streams.kafka.sink import dead_letter_producer, position
 from streams.kafka.sink.batch_applier import Applier
 from streams.kafka.sink.buffer import Read
-from streams.kafka.sink.dead_letter_producer import Letter, Letters
+from streams.kafka.sink.dead_letter_producer import DeadLetterProducer, Letter
 from streams.topology.flow import REJECTED
 from tests.servers.fixtures import TIMEOUT, Topics
 from tests.servers.registry import Registry
@@ -71,7 +71,7 @@ def test_one_format(kafka: str, topics: Topics, broker: Broker, url: str) -> Non
     """Dead letters stand in `rejected` as all that the cluster has: by the registry, where there is one."""
     cluster = Cluster(kafka, f"{topics.prefix}-", registry=url)
     name = topics.make("rejected")
-    Letters(cluster).send([(letter(5), [("from", b"a stranger")])])
+    DeadLetterProducer(cluster).send([(letter(5), [("from", b"a stranger")])])
     ((_, value),) = broker.read(name)
     assert value == wire(cluster, (REJECTED,)).frame("rejected", encode(letter(5)))
     assert (value[:1] == b"\0") is bool(url)
@@ -89,7 +89,7 @@ def test_large_letters(
     monkeypatch.setattr(dead_letter_producer, "LARGEST", given)
     topics.make("rejected", 1, {"max.message.bytes": str(taken)})
     cluster = Cluster(broker.address, f"{topics.prefix}-")
-    sender = Letters(cluster)
+    sender = DeadLetterProducer(cluster)
     for sizes in [5], [1_500_000], [6], [*SMALL, 1_400_000]:
         sender.send([(letter(size), [("n", b"%d" % size)]) for size in sizes])
     every = [decode(value or b"") for _, value in broker.read(cluster.topic("rejected"))]
@@ -100,7 +100,7 @@ def test_large_letters(
     assert all((one.key, one.offset) == (b"key", 7) for one in found if isinstance(one, Rejected))
 
 
-class Narrow(Letters):
+class Narrow(DeadLetterProducer):
     """A topic that takes a batch of one letter of some bytes, or of two without."""
 
     def __init__(self) -> None:
@@ -145,7 +145,7 @@ def test_the_letter_is_of_what_was_refused() -> None:
     told = Told()
     values = [encode(summary(0, published)) for published in (4, 6, 5)]
     reads = [Read(Logged("broker.main", 1, at, 1, b"k", value), [("n", b"%d" % at)]) for at, value in enumerate(values)]
-    Applier(cast("BrokerIndex", Refusing()), cast("Letters", told), whole=False, plain=bytes).apply({1: reads})
+    Applier(cast("BrokerIndex", Refusing()), cast("DeadLetterProducer", told), whole=False, plain=bytes).apply({1: reads})
     ((refused, with_it),) = told.letters
     assert (refused.partition, refused.offset, refused.value, with_it) == (1, 1, values[1], [("n", b"1")])
 
@@ -154,7 +154,7 @@ def test_letters_of_a_batch_are_sent_together() -> None:
     """What is no change is sent in one go, and what is refused in another; where there is neither, nothing is."""
     told, values = Told(), [b"x", b"y", encode(summary(0)), encode(summary(1))]
     reads = [Read(Logged("broker.main", 0, at, 1, b"k", value), []) for at, value in enumerate(values)]
-    applier = Applier(cast("BrokerIndex", Refusing()), cast("Letters", told), whole=False, plain=bytes)
+    applier = Applier(cast("BrokerIndex", Refusing()), cast("DeadLetterProducer", told), whole=False, plain=bytes)
     applier.apply({0: reads})
     assert ([letter.offset for letter, _ in told.letters], told.times) == ([0, 1, 2, 3], 2)
     applier.apply({0: [Read(Logged("broker.main", 0, 4, 1, b"k", None), [])]})

@@ -19,7 +19,7 @@ from schemas.codec import decode, encode
 from schemas.ports import Rows
 from schemas.records import Summary
 from streams.kafka.decide.agents import Decider
-from streams.kafka.decide.partition_ownership import Owned
+from streams.kafka.decide.partition_ownership import OwnedPartitions
 from streams.kafka.worker.supervisor import BACK_OFF, ENDS, Ward
 from tests.streams.kafka.test_following import Message
 from tests.streams.kafka.test_rows import decider
@@ -67,7 +67,7 @@ def decided(tmp_path: Path, ends: list[Any]) -> Decider:
 
 
 @pytest.fixture
-def owned(decided: Decider) -> Owned:
+def owned(decided: Decider) -> OwnedPartitions:
     """Its partitions."""
     return decided.owned
 
@@ -77,7 +77,7 @@ def restoring(decided: Decider, restore: Callable[[Any], None]) -> None:
     decided.stage = replace(decided.stage, restore=restore)
 
 
-def test_a_recovery_that_is_over_takes_nothing(decided: Decider, owned: Owned) -> None:
+def test_a_recovery_that_is_over_takes_nothing(decided: Decider, owned: OwnedPartitions) -> None:
     """What ends between a revocation and the assignment is of another generation: its tables make no derived rows."""
     made: list[int] = []
     restoring(decided, lambda rows: made.append(rows._partition))
@@ -93,7 +93,7 @@ def test_a_recovery_that_is_over_takes_nothing(decided: Decider, owned: Owned) -
     assert (made, sorted(owned.partitions)) == ([0, 1], [0, 1])
 
 
-def test_nobody_decides_without_the_rows_of_a_partition(decided: Decider, owned: Owned, ends: list[Any]) -> None:
+def test_nobody_decides_without_the_rows_of_a_partition(decided: Decider, owned: OwnedPartitions, ends: list[Any]) -> None:
     """A member that assigns may not know of a changelog yet: what it leaves out is recovered by nobody, and the process ends."""
     client: Any = owned._app
     client.rows = {tp for tp in client.rows if tp.partition == 0}
@@ -107,7 +107,7 @@ def test_nobody_decides_without_the_rows_of_a_partition(decided: Decider, owned:
     assert ["partitions 1 are not assigned" in str(error) for error in ends] == [True]
 
 
-def test_derived_rows_take_their_time(decided: Decider, owned: Owned, ends: list[Any]) -> None:
+def test_derived_rows_take_their_time(decided: Decider, owned: OwnedPartitions, ends: list[Any]) -> None:
     """While they are made the loop goes round, and the watchdog is told that there is progress, as long as there is."""
     on, seen = threading.Event(), threading.Event()
 
@@ -131,7 +131,7 @@ def test_derived_rows_take_their_time(decided: Decider, owned: Owned, ends: list
     assert (sorted(owned.partitions), ends) == ([0, 1], [])
 
 
-def test_derived_rows_that_are_not_wanted_any_more(decided: Decider, owned: Owned, ends: list[Any]) -> None:
+def test_derived_rows_that_are_not_wanted_any_more(decided: Decider, owned: OwnedPartitions, ends: list[Any]) -> None:
     """Partitions that are given up meanwhile are given up at once, and whoever has them next makes all of their rows."""
     begun = threading.Event()
     made: list[int] = []
@@ -158,7 +158,7 @@ def test_derived_rows_that_are_not_wanted_any_more(decided: Decider, owned: Owne
     assert (made, sorted(owned.partitions), ends) == ([0, 0, 1], [0, 1], [])
 
 
-def test_partitions_that_go_while_it_is_asked_what_is_due(decided: Decider, owned: Owned) -> None:
+def test_partitions_that_go_while_it_is_asked_what_is_due(decided: Decider, owned: OwnedPartitions) -> None:
     """They are not worked on; those that come back get their first tick all the same."""
     nothing = decided.following.settled
 
@@ -182,7 +182,7 @@ def test_partitions_that_go_while_it_is_asked_what_is_due(decided: Decider, owne
     assert decided.ticker._wanted == {0, 1}
 
 
-def test_a_tick_waits_for_inputs_that_move(decided: Decider, owned: Owned) -> None:
+def test_a_tick_waits_for_inputs_that_move(decided: Decider, owned: OwnedPartitions) -> None:
     """A tick that is held stands with good reason, as long as an input of its partition moves; where none does it is watched."""
     owned._generation = 6
     due = decided.following.next
@@ -193,7 +193,7 @@ def test_a_tick_waits_for_inputs_that_move(decided: Decider, owned: Owned) -> No
     assert owned.excused() == []
 
 
-def test_before_the_start_there_is_nothing_to_watch(owned: Owned) -> None:
+def test_before_the_start_there_is_nothing_to_watch(owned: OwnedPartitions) -> None:
     """A client that has not begun has no partitions, and is no mistake of ours."""
     client = Client(set())
     client.started = False

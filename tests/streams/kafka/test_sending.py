@@ -15,7 +15,7 @@ from streams.edges.base import Finished
 from streams.edges.parse_job import Frame
 from streams.kafka.decide import client_workarounds, sending
 from streams.kafka.decide.client_workarounds import ROOM
-from streams.kafka.decide.sending import ANY, Outgoing, Place, Sender
+from streams.kafka.decide.sending import ANY, Outgoing, RecordPosition, Sender
 from streams.kafka.edge.outbox import Outbox, producing
 from streams.store.murmur2 import partition as partition_of
 from tests.servers.fixtures import TIMEOUT
@@ -24,12 +24,12 @@ from tests.streams.kafka.conftest import Broker
 PARTITIONS = 3
 
 
-def sent(broker: Broker, records: Sequence[Outgoing], settings: Mapping[str, Any] = MappingProxyType({})) -> list[Place]:
+def sent(broker: Broker, records: Sequence[Outgoing], settings: Mapping[str, Any] = MappingProxyType({})) -> list[RecordPosition]:
     """Where records stand that a new sender has sent, by two calls."""
     sender = Sender(broker.address, lambda: TIMEOUT)
     sender._settings |= settings
 
-    async def send() -> list[Place]:
+    async def send() -> list[RecordPosition]:
         half = len(records) // 2
         return [*await sender.send(records[:half]), *await sender.send(records[half:])]
 
@@ -42,14 +42,14 @@ def topic(broker: Broker) -> str:
     return broker.topics.make("out", partitions=PARTITIONS)
 
 
-def found(broker: Broker, topic: str) -> dict[Place, tuple[bytes | None, bytes | None, Any]]:
+def found(broker: Broker, topic: str) -> dict[RecordPosition, tuple[bytes | None, bytes | None, Any]]:
     """All records by where they stand: key, value, headers."""
     client, made = broker.client("reader"), {}
     try:
         for partition in range(PARTITIONS):
             client.assign([TopicPartition(topic, partition, 0)])
             while (message := client.poll(TIMEOUT)) is not None and message.error() is None:
-                made[Place(partition, message.offset() or 0)] = message.key(), message.value(), message.headers()
+                made[RecordPosition(partition, message.offset() or 0)] = message.key(), message.value(), message.headers()
     finally:
         client.close()
     return made
@@ -110,7 +110,7 @@ def test_what_the_client_has_let_go_is_sent_again(broker: Broker, topic: str) ->
             sender._producer = Producer({**producing(broker.address), "delivery.timeout.ms": int(TIMEOUT * 1_000)})
 
     sender._awake = awake
-    assert asyncio.run(sender.send(records)) == [Place(0, 0), Place(0, 1), Place(0, 2)]
+    assert asyncio.run(sender.send(records)) == [RecordPosition(0, 0), RecordPosition(0, 1), RecordPosition(0, 2)]
 
 
 def test_much_goes_in_parts(broker: Broker, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,7 +119,7 @@ def test_much_goes_in_parts(broker: Broker, topic: str, monkeypatch: pytest.Monk
     asked: list[bool] = []
     sender = Sender(broker.address, lambda: TIMEOUT, lambda: asked.append(True))
     records = [Outgoing(topic, b"k", b"v%d" % number, 0) for number in range(10)]
-    assert asyncio.run(sender.send(records)) == [Place(0, number) for number in range(10)]
+    assert asyncio.run(sender.send(records)) == [RecordPosition(0, number) for number in range(10)]
     assert len(asked) == 4
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from streams.sandbox.pool import TICKS, Pool
-from streams.sandbox.values import Limits, Outcome
+from streams.sandbox.values import Outcome, SandboxLimits
 
 HERE = str(Path(__file__).parent)
 Job = tuple[list[bytes], Outcome]
@@ -21,7 +21,7 @@ class Sandbox:
 
     def pool(self, size: int = 1, target: str = "work", preload: str = "load", **limits: Any) -> Pool:
         """A pool that is not started yet."""
-        return Pool(f"sandbox_targets:{target}", size, Limits(**limits), f"sandbox_targets:{preload}")
+        return Pool(f"sandbox_targets:{target}", size, SandboxLimits(**limits), f"sandbox_targets:{preload}")
 
     def use(self, job: Callable[[Pool], Awaitable[Any]], pool: Pool | None = None, **options: Any) -> Any:
         """Run a coroutine with a started pool, and close it."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import BinaryIO
 
-from processors.essence.formats.container import Budget, Limits, Member, Refused, UnnestError
+from processors.essence.formats.container import Budget, Member, Refused, UnnestError, UnnestLimits
 from processors.essence.formats.streams import CHUNK, Counted, partly
 from processors.essence.formats.text import squeeze
 from processors.essence.formats.xml import attribute, elements, tree
@@ -21,7 +21,7 @@ from processors.essence.summarize._placeholder_titles import spoken
 
 PARTS = 16 << 20
 """Maximum bytes of all parts that are kept at once."""
-LIMITS = Limits(entries=20_000, bytes=1 << 30)
+LIMITS = UnnestLimits(entries=20_000, bytes=1 << 30)
 """Bounds for a document without a directory, which must be decompressed to find the ends of its parts."""
 
 PROPERTIES = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterator, Mapping
 
-from processors.essence.formats.container import Budget, Limits, Reader, UnnestError
+from processors.essence.formats.container import Budget, Reader, UnnestError, UnnestLimits
 from processors.essence.formats.debian_control import MAX_READ, attributes
 from processors.essence.formats.streams import exact
 from processors.essence.formats.text import read_text
@@ -31,7 +31,7 @@ ARCHIVES: Mapping[bytes, Callable[[Reader, Budget], Reader]] = {
 
 def _control(head: bytes) -> bytes:
     """The control file of a package by its first bytes; nothing where it does not stand there. Raises UnnestError."""
-    budget = Budget(Limits(), len(head))
+    budget = Budget(UnnestLimits(), len(head))
     for archive in open_ar(io.BytesIO(head), budget):
         decode = ARCHIVES.get(archive.name.rstrip(b"/"))
         if decode and archive.body:

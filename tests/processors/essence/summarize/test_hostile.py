@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from processors.essence.formats.container import Budget, Limits, Member
+from processors.essence.formats.container import Budget, Member, UnnestLimits
 from processors.essence.member import Listed, charset
 from processors.essence.recognize import recognize
 from processors.essence.summarize import Facts, Found, SummaryError, summarize
@@ -81,7 +81,7 @@ def test_unusable_charset_is_ignored(stated: str) -> None:
     assert isinstance(charset(stated), str)
     head = "From: a@b\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=x\n\n"
     mail = f"{head}--x\nContent-Type: {stated}\n\nA whale.\n--x--\n"
-    members = list(MAIL.open(io.BytesIO(mail.encode()), Budget(Limits(), len(mail))))
+    members = list(MAIL.open(io.BytesIO(mail.encode()), Budget(UnnestLimits(), len(mail))))
     assert all(isinstance(charset(member.stated), str) for member in members)
 
 

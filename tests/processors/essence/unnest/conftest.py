@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from processors.essence.formats.container import Budget, Limits, Member, Reader, UnnestError
+from processors.essence.formats.container import Budget, Member, Reader, UnnestError, UnnestLimits
 from processors.essence.unnest import Container, plugins
 from processors.identity import member_path
 
@@ -47,9 +47,9 @@ def read() -> Read:
     """Function from plug-in name and bytes to (members or content as plain data, reason of the damage or "")."""
 
     def read_all(
-        plugin: str, data: bytes, limits: Limits | None = None, *, forward: bool = False
+        plugin: str, data: bytes, limits: UnnestLimits | None = None, *, forward: bool = False
     ) -> tuple[list[dict[str, Any]], str]:
-        unnester, budget = plugins()[plugin], Budget(limits or Limits(), len(data))
+        unnester, budget = plugins()[plugin], Budget(limits or UnnestLimits(), len(data))
         file = io.BytesIO(data)
         source: Reader = Forward(file) if forward else file
         found: list[dict[str, Any]] = []

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from processors.essence.formats.container import Limits
+from processors.essence.formats.container import UnnestLimits
 from processors.essence.unnest import Container, plugins
 
 SAMPLES = Path(__file__).resolve().parents[3] / "samples" / "unnest"
 FILES = sorted(f for f in SAMPLES.glob("*/*") if f.suffix != ".json")
 FIRST = {name: next(f for f in FILES if f.parent.name == name).read_bytes() for name in plugins()}
-LIMITS = Limits(bytes=1 << 22, entries=1_000, member=1 << 22)
+LIMITS = UnnestLimits(bytes=1 << 22, entries=1_000, member=1 << 22)
 FORWARD = ("ar", "cabinet", "cpio", "lha", "macbinary", "rar", "rpm", "tar", "uuencode")
 """Containers that are read from the front, member by member."""
 

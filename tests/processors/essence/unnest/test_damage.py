@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from processors.essence.formats.container import FEW, SPARSE, Budget, Damaged, Exhausted, Limits
+from processors.essence.formats.container import FEW, SPARSE, Budget, Damaged, Exhausted, UnnestLimits
 from processors.essence.formats.streams import exact
 from processors.essence.unnest import Container, Encoding, plugins, stripped
 from processors.essence.unnest.containers.tar import _Tar
@@ -20,7 +20,7 @@ SAMPLES = Path(__file__).resolve().parents[3] / "samples" / "unnest"
 FILES = sorted(f for f in SAMPLES.glob("*/*") if f.suffix != ".json" and f.stat().st_size < 10_000)
 MARKED = ("gzip", "bzip2", "xz", "zstandard", "lz4")
 """Encodings with an end mark."""
-LIMITS = Limits(bytes=1 << 20, entries=1_000, member=1 << 20)
+LIMITS = UnnestLimits(bytes=1 << 20, entries=1_000, member=1 << 20)
 
 Read = Callable[..., tuple[list[dict[str, Any]], str]]
 
@@ -101,17 +101,17 @@ def test_zip_without_directory_is_read_by_local_headers(read: Read) -> None:
 
 def test_budget_counts_entries_names_bytes_and_ratio() -> None:
     """Each limit by itself ends the walk, and the reason names the limit."""
-    budget = Budget(Limits(entries=1, names=10, ratio_from=100, ratio=2), 10)
+    budget = Budget(UnnestLimits(entries=1, names=10, ratio_from=100, ratio=2), 10)
     budget.enter(b"x")
     with pytest.raises(Exhausted, match="more than 1 members"):
         budget.enter(b"y")
     with pytest.raises(Exhausted, match="names of more than 10 bytes"):
-        Budget(Limits(names=10), 10).enter(b"x" * 11)
+        Budget(UnnestLimits(names=10), 10).enter(b"x" * 11)
     budget.spend(100)
     with pytest.raises(Exhausted, match="2 times its own size"):
         budget.spend(1)
     with pytest.raises(Exhausted, match="more than 5 bytes"):
-        Budget(Limits(bytes=5), 10).spend(6)
+        Budget(UnnestLimits(bytes=5), 10).spend(6)
 
 
 def test_encoding_suffix_is_removed() -> None:
@@ -126,8 +126,8 @@ def test_encoding_suffix_is_removed() -> None:
 
 def test_members_are_bounded_by_the_size_of_the_object() -> None:
     """A small number of members is always allowed, a large one only in proportion to the object's bytes."""
-    for size, most in ((0, FEW), (400_000, 400_000 // SPARSE), (1 << 40, Limits().entries)):
-        budget = Budget(Limits(), size)
+    for size, most in ((0, FEW), (400_000, 400_000 // SPARSE), (1 << 40, UnnestLimits().entries)):
+        budget = Budget(UnnestLimits(), size)
         for _ in range(most):
             budget.enter(b"")
         with pytest.raises(Exhausted, match=f"more than {most} members"):

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processors.essence.formats.container import Budget, Limits, UnnestError
+from processors.essence.formats.container import Budget, UnnestError, UnnestLimits
 from processors.essence.unnest.containers.rtf import open_rtf
 from tests.processors.essence.summarize.compound import compound
 from tests.processors.essence.unnest.conftest import Forward
@@ -100,7 +100,7 @@ def test_any_rtf_raises_only_damage(pieces: list[bytes]) -> None:
     """In any RTF, no member is larger than its digits allow, and only damage is raised."""
     body, given = b"".join(pieces), 0
     with suppress(UnnestError):
-        for member in open_rtf(Forward(io.BytesIO(body)), Budget(Limits(), len(body))):
+        for member in open_rtf(Forward(io.BytesIO(body)), Budget(UnnestLimits(), len(body))):
             assert member.body is not None
             while data := member.body.read(3):
                 given += len(data)

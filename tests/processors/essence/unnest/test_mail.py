@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processors.essence.formats.container import Budget, Damaged, Limits
+from processors.essence.formats.container import Budget, Damaged, UnnestLimits
 from processors.essence.formats.encoded_words import words
 from processors.essence.formats.inflate import Inflate
 from processors.essence.formats.mail_header import Lines
@@ -30,7 +30,7 @@ def members(plugin: str, data: bytes) -> list[tuple[str, bytes]]:
     """Return names and contents of the members."""
     unnester = plugins()[plugin]
     assert isinstance(unnester, Container)
-    found = unnester.open(io.BytesIO(data), Budget(Limits(), len(data)))
+    found = unnester.open(io.BytesIO(data), Budget(UnnestLimits(), len(data)))
     return [(m.name.decode(), exact(m.body, 1 << 20) if m.body else b"") for m in found]
 
 
@@ -242,7 +242,7 @@ def test_stream_failure_keeps_earlier_parts(read: Read) -> None:
         unnester = plugins()[plugin]
         assert isinstance(unnester, Container)
         stream = Decoded(io.BytesIO(data), Inflate())
-        found = unnester.open(stream, Budget(Limits(), len(data)))
+        found = unnester.open(stream, Budget(UnnestLimits(), len(data)))
         body = next(found).body
         assert body is not None
         content, damage = partly(body, 1 << 20)

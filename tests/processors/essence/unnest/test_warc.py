@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processors.essence.formats.container import Budget, Damaged, Limits, UnnestError
+from processors.essence.formats.container import Budget, Damaged, UnnestError, UnnestLimits
 from processors.essence.formats.streams import exact
 from processors.essence.unnest import Container, plugins
 
@@ -40,7 +40,7 @@ def members(data: bytes) -> tuple[list[tuple[str, bytes | str]], str]:
     assert isinstance(unnester, Container)
     found: list[tuple[str, bytes | str]] = []
     try:
-        for member in unnester.open(io.BytesIO(data), Budget(Limits(), len(data))):
+        for member in unnester.open(io.BytesIO(data), Budget(UnnestLimits(), len(data))):
             assert member.body is not None
             try:
                 found.append((member.name.decode(), exact(member.body, 1 << 20)))
@@ -77,7 +77,7 @@ def test_times_do_not_depend_on_local_zone(stated: bytes, monkeypatch: pytest.Mo
     data = record(answer(b"text", b"Last-Modified: " + stated))
     monkeypatch.setenv("TZ", "XYZ+7")
     time.tzset()
-    found = [member.mtime for member in unnester.open(io.BytesIO(data), Budget(Limits(), len(data)))]
+    found = [member.mtime for member in unnester.open(io.BytesIO(data), Budget(UnnestLimits(), len(data)))]
     monkeypatch.undo()
     time.tzset()
     assert found == [784_111_777_000_000_000]
@@ -154,4 +154,4 @@ def test_line_is_bounded() -> None:
     unnester = plugins()["warc"]
     assert isinstance(unnester, Container)
     with pytest.raises(Damaged, match="too long"):
-        list(unnester.open(io.BytesIO(b"WARC/1.0\r\n" + b"a" * 1_000_000), Budget(Limits(), 1)))
+        list(unnester.open(io.BytesIO(b"WARC/1.0\r\n" + b"a" * 1_000_000), Budget(UnnestLimits(), 1)))

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processors.essence.formats.container import Budget, Damaged, Limits
+from processors.essence.formats.container import Budget, Damaged, UnnestLimits
 from processors.essence.formats.zip import open_zip
 from processors.essence.formats.zip_names import charset_of
 
@@ -48,7 +48,7 @@ def test_charset_of_names_is_detected(charset: str) -> None:
     """The charset of names is determined from all of them together, for each charset of Windows."""
     names = NAMES[charset]
     data = packed(names, charset)
-    members = list(open_zip(io.BytesIO(data), Budget(Limits(), len(data))))
+    members = list(open_zip(io.BytesIO(data), Budget(UnnestLimits(), len(data))))
     assert [member.name.decode() for member in members] == list(names)
 
 
@@ -58,7 +58,7 @@ def test_zip_without_directory_has_same_names(charset: str) -> None:
     names = NAMES[charset]
     data = packed(names, charset)
     torn = data[: data.index(b"PK\x01\x02")]
-    members = open_zip(io.BytesIO(torn), Budget(Limits(), len(torn)))
+    members = open_zip(io.BytesIO(torn), Budget(UnnestLimits(), len(torn)))
     assert [next(members).name.decode() for _ in names] == list(names)
     with pytest.raises(Damaged):
         next(members)
