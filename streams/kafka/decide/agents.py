@@ -65,7 +65,7 @@ while cores are busy there is no hurry.
 STEP = 0.005
 """Seconds between two checks whether a waiting batch is full."""
 LARGEST = 999_000
-"""Bytes of a record and its key that topics accept by default. An error that only the client finds fails the whole batch."""
+"""Bytes of a record and its key that topics accept by default; if the broker has to reject a record, its whole batch fails."""
 RAW: Mapping[str, Any] = {"key_serializer": "raw", "value_serializer": "raw"}
 
 
@@ -150,7 +150,7 @@ class Decider:
             self._holds = True
             came = time.monotonic()
             until = came + self.waits(came - asked)
-            while queue.qsize() < BATCH - 1 and (left := until - time.monotonic()) > 0:  # noqa: ASYNC110 - Faust puts, and tells nobody
+            while queue.qsize() < BATCH - 1 and (left := until - time.monotonic()) > 0:  # noqa: ASYNC110 - Faust signals no event
                 await asyncio.sleep(min(left, STEP))
             while len(events) < BATCH and not queue.empty():
                 events.append(queue.get_nowait())

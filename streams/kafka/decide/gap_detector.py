@@ -145,7 +145,7 @@ class Following:
 
     async def settled(self, tp: TP) -> int:
         """Return the committed offset of the group on the broker; 0 if none."""
-        thread = self._app.consumer._thread  # noqa: SLF001 - told nowhere else
+        thread = self._app.consumer._thread  # noqa: SLF001 - no public API
         return await thread.call_thread(thread._ensure_consumer().committed, tp) or 0  # noqa: SLF001 - the same
 
     async def earliest(self, *tps: TP) -> dict[TP, int]:
@@ -155,14 +155,14 @@ class Following:
     def reached(self, tp: TP) -> int:
         """Return the offset that the consumer reads next; 0 if it has none."""
         # Not by the consumer's method, which may block in its thread without end.
-        subscription = self._app.consumer._thread._consumer._subscription.subscription  # noqa: SLF001 - told nowhere else
+        subscription = self._app.consumer._thread._consumer._subscription.subscription  # noqa: SLF001 - no public API
         assignment = subscription.assignment if subscription is not None else None
         state = assignment.state_value(tp) if assignment is not None else None
         return state.position if state is not None and state.has_valid_position else 0
 
     def committed(self, tp: TP) -> int:
         """Return the committed offset of a partition, as far as it is known."""
-        known: int = self._app.consumer._committed_offset.get(tp) or 0  # noqa: SLF001 - told nowhere else
+        known: int = self._app.consumer._committed_offset.get(tp) or 0  # noqa: SLF001 - no public API
         return max(self._settled.get(tp, 0), known)
 
     async def _ask(self, tp: TP, due: int, came: int = FAR) -> None:
@@ -200,7 +200,7 @@ class Following:
         consumer = self._app.consumer
         if found.there:
             # The gap is committed with the record after it.
-            consumer._gap[tp].addi(due, found.offset)  # noqa: SLF001 - told nowhere else
+            consumer._gap[tp].addi(due, found.offset)  # noqa: SLF001 - no public API
         elif self.committed(tp) < due:
             return False
         else:

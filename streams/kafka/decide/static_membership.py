@@ -19,7 +19,7 @@ from aiokafka.protocol.group import HeartbeatRequest  # type: ignore[import-unty
 
 def heed(consumer: Any, taken: Callable[[], None]) -> None:
     """Call `taken`, in the consumer's thread, when the group does not know this started aiokafka consumer."""
-    coordinator = consumer._coordinator  # noqa: SLF001 - there is no other way to what it is told
+    coordinator = consumer._coordinator  # noqa: SLF001 - no public API
     ask = coordinator._send_req  # noqa: SLF001
 
     async def heeded(request: Any) -> Any:

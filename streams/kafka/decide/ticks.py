@@ -133,7 +133,7 @@ class Ticker:
                 await asyncio.sleep(LOOK)
                 with suppress(KafkaError, ProducerSendError):
                     await self._look()
-        except Exception as error:  # noqa: BLE001 - without ticks a stage stands still, and says nothing
+        except Exception as error:  # noqa: BLE001 - without ticks a stage silently stops
             self._decider.end(error)
 
     async def _look(self) -> None:
