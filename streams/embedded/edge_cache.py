@@ -1,8 +1,8 @@
-"""Records on their way from a turn to an edge, as they were appended: neither the log nor the decoder is asked for them again.
+"""Cache of records between the turn that appended them and the edge that reads them: neither read from the log nor decoded again.
 
 Laws:
-- It is a cache over the log: what stands there is handed on once, in order; where an offset is not here, the log is read.
-- It is bounded: what comes while it is full, and all behind that until it is empty, is read from the log.
+- It is a cache over the log: records in the log are passed on once, in order; an offset that is not cached is read from the log.
+- It is bounded: records that arrive while it is full, and all after them until it is empty, are read from the log.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from schemas.ports import Logged
 from streams.edges.base import Source
 
 COUNT = 8_192
-"""Records of one partition that wait at the most."""
+"""Maximum number of cached records of one partition."""
 BYTES = 16 << 20
-"""Bytes of all that wait, keys and values, about."""
+"""Approximate maximum bytes of all cached keys and values."""
 
 
 class EdgeCache:
-    """A `Source` over another one, the log. One thread."""
+    """A `Source` over another one, the log. For one thread."""
 
     def __init__(self, log: Source) -> None:
         self._log = log
@@ -28,7 +28,7 @@ class EdgeCache:
         self._bytes = 0
 
     def keep(self, written: Iterable[Logged]) -> None:
-        """What a turn appended, and stands, in the order of offsets."""
+        """Cache the records that a committed turn appended, in the order of offsets."""
         for one in written:
             ready = self._ready.setdefault((one.topic, one.partition), deque())
             behind = not ready or ready[-1].offset + 1 == one.offset
@@ -41,7 +41,7 @@ class EdgeCache:
         return self._log.ends(topic)
 
     def read(self, topic: str, partition: int, offset: int, limit: int) -> Sequence[Logged]:
-        """As `Source.read`, but what is given from here is given once; fewer than `limit` do not mean that there are no more."""
+        """As `Source.read`, but a cached record is returned once; fewer than `limit` do not mean that there are no more."""
         ready = self._ready.get((topic, partition))
         while ready and ready[0].offset < offset:
             self._drop(ready)

@@ -1,4 +1,4 @@
-"""What became of a root: nothing to tell, or why it could not be gathered."""
+"""The outcome of a root: gathered, or the reason why it could not be."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from streams.store.murmur2 import partition as partition_of
 
 
 def known(store: Store, url: str) -> UrlState | None:
-    """What the frontier knows of a URL."""
+    """Return the frontier's state of a URL."""
     host = frontier_key(url)
     rows = store.rows("frontier", partition_of(host.encode(), store.topics()["crawl"]))
     return Table(rows).get(host, url_digest(url)) if rows is not None else None
 
 
 def failures(store: Store, roots: Sequence[Root]) -> list[tuple[str, str]]:
-    """The roots that were not fetched: (URL, reason)."""
+    """Return the roots that were not fetched, as (URL, reason)."""
     found = ((root.url, _failure(store, root.url)) for root in roots)
     return [(url, reason) for url, reason in found if reason]
 
@@ -43,7 +43,7 @@ def _failure(store: Store, url: str) -> str:
 
 
 def _last(store: Store, url: str) -> CrawlEvent | Rejected | None:
-    """The last event that says why a URL was not fetched."""
+    """Return the last event that states why a URL was not fetched."""
     told = (decode(logged.value or b"") for topic in ("crawl", "rejected") for logged in store.find(topic, url.encode()))
     found = (r for r in told if isinstance(r, CrawlEvent | Rejected) and _concerns(r, url))
     return max(found, key=lambda record: record.time, default=None)
@@ -57,7 +57,7 @@ def _concerns(event: CrawlEvent | Rejected, url: str) -> bool:
 
 
 def _target(store: Store, url: str, event: CrawlEvent | Rejected) -> str:
-    """Where a URL has moved to."""
+    """Return the URL that a URL has moved to."""
     for logged in store.find("crawl", url.encode()):
         found = cast("CrawlEvent", decode(logged.value or b""))
         if found.kind == "discovered" and found.url == url and found.version == event.version and found.links:

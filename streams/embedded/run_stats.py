@@ -1,6 +1,6 @@
-"""What a run did, counted as its records pass: the closing table, and the progress line.
+"""Statistics of a run, counted as its records pass: for the closing report and the progress line.
 
-Counts are of records that were committed in this process; they decide nothing.
+They count records that were committed in this process, and decide nothing.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from processors.identity import split_url
 from schemas.records import LOST, CrawlEvent, FetchRequest, Record, Rejected, Removed, Summary
 
 SLOW = 10_000
-"""ms: a host that asks for as much between two requests is worth a line: with it a site takes hours."""
+"""ms: a longer pause that a host asks for between two requests is reported, since with it a site takes hours."""
 
 
 @dataclass
@@ -23,7 +23,7 @@ class RunStats:
     listings: int = 0
     summaries: int = 0
     members: int = 0
-    """Of the summaries, those of members of objects."""
+    """Summaries of members of objects, among all summaries."""
     added: int = 0
     changed: int = 0
     removed: int = 0
@@ -31,17 +31,17 @@ class RunStats:
     unchanged: int = 0
     copies: int = 0
     dead: int = 0
-    """Links of the web that lead nowhere: the server says that there is nothing (404, 410)."""
+    """Links on the web to pages that answer 404 or 410."""
     refused: Counter[str] = field(default_factory=Counter)
     rejected: Counter[str] = field(default_factory=Counter)
     bytes_in: int = 0
     bytes_summaries: int = 0
     answered: int = 0
     slow: dict[str, int] = field(default_factory=dict)
-    """Hosts that ask for a long pause between requests, and its ms, as far as it is granted."""
+    """Hosts that ask for a long pause between requests, with the granted part of it in ms."""
 
     def saw(self, stage: str, record: Record, size: int) -> None:
-        """One record that a stage wrote; `size` in bytes as encoded."""
+        """Count one record that a stage wrote; `size`: encoded bytes."""
         if isinstance(record, CrawlEvent):
             self._event(record)
         elif isinstance(record, Summary) and stage == "catalog":
@@ -57,7 +57,7 @@ class RunStats:
             self.slow[record.host] = record.pause
 
     def add(self, other: RunStats) -> None:
-        """Count what another has counted."""
+        """Add the counts of another instance."""
         self.slow |= other.slow
         for each in fields(self):
             if each.name != "slow":
@@ -78,7 +78,7 @@ class RunStats:
         self.answered += event.kind in ("fetched", "unchanged", "gone", "failed", "refused") and event.reason != LOST
 
     def met(self, *, known: bool) -> None:
-        """The catalogue took a summary of an object itself: known before, or not."""
+        """Count a summary of an object itself that the catalog accepted; `known`: the object had a summary before."""
         if known:
             self.changed += 1
         else:

@@ -1,12 +1,12 @@
-"""The embedded runner: one process moves bytes, parsing happens in sandboxed children, the log is SQLite.
+"""The embedded runner: one process moves bytes, sandboxed children parse, the log is SQLite.
 
-Strategy: the runner turns (`turns.py`): a turn is one transaction, on a thread of its own. Meanwhile the loop serves the edges,
-which read the log through a connection of their own, so that no child and no server waits for a disk; between turns it gives
-them new work.
+Strategy: the runner works in turns (`turns.py`): a turn is one transaction, on a thread of its own. Meanwhile the event loop serves
+the edges, which read the log through a connection of their own, so that no child and no server waits for the disk. Between turns
+the edges get new work.
 
 Laws:
 - Exactly once for log, rows and offsets. Fetches in flight may repeat.
-- The index is outside the transaction: it remembers the offset that it has applied.
+- The index is outside the transaction: it stores the offset that it has applied.
 """
 
 from __future__ import annotations
@@ -45,49 +45,53 @@ from streams.topology.flow import FETCH, REJECTED, Topology, TopologySettings, a
 from streams.topology.routing import Router
 
 GATHER = 0.1
-"""Seconds between turns at the most while every child has work: what is finished meanwhile shares a transaction."""
+"""Maximum seconds between turns while every child has work: results that finish meanwhile share a transaction."""
 IDLE = 0.05
-"""Seconds that the runner sleeps at most when nothing moved: a second process may have appended."""
+"""Maximum seconds of sleep when nothing moved: another process may have appended records."""
 NEARLY = 1_000
-"""Records that the index lacks when the last object has been fetched: it begins with as many before all is done."""
+"""If the index lacks this many records when the last object has been fetched, it starts a commit before everything else is done."""
 SWITCH = 0.05
-"""Seconds that a thread keeps the interpreter while others want it. Turn, index, loop and fetches all compute and all give it up at
-each read and write; at Python's own 5 ms they take it from each other so often that a gather of small files is slower for it."""
+"""Seconds that a thread keeps the interpreter while others want it.
+
+Turn, index, event loop and fetches all compute, and give up the interpreter at each read and write. With Python's default of 5 ms
+they take it from each other so often that a gather of small files is slower.
+"""
 M_ARENA_MAX = -8
 """mallopt(3)."""
 RETRY_HORIZON = 60_000
-"""ms: what waits for a retry no longer than this belongs to the run."""
+"""ms: a retry that is due within this time belongs to the run."""
 
 
 class EmbeddedSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What an embedded runner may be told."""
+    """Settings of an embedded runner."""
 
     partitions: int = 1
     children: int = 2
     fetch: FetchSettings = FetchSettings()
     essence: EssenceSettings = EssenceSettings(gatherer="localhost")
     own: Own = Own()
-    """What the operator adds to essence."""
+    """The operator's additions to essence."""
     flow: TopologySettings = TopologySettings()
     """The frontier, and the Brokers."""
     limits: SandboxLimits = SandboxLimits()
 
 
 def one_heap() -> None:
-    """Have all threads share one heap of the C library, where it would make one for each.
+    """Make all threads share one heap of the C library instead of one heap for each.
 
-    What one gives back another takes then: the records of a large object are with the loop, the turn and the index, one after the
-    other, and 5,000 of 9 kB each take 120 MB less. Threads that take turns at the interpreter hardly ever allocate at once.
+    Memory that one thread frees is then available to the others: the records of a large object pass through the loop, the turn and
+    the index, and 5,000 records of 9 kB each take 120 MB less. Threads that share the interpreter hardly ever allocate at the same
+    time.
     """
     with suppress(AttributeError, OSError):
         ctypes.CDLL(None).mallopt(M_ARENA_MAX, 1)
 
 
 class Embedded:
-    """A runner on one data folder, which it holds the lock of. `log` gets the tracebacks of our own bugs.
+    """A runner on one data folder, whose lock it holds. `log` receives the tracebacks of internal errors.
 
-    Without `fetching` it applies what was appended, and asks for nothing: neither for what is due, nor for what is asked for in the
-    log already, which is left to the next runner.
+    Without `fetching` it applies appended records and requests nothing: URLs that are due, and requests that are already in the
+    log, are left to the next runner.
     """
 
     def __init__(self, folder: Path, settings: EmbeddedSettings, log: Log, *, fetching: bool = True) -> None:
@@ -125,26 +129,27 @@ class Embedded:
         """The index sink of each Broker; they share one heap."""
         self._thread = ThreadPoolExecutor(1, "turn")
         self.chores: Iterator[None] | None = None
-        """What is to be done between turns, a step each time, on their thread: nobody else may use the store meanwhile."""
+        """Maintenance steps that run between turns, on the thread of the turns, since nothing else may use the store meanwhile."""
         self._wake = asyncio.Event()
         self._switch = sys.getswitchinterval()
-        """What it was before; another runner of this process may come after this one."""
+        """The value before this runner; another runner may follow in this process."""
         self._fetching = False
-        """Whether anything was left to fetch when that was last asked."""
+        """Whether fetches were in flight at the last check."""
         self.took: Callable[[float], None] = lambda _: None
-        """Is told how many seconds a turn took."""
+        """Called with the duration of each turn in seconds."""
         self.fetch.wake = self.essence.wake = self._wake.set
 
     def _last_time(self) -> int:
-        """The time that the frontier has come to, ms since the epoch: not that of the last tick, which it may have rejected."""
+        """Return the time that the frontier has reached, in ms since the epoch; the last tick may have been rejected."""
         rows = (self.store.rows("frontier", p) for p in range(self.partitions))
         return max((stage.seen(found) for found in rows if found is not None), default=0)
 
     async def __aenter__(self) -> Self:
         self.essence.start()
-        await asyncio.sleep(0)  # now, not after what follows
+        await asyncio.sleep(0)  # let the children start before the work below
         one_heap()
-        # What is loaded by now stays: the collector need not look at it again, nor at every few hundred short-lived records.
+        # Objects that exist now stay: the garbage collector need not scan them again, nor run after every few hundred short-lived
+        # records.
         gc.collect()
         gc.freeze()
         gc.set_threshold(50_000, 20, 20)
@@ -165,8 +170,9 @@ class Embedded:
         await self.fetch.close()
         await self.essence.close()
         await asyncio.to_thread(self._thread.shutdown)
-        # What was finished meanwhile is kept, so that the next run need not repeat it. After a turn that failed it is not: the
-        # edges hold what that turn has lost for finished, and their offsets would be committed without it.
+        # Results that have finished are kept, so that the next run need not repeat them. Not after a failed turn: the edges count
+        # the
+        # results that the turn has lost as finished, and their offsets would be committed without them.
         try:
             if not self.turns.failed:
                 with suppress(OSError, StoreError):
@@ -182,9 +188,9 @@ class Embedded:
     async def run(
         self, *, stop: Callable[[], bool] = lambda: False, forever: bool = False, seen: Callable[[], None] = lambda: None
     ) -> None:
-        """Turn until all is done (or for ever), or until `stop` says so. `seen` is called after every turn.
+        """Run turns until everything is done (or forever), or until `stop` returns true. `seen` is called after every turn.
 
-        Raises DiskFull, StoreError: then nothing of the turn stands.
+        Raises DiskFull, StoreError: then the turn is rolled back.
         """
         while not stop():
             self._wake.clear()
@@ -206,11 +212,11 @@ class Embedded:
                     await asyncio.wait_for(self._wake.wait(), IDLE)
 
     async def _turn(self) -> bool:
-        """One turn; says whether anything moved. There is none where there is nothing to do."""
+        """Run one turn if there is anything to do; return whether anything moved."""
         inbox = Inbox.of(self.fetch, self.essence)
         if not (inbox.finished or inbox.staging or self.turns.wanted()):
             return False
-        # Until the turn stands: the inbox is nobody's if this task is cancelled before the turn begins.
+        # Until the turn is committed: if this task is cancelled before the turn begins, the content of the inbox is lost.
         self.turns.failed = True
         fault("turn.begin")
         begun = time.monotonic()
@@ -222,13 +228,13 @@ class Embedded:
         return moved
 
     async def _chore(self) -> None:
-        """One step of what is to be done between turns. Raises what that raises."""
+        """Run one maintenance step. Raises what the step raises."""
         if (chores := self.chores) is not None:
             over = await asyncio.get_running_loop().run_in_executor(self._thread, lambda: next(chores, True))
             self.chores = None if over else chores
 
     async def _gather(self) -> None:
-        """Let the edges finish more for the next turn, for as long as every child has work without it."""
+        """Let the edges finish more results for the next turn, as long as every child has work without it."""
         end = asyncio.get_running_loop().time() + GATHER
         await asyncio.sleep(0)
         while self.essence.saturated() and (rest := end - asyncio.get_running_loop().time()) > 0:
@@ -237,7 +243,7 @@ class Embedded:
                 await asyncio.wait_for(self._wake.wait(), rest)
 
     def _hasten(self) -> None:
-        """Once the last object is fetched, let the index commit what it has: else all would wait for that at the end."""
+        """Let the indexes commit once the last object is fetched, so that the run does not have to wait for that at its end."""
         fetching, self._fetching = self._fetching, self.fetch.busy()
         if fetching and not self._fetching:
             for name, sink in self.sinks.items():
@@ -245,12 +251,12 @@ class Embedded:
                     sink.nudge()
 
     def _nudge(self) -> None:
-        """Have every sink apply what it has read."""
+        """Make every sink apply the records that it has read."""
         for sink in self.sinks.values():
             sink.nudge()
 
     def _check_edges(self) -> None:
-        """Raises what ended an edge or a sink, in its thread or task."""
+        """Raise the error that ended an edge or a sink, in its thread or task."""
         self.fetch.check()
         for sink in self.sinks.values():
             if sink.error is not None:
@@ -258,7 +264,7 @@ class Embedded:
         self.essence.check()
 
     def finished(self) -> bool:
-        """Whether all is done that a run would wait for: nothing in flight, unread or due soon, and the index has it all."""
+        """Return whether everything that a run waits for is done: nothing in flight, unread or due soon, all indexes complete."""
         if self.fetch.busy() or self.essence.busy():
             return False
         if not all(sink.caught_up(self.store.ends(archive(name).name)) for name, sink in self.sinks.items()):
@@ -276,7 +282,7 @@ class Embedded:
     # ---- asking --------------------------------------------------------------------------------------------------
 
     def append(self, records: Mapping[str, list[tuple[int | None, Record]]]) -> None:
-        """Append records from outside, by topic, each to the partition given or to that of its key, in one transaction."""
+        """Append records from outside in one transaction, by topic, each to the given partition or to that of its key."""
         with self.store.transaction() as tx:
             for name, batch in records.items():
                 key_of = self.topology.topic(name).key
@@ -286,7 +292,7 @@ class Embedded:
                     tx.append(name, to, key, encode(record), now_ms())
 
     def frontier_rows(self) -> Iterator[Any]:
-        """The frontier's rows by partition, to read."""
+        """Yield the frontier's rows of each partition, for reading."""
         for p in range(self.partitions):
             rows = self.store.rows("frontier", p)
             if rows is not None:

@@ -1,8 +1,7 @@
-"""What a data folder remembers of its runs: the last one, its roots, and the name of its Gatherer.
+"""Runs of a data folder: the last run, the roots, and the name of the Gatherer.
 
-A run is written in the transaction that appends its `seeded` events: an unfinished run over the same roots is continued by
-reading on, without asking again for what it has visited. The Gatherer's name is kept from the first run on, since every OID is
-made of it.
+A run is stored in the transaction that appends its `seeded` events. An unfinished run over the same roots is continued by reading
+on, without requesting visited URLs again. The Gatherer's name is stored by the first run, since every OID contains it.
 
 Rows of `runner`, partition 0: `run` (Run), `id` (the last id given), `gatherer` (text), `p|root` (paused),
 `c|topic` (see `upkeep.py`).
@@ -30,7 +29,7 @@ from streams.topology.flow import Topology
 
 
 class Run(msgspec.Struct, frozen=True, array_like=True):
-    """One run of `gather`: its id, its roots (encoded), and whether it came to its end."""
+    """One run of `gather`: its id, its roots (encoded), and whether it is finished."""
 
     id: str
     roots: tuple[bytes, ...]
@@ -38,7 +37,10 @@ class Run(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Begun(NamedTuple):
-    """A run that goes on from here; `continued`: it was begun by another process, and not finished; `first`: none was before it."""
+    """A run that begins or continues.
+
+    `continued`: another process began it and did not finish it; `first`: it is the first run of its folder.
+    """
 
     run: Run
     continued: bool
@@ -49,16 +51,16 @@ _run = msgspec.msgpack.Decoder(Run).decode
 
 
 def last(store: Store) -> Run | None:
-    """The last run of a data folder."""
+    """Return the last run of a data folder."""
     rows = store.rows(SPACE, 0)
     value = rows.get(b"run") if rows is not None else None
     return _run(value) if value is not None else None
 
 
 def under_way(store: Store) -> bool:
-    """Whether a run has to begin, or to go on, before it is time for what was appended from outside.
+    """Return whether a run must begin or continue before records from outside are applied.
 
-    A service leaves no run behind: what waits is told by the queues that it left. Where no root is left, nothing goes on.
+    A service stores no run: its remaining work is in its queues. Without any root, nothing continues.
     """
     if not gatherer(store):
         return True
@@ -71,12 +73,12 @@ def under_way(store: Store) -> bool:
 
 
 def emptied(store: Store, drawn: Topology) -> bool:
-    """Whether no root is left, and what those before have left is still to be removed."""
+    """Return whether no root is left while objects of removed roots are still to be removed."""
     return bool(gatherer(store)) and not roots(store) and any(one.lag for one in StoreLog(store).lags(drawn))
 
 
 def begin(runner: Embedded, asked: Sequence[Root]) -> Begun:
-    """Begin a run over these roots, or go on with the last one, if that was over them and is unfinished, and none was removed."""
+    """Begin a run over these roots, or continue the last one, if it was over them, is unfinished, and none of them was removed."""
     before = last(runner.store)
     known = {root.url for root in roots(runner.store)}
     if before is not None and not before.finished and _same(before, asked) and known.issuperset(root.url for root in asked):
@@ -94,7 +96,7 @@ def begin(runner: Embedded, asked: Sequence[Root]) -> Begun:
 
 
 def _next_id(tx: Transaction, now: int) -> str:
-    """An id above all before it, whatever the clock does: by it a root's newer runs are told from older ones."""
+    """Return an id above all earlier ones, whatever the clock does: newer runs of a root are recognized by it."""
     rows = tx.rows(SPACE, 0)
     known = max(int(rows.get(b"id") or 0), int(_run(value).id) if (value := rows.get(b"run")) else 0)
     identifier = f"{max(now, known + 1):013d}"
@@ -103,27 +105,27 @@ def _next_id(tx: Transaction, now: int) -> str:
 
 
 def name(runner: Embedded) -> None:
-    """Have the data folder remember the Gatherer's name."""
+    """Store the Gatherer's name in the data folder."""
     with runner.store.transaction() as tx:
         tx.rows(SPACE, 0).put(b"gatherer", runner.settings.essence.gatherer.encode())
 
 
 def finish(runner: Embedded, run: Run) -> None:
-    """The run came to its end: the next one asks for everything again."""
+    """Mark the run as finished: the next one requests everything again."""
     with runner.store.transaction() as tx:
         _note(tx, msgspec.structs.replace(run, finished=True))
     fault("run.finished")
 
 
 def ask(store: Store, root: Root) -> None:
-    """Add a root from outside a runner, which gathers it when it reads on."""
+    """Add a root from outside a runner; a runner gathers it when it reads the event."""
     now = now_ms()
     with store.transaction() as tx:
         _seed(tx, [msgspec.structs.replace(root, run=_next_id(tx, now))], store.topics()["crawl"], now)
 
 
 def drop(store: Store, root: Root) -> None:
-    """End a root from outside a runner: what it alone asked for expires."""
+    """End a root from outside a runner: objects that no other root reaches expire."""
     now = now_ms()
     with store.transaction() as tx:
         for partition, event in unseeded(msgspec.structs.replace(root, run=_next_id(tx, now)), store.topics()["crawl"], now):
@@ -131,13 +133,13 @@ def drop(store: Store, root: Root) -> None:
 
 
 def paused(store: Store) -> frozenset[str]:
-    """The URLs of the roots that are not visited until they are resumed."""
+    """Return the URLs of the roots that are not visited until they are resumed."""
     rows = store.rows(SPACE, 0)
     return frozenset(key[2:].decode() for key, _ in rows.scan(b"p|")) if rows is not None else frozenset()
 
 
 def pause(store: Store, url: str, *, on: bool) -> None:
-    """Pause a root, or resume it. The store must be the runner's own."""
+    """Pause a root, or resume it. The store must be that of a runner."""
     with store.transaction() as tx:
         rows = tx.rows(SPACE, 0)
         if on:
@@ -147,13 +149,13 @@ def pause(store: Store, url: str, *, on: bool) -> None:
 
 
 def roots(store: Store) -> list[Root]:
-    """The roots of a data folder, in order of URL: those that the frontier knows, and what was asked for since."""
+    """Return the roots of a data folder, in order of URL: those of the frontier, and those appended since."""
     known = (cast("Root", decode(value)) for rows in _frontier(store) for _, value in rows.scan(b"g|"))
     return apply_root_events(known, root_events(store, store.offsets("frontier").get(("crawl", 0), Offsets()).next))
 
 
 def _frontier(store: Store) -> Iterator[Rows]:
-    """The frontier's rows by partition, to read."""
+    """Yield the frontier's rows of each partition, for reading."""
     found = (store.rows("frontier", partition) for partition in range(store.topics()["crawl"]))
     return (rows for rows in found if rows is not None)
 

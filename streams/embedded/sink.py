@@ -1,11 +1,11 @@
-"""The index sink of an embedded runner: a thread that follows a Broker's topic into its index.
+"""The index sink of an embedded runner: a thread that applies a Broker's topic to its index.
 
-Strategy: it reads on all the time, while what was written is still remembered decoded, and commits seldom: a commit is a segment,
-and segments are merged, which takes more time than making them. So little is left to do when the last record has come.
+Strategy: it reads continuously, while written records are still cached as objects, and commits seldom: each commit makes a segment,
+and merging segments takes more time than making them. So little is left to do when the last record has arrived.
 
-Delivery: the index remembers the offset of each batch in the same commit; after a crash it goes on from there. What is no change
-becomes a dead letter before that, again after a crash. An index that
-is damaged or was made by other rules is thrown away and made anew from the topic.
+Delivery: the index stores the offset of each batch in the same commit, and continues from there after a crash. A record that is not
+a change becomes a dead letter before that, again after a crash. An index that is damaged, or has another format, is deleted and
+rebuilt from the topic.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from streams.store.data_folder import index_folder
 from streams.topology.flow import REJECTED, archive
 
 BATCH = 10_000
-"""Records of one commit, about."""
+"""Approximate number of records of one commit."""
 LULL = 15.0
-"""Seconds that fewer wait for more of their kind, unless the runner has nothing else to do."""
+"""Seconds that fewer records wait for more, unless the runner is idle."""
 POLL = 0.5
-"""Seconds between looks at the topic."""
+"""Seconds between two reads of the topic."""
 STEP = 1_000
-"""Records read at a time: what a turn publishes first, and again when its role is known, is read together, and indexed once."""
+"""Records per read: a summary that a turn publishes twice, first without its role and then with it, is indexed once."""
 
 
 __all__ = ["HEAP", "IndexSink"]
 
 
 class IndexSink:
-    """Follows `broker.NAME`. `error` is what ended its thread, if anything did."""
+    """Applies `broker.NAME` to the index. `error` is the exception that ended its thread, if any."""
 
     def __init__(self, folder: Path, broker: str, heap: int = HEAP) -> None:
         self._folder = folder
@@ -51,36 +51,36 @@ class IndexSink:
         self._stop = False
         self._applied: dict[int, int] = {}
         self._reached: dict[int, int] = {}
-        """Offsets committed, and read, by partition."""
+        """Offsets read, by partition; `_applied` has the committed ones."""
         self._opened = False
         self._letters: list[Rejected] = []
         self.error: BaseException | None = None
         self.wake: Callable[[], object] = lambda: None
         self.saw: Callable[[int], None] = lambda _: None
-        """Is told how many changes the index was handed."""
+        """Called with the number of changes handed to the index."""
 
     def start(self) -> None:
         """Start the thread."""
         self._thread.start()
 
     def nudge(self) -> None:
-        """Nothing else is at work: apply what there is."""
+        """Apply the records that have been read: the runner has no other work."""
         self._nudged.set()
 
     def caught_up(self, ends: Sequence[int]) -> bool:
-        """Whether there is an index, and all below these offsets is in it."""
+        """Return whether the index exists and contains everything below these offsets."""
         return self._opened and all(self._applied.get(p, 0) >= end for p, end in enumerate(ends))
 
     def opened(self) -> bool:
-        """Whether there is an index, and it is being followed."""
+        """Return whether the index exists and the thread is running."""
         return self._opened and self.error is None
 
     def applied(self, partition: int) -> int:
-        """The offset that is in the index, by partition."""
+        """Return the offset of a partition that the index has committed."""
         return self._applied.get(partition, 0)
 
     def close(self) -> None:
-        """Apply what there is, and end the thread."""
+        """Apply the records that have been read, and end the thread."""
         self._stop = True
         self._nudged.set()
         if self._thread.ident is not None:
@@ -109,7 +109,7 @@ class IndexSink:
         except IndexDamaged:
             return self._anew()
         if any(p >= len(ends) or offset > ends[p] for p, offset in applied.items()):
-            # It knows more than the log: one of them is a copy of another day.
+            # The index is ahead of the log: one of them is an older copy.
             index.close()
             return self._anew()
         self._applied = applied
@@ -139,11 +139,11 @@ class IndexSink:
                 self._nudged.wait(POLL)
 
     def _behind(self) -> int:
-        """How many records were read and are not committed."""
+        """Return the number of records that were read and not committed."""
         return sum(self._reached.values()) - sum(self._applied.values())
 
     def _read(self, store: Store, index: TantivyIndex) -> None:
-        """Take in all that there is, up to a batch."""
+        """Read all records that there are, up to a batch."""
         for p, end in enumerate(store.ends(self._topic)):
             while (start := self._reached.get(p, 0)) < end and self._behind() < BATCH:
                 records = store.read(self._topic, p, start, STEP, until=end)
@@ -155,7 +155,7 @@ class IndexSink:
                 self._reached[p] = records[-1].offset + 1 if len(records) == STEP else end
 
     def _bury(self) -> None:
-        """Append the dead letters. Durable before the offsets that pass what they are about."""
+        """Append the dead letters. They are durable before the offsets behind their records are committed."""
         if self._letters:
             with Store(self._folder) as store:
                 store.append(REJECTED.name, [(REJECTED.key(letter).encode(), letter) for letter in self._letters])

@@ -1,14 +1,15 @@
-"""A turn of the embedded runner: one transaction, in which all deciding stages read, and write rows, offsets and outputs.
+"""A turn of the embedded runner: one transaction in which all deciding stages read, and write rows, offsets and outputs.
 
-Strategy: it takes in what the edges finished, then lets every stage read a batch of each of its inputs, in flow order and
-several rounds, so that a record passes them all in one transaction. What a stage writes is kept in memory until it is read.
-A turn that takes long, as where a folder has thousands of children, ends where it is, and the next one goes on.
+Strategy: the turn takes the finished results of the edges, then lets every stage read a batch of each of its inputs, in flow order
+and in several rounds, so that a record passes all stages in one transaction. Outputs stay in memory until they are read. A long
+turn, as for a folder with thousands of children, stops, and the next one continues.
 
 Laws:
 - Exactly once for log, rows and offsets: they are one transaction.
 - A body in the blob store is durable before the record that names it.
-- A record that a stage cannot process is undone, and becomes a rejected record with its bytes; the partition goes on.
-- Ticks are records: appended when a stage's rows say that something is due, applied once its inputs are read up to the ends named.
+- A record that a stage cannot process is rolled back and becomes a rejected record with its bytes; the partition continues.
+- Ticks are records: appended when the rows of a stage say that something is due, applied once its inputs are read up to the ends
+  that the tick names.
 """
 
 from __future__ import annotations
@@ -37,16 +38,16 @@ from streams.topology.flow import REJECTED, Stage, Topology
 from streams.topology.routing import Router, poisoned_letter
 
 BATCH = 256
-"""Records that a stage reads of one input partition in one turn."""
+"""Records that a stage reads from one input partition in one turn."""
 HOPS = 8
-"""Rounds of all stages in one turn: from made to the Broker and back from dedup are three."""
+"""Rounds of all stages in one turn: three are needed from `made` to the Broker and back from dedup."""
 SPELL = 0.1
-"""Seconds of deciding after which a turn ends where it is: what it wrote is work that the edges may be waiting for."""
+"""Seconds of deciding after which a turn stops: its outputs are work that the edges may be waiting for."""
 Log = Callable[[str], None]
 
 
 class Inbox(NamedTuple):
-    """What edges have for a turn: finished work, records to stage, and the offsets to commit with them."""
+    """Input of a turn from the edges: finished results, records to stage, and the offsets to commit with them."""
 
     finished: list[Finished]
     staging: list[Staging]
@@ -54,14 +55,14 @@ class Inbox(NamedTuple):
 
     @classmethod
     def of(cls, *edges: EdgeBase) -> Inbox:
-        """All that edges have at this moment; it is theirs no more."""
+        """Take everything that the edges have finished; they no longer have it."""
         finished = [one for edge in edges for one in edge.drain()]
         staging = [one for edge in edges for one in edge.drain_staging()]
         return cls(finished, staging, [one for edge in edges for one in edge.offsets()])
 
 
 class Task:
-    """A deciding stage in one partition; `timed`: whether it is told the time."""
+    """A deciding stage in one partition; `timed`: whether it gets ticks."""
 
     def __init__(self, stage: Stage[Any, Any], partition: int, router: Router, *, timed: bool = True) -> None:
         self.stage = stage
@@ -75,9 +76,9 @@ class Task:
 
 
 class Turns:
-    """The deciding stages of a topology over one store. One turn at a time, in whatever thread; `log` gets tracebacks.
+    """The deciding stages of a topology over one store. One turn at a time, in any thread; `log` receives tracebacks.
 
-    `handing`: topics whose records are kept for `handed`. `still`: stages that get no ticks, so nothing of theirs comes to be due.
+    `handing`: topics whose records are kept for `handed`. `still`: stages that get no ticks, so that nothing of theirs becomes due.
     """
 
     def __init__(
@@ -94,30 +95,30 @@ class Turns:
         self.log = log
         self.tally = RunStats()
         self._counted: dict[str, RunStats] = {}
-        """By owner, what is staged: it counts when it is published."""
+        """Statistics of staged records by owner: they count when the records are published."""
         self.tail = Tail()
         self.partitions = store.topics()["crawl"]
         stages = [s for s in topology.stages if isinstance(s, Stage)]
         places = [(s, p) for s in stages for p in range(self.partitions)]
         self.tasks = [Task(s, p, Router(s, REJECTED), timed=s.name not in still) for s, p in places]
         self.failed = False
-        """What the edges have given away may be lost: nothing more can be taken in, lest their offsets be committed without it."""
+        """Set after a failed turn: results of the edges may be lost, so none are accepted, lest their offsets be committed."""
         self.wrote: Callable[[Written], None] | None = None
-        """Is told of the records that a turn has written, once it stands."""
+        """Called with the records of a turn after its commit."""
         self._written: list[Written] = []
         self._kept = {t.name for s in stages for t in s.inputs}
         self._handing = frozenset(handing)
         self._handed: list[Logged] = []
 
     def begin(self) -> None:
-        """Every run begins with a tick."""
+        """Let every stage get a tick: every run begins with one."""
         with self.store.transaction() as tx:
             for task in self.tasks:
                 if task.ticks:
                     self._tick(tx, task)
 
     def wanted(self) -> bool:
-        """Whether a stage has something to read, or a tick to get."""
+        """Return whether a stage has records to read or a tick to get."""
         now = now_ms()
         for task in self.tasks:
             for topic in (*task.inputs, *((task.ticks,) if task.ticks else ())):
@@ -130,7 +131,7 @@ class Turns:
         return False
 
     def take(self, inbox: Inbox, *, decide: bool = True) -> bool:
-        """One turn; says whether anything moved. Raises DiskFull, StoreError: then nothing of it stands, and `failed` is set."""
+        """Run one turn; return whether anything moved. Raises DiskFull, StoreError: then it is rolled back, and `failed` is set."""
         self.failed = True
         before = self.tail.mark()
         try:
@@ -152,7 +153,7 @@ class Turns:
         return moved
 
     def handed(self) -> list[Logged]:
-        """What turns have appended to the topics of `handing` since it was last asked."""
+        """Return the records appended to the topics of `handing` since the last call."""
         handed, self._handed = self._handed, []
         return handed
 
@@ -162,7 +163,7 @@ class Turns:
             for one in written:
                 self.wrote(one)
 
-    # ---- what the edges finished ---------------------------------------------------------------------------------
+    # ---- results of the edges ------------------------------------------------------------------------------------
 
     def _settle(self, tx: Transaction, inbox: Inbox) -> None:
         for staging in inbox.staging:
@@ -177,7 +178,7 @@ class Turns:
         for done in inbox.finished:
             for frame in done.frames:
                 self._append_frame(tx, done.stage, frame)
-        # Behind all others: what is published is not in the tail, and can be read only when it is committed.
+        # After all others: published records are not in the cache, and can be read only after the commit.
         for done in inbox.finished:
             if done.staged:
                 tx.publish(done.staged)
@@ -188,7 +189,7 @@ class Turns:
     # ---- deciding ------------------------------------------------------------------------------------------------
 
     def _decide_all(self, tx: Transaction) -> bool:
-        """Every stage reads, and reads what the others wrote in this very turn: a record passes them all in one transaction."""
+        """Let every stage read, also what other stages wrote in this turn: a record passes all of them in one transaction."""
         moved = False
         until = time.monotonic() + SPELL
         for _ in range(HOPS):
@@ -222,7 +223,7 @@ class Turns:
     def _process(
         self, tx: Transaction, task: Task, rows: Any, origin: Origin, key: bytes, value: bytes | None, record: Record | None
     ) -> None:
-        """One record through one stage; whatever it raises becomes a dead letter, and its writes are undone."""
+        """Pass one record through one stage; an exception makes it a dead letter, and its writes are rolled back."""
         mark, tailed, told, handed = tx.mark(), self.tail.mark(), len(self._written), len(self._handed)
         try:
             if record is None:
@@ -233,14 +234,14 @@ class Turns:
             known = _before(task, rows, record)
             counted = [self._append(tx, task, made) for made in task.stage.process(rows, record, origin)]
         except (OSError, MemoryError, StoreError, apsw.Error):
-            raise  # it is not the record that is at fault
+            raise  # the record is not at fault
         except Exception as error:  # noqa: BLE001 - a poisonous record must not stop the partition; it is recorded in full
             tx.rollback_to(mark)
             self.tail.rollback(tailed)
             del self._written[told:]
             del self._handed[handed:]
             where = f"{origin.topic}, partition {origin.partition}, offset {origin.offset}"
-            # What others wrote is no bug of ours.
+            # A malformed record of another writer is not an internal error.
             self.log(f"harvest: {where}: not a record: {error}" if isinstance(error, DecodeError) else traceback.format_exc())
             known, counted = None, [self._append(tx, task, poisoned_letter(task.stage.name, error, origin, key, value, now_ms()))]
         for made, size in counted:
@@ -249,7 +250,7 @@ class Turns:
             self.tally.met(known=known)
 
     def _append(self, tx: Transaction, task: Task, record: Record) -> tuple[Record, int]:
-        """Append what a stage made; gives it with its size in bytes."""
+        """Append an output of a stage; return it with its size in bytes."""
         topic, key, _ = task.router.route(record)
         value = encode(record)
         self._put(tx, task.stage.name, Frame(topic, partition_of(key, self.partitions), key, value, record))
@@ -263,7 +264,7 @@ class Turns:
         self._put(tx, stage, frame)
 
     def _put(self, tx: Transaction, stage: str, frame: Frame) -> None:
-        """Append a record, for all who follow its topic in this process."""
+        """Append a record, also to the cache of this process."""
         topic, partition, key, value, record = frame
         now = now_ms()
         offset = tx.append(topic, partition, key, value, now)
@@ -329,9 +330,9 @@ class Turns:
         return True
 
     def _too_early(self, tx: Transaction, task: Task, record: Record | None, value: bytes | None) -> bool:
-        """Whether a tick has to wait for the ends that it names; what is no tick waits for nothing, and is rejected.
+        """Return whether a tick must wait for the ends that it names; a record that is not a tick does not wait, and is rejected.
 
-        Nor does one that names more than there is, as one of another log does that was imported.
+        A tick that names ends beyond the topic, imported from another log, does not wait either.
         """
         try:
             tick = record or decode(value or b"")
@@ -345,7 +346,7 @@ class Turns:
 
 
 def _before(task: Task, rows: Any, record: Record) -> bool | None:
-    """For the tally: whether the catalogue holds the object that this summary is of; None where that is not asked."""
+    """Return whether the catalog has the object of this summary already, for the statistics; None if that does not matter."""
     if task.stage.name != "catalog" or not isinstance(record, Summary) or record.path:
         return None
     held = catalog.member_version(rows, record.object_url, "")

@@ -1,12 +1,12 @@
-"""What keeps a data folder small: trimming, compaction, old bodies; after a run of `gather`, and now and then in a service.
+"""Upkeep that keeps a data folder small: trimming, compaction, old bodies; after a run of `gather`, and now and then in a service.
 
 Laws:
-- Nothing is trimmed or compacted that a stage has not read, nor trimmed that is younger than the retention. What people wrote by
-  hand stays. Of what is rejected goes what stands no more: an object that is not fetched again keeps its rejection.
-- Compacted topics keep the latest record of each key, and removals for the removal retention (law 2). Compaction reads a
-  topic whole, so it waits until the topic has grown by half since it was first looked at: what a first run wrote is nearly all new.
-  So does the look at what is rejected.
-- It goes step by step, between turns, on their thread: a partition compacted, a topic trimmed.
+- Nothing is trimmed or compacted that a stage has not read, and nothing is trimmed that is younger than the retention. Annotations
+  stay. Rejections that have ended go; an object that is not fetched again keeps its rejection.
+- Compacted topics keep the latest record of each key, and removals for the removal retention (law 2). Compaction reads the whole
+  topic, so it waits until the topic has grown by half since the last check: what a first run wrote is nearly all new. The same
+  holds for the check of rejections.
+- Upkeep works in steps between turns, on their thread: one partition compacted, one topic trimmed.
 - A body goes once it is older than the retention and its records are gone or read: the record that names a body is never older
   than the body.
 """
@@ -33,22 +33,22 @@ REMOVALS = 90 * 86_400_000
 MARGIN = 3_600_000
 """ms by which a body outlives the retention: it is written before its record."""
 GROWN = 5_000
-"""Records that a compacted topic must have gained at least before it is compacted again."""
+"""Records that a compacted topic must have gained before it is compacted again."""
 EVERY = 3_600.0
 """Seconds between two upkeeps of a service."""
 LOOK = 1.0
-"""Seconds between two looks whether an interrupted run has come to its end."""
+"""Seconds between two checks whether an interrupted run has finished."""
 READ = 100
 
 
 def upkeep(runner: Embedded, retention: float) -> None:
-    """Trim and compact what can be; `retention` in seconds. Raises DiskFull, StoreError."""
+    """Trim and compact everything that may be; `retention` in seconds. Raises DiskFull, StoreError."""
     for _ in steps(runner, retention):
         pass
 
 
 def steps(runner: Embedded, retention: float) -> Iterator[None]:
-    """As `upkeep`, a step each time that the next is asked for."""
+    """Do `upkeep` one step at a time."""
     store, before = runner.store, now_ms() - int(retention * 1000)
     for topic in runner.topology.topics:
         if topic.keep == "compact":
@@ -61,7 +61,7 @@ def steps(runner: Embedded, retention: float) -> Iterator[None]:
 
 
 def _read_up_to(store: Store, topology: Topology, topic: Topic[Record]) -> dict[int, int]:
-    """By partition, the offset that all readers have passed. A sink asks for the latest of each key only, whenever it comes."""
+    """Return, by partition, the offset that all readers have passed; sinks do not count: they need the latest records only."""
     inputs = {s.name: s.inputs for s in topology.stages if not (isinstance(s, Edge) and s.kind == "sink")}
     readers = [name for name, topics in inputs.items() if topic.name in {t.name for t in topics}]
     readers += [s.name for s in topology.stages if isinstance(s, Stage) and s.ticks and s.ticks.name == topic.name]
@@ -85,7 +85,7 @@ def _compact(store: Store, topology: Topology, topic: Topic[Record]) -> Iterator
 
 
 def _forgive(store: Store, before: int) -> Iterator[None]:
-    """Drop the rejections appended before a time that stand no more."""
+    """Drop rejections that were appended before a time and have ended."""
     end = sum(store.ends(REJECTED.name))
     if not _grown(_noted(store, REJECTED.name) or 0, end):
         return
@@ -95,12 +95,12 @@ def _forgive(store: Store, before: int) -> Iterator[None]:
 
 
 def _grown(noted: int, end: int) -> bool:
-    """Whether a topic has gained enough to be read whole again."""
+    """Return whether a topic has grown enough to be read as a whole again."""
     return end - noted >= max(GROWN, noted // 2)
 
 
 def _noted(store: Store, topic: str) -> int | None:
-    """How many records a topic had had when it was last looked at."""
+    """Return the number of records that a topic had at the last check."""
     rows = store.rows(SPACE, 0)
     noted = rows.get(b"c|" + topic.encode()) if rows is not None else None
     return int(noted) if noted is not None else None
@@ -112,7 +112,7 @@ def _note(store: Store, topic: str, end: int) -> None:
 
 
 def _unread_bodies(store: Store) -> frozenset[str]:
-    """The bodies that objects name which essence has not finished with."""
+    """Return the digests of bodies named by objects that essence has not finished."""
     found = set()
     for partition in range(store.topics()["objects"]):
         start = store.offsets("essence").get(("objects", partition), Offsets()).next
@@ -123,7 +123,7 @@ def _unread_bodies(store: Store) -> frozenset[str]:
 
 
 class Service:
-    """Upkeep within a runner that goes on: `seen` is called after every turn. It also ends a run that was interrupted before."""
+    """Upkeep within a running service: `seen` is called after every turn. It also finishes a run that was interrupted before."""
 
     def __init__(self, runner: Embedded, retention: float) -> None:
         self._runner = runner
@@ -134,13 +134,13 @@ class Service:
         self._open = last if last is not None and not last.finished else None
 
     def seen(self) -> None:
-        """Ignore the end of a turn."""
+        """Start upkeep when it is due, after a turn."""
         if self._open is not None and time.monotonic() >= self._look:
             self._look = time.monotonic() + LOOK
             if self._runner.finished():
                 runs.finish(self._runner, self._open)
                 self._open = None
-        # One that takes longer than this goes on: begun anew each time, it would never come to its end.
+        # Upkeep that takes longer than this continues: if it began anew each time, it would never finish.
         if time.monotonic() >= self._next and self._runner.chores is None:
             self._runner.chores = steps(self._runner, self._retention)
             self._next = time.monotonic() + EVERY

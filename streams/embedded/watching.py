@@ -1,8 +1,8 @@
-"""What an embedded runner says of itself: its metrics, whether it moves, whether it is ready, the trace of its records.
+"""Telemetry of an embedded runner: metrics, progress, readiness, the trace of its records.
 
-Strategy: the runner tells of records and children as they come (`Turns.wrote`, `EssenceEdge.saw`, `IndexSink.saw`); how far each
-stage has come is looked up once a second, after a turn, from the store. The HTTP server asks from a thread of its own, and gets
-what was seen last.
+Strategy: the runner reports records and children as they come (`Turns.wrote`, `EssenceEdge.saw`, `IndexSink.saw`); the progress of
+each stage is read from the store once a second, after a turn. The HTTP server runs on a thread of its own, and reports the last
+values.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from streams.telemetry.observing import ended
 from streams.topology.flow import Edge
 
 EVERY = 1.0
-"""Seconds between two looks."""
+"""Seconds between two reads of the progress."""
 
 
 class Watch:
-    """Watches a runner. `stall`: seconds after which what stands still is taken for dead. `seen` is called after every turn."""
+    """Watches a runner. `stall`: seconds without progress after which it counts as dead. `seen` is called after every turn."""
 
     def __init__(self, runner: Embedded, stall: float, logs: Logs, health: Health, metrics: Metrics) -> None:
         self._runner = runner
         self._logs = logs
         self._metrics = metrics
         self._progress = Progress(stall)
-        # A turn may take as long as a disk wants for its flush.
+        # A turn may take as long as the disk needs for a flush.
         self._pulse = Pulse(stall)
         self._next = 0.0
         settings = runner.settings
@@ -54,7 +54,7 @@ class Watch:
         self._logs.wrote(written)
 
     def seen(self) -> None:
-        """Ignore the end of a turn."""
+        """Note that a turn has ended, and read the progress once a second."""
         self._pulse.beat()
         now = time.monotonic()
         if now >= self._next:
@@ -62,7 +62,7 @@ class Watch:
             self._look()
 
     def _look(self) -> None:
-        """How far each stage has come in each of its inputs."""
+        """Measure the progress of each stage in each of its inputs."""
         store, oldest = self._runner.store, now_ms()
         for stage, topic, done in self._places():
             age = 0.0
@@ -77,7 +77,7 @@ class Watch:
             self._metrics.event_age.set(age, stage, topic)
 
     def _places(self) -> Iterator[tuple[str, str, dict[tuple[str, int], Offsets]]]:
-        """Each stage with each of its inputs, and what it has done."""
+        """Yield each stage with each of its inputs, and the offsets that it has finished."""
         for stage in self._runner.topology.stages:
             sink = isinstance(stage, Edge) and stage.kind == "sink"
             for topic in stage.inputs:

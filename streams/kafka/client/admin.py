@@ -1,13 +1,13 @@
-"""Topics on a Kafka cluster, made and kept as the topology has them.
+"""Creation and configuration of Kafka topics from the topology; offsets and consumer lag.
 
-Strategy: what a topic should be is data (`planned`), and so is what differs (`difference`); `apply` only carries that out. Besides
-the topology's topics there are the changelogs of its stages: made here, so that they are copied as often as the rest.
+Strategy: the wanted topics (`planned`) and the settings that differ (`difference`) are data; `apply` only carries them out. The
+changelogs of the stages are created here too, so that they get the same replication factor as the topology's topics.
 
 Laws:
-- Topics are made by this command, never by asking for them. Applied twice, it changes nothing the second time.
-- All have the same number of partitions (law 7). It is never changed: the keys would move away from their rows. Where it is another
-  one, nothing at all is changed.
-- A compacted topic keeps removals for the removal retention (law 2); the others keep records for a time, whether read or not.
+- Topics are created by this command, never automatically on first use. A second `apply` changes nothing.
+- All topics have the same partition count (law 7). It is never changed, because keys would move away from their rows. If the count
+  of any topic differs, nothing at all is changed.
+- A compacted topic keeps removals for the removal retention (law 2); the others keep records for a fixed time, read or not.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from streams.logs import Lag, stage_inputs
 from streams.topology.flow import Stage, Topology
 
 REMOVALS = 90 * 86_400_000
-"""ms that a removal is kept (law 2)."""
+"""Retention of removals in ms (law 2)."""
 MOVING = {KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.NOT_COORDINATOR}
-"""Errors of a group whose coordinator is being found: asked again soon, it answers."""
+"""Transient errors while the group coordinator moves or loads: the request is retried."""
 LED = {
     KafkaError.NOT_LEADER_FOR_PARTITION,
     KafkaError.LEADER_NOT_AVAILABLE,
@@ -44,20 +44,22 @@ LED = {
     KafkaError.FENCED_LEADER_EPOCH,
     KafkaError.UNKNOWN_LEADER_EPOCH,
 }
-"""Errors of a partition that was just made, or moved: brokers tell of a topic before its leaders know of it. The same holds, once
-the client has asked again who leads."""
+"""Transient errors of a partition that was just created or moved.
+
+Brokers list a topic before its leaders know it. The request is retried after the client has refreshed its metadata.
+"""
 TRIES = 300
 PAUSE = 0.1
 EARLIEST: Any = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 LATEST: Any = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 STANDS: Any = IsolationLevel.READ_COMMITTED
-"""A topic ends before what may yet be taken back: nobody reads that, and whoever took it for read would leave it out."""
+"""End offsets exclude open transactions: consumers do not read those, and counting them as read would skip their records."""
 MARGIN = 1 << 20
-"""Bytes of a record beside what a child may give: its key, headers, the frame of its batch."""
+"""Bytes of a record beyond what a child process may produce: key, headers, batch header."""
 
 
 class Planned(NamedTuple):
-    """A topic as it should be; `name` is that on the cluster."""
+    """The wanted state of a topic; `name` is the name on the cluster."""
 
     name: str
     partitions: int
@@ -66,7 +68,7 @@ class Planned(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A topic as it is."""
+    """The present state of a topic."""
 
     partitions: int
     replication: int
@@ -74,9 +76,9 @@ class Found(NamedTuple):
 
 
 def planned(topology: Topology, cluster: Cluster, retention: float, frame: int) -> list[Planned]:
-    """The topics that there should be. retention: in seconds; frame: bytes of the largest record that a child may give."""
+    """Return the wanted topics. retention: in seconds; frame: bytes of the largest record that a child process may produce."""
     safe = {"max.message.bytes": str(frame + MARGIN), "min.insync.replicas": str(max(1, cluster.replication - 1))}
-    # The time of a record is that of whoever wrote it: `import` brings its own.
+    # The writer sets a record's time: `import` keeps the original times.
     safe["message.timestamp.type"] = "CreateTime"
     compacted = {"cleanup.policy": "compact", "delete.retention.ms": str(REMOVALS), **safe}
     made = []
@@ -96,7 +98,7 @@ class Admin:
         self._client = AdminClient(cluster.client())
 
     def partitions(self) -> dict[str, int]:
-        """Partition count by the name on the cluster, of all topics that are there."""
+        """Return the partition count of every existing topic, by its name on the cluster."""
         return {name: len(topic.partitions) for name, topic in self._listed().items()}
 
     def _listed(self) -> dict[str, Any]:
@@ -104,7 +106,7 @@ class Admin:
             return dict(self._client.list_topics(timeout=REACH).topics)
 
     def found(self, names: Iterable[str]) -> dict[str, Found]:
-        """Those of the topics that are there, with their own settings and those of the broker."""
+        """Return those of the topics that exist, with their effective settings (their own and the broker's defaults)."""
         wanted = set(names)
         there = {name: topic for name, topic in self._listed().items() if name in wanted}
         if not there:
@@ -122,7 +124,7 @@ class Admin:
         }
 
     def apply(self, plan: Sequence[Planned], *, change: bool = True) -> Iterator[str]:
-        """Make what is missing and set what differs, unless `change` is false; gives a line for each difference."""
+        """Create missing topics and set what differs, unless `change` is false; yield a line for each difference."""
         there = self.found(topic.name for topic in plan)
         _refuse(plan, there)
         made = [topic.name for topic in plan if topic.name not in there]
@@ -145,7 +147,7 @@ class Admin:
             self._await(made)
 
     def _await(self, names: Collection[str]) -> None:
-        """Wait until brokers know of topics: the controller answers before it has told them."""
+        """Wait until the brokers know the topics: the controller answers before it has informed them."""
         for _ in range(TRIES):
             if set(names) <= self._listed().keys():
                 return
@@ -159,7 +161,7 @@ class Admin:
                 try:
                     future.result(TIMEOUT)
                 except KafkaException as error:
-                    # Another one made it meanwhile: what it made is looked at the next time.
+                    # Another process created the topic meanwhile; the next `apply` compares its settings.
                     if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                         raise
 
@@ -171,7 +173,7 @@ class Admin:
                 future.result(TIMEOUT)
 
     def offsets(self, places: Sequence[tuple[str, int]], spec: Any) -> dict[tuple[str, int], int]:
-        """The offset at each place (topic on the cluster, partition) that a specification asks for; -1 where there is none."""
+        """Return the offset for `spec` at each place (topic on the cluster, partition); -1 where there is none."""
         if not places:
             return {}
         with told(self._cluster):
@@ -188,13 +190,13 @@ class Admin:
         raise ClusterError(f"{self._cluster.brokers}: {places[0][0]} has no leader")
 
     def since(self, places: Sequence[tuple[str, int]], time_ms: int) -> dict[tuple[str, int], int]:
-        """The first offset at each place whose record has that time or a later one; -1 where none has."""
+        """Return the first offset at each place whose record has that time or a later one; -1 where none has."""
         return self.offsets(places, OffsetSpec.for_timestamp(time_ms))
 
     def committed(self, group: str, places: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
-        """What a group has committed, by place; -1 or less where it never did."""
-        # Not the administrative request of that name: where the coordinator moves, or is made, the client dies of the answer
-        # (librdkafka #5040).
+        """Return the committed offsets of a group by place; negative where it never committed."""
+        # Not AdminClient's request for group offsets: the client crashes on the answer when the coordinator moves or is being
+        # created (librdkafka #5040).
         client = Consumer(self._cluster.client(group__id=group, enable__auto__commit=False))
         wanted = [TopicPartition(*place) for place in places]
         try:
@@ -211,7 +213,7 @@ class Admin:
         raise ClusterError(f"{self._cluster.brokers}: the coordinator of the group {group} is not to be had")
 
     def lags(self, topology: Topology, stages: Container[str] | None = None) -> Iterator[Lag]:
-        """What each stage, or each of these, has still to read, by topic and partition; topics that are not there are left out."""
+        """Yield the lag of all stages, or of those in `stages`, by topic and partition; topics that do not exist are left out."""
         counts = self.partitions()
         for stage, pairs in itertools.groupby(stage_inputs(topology), itemgetter(0)):
             if stages is not None and stage not in stages:
@@ -221,7 +223,8 @@ class Admin:
             places = [(name, partition) for name in topics for partition in range(counts.get(name, 0))]
             if not places:
                 continue
-            # In this order: what is read meanwhile must not seem to lie beyond the end.
+            # Committed offsets before end offsets: otherwise a record read in between would put the committed offset beyond the
+            # end.
             committed = self.committed(group, places)
             starts, ends = self.offsets(places, EARLIEST), self.offsets(places, LATEST)
             for place in places:
@@ -230,12 +233,12 @@ class Admin:
 
 
 def difference(wanted: Planned, now: Found) -> dict[str, str]:
-    """The settings that are not as they should be, as they should be."""
+    """Return the settings that differ, with their wanted values."""
     return {key: value for key, value in wanted.settings.items() if now.settings.get(key) != value}
 
 
 def counted(number: int, what: str = "partition") -> str:
-    """A number with its noun."""
+    """Format a number with its noun in singular or plural."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 

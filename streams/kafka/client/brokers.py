@@ -1,4 +1,4 @@
-"""What must be there before a worker can work: brokers that answer, and topics that were made."""
+"""Checks before a worker starts: the brokers answer, and the topics of its stages exist."""
 
 from __future__ import annotations
 
@@ -37,32 +37,32 @@ _GROUPS = (
     KafkaError.UNSTABLE_OFFSET_COMMIT,
 )
 PASSING = frozenset({*_REACH, *_LEADERS, *_GROUPS})
-"""What a consumer of confluent-kafka gets over by itself: it asks on, asks another broker, or joins its group again.
+"""Errors that a consumer of confluent-kafka recovers from by itself: it retries, asks another broker, or rejoins its group.
 
-Of what stands among its messages `KafkaError.retriable` says so of none.
+`KafkaError.retriable` is false for all of them when they arrive among the messages.
 """
 
 
 class BrokerError(Exception):
-    """No broker answers, or the topics are not as they must be: told in one line."""
+    """No broker answers, or topics are missing or have the wrong partition count; the text is one line."""
 
 
 def written(stage: Stage[Any, Any] | Edge[Any, Any]) -> list[str]:
-    """The topics that a stage writes."""
+    """Return the names of the topics that a stage writes."""
     ticks = stage.ticks if isinstance(stage, Stage) else None
     return [topic.name for topic in (*((ticks,) if ticks else ()), *stage.outputs, REJECTED)]
 
 
 def names(stage: Stage[Any, Any] | Edge[Any, Any]) -> list[str]:
-    """The topics of a stage, inputs first; its changelog last."""
+    """Return the topics of a stage, inputs first; its changelog last."""
     changelog = [changelog_of(stage.name)] if isinstance(stage, Stage) else []
     return list(dict.fromkeys([*(topic.name for topic in stage.inputs), *written(stage), *changelog]))
 
 
 def patient(ask: Callable[[], Answer], stop: Callable[[], bool] = lambda: False) -> Answer:
-    """What a broker answers, in the end: a coordinator that moves, or loads, does not know for a while. Raises KafkaException.
+    """Call `ask`, with retries while a coordinator moves or loads. Raises KafkaException after 30 s.
 
-    Once `stop` says so, nobody waits any more.
+    Once `stop` returns true, an error is raised at once.
     """
     until = time.monotonic() + 3 * TIMEOUT
     while True:
@@ -75,17 +75,17 @@ def patient(ask: Callable[[], Answer], stop: Callable[[], bool] = lambda: False)
 
 
 def passing(error: KafkaError) -> bool:
-    """Whether a consumer will get over an error that stands among its messages, without anybody's doing anything."""
+    """Whether a consumer recovers by itself from an error that arrived among its messages."""
     return not error.fatal() and (error.retriable() or error.code() in PASSING)
 
 
 def check(declared: Topology, stages: Iterable[str], brokers: Sequence[str], prefix: str) -> dict[str, int]:
-    """How many partitions each of these stages has. Raises BrokerError unless all that they need is there."""
+    """Return the partition count of each of these stages. Raises BrokerError unless all their topics exist."""
     return {name: partitions(brokers, prefix, declared.stage(name)) for name in stages}
 
 
 def partitions(brokers: Sequence[str], prefix: str, stage: Stage[Any, Any] | Edge[Any, Any]) -> int:
-    """How many partitions the topics of a stage have, each as many. Raises BrokerError."""
+    """Return the partition count that all topics of a stage share. Raises BrokerError."""
     asked = ",".join(brokers)
     client = AdminClient({"bootstrap.servers": asked, "log_level": 0})
     try:

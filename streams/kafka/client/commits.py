@@ -1,8 +1,8 @@
-"""What an edge commits: the offset below which all is finished, and in the commit's metadata what finished above it.
+"""Commit metadata of an edge: which records above the committed offset are finished.
 
-Format of the metadata: "1:" and a bitmap in base64; bit 0 of its first byte is the record behind the offset, and so on upwards. An
-edge reads at most SPAN records ahead, so that the text is bounded: 1,370 characters for 8,192 records, where brokers take 4,096.
-Metadata of anybody else's is read as none: then what was finished above the offset is done again.
+Format: "1:" and a bitmap in base64; bit 0 of the first byte is the record after the offset, and so on upwards. An edge reads at
+most SPAN records ahead, which bounds the text: 1,370 characters for 8,192 records, where brokers accept 4,096. Metadata of any
+other format is ignored: what was finished above the offset is then done again.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import binascii
 from streams.store import Offsets
 
 LIMIT = 4_096
-"""Bytes of metadata that a broker takes (offset.metadata.max.bytes, as it comes)."""
+"""Bytes of metadata that a broker accepts (default of offset.metadata.max.bytes)."""
 MARK = "1:"
 BITS = (LIMIT - len(MARK)) // 4 * 3 * 8
-"""Records above the offset that can be told; what finished above them is done again after a start."""
+"""Records above the offset that fit into the bitmap; what finished beyond them is done again after a restart."""
 
 
 def told(offsets: Offsets) -> str:
-    """The metadata of a commit."""
+    """Encode the metadata of a commit."""
     bits = 0
     for offset in offsets.done:
         at = offset - offsets.next - 1
@@ -30,7 +30,7 @@ def told(offsets: Offsets) -> str:
 
 
 def understood(offset: int, metadata: str | None) -> Offsets:
-    """What a commit said."""
+    """Decode a committed offset and its metadata."""
     if not metadata or not metadata.startswith(MARK):
         return Offsets(offset)
     try:

@@ -1,11 +1,12 @@
-"""Where the queues of a partition begin, so that a look at the first row of one does not cross the rows that were taken from it.
+"""Start cursors of the queues in a partition, so that a scan for the first row skips tombstones.
 
-Cause: what is deleted stays in RocksDB as a tombstone until it is merged away, and a scan from the start of a queue crosses all
-of them: 266 looks/s at the end of a long queue, against 172,000 from a cursor.
+Cause: a deleted row stays in RocksDB as a tombstone until compaction, and a scan from the start of a queue crosses all of them: 266
+lookups/s at the end of a long queue, against 172,000 from a cursor.
 
 Laws:
-- No row of a prefix is below its cursor. A cursor moves on to what a scan found first; a row that is put below it moves it back.
-- They are memory: a partition that is taken begins without.
+- No row of a prefix is below its cursor. A scan moves the cursor to the first row that it found; a row put below the cursor moves
+  it back.
+- Cursors are kept in memory: a newly assigned partition begins without any.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from __future__ import annotations
 from collections import Counter
 
 MANY = 4_096
-"""Cursors kept for one partition; one that is forgotten costs a scan."""
+"""Cursors kept for one partition; a lookup whose cursor was evicted costs a scan."""
 
 
 def behind(prefix: bytes) -> bytes | None:
-    """The least key that is greater than all keys of a prefix; None if there is none."""
+    """Return the least key greater than all keys of a prefix; None if there is none."""
     head = prefix.rstrip(b"\xff")
     return head[:-1] + bytes([head[-1] + 1]) if head else None
 
@@ -28,7 +29,7 @@ class Cursors:
     def __init__(self, queues: tuple[bytes, ...]) -> None:
         self._queues = queues
         self._first: dict[bytes, bytes | None] = {}
-        """By prefix, its first row, or None where it has none."""
+        """First row by prefix; None for an empty queue."""
         self._lengths: Counter[int] = Counter()
 
     def kept(self, key: bytes) -> bool:
@@ -36,11 +37,11 @@ class Cursors:
         return key.startswith(self._queues)
 
     def start(self, prefix: bytes) -> bytes | None:
-        """From where on to look for rows of a prefix; None: there are none."""
+        """Return the key at which a scan for rows of the prefix begins; None if there are none."""
         return self._first.get(prefix, prefix)
 
     def found(self, prefix: bytes, first: bytes | None) -> None:
-        """A scan of the whole prefix began with this row; None: it was empty."""
+        """Record the first row that a scan of the whole prefix found; None: it was empty."""
         if prefix not in self._first:
             if len(self._first) >= MANY:
                 oldest = next(iter(self._first))
@@ -50,7 +51,7 @@ class Cursors:
         self._first[prefix] = first
 
     def put(self, key: bytes) -> None:
-        """A row comes, or comes back."""
+        """Update the cursors for a row that is put."""
         for length, used in self._lengths.items():
             prefix = key[:length]
             if used and prefix in self._first:

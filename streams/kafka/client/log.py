@@ -1,13 +1,13 @@
-"""The topics of a cluster as a `Log`: what commands read and write (`streams/logs.py`), by their own names, without the prefix.
+"""The topics of a cluster as a `Log` for commands (`streams/logs.py`), by their names without the prefix.
 
-Strategy: one consumer without a group reads a partition at a time, to the end that it had when the read began; it moves no offset.
-One producer writes; nothing is said to be written that the brokers have not acknowledged.
+Strategy: one consumer, which commits no offsets, reads one partition at a time, up to the end that it had when the read began. One
+producer writes; a write returns only once the brokers have acknowledged it.
 
 Laws:
-- Topics are those of the topology that are there; others on the cluster are no business of ours.
-- Values are given in single-object encoding, whichever way they are in the topic, and written the way of the cluster.
-- Bounded: a read ends at the end that the partition has when it begins, and a cluster that says nothing any more is a ClusterError.
-- Whoever writes partitions by murmur2 (law 7), with acknowledgements of all replicas in sync, and once (idempotence).
+- Only existing topics of the topology are visible; others on the cluster are ignored.
+- Values are returned in single-object encoding, whatever their encoding in the topic, and are written in the cluster's wire format.
+- Bounded: a read stops at the end that the partition has when it begins, and a cluster that stops answering is a ClusterError.
+- Writes are partitioned by murmur2 (law 7), acknowledged by all in-sync replicas, and idempotent.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from streams.topology.flow import Topology
 BATCH = 500
 WAIT = 0.5
 SILENCE = 60
-"""Seconds of a poll, and polls without a word after which the cluster is given up: a machine that stands still costs one."""
+"""Empty polls, of WAIT seconds each, after which a read or write fails; a suspended machine costs only one poll."""
 LAST = 20
-"""Records at the end of a partition, among which there is a summary, if there is one at all."""
+"""Records at the end of a partition that are searched for a summary."""
 LARGEST = 64 << 20
-"""Bytes of a record that the producer lets through: whether the topic does is its own setting."""
+"""Bytes of a record that the producer accepts; the topic has its own limit."""
 
 
 class KafkaLog:
@@ -52,29 +52,29 @@ class KafkaLog:
         self._topics = {name: there[full] for name, full in names if full in there}
         self._wire = wire(cluster, drawn.topics)
         self._at: tuple[str, int, int] | None = None
-        """Where the consumer reads next; None: it must be told."""
+        """Topic, partition and offset that the consumer reads next; None: it must be assigned."""
 
     @cached_property
     def _consumer(self) -> Consumer:
         return self._reader()
 
     def _reader(self) -> Consumer:
-        # A group that nobody commits for; the client wants a name.
+        # The client requires a group name; nothing is committed for this one.
         group = self.cluster.group("reader")
         settings = {"enable__auto__commit": False, "enable__partition__eof": True, "fetch__wait__max__ms": 100}
         return Consumer(self.cluster.client(group__id=group, auto__offset__reset="earliest", **settings))
 
     @cached_property
     def producer(self) -> Producer:
-        """The producer, for what is no topic of the topology."""
-        # Not compressed: Faust's client ends at what it has no library for.
+        """The producer, also for topics outside the topology."""
+        # Not compressed: Faust's client crashes at codecs whose library is not installed.
         settings = {"enable__idempotence": True, "message__max__bytes": LARGEST}
         return met(Producer(self.cluster.client(**settings) | HELD | PARTITIONER))
 
     # ---- what there is -------------------------------------------------------------------------------------------
 
     def topics(self) -> Mapping[str, int]:
-        """Partition count by topic."""
+        """Return the partition count by topic."""
         return self._topics
 
     def starts(self, topic: str) -> Sequence[int]:
@@ -86,7 +86,7 @@ class KafkaLog:
         return list(self.admin.offsets(self._places(topic), LATEST).values())
 
     def since(self, topic: str, time_ms: int) -> Sequence[int]:
-        """See LogAccess: by the index of times that Kafka keeps."""
+        """See LogAccess: uses Kafka's time index."""
         found = self.admin.since(self._places(topic), time_ms).values()
         return [end if offset < 0 else offset for offset, end in zip(found, self.ends(topic), strict=True)]
 
@@ -98,11 +98,11 @@ class KafkaLog:
         return self.admin.lags(drawn)
 
     def gatherer(self) -> str:
-        """The cluster remembers no name: it is a setting, the same for all workers."""
+        """Return "": on a cluster the Gatherer's name is a setting, the same for all workers, and is not stored."""
         return ""
 
     def gatherers(self) -> set[str]:
-        """The names in the last summaries that essence made, while they are kept."""
+        """Return the Gatherer names in the latest summaries of `made`, while they are retained."""
         if "made" not in self._topics:
             return set()
         found = set()
@@ -116,7 +116,7 @@ class KafkaLog:
     # ---- reading -------------------------------------------------------------------------------------------------
 
     def read(self, topic: str, partition: int, offset: int, limit: int, until: int | None = None) -> Sequence[Logged]:
-        """See `schemas.ports.Log`: fewer than `limit` only where no more were there when it was asked."""
+        """See `schemas.ports.Log`: fewer than `limit` records only if the partition had no more at the time of the call."""
         if topic not in self._topics:
             raise KeyError(topic)
         found: list[Logged] = []
@@ -128,19 +128,20 @@ class KafkaLog:
             while len(found) < limit and at < end:
                 for message in self._polled(self._consumer, min(limit - len(found), BATCH)):
                     if message.error() is not None:
-                        # It may have waited here since an earlier read, and records have come since: what counts is the end of now.
+                        # The end-of-partition event may date from an earlier read, and records may have arrived since: the present
+                        # end counts.
                         at, end, going = max(at, message.offset()), self._end(topic, partition, until), False
                     elif message.offset() >= end:
                         return found
                     else:
                         found.append(self._logged(topic, message))
                         at, going = message.offset() + 1, True
-            # One that has met an end is told of none again: the next read begins anew.
+            # After an end-of-partition event the consumer emits no second one: the next read assigns it anew.
             self._at = (topic, partition, at) if going else None
         return found
 
     def _end(self, topic: str, partition: int, until: int | None, start: int | None = None) -> int:
-        """Where a read ends, as of now; with `start` the consumer is pointed there, if there is anything to read."""
+        """Return the present end of a read; with `start`, assign the consumer there if there is anything to read."""
         place = TopicPartition(self.cluster.topic(topic), partition)
         low, high = self._consumer.get_watermark_offsets(place, timeout=TIMEOUT)
         if start is not None and start < high:
@@ -149,14 +150,17 @@ class KafkaLog:
         return high if until is None else min(until, high)
 
     def _polled(self, consumer: Consumer, limit: int) -> list[Any]:
-        """At least one message or end of a partition. Raises ClusterError."""
+        """Return at least one message or end-of-partition event. Raises ClusterError."""
         for _ in range(SILENCE):
             if batch := self._taken(consumer, limit):
                 return batch
         raise ClusterError(f"{self.cluster.brokers}: no broker of Kafka answers")
 
     def _taken(self, consumer: Consumer, limit: int) -> list[Any]:
-        """What has come; waits for the first only: the client would wait its whole time for as many. Raises ClusterError."""
+        """Return the messages that have arrived, waiting for the first only. Raises ClusterError.
+
+        A call for `limit` messages would wait its whole time-out for all of them.
+        """
         batch = consumer.consume(1, WAIT)
         if batch and limit > 1:
             batch += consumer.consume(limit - 1, 0)
@@ -165,7 +169,7 @@ class KafkaLog:
         return [message for message in batch if (error := message.error()) is None or self._is_end(error)]
 
     def _check(self, error: KafkaError | None) -> None:
-        """The end of a partition is no error; what the client tries again by itself is none yet. Raises ClusterError."""
+        """Raise ClusterError, but not for the end of a partition or for errors that the client retries by itself."""
         if error is not None and not self._is_end(error) and not passing(error):
             raise ClusterError(sentence(self.cluster, error))
 
@@ -176,13 +180,13 @@ class KafkaLog:
     def _logged(self, topic: str, message: Any) -> Logged:
         value, time_ms = message.value(), message.timestamp()[1]
         if value is not None:
-            # What is no record is given as it is: whoever decodes it finds out, and has its bytes.
+            # A value that cannot be decoded is returned as it is: its reader gets the error, and the bytes.
             with suppress(DecodeError):
                 value = self._wire.plain(value)
         return Logged(topic, message.partition(), message.offset(), time_ms, message.key() or b"", value)
 
     def find(self, topic: str, text: bytes) -> Iterator[Logged]:
-        """See LogAccess: every record comes over the network, of all partitions at once, each in its order."""
+        """See LogAccess: reads every record over the network, all partitions at once, each in order."""
         starts, ends = self.starts(topic), self.ends(topic)
         left = {number: end for number, (start, end) in enumerate(zip(starts, ends, strict=True)) if start < end}
         found: list[Logged] = []
@@ -190,7 +194,7 @@ class KafkaLog:
             self._at = None
             name = self.cluster.topic(topic)
             if left:
-                # A client that is told of a topic only now begins a second later where it does not know its leaders.
+                # Without a metadata request first, a client that does not know the topic's leaders begins a second later.
                 self._consumer.list_topics(name, timeout=TIMEOUT)
                 self._consumer.assign([TopicPartition(name, number, starts[number]) for number in left])
             while left:
@@ -202,29 +206,29 @@ class KafkaLog:
                             found.append(logged)
                     if message.error() is not None or message.offset() + 1 >= end:
                         left.pop(number, None)
-        # Not as they come: whoever takes them may read something else in between.
+        # Not lazily: the caller may read something else in between, with the same consumer.
         return iter(found)
 
     def follow(self, topic: str, offsets: Mapping[int, int]) -> Iterator[Logged]:
-        """See LogAccess: a consumer of its own, over all partitions at once."""
+        """See LogAccess: with a separate consumer, over all partitions at once."""
         name = self.cluster.topic(topic)
         consumer = self._reader()
         try:
             consumer.assign([TopicPartition(name, partition, offset) for partition, offset in offsets.items()])
             while True:
                 for message in self._taken(consumer, BATCH):
-                    # From beyond the end the client begins at the first record that there is.
+                    # For an offset beyond the end, the client begins at the earliest record instead.
                     if message.error() is None and message.offset() >= offsets[message.partition()]:
                         yield self._logged(topic, message)
         finally:
             consumer.close()
 
     def known(self, stage: str, partition: int, keys: Collection[bytes]) -> Mapping[bytes, bytes]:
-        """See LogAccess: from the changelog of the stage, read whole; rows that no worker has committed may be among them."""
+        """See LogAccess: reads the whole changelog of the stage, which may hold rows of a batch that is not committed."""
         return self._rows(stage, partition, keys.__contains__)
 
     def rows(self, stage: str, partition: int, prefix: bytes) -> Mapping[bytes, bytes]:
-        """See LogAccess; as `known`."""
+        """See LogAccess; reads like `known`."""
         return self._rows(stage, partition, lambda key: key.startswith(prefix))
 
     def _rows(self, stage: str, partition: int, wanted: Callable[[bytes], bool]) -> dict[bytes, bytes]:
@@ -255,7 +259,7 @@ class KafkaLog:
         self.write(Logged(topic, at, -1, now, key, value) for key, value in values)
 
     def write(self, records: Iterable[Logged], *, raw: bool = False) -> None:
-        """See LogAccess: acknowledged one and all when it returns. Raises ClusterError where one was not."""
+        """See LogAccess: returns once all records are acknowledged. Raises ClusterError if one was not."""
         failed: list[Any] = []
 
         def delivered(error: Any, _: Any) -> None:
@@ -280,7 +284,7 @@ class KafkaLog:
             )
 
     def _acknowledged(self, failed: Collection[Any]) -> bool:
-        """Have what was produced sent, and wait; whether all of it was acknowledged."""
+        """Flush the producer; whether everything was acknowledged."""
         for _ in range(SILENCE):
             if failed or self.producer.flush(WAIT) == 0:
                 break

@@ -1,11 +1,11 @@
-"""The Schema Registry of a cluster: the numbers of the schemas of its topics, and the schemas of numbers.
+"""Schema Registry of a cluster: schema ids of its topics, and schemas by id.
 
 Laws:
 - A topic's subject is TOPIC-value, by its name on the cluster. Public compacted topics, which are read from the beginning for
   years, are set to FULL_TRANSITIVE before anything is registered.
-- Nothing is registered by whoever reads or writes where `kafka.register` is false: what is missing is told in one line. Then an
-  operator does it, by `harvest topics apply --register`.
-- A registry that cannot be reached is a ClusterError, never the fault of a record.
+- Where `kafka.register` is false, readers and writers register nothing: a missing schema is an error of one line. An operator then
+  registers it with `harvest topics apply --register`.
+- An unreachable registry is a ClusterError, never the fault of a record.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def wire(cluster: Cluster, topics: Iterable[Topic[Any]]) -> Wire:
 
 
 def subject(cluster: Cluster, topic: str) -> str:
-    """The subject of a topic's values."""
+    """Return the subject of a topic's values."""
     return f"{cluster.topic(topic)}-value"
 
 
@@ -50,11 +50,11 @@ class Registry:
             raise ClusterError(f"kafka.registry: {error}") from error
 
     def wire(self) -> Wire:
-        """The Confluent wire format, with the numbers of this registry."""
+        """Return the Confluent wire format with the schema ids of this registry."""
         return ConfluentWire({name: topic.carries for name, topic in self._topics.items()}, self.number, self.text)
 
     def number(self, topic: str) -> int:
-        """The number of the schema of a topic, registered if need be and if that may be. Raises ClusterError."""
+        """Return the schema id of a topic, registering it if missing and allowed. Raises ClusterError."""
         from confluent_kafka.schema_registry import Schema  # noqa: PLC0415
 
         name, drawn = subject(self._cluster, topic), self._topics[topic]
@@ -69,7 +69,7 @@ class Registry:
             return int(self._client.register_schema(name, Schema(schema_text(drawn), "AVRO")))
 
     def known(self, topic: str) -> int | None:
-        """The number that the schema of a topic has already; None where it is not registered. Raises ClusterError."""
+        """Return the schema id of a topic; None where it is not registered. Raises ClusterError."""
         from confluent_kafka.schema_registry import Schema  # noqa: PLC0415
 
         schema = Schema(schema_text(self._topics[topic]), "AVRO")
@@ -82,7 +82,7 @@ class Registry:
                 raise
 
     def apply(self) -> Iterator[str]:
-        """Register the schemas of all topics that are not, where that may be; a line for each. Raises ClusterError."""
+        """Register the missing schemas of all topics, where allowed; yield a line for each. Raises ClusterError."""
         for topic in self._topics:
             if self.known(topic) is None:
                 if self._cluster.register:
@@ -97,7 +97,7 @@ class Registry:
             self._client.set_config(name, ServerConfig(compatibility=ConfigCompatibilityLevel.FULL_TRANSITIVE))
 
     def text(self, number: int) -> str | None:
-        """The schema of a number; None where there is none. Raises ClusterError."""
+        """Return the schema with an id; None where there is none. Raises ClusterError."""
         with self._told():
             try:
                 return str(self._client.get_schema(number).schema_str)
@@ -108,7 +108,7 @@ class Registry:
 
     @contextmanager
     def _told(self) -> Iterator[None]:
-        """Inside the block, what the client raises becomes a ClusterError: it raises what its HTTP client does, too."""
+        """Convert any exception of the client to a ClusterError: it also raises those of its HTTP client."""
         try:
             yield
         except ClusterError:
@@ -119,5 +119,5 @@ class Registry:
 
 
 def schema_text(topic: Topic[Any]) -> str:
-    """The schema of a topic's values, as the registry keeps it."""
+    """Return the schema of a topic's values, as it is registered."""
     return json.dumps(union_text([cls.__name__ for cls in topic.carries]))

@@ -1,7 +1,8 @@
-"""Roots on a cluster: asked for and dropped by events, like those of a data folder (`streams/embedded/runs.py`).
+"""Adding, dropping and pausing roots on a cluster by events, as in a data folder (`streams/embedded/runs.py`).
 
-A cluster has no runs: a root that is asked for again is visited again at once. The id of a visit is the time, 13 digits in ms, so
-that a later one is above; two machines whose clocks differ by more than lies between two visits may have the later one ignored.
+A cluster has no runs: a root that is added again is visited again at once. The id of a visit is the time, 13 digits in ms, so that
+later ids are greater; if the clocks of two machines differ by more than the time between two visits, the later visit may be
+ignored.
 """
 
 from __future__ import annotations
@@ -23,17 +24,17 @@ Events = Callable[[Root, int, int], Sequence[tuple[int | None, Record]]]
 
 
 def ask(log: LogAccess, roots: Sequence[Root]) -> None:
-    """Have roots visited. Raises ClusterError."""
+    """Request a visit of roots. Raises ClusterError."""
     _write(log, roots, seeding.seeded)
 
 
 def drop(log: LogAccess, roots: Sequence[Root]) -> None:
-    """End roots: what they alone asked for expires. Raises ClusterError."""
+    """Drop roots: URLs that no other root asks for expire. Raises ClusterError."""
     _write(log, roots, seeding.unseeded)
 
 
 def pause(log: LogAccess, roots: Sequence[Root], *, on: bool) -> None:
-    """Have roots refreshed no more by themselves, or again. Raises ClusterError."""
+    """Stop (`on`) or resume the scheduled refresh of roots. Raises ClusterError."""
     _write(log, roots, seeding.paused if on else seeding.resumed)
 
 
@@ -45,13 +46,13 @@ def _write(log: LogAccess, roots: Sequence[Root], events: Events) -> None:
 
 
 def roots(log: LogAccess, drawn: Topology) -> list[Root]:
-    """The roots that the frontier knows, and what was asked for since, in order of URL; every partition knows all of them."""
+    """Return the frontier's roots, changed by orders that it has not read yet, sorted by URL; every partition has all of them."""
     known = (cast("Root", decode(value)) for value in log.rows("frontier", 0, b"g|").values())
     return seeding.apply_root_events(known, _unread(log, drawn))
 
 
 def paused(log: LogAccess, drawn: Topology) -> frozenset[str]:
-    """The URLs of the roots that are paused, as `roots` knows them."""
+    """Return the URLs of paused roots, with unread orders applied as in `roots`."""
     found = {key[2:].decode() for key in log.rows("frontier", 0, b"p|")}
     for event in _unread(log, drawn):
         if event.kind == "paused":
@@ -62,6 +63,6 @@ def paused(log: LogAccess, drawn: Topology) -> frozenset[str]:
 
 
 def _unread(log: LogAccess, drawn: Topology) -> Iterator[CrawlEvent]:
-    """Orders about roots that the frontier has not read yet."""
+    """Yield orders about roots that the frontier has not read yet."""
     of_crawl = (one for one in log.lags(drawn) if one.topic == "crawl" and one.partition == 0)
     return seeding.root_events(log, min((one.committed for one in of_crawl), default=0))

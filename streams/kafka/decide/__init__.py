@@ -1,1 +1,1 @@
-"""Stages with state as Faust agents."""
+"""Stateful stages on Kafka as Faust agents."""

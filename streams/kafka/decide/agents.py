@@ -1,19 +1,20 @@
-"""Stages that decide, run on Kafka by Faust: agents made from the topology value.
+"""Stateful stages on Kafka: Faust agents made from the topology value.
 
-Strategy: a stage is a consumer group with one agent over all its inputs and one table. A batch of records is decided one by one, in
-order; then all that it gave becomes durable, in an order that any crash may cut: rows, then outputs, then the offset.
-`streams/simulator.py` cuts in the same places.
+Strategy: a stage is a consumer group with one agent over all its inputs and one table. The records of a batch are decided one by
+one, in order; then their results become durable in an order that tolerates a crash at any point: rows, then outputs, then the
+offset. `streams/simulator.py` crashes at the same points.
 
-Delivery: at least once. What a killed worker did not commit is read again; stages repeat what they gave, and versions absorb it.
+Delivery: at least once. Records that a killed worker did not commit are read again; stages repeat their outputs, and versions
+absorb the repetition.
 
 Laws:
-- Outputs are sent when the broker has acknowledged every row of the batch; the batch is acknowledged when the broker has
+- Outputs are sent once the broker has acknowledged every row of the batch; the batch is acknowledged once the broker has
   acknowledged every output.
 - A record that a stage cannot process becomes a dead letter with its bytes and headers, awaited like any output; its rows are
-  undone. No exception of ours leaves the agent.
-- A batch ends whole, or the process ends at once (`die`), with nothing committed of it. A cancelled agent finishes its batch first,
-  and no partition is given away before that.
-- Records are decided in the order of the log, none left out (`gap_detector.py`), by the owner of their partition
+  undone. No exception of the stage leaves the agent.
+- A batch completes, or the process ends at once (`die`) without committing any of it. A cancelled agent finishes its batch first,
+  and no partition is revoked before that.
+- Records are decided in log order without omissions (`gap_detector.py`), by the owner of their partition
   (`partition_ownership.py`).
 - Keys are partitioned by murmur2 (law 7), as Faust's producer does; no stage reads a clock: a dead letter has its record's time.
 """
@@ -53,16 +54,18 @@ if TYPE_CHECKING:
     from faust.types import EventT
 
 BATCH = 256
-"""Records of a batch."""
+"""Maximum number of records of a batch."""
 WAITS = 4
 LEAST, MOST = 0.02, 0.25
-"""A batch that is not full waits for more records so many times as long as the last one took, within these bounds in seconds; the
-first one behind a pause, for the least. Each costs the stage and the broker several requests, whatever there is in it, and where
-cores are busy there is no hurry."""
+"""Bounds, in seconds, of the time that a batch waits until it is full: WAITS times the duration of the last batch.
+
+The first batch after a pause waits for LEAST. Every batch costs the stage and the broker several requests, whatever its size, and
+while cores are busy there is no hurry.
+"""
 STEP = 0.005
-"""Seconds between two looks at whether a batch that waits is full."""
+"""Seconds between two checks whether a waiting batch is full."""
 LARGEST = 999_000
-"""Bytes of a record, and its key, that topics take as brokers make them; a client that is told so late gives up the whole batch."""
+"""Bytes of a record and its key that topics accept by default; if the broker has to reject a record, its whole batch fails."""
 RAW: Mapping[str, Any] = {"key_serializer": "raw", "value_serializer": "raw"}
 
 
@@ -73,14 +76,14 @@ def die(error: BaseException | None) -> None:
 
 
 def last_word(error: BaseException | None) -> str:
-    """Why a worker ends: what we say ourselves as we say it, any other error with its kind."""
+    """Return the reason why a worker ends: an UnrecoveredError by its text, any other error by its repr."""
     return f"it cannot go on: {error if isinstance(error, UnrecoveredError) else repr(error)}"
 
 
 class Decider:
     """The agent of a stage, in an application of its own.
 
-    `prefix` stands before the name of each topic on the broker; `wire` is how values stand there.
+    `prefix` starts the name of each topic on the broker; `wire` is the format of values there.
     """
 
     def __init__(
@@ -92,7 +95,7 @@ class Decider:
         wire: Wire = SINGLE,
         largest: int = LARGEST,
     ) -> None:
-        """`largest`: bytes of a record, and its key, that all topics take which this writes."""
+        """`largest`: bytes of a record and its key that every topic written by this stage accepts."""
         self.app = app
         self.stage = stage
         self.end = end
@@ -113,15 +116,15 @@ class Decider:
         self.going: asyncio.Task[None] | None = None
         self._ended = time.monotonic()
         self._took = 0.0
-        """Seconds that the last batch took."""
+        """Duration of the last batch in seconds."""
         self._holds = False
-        """Whether there are records in hand, decided or not."""
+        """Whether a batch is being collected or processed."""
         self.telling: Telling | None = None
-        """Is told of what the broker has acknowledged."""
+        """Receives what the broker has acknowledged."""
         app.agent(app.topic(*self.names, **RAW), name=stage.name)(self.run)
 
     async def run(self, stream: Any) -> None:
-        """The agent. It takes records where Faust puts them: the way of each through the stream would take longer than deciding."""
+        """Run the agent on Faust's queue: passing each record through the stream would take longer than deciding it."""
         await stream.maybe_start()
         queue = stream.channel.queue
         while True:
@@ -139,26 +142,26 @@ class Decider:
                 self._holds = False
 
     async def _taken(self, queue: Any) -> list[EventT[Any]]:
-        """The next batch; none, where the stream ends: what was taken by then is acknowledged by nobody."""
+        """Return the next batch, empty when the stream ends: records taken by then stay unacknowledged."""
         asked = time.monotonic()
-        # It is raised by the queue of a stream that ends.
+        # The queue of a stream that ends raises it.
         with suppress(StopAsyncIteration):
             events = [await queue.get()]
             self._holds = True
             came = time.monotonic()
             until = came + self.waits(came - asked)
-            while queue.qsize() < BATCH - 1 and (left := until - time.monotonic()) > 0:  # noqa: ASYNC110 - Faust puts, and tells nobody
+            while queue.qsize() < BATCH - 1 and (left := until - time.monotonic()) > 0:  # noqa: ASYNC110 - Faust signals no event
                 await asyncio.sleep(min(left, STEP))
             while len(events) < BATCH and not queue.empty():
                 events.append(queue.get_nowait())
             if not self.app.should_stop:
-                # Faust looks here for when it had a record last, and takes an agent that has none for one that hangs.
+                # Faust reads the time of the last record here, and considers an agent without one hung.
                 self.app.monitor.stream_inbound_time.update(dict.fromkeys((event.message.tp for event in events), came))
                 return events
         return []
 
     def waits(self, paused: float) -> float:
-        """Seconds that a batch waits for more, whose first record came after so many of nothing."""
+        """Return the seconds that a batch waits for more records; `paused`: seconds without input before its first record."""
         return min(MOST, max(LEAST, WAITS * self._took)) if paused < MOST else LEAST
 
     def _ended_well(self) -> bool:
@@ -166,11 +169,11 @@ class Decider:
         return going is not None and going.done() and not going.cancelled() and going.exception() is None
 
     def idle(self) -> bool:
-        """Whether there has been nothing to decide for a while, and there is nothing in hand."""
+        """Whether nothing was decided for PATIENCE seconds, and no batch is pending."""
         return not self._holds and (self.going is None or self.going.done()) and time.monotonic() - self._ended > PATIENCE
 
     async def _whole(self, events: Sequence[EventT[Any]]) -> None:
-        """A batch, to its end, whatever befalls the agent."""
+        """Process a batch to its end, even if the agent is cancelled."""
         begun = time.monotonic()
         task = self.going = asyncio.ensure_future(self.batch(events))
         try:
@@ -187,7 +190,7 @@ class Decider:
             self._took = self._ended - begun
 
     async def batch(self, events: Sequence[EventT[Any]]) -> None:
-        """Decide, then rows, then outputs."""
+        """Decide the records, then send the rows, then the outputs."""
         begun = time.monotonic()
         rows: list[Outgoing] = []
         outputs: list[Outgoing] = []
@@ -227,11 +230,11 @@ class Decider:
         outputs += given
 
     def rows(self, partition: int) -> TableRows:
-        """The rows of a partition, for one record."""
+        """Return the rows of a partition, for one record."""
         return TableRows(self.table, partition, self.owned.cursors(partition))
 
     def decide(self, event: EventT[Any]) -> tuple[list[Outgoing], list[Outgoing]]:
-        """The rows of one record, for the changelog, and its outputs."""
+        """Decide one record; return its rows, for the changelog, and its outputs."""
         message: Any = event.message
         if message.value is None:
             return [], []
@@ -242,13 +245,13 @@ class Decider:
             self.router.admit(origin.topic, plain, now_ms.machine())
             given = [self._output(record) for record in self.stage.process(rows, plain, origin)]
         except ClusterError:
-            # The registry does not answer: no fault of the record's, which comes again when the process is started anew.
+            # The registry does not answer, which is not the record's fault: it is read again after a restart.
             rows.undo()
             raise
         except Exception as error:
             if of_store(error):
                 raise
-            # Rule 6: whatever else it is, it must not end the partition.
+            # Rule 6: no other exception may stop the partition.
             rows.undo()
             stamp = int(message.timestamp * 1000)
             given = [
@@ -257,7 +260,7 @@ class Decider:
         return rows.written(), given
 
     def _output(self, record: Record, headers: Any = None) -> Outgoing:
-        """Raises ValueError for a record that the log does not take."""
+        """Encode a record for its topic. Raises ValueError if it is too large for the log."""
         topic, key, _ = self.router.route(record)
         value = self.wire.frame(topic, encode(record))
         if len(value) + len(key) > self._largest:
@@ -268,5 +271,5 @@ class Decider:
         try:
             return self._output(rejected, message.headers or None)
         except ValueError:
-            # What fills a record to its brim finds no room in another: it stays where its origin says.
+            # A record of maximal size does not fit into a dead letter: it remains readable at the letter's origin.
             return self._output(msgspec.structs.replace(rejected, value=None), message.headers or None)

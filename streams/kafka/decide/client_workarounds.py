@@ -1,14 +1,14 @@
-"""What Faust 0.15.3 and the Kafka clients get wrong for us, and the smallest thing that mends each.
+"""Workarounds for defects of Faust 0.15.3 and the Kafka clients, each as small as possible.
 
-Strategy: nothing of the libraries is replaced where they are installed. A consumer of our own stands in for Faust's (`Transport`);
-the rest is called by whoever uses Faust. Each mend has a test on a real Kafka that shows the plain library failing, so that one
-that is needed no more is found when the library is raised.
+Strategy: the installed libraries are not patched. A consumer class of our own replaces Faust's (`Transport`); the callers of Faust
+use the other workarounds. Each one has a test on a real Kafka that shows the plain library failing, so that a workaround that is no
+longer needed is found when the library is upgraded.
 
 Sources, read in the released code: faust/transport/consumer.py (`_drain_messages`, `_add_gap`, `_new_offset`),
 faust/transport/drivers/aiokafka.py (`_create_worker_consumer`), faust/streams.py (`take_events`), faust/tables/table.py
-(`on_key_set`), faust/stores/rocksdb.py, mode/threads.py (`_serve`), mode/services.py (`wait_first`); aiokafka,
-consumer/fetcher.py (`close`); librdkafka, CONFIGURATION.md (`partitioner`), src/rdkafka_idempotence.c (`rd_kafka_idemp_pid_fsm`),
-src/rdkafka_broker.c (`rd_kafka_toppar_producer_serve`).
+(`on_key_set`), faust/stores/rocksdb.py, mode/threads.py (`_serve`), mode/services.py (`wait_first`); aiokafka, consumer/fetcher.py
+(`close`); librdkafka, CONFIGURATION.md (`partitioner`), src/rdkafka_idempotence.c (`rd_kafka_idemp_pid_fsm`), src/rdkafka_broker.c
+(`rd_kafka_toppar_producer_serve`).
 """
 
 from __future__ import annotations
@@ -38,50 +38,55 @@ if TYPE_CHECKING:
     from faust.types.transports import ConsumerT
 
 PARTITIONER = {"partitioner": "murmur2_random"}
-"""For every producer of confluent-kafka (law 7): its own default is CRC32, which sends most keys elsewhere than Kafka's Java
-client, Faust and the embedded store do, so that the rows of a key and its records would part."""
+"""Setting of every confluent-kafka producer (law 7).
+
+Its default, CRC32, sends most keys to other partitions than Kafka's Java client, Faust and the embedded store do, which would
+separate the records of a key from its rows.
+"""
 
 MEET = 1.0
-"""Seconds that whoever makes a producer waits at the most until that has found a broker."""
+"""Seconds that a new producer waits at most for a connection to a broker."""
 HELD = {"linger.ms": 200, "batch.size": 512 << 10}
-"""For a producer that is told when to send: it keeps what it is given until then. A broker that finds a batch too large refuses all
-of it: topics have to take as much, and a record that is larger travels alone."""
+"""Settings of a producer that is flushed explicitly and buffers its records until then.
+
+A broker rejects a batch that is too large as a whole: topics must accept batches of this size; a larger record is sent alone.
+"""
 AT_ONCE = HELD["batch.size"]
-"""Bytes that such a producer is given at the most before it is told."""
+"""Bytes given to such a producer at most before it is flushed."""
 ROOM = 100
-"""Bytes that a record takes beside its key and value."""
+"""Bytes of a record beside its key and value."""
 ROUND = 0.25
-"""Seconds that `flushed` waits at the most."""
+"""Seconds that one call of `flushed` waits at most."""
 WAIT = 100
-"""ms that a broker may keep a fetch for which it has nothing."""
+"""ms that a broker may delay the answer to a fetch while it has no records."""
 FAR = 1 << 62
-"""An offset beyond all."""
+"""An offset greater than all others."""
 CLEAN = "stopped-clean"
-"""The file that says that a worker took leave of its tables in order."""
+"""File that marks the tables as closed in order by the last worker."""
 LATELY = 12 * 3600.0
-"""Seconds that a store may have been away: half of what Kafka keeps tombstones for (delete.retention.ms), as it comes."""
+"""Seconds that a store may be out of use: half of the default tombstone retention of Kafka (delete.retention.ms)."""
 
 
 def met(producer: Producer) -> Producer:
-    """A new producer, once it knows a broker. Where none answers, whoever sends is told.
+    """Return a new producer once it knows a broker. If no broker answers, the first send reports it.
 
-    Cause: one that keeps records in order needs an id from a broker. While it is connected to none it looks for one each half
-    second, whatever comes meanwhile; who is given a record as soon as it is made has looked in vain once.
+    Cause: an idempotent producer needs an id from a broker. Without a connection it retries only every half second, even if records
+    arrive meanwhile; a record produced right after creation would always wait for the second attempt.
     """
     with suppress(KafkaException):
-        # Of all topics: one that is named would be made, where brokers make what they are asked for.
+        # Without a topic name: a named topic would be created on brokers with automatic creation.
         producer.list_topics(timeout=MEET)
     return producer
 
 
 class Parts:
-    """What a producer that is `HELD` is given, in parts that may travel together."""
+    """Splits the records for a producer with `HELD` settings into parts of at most AT_ONCE bytes."""
 
     def __init__(self) -> None:
         self._bytes = 0
 
     def counted(self, key: bytes, value: bytes | None) -> bool:
-        """Count the next record; True: it begins a part, and the producer is told first to send what it has."""
+        """Count the next record; True: it begins a new part, so the producer must be flushed first."""
         size = ROOM + len(key) + len(value or b"")
         begins = self._bytes > 0 and self._bytes + size > AT_ONCE
         self._bytes = size if begins else self._bytes + size
@@ -92,27 +97,26 @@ _waiting = ThreadPoolExecutor(4, "acknowledgements")
 
 
 async def flushed(producer: Producer) -> None:
-    """Have a producer that is `HELD` send what it was given, and wait until that is acknowledged, or for a while.
+    """Flush a producer with `HELD` settings, and wait up to ROUND seconds for acknowledgements.
 
-    What it tells of records it tells in another thread; it is given none meanwhile.
+    Delivery callbacks run in another thread; nothing may be produced meanwhile.
 
-    Cause: a producer that keeps records in order begins no request for a partition of which five records are under way. While more
-    of them are due, its thread asks without a pause whether it may, for as long as the broker takes to answer. Where broker and
-    workers share cores it answers the later, the more of them ask, and soon not at all. So what is due together must travel
-    together.
+    Cause: an idempotent producer starts no new request for a partition that has five in flight. While more records are due, its
+    thread polls without pause until the broker answers. Where broker and workers share cores, this delays the broker further with
+    each polling worker, until it hardly answers at all. So records that are due together must be sent together.
     """
     await asyncio.get_running_loop().run_in_executor(_waiting, producer.flush, ROUND)
 
 
 class ConsumerThread(aiokafka.AIOKafkaConsumerThread):
-    """The thread of Faust's consumer, which reads what stands, and ends where no broker answers too.
+    """Thread of Faust's consumer that reads only committed records, and stops even if no broker answers.
 
-    Cause: aiokafka waits for the fetches that it has cancelled, and lets their cancellation pass for one of its own. The thread is
-    gone by that before it has said so, and Faust waits for its word, for a minute or until it is killed.
+    Cause: aiokafka awaits the fetches that it has cancelled, and mistakes their cancellation for its own. The thread then exits
+    before it has signalled its end, and Faust waits for that signal for a minute, or until it is killed.
     """
 
     async def on_thread_stop(self) -> None:
-        """Close the client, whatever became of its fetches."""
+        """Close the client, even if its fetches were cancelled."""
         try:
             await super().on_thread_stop()
         except asyncio.CancelledError:
@@ -120,17 +124,17 @@ class ConsumerThread(aiokafka.AIOKafkaConsumerThread):
                 await self._consumer._client.close()  # noqa: SLF001 - the one thing that is left to be closed
 
     async def on_start(self) -> None:
-        """Begin; where the member has a name (static membership), it is heard of that being taken."""
+        """Start; a static member also watches for the loss of its instance id."""
         await super().on_start()
         if self.consumer.app.conf.consumer_group_instance_id:
             heed(self._consumer, cast("Transport", self.consumer.transport).taken)
 
     def _create_worker_consumer(self, transport: aiokafka.Transport) -> Any:
-        """A client that reads what stands, and is answered soon.
+        """Create a client that reads committed records only and gets prompt answers.
 
-        Cause: Faust reads what a stranger's transaction has taken back too, unless it writes in transactions itself. And it lets
-        the broker keep a fetch for a second and a half, where nothing comes: what else is asked over that connection waits behind
-        it (where a partition ends, for every tick), and so does a partition that was not asked for in it.
+        Cause: Faust also reads records of aborted transactions, unless it writes in transactions itself. And it lets the broker
+        delay an empty fetch for 1.5 s: other requests on that connection wait behind it (the end of a partition, for every tick),
+        and so does a partition that was not part of that fetch.
         """
         client = super()._create_worker_consumer(transport)
         client._isolation_level = "read_committed"  # noqa: SLF001 - Faust has no setting for it
@@ -139,7 +143,7 @@ class ConsumerThread(aiokafka.AIOKafkaConsumerThread):
 
 
 async def _begun(rest: CoroutineType[Any, Any, Any], waits_for: Any) -> Any:
-    """A coroutine that was begun by hand, from where it waits on."""
+    """Continue a coroutine that was started by hand, from the future that it waits for."""
     return await _resumed(rest, waits_for)
 
 
@@ -159,14 +163,14 @@ def _resumed(rest: CoroutineType[Any, Any, Any], waits_for: Any) -> Generator[An
 
 
 class Prompt(Service):
-    """A service that runs what has to wait for nothing at once.
+    """Service that runs coroutines at once if they need not wait.
 
-    Cause: Faust has four tasks made for each record, and three of them cancelled, to see what comes first: its delivery, the end of
+    Cause: Faust creates four tasks for each record, and cancels three of them, to see what comes first: its delivery, the end of
     the flow, or that of the service.
     """
 
     async def wait_first(self, *coros: Any, timeout: Any = None) -> Any:  # noqa: ASYNC109 - as Faust's
-        """As Faust's; a coroutine that waits for nothing is run to its end here, and the others are never begun."""
+        """As Faust's, but a first coroutine that does not wait is completed here, and the others are never started."""
         first, *others = coros
         if self.should_stop or not all(isinstance(one, CoroutineType) for one in coros):
             return await super().wait_first(*coros, timeout=timeout)
@@ -182,22 +186,22 @@ class Prompt(Service):
 
 
 class Consumer(Prompt, aiokafka.Consumer):
-    """Faust's consumer, which commits all that is done.
+    """Faust's consumer, which commits everything that is done.
 
-    Cause: what lies between two offsets that were read (compacted records, markers of transactions, records read again after a
-    recovery) is entered as a gap, and the offset behind the gap with it; that one comes again when its record is done, and what
-    was done before a recovery is entered a second time. `_acked` then holds offsets twice, and `_new_offset` stops at each,
-    so that one commit moves on by one gap. It also counts a record as done that is only being read.
+    Cause: offsets without a record to process (compacted records, transaction markers, records read again after a recovery) are
+    entered as a gap, and so is the offset after the gap; that one is entered again when its record is done, and records done before
+    a recovery are entered a second time. `_acked` then holds offsets twice, and `_new_offset` stops at each, so that one commit
+    advances by one gap only. Faust also counts a record that is still being read as done.
 
-    And one that gives what it was sent back to. Cause: whoever delivers a record notes its offset once it is delivered, and drops
-    in silence what lies below; a seek in between is forgotten.
+    It delivers the records after a seek back. Cause: Faust stores a record's offset after delivering it, and silently drops records
+    below the stored offset; a seek in between is forgotten.
 
-    And one that takes no record for a hole. Cause: a fetch that began before a recovery comes behind it, from further up than where
-    the consumer reads on; all that lies between is entered as a gap, and stays one when it is read after all. The first
-    records of it that are done have the whole of it committed, and the next rebalance loses the others.
+    It takes no existing record for a hole. Cause: a fetch that began before a recovery arrives after it, from beyond the consumer's
+    position; everything in between is entered as a gap, and remains one when it is read after all. The first of these records that
+    are done cause the whole gap to be committed, and the next rebalance loses the others.
 
-    And one that knows what the broker has. Cause: a commit that failed in a rebalance counts as one that was made, and what is read
-    again below it is never acknowledged: the lag stands until more comes.
+    It tracks what the broker has committed. Cause: a commit that failed during a rebalance counts as made, and records read again
+    below it are never acknowledged: the lag remains until more records arrive.
     """
 
     def _new_consumer_thread(self) -> ConsumerThread:
@@ -206,13 +210,13 @@ class Consumer(Prompt, aiokafka.Consumer):
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
         self._leaving: dict[TP, list[int]] = {}
-        """What `_new_offset` took for the commit that is under way."""
+        """Offsets that `_new_offset` removed for the commit under way."""
 
     async def getmany(self, timeout: float) -> AsyncIterator[tuple[TP, Message]]:  # noqa: ASYNC109 - as Faust's
-        """What was fetched; none of it lies below what is noted as read."""
+        """Yield fetched records, lowering the stored read offset where they lie below it."""
         async for tp, message in super().getmany(timeout):
             if gaps := self._gap[tp]:
-                # Gaps lie below what was read last. Of what lies above, nothing is known: it is read now.
+                # Gaps end below the last record read. Above it nothing is known: it is being read now.
                 gaps.chop(message.offset, FAR)
             noted = self._read_offset[tp]
             if noted is not None and message.offset < noted and self.app.topics.acks_enabled_for(message.topic):
@@ -220,7 +224,7 @@ class Consumer(Prompt, aiokafka.Consumer):
             yield tp, message
 
     async def _commit_offsets(self, offsets: Mapping[TP, int], start_new_transaction: bool = True) -> bool:
-        """Commit; what the broker did not take is done still, and committed with what comes next."""
+        """Commit; offsets that the broker did not accept remain acknowledged and are committed next time."""
         mine = self.assignment()
         wanted = {tp: offset for tp, offset in offsets.items() if tp in mine}
         if not wanted:
@@ -237,7 +241,7 @@ class Consumer(Prompt, aiokafka.Consumer):
         return True
 
     def _new_offset(self, tp: TP) -> int | None:
-        """The offset to commit. What is entered twice, or committed already, is dropped first."""
+        """Return the offset to commit, after dropping offsets that are duplicates or already committed."""
         acked = self._acked[tp]
         committed = self._committed_offset[tp] or 0
         self._enter_gaps(tp, acked)
@@ -249,7 +253,7 @@ class Consumer(Prompt, aiokafka.Consumer):
         return offset
 
     def _enter_gaps(self, tp: TP, acked: list[int]) -> None:
-        """Enter the gaps that end below what is done; those above it wait. One in which anything was done is none: it goes."""
+        """Enter gaps below the highest acknowledged offset; later ones wait. A gap that holds an acknowledged offset is dropped."""
         gaps = self._gap[tp]
         if not acked or not gaps:
             return
@@ -260,7 +264,7 @@ class Consumer(Prompt, aiokafka.Consumer):
                 acked.extend(range(gap.begin, gap.end))
 
     async def _add_gap(self, tp: TP, offset_from: int, offset_to: int) -> None:
-        """A gap ends before the record that was read behind it."""
+        """End a gap before the record that was read after it."""
         await super()._add_gap(tp, offset_from, offset_to - 1)
 
 
@@ -270,14 +274,14 @@ class Transport(aiokafka.Transport):
     Consumer: ClassVar[type[ConsumerT]] = Consumer
 
     def taken(self) -> None:
-        """Is called, in the consumer's thread, where a member with a name (static membership) is none of its group any more."""
+        """Called in the consumer's thread when a static member no longer belongs to its group."""
 
 
 @contextmanager
 def current(event: EventT[Any]) -> Iterator[None]:
-    """Inside the block, tables are written in the partition of this event; for agents that take batches of a stream (ours do not).
+    """Write tables in the partition of this event, inside the block; for agents that take batches of a stream (ours do not).
 
-    Cause: `take_events` gives a batch when none of its events is the current one any more; a table then does not know its
+    Cause: `take_events` yields a batch when none of its events is the current one any more; a table then does not know its
     partition and raises TypeError, and the batch is acknowledged all the same.
     """
     token = _current_event.set(weakref.ref(event))
@@ -289,14 +293,14 @@ def current(event: EventT[Any]) -> Iterator[None]:
 
 @contextmanager
 def tables(folder: Path, now: float) -> Iterator[None]:
-    """The folder that a worker keeps its tables in: empty, unless the last block over it was left in order, and lately.
+    """Prepare the folder of a worker's tables: emptied, unless the last worker closed it in order and recently.
 
-    Cause: a row is in RocksDB before the broker has it. What a killed worker wrote last may be there alone, ahead of the changelog;
-    a redelivery that finds it, and puts nothing, leaves it out of the changelog for good, and it is gone with the next move of
-    the partition. A store that was away for longer than the changelog keeps tombstones misses removals. An empty store is filled
-    from the changelog, and holds what is committed, no more. (Beside this, law 5 holds: on redelivery put again.)
+    Cause: a row is in RocksDB before the broker has it. The last writes of a killed worker may exist only there, ahead of the
+    changelog; if a redelivery finds such a row and puts nothing, the row never reaches the changelog, and is lost when the
+    partition moves. A store out of use for longer than the changelog keeps tombstones misses removals. An empty store is filled
+    from the changelog, and holds exactly what is committed. (Independently, law 5 holds: on redelivery put again.)
 
-    `now` is in seconds since the epoch. Leave the block by an exception, and the next one begins empty.
+    `now` is in seconds since the epoch. If the block raises, the next use begins empty.
     """
     mark = folder / CLEAN
     if not mark.is_file() or not 0 <= now - mark.stat().st_mtime < LATELY:
@@ -310,7 +314,7 @@ def tables(folder: Path, now: float) -> Iterator[None]:
 
 
 def _flush(folder: Path) -> None:
-    """Make names that came and went in a folder durable."""
+    """Make the created and deleted names in a folder durable."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

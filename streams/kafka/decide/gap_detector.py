@@ -1,23 +1,23 @@
-"""That records are decided in the order of the log, none left out.
+"""Detects records that Faust skipped, and seeks back to them; drops records that are already committed.
 
-Cause: Faust skips records. Where a recovery seeks while a fetch is being delivered, those that come before the flow is resumed are
-read and forgotten, and the consumer stands behind them. It enters them as a gap, which is committed like what was done.
+Cause: Faust skips records. If a recovery seeks while a fetch is being delivered, records that arrive before the flow resumes are
+read and dropped, and the consumer's position is after them. Faust enters them as a gap, which is committed like processed records.
 
-And it goes back too far. Between a recovery and the look-up of what is committed it knows of no committed offset; whoever asks it
-then what is due is told "the first". A record of long ago that is decided once more undoes what came after it, and stays undone
-where the partition goes to somebody else before all of that has come again.
+Faust also goes back too far. Between a recovery and the lookup of committed offsets it knows no committed offset, and reports the
+first one as next. An old record that is decided again reverts later ones, for good if the partition moves before all of those are
+repeated.
 
-Strategy: who reads knows which record is due. What comes too early is let go, unacknowledged, its gap is taken out, and the
-consumer is sent back to what is due; and so it is where nothing comes any more, though it has read beyond. Before, somebody else is
-asked whether there is a record at all (`offset_probe.py`).
+Strategy: the next offset due is tracked for each partition. A record beyond it is dropped unacknowledged, its gap is removed, and
+the consumer seeks back to the offset due; likewise if no record arrives although the consumer has read beyond it. A separate client
+first checks whether the record exists at all (`offset_probe.py`).
 
 Laws:
-- Nothing is decided, and nothing is committed, beyond a record that was left out.
-- Nothing is decided below what the broker had committed when partitions were taken, nor below what was committed since.
-- What is not there is not waited for, and is committed: holes of compaction, markers of transactions, what retention took away
-  before it was read. Nor is what nobody has written yet.
-- In a compacted topic a hole is a hole without asking, but for the one before the first record after partitions were taken: that
-  record is the one that Faust may skip to.
+- Nothing is decided or committed beyond a record that was skipped.
+- Nothing is decided below the offset that was committed when partitions were assigned, nor below offsets committed since.
+- Offsets without a record are not waited for, and are committed: holes of compaction, transaction markers, records that retention
+  removed before they were read. Nor are records waited for that are not written yet.
+- In a compacted topic a hole is accepted without a check, except before the first record after partitions were assigned: Faust may
+  have skipped to that record.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ if TYPE_CHECKING:
     from faust.types import TP
 
 PATIENCE = 1.0
-"""Seconds that a record has to come once it was asked for again; each time as many more, up to LONGEST times as many."""
+"""Seconds to wait for a record after a seek; multiplied by the number of seeks for it, up to LONGEST."""
 LONGEST = 8
 TRIES = 12
-"""Times that one record is asked for, before the process ends: after a minute."""
+"""Seeks for one record before the process ends, which takes about a minute."""
 
 
 LONG = 20.0
-"""Seconds without a record of a partition, after which none is taken to wait in a queue of Faust's."""
+"""Seconds without a record of a partition, after which none is assumed to wait in a queue of Faust's."""
 
 
 class SkippedError(Exception):
-    """A record is not delivered, however often it is asked for: a fault of the client, which a new start may mend."""
+    """A record is not delivered despite repeated seeks: a client fault, which a restart may repair."""
 
 
 class Asked(NamedTuple):
-    """What was asked for again: how often, and when last."""
+    """A repeated request for a record: its offset, number of seeks, and time of the last one (monotonic)."""
 
     due: int
     times: int
@@ -61,7 +61,7 @@ class Asked(NamedTuple):
 
 
 class GapDetector:
-    """The offsets that are due next. `whole` are the topics, as the broker has them, that are not compacted."""
+    """The next offset due in each partition. `whole`: names on the broker of the topics that are not compacted."""
 
     def __init__(self, app: faust.App, whole: Collection[str], witness: Witness) -> None:
         self._app: Any = app
@@ -69,16 +69,16 @@ class GapDetector:
         self._witness = witness
         self.next: dict[TP, int] = {}
         self._settled: dict[TP, int] = {}
-        """What the broker had committed when it was asked."""
+        """Committed offset by partition, as the broker answered."""
         self._taken = 0
-        """How often partitions were taken."""
+        """Number of assignments so far."""
         self._begun: set[TP] = set()
         self._asked: dict[TP, Asked] = {}
         self._came: dict[TP, float] = {}
-        """When a record came last, or was first waited for."""
+        """Time (monotonic) of the last record, or since when one has been awaited."""
 
     def anew(self) -> None:
-        """Partitions were taken: what is due is what is committed."""
+        """Reset after an assignment: the committed offsets are due next."""
         self._taken += 1
         self.next.clear()
         self._settled.clear()
@@ -87,9 +87,9 @@ class GapDetector:
         self._came.clear()
 
     async def begin(self, tps: Collection[TP]) -> None:
-        """Look up what is due in partitions that were taken, lest their first records wait for it, one behind the other."""
+        """Look up the offsets due in assigned partitions together, so that their first records do not wait for it one by one."""
         taken = self._taken
-        # Where the broker does not answer it is looked up when a record comes.
+        # If the broker does not answer, each offset is looked up when its first record arrives.
         with suppress(KafkaError, TimeoutError):
             async with asyncio.timeout(PATIENCE * LONGEST):
                 first, settled = await asyncio.gather(self.earliest(*tps), asyncio.gather(*map(self.settled, tps)))
@@ -99,7 +99,7 @@ class GapDetector:
                     self.next.setdefault(tp, first.get(tp, 0))
 
     async def takes(self, message: Any) -> bool:
-        """Whether a record may be decided now; if not, it comes again behind what is due. Raises SkippedError."""
+        """Whether a record may be decided now; if not, it is delivered again after a seek. Raises SkippedError."""
         tp, offset = message.tp, message.offset
         self._came[tp] = time.monotonic()
         due = await self.position(tp)
@@ -118,9 +118,9 @@ class GapDetector:
         return True
 
     async def look(self, tps: Collection[TP], *, idle: bool = True) -> None:
-        """Ask again for what was skipped, and for what is due where more than that was read.
+        """Repeat requests for skipped records, and request the offset due wherever the consumer has read beyond it.
 
-        Where the stage is not idle, what is due may wait behind other records: it is asked for where nothing has come for long.
+        While the stage is not idle, the record due may wait in a queue: it is requested only after LONG seconds without a record.
         Raises SkippedError.
         """
         now = time.monotonic()
@@ -133,61 +133,61 @@ class GapDetector:
                 await self._ask(tp, due)
 
     async def position(self, tp: TP) -> int:
-        """The offset that is due next in a partition."""
+        """Return the next offset due in a partition."""
         while tp not in self.next:
             taken = self._taken
             settled, first = await self.settled(tp), await self.earliest(tp)
-            # Of partitions that went meanwhile, and came back, others may have committed more.
+            # If partitions were reassigned meanwhile, other workers may have committed more.
             if taken == self._taken:
                 self._settled[tp] = settled
                 self.next[tp] = first.get(tp, 0)
         return max(self.next[tp], self.committed(tp))
 
     async def settled(self, tp: TP) -> int:
-        """The offset that the broker has committed for the group; 0 if none."""
+        """Return the committed offset of the group on the broker; 0 if none."""
         thread = self._app.consumer._thread  # noqa: SLF001 - told nowhere else
         return await thread.call_thread(thread._ensure_consumer().committed, tp) or 0  # noqa: SLF001 - the same
 
     async def earliest(self, *tps: TP) -> dict[TP, int]:
-        """The first offsets that the broker still has."""
+        """Return the first offset that the broker still has, by partition."""
         return {tp: offset or 0 for tp, offset in (await self._app.consumer.earliest_offsets(*tps)).items()}
 
     def reached(self, tp: TP) -> int:
-        """The offset that the consumer reads next; 0 where it does not know."""
-        # Not by its method, which waits in the consumer's thread for what may not come.
+        """Return the offset that the consumer reads next; 0 if it has none."""
+        # Not by the consumer's method, which may block in its thread without end.
         subscription = self._app.consumer._thread._consumer._subscription.subscription  # noqa: SLF001 - told nowhere else
         assignment = subscription.assignment if subscription is not None else None
         state = assignment.state_value(tp) if assignment is not None else None
         return state.position if state is not None and state.has_valid_position else 0
 
     def committed(self, tp: TP) -> int:
-        """The offset that is committed in a partition, as far as it is known."""
+        """Return the committed offset of a partition, as far as it is known."""
         known: int = self._app.consumer._committed_offset.get(tp) or 0  # noqa: SLF001 - told nowhere else
         return max(self._settled.get(tp, 0), known)
 
     async def _ask(self, tp: TP, due: int, came: int = FAR) -> None:
-        """Have the consumer go back to a record, where `came` came instead; not too often. Raises SkippedError.
+        """Seek the consumer back to a record, where `came` arrived instead; rate-limited. Raises SkippedError.
 
-        Where there is none the next one is due, which may be the one that came.
+        If the offset has no record, the next one becomes due, which may be the one that arrived.
         """
         self._forget_gap(tp, due)
         before = self._asked.get(tp)
         asked = self._asked[tp] = before if before is not None and before.due == due else Asked(due, 0, -FAR)
-        # Each asking gives up the fetch that is under way: on a slow machine the next would never be the one that brings it.
+        # Each seek drops the fetch under way: on a slow machine, seeking too often would never let one complete.
         if time.monotonic() - asked.when < PATIENCE * min(max(asked.times, 1), LONGEST):
             return
         taken = self._taken
         found = await self.found(tp, due)
         if taken != self._taken or due != await self.position(tp):
-            # It is another's, or it has come meanwhile.
+            # The partition was reassigned, or the record has arrived meanwhile.
             return
         if found.offset > due:
             if not self._passed(tp, due, found) or not found.there or found.offset == came:
                 return
-            # That one was left out too.
+            # The next record was skipped too.
             asked = Asked(found.offset, 0, -FAR)
         elif not found.there and asked.times:
-            # Nobody has written it yet; those that were too old come no more.
+            # The record is not written yet, or the skipped ones have fallen to retention.
             self._asked.pop(tp)
             return
         if asked.times >= TRIES:
@@ -196,10 +196,10 @@ class GapDetector:
         await self.seek(tp, asked.due)
 
     def _passed(self, tp: TP, due: int, found: Found) -> bool:
-        """Go on to the next record, or to the end, where nothing is in between; not before all that is below is committed."""
+        """Advance to the next record or to the end if nothing is in between; to the end only once everything below is committed."""
         consumer = self._app.consumer
         if found.there:
-            # It is committed with the record behind it.
+            # The gap is committed with the record after it.
             consumer._gap[tp].addi(due, found.offset)  # noqa: SLF001 - told nowhere else
         elif self.committed(tp) < due:
             return False
@@ -210,13 +210,13 @@ class GapDetector:
         return True
 
     async def found(self, tp: TP, due: int) -> Found:
-        """The first record at what is due or behind it, as somebody else sees it; the one that is due, where nobody answers."""
+        """Return the first record at or after `due`, by another client; assume that it is at `due` if no broker answers."""
         return await asyncio.to_thread(self._witness, tp, due) or Found(due, there=True)
 
     async def seek(self, tp: TP, offset: int) -> None:
-        """Have the consumer read on from an offset."""
+        """Move the consumer to an offset."""
         await self._app.consumer.seek(tp, offset)
 
     def _forget_gap(self, tp: TP, due: int) -> None:
-        """What was left out is not done: Faust took it for compacted away."""
+        """Remove the gap from `due` on: Faust took skipped records for compacted ones."""
         self._app.consumer._gap[tp].chop(due, FAR)  # noqa: SLF001 - the same

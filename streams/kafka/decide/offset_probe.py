@@ -1,11 +1,11 @@
-"""What stands in a partition, as a client sees it that is not Faust's: whether a record that does not come is there at all.
+"""Checks with a separate client whether an offset of a partition holds a record.
 
-An offset may have no record: compaction took it, a marker of a transaction stands there, retention has gone over it. Faust's client
-passes over such offsets and says nothing; whether it left a record out, it does not say either. Who waits for an offset asks here.
+An offset may have no record: compaction removed it, it holds a transaction marker, or retention passed it. Faust's client skips
+such offsets silently, and does not report a skipped record either.
 
 Laws:
-- What was taken back with its transaction is no record, and what may yet be is none yet: so does Faust's consumer see it.
-- A client is made for each question: it asks seldom, and none is so old that the broker has been away in its time.
+- Records of aborted and of open transactions do not count, as for Faust's consumer.
+- Each check creates a new client: checks are rare, and no client lives through an absence of its broker.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ REACH = 10.0
 
 
 class Found(NamedTuple):
-    """The first record at an offset or behind it; where there is none, the end of the partition."""
+    """The first record at an offset or after it; without one (`there` is false), the end of the partition."""
 
     offset: int
     there: bool
 
 
 Witness = Callable[["TP", int], Found | None]
-"""Asked for a partition and an offset. None: nobody answers."""
+"""Returns the first record at or after an offset of a partition; None if no broker answers."""
 
 
 def witness(client: Mapping[str, Any]) -> Witness:
-    """One that asks brokers; `client` are settings of a client of confluent-kafka. It blocks."""
+    """Return a blocking probe; `client`: settings of a confluent-kafka client."""
     reads = {"isolation.level": "read_committed", "auto.offset.reset": "earliest", "enable.partition.eof": True}
     settings = {**client, **reads, "group.id": "harvest-witness", "enable.auto.commit": False}
 

@@ -1,17 +1,17 @@
-"""Which partitions a stage owns, and what happens when they come and go.
+"""Partitions that a stage owns, and the handling of rebalances.
 
-Strategy: Faust's rebalance gives all partitions up and takes some again. Before they are given up the batch that is going on
-ends; when the tables are recovered, what is new gets its derived rows, and its first tick.
+Strategy: Faust's rebalance revokes all partitions and assigns some again. Before they are revoked, the batch under way is
+completed; once the tables are recovered, new partitions get their derived rows and a first tick.
 
 Laws:
-- No batch is going on while tables recover: rows that are on their way would be overwritten by older ones.
-- A record that was read before a rebalance is decided by nobody here. Were it acknowledged, Faust would commit it.
-- A process that was asleep for so long that its session may be over may own nothing any more, and sends nothing: it ends.
-- Derived rows are made when a partition is taken, and at no other time: nobody else wrote to it since. So a recovery that was over
-  before the group was joined anew takes nothing: its tables are not those of the new generation.
-- Derived rows are made in a thread, however many there are: the process gives signs of life meanwhile, and is excused.
-- Nobody decides in a partition whose rows were not recovered. The member that assigns leaves out what its client does not know yet:
-  a changelog that has just been made, say. Nothing would be recovered, and nobody would notice; so that process ends.
+- No batch is under way while tables recover: its rows would be overwritten by older ones.
+- A record that was read before a rebalance is not decided here, and not acknowledged, since Faust would commit it.
+- A process that was asleep for so long that its session may have expired may own nothing any more: it sends nothing, and ends.
+- Derived rows are rebuilt only when a partition is newly assigned: otherwise it had no other writer. A recovery that ended before
+  the group was rejoined therefore takes no partition: its tables are not those of the new generation.
+- Derived rows are rebuilt in a thread, however many there are: heartbeats go on meanwhile, and the watchdog excuses the process.
+- A partition whose rows were not recovered is not processed. The member that assigns partitions leaves out topics that its client
+  does not know yet, such as a new changelog. Nothing would be recovered, unnoticed; so such a process ends.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ if TYPE_CHECKING:
     from streams.kafka.decide.agents import Decider
 
 NOBODY = -1
-"""In place of a generation: between two of them."""
+"""Placeholder for the generation, between two of them."""
 BEAT = 0.5
-"""Seconds between two signs of life."""
+"""Seconds between two updates of `beat`."""
 
 
 class AsleepError(Exception):
-    """The process did nothing for about as long as its session lasts: others may own its partitions by now."""
+    """The process was suspended for about as long as its session lasts: others may own its partitions by now."""
 
 
 class UnrecoveredError(Exception):
-    """Partitions came without those of the changelog that their rows are in: to begin again may mend it."""
+    """Partitions were assigned without those of the changelog that holds their rows; a restart may repair it."""
 
 
 class OwnedPartitions:
@@ -59,17 +59,17 @@ class OwnedPartitions:
         self._cursors: dict[int, Cursors] = {}
         self._generation = NOBODY
         self._joined: object | None = None
-        """Stands for the generation whose tables are, or will be, recovered; None between two."""
+        """Token of the generation whose tables are being or have been recovered; None between two."""
         self._restoring: tuple[RestoredRows, asyncio.Future[None]] | None = None
         self._restored = 0
-        """Rows of partitions that were read to make derived rows of."""
+        """Rows scanned so far to rebuild derived rows."""
         self._read: dict[tuple[str, int], int | None] = {}
-        """What was due in each partition at the last look of the watchdog."""
+        """Offset due in each partition at the watchdog's last check."""
         self._beat = time.monotonic()
         conf = decider.app.conf
-        # The group counts from the last sign of life that it had: that may be older by a heartbeat.
+        # The group counts from the last heartbeat that it received, which may be older by one interval.
         self.session: float = conf.broker_session_timeout - conf.broker_heartbeat_interval
-        """Seconds that it may be asleep."""
+        """Seconds that the process may be suspended."""
         self._recovered = 0
         self._app.on_partitions_revoked.connect(self._on_revoked)
         self._app.on_partitions_assigned.connect(cast("Any", self._on_assigned))
@@ -80,16 +80,16 @@ class OwnedPartitions:
 
     @property
     def partitions(self) -> frozenset[int]:
-        """The partitions that may be worked on now."""
+        """The partitions that may be processed now."""
         return self._mine if self._generation != NOBODY else frozenset()
 
     @property
     def beat(self) -> float:
-        """When the loop went round last (monotonic)."""
+        """Time (monotonic) of the last loop iteration."""
         return self._beat
 
     def places(self) -> list[tuple[str, int]]:
-        """The partitions that are assigned, by their topics on the broker; for another thread."""
+        """Return the assigned partitions with their topics on the broker; may be called from another thread."""
         try:
             assigned = list(self._app.consumer.assignment())
         except ConsumerNotStarted:
@@ -97,15 +97,15 @@ class OwnedPartitions:
         return [(tp.topic, tp.partition) for tp in assigned if tp.topic in self._decider.names]
 
     def excused(self) -> list[tuple[str, int]]:
-        """Those that stand for no fault of this process; for another thread.
+        """Return partitions whose standstill is no fault of this process; may be called from another thread.
 
-        All of them while tables recover, as long as there are more rows from look to look. Ticks that wait for their inputs, where
-        one of these has moved since the last look.
+        All partitions while tables recover, as long as the row count has grown since the last check. Ticks that wait for inputs, if
+        one of these inputs has advanced since the last check.
         """
         if self._generation == NOBODY:
             restoring = self._restoring
             rows = restoring[0].count if restoring is not None else 0
-            # Where nothing is known of a changelog yet, its offset is None.
+            # The offset is None while nothing is known of a changelog.
             offsets = list(self._app.tables.recovery.active_offsets.values())
             before, self._recovered = self._recovered, sum(offset or 0 for offset in offsets) + self._restored + rows
             return self.places() if self._recovered != before else []
@@ -118,22 +118,22 @@ class OwnedPartitions:
         return [(ticks, partition) for partition in sorted(moved)]
 
     def cursors(self, partition: int) -> Cursors:
-        """Where the queues of a partition begin."""
+        """Return the queue cursors of a partition."""
         return self._cursors.setdefault(partition, Cursors(self._decider.stage.derived))
 
     def current(self, events: Sequence[EventT[Any]]) -> list[EventT[Any]]:
-        """The events that were read since the partitions were taken; the others are let go."""
+        """Return the events that were read in the present generation; the others are dropped."""
         found = []
         for event in events:
             if self._generation == NOBODY or event.message.generation_id != self._generation:
-                # To be acknowledged by nobody: it comes again.
+                # Marked so that nothing acknowledges it: it is delivered again.
                 event.message.acked = True
             else:
                 found.append(event)
         return found
 
     def awake(self) -> None:
-        """Raises AsleepError where the session may have ended since the last sign of life."""
+        """Raise AsleepError if the session may have expired since the last beat."""
         asleep = time.monotonic() - self._beat
         if asleep > self.session:
             raise AsleepError(f"for {asleep:.0f} s")
@@ -149,7 +149,7 @@ class OwnedPartitions:
             self._beat = time.monotonic()
 
     async def _looks(self) -> None:
-        # Apart from the beats: a broker that is slow to answer is no sleep of ours.
+        # Separate from the beats: a slow broker must not look like a suspended process.
         while True:
             await asyncio.sleep(BEAT)
             if self._generation != NOBODY:
@@ -172,7 +172,7 @@ class OwnedPartitions:
         assigned: Iterable[TP] = given[0]
         self._generation, self._joined = NOBODY, object()
         await self._end_restoring()
-        # What went to others, even if it comes back before anything is recovered, was written to by them.
+        # A partition that went to another worker was written by it, even if it returns before anything is recovered.
         self._mine &= {tp.partition for tp in assigned if tp.topic in self._decider.names}
 
     async def _on_shutdown(self, *_: Any, **__: Any) -> None:
@@ -186,7 +186,7 @@ class OwnedPartitions:
             await asyncio.wait([running])
 
     async def _on_recovered(self) -> None:
-        """The tables hold what the changelog does."""
+        """Take over the partitions, whose tables now match the changelog."""
         try:
             await self._take()
         except Exception as error:  # noqa: BLE001 - Faust would swallow it, and go on without the derived rows
@@ -218,7 +218,7 @@ class OwnedPartitions:
             self._generation = self._app.consumer_generation_id
 
     async def _restore(self, partition: int) -> None:
-        """Make the derived rows of a partition, unless it is given up meanwhile: then they are made by who has it next."""
+        """Rebuild the derived rows of a partition, unless it is revoked meanwhile: then its next owner rebuilds them."""
         restore = self._decider.stage.restore
         if restore is None:
             return

@@ -1,13 +1,13 @@
-"""Tables are filled from their changelogs by confluent-kafka, in batches, before Faust looks whether anything lacks.
+"""Recovery of tables from their changelogs by confluent-kafka, in batches, before Faust's own recovery.
 
-Cause: Faust hands each row of a changelog from queue to queue, which takes half a millisecond; a worker with a million rows
-would be away for ten minutes. What is read here goes to the store as Faust itself would write it, the offset in the same batch;
-so whatever is left out, for whatever reason, Faust reads behind it.
+Cause: Faust passes each row of a changelog from queue to queue, which takes 0.5 ms; a worker with a million rows would be
+unavailable for ten minutes. Rows are written to the store as Faust itself would write them, with the offset in the same batch;
+Faust reads whatever is left out here, for whatever reason.
 
 Laws:
-- A batch of rows and the offset behind it are one write: a worker that is killed while it fills goes on from there, or anew.
-- Nobody decides meanwhile (`partition_ownership.py`), and filling ends with the generation of the group that it began in.
-- The loop goes round while it fills: it has a thread of its own.
+- A batch of rows and the offset after it are one write: a worker that is killed during recovery resumes there, or from the start.
+- Nothing is decided meanwhile (`partition_ownership.py`), and recovery ends with the group generation in which it began.
+- Recovery runs in its own thread and does not block the event loop.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ if TYPE_CHECKING:
     from faust.types import TP
 
 ROWS = 500
-"""Rows asked for at a time; some are as large as a record may be."""
+"""Rows per poll; some are as large as a record may be."""
 AHEAD = 16_384
 """kB of rows that the client reads ahead."""
 PartitionId = tuple[str, int]
-"""A changelog and a partition of it."""
+"""A changelog and one of its partitions."""
 PATIENCE = 30.0
-"""Seconds without a row, before the rest is left to Faust."""
+"""Seconds without a row before the rest is left to Faust."""
 
 
 def _end(why: str) -> None:
-    """Say why, and end the process. Faust makes a `Filled` and gives it no `Telling`: the line goes where Faust's go."""
+    """Log the reason, and end the process. Faust creates `Filled` without a `Telling`, so the line goes to Faust's log."""
     logging.getLogger("harvest").error(why)
     os._exit(1)
 
 
 class Filling:
-    """The stores of some partitions, while they are filled from a changelog each.
+    """Fills the stores of some partitions from their changelogs.
 
-    `stores` are RocksDB's, by partition of the changelog; `offsets` has the offset of the last row that each of them holds,
-    None for none, and is moved on as they are filled; `own` is the key of that offset in a store.
+    `stores` are RocksDB's, by partition of the changelog; `offsets` has the offset of the last row that each store holds, None for
+    none, and is updated; `own` is the key of that offset in a store.
     """
 
     def __init__(self, client: Mapping[str, Any], stores: Mapping[TP, Any], offsets: MutableMapping[TP, Any], own: bytes) -> None:
@@ -61,10 +61,10 @@ class Filling:
         self._own = own
         self._lacking: set[PartitionId] = set()
         self.stopped = threading.Event()
-        """Set, it makes `run` return before its time."""
+        """Makes `run` return early once set."""
 
     def run(self) -> None:
-        """Fill them up to where their changelogs end now. Brokers that do not answer end it too."""
+        """Fill the stores up to the present ends of their changelogs. Also returns early if no broker answers."""
         reads = {"isolation.level": "read_committed", "enable.partition.eof": True, "queued.max.messages.kbytes": AHEAD}
         consumer = Consumer({**self._client, "group.id": "harvest-recovery", "enable.auto.commit": False, **reads})
         with closing(consumer):
@@ -75,7 +75,7 @@ class Filling:
                 return
 
     def _begun(self, consumer: Consumer) -> list[TopicPartition]:
-        """Where to begin in each changelog that holds more than its store."""
+        """Return the start offset of each changelog that is ahead of its store."""
         found = []
         for (topic, partition), (tp, _) in self._stores.items():
             held = self._offsets.get(tp)
@@ -98,7 +98,7 @@ class Filling:
                 if error is None:
                     by_place.setdefault(place, []).append(message)
                 elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - its public name
-                    # Behind the last row, whatever was compacted away before it.
+                    # The end also covers offsets after the last row that were compacted away.
                     self._lacking.discard(place)
                 else:
                     raise KafkaException(error)
@@ -121,34 +121,34 @@ class Filling:
 
 
 class Filled(Recovery):
-    """Faust's recovery, which finds most of its work done."""
+    """Faust's recovery, after most of the rows were read in batches."""
 
     def __init__(self, client: Mapping[str, Any], *given: Any, **named: Any) -> None:
-        """`client`: settings of a client of confluent-kafka; the others are Faust's."""
+        """`client`: settings of a confluent-kafka client; the other arguments are Faust's."""
         super().__init__(*given, **named)
         self._client = client
         self._end: Callable[[str], None] = _end
         self._one = asyncio.Lock()
 
     async def _build_highwaters(self, consumer: Any, tps: Any, destination: Any, title: str) -> None:
-        """The first that is asked of the broker in a recovery."""
+        """Fill the tables first: this is Faust's first request of a recovery."""
         if title == "active":
             try:
                 await self._fill(tps)
             except Exception as error:
                 if not of_store(error):
                     raise
-                # A disk that is full, or fails: Faust would say it in a hundred lines.
+                # The disk is full or fails: Faust would print a hundred lines.
                 self._end(f"the tables cannot be filled: {error}")
         await super()._build_highwaters(consumer, tps, destination, title)
 
     async def _wait(self, coro: Any, timeout: Any = None) -> None:  # noqa: ASYNC109 - as Faust's
-        """No limit of time: to fill takes as long as there are rows, and clients give up brokers that do not answer."""
+        """Wait without a time limit: duration depends on the number of rows, and the clients detect silent brokers themselves."""
         await super()._wait(coro)
 
     async def _fill(self, tps: set[TP]) -> None:
         tables: dict[TP, Any] = {tp: self.tp_to_table[tp] for tp in tps}
-        # One at a time: a recovery that was cut off by another one ends what its thread is at first.
+        # One at a time: a recovery that another one interrupted first ends its thread.
         async with self._one:
             for table in set(tables.values()):
                 own = [tp for tp, owner in tables.items() if owner is table and tp in tps]
@@ -163,7 +163,7 @@ class Filled(Recovery):
 
 
 def manager(client: Mapping[str, Any]) -> type[TableManager]:
-    """The class of the tables of an application (`faust.App(TableManager=...)`), whose recovery is the one above."""
+    """Return the table manager class of an application (`faust.App(TableManager=...)`) that uses this recovery."""
 
     class Tables(TableManager):
         @property

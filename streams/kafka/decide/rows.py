@@ -1,16 +1,16 @@
-"""Rows of a stage in one partition, on a Faust table: RocksDB here, its changelog on Kafka (law 5).
+"""Rows of a stage in one partition, on a Faust table: RocksDB locally, its changelog on Kafka (law 5).
 
-Strategy: reads and scans go to the partition's store itself, which Faust's tables hide behind a mapping without order. Writes go
-there too, so that the next read sees them, and are remembered; the changelog gets them when the record is decided.
+Strategy: reads and scans go to the partition's store directly, which Faust's tables hide behind an unordered mapping. Writes go
+there too, so that the next read sees them, and are recorded; they are sent to the changelog when the record is decided.
 
 Laws:
-- The changelog gets the writes of a record in their order (a key written twice: its last value, in its last place), and those of
-  one record before those of the next.
-- What is put is sent, whether the store had it or not: on redelivery the changelog gets what it may have missed.
-- Derived rows are not sent: they are made from the others when a partition is taken.
-- A record that failed leaves no row behind: `undo` restores the store, and nothing was sent.
-- A store that fails is told from a record that fails: the process ends, and the next one fills its store from the changelog.
-- RocksDB may be ahead of the changelog by what a killed worker had not sent; `mends.tables` begins without it.
+- The changelog gets the writes of a record in order (a key written twice: its last value, in its last position), and those of one
+  record before those of the next.
+- Every put is sent, whether or not the store had the row: a redelivery supplies rows that the changelog may lack.
+- Derived rows are not sent: they are rebuilt from the others when a partition is assigned.
+- A record that failed leaves no rows: `undo` restores the store, and nothing was sent.
+- A failing store is distinguished from a failing record: the process ends, and the next one fills its store from the changelog.
+- RocksDB may be ahead of the changelog by writes that a killed worker had not sent; `client_workarounds.tables` then empties it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class TableRows:
-    """`schemas.ports.Rows`, for the time of one record. `cursors` are the partition's, and say which rows are derived."""
+    """`schemas.ports.Rows` for one record. `cursors` belong to the partition, and tell which rows are derived."""
 
     def __init__(self, table: Collection, partition: int, cursors: Cursors) -> None:
         self._table = table
@@ -59,13 +59,13 @@ class TableRows:
         self._store.delete(key)
 
     def scan(self, prefix: bytes, after: bytes = b"", limit: int = -1) -> Iterator[tuple[bytes, bytes]]:
-        """Rows by prefix, in order; as they were when the scan began."""
+        """Yield rows by prefix, in order, as of the beginning of the scan."""
         queue = self._cursors.kept(prefix) and after <= prefix
         start = self._cursors.start(prefix) if queue else max(prefix, after)
         if start is None or limit == 0:
             return
         seen = False
-        # Held by a name: the iterator looks into it to the end.
+        # Kept in a variable: the iterator refers to it until its end.
         within = _within(prefix)
         for key, value in self._store.items(from_key=start, read_opt=within):
             if key in (self._own, after):
@@ -81,7 +81,7 @@ class TableRows:
             self._cursors.found(prefix, None)
 
     def undo(self) -> None:
-        """Restore the store to what it was before the first write."""
+        """Restore the store to its state before the first write."""
         for key, value in self._before.items():
             if value is None:
                 self._store.delete(key)
@@ -91,7 +91,7 @@ class TableRows:
         self._written.clear()
 
     def written(self) -> list[Outgoing]:
-        """What the changelog has to get, for `durable` once it has."""
+        """Return the writes for the changelog; `durable` is called once they are acknowledged."""
         topic, partition = self._changelog, self._partition
         return [Outgoing(topic, key, value, partition) for key, value in self._written.items() if not self._cursors.kept(key)]
 
@@ -108,19 +108,19 @@ class TableRows:
 
 
 class StoppedError(Exception):
-    """Derived rows are not wanted any more: the partition is given up."""
+    """Derived rows are no longer needed: the partition was revoked."""
 
 
 class RestoredRows(TableRows):
-    """The rows of a partition while its derived rows are made: many, none of them sent or undone. For one thread.
+    """Rows of a partition while its derived rows are rebuilt: many, neither sent nor undone. For one thread.
 
-    Once `stopped` is set, by another thread, the next look at a row raises StoppedError.
+    Once another thread has set `stopped`, the next access raises StoppedError.
     """
 
     def __init__(self, table: Collection, partition: int, cursors: Cursors) -> None:
         super().__init__(table, partition, cursors)
         self.count = 0
-        """Rows that were looked at."""
+        """Number of rows accessed."""
         self.stopped = threading.Event()
 
     def scan(self, prefix: bytes, after: bytes = b"", limit: int = -1) -> Iterator[tuple[bytes, bytes]]:
@@ -130,7 +130,7 @@ class RestoredRows(TableRows):
             yield row
 
     def _note(self, key: bytes, value: bytes | None) -> None:
-        """Nothing is remembered."""
+        """Record nothing, but count the access."""
         self._look()
 
     def _look(self) -> None:
@@ -140,15 +140,15 @@ class RestoredRows(TableRows):
 
 
 def of_store(error: Exception) -> bool:
-    """Whether a store cannot be read or written, or memory is short: no fault of the record's.
+    """Whether the error comes from the store or from memory shortage rather than from the record.
 
-    RocksDB's own errors have no class of theirs.
+    RocksDB's own errors have no class of their own.
     """
     return type(error) is Exception or isinstance(error, (DbClosedError, OSError, MemoryError))
 
 
 def durable(table: Collection, places: Iterable[RecordPosition]) -> None:
-    """The changelog has the rows that were sent, at these places: the stores say so, for the next recovery to begin behind them."""
+    """Store the changelog offsets of rows that were sent, so that the next recovery begins after them."""
     data: Any = table.data
     topic = table.changelog_topic.get_topic_name()
     for partition, offset in dict(sorted(places)).items():
@@ -156,7 +156,7 @@ def durable(table: Collection, places: Iterable[RecordPosition]) -> None:
 
 
 def _within(prefix: bytes) -> ReadOptions:
-    """A scan of a prefix ends with it: the tombstones behind it are not crossed."""
+    """Return options that end a scan at the end of the prefix, so that it does not cross tombstones after it."""
     options = ReadOptions()
     if (end := behind(prefix)) is not None:
         options.set_iterate_upper_bound(end)

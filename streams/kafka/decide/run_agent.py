@@ -1,4 +1,4 @@
-"""The runner of a stage that decides: a Faust worker around its `Decider`, until SIGTERM or SIGINT."""
+"""Runner of a stateful stage: a Faust worker around its `Decider`, until SIGTERM or SIGINT."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from streams.topology.flow import Stage
 
 @contextmanager
 def own(folder: Path) -> Iterator[Path]:
-    """A folder that no other process has: this one, or the first free one beside it."""
+    """Lock and yield a folder that no other process uses: `folder`, or the first free one of `folder-2`, `folder-3`, ..."""
     for number in count(1):
         found = folder if number == 1 else folder.with_name(f"{folder.name}-{number}")
         found.parent.mkdir(parents=True, exist_ok=True)
@@ -36,18 +36,18 @@ def own(folder: Path) -> Iterator[Path]:
 
 
 ROOM = 1_048_588 - LARGEST
-"""Bytes of what a topic takes (`max.message.bytes`, here as it comes) that are left to headers: a record's own, and its batch's."""
+"""Bytes of `max.message.bytes` (here its default) reserved for headers of a record and of its batch."""
 
 
 def largest(context: Context) -> int:
-    """Bytes of a record that all topics take which the stage writes, its changelog among them. Raises ClusterError."""
+    """Return the bytes of a record that all topics of the stage accept, changelog included. Raises ClusterError."""
     names = [context.cluster.changelog(context.stage.name), *map(context.cluster.topic, written(context.stage))]
     found = Admin(context.cluster).found(names).values()
     return min((int(topic.settings["max.message.bytes"]) for topic in found), default=LARGEST + ROOM) - ROOM
 
 
 def decides(context: Context) -> None:
-    """Run it. Its tables are believed by the next worker where this one left in order. Raises ClusterError."""
+    """Run a stateful stage. The next worker reuses its tables only after an orderly exit. Raises ClusterError."""
     settings, stage = context.settings, context.stage
     if not isinstance(stage, Stage):
         raise TypeError(stage.name)
@@ -63,7 +63,7 @@ def decides(context: Context) -> None:
             consumer_group_instance_id=settings.instance or None,
         )
         telling = context.telling
-        # Before anything of the batch can be committed.
+        # Ends the process before anything of the batch can be committed.
         die = lambda error: telling.end(last_word(error))  # noqa: E731 - named for the line below
         decider = Decider(app, stage, settings.prefix, die, wire=context.wire, largest=largest(context))
         owned = decider.owned
@@ -71,12 +71,12 @@ def decides(context: Context) -> None:
         cast("Transport", app.transport).taken = lambda: telling.end(TAKEN)  # type: ignore[method-assign]
         telling.beats(lambda: telling.since(owned.beat))
         telling.needs("assigned and recovered", lambda: "" if owned.partitions else "not yet")
-        # Faust says nothing of a broker that is gone, and keeps its partitions.
+        # Faust does not report an absent broker, and keeps its partitions.
         telling.needs("broker", telling.broker)
         telling.started()
         context.watch(owned.places, owned.excused)
         try:
-            # Where lines are JSON, Faust's are too.
+            # With JSON logging, Faust's lines are JSON too.
             runner(app, override_logging=not telling.logs.structured).execute_from_commandline()
         except SystemExit as end:
             if end.code:
@@ -84,5 +84,5 @@ def decides(context: Context) -> None:
         if app.crash_reason is not None:
             raise app.crash_reason
         if left := decider.sender.left:
-            # The tables may hold rows that the changelog has not got: they are not to be believed.
+            # The tables may hold rows that the changelog lacks, so they must not be reused.
             raise ClusterError(f"{context.brokers}: left before the broker had {left:,} records; they will be made again")

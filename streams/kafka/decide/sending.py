@@ -1,14 +1,14 @@
-"""What a stage that decides gives, rows and outputs, on its way to the broker.
+"""Sends the rows and outputs of a stateful stage to the broker.
 
-Strategy: confluent-kafka sends it, in C: Faust's own producer would take a tenth of a millisecond for each record, which is more
-than most stages decide in. Whoever sends waits until the broker has acknowledged all of it, and what is much goes in several
-parts, one behind the other (`mends.flushed`).
+Strategy: confluent-kafka sends them, in C: Faust's own producer would take 0.1 ms for each record, longer than most stages take to
+decide one. A send waits until the broker has acknowledged everything; large sends are split into consecutive parts
+(`client_workarounds.flushed`).
 
 Laws:
-- Records are sent in their order, and stand so in each partition: the producer is idempotent.
-- What the broker does not take is tried again for a while; whoever waits is told in the end, and its process ends.
-- Nothing leaves a process that was asleep for about as long as its session lasts, since others may own the partition by then:
-  neither what it is told to send, nor what waited in the client. An old row behind a newer one would be what the next owner finds.
+- Each partition has the records in the order in which they were sent: the producer is idempotent.
+- Records that the broker does not accept are retried for a while; then the send fails, and its process ends.
+- A process that was suspended for about as long as its session lasts sends nothing, neither new records nor those waiting in the
+  client, since others may own the partition by then: the next owner would recover an old row after a newer one.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from streams.kafka.decide.client_workarounds import Parts, flushed
 from streams.kafka.edge.outbox import producing
 
 PATIENCE = 30.0
-"""Seconds that a broker has to take records, though a session is shorter: it may be starting anew."""
+"""Seconds that a send is retried, though a session is shorter: the broker may be restarting."""
 LET_GO = KafkaError._MSG_TIMED_OUT  # noqa: SLF001 - its public name
-"""What the client says of a record that has waited for too long."""
+"""Error code of the client for a record that expired in its queue."""
 ANY = -1
-"""For a partition: that of the key."""
+"""Partition number that stands for the partition of the key."""
 
 
 class Outgoing(NamedTuple):
-    """A record on its way; a dead letter has the headers of what it is about. No value: the key is to be forgotten."""
+    """A record to be sent; a dead letter has the headers of its origin. A value of None deletes the key."""
 
     topic: str
     key: bytes
@@ -42,19 +42,19 @@ class Outgoing(NamedTuple):
 
 
 class RecordPosition(NamedTuple):
-    """Where a record stands."""
+    """Partition and offset of an acknowledged record."""
 
     partition: int
     offset: int
 
 
 class Sender:
-    """A producer. For one event loop."""
+    """Sends records with one producer. For one event loop."""
 
     def __init__(self, kafka: str, session: Callable[[], float], awake: Callable[[], None] = lambda: None) -> None:
-        """`kafka`: host:port, parted by commas; `session` gives the seconds that a record may wait in the client.
+        """`kafka`: host:port, separated by commas; `session` returns the seconds that a record may wait in the client.
 
-        It is asked once, when the producer is made; `awake` before each send: it raises where the process was asleep for as long.
+        `session` is called once, when the producer is created; `awake` before each send: it raises if the process was suspended.
         """
         self._session = session
         self._awake = awake
@@ -65,18 +65,18 @@ class Sender:
 
     @property
     def left(self) -> int:
-        """Records that the broker has not acknowledged yet: where the sending was given up, it may never have them."""
+        """Number of records not acknowledged yet; after an aborted send they may never be."""
         return self._left
 
     def begin(self) -> Producer:
-        """The producer. Made some time before its first record, it knows a broker by then (`mends.met`)."""
+        """Return the producer. If created some time before its first record, it knows a broker (`client_workarounds.met`)."""
         if self._producer is None:
-            # As it wakes the client lets go of what has waited for too long, before it sends anything.
+            # After a suspension the client first drops records older than this, before it sends anything.
             self._producer = Producer({**self._settings, "delivery.timeout.ms": int(self._session() * 1_000)})
         return self._producer
 
     async def send(self, records: Sequence[Outgoing]) -> list[RecordPosition]:
-        """Send records, and wait until the broker has them; gives where each stands. Raises KafkaException, and as `awake` does."""
+        """Send records, wait for their acknowledgement, and return their places. Raises KafkaException, and as `awake` does."""
         if not records:
             return []
         self._awake()
@@ -89,11 +89,11 @@ class Sender:
             if self._failed.code() != LET_GO or time.monotonic() > until:
                 raise KafkaException(self._failed)
             self._awake()
-            # What came behind the first that was let go comes again behind it, so that of each key the last one stays the last.
+            # Records after the first expired one are sent again after it, so that the last record of each key remains the last.
             self._failed, first = None, places.index(RecordPosition(ANY, ANY))
 
     async def _send(self, producer: Producer, records: Sequence[Outgoing], places: list[RecordPosition], first: int) -> None:
-        """Send them from the first on, and wait until each was answered; not those behind a part of which one was not taken."""
+        """Send records from `first` on and wait for all answers; stop after a part in which a record failed."""
         parts = Parts()
         for number in range(first, len(records)):
             topic, key, value, to, headers = records[number]
@@ -104,7 +104,7 @@ class Sender:
                 self._awake()
             places[number] = RecordPosition(ANY, ANY)
             told = partial(self._delivered, places, number)
-            # Faust's messages have them in a tuple, which the client does not take.
+            # Faust's messages have headers in a tuple, which the client does not accept.
             with_them = list(headers.items() if isinstance(headers, Mapping) else headers or ())
             while True:
                 try:
@@ -129,5 +129,5 @@ class Sender:
         if error is None:
             places[number] = RecordPosition(message.partition() or 0, message.offset() or 0)
         elif self._failed is None or self._failed.code() == LET_GO:
-            # Of what went wrong, that which cannot be tried again counts.
+            # An error that cannot be retried takes precedence.
             self._failed = error

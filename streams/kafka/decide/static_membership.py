@@ -1,8 +1,8 @@
-"""Members of a group that have a name (static membership), of whom each name has one.
+"""Detection of static members that lost their instance id to another member.
 
-Cause: aiokafka takes a coordinator's word that it is no member for one that its session is over, and joins anew. Where another
-member was given its name it takes that back, and has it taken again, for ever, and neither does anything. So whoever has a name
-and is told that ends instead; a supervisor starts it again.
+Cause: aiokafka takes the coordinator's answer that it is no member for an expired session, and rejoins. If another member has its
+instance id, it takes the id back, and the other one does the same, for ever, so that neither makes progress. A static member that
+gets this answer therefore ends; a supervisor restarts it.
 
 Source, read in the released code: aiokafka, consumer/group_coordinator.py (`_do_heartbeat`, `_do_commit_offsets`).
 """
@@ -18,8 +18,8 @@ from aiokafka.protocol.group import HeartbeatRequest  # type: ignore[import-unty
 
 
 def heed(consumer: Any, taken: Callable[[], None]) -> None:
-    """Have `taken` called, in the consumer's thread, where its group does not know it: a consumer of aiokafka that has begun."""
-    coordinator = consumer._coordinator  # noqa: SLF001 - there is no other way to what it is told
+    """Call `taken`, in the consumer's thread, when the group does not know this started aiokafka consumer."""
+    coordinator = consumer._coordinator  # noqa: SLF001 - no public API
     ask = coordinator._send_req  # noqa: SLF001
 
     async def heeded(request: Any) -> Any:
@@ -29,7 +29,7 @@ def heed(consumer: Any, taken: Callable[[], None]) -> None:
             said.add(answer.error_code)
         elif isinstance(request, OffsetCommitRequest):
             said.update(code for _, parts in answer.topics for _, code in parts)
-        # One that left its generation asks without a name for a moment, and one that has joined anew is answered about before.
+        # Ignored: requests without a member id (between two generations), and answers about the id before a rejoin.
         if member and member == coordinator.member_id and UnknownMemberIdError.errno in said:
             taken()
         return answer

@@ -1,16 +1,17 @@
-"""Ticks of a stage on Kafka: written by the owner of each partition, applied once the inputs are read up to their ends (law 4).
+"""Ticks of a stage on Kafka, written by the owner of each partition, applied once the inputs are read up to their ends (law 4).
 
-Strategy: a task looks at the next deadline that the rows of each partition name, and writes a tick when it has come, and
-one when the partition was taken. A tick that is read before its time is held, unacknowledged, and applied in a later batch.
+Strategy: a task checks the next deadline in the rows of each partition, and writes a tick when it is due, and one when the
+partition is assigned. A tick that is read too early is kept, unacknowledged, and applied in a later batch.
 
 Laws:
-- At most one tick of ours is on its way in a partition.
+- At most one tick of this process is in flight in a partition.
 - A tick names the ends that its inputs had on the broker when it was written.
-- It waits for what was written, not for what will be: where an input is read to its end, and that is before the end which the tick
-  names, the topic was made anew, or a stranger wrote the tick. (A broker's answer about an end never goes back, KIP-207.)
-- Ticks are applied in their order, each acknowledged when what it gave is durable.
-- The clock of a process is not before a tick that it has applied: it was another machine's clock, perhaps. What is farther ahead of
-  this machine's than clocks may be (`AHEAD`) no clock of ours has written: it is rejected.
+- A tick waits only for records that exist: if an input is read to its end, and that is below the end which the tick names, the
+  topic was recreated, or the tick is not from this stage; it waits no longer. (An end that a broker reports never decreases,
+  KIP-207.)
+- Ticks are applied in order, each acknowledged once its outputs are durable.
+- The clock of a process is never behind a tick that it has applied, even if another machine wrote it. A tick farther ahead of this
+  machine's clock than clocks may differ (`AHEAD`) is rejected.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ if TYPE_CHECKING:
     from streams.kafka.decide.agents import Decider
 
 LOOK = 0.05
-"""Seconds between two looks at the deadlines."""
+"""Seconds between two checks of the deadlines."""
 REACH = 10.0
 """Seconds in which a broker must answer."""
 APART = 100
-"""ms between two ticks of a partition: a stage may want one more once an offset is committed, which it cannot see."""
+"""Minimum ms between two ticks of a partition: a stage may want another one after a commit, which it cannot observe."""
 
 
 class Ticker:
@@ -54,19 +55,19 @@ class Ticker:
         self._sink = decider.app.topic(self.topic, key_serializer="raw", value_serializer="raw")
         self._held: dict[int, deque[EventT[Any]]] = defaultdict(deque)
         self._wanted: set[int] = set()
-        """Partitions that were taken, and have had no tick since."""
+        """Newly assigned partitions without a tick since."""
         self._written: dict[int, int] = {}
-        """The offset of the last tick written, by partition, until it was read."""
+        """Offset of the last tick written, by partition, until it is read."""
         self._last: dict[int, int] = {}
-        """When that was, in ms since the epoch."""
+        """Time of the last tick written, in ms since the epoch."""
         decider.app.task(self._run)
 
     def begin(self, partitions: Iterable[int]) -> None:
-        """These were taken: each gets a tick."""
+        """Schedule a tick for each newly assigned partition."""
         self._wanted |= set(partitions)
 
     def forget(self) -> None:
-        """All partitions are given up: what is held comes again, to whoever owns it then."""
+        """Drop all kept ticks after a revocation: they are delivered again to the next owner."""
         for held in self._held.values():
             for event in held:
                 event.message.acked = True
@@ -76,7 +77,7 @@ class Ticker:
     # ---- reading -------------------------------------------------------------------------------------------------
 
     def held(self, event: EventT[Any]) -> bool:
-        """Whether this is a tick; then it is held until `ripe` gives it."""
+        """Whether this is a tick; if so, it is kept until `ripe` returns it."""
         message: Any = event.message
         if message.topic != self.topic:
             return False
@@ -85,7 +86,7 @@ class Ticker:
         return True
 
     async def ripe(self) -> list[EventT[Any]]:
-        """Ticks whose time has come; whoever gets them acknowledges them."""
+        """Return the ticks that can be applied; the caller acknowledges them."""
         found = []
         for partition, held in self._held.items():
             while held and not await self._too_early(partition, held[0]):
@@ -96,7 +97,7 @@ class Ticker:
         return found
 
     async def _too_early(self, partition: int, event: EventT[Any]) -> bool:
-        """Whether a tick has to wait for the ends that it names; what is no tick waits for nothing, and is rejected."""
+        """Whether a tick has to wait for the ends that it names; a value that is no tick never waits, and is rejected."""
         try:
             tick = decode(self._decider.wire.plain(event.message.value or b""))
         except DecodeError:
@@ -106,13 +107,13 @@ class Ticker:
         for name, end in tick.ends.items():
             if name in self._inputs and await self._comes(TP(self._inputs[name], partition), end):
                 return True
-        # One from farther ahead is rejected.
+        # A tick from farther ahead is rejected.
         if tick.time <= now_ms.machine() + AHEAD:
             now_ms.not_before(tick.time)
         return False
 
     async def _comes(self, tp: TP, end: int) -> bool:
-        """Whether there is more to decide below an end; the broker is asked where all that was read of the input is decided."""
+        """Whether records below `end` are still to be decided; the broker is asked once everything read of the input is decided."""
         following = self._decider.following
         due = await following.position(tp)
         if due >= end:
@@ -126,18 +127,18 @@ class Ticker:
     # ---- writing -------------------------------------------------------------------------------------------------
 
     async def _run(self) -> None:
-        """Write the ticks that are due, for ever; what the broker does not answer is asked again."""
+        """Write due ticks without end; broker errors are retried."""
         try:
             while True:
                 await asyncio.sleep(LOOK)
                 with suppress(KafkaError, ProducerSendError):
                     await self._look()
-        except Exception as error:  # noqa: BLE001 - without ticks a stage stands still, and says nothing
+        except Exception as error:  # noqa: BLE001 - without ticks a stage silently stops
             self._decider.end(error)
 
     async def _look(self) -> None:
         for partition in sorted(self._decider.owned.partitions):
-            # Meanwhile it may have been given up, and its store closed.
+            # It may have been revoked during a write, and its store closed.
             if partition in self._decider.owned.partitions and self._due(partition):
                 await self._write(partition)
 

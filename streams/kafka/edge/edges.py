@@ -1,16 +1,18 @@
-"""Edges on Kafka: a plain consumer and a plain producer around an edge that both runners share, on one event loop.
+"""Runner of an edge on Kafka: a plain consumer and producer around the edge shared with the embedded runner, on one event loop.
 
-Strategy: the loop asks the consumer for records without waiting, gives the edge new work, and has a task send what it finished. A
-record is finished when the broker has all that it gave; then its offset, and what is finished above it, is committed now and then.
+Strategy: the loop polls the consumer without blocking, hands new records to the edge, and sends finished outputs in a task. A
+record is finished once the broker has acknowledged all its outputs; its offset, and the finished ones above it, are then committed
+periodically.
 
-Delivery: at least once. What a killed worker had in flight, or had finished since the last commit, is done again; its version makes
-both one (law 3). A record's outputs go in their order, behind those of earlier records of its key where the edge keeps that order.
+Delivery: at least once. Records in flight in a killed worker, or finished since its last commit, are repeated; the version makes
+the repetition harmless (law 3). The outputs of a record are sent in order, after those of earlier records of its key where the edge
+keeps that order.
 
 Laws:
 - Bodies are durable before the records that name them are sent.
-- What is in flight when its partition goes to another worker is done twice; here it counts for nothing any more.
-- What cannot be processed, or gives what the broker refuses as too large, is a dead letter, sent like any output, with its headers;
-  without its bytes, where that is too large as well.
+- Records in flight when their partition is reassigned are processed twice; here their results are discarded.
+- An input that cannot be processed, or whose output the broker rejects as too large, becomes a dead letter, sent like any output,
+  with its headers; the bytes are omitted if they make the dead letter too large as well.
 """
 
 from __future__ import annotations
@@ -39,16 +41,18 @@ from streams.store import Offsets
 from streams.topology.flow import REJECTED
 
 IDLE = 0.02
-"""Seconds between two looks at the consumer while nothing comes."""
+"""Seconds between two polls of the consumer while nothing arrives."""
 POLL = 500
-"""Records of one look."""
+"""Records per poll."""
 WAITS, MOST = 4, 0.1
-"""What is finished waits for more so many times as long as the last sending took, and so many seconds at the most: each costs the
-edge and the broker several requests, whatever there is in it."""
+"""Finished records wait for more: WAITS times the duration of the last send, at most MOST seconds.
+
+Each send costs the edge and the broker several requests, whatever its size.
+"""
 
 
 class EdgeRunner:
-    """One edge in this process."""
+    """Runs one edge in this process."""
 
     def __init__(
         self, edge: EdgeBase, buffer: Buffer, outbox: Outbox, client: Mapping[str, Any], topic: str, commit: float
@@ -62,25 +66,25 @@ class EdgeRunner:
         self._topic = topic
         self._every = commit
         self._paused: bool | None = None
-        """What all partitions were told last; None: those that have come since were told nothing."""
+        """State last applied to all partitions; None: partitions were assigned since, and have none yet."""
         self._wake = asyncio.Event()
         self._stop: Callable[[], bool] = lambda: False
         self._moved: set[int] = set()
         self._bare: set[tuple[int, int]] = set()
-        """Records whose dead letters are too large for the log, and go without their bytes now."""
+        """Records (partition, offset) whose dead letters are too large for the log and are now sent without bytes."""
         self._next_commit = 0.0
         self._sending: asyncio.Task[None] | None = None
         self._next_sending = 0.0
         self.beat = time.monotonic()
-        """When the loop went round last."""
+        """Time (monotonic) of the last loop iteration."""
         self.worked: Callable[[float, float], None] = lambda *_: None
-        """Is told of what was sent together: when the oldest was written (ms), and how many seconds it took."""
+        """Callback after each send: time of the oldest input record (ms), and duration in seconds."""
         edge.wake = self._wake.set
 
     # ---- running -------------------------------------------------------------------------------------------------
 
     async def run(self, stop: Callable[[], bool]) -> None:
-        """Until `stop` says so. Raises KafkaException, ClusterError, and what ends the edge."""
+        """Run until `stop` returns true. Raises KafkaException, ClusterError, and what ends the edge."""
         self._stop = stop
         self._consumer.subscribe([self._topic], on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost)
         while not stop():
@@ -89,7 +93,7 @@ class EdgeRunner:
             try:
                 came = self._read()
             except KafkaException:
-                # Whoever leaves need not know what the broker would have said.
+                # While stopping, a broker error is irrelevant.
                 if stop():
                     return
                 raise
@@ -113,15 +117,15 @@ class EdgeRunner:
                 await self._settle()
                 self._commit(asynchronous=False)
         finally:
-            # Whatever failed: who leaves says so, or its partitions stand for a session.
+            # Even after a failure: without leaving the group, the partitions stay unassigned until the session expires.
             self._consumer.close()
 
     def places(self) -> list[tuple[str, int]]:
-        """The partitions that are worked on; for another thread."""
+        """Return the open partitions; may be called from another thread."""
         return [(self._topic, partition) for partition in list(self._edge.windows)]
 
     def excused(self, stall: float) -> list[tuple[str, int]]:
-        """Those of which something is in flight, which has deadlines of its own; none, where the loop stands."""
+        """Return the partitions with records in flight, which have deadlines of their own; none if the loop is stuck."""
         if time.monotonic() - self.beat > stall:
             return []
         return [(self._topic, partition) for partition, window in list(self._edge.windows.items()) if window.flying]
@@ -129,7 +133,7 @@ class EdgeRunner:
     # ---- in ------------------------------------------------------------------------------------------------------
 
     def _read(self) -> bool:
-        """Take what has come; says whether anything has."""
+        """Poll the consumer; whether any message arrived."""
         if self._paused is not self._buffer.full:
             self._paused = self._buffer.full
             (self._consumer.pause if self._paused else self._consumer.resume)(self._consumer.assignment())
@@ -148,7 +152,7 @@ class EdgeRunner:
             raise KafkaException(error)
 
     def _reach(self) -> None:
-        """What stands behind the last record, and is none (a marker of a transaction), is passed, or it would be a lag for ever."""
+        """Advance past offsets after the last record that hold none (transaction markers); they would be a permanent lag."""
         for partition, end in self._buffer.reached().items():
             if self._edge.windows[partition].reach(end):
                 self._moved.add(partition)
@@ -169,7 +173,7 @@ class EdgeRunner:
 
     def _on_revoke(self, _: Consumer, places: Sequence[TopicPartition]) -> None:
         with suppress(KafkaException):
-            # The group may have gone on without us.
+            # The group may have rebalanced without this member.
             self._commit(asynchronous=False)
         self._on_lost(_, places)
 
@@ -178,15 +182,15 @@ class EdgeRunner:
             self._edge.shut(place.partition)
             self._buffer.shut(place.partition)
             self._moved.discard(place.partition)
-            # Whoever has it next, and be it this one, begins anew.
+            # The next owner, even if it is this worker, starts afresh.
             for known in (self._bare, self._outbox.refused):
-                # What is refused is told by another thread (`mends.flushed`).
+                # Copied first: another thread adds to `refused` (`client_workarounds.flushed`).
                 known -= {one for one in list(known) if one[0] == place.partition}
 
     # ---- out -----------------------------------------------------------------------------------------------------
 
     def _send(self) -> None:
-        """Have what was finished sent, unless something is being sent."""
+        """Start sending what was finished, unless a send is under way."""
         if self._sending is not None and self._sending.done():
             self._sending.result()
             self._sending = None
@@ -204,7 +208,7 @@ class EdgeRunner:
         times = [logged.time for one in finished if (logged := self._buffer.taken(one.partition, one.offset)) is not None]
         await asyncio.to_thread(self._edge.settle)
         for part in staging:
-            # Who dies now leaves a part of what the object gives, as whoever dies while sending does.
+            # A crash here leaves part of the object's outputs, as a crash in `send` does.
             await self._outbox.put(part.frames, part.at, [])
         await self._outbox.send([(one, self._buffer.headers(one.partition, one.offset)) for one in finished if self._known(one)])
         fault("edge.sent")
@@ -234,7 +238,7 @@ class EdgeRunner:
         self._moved.add(one.partition)
 
     def _refuse(self, one: Finished, logged: Logged) -> None:
-        """What a record gave is too large for the log: a dead letter takes its place; that of a dead letter, one without bytes."""
+        """Replace outputs too large for the log by a dead letter, and a dead letter too large for it by one without bytes."""
         place = one.partition, one.offset
         letter = _letter(one)
         if place in self._bare:
@@ -244,7 +248,7 @@ class EdgeRunner:
         if letter is None:
             self._edge.refuse(logged, ValueError("it gives a record that is too large for the log"), "too large for the log")
             return
-        # What fills a record to its brim finds no room in another: it stays where its origin says.
+        # A record of maximal size does not fit into a dead letter: it remains readable at the letter's origin.
         self._bare.add(place)
         (frame,) = one.frames
         bare = msgspec.structs.replace(letter, value=None)
@@ -256,14 +260,14 @@ class EdgeRunner:
             self._commit(asynchronous=True)
 
     def committed(self, error: KafkaError | None, places: Sequence[TopicPartition]) -> None:
-        """What became of a commit: one that failed is made again with the next, or offsets would stand though all is done."""
+        """Handle the result of a commit: failed partitions are committed again next time, or offsets would never catch up."""
         self._moved |= {place.partition for place in places if (error or place.error) is not None}
 
     def _commit(self, *, asynchronous: bool) -> None:
         moved, self._moved = self._moved, set()
         offsets: list[Any] = []
         for partition in sorted(moved):
-            # Nothing is committed of what went to another worker.
+            # Nothing is committed for partitions that were reassigned.
             if partition in self._edge.windows:
                 at = self._edge.windows[partition].offsets()
                 offsets.append(TopicPartition(self._topic, partition, at.next, metadata=told(at)))
@@ -273,13 +277,13 @@ class EdgeRunner:
             elif offsets:
                 self.committed(None, self._consumer.commit(offsets=offsets, asynchronous=False))
         except KafkaException:
-            # What stays here is told with the next.
+            # Partitions that are still assigned are committed with the next attempt.
             self._moved |= moved
             raise
 
 
 def _letter(one: Finished) -> Rejected | None:
-    """The dead letter about a record that is all it gave; those about members have no place in the log."""
+    """Return the dead letter about the record itself, if that is its only output; letters about members do not count."""
     if len(one.frames) != 1 or one.frames[0].topic != REJECTED.name:
         return None
     record = decode(one.frames[0].value)

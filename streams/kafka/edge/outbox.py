@@ -1,10 +1,10 @@
-"""What an edge gives, on its way to the broker: sent in order, and known to be there.
+"""Producer of an edge: sends outputs in order and waits for their acknowledgement.
 
-Strategy: a producer is given what goes out together, up to a limit, and is then asked to send it (`mends.flushed`).
+Strategy: the producer is given a bounded group of records, then flushed (`client_workarounds.flushed`).
 
 Laws:
-- A producer that fails for good is not used again: it may leave out what it failed at. Its process ends.
-- A record that the broker finds too large is told to whoever sent it; all else is tried again by the client until it gives up.
+- A producer that failed for good is not reused, since it may skip the record that failed: its process ends.
+- A record that the broker rejects as too large is reported to the sender; the client retries all other errors until it gives up.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from streams.kafka.decide.client_workarounds import HELD, PARTITIONER, Parts, fl
 from streams.kafka.edge.source import Headers
 
 LARGEST = 64 << 20
-"""Bytes of a message that the client lets pass; what the topic takes, the broker says."""
+"""Bytes of a message that the client accepts; the topic's limit is enforced by the broker."""
 TOO_LARGE = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_MSG_SIZE, KafkaError.RECORD_LIST_TOO_LARGE})
 
 
 def producing(kafka: str) -> dict[str, Any]:
-    """Settings of a producer that keeps what it is given in order; `kafka`: host:port, parted by commas."""
+    """Return settings of a producer that keeps the order of its records; `kafka`: host:port, separated by commas."""
     return {
         "bootstrap.servers": kafka,
         "client.id": "harvest",
@@ -35,14 +35,14 @@ def producing(kafka: str) -> dict[str, Any]:
         "enable.idempotence": True,
         "message.max.bytes": LARGEST,
         **HELD,
-        # What the client has to say is said where all else is.
+        # Messages of the client go to the log of the worker.
         "logger": logging.getLogger("harvest.kafka"),
         **PARTITIONER,
     }
 
 
 class Outbox:
-    """A producer, and what it has sent. `prefix` stands before each name of a topic there, `wire` is how values stand."""
+    """Producer with the state of its sends. `prefix` starts each topic's name on the cluster; `wire` is the format of values."""
 
     def __init__(self, kafka: str, prefix: str, settings: Mapping[str, Any], wire: Wire = SINGLE) -> None:
         self._wire = wire
@@ -52,12 +52,12 @@ class Outbox:
         self._left = 0
         self._failed: KafkaError | None = None
         self.wrote: Callable[[Frame, int, int], None] = lambda *_: None
-        """Is told of a frame that the broker has, and where: partition and offset."""
+        """Callback for an acknowledged frame, with its partition and offset."""
         self.refused: set[tuple[int, int]] = set()
-        """Partition and offset of inputs whose outputs the broker did not take, all of them."""
+        """Partition and offset of inputs of which the broker rejected an output as too large."""
 
     async def put(self, frames: Iterable[Frame], cause: tuple[int, int], headers: Headers) -> None:
-        """Send the outputs of one input; `headers` go with what is rejected. Raises KafkaException."""
+        """Send the outputs of one input; `headers` go with dead letters. Raises KafkaException."""
         for frame in frames:
             value = self._wire.frame(frame.topic, frame.value)
             rejected = headers if frame.topic == "rejected" else []
@@ -85,14 +85,14 @@ class Outbox:
                     break
 
     async def acknowledged(self) -> None:
-        """Wait until the broker has all that was put. Raises KafkaException where it will never have it."""
+        """Wait until the broker has acknowledged everything sent. Raises KafkaException if a send failed for good."""
         while self._left:
             await flushed(self._producer)
         if self._failed is not None:
             raise KafkaException(self._failed)
 
     async def send(self, finished: Iterable[tuple[Finished, Headers]]) -> None:
-        """Send what records gave, and wait until the broker has it. Raises KafkaException."""
+        """Send the outputs of finished records, and wait for their acknowledgement. Raises KafkaException."""
         for one, headers in finished:
             await self.put(one.frames, (one.partition, one.offset), headers)
         await self.acknowledged()

@@ -1,4 +1,4 @@
-"""The runners of edges: plain consumers and producers around what both runners share, until SIGTERM or SIGINT."""
+"""Runners of the fetch and essence edges on Kafka, until SIGTERM or SIGINT."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def fetches(context: Context) -> None:
     async def run() -> None:
         buffer, blobs = Buffer("fetches", context.partitions, context.wire), FolderBlobs(settings.folder / "blobs")
         router = Router(context.stage, REJECTED)
-        # The edge knows it by its inode, so it is made before.
+        # Created first: the edge identifies the folder by its inode.
         settings.folder.mkdir(parents=True, exist_ok=True)
         edge = FetchEdge(buffer, settings.folder, blobs, settings.fetch, context.partitions, router)
         try:
@@ -66,7 +66,7 @@ def parses(context: Context) -> None:
 
 
 async def _run_edge(context: Context, edge: EdgeBase, buffer: Buffer) -> None:
-    """An edge until a signal comes. Raises KafkaException, ClusterError, and what ends the edge."""
+    """Run an edge until a signal arrives. Raises KafkaException, ClusterError, and what ends the edge."""
     settings = context.settings
     client = {
         "bootstrap.servers": context.brokers,
@@ -93,11 +93,11 @@ async def _run_edge(context: Context, edge: EdgeBase, buffer: Buffer) -> None:
 
     def leave(*_: object) -> None:
         stopped.set()
-        with suppress(RuntimeError):  # it is closed: this process has all but left
+        with suppress(RuntimeError):  # the loop is closed: the process is about to exit
             loop.call_soon_threadsafe(edge.wake)
 
     for number in (signal.SIGINT, signal.SIGTERM):
-        # Not the loop's own: it may stand and wait for an answer of the broker's.
+        # Not the loop's own handler: the loop may be blocked waiting for the broker.
         signal.signal(number, leave)
     try:
         await runner.run(stopped.is_set)

@@ -1,6 +1,6 @@
-"""What a consumer brought an edge, until the edge takes it (`streams.edges.base.Source`).
+"""Records that the consumer delivered, until the edge takes them (`streams.edges.base.Source`).
 
-A record stays known until it is finished: one that cannot be processed, or whose outputs the broker refuses, becomes a dead letter
+A record is retained until it is finished: if it cannot be processed, or the broker rejects its outputs, it becomes a dead letter
 with its bytes and headers.
 """
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 Headers = list[tuple[str, str | bytes | None]]
 FULL = 4_096
 FULL_BYTES = 32 << 20
-"""Records, and bytes of them, that wait to be taken: then no more are asked for."""
+"""Limits of waiting records (FULL) and their bytes: above either, the consumer is paused."""
 
 
 class Buffer:
-    """The records of all open partitions that were read and not begun."""
+    """Records of all open partitions that were read and not begun."""
 
     def __init__(self, topic: str, partitions: int, wire: Wire = SINGLE) -> None:
-        """`topic` as the topology has it, whatever stands before it on the broker; `wire` is how values stand there."""
+        """`topic` is the name in the topology, without the prefix; `wire` is the format of values on the broker."""
         self._topic = topic
         self._wire = wire
         self._ends = [0] * partitions
@@ -38,16 +38,16 @@ class Buffer:
         self._headers: dict[tuple[int, int], Headers] = {}
         self._count = self._bytes = 0
         self._reached: dict[int, int] = {}
-        """Where partitions ended when they were read to their ends."""
+        """End offset of each partition that was read to its end."""
 
     def open(self, partition: int, offset: int, done: frozenset[int]) -> None:
-        """A partition is read from an offset on; what is done above that is left out."""
+        """Open a partition at an offset; the finished records above it (`done`) are skipped."""
         self._waiting[partition] = deque()
         self._done[partition] = done
         self._ends[partition] = offset
 
     def shut(self, partition: int) -> None:
-        """A partition is read by somebody else."""
+        """Close a partition that another worker reads now, and drop its records."""
         self._reached.pop(partition, None)
         for logged in self._waiting.pop(partition, ()):
             self._leaves(logged)
@@ -56,12 +56,12 @@ class Buffer:
                 del known[place]
 
     def add(self, message: Message) -> None:
-        """A record has come."""
+        """Add a record that arrived."""
         partition, offset, value = message.partition() or 0, message.offset() or 0, message.value()
         if partition not in self._waiting or offset in self._done[partition]:
             return
         if value is not None:
-            # What is no record stays as it is: the edge refuses it, with its bytes.
+            # A value that cannot be decoded stays as it is: the edge rejects it, with its bytes.
             with suppress(DecodeError):
                 value = self._wire.plain(value)
         logged = Logged(self._topic, partition, offset, message.timestamp()[1], message.key() or b"", value)
@@ -73,12 +73,12 @@ class Buffer:
             self._headers[partition, offset] = list(headers.items() if isinstance(headers, dict) else headers)
 
     def reach(self, partition: int, end: int) -> None:
-        """A partition is read to its end: there is no record between the last that came and this offset."""
+        """Mark a partition as read up to `end`: no record lies between the last one added and this offset."""
         if partition in self._waiting:
             self._reached[partition] = end
 
     def reached(self) -> Mapping[int, int]:
-        """The ends of partitions of which nothing waits, each told once; records of transactions have markers behind them."""
+        """Return the end offsets of partitions with no waiting records, each once; transaction markers may lie before an end."""
         found = {partition: end for partition, end in self._reached.items() if not self._waiting[partition]}
         for partition in found:
             del self._reached[partition]
@@ -86,15 +86,15 @@ class Buffer:
 
     @property
     def full(self) -> bool:
-        """Whether enough is waiting."""
+        """Whether either limit of waiting records is reached."""
         return self._count >= FULL or self._bytes >= FULL_BYTES
 
     def ends(self, topic: str) -> Sequence[int]:
-        """The next offset of each partition that has not come yet."""
+        """Return, for each partition, the offset after the last record that arrived."""
         return self._ends
 
     def read(self, topic: str, partition: int, offset: int, limit: int) -> Sequence[Logged]:
-        """At most `limit` records from `offset` on; they wait no more."""
+        """Remove and return at most `limit` waiting records from `offset` on."""
         waiting = self._waiting[partition]
         found: list[Logged] = []
         while waiting and len(found) < limit:
@@ -106,15 +106,15 @@ class Buffer:
         return found
 
     def taken(self, partition: int, offset: int) -> Logged | None:
-        """A record that was taken and is not finished; None if its partition went."""
+        """Return a record that was taken and is not finished; None if its partition was closed."""
         return self._taken.get((partition, offset))
 
     def headers(self, partition: int, offset: int) -> Headers:
-        """The headers of such a record."""
+        """Return the headers of such a record."""
         return self._headers.get((partition, offset), [])
 
     def finished(self, partition: int, offset: int) -> None:
-        """A record need be known no more."""
+        """Release a finished record."""
         self._taken.pop((partition, offset), None)
         self._headers.pop((partition, offset), None)
 

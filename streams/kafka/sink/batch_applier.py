@@ -1,8 +1,9 @@
-"""One batch into an index: its changes, the dead letters of what is none or is refused, and the offsets behind it.
+"""Applies one batch to an index: changes, dead letters for invalid or refused records, and the offsets after them.
 
 Laws:
-- Dead letters of what is no change are acknowledged before the changes; those of what is refused, before the offsets.
-- What comes twice changes nothing: any of it may be repeated from the beginning.
+- Dead letters for records that are no change are acknowledged before the changes are applied; those for refused changes, before the
+  offsets.
+- Applying a batch again changes nothing: any part of it may be repeated from the beginning.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from streams.topology.routing import refused_letter
 
 
 class Applier:
-    """Applies batches. Any thread may call, unless the engine is `whole`: then the changes and their offsets are one commit.
+    """Applies batches, from any thread; for a `whole` engine one call at a time, as changes and offsets are one commit.
 
-    `plain` makes single-object encoding of a value, however it was written.
+    `plain` converts a value to single-object encoding.
     """
 
     def __init__(self, index: BrokerIndex, letters: DeadLetterProducer, *, whole: bool, plain: Callable[[bytes], bytes]) -> None:
@@ -33,10 +34,10 @@ class Applier:
         self._whole = whole
         self._single = plain
         self.saw: Callable[[str, int], None] = lambda *_: None
-        """Is told what became of changes that the index was handed: applied, refused, or to be handed to it again (retried)."""
+        """Callback with an outcome and a number of changes: applied, refused, or to be applied again (retried)."""
 
     def apply(self, batches: Mapping[int, Sequence[Read]]) -> Mapping[int, int]:
-        """Apply a batch; gives the offsets behind it. Raises OSError, ClusterError: then it is to be read again."""
+        """Apply a batch; return the offsets after it. Raises OSError or ClusterError: then the batch must be read again."""
         reads = [read for batch in batches.values() for read in batch]
         records = [self._plain(read.logged) for read in reads]
         by_place = {(read.logged.partition, read.logged.offset): read for read in reads}
@@ -45,7 +46,7 @@ class Applier:
         self._send([(msgspec.structs.replace(letter, value=read.logged.value), read.headers) for letter, read in found])
         fault("index.apply")
         ends = {partition: batch[-1].logged.offset + 1 for partition, batch in batches.items()}
-        # Without the offsets: what is refused must be in `rejected` before anything passes it.
+        # Without the offsets: refused changes must be in `rejected` before the offsets pass them.
         try:
             failed = self._index.apply(changes, ends if self._whole else {})
         except OSError:
@@ -59,17 +60,17 @@ class Applier:
         return self._written(ends) if self._whole else ends
 
     def _send(self, letters: Sequence[Letter]) -> None:
-        """Those of a batch together: each sending waits for the broker. Raises ClusterError."""
+        """Send the dead letters of a batch together, since each send waits for the broker. Raises ClusterError."""
         if letters:
             self.letters.send(letters)
 
     def remember(self, ends: Mapping[int, int]) -> Mapping[int, int]:
-        """Let the index know how far it is; gives that back. Raises OSError."""
+        """Store the offsets in the index, and return them. Raises OSError."""
         self._index.apply([], ends)
         return self._written(ends)
 
     def _written(self, ends: Mapping[int, int]) -> Mapping[int, int]:
-        """The index knows how far it is."""
+        """Return the offsets, which the index has stored."""
         fault("index.passed")
         return ends
 
@@ -83,7 +84,7 @@ class Applier:
 
 
 def _place(records: Sequence[Logged], applied: Change) -> tuple[int, int]:
-    """Partition and offset of the record that was applied: not of an older one behind it (`index_changes.py`)."""
+    """Return partition and offset of the record that was applied, not of an older equal one (`index_changes.py`)."""
     for record in reversed(records):
         with suppress(DecodeError):
             if record.value is not None and change(record.value) == applied:

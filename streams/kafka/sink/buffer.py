@@ -1,4 +1,4 @@
-"""What a sink has read of a partition and not written yet."""
+"""Records of a partition that a sink has read but not written yet."""
 
 from __future__ import annotations
 
@@ -10,25 +10,28 @@ from typing import Any, NamedTuple
 from schemas.ports import Logged
 
 BATCH = 500
-"""Records of one request to a server: enough to outweigh its flush to disk, and few enough that the next is made meanwhile."""
+"""Records of one request to a server: enough to outweigh its flush to disk, few enough to prepare the next meanwhile."""
 LINGER = 0.1
-"""Seconds that fewer wait for more."""
+"""Seconds that a smaller batch waits for more records."""
 GATHERED, GATHER, LULL = 2_000, 5.0, 0.5
-"""For an engine whose commits cost more than what is in them, since each makes a piece of an index, to be merged with others:
-records of one partition; seconds that the first of all waits while more come; seconds after the last, which is then enough."""
+"""Batch limits of an engine with expensive commits: records of a partition; seconds since the first; idle seconds.
+
+A commit costs more than its content, since each creates an index segment to be merged later. GATHER is the longest that the first
+record waits while more arrive; LULL without further records is enough.
+"""
 HELD, HELD_BYTES = 2 * GATHERED, 16 << 20
 """Records of a partition that may wait for the index, and their bytes."""
 
 
 class Read(NamedTuple):
-    """A record as it was read, with its headers."""
+    """A record and its headers."""
 
     logged: Logged
     headers: Any
 
 
 class Part:
-    """A partition that this member has. `whole`: for an engine whose commits cost much."""
+    """An assigned partition. `whole`: the engine has expensive commits."""
 
     def __init__(self, start: int, *, whole: bool = False) -> None:
         self._whole = whole
@@ -36,20 +39,20 @@ class Part:
         self.size = 0
         self.since = 0.0
         self.latest = 0.0
-        """When the first of them came, and the last."""
+        """Arrival times (monotonic) of the first and last waiting record: `since`, `latest`."""
         self.acknowledged = start
-        """The offset below which the index has all ..."""
+        """Offset below which the index has everything."""
         self.applied = start
-        """... the one that the index knows of ..."""
+        """Offset that the index has stored."""
         self.told = 0
-        """... and the one that the group knows of."""
+        """Offset that the group has committed."""
         self.end = 0
-        """Where the partition ended when it was read to its end: there is no record between the last that came and this."""
+        """End of the partition when it was read to its end: no record lies between the last one read and this offset."""
         self.task: Future[Mapping[int, int]] | None = None
         self.paused = False
 
     def take(self, read: Read) -> None:
-        """Let a record wait."""
+        """Add a record."""
         self.latest = time.monotonic()
         if not self.records:
             self.since = self.latest
@@ -57,39 +60,39 @@ class Part:
         self.size += len(read.logged.value or b"")
 
     def batch(self) -> list[Read]:
-        """The records that waited longest, which wait no more."""
+        """Remove and return the records that have waited longest."""
         most = GATHERED if self._whole else BATCH
         batch, self.records = self.records[:most], self.records[most:]
-        # What stays came later than the first did: it waits for more from now on.
+        # The remaining records arrived later than the first one did: their wait starts now.
         self.since = time.monotonic()
         self.size -= sum(len(read.logged.value or b"") for read in batch)
         return batch
 
     def ripe(self) -> bool:
-        """Whether what waits is a request to a server: there is enough of it, or it has waited for more long enough."""
+        """Whether a request to a server is due: enough records, or LINGER seconds have passed."""
         return bool(self.records) and (len(self.records) >= BATCH or time.monotonic() - self.since >= LINGER)
 
     def passing(self) -> bool:
-        """Whether the index has more than it knows of."""
+        """Whether the index has more than its stored offset says."""
         return self.acknowledged > self.applied
 
     @property
     def done(self) -> int:
-        """The offset that the group may know of: behind the last record markers of transactions may stand, which no index has."""
+        """Offset that may be committed; once idle it includes transaction markers after the last record."""
         resting = self.task is None and not self.records and not self.passing()
         return max(self.applied, self.end) if resting else self.applied
 
     def untold(self) -> bool:
-        """Whether more is done than the group knows of."""
+        """Whether the offset that may be committed is above the committed one."""
         return self.done > self.told
 
     def full(self, share: float = 1.0) -> bool:
-        """Whether so much waits that no more is wanted."""
+        """Whether the waiting records reach this share of a limit."""
         return len(self.records) >= share * HELD or self.size >= share * HELD_BYTES
 
 
 def gathered(parts: Collection[Part]) -> bool:
-    """Whether what waits in all partitions is enough for a commit that costs much (see GATHERED), or one has no room for more."""
+    """Whether an expensive commit is due for the records of all partitions (see GATHERED), or one partition is full."""
     waiting = [part for part in parts if part.records]
     if not waiting:
         return False

@@ -1,9 +1,9 @@
-"""Dead letters on their way to `rejected`, awaited, with the headers of what they are about.
+"""Producer of dead letters to `rejected`: waits for acknowledgements, and keeps the headers of the original record.
 
 Laws:
-- They are framed as all that the cluster has: `rejected` has one format.
-- One that is too large for the topic goes without the bytes: what fills a record to its brim finds no room in another, and stays
-  where its origin says.
+- Dead letters use the cluster's wire format: `rejected` has one format.
+- A dead letter that is too large for the topic is sent without the bytes: a record of maximal size does not fit into a dead letter,
+  and remains readable at the letter's origin.
 """
 
 from __future__ import annotations
@@ -24,33 +24,33 @@ from streams.kafka.edge.outbox import LARGEST, TOO_LARGE
 from streams.topology.flow import REJECTED
 
 Letter = tuple[Rejected, Any]
-"""A dead letter, and its headers."""
+"""A dead letter and its headers."""
 
 
 class DeadLetterProducer:
     """Writes dead letters, from any thread."""
 
     def __init__(self, cluster: Cluster) -> None:
-        """Raises ClusterError for what is no URL of a registry."""
+        """Raises ClusterError for an invalid registry URL."""
         self._topic = cluster.topic(REJECTED.name)
         self._wire = wire(cluster, (REJECTED,))
         settings = {"enable__idempotence": True, "message__max__bytes": LARGEST}
         self._producer = Producer(cluster.client(**settings) | HELD | PARTITIONER)
 
     def send(self, letters: Iterable[Letter]) -> None:
-        """Write dead letters, each with headers, acknowledged. Raises ClusterError, KafkaException."""
+        """Write dead letters and wait for their acknowledgement. Raises ClusterError, KafkaException."""
         large = self._too_large(letters)
         if large and self._too_large((msgspec.structs.replace(letter, value=None), headers) for letter, headers in large):
             raise ClusterError("dead letters could not be written: their keys and headers alone are too large for the log")
 
     def _too_large(self, letters: Iterable[Letter]) -> list[Letter]:
-        """Write them; gives those that are too large, each by itself. Raises ClusterError, KafkaException."""
+        """Write dead letters; return those that are too large by themselves. Raises ClusterError, KafkaException."""
         large = self._sent(letters)
-        # All of a batch are refused for one of them, or for all together.
+        # The broker rejects a whole batch if one record, or all together, is too large: try each alone.
         return [each for one in large for each in self._sent([one])] if len(large) > 1 else large
 
     def _sent(self, letters: Iterable[Letter]) -> list[Letter]:
-        """Write them; gives those that are too large, or stood in a batch that is. Raises ClusterError, KafkaException."""
+        """Write dead letters; return those refused as too large. Raises ClusterError, KafkaException."""
         large: list[Letter] = []
         failed: list[KafkaError] = []
 

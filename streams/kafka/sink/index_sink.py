@@ -1,20 +1,20 @@
-"""The index sink on Kafka: a consumer group that applies a Broker's topic to any `BrokerIndex`.
+"""Index sink on Kafka: a consumer group that applies a Broker's topic to any `BrokerIndex`.
 
-Strategy: one thread polls, so that the group knows that it lives; a request to the index has a thread of its own, one at a time for
-a partition. What came meanwhile waits, up to HELD records; then the partition is paused. Where to begin is asked of the index,
-which knows what it holds, not of the group: so a new index is filled from the beginning, and one that took the place of another
-goes on from where it stands. What the group has committed is for those who look at its lag.
+Strategy: one thread polls, so that the member stays in the group; requests to the index run in threads, one at a time for a
+partition. Records that arrive meanwhile wait, up to HELD; then the partition is paused. The start offsets come from the index,
+which knows what it holds, not from the group: a new index is filled from the beginning, and one that replaced another continues at
+its own offsets. The group's committed offsets only serve those who watch its lag.
 
-Delivery: at least once; versions make it once. The order of a batch is: dead letters of what is no change, awaited; the changes,
-acknowledged; dead letters of what the index refuses, awaited; the index's own offset; the group's. A kill between any two makes
-the batch come again. Offsets are written for all partitions together, while the next batches are under way: else each would wait
-for them behind the others. An engine that refuses nothing gets changes and offsets at once, of all partitions together.
+Delivery: at least once; versions make it effectively once. The order of a batch is: dead letters for invalid records, awaited; the
+changes, acknowledged; dead letters for refused changes, awaited; the index's own offset; the group's. A kill between any two
+repeats the batch. Offsets are written for all partitions together, while the next batches are under way, so that they do not queue
+behind each other. An engine that refuses nothing gets changes and offsets in one commit, for all partitions together.
 
 Laws:
-- Nothing passes for applied that was not acknowledged, or is not in `rejected` with its bytes and headers.
-- Where the index cannot be written, or has moved, all partitions stand still; then the index is asked anew where to begin, at
-  longer and longer intervals.
-- An index that knows more than the topic, or less than the topic still has, is IndexDamaged: it has to be rebuilt.
+- Nothing counts as applied that was not acknowledged, or is not in `rejected` with its bytes and headers.
+- If the index cannot be written, or was replaced, all partitions are paused; then the index is asked again for the start offsets,
+  at growing intervals.
+- An index whose offset is beyond the topic's end, or below its first record, is IndexDamaged: it must be rebuilt.
 """
 
 from __future__ import annotations
@@ -41,24 +41,24 @@ from streams.topology.flow import archive
 
 NOTE = logging.getLogger("harvest").warning
 TAKEN = 500
-"""Records of one poll."""
+"""Maximum number of records per poll."""
 POLL, BUSY = 0.5, 0.02
-"""Seconds of a poll, while the index has nothing to do and while it has."""
+"""Seconds of a poll: while the index is idle, and while it is busy."""
 SESSION = 10.0
-"""Seconds after which a member that says nothing has left the group."""
+"""Seconds without a heartbeat after which a member leaves the group."""
 LOOK = 5.0
-"""Seconds between looks whether the index is still the one that it was, while nothing happens."""
+"""Seconds between checks whether the index was replaced, while nothing else happens."""
 REQUESTS = 4
-"""Partitions that the index is written for at once, as it comes."""
+"""Default number of partitions that are written to the index concurrently."""
 
 
 class IndexSink:
-    """A member of the group `index.BROKER`. `run` until it is told to stop.
+    """A member of the group `index.BROKER`.
 
-    `requests`: for how many partitions the index is written at once, beside the offsets.
-    `whole`: the engine refuses nothing, and is no matter for several threads (`requests` is 1); a batch, of all partitions, and the
-    offsets behind it are one commit, which costs it most.
-    `note` is told in one line of what holds it up. `plain` makes single-object encoding of a value, however it was written.
+    `requests`: number of partitions written to the index concurrently, beside the offsets.
+    `whole`: the engine refuses nothing, and must not be called from several threads (`requests` is 1); a batch of all partitions
+    and its offsets are one commit, the most expensive operation. `note` gets one line about each problem that delays the sink.
+    `plain` converts a value to single-object encoding.
     """
 
     def __init__(
@@ -85,21 +85,21 @@ class IndexSink:
         self._placing = PositionKeeper()
         self._looked = time.monotonic()
         self._asks = False
-        """Whether the index is being asked how far it is: by the thread that polls, which waits for as long as that takes."""
+        """Whether the polling thread is waiting for the index to return its offsets."""
         self._pool = ThreadPoolExecutor(requests, f"index.{broker}")
         self._behind = ThreadPoolExecutor(1, f"index.{broker}.offsets")
         self._passing: Future[Mapping[int, int]] | None = None
-        """The offsets that are being written behind what was acknowledged."""
+        """Write of the index's offsets that is under way."""
         group = cluster.group(f"index.{broker}")
         settings = {"enable__auto__commit": False, "enable__partition__eof": True, "auto__offset__reset": "error"}
         settings |= {"fetch__wait__max__ms": 50, "queued__max__messages__kbytes": HELD_BYTES >> 10}
-        # How long the client asks for no more once it has so much: a second, unless it is told.
+        # Pause of the client once its queue is full; the default is a second.
         settings |= {"fetch__queue__backoff__ms": 10}
         client = cluster.client(group__id=group, **settings) | membership(session, instance)
         self._consumer = Consumer(client | {"on_commit": self._heard})
 
     def run(self, stop: Callable[[], bool]) -> None:
-        """Consume until `stop` says so. Raises IndexDamaged, ClusterError, and what is a bug of ours."""
+        """Consume until `stop` returns true. Raises IndexDamaged, ClusterError, and unexpected errors."""
         self._consumer.subscribe([self.topic], on_assign=self._taken, on_revoke=self._given_up, on_lost=self._lost)
         try:
             while not stop():
@@ -115,18 +115,18 @@ class IndexSink:
             self._behind.shutdown()
             self._consumer.close()
 
-    # ---- asked by other threads ----------------------------------------------------------------------------------
+    # ---- for other threads ---------------------------------------------------------------------------------------
 
     def places(self) -> list[tuple[str, int]]:
-        """The partitions that this member has."""
+        """Return the assigned partitions."""
         return [(self.topic, partition) for partition in list(self.parts)]
 
     def reaches(self) -> bool:
-        """Whether the index has said where to go on, and has failed at nothing since."""
+        """Whether the index has returned its offsets, and nothing has failed since."""
         return self._placing.done
 
     def excused(self) -> list[tuple[str, int]]:
-        """Those that stand for no fault of this process: whose request is under way, which has deadlines; all, without an index."""
+        """Return partitions whose standstill is excused: those with a request under way; without an index, all of them."""
         if self._asks or not self.reaches():
             return self.places()
         return [(self.topic, partition) for partition, part in list(self.parts.items()) if part.task is not None or part.passing()]
@@ -134,7 +134,7 @@ class IndexSink:
     # ---- reading -------------------------------------------------------------------------------------------------
 
     def _taken(self, consumer: Consumer, places: Sequence[TopicPartition]) -> None:
-        """The group has given partitions: nothing is read of them before the index has said from where on."""
+        """Start paused on an assignment: nothing is read before the index has returned its offsets."""
         consumer.assign([TopicPartition(p.topic, p.partition, OFFSET_BEGINNING) for p in places])
         consumer.pause(list(places))
         self.parts = {place.partition: self._part(0) for place in places}
@@ -147,12 +147,12 @@ class IndexSink:
         self._leave()
 
     def _lost(self, consumer: Consumer, places: Sequence[TopicPartition]) -> None:
-        """The group has given them to others already: there is nothing to be committed any more."""
+        """Drop partitions that others already own: nothing can be committed any more."""
         self._answered(wait=True)
         self.parts = {}
 
     def _leave(self) -> None:
-        """Wait for what is under way, and tell the group."""
+        """Wait for requests under way, and commit."""
         _, errors = self._answered(wait=True)
         if not errors:
             self._pass()
@@ -161,7 +161,7 @@ class IndexSink:
         self.parts = {}
 
     def _take(self, messages: Sequence[Message]) -> None:
-        """Keep what was read until its partition's request is answered."""
+        """Add messages to their partitions, and pause the partitions that are full."""
         for message in messages:
             error = message.error()
             if error is not None and error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - its public name
@@ -176,12 +176,12 @@ class IndexSink:
                 self._pause([partition], on=True)
 
     def _told(self, error: KafkaError) -> None:
-        """Raises ClusterError for what will not pass by itself."""
+        """Raise ClusterError unless the consumer recovers by itself."""
         if not passing(error):
             raise ClusterError(sentence(self.cluster, error))
 
     def _logged(self, message: Message) -> Logged:
-        """The record as the log has it, its value as it came."""
+        """Return the record of a message, with its value still encoded."""
         partition, offset = message.partition() or 0, message.offset() or 0
         key, value = message.key() or b"", message.value()
         return Logged(self.name, partition, offset, message.timestamp()[1], key, value)
@@ -195,7 +195,7 @@ class IndexSink:
     # ---- where to begin ------------------------------------------------------------------------------------------
 
     def _place(self) -> None:
-        """Ask the index where to begin, if that is not known, or may not be true any more."""
+        """Fetch the start offsets from the index, if they are unknown or may be outdated."""
         if self.parts and not self._busy():
             if self._placing.due():
                 self._begin()
@@ -203,7 +203,7 @@ class IndexSink:
                 self._look()
 
     def _look(self) -> None:
-        """While nothing happens another index may have taken the place, which knows less."""
+        """Check whether the index was replaced by one with lower offsets."""
         self._looked = time.monotonic()
         try:
             offsets = self._offsets()
@@ -232,7 +232,7 @@ class IndexSink:
         except KafkaException as error:
             self._fail(ClusterError(sentence(self.cluster, error.args[0])))
             return
-        # In this order: a client that begins with what is paused looks a second later whether it still is.
+        # Resume before assigning: a client assigned to paused partitions checks only a second later whether they still are.
         self._pause(self.parts, on=False)
         self._consumer.assign(places)
         self.parts = {place.partition: self._part(place.offset) for place in places}
@@ -240,7 +240,7 @@ class IndexSink:
         self._placing.found()
 
     def _start(self, partition: int, offset: int) -> TopicPartition:
-        """The place in a partition where the index goes on. Raises IndexDamaged, KafkaException."""
+        """Return the start offset of a partition. Raises IndexDamaged, KafkaException."""
         low, high = self._consumer.get_watermark_offsets(TopicPartition(self.topic, partition), timeout=TIMEOUT)
         where = f"{self.topic}, partition {partition}"
         if offset > high:
@@ -252,7 +252,7 @@ class IndexSink:
         return TopicPartition(self.topic, partition, max(low, offset))
 
     def _fail(self, error: Exception) -> None:
-        """Let everything stand still for a while; then begin where the index says."""
+        """Pause all partitions and drop their records; later start again from the index's offsets."""
         self._pause(self.parts, on=True)
         for part in self.parts.values():
             part.records.clear()
@@ -272,7 +272,7 @@ class IndexSink:
         return self._passing is not None or any(part.task is not None for part in self.parts.values())
 
     def _launch(self) -> None:
-        """Give each partition that has no request under way its next one; to a whole engine, all partitions together."""
+        """Start the next request of each partition without one; for a whole engine, one for all partitions together."""
         if not self._placing.done:
             return
         if self._whole:
@@ -291,13 +291,13 @@ class IndexSink:
                 self._pause([partition], on=False)
 
     def _pass(self) -> None:
-        """Let the index know how far it is, wherever it has more than it knows of."""
+        """Write the index's offsets where the index has more than they say."""
         ends = {partition: part.acknowledged for partition, part in self.parts.items() if part.passing()}
         if ends and self._passing is None and self._placing.done:
             self._passing = self._behind.submit(self.applier.remember, ends)
 
     def _settle(self) -> None:
-        """See which requests were answered, and tell the group. Raises IndexDamaged, and what is a bug of ours."""
+        """Collect finished requests, and commit. Raises IndexDamaged, and unexpected errors."""
         before = {partition: part.applied for partition, part in self.parts.items()}
         answered, errors = self._answered()
         if answered:
@@ -308,13 +308,13 @@ class IndexSink:
                 raise error
             self._fail(error)
         self._pass()
-        # Not before its offsets stand: where these alone are refused, all of it comes again.
+        # Only once the offsets are stored: if just their write fails, all of it is repeated.
         moved = any(part.applied > before[partition] for partition, part in self.parts.items())
         if moved and not errors and self._placing.done and self._placing.succeeded():
             self.note("the index is written again")
 
     def _answered(self, *, wait: bool = False) -> tuple[int, list[BaseException]]:
-        """How many requests were answered, and what went wrong with them; or, to `wait`, all of them."""
+        """Return the number of finished requests, and their errors; with `wait`, wait for all requests."""
         answered, errors = 0, list[BaseException]()
         for partition, part in self.parts.items():
             if part.task is None or not (wait or part.task.done()):
@@ -325,7 +325,7 @@ class IndexSink:
                 part.applied = part.acknowledged if self._whole else part.applied
             else:
                 part.end = 0
-                # Several partitions may have had one request.
+                # Several partitions may share one request.
                 errors += [error] if error not in errors else []
             part.task = None
             answered += 1
@@ -336,7 +336,7 @@ class IndexSink:
         return answered, errors
 
     def _passed(self, answer: Future[Mapping[int, int]]) -> list[BaseException]:
-        """Note the offsets that were written; or give what went wrong with them."""
+        """Record the offsets that were written, or return the error."""
         if (error := answer.exception()) is not None:
             return [error]
         for partition, offset in answer.result().items():
@@ -344,7 +344,7 @@ class IndexSink:
         return []
 
     def _commit(self, *, wait: bool) -> None:
-        """Tell the group how far the index is. What it does not hear now it is told again when nothing else happens."""
+        """Commit the offsets to the group; a failed commit is repeated once nothing else happens."""
         places = [TopicPartition(self.topic, number, part.done) for number, part in self.parts.items() if part.untold()]
         if places:
             with suppress(KafkaException):
@@ -354,7 +354,7 @@ class IndexSink:
                     self._consumer.commit(offsets=places, asynchronous=True)
 
     def _heard(self, error: KafkaError | None, places: Sequence[TopicPartition]) -> None:
-        """The group has answered to a commit."""
+        """Handle the group's answer to a commit."""
         for place in places:
             part = self.parts.get(place.partition)
             if part is not None and error is None and place.error is None:
@@ -362,7 +362,7 @@ class IndexSink:
 
 
 def serve(cluster: Cluster, broker: str, index: BrokerIndex, stop: threading.Event, **more: Any) -> None:
-    """Fill an index until `stop` is set; it is closed behind."""
+    """Fill an index until `stop` is set, then close it."""
     try:
         IndexSink(cluster, broker, index, **more).run(stop.is_set)
     finally:
@@ -370,5 +370,5 @@ def serve(cluster: Cluster, broker: str, index: BrokerIndex, stop: threading.Eve
 
 
 def manner(url: str) -> dict[str, Any]:
-    """How an index is written: on the server at `url`, or in a folder, where there is none."""
+    """Return IndexSink options: for the server at `url`, or for an index in a folder if `url` is empty."""
     return {"requests": REQUESTS} if url else {"requests": 1, "whole": True}

@@ -1,15 +1,15 @@
-"""Whether a sink knows where to go on, and when it asks again."""
+"""State of a sink's start offsets, and the back-off of attempts to get them."""
 
 from __future__ import annotations
 
 import time
 
 FIRST, LONGEST = 0.2, 15.0
-"""Seconds between two tries: at first, and at the most."""
+"""Seconds between two attempts: first and longest."""
 
 
 class PositionKeeper:
-    """What a sink knows of its place. `done`: it has been told where to go on, and nothing has failed since."""
+    """Whether the start offsets are known. `done`: the index returned them, and nothing has failed since."""
 
     def __init__(self) -> None:
         self.done = False
@@ -18,20 +18,20 @@ class PositionKeeper:
         self._failing = False
 
     def due(self) -> bool:
-        """Whether to ask now."""
+        """Whether the index is to be asked now."""
         return not self.done and time.monotonic() >= self._at
 
     def found(self) -> None:
-        """It has been told."""
+        """Record that the offsets are known."""
         self.done = True
 
     def lost(self) -> None:
-        """It has to ask again, at once."""
+        """Request an immediate new attempt."""
         self.done = False
         self._at = 0.0
 
     def failed(self) -> bool:
-        """It has to ask again, after a pause that grows; says whether that is news."""
+        """Request a new attempt after a growing pause; whether this is the first failure since a success."""
         self.done = False
         self._at = time.monotonic() + self._pause
         self._pause = min(self._pause * 2, LONGEST)
@@ -39,7 +39,7 @@ class PositionKeeper:
         return news
 
     def succeeded(self) -> bool:
-        """Something was done again; says whether that is news."""
+        """Reset the pause after a success; whether it is the first after a failure."""
         self._pause = FIRST
         news, self._failing = self._failing, False
         return news

@@ -1,4 +1,4 @@
-"""The runner of an index's sink: its consumer on this thread, until SIGTERM or SIGINT."""
+"""Runner of an index sink: its consumer on the calling thread, until SIGTERM or SIGINT."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from streams.kafka.worker.worker import Context
 from streams.operations.indexes import open_index_at
 
 LOOK = 0.1
-"""Seconds between two looks whether it was told to stop."""
+"""Seconds between two checks of the stop event."""
 
 
 def indexes(context: Context) -> None:
-    """Fill the index of a Broker: on OpenSearch, or in the data folder, which has one writer. Raises OSError, IndexDamaged."""
+    """Fill the index of a Broker: on OpenSearch, or in the data folder, for one writer. Raises OSError, IndexDamaged."""
     settings, telling, stop = context.settings, context.telling, threading.Event()
     broker = context.stage.name.removeprefix("index.")
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -53,7 +53,7 @@ def indexes(context: Context) -> None:
 
 
 def opened(ask: Callable[[], BrokerIndex], stop: threading.Event, note: Callable[[str], None]) -> BrokerIndex | None:
-    """The index, once its server can be had: one that begins while it is away waits, as one that runs does. None: told to stop."""
+    """Return the index, once its server is reachable, with retries as in a running sink; None if `stop` was set."""
     pause, waited = FIRST, False
     while not stop.is_set():
         try:
@@ -72,8 +72,8 @@ def opened(ask: Callable[[], BrokerIndex], stop: threading.Event, note: Callable
 
 
 def _rest(stop: threading.Event, seconds: float) -> None:
-    """Wait, or until told to stop."""
+    """Sleep, or return early once `stop` is set."""
     until = time.monotonic() + seconds
-    # Not by the event itself: a signal that sets it while it holds its lock here would wait for that, and be waited for.
+    # Not by `stop.wait`: a signal handler that sets the event while this thread holds its lock would deadlock.
     while not stop.is_set() and (left := until - time.monotonic()) > 0:
         time.sleep(min(left, LOOK))

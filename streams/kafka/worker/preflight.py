@@ -1,4 +1,4 @@
-"""What is seen to before a worker begins: that all is there which its stages need, and is still what they know."""
+"""Checks before a worker starts: its topics and schemas exist, and were not recreated since."""
 
 from __future__ import annotations
 
@@ -14,15 +14,14 @@ from streams.kafka.worker.worker import WorkerSettings, declared
 from streams.topology.flow import Stage
 
 ANEW = "take new topics, by kafka.prefix, or set the offsets of the group back"
-"""What helps where a topic is another one."""
+"""Remedy for a recreated topic."""
 
 
 def prepare(settings: WorkerSettings, stages: Sequence[str]) -> None:
-    """See that all is there that these stages need, before one begins: topics, their schemas, and the data folder, which is made.
+    """Check the topics and schemas that these stages need, and create the data folder.
 
-    A topic that was made anew is none of theirs: what they know is of the old one, and they would pass over what comes as done. Nor
-    is a changelog: without what a stage knew, nothing that is gone would be missed.
-    Raises BrokerError, ClusterError, OSError.
+    A recreated topic is refused: committed offsets belong to the old one, and new records below them would be skipped as done. So
+    is a recreated changelog: without the rows, the stage would not notice what is gone. Raises BrokerError, ClusterError, OSError.
     """
     drawn = declared(settings)
     counts = check(drawn, stages, settings.brokers, settings.prefix)
@@ -44,7 +43,7 @@ def prepare(settings: WorkerSettings, stages: Sequence[str]) -> None:
 
 
 def _forgotten(admin: Admin, cluster: Cluster, stage: Stage[Any, Any], partitions: int) -> bool:
-    """Whether a stage has read and given something, which it does by rows, and has none. What it rejects leaves no row."""
+    """Whether a stage has read inputs and written outputs, but its changelog is empty. Rejecting a record writes no row."""
 
     def places(names: Iterable[str]) -> list[PartitionId]:
         return [(name, partition) for name in names for partition in range(partitions)]

@@ -1,12 +1,12 @@
-"""The supervisor: one process a stage, started again when it ends.
+"""Supervisor: runs one process per stage, and restarts it when it ends.
 
-Strategy: a stage is a process of its own wherever it is run, so that groups are the same; here they are children of one. A worker
-that finds itself in a state that a new start mends ends itself, and counts on whoever started it.
+Strategy: a stage always has a process of its own, so that the consumer groups are the same everywhere; here they are children of
+one process. A worker in a state that a restart repairs ends itself, and relies on its supervisor.
 
 Laws:
-- A stage that ends is started again, each time later, until it has run for a while.
-- A stage that ends ENDS times within WITHIN seconds will not be mended by that: then all end, and the supervisor fails.
-- Told to stop, it tells all, waits, and leaves none behind; children die with a supervisor that is killed.
+- A stage that ends is restarted, with a growing delay, until it has run for a while.
+- If a stage ends ENDS times within WITHIN seconds, restarting does not help: all stages are stopped, and the supervisor fails.
+- On a stop signal it stops all stages, waits, and leaves none running; children die with a supervisor that is killed.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from streams.sandbox.seal import die_with
 
 ENDS = 5
 WITHIN = 40.0
-"""Less than five starts take where no broker answers, each of which asks for ten seconds: that passes, and is waited for."""
+"""Seconds; less than five starts take without a broker, each of which waits 10 s for one: a broker outage is waited out."""
 BACK_OFF = 0.5
-"""Seconds before the first new start; twice as long before each further one within WITHIN."""
+"""Seconds before the first restart; doubled for each further one within WITHIN."""
 GRACE = 30.0
-"""Seconds that a stage has to leave in order."""
+"""Seconds that a stage has for an orderly exit."""
 LOOK = 0.1
 
 
@@ -44,17 +44,18 @@ class Ward:
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start it."""
+        """Start the process."""
         self.process = subprocess.Popen(
             self._command,
             stdin=subprocess.DEVNULL,
-            # Ctrl-C at a terminal is for the supervisor, which tells its children; twice told, they would not leave in order.
+            # Ctrl-C at a terminal is for the supervisor, which signals its children; a second signal would prevent their orderly
+            # exit.
             process_group=0,
             preexec_fn=partial(die_with, os.getpid()),  # noqa: PLW1509 - the call that it makes is safe
         )
 
     def look(self, note: Callable[[str], object], now: float) -> bool:
-        """Start it again if it has ended and its time has come; says whether there is hope."""
+        """Restart the process if it has ended and its delay is over; false if it ended too often."""
         if self.process is not None and (code := self.process.poll()) is not None:
             self.process = None
             self._ended.append(now)
@@ -70,12 +71,12 @@ class Ward:
         return True
 
     def tell(self) -> None:
-        """Tell it to stop."""
+        """Send SIGTERM."""
         if self.process is not None:
             self.process.send_signal(signal.SIGTERM)
 
     def wait(self, until: float) -> None:
-        """Wait for its end, and end it when it takes too long."""
+        """Wait until the process ends; kill it at time `until` (monotonic)."""
         if self.process is None:
             return
         try:
@@ -86,11 +87,11 @@ class Ward:
 
 
 def supervise(stages: Sequence[str], command: Callable[[str], Sequence[str]], note: Callable[[str], object]) -> int:
-    """Run the command of each stage until a signal comes; gives the exit code. For the main thread."""
+    """Run the command of each stage until a signal arrives; return the exit code. For the main thread."""
     stops: list[int] = []
 
     def told(number: int, frame: FrameType | None) -> None:
-        # No event: where this comes while the loop below holds the lock of one, both would wait for ever.
+        # Not an Event: a signal that arrives while the loop below holds its lock would deadlock.
         stops.append(number)
 
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -113,5 +114,5 @@ def supervise(stages: Sequence[str], command: Callable[[str], Sequence[str]], no
 
 
 def again(stage: str, options: Sequence[str]) -> list[str]:
-    """The command that runs one stage with this very program."""
+    """Return the command that runs one stage with this program."""
     return [sys.executable, "-m", "streams.cli", "worker", stage, *options]

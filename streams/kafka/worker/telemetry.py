@@ -1,7 +1,7 @@
-"""What a worker says of itself: metrics, whether it moves and is ready, the trace of what it has written.
+"""Metrics, health checks and trace of a worker.
 
-Strategy: the worker's parts tell of what they have done anyway: the agent and the outbox of what the broker has acknowledged, the
-watchdog of how far each partition is. Nothing asks the broker on behalf of a metric.
+Strategy: the worker's parts report what they do anyway: the agent and the outbox report acknowledged records, the watchdog the
+progress of each partition. No metric causes a request to the broker.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from streams.telemetry.observing import ended
 PartitionId = tuple[str, int]
 """A topic, by its name on the broker, and a partition."""
 SAY = ("crawl", "rejected", "copies")
-"""Topics whose records count by what they say; the first part of their names."""
+"""Topics whose records are decoded for the metrics; the first part of their names."""
 
 
 class Standing(NamedTuple):
-    """How far a partition is: anything that changes when it moves, what is left, and whether it may stand."""
+    """Progress of a partition: a value that changes with it, the lag, and whether a standstill is excused."""
 
     position: Hashable
     lag: int
@@ -33,7 +33,7 @@ class Standing(NamedTuple):
 
 
 class Telling:
-    """One worker of a stage. `prefix` stands before the names of topics on the broker."""
+    """Telemetry of one worker of a stage. `prefix` starts the names of topics on the broker."""
 
     def __init__(self, stage: str, prefix: str, stall: float, health: Health, metrics: Metrics, logs: Logs) -> None:
         self.stage = stage
@@ -45,45 +45,45 @@ class Telling:
         self._progress = Progress(stall)
         self._places: set[PartitionId] = set()
         self._answered = monotonic()
-        """When a broker answered the watchdog last; a worker that begins has the time that it has later."""
+        """Time (monotonic) of the broker's last answer to the watchdog; initially the start of the worker."""
         self._oldest: dict[str, float] = {}
-        """By topic, when the oldest record of what was finished last was written (ms): what is unfinished is about as old."""
+        """By topic: time (ms) of the oldest record in the last finished batch; unfinished records are about as old."""
         self._standing: dict[tuple[str, int], tuple[Hashable, float]] = {}
-        """By partition that has a lag, where it stands and since when (ms)."""
+        """By partition with a lag: its position, and the time (ms) since when it has been there."""
         health.alive_when("progress", self._progress.stalled)
 
     def end(self, why: str) -> None:
-        """Say so, and end the process: whoever supervises it starts it again."""
+        """Log the reason, and end the process: its supervisor restarts it."""
         self.logs.last(why)
         os._exit(1)
 
     def beats(self, beat: Check) -> None:
-        """`beat` says whether the loop goes round."""
+        """Register the check of the event loop."""
         self.health.alive_when("loop", beat)
 
     def needs(self, name: str, check: Check) -> None:
-        """What the worker is not ready without."""
+        """Register a readiness check."""
         self.health.ready_when(name, check)
 
     def started(self) -> None:
-        """The worker has said what it needs: before, it passes for ready by no means."""
+        """Mark all readiness checks as registered: before that, the worker is never ready."""
         self.health.started()
 
     def broker(self) -> str:
-        """What is wrong with the broker: the watchdog asks it several times in half of `stall`, and tells only what it was told."""
+        """Return an error if no broker has answered the watchdog for half of `stall`, in which it asks several times; else ""."""
         silent = monotonic() - self._answered
         return "" if silent <= self._stall / 2 else f"no broker has answered for {silent:.0f} s"
 
     def since(self, beat: float) -> str:
-        """What is wrong with a loop that went round last at `beat` (monotonic)."""
+        """Return an error if a loop's last iteration, at `beat` (monotonic), is older than `stall`; else ""."""
         return "" if monotonic() - beat <= self._stall else f"the loop has stood still for more than {self._stall:g} s"
 
     def looked(self, seen: Mapping[PartitionId, Standing]) -> None:
-        """The watchdog has looked at all partitions of this worker."""
+        """Update metrics and progress after the watchdog has checked all partitions of this worker."""
         for place, standing in seen.items():
             topic, partition = place[0].removeprefix(self._prefix), str(place[1])
             self.metrics.lag.set(standing.lag, self.stage, topic, partition)
-            # What is excused may stand for as long as it is: the watchdog has the same word.
+            # An excused partition may stand still without limit, as for the watchdog.
             self._progress.note(f"{topic}/{partition}", standing.position, 0 if standing.excused else standing.lag)
         for place in self._places - set(seen):
             topic, partition = place[0].removeprefix(self._prefix), str(place[1])
@@ -93,12 +93,12 @@ class Telling:
             self._oldest.pop(topic.removeprefix(self._prefix), None)
             self.metrics.event_age.forget(self.stage, topic.removeprefix(self._prefix))
         self._places = set(seen)
-        # Without a partition nobody was asked; then the worker is not ready for that.
+        # Without partitions no broker was asked; but then the worker is not ready anyway.
         self._answered = monotonic()
         self._age(seen)
 
     def _age(self, seen: Mapping[PartitionId, Standing]) -> None:
-        """How old what is not finished is: it grows as long as nothing is."""
+        """Update the age of unfinished records, which grows while nothing is finished."""
         now, before = now_ms(), self._standing
         standings = {(place[0].removeprefix(self._prefix), place[1]): standing for place, standing in seen.items()}
         stand = dict[tuple[str, int], tuple[Hashable, float]]()
@@ -106,12 +106,12 @@ class Telling:
             position, since = before.get(place, (None, now))
             if standing.lag:
                 stand[place] = standing.position, since if position == standing.position else now
-        # At once: another thread tells the age too.
+        # Replaced in one step: another thread reads it to compute the age.
         self._standing = stand
         behind = {topic for topic, _ in stand}
         for topic in {topic for topic, _ in standings}:
             if topic not in behind:
-                # What comes next is new, however old that was.
+                # The lag is gone: the next record is new, whatever the age before.
                 self._oldest.pop(topic, None)
             self._tell_age(topic)
 
@@ -121,23 +121,23 @@ class Telling:
         self.metrics.event_age.set(max(0.0, (now_ms() - oldest) / 1000), self.stage, topic)
 
     def worked(self, topic: str, time_ms: float, seconds: float) -> None:
-        """A batch of a topic is done, of which the oldest record was written at `time_ms`; it took `seconds`."""
+        """Report a finished batch of a topic: time of its oldest record (ms), and duration in seconds."""
         self._oldest[topic] = time_ms
         self._tell_age(topic)
         self.metrics.batch.observe(seconds, self.stage)
 
     def wrote(self, written: Written) -> None:
-        """The broker has a record."""
+        """Report a record that the broker has acknowledged."""
         if written.record is None and written.topic.partition(".")[0] in SAY:
             written = written._replace(record=decode(written.value))
         observe(self.metrics, written.stage, written.topic, written.record)
         self.logs.wrote(written)
 
     def indexed(self, broker: str, outcome: str, items: int) -> None:
-        """So many changes were handed to the index of a Broker: applied, refused, or to be handed to it again (retried)."""
+        """Report changes that were sent to a Broker's index: applied, refused, or to be sent again (retried)."""
         if items:
             self.metrics.index_items.add(broker, outcome, by=items)
 
     def ended(self, outcome: Outcome) -> None:
-        """A child of the sandbox is done with a chunk."""
+        """Report that a parser process has finished a chunk."""
         ended(self.metrics, outcome)

@@ -1,17 +1,17 @@
-"""A watchdog: it ends a process whose offset stands while there is something to read.
+"""Watchdog: ends a process whose offsets do not advance although there is something to read.
 
-Cause: a consumer may stop fetching, or committing, after a rebalance or a recovery, and say nothing (Faust #596, #175, #523, #532).
-That a process lives, or answers, tells nothing of that; its offsets do.
+Cause: a consumer may stop fetching, or committing, after a rebalance or a recovery, without an error (Faust #596, #175, #523,
+#532). That the process lives, or answers, proves nothing; its offsets do.
 
-Strategy: a thread with a client of its own asks the broker, so that it sees what others see, whatever the worker's loop does. What
-an edge has in flight has deadlines of its own and may take its time, as long as the edge's loop turns.
+Strategy: a thread with a client of its own asks the broker, so that it sees what others see, whatever the worker's loop does.
+Records in flight in an edge have deadlines of their own and may take their time, as long as the edge's loop runs.
 
-A topic that was deleted and made anew is left out by the rebalances of the time between, and nobody notices: who has a partition of
-one topic of its group has to read that of all, since the assignors that are used here give all those of a number to one member. A
-topic that is not there is waited for no longer than for an offset, whatever is in flight: nothing of that can be committed.
+A topic that was deleted and recreated is silently left out by rebalances in between. The owner of a partition must read the same
+partition of all topics of its group, since the assignors used here give all partitions of a number to one member. A missing topic
+is tolerated no longer than an offset that stands still, even with records in flight: none of them can be committed.
 
-A worker without partitions is well where others have them all: it waits to take over. Where a partition stands that nobody has, it
-is one that should have had it, and lost its place in the group without a word.
+A worker without partitions is fine while others have them all: it is a standby. If a partition without an owner stands still, this
+worker should have had it, and has silently lost its place in the group.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from streams.kafka.worker.telemetry import Standing as Seen
 TIMEOUT = 10.0
 GONE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)  # noqa: SLF001 - its own codes
 NOWHERE = -1
-"""In place of the offset in a partition that there is not."""
+"""Placeholder for the offset of a missing partition."""
 LOOKS = 6
-"""Looks in the time that an offset may stand."""
+"""Checks per `stall` interval."""
 
 
 class Standing(NamedTuple):
-    """Where a partition stands, and since when."""
+    """Committed position of a partition, and since when it has been there (monotonic)."""
 
     offset: int
     metadata: str
@@ -44,9 +44,9 @@ class Standing(NamedTuple):
 
 
 class Watchdog(threading.Thread):
-    """Watches the partitions of a group that this process has (`mine`), and those of the same numbers in the group's other topics.
+    """Watches the partitions of this process (`mine`), and those of the same numbers in the group's other topics.
 
-    Where one is there, it may stand while it is `excused`.
+    An existing partition may stand still while it is `excused`.
     """
 
     def __init__(
@@ -60,17 +60,17 @@ class Watchdog(threading.Thread):
         looked: Callable[[Mapping[PartitionId, Seen]], None] = lambda _: None,
         everywhere: Callable[[], Iterable[PartitionId]] = tuple,
     ) -> None:
-        """`end` ends the process, and says why; `everywhere`: all partitions that the group reads."""
+        """`end` ends the process with a reason; `everywhere` returns all partitions that the group reads."""
         super().__init__(name="watchdog", daemon=True)
         self._brokers, self._group, self._stall = brokers, group, stall
         self._mine, self._excused, self._end, self._looked = mine, excused, end, looked
         self._everywhere = everywhere
         self._seen: dict[PartitionId, Standing] = {}
         self._others: dict[PartitionId, Standing] = {}
-        """The same for all partitions, while this process has none."""
+        """As `_seen`, for all partitions of the group, while this process has none."""
 
     def run(self) -> None:
-        """Look now and then, for ever."""
+        """Check periodically, without end."""
         client = Consumer(
             {"bootstrap.servers": self._brokers, "group.id": self._group, "enable.auto.commit": False, "log_level": 0}
         )
@@ -79,13 +79,13 @@ class Watchdog(threading.Thread):
             time.sleep(self._stall / LOOKS)
             now = time.monotonic()
             if now - last > self._stall:
-                # The process, or the machine, was asleep: what stood meanwhile stood for no fault of anybody's.
+                # The process or machine was suspended, which excuses a standstill.
                 self._forget()
             last = now
             try:
                 self.look(client, now)
             except KafkaException:
-                # No broker answers: nothing can be told, and nothing could move.
+                # No broker answers: nothing is known, and nothing could advance.
                 self._forget()
             except Exception as error:  # noqa: BLE001 - a mistake of ours: who is not watched may stand for ever
                 self._end(f"the watchdog failed: {error!r}")
@@ -95,7 +95,7 @@ class Watchdog(threading.Thread):
         self._others.clear()
 
     def look(self, client: Consumer, now: float) -> None:
-        """One look. Raises KafkaException."""
+        """Check all partitions once. Raises KafkaException."""
         places = [TopicPartition(topic, partition) for topic, partition in self._due()]
         self._others = {} if places else self._look_around(client, now)
         excused = set(self._excused())
@@ -121,18 +121,18 @@ class Watchdog(threading.Thread):
         self._looked(looked)
 
     def _due(self) -> set[PartitionId]:
-        """What this process has to read: who has a partition of one topic of its group has it of all."""
+        """Return the partitions that this process must read: the number of one of its own, in all topics of its group."""
         mine = set(self._mine())
         numbers = {partition for _, partition in mine}
         return mine.union(place for place in self._everywhere() if place[1] in numbers)
 
     def _look_around(self, client: Consumer, now: float) -> dict[PartitionId, Standing]:
-        """Where others stand; ends the process where nobody does, for too long. Raises KafkaException."""
+        """Return lagging partitions of the group; end the process if one stands still without an owner. Raises KafkaException."""
         places = [TopicPartition(topic, partition) for topic, partition in self._everywhere()]
         found: dict[PartitionId, Standing] = {}
         for at in client.committed(places, timeout=TIMEOUT) if places else ():
             if (ends := _ends(client, at)) is None:
-                continue  # who has partitions is ended for that
+                continue  # a worker with partitions is ended for that
             low, high = ends
             offset, metadata = max(at.offset, low), at.metadata or ""
             if offset < high:
@@ -148,7 +148,7 @@ class Watchdog(threading.Thread):
 
 
 def _ends(client: Consumer, place: TopicPartition) -> tuple[int, int] | None:
-    """The first offset of a partition, and the next; None where there is none. Raises KafkaException."""
+    """Return the first and the end offset of a partition; None if it does not exist. Raises KafkaException."""
     try:
         return client.get_watermark_offsets(place, timeout=TIMEOUT)
     except KafkaException as error:
@@ -158,8 +158,8 @@ def _ends(client: Consumer, place: TopicPartition) -> tuple[int, int] | None:
 
 
 def owned(brokers: str, group: str) -> set[PartitionId]:
-    """The partitions that members of a group have. Raises KafkaException."""
-    # A client for each question: one that has seen its broker start twice gets no answer about groups any more.
+    """Return the partitions assigned to the members of a group. Raises KafkaException."""
+    # A new client each time: one whose broker restarted twice gets no more answers about groups.
     client = AdminClient({"bootstrap.servers": brokers, "log_level": 0})
     (asked,) = client.describe_consumer_groups([group], request_timeout=TIMEOUT).values()
     members = asked.result(2 * TIMEOUT).members or []

@@ -1,9 +1,9 @@
-"""A worker: one stage in this process, until it is told to stop.
+"""Worker: runs one stage in this process until a signal.
 
-Strategy: a stage name leads to a runner by what the stage is (`RUNNERS`): a `Stage` is an agent of Faust's, an `Edge` of kind
-"fetch", "sandbox" or "sink" a plain consumer. Nothing is imported that the stage does not need.
+Strategy: the kind of a stage selects its runner (`RUNNERS`): a `Stage` is a Faust agent, an `Edge` of kind "fetch", "sandbox" or
+"sink" a plain consumer. Only modules that the stage needs are imported.
 
-A runner blocks until SIGTERM or SIGINT, and then leaves in order. Whatever else ends it ends the process with 1.
+A runner blocks until SIGTERM or SIGINT, and then exits in order. Any other end exits with 1.
 """
 
 from __future__ import annotations
@@ -31,46 +31,46 @@ from streams.telemetry import Health, Logs, Metrics
 from streams.topology.flow import Edge, Stage, Topology, TopologySettings, topology
 
 COMMIT = 1.0
-"""Seconds between two commits: what a killed worker had done since is done again."""
+"""Seconds between two commits: records finished since the last one are repeated after a kill."""
 SESSION = 10.0
-"""Seconds without a sign of life after which a worker's partitions are given to others."""
+"""Seconds without a heartbeat after which a worker's partitions are reassigned."""
 
 
 class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What a worker may be told."""
+    """Settings of a worker."""
 
     brokers: tuple[str, ...]
     prefix: str = ""
     registry: str = ""
-    """URL of a Schema Registry, and whether schemas that it does not have are registered."""
+    """URL of a Schema Registry; `register` says whether missing schemas are registered."""
     register: bool = True
     index_url: str = ""
     index_name: str = "harvest"
-    """Where the index is, as the settings `index.url` and `index.name` say it."""
+    """Location of the index, as in the settings `index.url` and `index.name`."""
     folder: Path
-    """The data folder: bodies, which all workers see, and tables."""
+    """The data folder, with tables, and with bodies, which all workers must see."""
     stall: float = 60.0
     children: int = 2
     commit: float = COMMIT
     session: float = SESSION
     instance: str = ""
-    """The name that it keeps from start to start, in each group (static membership); empty: none."""
+    """Instance id in each group, kept across restarts (static membership); empty: none."""
     fetch: FetchSettings = FetchSettings()
     essence: EssenceSettings = EssenceSettings(gatherer="localhost")
     own: Own = Own()
-    """What the operator adds to essence."""
+    """The operator's extensions of essence."""
     flow: TopologySettings = TopologySettings()
     """The frontier, and the Brokers."""
     limits: SandboxLimits = SandboxLimits()
 
     @property
     def cluster(self) -> Cluster:
-        """The cluster, as administration and sinks have it."""
+        """The cluster, for administration and sinks."""
         return Cluster(",".join(self.brokers), self.prefix, registry=self.registry, register=self.register)
 
 
 class Context(msgspec.Struct, frozen=True, dict=True):
-    """What a runner gets: its stage, the settings, and how many partitions the broker has for it."""
+    """Arguments of a runner: its stage, the settings, and the partition count of the stage's topics."""
 
     stage: Stage[Any, Any] | Edge[Any, Any]
     settings: WorkerSettings
@@ -79,17 +79,17 @@ class Context(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def brokers(self) -> str:
-        """The brokers, as clients take them."""
+        """The brokers as clients expect them: host:port, separated by commas."""
         return ",".join(self.settings.brokers)
 
     @property
     def cluster(self) -> Cluster:
-        """The cluster, as administration and sinks have it."""
+        """The cluster, for administration and sinks."""
         return self.settings.cluster
 
     @cached_property
     def wire(self) -> Wire:
-        """How values stand in topics."""
+        """The wire format of values in topics."""
         return wire(self.cluster, declared(self.settings).topics)
 
     @property
@@ -99,18 +99,18 @@ class Context(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def places(self) -> list[PartitionId]:
-        """All partitions that the group reads, by their topics on the broker."""
+        """All partitions that the group reads, by the names of their topics on the broker."""
         ticks = self.stage.ticks if isinstance(self.stage, Stage) else None
         topics = (*self.stage.inputs, *((ticks,) if ticks else ()))
         return [(self.cluster.topic(topic.name), partition) for topic in topics for partition in range(self.partitions)]
 
     @property
     def tables(self) -> Path:
-        """The folder of the stage's tables; those of further workers on this machine are beside it."""
+        """The folder of the stage's tables; further workers on this machine use folders beside it."""
         return self.settings.folder / "tables" / self.stage.name
 
     def watch(self, mine: Callable[[], Iterable[PartitionId]], excused: Callable[[], Iterable[PartitionId]]) -> None:
-        """Have a watchdog end this process where partitions that it has stand still, but for those that are excused."""
+        """Start a watchdog, which ends this process if its partitions stand still and are not excused."""
         told = self.telling.end, self.telling.looked
         Watchdog(self.brokers, self.group, self.settings.stall, mine, excused, *told, lambda: self.places).start()
 
@@ -119,24 +119,24 @@ Runner = Callable[[Context], None]
 
 
 def declared(settings: WorkerSettings) -> Topology:
-    """The topology that workers run."""
+    """Return the topology that workers run."""
     return topology(settings.flow)
 
 
 def kind(stage: Stage[Any, Any] | Edge[Any, Any]) -> str:
-    """Which runner a stage takes."""
+    """Return the key of a stage's runner in `RUNNERS`."""
     return stage.kind if isinstance(stage, Edge) else "decides"
 
 
 def served(declared: Topology) -> tuple[str, ...]:
-    """The names of all stages that there is a runner for, in flow order."""
+    """Return the names of all stages that have a runner, in flow order."""
     return tuple(stage.name for stage in declared.stages if kind(stage) in RUNNERS)
 
 
 def work(
     name: str, settings: WorkerSettings, health: Health | None = None, metrics: Metrics | None = None, logs: Logs | None = None
 ) -> None:
-    """Run a stage until a signal comes. What it says of itself it says there. Raises BrokerError, KeyError, OSError."""
+    """Run a stage until a signal; it reports to `health`, `metrics`, `logs`. Raises BrokerError, KeyError, OSError."""
     stage = declared(settings).stage(name)
     said = health or Health(), metrics or Metrics(), logs or Logs(sys.stderr)
     telling = Telling(stage.name, settings.prefix, settings.stall, *said)
@@ -152,4 +152,4 @@ RUNNERS: Mapping[str, str] = {
     "sandbox": "streams.kafka.edge.run_edge:parses",
     "sink": "streams.kafka.sink.run_sink:indexes",
 }
-"""What runs a stage, by what it is: module and function."""
+"""Module and function of the runner, by kind of stage."""
