@@ -1,7 +1,7 @@
-"""What the edges share: windows over their inputs, and finished work on its way into the log.
+"""Base of the edges: windows over their inputs, and finished results on their way into the log.
 
-An edge knows nothing of the log: it reads what a `Source` gives it, and whoever runs it takes away what it finished (`drain`,
-where a transaction commits all; `finished` and `finish`, where each record is acknowledged by itself).
+An edge does not know the log: it reads from a `Source`, and its runner takes the finished results (`drain`, where a transaction
+commits all of them; `finished` and `finish`, where each record is acknowledged by itself).
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from streams.topology.routing import Router, poisoned_letter
 R = TypeVar("R", bound=Record)
 
 SPAN = 8_192
-"""Records beyond the lowest unfinished one that an edge reads ahead: one that takes a minute holds up nobody for that long."""
+"""Records beyond the lowest unfinished one that an edge reads ahead: a slow record does not hold up the others."""
 
 DECODED = ("crawl", "rejected")
-"""Topics whose records are looked at when an edge writes them; the others are decoded by who reads them."""
+"""Topics whose records an edge decodes when it writes them; others are decoded by their readers."""
 
 
 class Finished(NamedTuple):
-    """What became of one input record: its outputs, those that were staged before, and where it stands."""
+    """Result of one input record: its outputs, those staged before, and its position."""
 
     stage: str
     topic: str
@@ -48,7 +48,7 @@ class Finished(NamedTuple):
 
 
 class Staging(NamedTuple):
-    """Records to be kept back until their object is finished; none: those kept back are dropped."""
+    """Records to keep back until their object is finished; none: the ones kept back are dropped."""
 
     owner: str
     frames: list[Frame]
@@ -57,21 +57,21 @@ class Staging(NamedTuple):
 
 
 class Source(Protocol):
-    """Where an edge reads its input: the store, or what came from a broker."""
+    """Input of an edge: the store, or a buffer of records from a broker."""
 
     def ends(self, topic: str) -> Sequence[int]:
-        """The next offset of each partition, as far as it is known."""
+        """Return the next offset of each partition, as far as it is known."""
         ...
 
     def read(self, topic: str, partition: int, offset: int, limit: int) -> Sequence[Logged]:
-        """At most `limit` records from `offset` on, in order; what was trimmed away is left out."""
+        """Return at most `limit` records from `offset` on, in order, without those that were trimmed."""
         ...
 
 
 class EdgeBase(ABC):
-    """The windows of one edge over the partitions of its input that are open, and what it has finished but not committed.
+    """The windows of one edge over the open partitions of its input, and its finished, uncommitted results.
 
-    `partitions` is how many each topic has.
+    `partitions`: the number of partitions of each topic.
     """
 
     def __init__(self, name: str, topic: str, source: Source, partitions: int, *, ordered: bool) -> None:
@@ -87,36 +87,36 @@ class EdgeBase(ABC):
         self.error: BaseException | None = None
         self._moved: set[int] = set()
         self._served = -1
-        """The partition that gave the last record."""
+        """The partition of the last record."""
 
     @abstractmethod
     def launch(self, ready: int = 0) -> None:
-        """Begin with as much as there is room for; `ready` outputs wait for their reader already."""
+        """Start as much work as there is room for; `ready` outputs are already waiting for their reader."""
 
     def settle(self) -> None:
-        """Make durable what finished records refer to, where they refer to anything; in any thread. Raises OSError."""
+        """Make durable what finished records refer to, if anything; may run in any thread. Raises OSError."""
         return
 
     def taken(self) -> None:
-        """Partitions came from somebody else; most edges keep nothing that this would change."""
+        """Note that partitions were taken over from another process; most edges have no state that this changes."""
         return
 
     def check(self) -> None:
-        """Raises what ended the edge, in a thread or a task."""
+        """Raise the error that ended the edge, in a thread or a task."""
         if self.error is not None:
             raise self.error
 
     def open(self, partition: int, committed: Offsets) -> None:
-        """Begin to work on a partition, at what was committed of it."""
+        """Start work on a partition at its committed offsets."""
         self.windows[partition] = Window(committed, SPAN, ordered=self._ordered)
 
     def shut(self, partition: int) -> None:
-        """Somebody else works on a partition from now on; what is in flight of it goes on, and counts for nothing."""
+        """Stop work on a partition that another process has taken over; results in flight are discarded."""
         self.windows.pop(partition, None)
         self._moved.discard(partition)
 
     def take(self, limit: int) -> list[Logged]:
-        """At most `limit` records to begin with, from all partitions in turn, also where there is room for one at a time."""
+        """Return at most `limit` records to start, from all partitions in turn, even if there is room for one at a time only."""
         taken: list[Logged] = []
         order = sorted(self.windows)
         behind = bisect_right(order, self._served)
@@ -130,25 +130,25 @@ class EdgeBase(ABC):
         return taken
 
     def backlog(self) -> int:
-        """How many records of its input it has not begun with."""
+        """Return the number of input records that have not been started."""
         ends = self.source.ends(self.topic)
         return sum(ends[p] - window.position for p, window in self.windows.items())
 
     def flying(self) -> int:
-        """How many records it works on, or holds back for one of the same key."""
+        """Return the number of records in work, or held back for another record of the same key."""
         return sum(window.flying for window in self.windows.values())
 
     def busy(self) -> bool:
-        """Whether it works on anything, has finished anything that is not committed, or has anything left to read."""
+        """Return whether anything is in work, finished and uncommitted, or unread."""
         return bool(self.finished) or self.flying() > 0 or self.backlog() > 0
 
     def done(self, finished: Finished) -> None:
-        """A record is finished."""
+        """Add a finished result."""
         self.finished.append(finished)
         self.wake()
 
     def decoded(self, logged: Logged, kind: type[R]) -> R | None:
-        """An input record; one that is none is refused, and gives None."""
+        """Return an input record; a value that is not one is refused, and gives None."""
         try:
             record = logged.record or decode(logged.value or b"")
             if isinstance(record, kind):
@@ -159,7 +159,7 @@ class EdgeBase(ABC):
             return None
 
     def refuse(self, logged: Logged, error: Exception, reason: str = "", beside: Sequence[Frame] = ()) -> None:
-        """An input that cannot be worked on becomes a dead letter with its bytes, and is finished; `beside`: what else it gives."""
+        """Turn an input that cannot be processed into a dead letter with its bytes, and finish it; `beside`: further outputs."""
         origin = Origin(logged.topic, logged.partition, logged.offset)
         letter = poisoned_letter(self.name, error, origin, logged.key, logged.value, now_ms())
         with suppress(DecodeError):
@@ -172,34 +172,34 @@ class EdgeBase(ABC):
         self.done(Finished(self.name, self.topic, logged.partition, logged.offset, [frame, *beside]))
 
     def drain(self) -> list[Finished]:
-        """What was finished, for the transaction that is being made."""
+        """Take the finished results, for the transaction in progress."""
         finished, self.finished = self.finished, []
         for one in finished:
             self.finish(one)
         return finished
 
     def finish(self, one: Finished) -> None:
-        """A record is finished, and its outputs are in the log, or in the transaction that is being made."""
+        """Mark a record as finished: its outputs are in the log, or in the transaction in progress."""
         window = self.windows.get(one.partition)
         if window is not None and window.finish(one.offset):
             self._moved.add(one.partition)
 
     def drain_staging(self) -> list[Staging]:
-        """What is to be staged in the transaction that is being made."""
+        """Take the records to stage in the transaction in progress."""
         staging, self.staging = self.staging, []
         return staging
 
     def offsets(self) -> list[tuple[str, str, int, Offsets]]:
-        """What to commit with that: (stage, topic, partition, offsets)."""
+        """Return the offsets to commit with it: (stage, topic, partition, offsets)."""
         return [(self.name, self.topic, p, self.windows[p].offsets()) for p in sorted(self._moved)]
 
     def confirm(self) -> None:
-        """The transaction stands."""
+        """Note that the transaction is committed."""
         self._moved.clear()
 
 
 def framed(records: Iterable[Record], router: Router, partitions: int) -> list[Frame]:
-    """Records on their way into the log."""
+    """Return the frames of records on their way into the log."""
     frames = []
     for record in records:
         topic, key, _ = router.route(record)

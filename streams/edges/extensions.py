@@ -1,18 +1,18 @@
-"""What an operator adds to Essence, read from a folder and from installed packages (defined in `processors/essence/extensions.py`).
+"""Loads the operator's additions to Essence from a folder and from installed packages (`processors/essence/extensions.py`).
 
     FOLDER/rules.toml     types, places and programs; may be missing
-    FOLDER/*.py           a summarizer each: SUMMARIZER, as the modules of processors/essence/summarize have it
+    FOLDER/*.py           one summarizer each: SUMMARIZER, as in the modules of processors/essence/summarize
 
-and of each package that the settings name its entry points `harvest.summarizers`, each a Summarizer.
+and, of each package that the settings name, its entry points `harvest.summarizers`, each a Summarizer.
 
-Two steps, in two processes: `read` looks at files without running any of them, so that a runner knows their digest and tells
-mistakes at once; `load` runs them, in the forkserver alone, whose children then work with them.
+There are two steps, in two processes: `read` inspects files without running them, so that a runner knows their digest and reports
+mistakes at once; `load` runs them, only in the forkserver, whose children then use them.
 
 Laws:
 - A mistake is one line that names the file or package (OwnError).
-- What is loaded is what was read: where it has changed meanwhile, that is a mistake.
-- Workers of one cluster are given the same: each object is made anew for those that have something else.
-- No bytecode is written beside anybody's files.
+- What is loaded is what was read: a change in between is a mistake.
+- All workers of one cluster must have the same additions: with others, each object is summarized anew.
+- No bytecode is written beside the operator's files.
 """
 
 from __future__ import annotations
@@ -35,25 +35,25 @@ from processors.essence.extensions import OwnError, Rules
 
 RULES = "rules.toml"
 GROUP = "harvest.summarizers"
-"""The group of entry points."""
+"""Group of the entry points."""
 MAX_FILE = 1 << 20
-"""Bytes of one file."""
+"""Maximum bytes of one file."""
 
 
 class Own(msgspec.Struct, frozen=True, array_like=True):
-    """What an operator adds: where it is, and the digest of all that was there."""
+    """The operator's additions: their places, and the digest of their content."""
 
     folder: str = ""
     packages: tuple[str, ...] = ()
     digest: str = ""
 
     def ordered(self) -> str:
-        """What a pool is told to load besides: "" for nothing."""
+        """Return the argument that makes a pool load them; "" for none."""
         return msgspec.json.encode(self).decode() if self.digest else ""
 
 
 class _Found(msgspec.Struct, frozen=True):
-    """All that was read."""
+    """Content of all additions."""
 
     rules: Rules
     modules: dict[str, str]
@@ -64,14 +64,14 @@ class _Found(msgspec.Struct, frozen=True):
 
 
 def read(folder: Path | None, packages: tuple[str, ...] = ()) -> Own:
-    """Look at what there is; nothing of it is run. Raises OwnError."""
+    """Read the additions without running any of them. Raises OwnError."""
     if folder is None and not packages:
         return Own()
     return Own(str(folder.absolute()) if folder else "", packages, _find(folder, packages).digest)
 
 
 def held(added: Own) -> dict[str, int]:
-    """How many types, places, programs and summarizers there are, by what they are called. Raises OwnError."""
+    """Return the numbers of types, places, programs and summarizers. Raises OwnError."""
     found = _find(Path(added.folder) if added.folder else None, added.packages)
     rules = found.rules
     return {
@@ -83,7 +83,7 @@ def held(added: Own) -> dict[str, int]:
 
 
 def load(added: Own, run: extensions.Run | None = None) -> Rules:
-    """Run it and put it in force in this process; `run` is for programs. Gives its rules. Raises OwnError."""
+    """Run the additions and put them in force in this process; `run` runs programs. Returns their rules. Raises OwnError."""
     found = _find(Path(added.folder) if added.folder else None, added.packages)
     if found.digest != added.digest:
         raise OwnError(f"{added.folder or ', '.join(added.packages)}: was changed while it was loaded")
@@ -118,7 +118,7 @@ def _find(folder: Path | None, packages: tuple[str, ...]) -> _Found:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """The files of a folder that count, in order of name. Raises OwnError."""
+    """Yield the relevant files of a folder, in order of name. Raises OwnError."""
     try:
         found = sorted(folder.iterdir())
     except OSError as error:
@@ -132,7 +132,7 @@ def _text(path: Path) -> str:
             data = file.read(MAX_FILE + 1)
     except OSError as error:
         raise OwnError(f"{path}: {error.strerror}") from error
-    # First of all: what was cut may end inside a character.
+    # First of all: a truncated file may end inside a character.
     if len(data) > MAX_FILE:
         raise OwnError(f"{path}: more than {MAX_FILE:,} bytes")
     try:
@@ -149,7 +149,7 @@ def _rules(path: Path, text: str) -> Rules:
 
 
 def _stamped(where: str, command: Sequence[str]) -> bytes:
-    """What tells a changed program from an unchanged one: the content of each file in its command. Raises OwnError."""
+    """Return a stamp that changes with the content of the files in a program's command. Raises OwnError."""
     if not os.access(command[0], os.X_OK) or not Path(command[0]).is_file():
         raise OwnError(f"{where}: {command[0]}: no program, or none that may be run")
     digest = hashlib.sha256()
@@ -162,7 +162,7 @@ def _stamped(where: str, command: Sequence[str]) -> bytes:
 
 
 def _check(path: Path, source: str) -> None:
-    """Whether a file is a module with a SUMMARIZER, as far as can be seen without running it. Raises OwnError."""
+    """Check that a file is a module with a SUMMARIZER, as far as possible without running it. Raises OwnError."""
     try:
         tree = ast.parse(source, str(path))
     except SyntaxError as error:
@@ -181,11 +181,11 @@ def _package(name: str) -> Distribution:
 
 
 def _run(path: str, source: str) -> Any:
-    """The SUMMARIZER of a module. Raises OwnError for whatever it raises."""
+    """Return the SUMMARIZER of a module. Raises OwnError for whatever the module raises."""
     name = f"harvest_own_{Path(path).stem}"
     module = ModuleType(name)
     module.__file__ = path
-    # Where dataclasses and pickles look for it.
+    # Dataclasses and pickle look for the module there.
     sys.modules[name] = module
     try:
         exec(compile(source, path, "exec"), module.__dict__)  # noqa: S102 - what the operator has put there is to be run

@@ -1,6 +1,6 @@
 """The fetch edge: local files in bulk on a thread, servers as asyncio tasks.
 
-Delivery: the answer to a request is committed with its offset. A request in flight when the process dies is made again.
+Delivery: the answer to a request is committed with its offset. A request in flight when the process dies is repeated.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from streams.store import FolderBlobs
 from streams.topology.routing import Router
 
 BULK = 64
-"""Local files that the thread reads in one go."""
+"""Local files that the thread reads at a time."""
 AHEAD = 512
-"""Objects that wait for essence at the most before no more are fetched."""
+"""Maximum number of objects that wait for essence before fetching pauses."""
 
 
 class UnsyncedBlobs:
-    """Blobs whose `put` leaves the flushing to the turn that commits the record."""
+    """Blobs whose `put` leaves flushing to the turn that commits the record."""
 
     def __init__(self, blobs: FolderBlobs) -> None:
         self._blobs = blobs
 
     def put(self, body: BinaryIO) -> tuple[str, str, int]:
-        """As `Blobs.put`, but durable with the next sync only."""
+        """As `Blobs.put`, but durable only after the next sync."""
         return self._blobs.write(body)
 
     def open(self, digest: str) -> BinaryIO:
@@ -43,7 +43,7 @@ class UnsyncedBlobs:
 
 
 class FetchEdge(EdgeBase):
-    """Requests in, answers out. Where bodies cannot be stored it ends."""
+    """Requests in, answers out. It ends if bodies cannot be stored."""
 
     def __init__(
         self, source: Source, folder: Path, blobs: FolderBlobs, settings: FetchSettings, partitions: int, router: Router
@@ -59,7 +59,7 @@ class FetchEdge(EdgeBase):
         self._tasks: set[asyncio.Task[None]] = set()
 
     def launch(self, ready: int = 0) -> None:
-        """Begin with as many requests as there is room for; `ready` objects wait for essence already."""
+        """Start as many requests as there is room for; `ready` objects are already waiting for essence."""
         room = min(AHEAD - ready, self._settings.concurrency + BULK * 4 - self.flying())
         if room <= 0:
             return
@@ -85,11 +85,11 @@ class FetchEdge(EdgeBase):
         return adapter if isinstance(adapter, BulkAdapter) else None
 
     def settle(self) -> None:
-        """As `EdgeBase.settle`: the bodies."""
+        """Sync the bodies: see `EdgeBase.settle`."""
         self._folder.sync()
 
     def taken(self) -> None:
-        """As `EdgeBase.taken`: whoever had them may have asked their addresses a moment ago."""
+        """Pause before each address: the former owner may have sent it a request a moment ago (`EdgeBase.taken`)."""
         self._fetcher.wait()
 
     def _spawn(self, work: Coroutine[None, None, None]) -> None:
@@ -100,7 +100,7 @@ class FetchEdge(EdgeBase):
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            self.error = error  # a bug of ours: without this line its requests would fly for ever
+            self.error = error  # an internal error: without this line its requests would stay in flight forever
             self.wake()
 
     async def _fetch(self, logged: Logged, request: FetchRequest) -> None:
@@ -131,7 +131,7 @@ class FetchEdge(EdgeBase):
         return finished
 
     async def close(self) -> None:
-        """Cut off what is in flight: it is asked for again by the next run."""
+        """Cancel requests in flight; the next run repeats them."""
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

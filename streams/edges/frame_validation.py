@@ -1,13 +1,13 @@
-"""What is believed of what a child says: a child that was taken over may say anything, about any object.
+"""Validates frames from the untrusted parser processes: a compromised child may send anything, about any object.
 
 Laws:
-- Records are taken for the object alone that the child was handed: its URL, its version, the OIDs of its own members. So nobody
-  else's summary is replaced or removed, and no other URL's state is changed.
-- Of the crawl, a child says what is linked or not selected, never what was seeded or fetched, and only under the object's own root;
-  a file leads nowhere, a folder to what is in it, and nothing from the network to a file.
+- Only records of the object that the child was given are accepted: its URL, its version, the OIDs of its own members. So no other
+  summary is replaced or removed, and the state of no other URL changes.
+- In `crawl`, a child may report links and refusals, never seeded or fetched events, and only under the object's own root; a file
+  has no links, a folder links to its own content, and nothing from the network links to a file.
 
-What a child may still do is what the object itself could have done: have any attributes, and any links.
-Costs 8 us a summary: no more of it is read than these fields, which come first.
+A child can still do what the object itself could have done: have any attributes, and any links.
+Cost: 8 us a summary, since only these fields are read, which come first.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from streams.store.murmur2 import partition as partition_of
 
 
 class Belief:
-    """What may be said about one object."""
+    """The records that are acceptable for one object."""
 
     def __init__(self, obj: FetchedObject, gatherer: str, partitions: int) -> None:
         self._key = obj.url.encode()
@@ -34,7 +34,7 @@ class Belief:
         self._partition = partition_of(self._key, partitions)
 
     def check(self, frame: Frame) -> None:
-        """Raises ValueError (DecodeError) for a frame that this object cannot have given."""
+        """Raise ValueError (DecodeError) for a frame that this object cannot have produced."""
         if frame.topic == "crawl":
             known = self._crawl(frame)
         elif frame.key != self._key or frame.partition != self._partition:
@@ -47,7 +47,7 @@ class Belief:
             raise ValueError(f"not a frame: what no object but another can give on {frame.topic}")
 
     def _made(self, frame: Frame) -> bool:
-        """A summary, the end of an attempt, or a file's facts; a record that goes with its bytes says the same of whose it is."""
+        """Check a summary, the end of an attempt, or the facts of a file; a carried record must agree with its bytes."""
         kind, value, record = record_type(frame.value), frame.value, frame.record
         if frame.topic == "files":
             url, at = _text(value, HEADER)
@@ -70,7 +70,7 @@ class Belief:
         return not isinstance(record, Summary) or self._is(record, name.decode(), url.decode(), path.decode())
 
     def _is(self, record: Summary, name: str, url: str, path: str) -> bool:
-        """Whether a record is that summary, of which no Broker has said anything."""
+        """Return whether a record is that summary, without any field that a Broker sets."""
         return (
             (record.object_url, record.version) == self._object
             and (record.oid, record.url, record.path, record.gatherer) == (name, url, path, self._gatherer)
@@ -78,7 +78,7 @@ class Belief:
         )
 
     def _rejected(self, letter: Record | None) -> bool:
-        """A dead letter about the object or a member; without bytes that a retry would put anywhere."""
+        """Check a dead letter about the object or a member; it may hold no bytes that a retry would put anywhere."""
         return (
             isinstance(letter, Rejected)
             and (letter.stage, letter.version, letter.topic, letter.value) == ("essence", self._version, "", None)
@@ -99,7 +99,7 @@ class Belief:
         )
 
     def _leads(self, event: CrawlEvent) -> bool:
-        """Whether the links may stand in such an object."""
+        """Return whether the links may occur in such an object."""
         if is_listing(event.url):
             return all(link.url.startswith(event.url) for link in event.links)
         if scheme_of(event.url).realm == "machine":
@@ -108,7 +108,7 @@ class Belief:
 
 
 def _text(data: bytes, at: int) -> tuple[bytes, int]:
-    """A string of Avro, and where it ends."""
+    """Return a string in Avro, and the offset behind it."""
     length, at = _long(data, at)
     if not 0 <= length <= len(data) - at:
         raise ValueError("not a frame: shorter than its record")
@@ -116,7 +116,7 @@ def _text(data: bytes, at: int) -> tuple[bytes, int]:
 
 
 def _long(data: bytes, at: int) -> tuple[int, int]:
-    """A number of Avro (zigzag, 7 bits a byte), and where it ends."""
+    """Return a number in Avro (zigzag, 7 bits a byte), and the offset behind it."""
     number = shift = 0
     while at < len(data) and shift <= 63:
         byte = data[at]

@@ -1,11 +1,11 @@
-"""What a sandboxed child does with one object: Essence, its records encoded and addressed.
+"""The job of a sandboxed child for one object: Essence, with its records encoded and addressed.
 
-The parent moves the bytes on: a frame names topic and partition. Before anything acts on it, the edge checks whose record it
-is, and all of what goes to `crawl` and `rejected` (`streams.edges.frame_validation`).
+The parent only moves the bytes: a frame names topic and partition. Before anything acts on a frame, the edge checks whose record it
+is, and everything that goes to `crawl` and `rejected` (`streams.edges.frame_validation`).
 
 Frame: topic number (1 byte), partition (2), length of the key (4), length of the record in msgpack (4; 0: left out), all
-big-endian, then the key, the record in msgpack, and the encoded record. Who acts on a record at once reads msgpack, which takes
-a tenth of the time. Who writes no log at all asks for records alone (`Chunk.alone`): the number of a class (1 byte), then msgpack.
+big-endian, then the key, the record in msgpack, and the encoded record. A reader that uses a record at once reads msgpack, in a
+tenth of the time. A caller without a log asks for records alone (`Chunk.alone`): the number of a class (1 byte), then msgpack.
 """
 
 from __future__ import annotations
@@ -37,51 +37,51 @@ from streams.topology.routing import Router
 HEAD = struct.Struct(">BHII")
 
 TOPICS = ("made", "crawl", "files", "rejected")
-"""Topics by the number in a frame."""
+"""Topics by their number in a frame."""
 
 
 MAX_DIGITS = 6
-"""A number of an object in a chunk that has as many digits is nonsense."""
+"""An object number in a chunk with this many digits is invalid."""
 
 CARRIED = 1 << 18
-"""Bytes of records in msgpack that go with the frames of one object: what is longer is staged, and read much later."""
+"""Bytes of msgpack records that travel with the frames of one object; longer ones are staged, and read much later."""
 
 MAX_TOLD, MAX_NAME = 8_000, 1_000
-"""Characters of a URL and of a name that a program is told: both go in one packet."""
+"""Maximum characters of a URL and of a name passed to a program: both go in one packet."""
 
 END = b"\xff"
-"""In place of a frame: the records of one object are whole."""
+"""Replaces a frame: all records of one object have been sent."""
 DAMAGED = b"\xfe"
-"""In place of all frames of an object: its body is not the one that was stored."""
+"""Replaces all frames of an object: its body is not the one that was stored."""
 PIECE = 1 << 20
 """Bytes read between two signs of life."""
 
 
 class Job(msgspec.Struct, frozen=True, array_like=True):
-    """An object to work on, and the members that are not to be opened again, each with why."""
+    """An object to work on, and the members not to open again, each with the reason."""
 
     obj: FetchedObject
     skip: dict[str, str] = {}
     body: bytes | None = None
-    """A body of the blob store, where it is small enough to travel with others."""
+    """Body from the blob store, if it is small enough to travel with others."""
     stop: str = ""
-    """The member behind which nothing is opened any more."""
+    """The member after which nothing more is opened."""
     ends: dict[str, str] = {}
-    """The members behind which their containers are not read any further, each with why."""
+    """Members after which their containers are not read further, each with the reason."""
 
 
 class Chunk(msgspec.Struct, frozen=True, array_like=True):
-    """Objects for one child, one after the other; a body that is handed over as a file is the first one's."""
+    """Objects for one child, one after the other; a body passed as a file belongs to the first one."""
 
     settings: bytes
     partitions: int
     jobs: tuple[Job, ...]
     carry: bool = False
-    """Whether frames on `made` carry their records in msgpack, up to CARRIED bytes of each object."""
+    """Whether frames on `made` carry their records in msgpack, up to CARRIED bytes for each object."""
     check: bool = False
-    """Whether bodies of the blob store are held to their digests first: who stored them cannot vouch for a disk."""
+    """Whether bodies from the blob store are compared with their digests first, since a disk may damage them."""
     alone: bool = False
-    """Whether summaries, rejections and refusals come back, as records alone."""
+    """Whether summaries, rejections and refusals are returned as records alone."""
 
 
 class Frame(NamedTuple):
@@ -92,7 +92,7 @@ class Frame(NamedTuple):
     key: bytes
     value: bytes
     record: Record | None = None
-    """What `value` is, where that is known."""
+    """The decoded `value`, if it is known."""
 
 
 _chunk = msgspec.msgpack.Decoder(Chunk).decode
@@ -100,14 +100,14 @@ pack = msgspec.msgpack.encode
 _TEXTS = {str, bytes}
 _hints = get_type_hints(Summary, vars(declared))
 _attributes = dict[str, tuple[Any, ...]]
-"""What values may be of two kinds of text, msgspec checks no further."""
+"""msgspec checks no further where a value may be of two kinds of text."""
 _told = msgspec.msgpack.Decoder(
     msgspec.defstruct("_Told", [(n, _attributes if _hints[n] == Attributes else _hints[n]) for n in Summary.__struct_fields__])
 ).decode
 
 
 def _summary(data: bytes) -> Summary:
-    """A summary in msgpack. Raises ValueError, msgspec.DecodeError."""
+    """Decode a summary in msgpack. Raises ValueError, msgspec.DecodeError."""
     summary = Summary(**msgspec.structs.asdict(_told(data)))
     if not {type(v) for found in (summary.attributes, summary.annotations) for vs in found.values() for v in vs} <= _TEXTS:
         raise ValueError("not a frame: a value that is no text")
@@ -127,7 +127,7 @@ ALONE: Mapping[type[Record], Callable[[bytes], Alone]] = {
     Rejected: msgspec.msgpack.Decoder(Rejected).decode,
     CrawlEvent: msgspec.msgpack.Decoder(CrawlEvent).decode,
 }
-"""The records that somebody reads who follows no log, and how each is read."""
+"""Records for callers without a log, and their decoders."""
 _NUMBERS = {kind: bytes((number,)) for number, kind in enumerate(ALONE)}
 _READ = tuple(ALONE.values())
 
@@ -143,9 +143,9 @@ def _router() -> Router:
 
 
 def preload(added: str = "") -> Callable[[SandboxLimits], None] | None:
-    """Import and warm up all that a child needs, before it loses the file system.
+    """Import and warm up everything that a child needs, before it loses access to the file system.
 
-    `added`: what an operator adds, as `Own` in JSON, once the rest is loaded. Gives what each child is to do before it is
+    `added`: the operator's additions, as `Own` in JSON, loaded after the rest. Returns what each child must do before it is
     sealed, if anything. Raises MistakeError.
     """
     if added:
@@ -168,7 +168,7 @@ def _add(added: Own) -> Callable[[SandboxLimits], None] | None:
 
 
 def _by_program(programs: Programs, name: str, facts: Facts, body: BinaryIO) -> bytes:
-    """What the program for a file's type says of it. Raises SummaryError."""
+    """Return the output of the program for a file's type. Raises SummaryError."""
     about = {"TYPE": facts.type, "NAME": facts.name.decode(errors="replace")[:MAX_NAME], "URL": facts.url[:MAX_TOLD]}
     try:
         return programs.run(name, about, body)
@@ -178,7 +178,7 @@ def _by_program(programs: Programs, name: str, facts: Facts, body: BinaryIO) -> 
 
 
 def work(request: bytes, body: BinaryIO | None, emit: Callable[[bytes], None], progress: Callable[[str], None]) -> None:
-    """One task of the pool: every record of each object as a frame, or DAMAGED, and an END behind them."""
+    """Do one task of the pool: emit every record of each object as a frame, or DAMAGED, and then an END."""
     chunk = _chunk(request)
     for number, job in enumerate(chunk.jobs):
         at = partial(_say, progress, number)
@@ -194,7 +194,7 @@ def work(request: bytes, body: BinaryIO | None, emit: Callable[[bytes], None], p
 
 
 def _give(chunk: Chunk, job: Job, body: BinaryIO | None, emit: Callable[[bytes], None], at: Callable[[str], None]) -> None:
-    """The records of one object."""
+    """Emit the records of one object."""
     records = stage.essence(job.obj, body, _settings(chunk.settings), job.skip, at, job.stop, job.ends)
     if chunk.alone:
         for record in records:
@@ -205,7 +205,7 @@ def _give(chunk: Chunk, job: Job, body: BinaryIO | None, emit: Callable[[bytes],
     room = CARRIED if chunk.carry else 0
     for record in records:
         topic, key, _ = route(record)
-        # A child reads none of them again: what was remembered came to 75 MB, of which nothing was asked.
+        # A child never reads its records again: a cache of them came to 75 MB, and was never used.
         value = encode(record, kept=False)
         carried = pack(record) if room and topic == "made" else b""
         if len(carried) > room:
@@ -216,7 +216,7 @@ def _give(chunk: Chunk, job: Job, body: BinaryIO | None, emit: Callable[[bytes],
 
 
 def _whole(digest: str, body: BinaryIO, at: Callable[[str], None]) -> bool:
-    """Whether a body has the SHA-256 that it is stored by; it is read from its beginning again."""
+    """Return whether a body has the SHA-256 under which it is stored; leaves it at its beginning."""
     found = hashlib.sha256()
     while piece := body.read(PIECE):
         found.update(piece)
@@ -230,16 +230,16 @@ def _say(progress: Callable[[str], None], number: int, path: str) -> None:
 
 
 def blamed(culprit: str) -> tuple[int, str]:
-    """The number of the object in its chunk, and the path of its member, that a child was at, or behind, when it died.
+    """Return the number of the object in its chunk, and the path of the member, at or behind which the child died.
 
-    (0, "") where it was at none yet, or said nonsense, as a child that was taken over may.
+    (0, "") if it had not reached any, or if the report is invalid, as a compromised child may send.
     """
     number, _, path = culprit.partition("\n")
     return (int(number), path) if number.isdecimal() and len(number) < MAX_DIGITS else (0, "")
 
 
 def alone(frame: bytes) -> Alone:
-    """The record of a frame that holds nothing else. Raises ValueError for anything else."""
+    """Return the record of a frame that holds nothing else. Raises ValueError for anything else."""
     if not frame or frame[0] >= len(_READ):
         raise ValueError("not a frame: no record that is read alone")
     try:
@@ -249,7 +249,7 @@ def alone(frame: bytes) -> Alone:
 
 
 def unpack(frame: bytes) -> Frame:
-    """The frame that a child made. Raises ValueError for anything else: a child that was taken over says what it likes."""
+    """Decode a frame from a child. Raises ValueError for anything else: a compromised child may send any bytes."""
     try:
         number, partition, length, carried = HEAD.unpack_from(frame)
         topic = TOPICS[number]
@@ -264,7 +264,7 @@ def unpack(frame: bytes) -> Frame:
 
 
 def _carried(data: bytes, value: bytes) -> Record:
-    """The record that goes with its encoded self, of the same class. Raises ValueError."""
+    """Return the record carried beside its encoded form, of the same class. Raises ValueError."""
     kind = record_type(value)
     if kind not in _CARRIED:
         raise ValueError(f"not a frame: a {kind.__name__} is not carried")

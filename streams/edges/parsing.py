@@ -1,18 +1,19 @@
 """The essence edge: objects go to sandboxed children, their records come back as frames.
 
-Strategy: small objects travel to a child several at a time, so that it has work while the runner turns; each is still judged
-by itself, since a frame ends each. Large ones travel alone, as an open file.
+Strategy: small objects travel to a child several at a time, so that it has work during a turn of the runner; each is still judged
+by itself, since a frame ends each. Large objects travel alone, as an open file.
 
 Laws:
-- One object crashes, times out or runs out of memory: what its neighbours gave stands, or is given again; the member that it was
-  at is skipped, and it is tried again. The outcome is recorded by essence itself (law 8): a rejection and an Unrecognized summary.
-- An object that fails even when it is not opened, whose body is not there or not the one that was stored, or that is no record at
-  all, becomes a dead letter. Of a body that is lost the frontier learns, so that the next run has it sent anew.
-- One object has `Limits.whole` seconds of children, with all its tries. Members that hold a child until the deadline are skipped;
-  too many of them end it: what was read before stands, the rest is listed as given up (Partial; see `tries`).
-- Frames of one object become visible together, with its offset; what is too much for memory is staged meanwhile; children whose
-  frames nobody takes wait.
-- What is said of another object than a child was handed is no frame (`believing`).
+- If one object crashes, times out or runs out of memory, the records of its neighbours stay, or are produced again; the member in
+  progress is skipped, and the object is tried again. Essence itself records the outcome (law 8): a rejection and an Unrecognized
+  summary.
+- An object that fails even when it is not opened, whose body is missing or damaged, or that is not a record, becomes a dead letter.
+  The frontier is informed of a lost body, so that the next run fetches it again.
+- One object has `SandboxLimits.whole` seconds of children, over all tries. Members that hold a child until the deadline are
+  skipped; too many of them end the object: records made before stay, the rest is listed as given up (Partial; see `tries`).
+- Frames of one object become visible together, with its offset. What does not fit in memory is staged meanwhile, and children whose
+  frames are not taken wait.
+- A frame about another object than the child's is refused (`frame_validation`).
 """
 
 from __future__ import annotations
@@ -44,21 +45,21 @@ from streams.topology.flow import CRAWL
 
 CHUNK_COUNT = 32
 CHUNK_BYTES = 1 << 20
-"""How many objects travel together, and how many bytes of them: what keeps a child busy while the runner turns."""
+"""Number of objects that travel together, and their bytes: enough to keep a child busy during a turn of the runner."""
 STAGED_BYTES = 4 << 20
-"""Frames of one object that are kept in memory."""
+"""Bytes of one object's frames that are kept in memory."""
 HELD_BYTES = 64 << 20
-"""Bytes that may wait for the runner to take them; children wait then."""
+"""Bytes that may wait for the runner; beyond that the children wait."""
 LOSSES = 10
-"""Times that an object is lost through no fault of its own, before there is no hope for any."""
+"""Times that an object is lost through no fault of its own before the edge gives up."""
 
 
 class NonsenseError(ValueError):
-    """What no child of ours says, unless its memory was overwritten."""
+    """A message that a child sends only if its memory was overwritten."""
 
 
 class EssenceEdge(EdgeBase):
-    """Objects in, what they give out. `log` gets the tracebacks of our own bugs."""
+    """Objects in, their records out. `log` receives the tracebacks of internal errors."""
 
     def __init__(
         self,
@@ -73,7 +74,7 @@ class EssenceEdge(EdgeBase):
         own: Own = Own(),  # noqa: B008 - a frozen value
         carry: bool = False,
     ) -> None:
-        """With `carry`, the frames of what is not staged have their records: whoever takes them acts on them at once."""
+        """With `carry`, frames that are not staged carry their records, for a runner that uses them at once."""
         super().__init__("essence", "objects", source, partitions, ordered=True)
         self._blobs = blobs
         self._settings = msgspec.msgpack.encode(settings)
@@ -83,7 +84,7 @@ class EssenceEdge(EdgeBase):
         self._held = 0
         """Bytes that wait to be taken."""
         self._blocked: list[asyncio.Future[None]] = []
-        """Children that wait for that."""
+        """Children that wait until bytes have been taken."""
         self._children = children
         self._log = log
         self._pool = Pool(WORK, children, limits, PRELOAD, own.ordered())
@@ -92,11 +93,11 @@ class EssenceEdge(EdgeBase):
         self._starting: asyncio.Task[None] | None = None
         self._started = False
         self.saw: Callable[[Outcome], None] = lambda _: None
-        """Is told how each chunk ended."""
+        """Called with the outcome of each chunk."""
         self._closing = False
 
     def start(self) -> None:
-        """Begin to start the children: they take a second to load what they need, and the first objects take one to arrive."""
+        """Start the children in the background: they take a second to load, and the first objects take one to arrive."""
         self._starting = asyncio.get_running_loop().create_task(self._pool.start())
         self._starting.add_done_callback(self._on_started)
 
@@ -109,26 +110,26 @@ class EssenceEdge(EdgeBase):
         self.wake()
 
     def _relaunch(self) -> None:
-        """As `launch`, for callbacks, whose exceptions the loop would only print."""
+        """Call `launch` from callbacks, whose exceptions the event loop would only print."""
         try:
             self.launch()
         except Exception as error:  # noqa: BLE001 - handed to the runner, which raises it
             self.error = error
 
     def ready(self) -> bool:
-        """Whether the children have started, and nothing has ended the edge."""
+        """Return whether the children have started, and the edge has not failed."""
         return self._started and self.error is None
 
     def waiting(self) -> int:
-        """Objects that no child has yet."""
+        """Return the number of objects that no child has yet."""
         return self.backlog() + len(self._waiting)
 
     def saturated(self) -> bool:
-        """Whether every child has a chunk, and another one behind it."""
+        """Return whether every child has a chunk, and another one waiting."""
         return len(self._tasks) >= 2 * self._children
 
     def launch(self, ready: int = 0) -> None:
-        """Keep every child busy, with a chunk behind the one that each has."""
+        """Keep every child busy, with one more chunk waiting for each."""
         while self._started and len(self._tasks) < 2 * self._children and self._held < HELD_BYTES:
             if len(self._waiting) < CHUNK_COUNT:
                 self._waiting += filter(None, map(self._work, self.take(CHUNK_COUNT * 2)))
@@ -162,11 +163,11 @@ class EssenceEdge(EdgeBase):
         if not task.cancelled() and (error := task.exception()) is not None:
             self.error = error
         elif not self._closing:
-            self._relaunch()  # not only after the next turn: a child that waits is time lost
+            self._relaunch()  # not only after the next turn: a waiting child is lost time
         self.wake()
 
     async def _run(self, chunk: list[Work]) -> None:
-        """One chunk through a child, and again what a failure left of it."""
+        """Run one chunk in a child, and again the part that a failure left over."""
         while chunk := [work for work in chunk if self._there(work)]:
             body = self._blobs.open(chunk[0].blob) if chunk[0].alone else None
             clock = chunk[0].clock if len(chunk) == 1 else Clock()
@@ -182,7 +183,7 @@ class EssenceEdge(EdgeBase):
             chunk = self._left(chunk, outcome, clock)
 
     def _there(self, work: Work) -> bool:
-        """Whether its body can be had; if not, the object is a dead letter."""
+        """Return whether the body is available; otherwise the object becomes a dead letter."""
         try:
             if work.blob:
                 self._blobs.open(work.blob).close()
@@ -192,11 +193,11 @@ class EssenceEdge(EdgeBase):
         return True
 
     def _lose(self, work: Work, error: Exception) -> None:
-        """Its body is not there, or is another one: a dead letter takes its place, and the frontier is told."""
+        """Replace an object whose body is missing or damaged by a dead letter, and inform the frontier."""
         self.refuse(work.logged, error, LOST, [self._lost(work.obj)])
 
     def _lost(self, obj: FetchedObject) -> Frame:
-        """Word to the frontier that an object has to be fetched anew."""
+        """Return the event that makes the frontier fetch an object again."""
         host = frontier_key(obj.url)
         event = CrawlEvent(kind="failed", host=host, time=now_ms(), url=obj.url, version=obj.version, root=obj.root, reason=LOST)
         key = CRAWL.key(event).encode()
@@ -207,14 +208,14 @@ class EssenceEdge(EdgeBase):
         return pack(Chunk(self._settings, self.partitions, jobs, self._carry, check=True))
 
     def _small(self, work: Work) -> bytes | None:
-        """A body of the blob store that travels with the request."""
+        """Return a body from the blob store that travels with the request."""
         if not work.blob or work.alone:
             return None
         with self._blobs.open(work.blob) as body:
             return body.read()
 
     def _receiver(self, chunk: list[Work]) -> Callable[[bytes], asyncio.Future[None] | None]:
-        """What takes the frames of a chunk: objects end one after the other."""
+        """Return the receiver of the frames of a chunk: objects end one after the other."""
         position = 0
 
         def receive(data: bytes) -> asyncio.Future[None] | None:
@@ -245,7 +246,7 @@ class EssenceEdge(EdgeBase):
         return receive
 
     def _room(self) -> asyncio.Future[None] | None:
-        """None while there is room for more; else what is done when there is."""
+        """Return None while there is room for more bytes; else a future that is done when there is."""
         if self._held < HELD_BYTES:
             return None
         blocked = asyncio.get_running_loop().create_future()
@@ -253,7 +254,7 @@ class EssenceEdge(EdgeBase):
         return blocked
 
     def drain_staging(self) -> list[Staging]:
-        """As it says; the runner has taken what was finished before it."""
+        """Take the records to stage; the runner has taken the finished results before."""
         self._held = 0
         blocked, self._blocked = self._blocked, []
         for one in blocked:
@@ -262,7 +263,7 @@ class EssenceEdge(EdgeBase):
         return super().drain_staging()
 
     def _unpacked(self, data: bytes, belief: Belief) -> Frame:
-        """The frame that a child made. Raises ValueError for what no child of ours says."""
+        """Decode and validate a frame from a child. Raises ValueError for a frame that a sound child does not send."""
         frame = unpack(data)
         frame = frame._replace(record=decode(frame.value)) if frame.topic in DECODED else frame
         belief.check(frame)
@@ -289,7 +290,7 @@ class EssenceEdge(EdgeBase):
         self.done(Finished(self.name, self.topic, at.partition, at.offset, work.frames, work.owner if work.staged else ""))
 
     def _left(self, chunk: list[Work], outcome: Outcome, clock: Clock) -> list[Work]:
-        """What has to be tried again: nothing, or the object that failed, with what it failed at to be skipped."""
+        """Return the objects to try again: none, or the one that failed, with the member at fault to be skipped."""
         left = [work for work in chunk if not work.ended]
         if not left:
             return []
@@ -303,7 +304,7 @@ class EssenceEdge(EdgeBase):
         failed = chunk[number] if number < len(chunk) and not chunk[number].ended else left[0]
         if isinstance(outcome, Failed):
             self._log(f"essence of {failed.logged.key.decode(errors='replace')}: {outcome.traceback}")
-        # The one that failed goes alone, the others wait their turn.
+        # The object that failed runs alone, the others wait their turn.
         self._waiting[:0] = [work for work in left if work is not failed]
         if isinstance(outcome, Lost):
             failed.lost += 1
@@ -318,12 +319,12 @@ class EssenceEdge(EdgeBase):
         return [failed]
 
     def _spared(self, failed: Work, outcome: Outcome, *, alone: bool) -> bool:
-        """Whether an object is tried again as it is."""
-        # All of a chunk together gave too much: whether this one does is seen when it goes alone.
+        """Return whether an object is tried again unchanged."""
+        # The chunk as a whole gave too much: whether this object does is seen when it runs alone.
         return failed.spared(outcome) or (isinstance(outcome, Flooded) and outcome.which == "total" and not alone)
 
     async def close(self) -> None:
-        """Cut off what is being parsed: it is parsed again by the next run."""
+        """Cancel the objects in progress; the next run parses them again."""
         self._closing = True
         for task in (tasks := [*self._tasks, *filter(None, [self._starting])]):
             task.cancel()

@@ -1,9 +1,9 @@
-"""A window over one partition of an edge's input: what is being worked on, what is finished, what may be committed.
+"""Window over one partition of an edge's input: records in work, finished ones, and the offsets that may be committed.
 
 Laws:
-- An offset is committed when all below it are finished; what finished above it is committed beside it (`Offsets.done`), so
-  that a restart repeats only what was in flight.
-- Where the window is `ordered`, records of one key are worked on one at a time and in order.
+- An offset is committed when all below it are finished; finished records above it are committed beside it (`Offsets.done`), so that
+  a restart repeats only records in flight.
+- If the window is `ordered`, records of one key are worked on one at a time and in order.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from schemas.ports import Logged
 from streams.store import Offsets
 
 Read = Callable[[int, int], Sequence[Logged]]
-"""(offset, limit) to records."""
+"""Function from (offset, limit) to records."""
 
 
 class Window:
-    """One partition. `span` bounds how far beyond the lowest unfinished record it reads."""
+    """One partition. `span`: maximum distance of a started record from the lowest unfinished one."""
 
     def __init__(self, committed: Offsets, span: int, *, ordered: bool) -> None:
         self._ordered = ordered
@@ -31,12 +31,12 @@ class Window:
         self._held: dict[int, Logged] = {}
 
     def take(self, limit: int, read: Read) -> list[Logged]:
-        """At most `limit` records to begin with now."""
+        """Return at most `limit` records to start now."""
         taken: list[Logged] = []
         for offset in list(self._held):
             if len(taken) < limit and self._begin(self._held[offset]):
                 taken.append(self._held.pop(offset))
-        # What a run before had finished may have been passed since, unread: it must not be begun again.
+        # Records that an earlier run finished may have been skipped since: they must not be started again.
         self._read = max(self._read, self._next)
         while len(taken) < limit and self._read < self._next + self._span:
             wanted = min(limit - len(taken), self._next + self._span - self._read)
@@ -56,7 +56,7 @@ class Window:
 
     def _begin(self, logged: Logged) -> bool:
         if self._ordered:
-            # Whoever comes second waits, and whoever comes third waits behind the second.
+            # The second record of a key waits, and the third waits behind the second.
             waiting = any(h.key == logged.key and h.offset < logged.offset for h in self._held.values())
             if logged.key in self._keys or waiting:
                 return False
@@ -65,11 +65,11 @@ class Window:
         return True
 
     def _skip_to(self, offset: int) -> None:
-        """Offsets that were trimmed away count as finished."""
+        """Count offsets that were trimmed as finished."""
         self._done.update(range(self._read, offset))
 
     def reach(self, end: int) -> bool:
-        """There is no record from the next one to read up to `end`: that much is finished. False: it has read as far already."""
+        """Note that there are no records up to `end`, so they count as finished. False: it has read that far already."""
         if end <= self._read:
             return False
         self._skip_to(end)
@@ -78,7 +78,7 @@ class Window:
         return True
 
     def finish(self, offset: int) -> bool:
-        """A record is finished, its outputs in the log before `offsets()` are committed. False: it is not one of this window's."""
+        """Mark a record as finished; its outputs reach the log before `offsets()`. False: it is not of this window."""
         if offset not in self._flying:
             return False
         self._keys.discard(self._flying.pop(offset))
@@ -92,15 +92,15 @@ class Window:
             self._next += 1
 
     def offsets(self) -> Offsets:
-        """What may be committed."""
+        """Return the offsets that may be committed."""
         return Offsets(self._next, frozenset(self._done))
 
     @property
     def flying(self) -> int:
-        """How many records are being worked on, or wait for their key."""
+        """Return the number of records in work or waiting for their key."""
         return len(self._flying) + len(self._held)
 
     @property
     def position(self) -> int:
-        """The next offset to read."""
+        """Return the next offset to read."""
         return self._read

@@ -1,4 +1,4 @@
-"""An object on its way through a child: what it gave so far, and how often and for how long it was tried."""
+"""An object on its way through a child: its outputs so far, and how often and for how long it was tried."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Work(Tries):
         self.obj = obj
         self.belief = belief
         self.blob = obj.blob
-        """The digest of a body in the blob store."""
+        """Digest of a body in the blob store."""
         self.length = obj.size if obj.blob else len(logged.value or b"")
         """Bytes that travel."""
         self.frames: list[Frame] = []
@@ -29,15 +29,15 @@ class Work(Tries):
         self.staged = False
         self.ended = False
         self.damaged = False
-        """Whether its body is not the one that was stored."""
+        """Whether its body differs from the stored one."""
         self.lost = 0
 
     @property
     def alone(self) -> bool:
-        """Whether its body travels as an open file."""
+        """Return whether its body travels as an open file."""
         return bool(self.blob) and self.length > ALONE
 
     @property
     def owner(self) -> str:
-        """Whose its staged records are."""
+        """Return the owner of its staged records."""
         return f"essence {self.logged.partition} {self.logged.offset}"
