@@ -50,7 +50,7 @@ class Letters:
         return [each for one in large for each in self._sent([one])] if len(large) > 1 else large
 
     def _sent(self, letters: Iterable[Letter]) -> list[Letter]:
-        """Write dead letters; return those rejected as too large, alone or with their batch. Raises ClusterError, KafkaException."""
+        """Write dead letters; return those rejected as too large, alone or in a batch. Raises ClusterError, KafkaException."""
         large: list[Letter] = []
         failed: list[KafkaError] = []
 

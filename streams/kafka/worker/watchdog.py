@@ -121,7 +121,7 @@ class Watchdog(threading.Thread):
         self._looked(looked)
 
     def _due(self) -> set[Place]:
-        """Return the partitions that this process must read: those with the number of one of its own, in all topics of its group."""
+        """Return the partitions that this process must read: for each of its own, that number in all topics of its group."""
         mine = set(self._mine())
         numbers = {partition for _, partition in mine}
         return mine.union(place for place in self._everywhere() if place[1] in numbers)
