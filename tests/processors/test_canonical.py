@@ -186,11 +186,11 @@ TRAPS = [
     ("http://a.example/b/b/b", "repeated"),
     ("http://a.example/x/b/c/b/c/b/c", "repeated"),
     ("http://a.example/x/b/c/d/b/c/d/b/c/d/y", "repeated"),
-    ("http://a.example/b/1/b/2/b/3/b/4/b", "'b' stands 5 times"),
+    ("http://a.example/b/1/b/2/b/3/b/4/b", "'b' occurs 5 times"),
     ("http://a.example/x?" + "y" * 513, "512 characters"),
     ("http://a.example/x?" + "&".join(f"p{n}=1" for n in range(17)), "16 parameters"),
-    ("http://a.example/x?a=1&a=2&a=3&a=4&a=5&a=6&a=7", "'a' stands 7 times"),
-    ("http://a.example/x?u=/x?u=/x?u=/x", "queries within"),
+    ("http://a.example/x?a=1&a=2&a=3&a=4&a=5&a=6&a=7", "'a' occurs 7 times"),
+    ("http://a.example/x?u=/x?u=/x?u=/x", "more than one ? in the query"),
 ]
 
 
