@@ -1,6 +1,6 @@
 """Metrics, health and logs of a process; see README.md.
 
-`HealthServer` is imported from its module: it brings Prometheus' client, which most commands have no use for.
+`HealthServer` is imported from its module: it loads Prometheus' client, which most commands do not use.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Metrics in Prometheus' text format: the one place that knows of Prometheus."""
+"""Metrics in Prometheus' text format: the only module that uses Prometheus."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class _Ours(Collector):
         self._health = health
 
     def collect(self) -> Iterator[Metric]:
-        """All that was declared, and the two states."""
+        """Yield all declared metrics, and the two states."""
         yield from map(_family, self._metrics)
         for name, verdict in zip(STATES, (self._health.alive(), self._health.ready()), strict=True):
             yield GaugeMetricFamily(name, STATES[name], value=int(verdict.ok))
@@ -38,14 +38,14 @@ def _family(instrument: Counter | Gauge | Histogram) -> Metric:
             histogram.add_metric(series, buckets, found.sum)
         return histogram
     family = (CounterMetricFamily if isinstance(instrument, Counter) else GaugeMetricFamily)(name, says, labels=labels)
-    # One without labels is there from the beginning: what is missing cannot be told from what is 0.
+    # A metric without labels exists from the start: a missing series cannot be distinguished from 0.
     for series, value in ({(): 0.0} | dict(instrument.values()) if not labels else instrument.values()).items():
         family.add_metric(series, value)
     return family
 
 
 class Exposition:
-    """The metrics of this process as text: ours, and what the system says of its memory, time and open files."""
+    """The metrics of this process as text: our own, and the system's about memory, time and open files."""
 
     def __init__(self, metrics: Metrics, health: Health) -> None:
         self._registry = CollectorRegistry()
@@ -54,5 +54,5 @@ class Exposition:
         PlatformCollector(registry=self._registry)
 
     def text(self) -> bytes:
-        """All of it, as of now."""
+        """Return all metrics as of now."""
         return generate_latest(self._registry)

@@ -1,13 +1,13 @@
-"""Health: what a process says of itself when it is asked whether it lives, and whether it may be sent work.
+"""Health of a process: whether it is alive, and whether it is ready for work.
 
-Strategy: whoever knows something brings a check, a function that answers "" or says in one line what is wrong. /livez is about
+Strategy: each part of a process adds a check, a function that returns "" or one line that says what is wrong. /livez is about
 progress: a process that answers and does not move is dead (Faust, issue 596 and others). /readyz is about what it needs.
 
 Laws:
-- No check blocks: it says what was seen last. Whoever asks is on another thread than whoever works.
-- A check that raises says that something is wrong.
-- Nothing of the world outside makes a process dead: a restart does not mend a broker. It makes it not ready.
-- Nobody is ready before all who know something have brought their checks: it is asked from the first moment on.
+- No check blocks: it returns what was measured last, since it is called on another thread than the one that works.
+- A check that raises counts as failed.
+- An outside failure never makes a process dead: a restart does not repair a broker. It makes the process not ready.
+- A process is not ready before all its checks are added, although it is asked from the start.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import NamedTuple
 
 STARTING = "starting"
-"""The check that fails until all others are there."""
+"""The check that fails until all others have been added."""
 Check = Callable[[], str]
-"""Gives "" where all is well, else what is wrong, in one line."""
+"""Returns "" if all is well, else one line that says what is wrong."""
 
 
 class Verdict(NamedTuple):
-    """The answer to one question: every check by its name, with what it said."""
+    """The answer of one endpoint: every check by its name, with its result."""
 
     checks: Mapping[str, str]
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong."""
+        """Return whether no check has failed."""
         return not any(self.checks.values())
 
 
@@ -41,23 +41,23 @@ class Health:
         self._ready: dict[str, Check] = {STARTING: lambda: "not all checks are there yet"}
 
     def started(self) -> None:
-        """All checks are there: from now on they alone decide."""
+        """Note that all checks have been added: from now on only they decide."""
         self._ready.pop(STARTING, None)
 
     def alive_when(self, name: str, check: Check) -> None:
-        """Have /livez ask this too."""
+        """Add a check to /livez."""
         self._live[name] = check
 
     def ready_when(self, name: str, check: Check) -> None:
-        """Have /readyz ask this too."""
+        """Add a check to /readyz."""
         self._ready[name] = check
 
     def alive(self) -> Verdict:
-        """Whether the process moves, or has nothing to do."""
+        """Return whether the process makes progress, or has nothing to do."""
         return _asked(self._live)
 
     def ready(self) -> Verdict:
-        """Whether it lives, and has all that it needs for its work."""
+        """Return whether the process is alive and has everything that it needs."""
         return _asked(self._live | self._ready)
 
 
@@ -80,9 +80,9 @@ class _Seen(NamedTuple):
 
 
 class Progress:
-    """The watchdog: a place with lag where nothing has moved for longer than it may take is stalled. Times are seconds.
+    """The watchdog: a place with lag and without progress for longer than allowed is stalled. Times are seconds.
 
-    `clock` is monotonic. `stall` is for places that are not told otherwise.
+    `clock` is monotonic. `stall`: the allowed time of places that have none of their own.
     """
 
     def __init__(self, stall: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -91,27 +91,27 @@ class Progress:
         self._seen: dict[str, _Seen] = {}
 
     def note(self, place: str, position: Hashable, lag: int, patience: float = 0.0) -> None:
-        """Say how far a place has come: `position` is anything that changes when it moves.
+        """Note the progress of a place: `position` is any value that changes when it moves.
 
-        `patience` is what one record may take there beyond `stall`: an exchange with a server, an archive.
+        `patience`: seconds that one record may take there beyond `stall`, such as an exchange with a server or an archive.
         """
         before, now = self._seen.get(place), self._clock()
         moved = before is None or before.position != position or before.lag == 0
         self._seen[place] = _Seen(position, now if moved or before is None else before.since, lag, self._stall + patience)
 
     def forget(self, place: str) -> None:
-        """Say no more of a place: it went to another worker."""
+        """Forget a place that another worker has taken over."""
         self._seen.pop(place, None)
 
     def stalled(self) -> str:
-        """What stands still; "" where nothing does. Fit for `Health.alive_when`."""
+        """Return which place is stalled, "" if none is. A check for `Health.alive_when`."""
         now = self._clock()
         standing = [p for p, seen in list(self._seen.items()) if seen.lag > 0 and now - seen.since > seen.patience]
         return f"no progress in {', '.join(sorted(standing)[:5])}" if standing else ""
 
 
 class Pulse:
-    """Whether a loop goes round: `beat` is called by the loop."""
+    """Detects whether a loop still runs: the loop calls `beat`."""
 
     def __init__(self, stall: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._stall = stall
@@ -119,9 +119,9 @@ class Pulse:
         self._last = clock()
 
     def beat(self) -> None:
-        """The loop is here."""
+        """Note that the loop runs."""
         self._last = self._clock()
 
     def stopped(self) -> str:
-        """How the loop stands still; "" where it does not. Fit for `Health.alive_when`."""
+        """Return for how long the loop has not run, "" if it runs. A check for `Health.alive_when`."""
         return "" if self._clock() - self._last <= self._stall else f"the loop has stood still for more than {self._stall:g} s"

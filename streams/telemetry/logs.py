@@ -1,8 +1,8 @@
-"""Logs: lines for a person, or one JSON object a line; and, when it is asked for, the trace of every record.
+"""Logs: lines for people, or one JSON object a line; and, if enabled, a trace of every record.
 
-A trace follows one object across stages and processes: every record that a stage has written is a line that names the stage, the
-topic, partition and offset, and of the object its URL or OID and its version, which all records of one fetch share. `grep` for a
-URL or a version over the logs of all workers gives what `harvest why` gives from the topics, with the process that did it.
+A trace follows one object across stages and processes: every record that a stage has written is a line with the stage, topic,
+partition and offset, and with the URL or OID of the object and its version, which all records of one fetch share. `grep` for a URL
+or a version over the logs of all workers gives what `harvest why` gives from the topics, with the process that did it.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from schemas.codec import decode
 from schemas.records import Record
 
 REPEATING = ("aiokafka", "harvest.kafka")
-"""Libraries that say the same several times a second, as long as no broker answers; the second is librdkafka, as edges log it."""
+"""Libraries that repeat a message several times a second while no broker answers; the second is librdkafka, as edges log it."""
 EVERY = 60.0
 WORDS = 200
 NAME = "harvest: "
-"""What lines for a person begin with."""
+"""Prefix of lines for people."""
 
 _VALUE = re.compile(r"%[a-z]")
 
 
 class Written(NamedTuple):
-    """A record that a stage has written, and where it stands."""
+    """A record that a stage has written, and its position."""
 
     stage: str
     topic: str
@@ -35,11 +35,11 @@ class Written(NamedTuple):
     offset: int
     value: bytes
     record: Record | None = None
-    """The value decoded, where somebody has done that already."""
+    """The decoded value, if it is known."""
 
 
 def traced(written: Written) -> dict[str, str | int]:
-    """The fields of a trace: where the record stands, and what it is about."""
+    """Return the fields of a trace: the position of the record, and its object."""
     record: Any = written.record or decode(written.value)
     fields: dict[str, str | int] = {
         "stage": written.stage,
@@ -54,15 +54,15 @@ def traced(written: Written) -> dict[str, str | int]:
 
 
 def put(stream: TextIO, line: str) -> None:
-    """Write a line, end included, at once: processes that share a stream, as the stages of one command do, tear no line apart."""
+    """Write a line with its end in one call, so that processes that share a stream do not mix their lines."""
     stream.write(f"{line}\n")
     stream.flush()
 
 
 class Logs:
-    """Where a process says what it does. `form` is text or json; `always` stands in each line that is JSON.
+    """Log of a process. `form` is text or json; `always` is in each JSON line.
 
-    With `trace`, each record is told of.
+    With `trace`, each record is logged.
     """
 
     def __init__(
@@ -80,23 +80,23 @@ class Logs:
 
     @property
     def structured(self) -> bool:
-        """Whether lines are JSON."""
+        """Return whether lines are JSON."""
         return self._json is not None
 
     @property
     def traces(self) -> bool:
-        """Whether records are told of."""
+        """Return whether records are logged."""
         return self._trace
 
     def say(self, text: str, **fields: str | float) -> None:
-        """Something that a person would like to know."""
+        """Log a message for people."""
         if self._json:
             self._json.info(text, **fields)
         else:
             put(self._stream, f"{NAME}{text}")
 
     def failed(self, text: str, *, level: str = "error", **fields: str | float) -> None:
-        """Something went wrong, or (`level`: warning) may: a line, with this program's name before it, or a bug's traceback."""
+        """Log an error, or (`level`: warning) a warning: one line with the program's name, or a traceback of an internal error."""
         if self._json:
             last = text.rstrip().rpartition("\n")[2].removeprefix(NAME)
             getattr(self._json, level)(last, **fields, **({"traceback": text} if "\n" in text.rstrip() else {}))
@@ -104,11 +104,11 @@ class Logs:
             put(self._stream, text.rstrip())
 
     def last(self, text: str) -> None:
-        """Why this process ends itself, in one line: its last word."""
+        """Log the reason why this process ends itself, in one line."""
         self.failed(f"{NAME}{text}")
 
     def capture(self) -> None:
-        """Have what libraries say be lines of this log, where lines are JSON; what they repeat is left out in any case."""
+        """Route log lines of libraries to this log, if lines are JSON; repeated ones are left out in any case."""
         for library in REPEATING:
             logger = logging.getLogger(library)
             logger.handlers = [Sparing()]
@@ -117,7 +117,7 @@ class Logs:
             logging.basicConfig(level=logging.WARNING, handlers=[_Bridge(self)], force=True)
 
     def wrote(self, written: Written) -> None:
-        """A record, where records are told of."""
+        """Log a record, if records are logged."""
         if not self._trace:
             return
         fields = traced(written)
@@ -129,26 +129,26 @@ class Logs:
 
 
 class Sparing(logging.Handler):
-    """Hands the lines of a library on to where all lines go; of those with the same words one in EVERY seconds.
+    """Forwards the log lines of a library; of those with the same words, one in EVERY seconds.
 
-    That one says how many were left out before it. The words are those that the values are put into, so they are few; where there
-    are none, as librdkafka logs ("%s [%s] %s"), the first value is the word.
+    That line says how many were left out before it. The words are the format without its values, so they are few; if there are
+    none, as librdkafka logs ("%s [%s] %s"), the first value takes their place.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
         self._clock = clock
         self._said: dict[tuple[str, str], tuple[float, int]] = {}
-        """When words were handed on last, and how often they came since."""
+        """When words were forwarded last, and how often they have come since."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """A line of the library's."""
+        """Forward a log line of the library."""
         words, now = (record.name, _words(record)), self._clock()
         last, left = self._said.pop(words, (now - EVERY, 0))
         if now - last < EVERY:
             self._said[words] = last, left + 1
             return
-        # Those that came last stand last; words that are made anew each time fill no memory.
+        # The latest words are last; words that are new each time do not fill the memory.
         self._said[words] = now, 0
         while len(self._said) > WORDS:
             del self._said[next(iter(self._said))]
@@ -158,7 +158,7 @@ class Sparing(logging.Handler):
 
 
 def _words(record: logging.LogRecord) -> str:
-    """What a line says, whatever its values are."""
+    """Return the words of a line, without its values."""
     words = str(record.msg)
     if isinstance(record.args, tuple) and record.args and not any(map(str.isalpha, _VALUE.sub("", words))):
         return f"{words} {record.args[0]}"
@@ -168,18 +168,18 @@ def _words(record: logging.LogRecord) -> str:
 class _Bridge(logging.Handler):
     def __init__(self, logs: Logs) -> None:
         super().__init__()
-        # Or `basicConfig` gives it one that says the level and the logger in the line.
+        # Otherwise `basicConfig` sets one that adds level and logger to the line.
         self.setFormatter(logging.Formatter())
         self._logs = logs
 
     def emit(self, record: logging.LogRecord) -> None:
-        """A line of a library's."""
+        """Forward a log line of a library."""
         level = "error" if record.levelno >= logging.ERROR else "warning"
         self._logs.failed(self.format(record), level=level, logger=record.name)
 
 
 def _structured(stream: TextIO, clock: Callable[[], float], always: Mapping[str, str]) -> Any:
-    # Loaded where it is wanted: it takes longer than a search.
+    # Loaded only if needed: it takes longer than a search.
     import structlog  # noqa: PLC0415
     from structlog.typing import EventDict, WrappedLogger  # noqa: PLC0415
 

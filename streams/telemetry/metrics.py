@@ -1,14 +1,14 @@
-"""The metrics of a process: declared here, all of them; counted by stages and runners, who know nothing of Prometheus.
+"""The metrics of a process: all of them are declared here, and counted by stages and runners, which do not know Prometheus.
 
-Strategy: a metric is a small table from the values of its labels to a number. Whoever runs a stage is handed `Metrics` and
-adds to its fields; `exposition.py` is the one place that writes them in Prometheus' format.
+Strategy: a metric is a small table from the values of its labels to a number. The runner of a stage gets a `Metrics` and adds to
+its fields; only `exposition.py` writes them in Prometheus' format.
 
 Laws:
-- A label says a stage, a topic, a partition, an outcome: never a URL, an OID or a path. What comes from outside goes through
+- A label is a stage, a topic, a partition or an outcome: never a URL, an OID or a path. A text from outside passes through
   `reason_class` first.
-- A metric has at most `most` series, whatever it is given: what comes after is counted under `other`, so that nobody who is
-  crawled can fill the memory of whoever watches.
-- Names and units as Prometheus wants them: seconds, bytes, `_total` for what only rises.
+- A metric has at most `most` series: values beyond that are counted under `other`, so that a crawled server cannot fill the memory
+  of the monitoring system.
+- Names and units follow Prometheus: seconds, bytes, `_total` for counters.
 - Any thread may count.
 """
 
@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, Literal, NamedTuple
 
 OTHER = "other"
-"""The value of labels that are one too many."""
+"""Label value that replaces values beyond the maximum number of series."""
 CLASS = re.compile(r"[A-Za-z][A-Za-z0-9 _-]{0,39}")
 STATUS = re.compile(r"(?i)^http ([1-5])\d\d\b")
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
@@ -31,9 +31,9 @@ Labels = tuple[str, ...]
 
 
 def reason_class(reason: str) -> str:
-    """The class of a reason: what stands before its first colon, the class of an HTTP status, or `other`.
+    """Return the class of a reason: the part before its first colon, the class of an HTTP status, or `other`.
 
-    Reasons are written by us, but what follows the colon may be quoted from a stranger.
+    Reasons are our own, but the part after the colon may be quoted from input.
     """
     if status := STATUS.match(reason):
         return f"HTTP {status[1]}xx"
@@ -42,7 +42,7 @@ def reason_class(reason: str) -> str:
 
 
 class Instrument:
-    """What all metrics share: a name, what it says, the names of its labels, and how many series it may have."""
+    """Base of all metrics: name, description, names of labels, maximum number of series."""
 
     kind: ClassVar[Literal["counter", "gauge", "histogram"]]
 
@@ -54,7 +54,7 @@ class Instrument:
         self._lock = threading.Lock()
 
     def _bounded(self, labels: Labels, there: Mapping[Labels, object]) -> Labels:
-        """The series that these values belong to. Raises ValueError where their number is not that of the labels."""
+        """Return the series of these values. Raises ValueError if their number is not that of the labels."""
         if len(labels) != len(self.labels):
             raise ValueError(f"{self.name}: {len(self.labels)} labels, not {len(labels)}")
         if labels in there or not labels or len(there) < self.most:
@@ -63,7 +63,7 @@ class Instrument:
 
 
 class Counter(Instrument):
-    """What only rises."""
+    """A value that only rises."""
 
     kind = "counter"
 
@@ -72,7 +72,7 @@ class Counter(Instrument):
         self._values: dict[Labels, float] = {}
 
     def add(self, *labels: str, by: float = 1) -> None:
-        """Count. Raises ValueError for what is below 0."""
+        """Add to a series. Raises ValueError for a value below 0."""
         if by < 0:
             raise ValueError(f"{self.name}: a counter only rises")
         with self._lock:
@@ -80,13 +80,13 @@ class Counter(Instrument):
             self._values[series] = self._values.get(series, 0) + by
 
     def values(self) -> Mapping[Labels, float]:
-        """The series, as they are now."""
+        """Return the current series."""
         with self._lock:
             return dict(self._values)
 
 
 class Gauge(Instrument):
-    """What rises and falls."""
+    """A value that rises and falls."""
 
     kind = "gauge"
 
@@ -95,30 +95,30 @@ class Gauge(Instrument):
         self._values: dict[Labels, float] = {}
 
     def set(self, value: float, *labels: str) -> None:
-        """Say what it is now."""
+        """Set the value of a series."""
         with self._lock:
             self._values[self._bounded(labels, self._values)] = value
 
     def forget(self, *labels: str) -> None:
-        """Say no more: a partition that went to another worker is that one's to tell of."""
+        """Remove a series: the worker that has taken over the partition reports it."""
         with self._lock:
             self._values.pop(labels, None)
 
     def values(self) -> Mapping[Labels, float]:
-        """The series, as they are now."""
+        """Return the current series."""
         with self._lock:
             return dict(self._values)
 
 
 class Distribution(NamedTuple):
-    """A series of a histogram: how many were at most each bound, those above all bounds last; and their sum."""
+    """A series of a histogram: counts of values up to each bound, those above all bounds last; and the sum of the values."""
 
     counts: Sequence[int]
     sum: float
 
 
 class Histogram(Instrument):
-    """How long things took."""
+    """Distribution of durations."""
 
     kind = "histogram"
 
@@ -129,7 +129,7 @@ class Histogram(Instrument):
         self._sums: dict[Labels, float] = {}
 
     def observe(self, value: float, *labels: str) -> None:
-        """Count one that took so long."""
+        """Count one duration."""
         with self._lock:
             series = self._bounded(labels, self._counts)
             counts = self._counts.setdefault(series, [0] * (len(self.bounds) + 1))
@@ -137,13 +137,13 @@ class Histogram(Instrument):
             self._sums[series] = self._sums.get(series, 0.0) + value
 
     def values(self) -> Mapping[Labels, Distribution]:
-        """The series, as they are now."""
+        """Return the current series."""
         with self._lock:
             return {series: Distribution(tuple(counts), self._sums[series]) for series, counts in self._counts.items()}
 
 
 class Metrics:
-    """All metrics. Made once a process, and handed to whatever counts."""
+    """All metrics of a process. Made once, and passed to everything that counts."""
 
     def __init__(self) -> None:
         self.records = Counter("harvest_records_total", "Records written, by stage and topic.", "stage", "topic")
@@ -187,7 +187,7 @@ class Metrics:
 
 
 def table() -> str:
-    """The metrics as a table in Markdown, for the README."""
+    """Return the metrics as a Markdown table, for the README."""
     rows = [f"| `{m.name}` | {m.kind} | {' '.join(f'`{label}`' for label in m.labels)} | {m.says} |\n" for m in Metrics()]
     rows += [f"| `{name}` | gauge |  | {says} |\n" for name, says in STATES.items()]
     return "| metric | kind | labels | says |\n| --- | --- | --- | --- |\n" + "".join(rows)
@@ -197,4 +197,4 @@ STATES = {
     "harvest_alive": "1 where /livez would say so, else 0.",
     "harvest_ready": "1 where /readyz would say so, else 0.",
 }
-"""Gauges that are asked of `Health` when the metrics are read."""
+"""Gauges that are read from `Health` when the metrics are collected."""

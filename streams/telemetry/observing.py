@@ -1,4 +1,4 @@
-"""What a written record adds to the metrics: the same on every runner."""
+"""Counts written records in the metrics, in the same way on every runner."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CAUSES: dict[type[object], str] = {Crashed: "crashed", TimedOut: "timed out", Ou
 
 
 def observe(metrics: Metrics, stage: str, topic: str, record: Record | None) -> None:
-    """Count a record that a stage has written; None: one that was not decoded."""
+    """Count a record that a stage has written; None: it was not decoded."""
     metrics.records.add(stage, topic)
     match record:
         case CrawlEvent() if record.kind in FETCHES and record.reason != LOST:
@@ -26,6 +26,6 @@ def observe(metrics: Metrics, stage: str, topic: str, record: Record | None) -> 
 
 
 def ended(metrics: Metrics, outcome: Outcome) -> None:
-    """Count the child that an object has cost, if it has."""
+    """Count the child that an object has cost, if it has cost one."""
     if (cause := CAUSES.get(type(outcome))) is not None:
         metrics.pool_kills.add(cause)

@@ -1,7 +1,7 @@
 """The HTTP server of a worker: /livez, /readyz, /metrics.
 
-Strategy: a thread of its own with the standard library's server, so that it answers while the loop of a worker is busy or
-stands still: that is when it is asked. Nothing is written, and nothing of the collection can be read through it.
+Strategy: the standard library's server on a thread of its own, so that it answers while the loop of a worker is busy or stuck,
+which is when it is needed. It writes nothing, and shows nothing of the collection.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from streams.telemetry.health import Health, Verdict
 from streams.telemetry.metrics import Metrics
 
 PATIENCE = 5.0
-"""Seconds that a client may take to say what it wants."""
+"""Seconds that a client may take to send its request."""
 JSON = "application/json"
 Answer = Callable[[], tuple[int, str, bytes]]
-"""Gives a status, a type and a body."""
+"""Returns a status, a content type and a body."""
 
 
 class HealthServer:
-    """Serves while the block lasts; `address` is (host, port). A port of 0 is one that the system chooses.
+    """Serves while the `with` block runs; `address` is (host, port). With port 0 the system chooses one.
 
-    Raises OSError where the address cannot be had.
+    Raises OSError if the address is not available.
     """
 
     def __init__(self, host: str, port: int, health: Health, metrics: Metrics) -> None:
@@ -43,14 +43,14 @@ class HealthServer:
             daemon_threads = True
 
             def handle_error(self, request: object, client_address: object) -> None:
-                """A client that went away is none of our business."""
+                """Ignore a client that has disconnected."""
 
         self._server = Server((host, port), Asked)
         self._thread = threading.Thread(target=self._server.serve_forever, name="health", daemon=True)
 
     @property
     def address(self) -> tuple[str, int]:
-        """Where it listens."""
+        """Return the address on which it listens."""
         host, port = self._server.server_address[:2]
         return str(host), int(port)
 
@@ -76,7 +76,7 @@ class _Handler(BaseHTTPRequestHandler):
     answers: ClassVar[Mapping[str, Answer]] = {}
 
     def do_GET(self) -> None:
-        """Answer."""
+        """Answer a request."""
         answer = self.answers.get(self.path.partition("?")[0])
         code, kind, body = answer() if answer else (404, "text/plain", b"/livez /readyz /metrics\n")
         self.send_response(code)
@@ -89,4 +89,4 @@ class _Handler(BaseHTTPRequestHandler):
     do_HEAD = do_GET  # noqa: N815 - the standard library's name
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the standard library's name
-        """Probes come every few seconds: nothing is said of them."""
+        """Log nothing: probes come every few seconds."""
