@@ -164,6 +164,6 @@ def _shown(logged: Logged, record: Record | bytes | None) -> str:
     if record is None:
         return f"{place} null {logged.key!r}"
     if isinstance(record, bytes):
-        return f"{place} no record of ours, {counted(len(record), 'byte')}"
+        return f"{place} not a Harvest record, {counted(len(record), 'byte')}"
     fields = {name: getattr(record, name) for name in record.__struct_fields__}
     return f"{place} {type(record).__name__} {line({name: to_json(value) for name, value in fields.items() if value})}"

@@ -340,9 +340,9 @@ def test_the_service_ends_an_interrupted_run(harvest: Any, site: Site) -> None:
 
 LOST = """
 import sys, time, weakref
-from streams.cli import hear_again
+from streams.cli import repeat_lost_interrupts
 
-hear_again()
+repeat_lost_interrupts()
 
 
 class Thing:

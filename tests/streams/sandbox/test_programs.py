@@ -18,13 +18,13 @@ from streams.sandbox.programs import EXIT_LOST
 CHILD = """
 import io, json, os, sys
 from streams.sandbox.programs import Command, ProgramError, Programs
-from streams.sandbox.values import Limits
+from streams.sandbox.values import SandboxLimits
 
 asked = json.loads(sys.stdin.read())
 programs = Programs()
 programs.commands = {name: Command(tuple(c), s, tuple(r)) for name, (c, s, r) in asked["commands"].items()}
 if asked["begin"]:
-    programs.begin(Limits(**asked["limits"]))
+    programs.begin(SandboxLimits(**asked["limits"]))
 for name, body in asked["runs"]:
     if name == "KILL":
         children = open(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read().split()
