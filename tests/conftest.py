@@ -63,6 +63,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=_rank)
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Refuse to run where xdist does not keep the tests of a group on one worker: they share a folder or a server."""
+    if not session.config.getoption("loadgroup", default=False):
+        return
+    for item in session.items:
+        if item.get_closest_marker("xdist_group") and "@" not in item.nodeid:
+            raise pytest.UsageError(f"{item.nodeid}: this pytest and this pytest-xdist do not keep groups of tests together")
+
+
 @pytest.fixture(scope="session")
 def root() -> Path:
     """The folder that holds pyproject.toml."""
