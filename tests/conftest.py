@@ -48,6 +48,8 @@ def _rank(item: pytest.Item) -> tuple[bool, float, int]:
 
 SERVERS = frozenset({"kafka", "narrow", "opensearch", "search_client", "tika", "topics"})
 """Fixtures that start a server; a parameter of such a name asks for one, too."""
+LONG_ID = 100
+"""Characters of a text in the name of a test, at most."""
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
@@ -56,6 +58,11 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     asked = {*getattr(item, "fixturenames", ()), *(str(value) for value in (parameters.params.values() if parameters else ()))}
     if SERVERS & asked:
         item.add_marker("servers")
+
+
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Name a long text by its length: the name of a test is in the environment of each process that the test starts."""
+    return f"{argname} of {len(val)}" if isinstance(val, bytes | str) and len(val) > LONG_ID else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
