@@ -17,7 +17,7 @@ from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from streams.kafka.client.admin import LATEST, Admin
 from streams.kafka.client.brokers import patient
 from streams.kafka.client.cluster import Cluster
-from streams.kafka.decide.client_workarounds import PARTITIONER
+from streams.kafka.client.producer import PARTITIONER
 from streams.sandbox.seal import die_with
 from tests.bench.figures import BenchError
 from tests.bench.objects import environment

@@ -150,7 +150,7 @@ def confluent(task: Task) -> None:
     """The client of C, alone."""
     from confluent_kafka import Consumer, Producer
 
-    from streams.kafka.decide.client_workarounds import PARTITIONER
+    from streams.kafka.client.producer import PARTITIONER
 
     client: dict[str, Any] = {"bootstrap.servers": task.broker}
     consumer = Consumer({**client, "group.id": task.group, "enable.auto.commit": False, "auto.offset.reset": "earliest"})

@@ -26,8 +26,8 @@ from schemas.records import Record, Summary
 from streams.kafka.client.admin import EARLIEST, LATEST, Admin
 from streams.kafka.client.brokers import passing
 from streams.kafka.client.cluster import TIMEOUT, Cluster, ClusterError, sentence, told
+from streams.kafka.client.producer import SendSplitter, connected, ordered_producer
 from streams.kafka.client.registry import wire
-from streams.kafka.decide.client_workarounds import HELD, PARTITIONER, Parts, met
 from streams.logs import Lag
 from streams.topology.flow import Topology
 
@@ -37,8 +37,6 @@ SILENCE = 60
 """Empty polls, of WAIT seconds each, after which a read or write fails; a suspended machine costs only one poll."""
 LAST = 20
 """Records at the end of a partition that are searched for a summary."""
-LARGEST = 64 << 20
-"""Bytes of a record that the producer accepts; the topic has its own limit."""
 
 
 class KafkaLog:
@@ -67,9 +65,7 @@ class KafkaLog:
     @cached_property
     def producer(self) -> Producer:
         """The producer, also for topics outside the topology."""
-        # Not compressed: Faust's client crashes at codecs whose library is not installed.
-        settings = {"enable__idempotence": True, "message__max__bytes": LARGEST}
-        return met(Producer(self.cluster.client(**settings) | HELD | PARTITIONER))
+        return connected(ordered_producer(self.cluster.client()))
 
     # ---- what there is -------------------------------------------------------------------------------------------
 
@@ -266,13 +262,13 @@ class KafkaLog:
             if error is not None:
                 failed.append(error)
 
-        parts = Parts()
+        splitter = SendSplitter()
         with told(self.cluster):
             for logged in records:
                 if logged.topic not in self._topics:
                     raise KeyError(logged.topic)
                 value = logged.value if logged.value is None or raw else self._wire.frame(logged.topic, logged.value)
-                if parts.counted(logged.key, value) and not self._acknowledged(failed):
+                if splitter.begins_send(logged.key, value) and not self._acknowledged(failed):
                     break
                 name = self.cluster.topic(logged.topic)
                 self.producer.produce(name, value, logged.key, logged.partition, on_delivery=delivered, timestamp=logged.time)

@@ -1,4 +1,4 @@
-"""Workarounds for defects of Faust 0.15.3 and the Kafka clients, each as small as possible.
+"""Workarounds for defects of Faust 0.15.3 and aiokafka, each as small as possible.
 
 Strategy: the installed libraries are not patched. A consumer class of our own replaces Faust's (`Transport`); the callers of Faust
 use the other workarounds. Each one has a test on a real Kafka that shows the plain library failing, so that a workaround that is no
@@ -7,8 +7,7 @@ longer needed is found when the library is upgraded.
 Sources, read in the released code: faust/transport/consumer.py (`_drain_messages`, `_add_gap`, `_new_offset`),
 faust/transport/drivers/aiokafka.py (`_create_worker_consumer`), faust/streams.py (`take_events`), faust/tables/table.py
 (`on_key_set`), faust/stores/rocksdb.py, mode/threads.py (`_serve`), mode/services.py (`wait_first`); aiokafka, consumer/fetcher.py
-(`close`); librdkafka, CONFIGURATION.md (`partitioner`), src/rdkafka_idempotence.c (`rd_kafka_idemp_pid_fsm`), src/rdkafka_broker.c
-(`rd_kafka_toppar_producer_serve`).
+(`close`).
 """
 
 from __future__ import annotations
@@ -19,14 +18,12 @@ import shutil
 import weakref
 from bisect import bisect_left
 from collections.abc import AsyncIterator, Generator, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from types import CoroutineType, coroutine
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from confluent_kafka import KafkaException, Producer
 from faust.streams import _current_event
 from faust.transport.drivers import aiokafka
 from mode.services import Service, WaitResults
@@ -37,26 +34,6 @@ if TYPE_CHECKING:
     from faust.types import TP, EventT, Message
     from faust.types.transports import ConsumerT
 
-PARTITIONER = {"partitioner": "murmur2_random"}
-"""Setting of every confluent-kafka producer (law 7).
-
-Its default, CRC32, sends most keys to other partitions than Kafka's Java client, Faust and the embedded store do, which would
-separate the records of a key from its rows.
-"""
-
-MEET = 1.0
-"""Seconds that a new producer waits at most for a connection to a broker."""
-HELD = {"linger.ms": 200, "batch.size": 512 << 10}
-"""Settings of a producer that is flushed explicitly and buffers its records until then.
-
-A broker rejects a batch that is too large as a whole: topics must accept batches of this size; a larger record is sent alone.
-"""
-AT_ONCE = HELD["batch.size"]
-"""Bytes given to such a producer at most before it is flushed."""
-ROOM = 100
-"""Bytes of a record beside its key and value."""
-ROUND = 0.25
-"""Seconds that one call of `flushed` waits at most."""
 WAIT = 100
 """ms that a broker may delay the answer to a fetch while it has no records."""
 FAR = 1 << 62
@@ -65,47 +42,6 @@ CLEAN = "stopped-clean"
 """File that marks the tables as closed in order by the last worker."""
 LATELY = 12 * 3600.0
 """Seconds that a store may be out of use: half of the default tombstone retention of Kafka (delete.retention.ms)."""
-
-
-def met(producer: Producer) -> Producer:
-    """Return a new producer once it knows a broker. If no broker answers, the first send reports it.
-
-    Cause: an idempotent producer needs an id from a broker. Without a connection it retries only every half second, even if records
-    arrive meanwhile; a record produced right after creation would always wait for the second attempt.
-    """
-    with suppress(KafkaException):
-        # Without a topic name: a named topic would be created on brokers with automatic creation.
-        producer.list_topics(timeout=MEET)
-    return producer
-
-
-class Parts:
-    """Splits the records for a producer with `HELD` settings into parts of at most AT_ONCE bytes."""
-
-    def __init__(self) -> None:
-        self._bytes = 0
-
-    def counted(self, key: bytes, value: bytes | None) -> bool:
-        """Count the next record; True: it begins a new part, so the producer must be flushed first."""
-        size = ROOM + len(key) + len(value or b"")
-        begins = self._bytes > 0 and self._bytes + size > AT_ONCE
-        self._bytes = size if begins else self._bytes + size
-        return begins
-
-
-_waiting = ThreadPoolExecutor(4, "acknowledgements")
-
-
-async def flushed(producer: Producer) -> None:
-    """Flush a producer with `HELD` settings, and wait up to ROUND seconds for acknowledgements.
-
-    Delivery callbacks run in another thread; nothing may be produced meanwhile.
-
-    Cause: an idempotent producer starts no new request for a partition that has five in flight. While more records are due, its
-    thread polls without pause until the broker answers. Where broker and workers share cores, this delays the broker further with
-    each polling worker, until it hardly answers at all. So records that are due together must be sent together.
-    """
-    await asyncio.get_running_loop().run_in_executor(_waiting, producer.flush, ROUND)
 
 
 class ConsumerThread(aiokafka.AIOKafkaConsumerThread):

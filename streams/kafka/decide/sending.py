@@ -2,7 +2,7 @@
 
 Strategy: confluent-kafka sends them, in C: Faust's own producer would take 0.1 ms for each record, longer than most stages take to
 decide one. A send waits until the broker has acknowledged everything; large sends are split into consecutive parts
-(`client_workarounds.flushed`).
+(`client/producer.py`).
 
 Laws:
 - Each partition has the records in the order in which they were sent: the producer is idempotent.
@@ -20,8 +20,7 @@ from typing import Any, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from streams.kafka.decide.client_workarounds import Parts, flushed
-from streams.kafka.edge.outbox import producing
+from streams.kafka.client.producer import SendSplitter, flush, ordered_producer, worker_client
 
 PATIENCE = 30.0
 """Seconds that a send is retried, though a session is shorter: the broker may be restarting."""
@@ -58,7 +57,7 @@ class Sender:
         """
         self._session = session
         self._awake = awake
-        self._settings = producing(kafka)
+        self._settings = worker_client(kafka)
         self._producer: Producer | None = None
         self._left = 0
         self._failed: KafkaError | None = None
@@ -69,10 +68,10 @@ class Sender:
         return self._left
 
     def begin(self) -> Producer:
-        """Return the producer. If created some time before its first record, it knows a broker (`client_workarounds.met`)."""
+        """Return the producer. If created some time before its first record, it knows a broker (`connected`)."""
         if self._producer is None:
             # After a suspension the client first drops records older than this, before it sends anything.
-            self._producer = Producer({**self._settings, "delivery.timeout.ms": int(self._session() * 1_000)})
+            self._producer = ordered_producer({**self._settings, "delivery.timeout.ms": int(self._session() * 1_000)})
         return self._producer
 
     async def send(self, records: Sequence[Outgoing]) -> list[RecordPosition]:
@@ -94,10 +93,10 @@ class Sender:
 
     async def _send(self, producer: Producer, records: Sequence[Outgoing], places: list[RecordPosition], first: int) -> None:
         """Send records from `first` on and wait for all answers; stop after a part in which a record failed."""
-        parts = Parts()
+        splitter = SendSplitter()
         for number in range(first, len(records)):
             topic, key, value, to, headers = records[number]
-            if parts.counted(key, value):
+            if splitter.begins_send(key, value):
                 await self._answered(producer)
                 if self._failed is not None:
                     return
@@ -110,7 +109,7 @@ class Sender:
                 try:
                     producer.produce(topic, value, key, to, on_delivery=told, headers=with_them)
                 except BufferError:
-                    await self._look(producer)
+                    await flush(producer)
                     self._awake()
                 else:
                     self._left += 1
@@ -119,10 +118,7 @@ class Sender:
 
     async def _answered(self, producer: Producer) -> None:
         while self._left:
-            await self._look(producer)
-
-    async def _look(self, producer: Producer) -> None:
-        await flushed(producer)
+            await flush(producer)
 
     def _delivered(self, places: list[RecordPosition], number: int, error: KafkaError | None, message: Message) -> None:
         self._left -= 1

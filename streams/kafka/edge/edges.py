@@ -184,7 +184,7 @@ class EdgeRunner:
             self._moved.discard(place.partition)
             # The next owner, even if it is this worker, starts afresh.
             for known in (self._bare, self._outbox.refused):
-                # Copied first: another thread adds to `refused` (`client_workarounds.flushed`).
+                # Copied first: another thread adds to `refused` (`client/producer.py`).
                 known -= {one for one in list(known) if one[0] == place.partition}
 
     # ---- out -----------------------------------------------------------------------------------------------------

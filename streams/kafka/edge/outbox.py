@@ -1,6 +1,6 @@
 """Producer of an edge: sends outputs in order and waits for their acknowledgement.
 
-Strategy: the producer is given a bounded group of records, then flushed (`client_workarounds.flushed`).
+Strategy: the producer is given a bounded group of records, then flushed (`client/producer.py`).
 
 Laws:
 - A producer that failed for good is not reused, since it may skip the record that failed: its process ends.
@@ -9,36 +9,16 @@ Laws:
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Message
 
 from schemas.wire import SINGLE, Wire
 from streams.edges.base import Finished
 from streams.edges.parse_job import Frame
-from streams.kafka.decide.client_workarounds import HELD, PARTITIONER, Parts, flushed
+from streams.kafka.client.producer import TOO_LARGE, SendSplitter, flush, ordered_producer, worker_client
 from streams.kafka.edge.source import Headers
-
-LARGEST = 64 << 20
-"""Bytes of a message that the client accepts; the topic's limit is enforced by the broker."""
-TOO_LARGE = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_MSG_SIZE, KafkaError.RECORD_LIST_TOO_LARGE})
-
-
-def producing(kafka: str) -> dict[str, Any]:
-    """Return settings of a producer that keeps the order of its records; `kafka`: host:port, separated by commas."""
-    return {
-        "bootstrap.servers": kafka,
-        "client.id": "harvest",
-        "acks": "all",
-        "enable.idempotence": True,
-        "message.max.bytes": LARGEST,
-        **HELD,
-        # Messages of the client go to the log of the worker.
-        "logger": logging.getLogger("harvest.kafka"),
-        **PARTITIONER,
-    }
 
 
 class Outbox:
@@ -46,9 +26,9 @@ class Outbox:
 
     def __init__(self, kafka: str, prefix: str, settings: Mapping[str, Any], wire: Wire = SINGLE) -> None:
         self._wire = wire
-        self._producer = Producer({**producing(kafka), **settings})
+        self._producer = ordered_producer({**worker_client(kafka), **settings})
         self._prefix = prefix
-        self._parts = Parts()
+        self._splitter = SendSplitter()
         self._left = 0
         self._failed: KafkaError | None = None
         self.wrote: Callable[[Frame, int, int], None] = lambda *_: None
@@ -61,7 +41,7 @@ class Outbox:
         for frame in frames:
             value = self._wire.frame(frame.topic, frame.value)
             rejected = headers if frame.topic == "rejected" else []
-            if self._parts.counted(frame.key, value):
+            if self._splitter.begins_send(frame.key, value):
                 await self.acknowledged()
             while True:
                 try:
@@ -74,7 +54,7 @@ class Outbox:
                         headers=rejected,
                     )
                 except BufferError:
-                    await flushed(self._producer)
+                    await flush(self._producer)
                 except KafkaException as error:
                     if error.args[0].code() not in TOO_LARGE:
                         raise
@@ -87,7 +67,7 @@ class Outbox:
     async def acknowledged(self) -> None:
         """Wait until the broker has acknowledged everything sent. Raises KafkaException if a send failed for good."""
         while self._left:
-            await flushed(self._producer)
+            await flush(self._producer)
         if self._failed is not None:
             raise KafkaException(self._failed)
 
@@ -96,7 +76,7 @@ class Outbox:
         for one, headers in finished:
             await self.put(one.frames, (one.partition, one.offset), headers)
         await self.acknowledged()
-        self._parts = Parts()
+        self._splitter = SendSplitter()
 
     def _delivered(self, error: KafkaError | None, message: Message, cause: tuple[int, int], frame: Frame) -> None:
         self._left -= 1

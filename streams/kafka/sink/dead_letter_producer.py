@@ -13,14 +13,13 @@ from functools import partial
 from typing import Any
 
 import msgspec
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Message
 
 from schemas.codec import encode
 from schemas.records import Rejected
 from streams.kafka.client.cluster import TIMEOUT, Cluster, ClusterError
+from streams.kafka.client.producer import TOO_LARGE, SendSplitter, ordered_producer
 from streams.kafka.client.registry import wire
-from streams.kafka.decide.client_workarounds import HELD, PARTITIONER, Parts
-from streams.kafka.edge.outbox import LARGEST, TOO_LARGE
 from streams.topology.flow import REJECTED
 
 Letter = tuple[Rejected, Any]
@@ -34,8 +33,7 @@ class DeadLetterProducer:
         """Raises ClusterError for an invalid registry URL."""
         self._topic = cluster.topic(REJECTED.name)
         self._wire = wire(cluster, (REJECTED,))
-        settings = {"enable__idempotence": True, "message__max__bytes": LARGEST}
-        self._producer = Producer(cluster.client(**settings) | HELD | PARTITIONER)
+        self._producer = ordered_producer(cluster.client())
 
     def send(self, letters: Iterable[Letter]) -> None:
         """Write dead letters and wait for their acknowledgement. Raises ClusterError, KafkaException."""
@@ -60,10 +58,10 @@ class DeadLetterProducer:
             elif error is not None:
                 failed.append(error)
 
-        parts = Parts()
+        splitter = SendSplitter()
         for letter, headers in letters:
             key, value = REJECTED.key(letter).encode(), self._wire.frame(REJECTED.name, encode(letter))
-            if parts.counted(key, value):
+            if splitter.begins_send(key, value):
                 self._producer.flush(TIMEOUT)
             told = partial(delivered, (letter, headers))
             try:

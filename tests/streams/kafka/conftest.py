@@ -20,7 +20,7 @@ from typer.testing import CliRunner, Result
 from streams.cli.app import app
 from streams.kafka.client.brokers import patient
 from streams.kafka.client.cluster import Cluster
-from streams.kafka.decide.client_workarounds import PARTITIONER
+from streams.kafka.client.producer import PARTITIONER
 from streams.sandbox.seal import die_with
 from tests.servers.fixtures import TIMEOUT, Topics
 from tests.streams.kafka.worker import Task

@@ -32,7 +32,7 @@ class Dying(Decider):
         """Count batches, and cut the agreed one."""
         self.left -= 1
         if self.left == 0:
-            send, look = self.sender.send, self.sender._look
+            send, answered = self.sender.send, self.sender._answered
 
             async def cut_sending(records: Sequence[Outgoing]) -> list[RecordPosition]:
                 rows = all(record.topic.endswith("-changelog") for record in records)
@@ -40,12 +40,12 @@ class Dying(Decider):
                     self.cut()
                 return await send(records)
 
-            async def cut_looking(producer: Any) -> None:
+            async def cut_answered(producer: Any) -> None:
                 if self.where == "queued":
                     self.cut()
-                await look(producer)
+                await answered(producer)
 
-            self.sender.send, self.sender._look = cut_sending, cut_looking  # type: ignore[method-assign]
+            self.sender.send, self.sender._answered = cut_sending, cut_answered  # type: ignore[method-assign]
         await super().batch(events)
         if self.left == 0 and self.where == "outputs":
             self.cut()

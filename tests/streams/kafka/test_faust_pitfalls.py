@@ -22,8 +22,8 @@ from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped]
 from aiokafka.consumer.fetcher import Fetcher  # type: ignore[import-untyped]
 from confluent_kafka import Producer
 
-from streams.kafka.decide.client_workarounds import CLEAN, HELD, LATELY, PARTITIONER, flushed, met, tables
-from streams.kafka.edge.outbox import producing
+from streams.kafka.client.producer import PARTITIONER, connected, flush, ordered_producer, worker_client
+from streams.kafka.decide.client_workarounds import CLEAN, LATELY, tables
 from streams.store.murmur2 import partition as partition_of
 from tests.bench.cpu import stat
 from tests.bench.memory import family
@@ -174,7 +174,7 @@ def overtaken(broker: Broker, name: str) -> bool:
     settings = {"bootstrap.servers": broker.address, "enable.idempotence": True}
     plain = Producer(settings)
     plain.produce(topic, b"plain")
-    mended = met(Producer(settings))
+    mended = connected(Producer(settings))
     mended.produce(topic, b"mended")
     assert mended.flush(TIMEOUT) == plain.flush(TIMEOUT) == 0
     return [value for _, value in broker.read(topic)] == [b"mended", b"plain"]
@@ -198,8 +198,8 @@ def rounds(kafka: str, topic: str, process: int, *, held: bool) -> int:
     def stats(said: str) -> None:
         told.append(max(broker["wakeups"] for broker in json.loads(said)["brokers"].values()))
 
-    more: dict[str, Any] = {"linger.ms": 5, "stats_cb": stats, "statistics.interval.ms": 100}
-    producer = met(Producer({**producing(kafka), **more, **(HELD if held else {})}))
+    more: dict[str, Any] = {"stats_cb": stats, "statistics.interval.ms": 100} | ({} if held else {"linger.ms": 5})
+    producer = connected(ordered_producer({**worker_client(kafka), **more}))
     producer.produce(topic, b"first")
     assert producer.flush(TIMEOUT) == 0
     while not told:
@@ -214,7 +214,7 @@ def rounds(kafka: str, topic: str, process: int, *, held: bool) -> int:
         until = time.monotonic() + 1
         while time.monotonic() < until:
             if held:
-                asyncio.run(flushed(producer))
+                asyncio.run(flush(producer))
             else:
                 producer.poll(0.1)
         assert told[-1] > before

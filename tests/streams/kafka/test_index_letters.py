@@ -14,9 +14,9 @@ from schemas.ports import BrokerIndex, Logged, Refused
 from schemas.query import Every
 from schemas.records import Rejected, Removed, Summary
 from streams.kafka.client.cluster import Cluster
+from streams.kafka.client.producer import MAX_MESSAGE, ORDERED
 from streams.kafka.client.registry import wire
-from streams.kafka.edge.outbox import LARGEST
-from streams.kafka.sink import dead_letter_producer, position
+from streams.kafka.sink import position
 from streams.kafka.sink.batch_applier import Applier
 from streams.kafka.sink.buffer import Read
 from streams.kafka.sink.dead_letter_producer import DeadLetterProducer, Letter
@@ -79,14 +79,14 @@ def test_one_format(kafka: str, topics: Topics, broker: Broker, url: str) -> Non
 
 @pytest.mark.parametrize(
     ("taken", "given", "whole"),
-    [(4 << 20, LARGEST, True), (2_000, LARGEST, False), (4 << 20, 2_000, False)],
+    [(4 << 20, MAX_MESSAGE, True), (2_000, MAX_MESSAGE, False), (4 << 20, 2_000, False)],
     ids=["room", "too large for the topic", "too large for the client"],
 )
 def test_large_letters(
     broker: Broker, topics: Topics, monkeypatch: pytest.MonkeyPatch, taken: int, given: int, whole: bool
 ) -> None:
     """One of more than a MB goes whole where the topic takes it, and else without its bytes; those beside it stay as they are."""
-    monkeypatch.setattr(dead_letter_producer, "LARGEST", given)
+    monkeypatch.setitem(ORDERED, "message.max.bytes", given)
     topics.make("rejected", 1, {"max.message.bytes": str(taken)})
     cluster = Cluster(broker.address, f"{topics.prefix}-")
     sender = DeadLetterProducer(cluster)

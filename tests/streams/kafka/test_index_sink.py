@@ -28,8 +28,8 @@ from sinks.index.errors import IndexDamaged
 from sinks.index.opensearch.index import OpenSearchIndex
 from sinks.index.tantivy.index import TantivyIndex
 from streams.kafka.client.cluster import Cluster
+from streams.kafka.client.producer import PARTITIONER
 from streams.kafka.client.registry import wire
-from streams.kafka.decide.client_workarounds import PARTITIONER
 from streams.kafka.sink import buffer, position
 from streams.kafka.sink.index_sink import manner, serve
 from streams.topology.flow import TopologySettings, topology

@@ -9,14 +9,15 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaException, Producer, TopicPartition
+from confluent_kafka import KafkaException, TopicPartition
 
 from streams.edges.base import Finished
 from streams.edges.parse_job import Frame
-from streams.kafka.decide import client_workarounds, sending
-from streams.kafka.decide.client_workarounds import ROOM
+from streams.kafka.client import producer as producers
+from streams.kafka.client.producer import OVERHEAD, ordered_producer, worker_client
+from streams.kafka.decide import sending
 from streams.kafka.decide.sending import ANY, Outgoing, RecordPosition, Sender
-from streams.kafka.edge.outbox import Outbox, producing
+from streams.kafka.edge.outbox import Outbox
 from streams.store.murmur2 import partition as partition_of
 from tests.servers.fixtures import TIMEOUT
 from tests.streams.kafka.conftest import Broker
@@ -107,7 +108,7 @@ def test_what_the_client_has_let_go_is_sent_again(broker: Broker, topic: str) ->
         next(asked)
         if sender._producer is not None:
             # The broker is to be had now.
-            sender._producer = Producer({**producing(broker.address), "delivery.timeout.ms": int(TIMEOUT * 1_000)})
+            sender._producer = ordered_producer({**worker_client(broker.address), "delivery.timeout.ms": int(TIMEOUT * 1_000)})
 
     sender._awake = awake
     assert asyncio.run(sender.send(records)) == [RecordPosition(0, 0), RecordPosition(0, 1), RecordPosition(0, 2)]
@@ -115,7 +116,7 @@ def test_what_the_client_has_let_go_is_sent_again(broker: Broker, topic: str) ->
 
 def test_much_goes_in_parts(broker: Broker, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """One behind the other; before each it is asked whether the process is awake."""
-    monkeypatch.setattr(client_workarounds, "AT_ONCE", 3 * (ROOM + 3))
+    monkeypatch.setattr(producers, "MAX_SEND", 3 * (OVERHEAD + 3))
     asked: list[bool] = []
     sender = Sender(broker.address, lambda: TIMEOUT, lambda: asked.append(True))
     records = [Outgoing(topic, b"k", b"v%d" % number, 0) for number in range(10)]
@@ -125,7 +126,7 @@ def test_much_goes_in_parts(broker: Broker, topic: str, monkeypatch: pytest.Monk
 
 def test_no_part_goes_behind_one_that_failed(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the broker has not taken is told before anything else is sent."""
-    monkeypatch.setattr(client_workarounds, "AT_ONCE", 1)
+    monkeypatch.setattr(producers, "MAX_SEND", 1)
     small = broker.topics.make("small", PARTITIONS, {"max.message.bytes": "1000"})
     with pytest.raises(KafkaException, match="too large"):
         asyncio.run(Sender(broker.address, lambda: TIMEOUT).send([Outgoing(small, b"k", b"x" * size) for size in (10, 5_000, 20)]))
@@ -134,7 +135,7 @@ def test_no_part_goes_behind_one_that_failed(broker: Broker, monkeypatch: pytest
 
 def test_what_was_acknowledged_fills_no_part(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
     """What an edge sends is cut where it is too much at a time, and not where it was much by now."""
-    monkeypatch.setattr(client_workarounds, "AT_ONCE", 10_000)
+    monkeypatch.setattr(producers, "MAX_SEND", 10_000)
     broker.topics.make("made", partitions=1)
     outbox, waits = Outbox(broker.address, broker.topics.prefix + "-", {}), [0]
     acknowledged = outbox.acknowledged
