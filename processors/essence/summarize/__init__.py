@@ -1,18 +1,18 @@
-"""Summarizing: the few attributes of a file that matter, by its type (Essence, seed 003, "Summarizing").
+"""Summarizing: extracts the few important attributes of a file, by its type (Essence, seed 003, "Summarizing").
 
-One module of a sub-package is one summarizer; it exposes SUMMARIZER and nothing else is edited to add it. Modules whose
-names begin with an underscore are not summarizers. A type without a summarizer of its own is served by that of the
-nearest type it extends (`types.toml`), in the end by that of Unrecognized, which never fails. What an operator adds
-(`extensions.py`) goes before all.
+Each module of a sub-package is one summarizer: it exposes SUMMARIZER, and adding one needs no other edit. Modules whose names
+begin with an underscore are not summarizers. A type without a summarizer of its own is served by that of the nearest type that it
+extends (`types.toml`), ultimately by that of Unrecognized, which never fails. An operator's summarizers (`extensions.py`) take
+precedence over those of this package.
 
-Several read one file where each knows a part: the summarizer of its type; that of the markup language which it is written in, where
-a whole name told the type (README.md); and those that an operator has put beside it. Each adds what those before have not.
+Several summarizers can run on one file, in this order: the summarizer of its type; that of its markup language, if the whole name
+determined the type (README.md); and additional summarizers from an operator. Each adds to the attributes that already exist.
 
 Laws:
-- Only SummaryError leaves `summarize`, with a reason that is fit for a record.
+- Only SummaryError leaves `summarize`, with a reason that can be stored in a record.
 - A summary is bounded (see `Found`), and always has a title.
 - After `preload`, summarizing opens no file.
-- A file that holds nothing, or nothing but white space, has its name and size, whatever its type, and is no damaged one.
+- A file that is empty, or contains only white space, gets its name and size, whatever its type, and does not count as damaged.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ __all__ = ["Facts", "Found", "Link", "Summarizer", "SummaryError", "preload", "s
 
 
 BLANK = 4_096
-"""Bytes from which on white space is not looked through."""
+"""Bytes; a file of this size or more is not checked for being blank."""
 _own: dict[str, Summarizer] = {}
 _beside: list[Summarizer] = []
 
 
 def summarizers() -> Mapping[str, Summarizer]:
-    """The summarizer of each type that has one of its own, those of an operator first."""
+    """Return the summarizer of each type that has its own; an operator's replace those of this package."""
     return {**_shipped(), **_own} if _own else _shipped()
 
 
 def use(own: Mapping[str, Summarizer], beside: Sequence[Summarizer] = ()) -> None:
-    """Have an operator's summarizers in force in this process from now on: by type, in place of others; and beside others."""
+    """Install an operator's summarizers in this process: `own` replaces others, by type; `beside` runs after others."""
     _own.clear()
     _own.update(own)
     _beside[:] = beside
@@ -65,7 +65,7 @@ def modules() -> Sequence[str]:
 
 @cache
 def _shipped() -> Mapping[str, Summarizer]:
-    """The summarizers of this package. Raises TypeError if two claim a type, or one claims an unknown type."""
+    """Return the summarizers of this package by type. Raises TypeError if two claim a type, or one claims an unknown type."""
     found: dict[str, Summarizer] = {}
     for name in modules():
         plugin: Summarizer = importlib.import_module(name).SUMMARIZER
@@ -78,20 +78,20 @@ def _shipped() -> Mapping[str, Summarizer]:
 
 @cache
 def summarizer_for(kind: str) -> Summarizer:
-    """The summarizer that serves a type: its own, or that of the nearest type it extends."""
+    """Return the summarizer that serves a type: its own, or that of the nearest type that it extends."""
     own = summarizers()
     return next((own[each] for each in lineage(kind) if each in own), own[types.UNRECOGNIZED])
 
 
 @cache
 def beside_for(kind: str) -> Sequence[Summarizer]:
-    """Those of an operator that add to what the summarizer of a type says, in the order in which they were given."""
+    """Return the operator's additional summarizers for a type and those that it extends, in the order of installation."""
     line = frozenset(lineage(kind))
     return [plugin for plugin in _beside if line.intersection(plugin.types)]
 
 
 def lineage(kind: str) -> Iterator[str]:
-    """A type, the type that it extends, and so on: to Unrecognized, unless an operator's types go round in a circle."""
+    """Yield a type, the type that it extends, and so on, to Unrecognized. Stops if an operator's types form a cycle."""
     rules = types.rules()
     seen: set[str] = set()
     while kind in rules and kind not in seen:
@@ -101,7 +101,7 @@ def lineage(kind: str) -> Iterator[str]:
 
 
 def readers(facts: Facts, *, blank: bool = False) -> Iterator[Summarizer]:
-    """All that read a file, in order; of one that holds nothing, `blank`, ours say no more than its name and size."""
+    """Yield all summarizers of a file, in order. A `blank` file gets only name and size, unless its summarizer is an operator's."""
     plugin = summarizer_for(facts.type)
     if blank and plugin not in _own.values():
         plugin = summarizer_for(types.UNRECOGNIZED)
@@ -113,7 +113,7 @@ def readers(facts: Facts, *, blank: bool = False) -> Iterator[Summarizer]:
 
 
 def preload() -> None:
-    """Import every summarizer and whatever it would import late, so that summarizing needs no file system. Takes 1.5 s."""
+    """Import every summarizer and its lazily imported modules, so that summarizing needs no file system. Takes 1.5 s."""
     types.rules()
     for plugin in (*summarizers().values(), *_beside):
         for name in plugin.modules:
@@ -123,16 +123,16 @@ def preload() -> None:
 
 
 def _blank(body: BinaryIO) -> bool:
-    """Whether a body holds nothing, or a little white space."""
+    """Whether a body is empty, or consists of less than BLANK bytes of white space."""
     body.seek(0)
     start = body.read(BLANK)
     return len(start) < BLANK and not start.removeprefix(b"\xef\xbb\xbf").strip()
 
 
 def summarize(facts: Facts, body: BinaryIO, found: Found) -> None:
-    """Add to `found` what matters of a file. `body`: seekable, at its start. Raises SummaryError for damaged input.
+    """Add the attributes of a file to `found`. `body`: seekable, at its start. Raises SummaryError for damaged input.
 
-    What had been found before the damage stays in `found`, title included.
+    Attributes that were found before the damage stay in `found`, title included.
     """
     try:
         for plugin in readers(facts, blank=_blank(body)):
@@ -142,7 +142,7 @@ def summarize(facts: Facts, body: BinaryIO, found: Found) -> None:
         raise
     except FormatError as error:
         raise SummaryError(str(error)) from error
-    # The parsers raise whatever their C code meets; all of it is the fault of the file, and the reason keeps its name.
+    # Parsers raise arbitrary exceptions from their C code; all of them are caused by the file, and the reason names the exception.
     except Exception as error:
         raise SummaryError(f"{facts.type}: {type(error).__name__}: {error}") from error
     finally:

@@ -1,8 +1,8 @@
-"""What a summarizer is given and what it gives: Facts in, Found out, SummaryError for damaged input.
+"""Interface of summarizers: Facts in, Found out, SummaryError for damaged input.
 
 Laws:
-- Found bounds itself, silently: a summarizer may add whatever it meets, and a summary stays under 64 kB.
-- What is added is text that UTF-8 can carry (no lone surrogates, no NUL), or bytes.
+- Found enforces its bounds silently: a summarizer may add all that it finds, and a summary stays under 64 kB.
+- Values are text that UTF-8 can encode (no lone surrogates, no NUL), or bytes.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from schemas.records import Link
 MAX_SUMMARY = 65_536
 """Bytes of all values of a summary together."""
 MAX_VALUE = 4_096
-"""Bytes of one value, unless its summarizer asks for another bound."""
+"""Bytes of one value, unless its summarizer specifies another bound."""
 MAX_VALUES = 200
-"""Values of one attribute ..."""
+"""Values of one attribute."""
 MAX_REFERENCES = 1_000
-"""... and of url-references, where the full text is asked for: who does leaves nothing out."""
+"""Values of url-references when the full text is requested: the full text leaves nothing out."""
 MAX_TITLE = 300
-"""Bytes that are kept for the title while there is none."""
+"""Bytes that are reserved for the title until there is one."""
 MAX_LINKS = 10_000
 """Links of one document."""
 MAX_URL = 2_000
@@ -32,47 +32,47 @@ MAX_ANCHOR = 200
 
 
 class SummaryError(FormatError):
-    """The input is damaged, or beyond the limits of a summarizer; the message is a reason of at most 200 characters."""
+    """The input is damaged, or exceeds the limits of a summarizer; the message is a reason of at most 200 characters."""
 
 
 class Facts(NamedTuple):
-    """What is known of a file before it is summarized."""
+    """Properties of a file that are known before it is summarized."""
 
     name: bytes
     """Last component of its path."""
     url: str
     type: str
-    """Essence's name, as `recognize` gave it."""
+    """Essence's name of the type, from `recognize`."""
     content_type: str
-    """As `recognize` gave it, without parameters."""
+    """Media type from `recognize`, without parameters."""
     size: int
     """Bytes; -1 if unknown."""
     mtime: int
     """ns since the epoch; 0 if unknown."""
     charset: str
-    """As the source declared it; "" if it did not."""
+    """Declared by the source; "" if it declared none."""
 
 
 class Found:
-    """The attributes and links that a summarizer has found; it keeps to the bounds above.
+    """The attributes and links that summarizers have found, within the bounds above.
 
-    `full`: bytes of full text that are asked for; 0: none, but the partial text that is usual.
-    `linked`: whether links are kept, with their texts; where nobody follows them, they are not made.
+    `full`: requested bytes of full text; 0: only the usual partial text.
+    `linked`: whether links are kept, with their texts; False if no one follows them, which saves the work.
     """
 
     def __init__(self, full: int = 0, *, linked: bool = True) -> None:
         self.full = full
         self.linked = linked
         self.whole = ""
-        """The text that the partial text is a part of, as far as it was read."""
+        """The text that the partial text is taken from, as far as it was read."""
         self.part = ""
-        """What would be the partial text, where a full text stands for it."""
+        """The partial text that a full text replaces."""
         self.attributes: dict[str, list[str | bytes]] = {}
         self.links: list[Link] = []
         self.room = MAX_SUMMARY
 
     def add(self, name: str, value: str | bytes, limit: int = MAX_VALUE) -> None:
-        """Add a value, cut to `limit` bytes; empty values, repeated ones and those beyond the bounds are dropped."""
+        """Add a value, cut to `limit` bytes; drop empty values, duplicates and those beyond the bounds."""
         if not value:
             return
         value = _clean(value) if isinstance(value, str) else value
@@ -87,7 +87,7 @@ class Found:
             self.attributes.setdefault(name, values).append(value)
 
     def extend(self, name: str, values: Iterable[str], limit: int = MAX_VALUE) -> None:
-        """Add many values, each as `add` does it."""
+        """Add many values, with the rules of `add`."""
         held = self.attributes.get(name, [])
         known = set(held)
         kept = 0 if name == "title" or "title" in self.attributes else MAX_TITLE
@@ -108,13 +108,13 @@ class Found:
             self.add(name, value, limit)
 
     def most(self, usual: int) -> int:
-        """Bytes of text that are worth making: those that are usual, or those of a full text."""
+        """Return the bytes of text that a summarizer should produce: those of the full text if it is requested, else `usual`."""
         return self.full or usual
 
     def body(self, text: str, usual: int = MAX_VALUE, whole: str = "") -> None:
-        """Add the text of a document, once: its first `usual` bytes as partial-text, or, where it is asked for, as full-text.
+        """Add the text of a document, once: its first `usual` bytes as partial-text, or all of it as full-text, if requested.
 
-        `whole`: what is the full text, where `text` is an excerpt. A full text takes no room from the other attributes.
+        `whole`: the full text, if `text` is an excerpt. A full text does not count against the room of the other attributes.
         """
         if not self.full:
             self.whole = self.whole or whole or text
@@ -127,35 +127,35 @@ class Found:
 
     @property
     def said(self) -> str:
-        """The text that was added, full or partial; "" before."""
+        """The text that was added, full or partial; "" if none was."""
         return self.text("full-text" if self.full else "partial-text")
 
     def text(self, name: str) -> str:
-        """The first value of an attribute if it is text, else ""."""
+        """Return the first value of an attribute if it is text, else ""."""
         first = self.attributes.get(name, [""])[0]
         return first if isinstance(first, str) else ""
 
     def link(self, url: str, text: str = "", *, page: bool = True) -> None:
-        """Add a link to another document; `page`: one that is to be followed as the links of pages are."""
+        """Add a link to another document; `page`: whether it is followed as links of pages are."""
         if self.linked and len(self.links) < MAX_LINKS and 0 < len(url) <= MAX_URL:
             self.links.append(Link(url=_clean(url), kind="page" if page else "unknown", text=_clean(text[:MAX_ANCHOR])))
 
 
 class Summarizer(NamedTuple):
-    """A plug-in: what each module of this package exposes as SUMMARIZER."""
+    """A plug-in, which each module of this package exposes as SUMMARIZER."""
 
     types: tuple[str, ...]
-    """The types that it serves; types that extend one of them in `types.toml` are served too, if they have none of their own."""
+    """The types that it serves; types that extend one of them in `types.toml` are served too, unless they have their own."""
     run: Callable[[Facts, BinaryIO, Found], None]
-    """Reads the body (seekable, at its start) and adds what it finds. May raise; any exception becomes a SummaryError."""
+    """Reads the body (seekable, at its start) and adds attributes. May raise; any exception becomes a SummaryError."""
     modules: tuple[str, ...] = ()
-    """Modules that `run` imports late: preload() imports them."""
+    """Modules that `run` imports lazily: preload() imports them."""
     beside: bool = False
-    """Of an operator's: it adds to what the types' own summarizers say, and to what those say whose types extend them."""
+    """An operator's only: it runs after the types' own summarizers and adds attributes, also for types that extend these."""
 
 
 def _clean(text: str) -> str:
-    """Text that UTF-8 and every reader can carry, without white space around it."""
+    """Return text that UTF-8 can encode, without NUL or surrounding white space."""
     text = text.strip()
     if text.isascii():
         return text if "\0" not in text else text.replace("\0", " ")
@@ -163,7 +163,7 @@ def _clean(text: str) -> str:
 
 
 def cut(value: str | bytes, limit: int) -> tuple[str | bytes, int]:
-    """The start of a value that fits `limit` bytes of UTF-8, ending between words if it was cut, and its size in bytes."""
+    """Return the start of a value that fits in `limit` bytes of UTF-8, and its size in bytes. Cuts between words."""
     if isinstance(value, bytes):
         return value[:limit], len(value[:limit])
     if len(value) <= limit and value.isascii():
@@ -173,6 +173,6 @@ def cut(value: str | bytes, limit: int) -> tuple[str | bytes, int]:
         return value, len(raw)
     whole = raw[: max(limit, 0)].decode("utf-8", "ignore")
     words = whole.rpartition(" ")[0]
-    # A word of half the value is no word: keep its start.
+    # If more than half of the value is one unbroken word, cut within it.
     kept = words.rstrip() if len(words) * 2 > len(whole) else whole
     return kept, len(kept.encode())

@@ -1,6 +1,6 @@
-"""What every summary has, whatever its type: a title, a language, keywords, dates (Essence, seed 003: type-independent attributes).
+"""Adds the type-independent attributes: title, language, keywords, dates in ISO 8601 (Essence, seed 003).
 
-The language is told by few characters of a text (`_prose`): it is dearer than all else here.
+Language detection uses few characters of a text (`_prose`): it costs more than everything else here.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from processors.essence.summarize._text import title_line
 from processors.essence.summarize.text._prose import told
 
 ENGLISH_TEXT = 4_000
-"""Characters in which English function words are counted before the model is asked: that many words take a third of its time."""
+"""Characters in which English function words are counted before the model is used: that takes a third of the model's time."""
 LANGUAGE_LEAST = 200
-"""Characters below which no language is given."""
+"""Characters; a shorter text gets no language."""
 KEYWORD_TEXT = 2_048
 KEYWORDS = 10
 TERMS = 2_048
@@ -35,26 +35,26 @@ _CODE = (
     "Java JavaScript Go Rust CSharp Ruby SQL Lisp Fortran Pascal Tcl Awk YAML CSV RCS"
 )
 CODE = frozenset(_CODE.split())
-"""Types whose text is no prose: their language is not asked for."""
+"""Types whose text is not prose: their language is not detected."""
 BINARY = frozenset(("Binary", "Object", "Unrecognized"))
-"""Those of them that are no text."""
+"""Those types of CODE whose files are not text."""
 TEXTUAL = CODE - BINARY | {"Bibliographic", "JSON", "Notebook"}
-"""Types whose files read as text, whatever media type they have."""
+"""Types whose files are readable text, whatever their media type."""
 MARKED = frozenset(("text/html", "text/rtf"))
-"""Media types whose files are text between marks: where their summarizer gives none, there is none, or it is not to be told."""
+"""Media types of text with markup: if their summarizer returns no text, the file has none, or it must not be shown."""
 DATES = frozenset(("date", "creation-date", "modification-date"))
 """Attributes that are days or moments."""
 NO_TERMS = frozenset(("ChangeLog", "DebianCopyright", "License"))
-"""Types whose frequent terms are the same in all of them."""
+"""Types whose frequent terms are the same in all files."""
 
 
 ENGLISH = frozenset(("the", "The", "of", "and", "to", "that", "for", "with", "this", "This", "are", "by", "be", "or", "is"))
 
 
 ENGLISH_LEAST = 200
-"""Words of which a tenth tells that a text is English ..."""
+"""Words; a text of so many or more is English if a tenth of them are ENGLISH words ..."""
 ENGLISH_KINDS = 6
-"""... where so many different ones are among them."""
+"""... and so many different ones are among them."""
 
 
 _PLAINLY = (
@@ -62,20 +62,21 @@ _PLAINLY = (
     "what when it It we has but these those into such than its only also being where how about"
 )
 PLAINLY = frozenset(_PLAINLY.split())
-"""Function words of English alone."""
+"""Function words that exist only in English."""
 PLAINLY_LEAST, PLAINLY_KINDS = 16, 4
-"""One word in so many, and so many different ones, tell that a text of nothing but ASCII is English: none of 2,795 manual pages
-in 12 other languages has them, though many quote English."""
+"""A text in ASCII is English if more than one word in PLAINLY_LEAST is PLAINLY, of PLAINLY_KINDS different ones or more: none of
+2,795 manual pages in 12 other languages satisfies this, though many quote English.
+"""
 
 
 def _finder(pattern: str) -> Callable[[str], list[str]]:
-    """What finds all of a pattern, in half the time where a text is ASCII: `L` in it is a letter."""
+    """Return a findall for a pattern in which `L` is a letter; it takes half the time on ASCII text."""
     every, ascii_ = re.compile(pattern.replace("L", r"[^\W\d_]")), re.compile(pattern.replace("L", "[A-Za-z]"), re.ASCII)
     return lambda text: (ascii_ if text.isascii() else every).findall(text)
 
 
 HAN = 4
-"""Signs of a word in Chinese, at most: longer ones are told by their parts."""
+"""Characters of a Chinese word, at most; longer words are represented by their parts."""
 _HAN = re.compile("[\u3005-\u3007\u3400-\u9fff\uf900-\ufaff]{2,}")
 _SPACED = re.compile("[a-z][a-z0-9_'+-]{2,29}|[\u30a1-\u30ff]{3,30}")
 _letters = _finder(r"L+")
@@ -84,9 +85,9 @@ _words = _finder(r"L[\w'+-]{2,29}")
 
 
 def language(text: str) -> str:
-    """The language of a text (ISO 639-1). The model is read at its first use.
+    """Return the language of a text (ISO 639-1). The model is loaded at the first use.
 
-    Where English function words are as dense as only English has them, the model is not asked: it takes several times as long.
+    If English function words are dense enough to exclude other languages, the model is not used: it takes several times as long.
     """
     words = _letters(text)
     if words and sum(map(ENGLISH.__contains__, words)) * 6 > len(words):
@@ -99,7 +100,7 @@ def language(text: str) -> str:
 
 
 def english(text: str) -> bool:
-    """Whether the beginning of a text is so full of English function words that no other language comes near."""
+    """Whether English function words are denser in the beginning of a text than in any other language."""
     words = text[:ENGLISH_TEXT].split()
     # Other languages have a few of them: "of" and "is" are Dutch, "for" and "by" are Danish.
     known = len(words) >= ENGLISH_LEAST and len(ENGLISH.intersection(words)) >= ENGLISH_KINDS
@@ -108,7 +109,7 @@ def english(text: str) -> bool:
 
 @cache
 def _classifier() -> Callable[[str], tuple[str, float]]:
-    """The model of the language recognizer: a second to load, which only those pay who summarize."""
+    """Load the language model, once. Loading takes a second, which only processes that summarize spend."""
     return cast(
         "Callable[[str], tuple[str, float]]",
         importlib.import_module("processors.essence.summarize._language").identifier().classify,
@@ -116,17 +117,17 @@ def _classifier() -> Callable[[str], tuple[str, float]]:
 
 
 def preload() -> None:
-    """Read the model of the language recognizer now."""
+    """Load the language model now."""
     _classifier()
 
 
 def is_text(facts: Facts) -> bool:
-    """Whether a file reads as text as it stands, so that it is its own full text."""
+    """Whether a file is readable text without conversion, so that it is its own full text."""
     return facts.type in TEXTUAL or (facts.content_type.startswith("text/") and facts.content_type not in MARKED)
 
 
 def complete(facts: Facts, found: Found) -> None:
-    """Add what is missing: title, language, keywords. Dates are in ISO 8601 then, as far as they are sure."""
+    """Add missing attributes (title, language, keywords, terms), and convert unambiguous dates to ISO 8601."""
     for each in DATES.intersection(found.attributes):
         written = (iso_date(value) if isinstance(value, str) else value for value in found.attributes[each])
         found.attributes[each] = list(dict.fromkeys(written))
@@ -145,38 +146,38 @@ def complete(facts: Facts, found: Found) -> None:
 
 
 def _title(facts: Facts, found: Found, text: str, name: str) -> str:
-    """What to call a file whose summarizer found no title."""
+    """Return a title for a file whose summarizer found none."""
     if facts.type in CODE:
         purpose = found.text("description")
-        # Many a comment begins with the name of its file.
+        # Many comments begin with the name of their file.
         if purpose.startswith(name) and purpose.removeprefix(name).lstrip(" \t")[:1] in ("", ":", "-"):
             purpose = purpose.removeprefix(name).lstrip(" \t:-")
         return f"{name}: {purpose}" if name and purpose else name or purpose
     line = title_line(text)
     first = [column for column in found.attributes.get("columns", [])[:2] if isinstance(column, str)]
-    # What the columns of a table are called is not what it is called.
+    # The names of a table's columns are not its title.
     return name if name and len(first) > 1 and line.startswith(squeeze(" ".join(first))) else line or name
 
 
 def _prose(found: Found) -> str:
-    """What a summary says in words; the same with a full text as with a part, where there is one."""
+    """Return the prose of a summary: title, description, abstract and partial text, even if a full text replaces the latter."""
     values = (found.text(name) for name in ("title", "description", "abstract"))
     return "\n".join(v for v in (*values, found.part or found.said) if v)
 
 
 def terms(whole: str, known: str) -> str:
-    """The words that come most often in a text, among those that are not `known` from the part of it that is kept."""
+    """Return the most frequent words of a text, without those of `known`, the part of it that the summary contains."""
     if len(whole) <= len(known):
         return ""
     counts = Counter(_terms(whole[:TERMS_TEXT].lower()))
     for word in (*_terms(known.lower()), *STOP):
         counts.pop(word, None)
-    # Room is for TERMS bytes: words of three letters and more, and a space each.
+    # Enough for TERMS bytes: words have three letters and more, and a space each.
     return " ".join(_ranked(counts, TERMS // 4))
 
 
 def keywords(text: str) -> list[str]:
-    """The ten terms that stand out in a text by how often they come, at least twice; the most frequent first."""
+    """Return the ten most frequent terms of the start of a text that occur at least twice, the most frequent first."""
     start = text[:KEYWORD_TEXT].lower()
     if not start.isascii() and _HAN.search(start):
         return _ranked(_unspaced(start), KEYWORDS)
@@ -185,9 +186,10 @@ def keywords(text: str) -> list[str]:
 
 
 def _unspaced(text: str) -> dict[str, int]:
-    """The words that come twice at least in a text whose words no spaces part.
+    """Return the words that occur at least twice in a text without spaces between words, with their counts.
 
-    They are of Latin letters, of Katakana, or signs that come together; of these none that comes as often is longer.
+    They consist of Latin letters, of Katakana, or of Han characters that occur together. A Han word that occurs only within an
+    equally frequent longer one is left out.
     """
     counts = Counter(word for word in _SPACED.findall(text) if word not in STOP)
     for run in _HAN.findall(text):
@@ -196,16 +198,16 @@ def _unspaced(text: str) -> dict[str, int]:
     several = {word: count for word, count in counts.items() if count > 1}
     for word in sorted(several, key=len, reverse=True):
         for part in (word[:-1], word[1:]) if _HAN.fullmatch(word) else ():
-            # What comes within this one alone is no word of its own.
+            # A part that only occurs within this word is not a word of its own.
             if several.get(part) == several.get(word, 0):
                 del several[part]
     return several
 
 
 def _ranked(counts: Mapping[str, int], most: int) -> list[str]:
-    """The words that come most often, at most so many; of those that come as often the first by the alphabet."""
+    """Return the most frequent words, at most `most`; equally frequent ones in alphabetical order."""
     if len(counts) > most:
-        # Most words of a text come once or twice: only those are put in order that may be among the first.
+        # Most words of a text occur once or twice: sort only those that can be among the first.
         least = sorted(counts.values(), reverse=True)[most - 1]
         counts = {word: count for word, count in counts.items() if count >= least}
     return sorted(sorted(counts), key=counts.__getitem__, reverse=True)[:most]

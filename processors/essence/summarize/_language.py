@@ -1,10 +1,10 @@
-"""The language of a text, by the model of py3langid: its answer, in less time.
+"""Language detection with the model of py3langid: the same answer in less time.
 
-Strategy: the model is an automaton over bytes whose states each stand for what was read last (Aho and Corasick 1975), six bytes at
-most. So all positions of a text are walked through at once, six steps from the first state, instead of one after another: numpy
-waits for memory once a step, Python for each byte. What is counted, and what is made of it, stays py3langid's.
+Strategy: the model is an automaton over bytes whose states each represent the bytes read last (Aho and Corasick 1975), six at
+most. So all positions of a text are processed at once, six steps from the first state, instead of one after another: numpy
+waits for memory once a step, Python for each byte. Counting the features and scoring them stay py3langid's.
 
-Laws: the scores are those of py3langid, bit by bit. A text is short (`_prose.SLICE`): memory is a few times its bytes.
+Laws: the scores equal those of py3langid, bit for bit. A text is short (`_prose.SLICE`): memory is a few times its bytes.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from py3langid.langid import MODEL_FILE, LanguageIdentifier  # type: ignore[impo
 Numbers = NDArray[np.integer[Any]]
 BYTES = 256
 _LEAST, _INFINITE = 0x8400, 0xFC00
-"""The bits of -2**-14, the least number of float16 with all its digits, and those of -infinity."""
+"""The bits of -2**-14, the smallest normal number of float16, and those of -infinity."""
 _SHIFT = 13
-"""Bits by which a fraction of float32 is longer than one of float16."""
+"""Bits by which the fraction of float32 is longer than that of float16."""
 _SCALE = np.float32(-(2.0**80))
-"""What is left to multiply by: the shifted sign counts as 32 in the exponent, and the bias of float32 is 127 instead of 15."""
+"""The remaining factor: the shifted sign counts as 32 in the exponent, and the bias of float32 is 127 instead of 15."""
 
 
 class Identifier(LanguageIdentifier):  # type: ignore[misc]  # py3langid has no types
@@ -39,7 +39,7 @@ class Identifier(LanguageIdentifier):  # type: ignore[misc]  # py3langid has no 
         one = self.following[self.row[0] + letters]
         self._two: Numbers = self.following[self.row[one][:, None] + letters].ravel()
         """The state after any two bytes."""
-        # Logarithms of what is neither sure nor impossible: below 0, and neither tiny nor infinite.
+        # Logarithms of probabilities that are neither 0 nor 1: below 0, and neither subnormal nor infinite.
         bits = self.nb_ptc.view(np.uint16) if self.nb_ptc.dtype == np.float16 else np.zeros(1)
         self._plain = bool(bits.min() >= _LEAST and bits.max() < _INFINITE)
 
@@ -48,12 +48,12 @@ class Identifier(LanguageIdentifier):  # type: ignore[misc]  # py3langid has no 
         return self._sparse_score(Counter(features), self.nb_ptc) if features else super()._raw_score(text)
 
     def features(self, text: bytes) -> list[int]:
-        """The features at which the bytes of a text end, in order."""
+        """Return the features that end at the bytes of a text, in order."""
         count, before = len(text), self.span - 1
         letters = np.frombuffer(bytes(before) + text, dtype=np.uint8).astype(np.intp)
         states = self._two.take(letters[:count] * BYTES + letters[1 : count + 1])
         for step in range(2, self.span + 1):
-            # Where the bytes before the text end, the walk begins.
+            # Padding before the text leaves the automaton in its first state.
             states[: before - step + 1] = 0
             if step < self.span:
                 states = self.following.take(self.row.take(states) + letters[step : step + count])
@@ -65,14 +65,14 @@ class Identifier(LanguageIdentifier):  # type: ignore[misc]  # py3langid has no 
             return super()._sparse_score(visits, table)
         index = np.fromiter(visits.keys(), dtype=np.intp, count=len(visits))
         counts = np.fromiter(visits.values(), dtype=np.float32, count=len(visits))
-        # As float32, by the bits: numpy takes 2 ns a number for that, three times what all else takes.
+        # Convert to float32 by bit operations: numpy's conversion takes 2 ns a number, three times all other work.
         rows = table.view(np.uint16).take(index, axis=0).astype(np.uint32)
         rows <<= _SHIFT
         return np.log1p(counts) @ rows.view(np.float32) * _SCALE + self.nb_pc
 
 
 def span(following: Numbers, row: Numbers) -> int:
-    """Bytes that an automaton remembers: those that it takes to its farthest state, if its states stand for what was read last."""
+    """Return how many bytes an automaton remembers: the distance of its farthest state, if states represent the last bytes."""
     seen, front, steps = np.zeros(len(row), dtype=bool), np.zeros(1, dtype=np.intp), 0
     seen[0] = True
     while True:
@@ -86,5 +86,5 @@ def span(following: Numbers, row: Numbers) -> int:
 
 
 def identifier() -> Identifier:
-    """The identifier with py3langid's own model, which is read: half a second."""
+    """Load the identifier with py3langid's own model: half a second."""
     return cast("Identifier", Identifier.from_model_file(MODEL_FILE))

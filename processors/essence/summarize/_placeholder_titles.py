@@ -1,4 +1,4 @@
-"""What programs write into the properties of a document where nobody has said anything. It tells nothing of the document."""
+"""Filters placeholder titles, authors and descriptions that programs write into documents ("Untitled", "Microsoft Word - ...")."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ _TITLE = re.compile(
     r"(?i)\(?untitled\)?|(?:microsoft word|powerpoint presentation)[ -]*(?:document|presentation)?\d*|(?:document|presentation)\d*"
     r"|.*\S\.(?:dvi|tex|docx?)"
 )
-"""Also the names of what was printed: they are the document's own, and not its title."""
+"""Includes names of printed files: they identify the document's file, and are not its title."""
 _PRINTER = re.compile(r"(?i)microsoft (?:office )?(?:word|powerpoint|excel) -[ \t]*+(?=\S)")
-"""What a printer of Windows puts before a title."""
+"""The prefix that Windows printer drivers put before a title."""
 _REPORTLAB = frozenset(("(anonymous)", "anonymous", "(unspecified)", "unspecified"))
 _VALUES = {
     "author": _REPORTLAB | {"python-docx", "python-pptx", "openpyxl"},
@@ -20,11 +20,11 @@ _VALUES = {
 
 
 def unsaid(name: str, value: str) -> bool:
-    """Whether this value of an attribute is one that a program gives of itself; `value` has its white space made single."""
+    """Whether the value of an attribute is a program's default; `value` has single spaces as white space."""
     return _TITLE.fullmatch(value) is not None if name == "title" else value in _VALUES.get(name, ())
 
 
 def spoken(name: str, value: str) -> str:
-    """This value of an attribute as somebody said it: "" where nobody did, a title without the program that printed it."""
+    """Return the value of an attribute without a printer's prefix; "" if it is a program's default."""
     kept = _PRINTER.sub("", value) if name == "title" else value
     return "" if unsaid(name, value) or unsaid(name, kept) else kept

@@ -1,4 +1,4 @@
-"""Words that every text has, and that say nothing of it: of English, German, French and Spanish, Russian and its like, Greek."""
+"""Stop words, too common to characterize a text: English, German, French and Spanish, Russian and related languages, Greek."""
 
 # ruff: noqa: RUF001 - letters of Greek and Cyrillic look like others
 

@@ -1,4 +1,4 @@
-"""Bytes to text, and the small questions that all text summarizers ask of it."""
+"""Helpers for text that all text summarizers share: paragraphs, sentences, titles, references."""
 
 from __future__ import annotations
 
@@ -19,39 +19,39 @@ _MARKUP = re.compile(
 )
 _HEAD = re.compile(r"\A(?:[\s#=~;|%!]++|[*_]{2,}+(?!\w)|\*+(?!\*)(?=\s)|//+|/\*++[*!]?|--++(?!\w)|-(?=\s)|<--*+|>(?=\s)|(?!))*+")
 _FOOT = re.compile(r"(?: [#=*~;%|_/<>-]++|(?<![=~_-])[=~_-]{3,}+|\*/)\Z")
-"""What is drawn before and behind a title."""
+"""Ornament after a title; _HEAD is that before it."""
 _BACKSPACE = re.compile(".\b")
 
 
 def plain(text: str) -> str:
-    """Text without overstriking (as nroff prints bold) and form feeds."""
+    """Return text without overstriking (which nroff uses to print bold) and form feeds."""
     return _BACKSPACE.sub("", text).replace("\f", "\n") if "\b" in text or "\f" in text else text
 
 
 FRONT = re.compile(r"\A---[ \t]*\n((?:[\w-]+[ \t]*:|#|[ \t-]).{0,8000}?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
-"""What says of a text what it is, for programs, before it begins ("front matter", in YAML)."""
+"""Front matter: metadata in YAML for programs, before a text begins."""
 
 
 def first_sentence(paragraph: str, limit: int = 300) -> str:
-    """The first sentence of a paragraph, on one line, at most `limit` characters."""
+    """Return the first sentence of a paragraph, on one line, at most `limit` characters."""
     start = squeeze(paragraph[: limit * 2])
     end = _SENTENCE_END.search(start)
     return start[: end.end() if end else None][:limit]
 
 
 def paragraphs(text: str) -> list[str]:
-    """The paragraphs of a text: what empty lines part."""
+    """Return the paragraphs of a text, which empty lines separate."""
     return [p for p in text.split("\n\n") if not p.isspace() and p]
 
 
 def add_references(found: Found, text: str) -> None:
-    """Add the URLs in a text as url-references, each once."""
+    """Add the first REFERENCES URLs of a text as url-references, without duplicates."""
     for url in list(dict.fromkeys(_URL.findall(text)))[:REFERENCES]:
         found.add("url-references", url.rstrip(".,;:!?)'*_"), 500)
 
 
 _MADE = re.compile(r"(?i)do not edit|\b(?:created|generated) (?:by|from|with) \S{1,100}\.\w{1,4}\b")
-"""What a program says of a file that it has made: no title."""
+"""Notices that a program generated the file: not titles."""
 
 
 _HELP = re.compile(
@@ -62,15 +62,15 @@ _TAG = re.compile(r"(?<![ \t])[ \t]++\*[^\s*]{1,80}\*(?=\s)")
 
 
 def title_line(text: str) -> str:
-    """The first line that is a title rather than ornament or markup, on one line; "" if there is none."""
+    """Return the first line that is a title rather than ornament or markup, on one line; "" if there is none."""
     if text.startswith(SIGNED):
-        # Which digest was signed stands before an empty line (RFC 9580, 7).
+        # The name of the digest precedes an empty line (RFC 9580, 7).
         text = text.partition("\n\n")[2] or text
     elif text.startswith("*") and (first := _HELP.match(text)):
-        # Help of Vim begins with its name, marks what links lead to, and is one of its manuals or says what it is of.
+        # A Vim help file begins with its name, marks link targets, and is one of Vim's manuals or states its subject.
         text = _TAG.sub("", f"{first[1] or ''}\n{_MANUAL.sub('', text[first.end() : 8_192])}")
     for line in text[:8_192].split("\n"):
-        # Badges, comments, directives and editors' mode lines stand above the titles of many a README.
+        # Badges, comments, directives and editors' mode lines precede the title in many READMEs.
         if not line.lstrip().startswith(("[!", "<!", ".. ", "-*-", "---", "%")) and not _MADE.search(line):
             title = _undressed(line)
             if sum(map(str.isalpha, title)) >= 2:
@@ -79,7 +79,7 @@ def title_line(text: str) -> str:
 
 
 def _undressed(line: str) -> str:
-    """A line without tags, and without what is drawn around it; what belongs to the words (paths, addresses, C#) stays."""
+    """Return a line without tags and surrounding ornament; characters that belong to the words (paths, addresses, C#) stay."""
     title = _FOOT.sub("", squeeze(_HEAD.sub("", _MARKUP.sub("", line[:2_000]))))
     for mark in "*_`\"'":
         inside = title.strip(mark)
@@ -89,7 +89,7 @@ def _undressed(line: str) -> str:
 
 
 def in_folder(url: str, name: str) -> str:
-    """What to call a file whose name says nothing: the folder that it lies in, where there is one, and the name."""
+    """Return a title for a file with a generic name: the folder that contains it, if there is one, and the name."""
     path = url.partition("//")[2].replace("#", "/").partition("/")[2]
     folder = unquote(path.rpartition("/")[0].rpartition("/")[2])
     return f"{folder}: {name}" if folder else name

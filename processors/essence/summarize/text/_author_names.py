@@ -1,9 +1,9 @@
-"""Names of people in sentences about who wrote something.
+"""Extracts names of people from sentences about who wrote something.
 
-Strategy: a name is a run of words that begin with capitals, particles between them. It counts where an address of e-mail follows,
-behind "by", at the beginning of a sentence that says nothing else or what somebody did, and in a list with one that counts.
+Strategy: a name is a run of capitalized words, with particles between them. It counts if an e-mail address follows, after "by", at
+the beginning of a sentence that consists of the name or goes on with what the person did, and in a list with a name that counts.
 
-Law: what is not sure to be a name is left out; a sentence is none.
+Law: a doubtful name is left out; a sentence is not a name.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _NAMELESS = (
     "OpenBSD NetBSD Group Department Center Consortium Company Corporation Ltd LLC POSIX"
 )
 _NO_NAME = frozenset(_NAMELESS.split())
-"""Words with capitals that stand in no name of a person."""
+"""Capitalized words that are not part of a person's name."""
 _SAID = (
     "a an and are as at be bugs but by contact comments for from he her his in is it mail manpage me my of on or page please "
     "report send she that the their they this to updates version was we were with written you your author authors maintainer see "
@@ -44,13 +44,13 @@ _SAID = (
     "including patches suggestions mailing list lists has have new most part parts code work contributions"
 )
 _NO_WORD = frozenset(_SAID.split())
-"""Words in small letters that stand before an address, and in no name."""
+"""Lower-case words that occur before an address, and are not part of a name."""
 SHORT = 60
-"""Characters of a line that may be a name as it stands."""
+"""Characters; a line up to this length may be a name as a whole."""
 
 
 def people(paragraph: str) -> list[str]:
-    """The people that a paragraph on one line names, each with the address that follows the name."""
+    """Return the people that a paragraph on one line names, each with the address that follows the name."""
     found: list[str] = []
     end = -1
     mails = [(m.start(), m) for m in islice(_MAIL.finditer(paragraph), PEOPLE)]
@@ -67,19 +67,19 @@ def people(paragraph: str) -> list[str]:
 
 
 def _plain(paragraph: str) -> Iterator[tuple[int, int, str]]:
-    """What looks like names, with where they begin and end."""
+    """Yield runs of words that look like names, with their start and end."""
     for match in islice(_NAME.finditer(paragraph), 4 * PEOPLE):
         if not _NO_NAME.intersection(match[0].split()):
             yield match.start(), match.end(), match[0]
 
 
 def _addressed(paragraph: str, mails: list[tuple[int, re.Match[str]]]) -> Iterator[tuple[int, int, str]]:
-    """The words before each address that may be a name, however they are written."""
+    """Yield the words before each address that may be a name, capitalized or not, with their start and end."""
     for at, _ in mails:
         before = paragraph[max(0, at - 80) : at].rstrip(" ,")
         words: list[str] = []
         for word in reversed(before.split(" ")):
-            # What another name, an address or a sentence ends with begins no name.
+            # The last word of another name, an address or a sentence does not begin a name.
             if len(words) == 4 or not _of_name(word, last=not words):
                 break
             words.append(word)
@@ -92,7 +92,7 @@ def _addressed(paragraph: str, mails: list[tuple[int, re.Match[str]]]) -> Iterat
 
 
 def _of_name(word: str, *, last: bool) -> bool:
-    """Whether a word may belong to the name that stands before an address; `last`: nothing follows it."""
+    """Whether a word may belong to the name before an address; `last`: it is the last word of the name."""
     bare = word.rstrip(".") if last or len(word) <= 5 else word
     return (
         bool(bare)
@@ -105,5 +105,5 @@ def _of_name(word: str, *, last: bool) -> bool:
 
 
 def _address(written: str) -> str:
-    """An address as mail has it."""
+    """Return an address in the form of RFC 5322, with "@" and without the final period."""
     return re.sub(r" ?\[at\] ?|\(at\)| at ", "@", written).rstrip(".")

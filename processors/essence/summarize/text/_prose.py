@@ -1,10 +1,10 @@
-"""Whether a text is prose in the language that a model takes it for.
+"""Language of a text, if it is certain: checks the language model's answers.
 
-Strategy: the model knows languages by groups of bytes, and gives one for whatever it reads: a list of names is Luxembourgish to it,
-a log of changes among addresses and tags no language at all. So it reads what may be prose alone, and another language than English
-is believed only where most words are no names, and where both halves of what is plain ASCII are in it.
+Strategy: the model distinguishes languages by groups of bytes, and returns one for any input: Luxembourgish for a list of names,
+an arbitrary one for a change log with addresses and tags. So the model gets only what may be prose, and a language other than
+English is accepted only if most words are not names and, for a text in plain ASCII, if function words or both halves confirm it.
 
-Law: no language is better than a wrong one, and English, which most of what is gathered is in, may be given on less.
+Law: no language is better than a wrong one; English, the most frequent language, is accepted on less evidence.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from collections.abc import Callable
 from processors.essence.formats.text import squeeze
 
 FULL = 4_000
-"""Characters of a text that are looked at."""
+"""Characters of a text that are examined."""
 SLICE = 600
-"""Characters that the model is asked about: 2,000 take 0.8 ms and decide the same but for one page in a hundred."""
+"""Characters that the model reads: 2,000 take 0.8 ms and change the answer for one page in a hundred."""
 LEAST = 120
-"""Letters of words below which no other language than English is told; those that have no case, as in Chinese, count four times."""
+"""Letters of words; a shorter text can only be English. Letters without case, as in Chinese, count four times."""
 ACCENTED = 100
-"""One letter in so many that is none of ASCII tells that the text is neither English nor a list of names."""
+"""A text with more than one non-ASCII letter in so many is neither English nor a list of names."""
 
 _NO_PROSE = re.compile(r"<[^<>\n]{0,300}+>|(?<![!-~])(?=[!-~]{0,200}?(?:[@/\\_=\d]|\w[.:]\w))[!-~]++", re.ASCII)
-"""Tags, addresses, paths, numbers, identifiers: of ASCII, since there are scripts without spaces."""
+"""Tags, addresses, paths, numbers, identifiers: only ASCII, since some scripts have no spaces."""
 _LETTERS = re.compile(r"[^\W\d_]+")
 _TELLING = {
     "lb": ("de", "vun fir ass och d\xe9i hunn net mat"),
@@ -33,7 +33,7 @@ _TELLING = {
     "la": ("", "et est cum ut quod sed enim atque"),
     "yue": ("zh", "\u5605 \u5497 \u5514 \u55ba \u54cb \u5622 \u5572 \u55f0 \u5187 \u4f62"),
 }
-"""Languages that the model takes others for, each with that, and words which a text in it has."""
+"""Languages that the model wrongly reports: for each, the language to report instead, and words of texts that really are in it."""
 _KINDS = 3
 _PLAINLY = {
     "de": "der die das und nicht ist mit wird oder werden eine", "nl": "het een niet voor wordt naar deze worden zijn",
@@ -42,42 +42,42 @@ _PLAINLY = {
     "it": "che per non una della il viene sono", "pl": "nie jest si\u0119 dla oraz lub do", "sl": "je za se ki ali ne so",
     "sv": "och att f\xf6r som inte \xe4r", "da": "og at som ikke er af til", "id": "yang dan untuk dari tidak dengan",
 }  # fmt: skip
-"""Function words that tell a language, where so many different ones are met: none of them are parts of names."""
+"""Function words that identify a language, if _KINDS different ones occur: none of them are parts of names."""
 _KIN = ("id ms jv", "bs hr sr sl", "da no nb nn", "es pt gl ca an ast ext oc")
-"""Languages so near to each other that the model mistakes one for another."""
+"""Groups of languages so similar that the model confuses them."""
 
 
 def prose(text: str) -> str:
-    """The beginning of a text without what is in no language."""
+    """Return the beginning of a text without parts that are in no language."""
     return _NO_PROSE.sub(" ", text[:FULL])
 
 
 def middle(text: str) -> str:
-    """A slice of a text that is prose rather than its heading."""
+    """Return a slice of a text that contains prose rather than the heading."""
     start = min(max(len(text) - SLICE, 0), 100)
     return text[start : start + SLICE]
 
 
 def told(text: str, ask: Callable[[str], str]) -> str:
-    """The language of a text, by what `ask` says of it; "" where that is not sure."""
+    """Return the language of a text, from the answers of the model `ask`; "" if it is uncertain."""
     plain = prose(text)
     part = middle(squeeze(plain))
     language = _meant(ask(part), plain)
     if language == "en" or (language not in ("", "zxx") and _worded(plain) and _known(language, plain, part, ask)):
         return language
-    # A list may have its sentences elsewhere.
+    # A list may contain sentences elsewhere.
     return "en" if ask(plain) == "en" else ""
 
 
 def _meant(language: str, text: str) -> str:
-    """The language that a model means by one which few texts are in."""
+    """Return the language that the model's answer probably means: few texts are in some of the languages that it reports."""
     other, words = _TELLING.get(language, (language, ""))
     held = text if language == "yue" else frozenset(_LETTERS.findall(text.lower()))
     return language if not words or sum(word in held for word in words.split()) >= 2 else other
 
 
 def _worded(text: str) -> bool:
-    """Whether the words of a text are those of sentences: enough of them, and no more with a capital than without."""
+    """Whether a text has the words of sentences: enough letters, and at most as many words with a capital as without."""
     words = _LETTERS.findall(text)
     uncased = sum(len(word) for word in words if word.lower() == word.upper())
     capitals = sum(not word.islower() and word.lower() != word.upper() for word in words)
@@ -85,19 +85,19 @@ def _worded(text: str) -> bool:
 
 
 def _accented(text: str) -> bool:
-    """Whether many letters of a text are none of ASCII."""
+    """Whether more than one letter in ACCENTED is outside ASCII."""
     letters = "".join(_LETTERS.findall(text))
     return ACCENTED * sum(letter > "\x7f" for letter in letters) > len(letters)
 
 
 def _known(language: str, text: str, part: str, ask: Callable[[str], str]) -> bool:
-    """Whether more than one answer of the model tells a language."""
+    """Whether there is evidence for a language besides the model's first answer."""
     words = frozenset(text.lower().split())
     return _accented(text) or sum(word in words for word in _PLAINLY.get(language, "").split()) >= _KINDS or _agreed(part, ask)
 
 
 def _agreed(text: str, ask: Callable[[str], str]) -> bool:
-    """Whether both halves of a text are in one language, as far as the model can tell those apart."""
+    """Whether the model reports the same language, or similar ones, for both halves of a text."""
     half = len(text) // 2
     answers = (ask(text[:half]), ask(text[half:]))
     return len({next((kin for kin in _KIN if answer in kin.split()), answer) for answer in answers}) == 1

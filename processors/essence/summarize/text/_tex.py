@@ -1,7 +1,6 @@
-r"""What TeX, BibTeX and Texinfo share: arguments in braces, and text without the commands of TeX.
+"""Helpers that TeX, BibTeX and Texinfo share: arguments in braces, and text without TeX commands.
 
-Laws: a brace that nobody closes is looked for MAX_ARGUMENT characters far, and each character of a text is looked at once by
-`plain_tex`.
+Laws: the search for a missing closing brace ends after MAX_ARGUMENT characters; `plain_tex` reads each character once.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ _MARKS = {"---": "\u2014", "--": "\u2013", "``": "\u201c", "''": "\u201d", "~": 
 
 
 def argument(text: str, at: int, limit: int = MAX_ARGUMENT) -> str:
-    """What stands within the braces, or the quotes, that open at a place of a text; what there is of it where it is long."""
+    """Return the argument in the braces or quotes that open at `at`; the start of it if it is long."""
     close = text[at : at + 1].replace("{", "}")
     depth = 0
     for brace in _BRACE.finditer(text, at + 1, at + limit):
@@ -70,7 +69,7 @@ def argument(text: str, at: int, limit: int = MAX_ARGUMENT) -> str:
 
 
 def plain_tex(text: str) -> str:
-    """Text roughly as TeX prints it: accents are made letters, commands go, their arguments stay."""
+    """Return text approximately as TeX prints it: accents become letters, commands are removed, their arguments stay."""
     if not any(mark in text for mark in "\\{}$~-`'"):
         return text
     return unicodedata.normalize("NFC", _TOKEN.sub(_printed, text))

@@ -1,4 +1,4 @@
-"""The escapes of troff as characters (groff_char(7)), and the strings that a file defines: what manual pages and papers share."""
+"""Converts troff escapes to characters (groff_char(7)) and expands strings that a file defines, for manual pages and papers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ESCAPE = re.compile(
     rf"\\(?:f(?:\(..|{_LONG}|.)|s(?:[+-]?\d|\([+-]?..|{_LONG})|\*(?:\((..)|{_CALLED}|(.))|\((..)|{_CALLED}|"
     rf"[mMFYV](?:\(..|{_LONG}|.)|[hvwlLNCuDobZXx]'[^'\n]{{0,300}}+'|[nkg](?:[+-]?\(..|[+-]?{_LONG}|.)|\".*+|#.*+|(.)|$)"
 )
-"""Names within brackets are bounded: a page of brackets that nobody closes would be read once for each of them."""
+"""Names in brackets are bounded: otherwise a page of unclosed brackets would be read once for each of them."""
 _CHARACTERS = {
     "bu": "\u2022", "em": "\u2014", "en": "\u2013", "hy": "-", "co": "\xa9", "rg": "\xae", "tm": "\u2122",
     "lq": "\u201c", "rq": "\u201d", "oq": "\u2018", "cq": "\u2019", "aq": "'", "dq": '"', "ga": "`", "ha": "^",
@@ -44,33 +44,33 @@ for _accent, _mark, _letters in (
 for _name, _greek in zip("abgdezyhiklmncoprstufxqw", "αβγδεζηθικλμνξοπρστυφχψω", strict=True):
     _CHARACTERS |= {f"*{_name}": _greek, f"*{_name.upper()}": _greek.upper()}
 _NUMBERED = re.compile(r"u([0-9A-F]{4,6})")
-"""A character by its number in Unicode."""
+"""A character by its Unicode code point."""
 _SINGLE = {"-": "-", "e": "\\", " ": " ", "~": " ", "0": " ", "t": "\t", "'": "'", "`": "`", ".": ".", "\\": "\\"}
 
 
 MAX_STRING = 100
-"""Characters of a string: a file may name it as often as it likes."""
+"""Characters of a string: a file may use it any number of times."""
 MAX_STRINGS = 500
 _DEFINED = re.compile(
     r"^[.'][ \t]*+(?:(?:if|ie|el)(?![a-z])([^\n]{0,60}?)[.'][ \t]*+)?ds1?[ \t]++(\S{1,80}+)[ \t]*+\"?([^\n]{0,300}+)", re.MULTILINE
 )
-"""The definition of a string, behind its condition."""
+"""The definition of a string, after its condition."""
 _NAMED = re.compile(rf"(\\{{1,2}}+)\*(?:\((..)|{_CALLED}|([^\s(\[]))")
 _DRAWS = re.compile(r"\\[hvkozw]")
 _DRAWN = {
     "'": "\u0301", "`": "\u0300", ":": "\u0308", "^": "\u0302", "~": "\u0303", ",": "\u0327", "/": "\u0338", "o": "\u030a",
     "8": "\xdf", "Th": "\xde", "th": "\xfe", "D-": "\xd0", "d-": "\xf0", "Ae": "\xc6", "ae": "\xe6",
 }  # fmt: skip
-"""What the strings stand for that pod2man and -ms draw by moving the pen."""
+"""Characters for the strings that pod2man and -ms draw by moving the pen."""
 _PRINTED = frozenset(("--", "PI", 'L"', 'R"', "C`", "C'"))
-"""Strings of pod2man that are poorer on a terminal, where they are defined first, than in print: those stand in `_CHARACTERS`."""
+"""Strings of pod2man that are defined first for a terminal, and better for print: `_CHARACTERS` contains the latter."""
 
 
 def expand(text: str) -> str:
-    r"""Text with the strings that it defines itself put where it names them (groff(7), "Strings").
+    r"""Replace references to strings that the text itself defines with their values (groff(7), "Strings").
 
     Of several definitions the first counts, which is that of groff and of a terminal (`.ie \n(.g`, `.ie n`): conditions are not
-    judged, but for that of a printer (`t`).
+    evaluated, except that of a printer (`t`), whose definitions come last.
     """
     if "\\*" not in text or "ds" not in text:
         return text
@@ -85,7 +85,7 @@ def expand(text: str) -> str:
 
 
 def _named(text: str, strings: Mapping[str, str]) -> str:
-    """Text with strings in the place of their names; names of others stay."""
+    """Replace references to strings with their values; references to unknown strings stay."""
 
     def value(name: re.Match[str]) -> str:
         kept = strings.get(name[2] or name[3] or name[4] or "")
@@ -95,7 +95,7 @@ def _named(text: str, strings: Mapping[str, str]) -> str:
 
 
 def unescape(text: str) -> str:
-    """Text with the escapes of troff made characters."""
+    """Replace the escapes of troff with characters."""
     return _ESCAPE.sub(_escape, text) if "\\" in text else text
 
 

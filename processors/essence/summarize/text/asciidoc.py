@@ -1,7 +1,7 @@
-"""AsciiDoc: title, authors and revision of its header, attributes, headings, the text (AsciiDoc Language Documentation).
+"""AsciiDoc: title, authors and revision from the header, attributes, headings, text (AsciiDoc Language Documentation).
 
-Line by line: blocks between delimiters of comment, listing, literal or passthrough give no headings, those of comment and
-passthrough no text either.
+Line by line: delimited blocks of comment, listing, literal or passthrough contribute no headings, those of comment and passthrough
+no text either.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
 
 
 def _read(lines: list[str], found: Found) -> tuple[list[str], list[str]]:
-    """Headings and lines of text; what the header says is put into `found` on the way."""
+    """Return headings and lines of text; add the attributes of the header to `found`."""
     headings: list[str] = []
     prose: list[str] = []
     until = ""
@@ -84,7 +84,7 @@ def _read(lines: list[str], found: Found) -> tuple[list[str], list[str]]:
 
 
 def _underlined(line: str, below: str) -> bool:
-    """Whether a line is a title of two lines: what underlines it is as long as it, give or take two."""
+    """Whether a line is a two-line title: the length of its underline differs from its own by at most two characters."""
     return (
         3 <= len(below.rstrip()) <= 250
         and abs(len(line.rstrip()) - len(below.rstrip())) <= 2
@@ -95,7 +95,7 @@ def _underlined(line: str, below: str) -> bool:
 
 
 def _header(below: list[str], found: Found) -> None:
-    """The lines of author and revision that may stand below the title of the document."""
+    """Add author and revision from the lines that may follow the document title."""
     lines = [squeeze(line[:1_000]) for line in below if not line.startswith("//")]
     author = _AUTHOR.fullmatch(lines[0].partition(";")[0]) if lines and not lines[0].startswith((":", "=", "[")) else None
     if not author or not (author[2] or (author[1][0].isupper() and len(author[1].split()) <= 4)):
@@ -119,7 +119,7 @@ def _attribute(name: str, value: str, found: Found) -> None:
 
 
 def _bare(text: str) -> str:
-    """A line without inline marks; macros leave the text in their brackets."""
+    """Return a line without inline markup; macros leave the text in their brackets."""
     text = _MACRO.sub(lambda m: m[3] or m[2] if m[1] in ("link", "xref", "mailto", "kbd", "btn", "menu", "linkgit") else "", text)
     return _INLINE.sub(lambda m: m[1] or m[3] or "", text).rstrip()
 

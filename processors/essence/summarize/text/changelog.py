@@ -1,4 +1,4 @@
-"""Change logs, of Debian packages, of GNU and free ones: what changed last, and who changes things."""
+"""Change logs (Debian, GNU and free format): the latest changes, and the authors."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _ENTRY = re.compile(
     rf"{_DATED}|(?:commit )?[0-9a-f]{{7,40}}\b|.*[\w.+-]@[\w.-]|.*\bdo not edit\b|this file\b|\W*generated\b|[-*o+][ \t]|[ \t]",
     re.IGNORECASE,
 )
-"""A first line that is an entry, or says nothing."""
+"""A first line that is a log entry, or carries no title."""
 _GENERAL = re.compile(r"(?i)\W*(?:change[ -]?s?(?:log)?|history|revision history|release notes|news)\W*")
 """A heading that fits every change log."""
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
-    """Add title, package, version (the latest first), author (the busiest first) and partial-text (the latest changes)."""
+    """Add title, package, version (latest first), author (most frequent first) and partial-text (the latest changes)."""
     text = FRONT.sub("", plain(read_text(body, facts.charset, MAX_READ)))
     debian = _DEBIAN.findall(text)
     if debian:
@@ -49,17 +49,17 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     authors = Counter(_SIGNED.findall(text) or _GNU.findall(text))
     add_all(found, "author", (name for name, _ in authors.most_common(AUTHORS)))
     if not markup_of(facts.type, facts.name):
-        # One in a markup language is called as that says.
+        # In a change log in a markup language, that language's summarizer finds the title.
         found.set("title", _title(text, facts), 200)
     if debian or authors:
         found.body(text[: 2 * MAX_TEXT], MAX_TEXT, whole=text)
     else:
-        # News for users are written to be read.
+        # News are prose for users.
         raw_text(text, found)
 
 
 def _title(text: str, facts: Facts) -> str:
-    """What a change log is called that no package is named in: its heading, or the folder that it lies in."""
+    """Return a title for a change log without a package name: its heading, else the folder that contains it."""
     first = next((line for line in text[:MAX_TEXT].split("\n") if line.strip()), "")
     heading = "" if _ENTRY.match(first[:300]) else title_line(first)
     if heading and not _GENERAL.fullmatch(heading):

@@ -1,4 +1,4 @@
-"""Who made something: the files AUTHORS, THANKS, CREDITS and their like of software packages."""
+"""Credits of software packages: AUTHORS, THANKS, CREDITS and similar files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from processors.essence.summarize.text.readme import FULL
 
 AUTHORS = 100
 ALONE = 3
-"""Names without addresses are names where at least so many stand in lines of their own."""
+"""Lines that consist of a name without an address count as authors if there are at least so many."""
 
 _WORD = r"[^\W\d_][\w.'\u2019-]{0,30}+"
 _LEAD = r"^[ \t*+-]{0,20}+(?:[A-Z][a-z]{2,20}(?: [a-z]{1,20})?:[ \t]{1,8}+)?"
@@ -31,7 +31,7 @@ _GENERAL = re.compile(r"(?i)\W*(?:the )?(?:authors?|thanks(?: to)?|credits|contr
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
-    """Add author (those with addresses, or lines that are names), title, partial-text (all of it, up to 32 kB), url-references."""
+    """Add author (names with addresses, or lines that are names), title, partial-text (all text, up to 32 kB), url-references."""
     text = plain(read_text(body, facts.charset, 2 * found.most(FULL)))
     people = _ADDRESSED.findall(text[:FULL])
     alone = [] if people else _NAMED.findall(text[:FULL])

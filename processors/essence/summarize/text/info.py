@@ -1,7 +1,7 @@
-r"""Info, as makeinfo prints a Texinfo manual: what the manual is called and about, chapters and sections, the first text.
+"""Info, as makeinfo generates it from a Texinfo manual: title, description, chapters and sections, the first text.
 
-Nodes are parted by a line with 0x1F (Texinfo 7.1, "Info Format Specification"); before the first stands a preamble, with the
-entries that the directory of all manuals has. Headings are underlined by `*`, `=`, `-` and `.`, from chapters down.
+A line with 0x1F separates nodes (Texinfo 7.1, "Info Format Specification"); a preamble precedes the first one, with the manual's
+entries in the directory of all manuals. Headings are underlined by `*`, `=`, `-` and `.`, from chapters down.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _NODE = re.compile(r"^\x1f\f?\n?", re.MULTILINE)
 _FILE = re.compile(r"\AFile: [^\n]*\n*")
 _TOP = re.compile(r"\AFile: [^\n]{1,300}?Node: Top\b")
 _TELLS_NOTHING = frozenset(("top", "introduction", "overview", "preface", "short contents", "table of contents"))
-"""Headings of the first node, lower case, that say not what a manual is called."""
+"""Headings of the first node, in lower case, that are not titles of a manual."""
 _TABLES = ("Tag Table:", "Indirect:", "Local Variables:", "End Tag Table")
-"""How nodes begin that are for programs that read the file."""
+"""Beginnings of nodes for programs that read the file."""
 _MADE = re.compile(
     r"\AThis is (?:Info file )?\S{1,100},\s{1,9}produced by (\S{1,50}(?: version [^\s]{1,50})?)\s{1,9}from\s(?:the\s)?"
     r"(?:input\s)?(?:file\s)?(\S{1,200}?)\.?\n"
@@ -36,7 +36,7 @@ _ENTRY = re.compile(
     r"^\*[ \t]++([^:\n]{1,100}):[ \t]*+\([^)\n]{1,100}\)([^.\n]{0,100})\.?([^\n]{0,200}(?:\n[ \t]{6,}[^\n]{1,200}){0,3})",
     re.MULTILINE,
 )
-"""An entry of the directory: its name, the node where it is not the whole manual, what it says."""
+"""An entry of the directory: its name, the node unless it is the whole manual, the description."""
 _DIRECTORY = re.compile(
     r"^INFO-DIR-SECTION[^\n]*\n|^START-INFO-DIR-ENTRY\n(?:(?!END-)[^\n]*+\n|(?!))*+(?:END-INFO-DIR-ENTRY\n?)?", re.MULTILINE
 )
@@ -45,7 +45,7 @@ _MENU = re.compile(
     re.MULTILINE,
 )
 _MARKED = re.compile(r"\0\x08\[([^\0]{0,600})\0\x08\]")
-"""What stands for an image, or an index, in programs that can show it."""
+"""Placeholder of an image or an index, for programs that can display it."""
 _ALT = re.compile(r"alt=\"([^\"]{1,300})\"")
 _NOTE = re.compile(r"\*[Nn]ote\s{1,9}([^:\n]{1,100})::")
 
@@ -56,7 +56,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     preamble, *nodes = _NODE.split(text)
     pages = [_FILE.sub("", node) for node in nodes if not node.startswith(_TABLES)]
     entries = [(squeeze(name), not node.strip(), squeeze(said)) for name, node, said in _ENTRY.findall(preamble)]
-    # A manual whose first node has no heading is called as the directory calls it.
+    # A manual whose first node has no heading gets its name in the directory as title.
     name, _, said = next((entry for entry in entries if entry[1]), entries[0] if entries else ("", True, ""))
     found.add("title", _title(next((node for node in nodes if not node.startswith(_TABLES)), ""), pages, name), 300)
     about = first_sentence(next(iter(paragraphs(_prose(preamble))), ""))
@@ -73,7 +73,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
 
 
 def _title(first: str, pages: list[str], name: str) -> str:
-    """What a manual is called; of a part of one, which has not its first node, where it begins. `name`: the directory's."""
+    """Return the title of a manual, or of a part without its first node: then with the first heading. `name`: the directory's."""
     called = _HEADING.match(pages[0]) if pages else None
     heading = called[1].strip() if called else ""
     if pages and not _TOP.match(first):
@@ -82,7 +82,7 @@ def _title(first: str, pages: list[str], name: str) -> str:
 
 
 def _prose(page: str) -> str:
-    """What a node says, without menus, entries of the directory and the lines below headings."""
+    """Return the prose of a node, without menus, directory entries and underlines of headings."""
     return _NOTE.sub(r"\1", _LINES.sub("", _MENU.sub("", _DIRECTORY.sub("", _MADE.sub("", page)))))
 
 

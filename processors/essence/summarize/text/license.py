@@ -1,4 +1,4 @@
-"""Texts of licences: which of the usual ones it is, by its words."""
+"""License texts: recognizes common licenses by their wording."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from processors.essence.summarize._text import plain
 from processors.essence.summarize.text.rawtext import raw_text
 
 READ = 6_000
-"""Characters that a licence says its name in."""
+"""Characters in which a license states its name."""
 
 _LICENSES = tuple(
     (name, re.compile(pattern, re.IGNORECASE))
@@ -44,7 +44,7 @@ _LICENSES = tuple(
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
-    """Add license, and partial-text as of any text."""
+    """Add license, and partial-text as for any text."""
     text = plain(read_text(body, facts.charset, max(MAX_TEXT, found.full)))
     for name in license_of(text):
         found.add("license", name)
@@ -52,7 +52,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
 
 
 def license_of(text: str) -> list[str]:
-    """The licence that a text is, where it is one of the usual ones: its name, and its version where it has one."""
+    """Return the name of the common license that a text is, with its version if it has one; empty for other texts."""
     start = squeeze(text[:READ])
     for name, pattern in _LICENSES:
         if found := pattern.search(start):

@@ -1,6 +1,6 @@
-"""Messages of mail and news (RFC 5322, RFC 5536): who wrote what to whom and when, in answer to what, and the text.
+"""Messages of mail and news (RFC 5322, RFC 5536): sender, recipients, date, subject, thread, and text.
 
-The text is that of the parts that are no attachments; where they come as plain text and as a page, the plain text is taken.
+The text comes from the parts that are not attachments; of plain text and HTML alternatives, the plain text is used.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from processors.essence.summarize.pages._markup import page, page_links, page_te
 from processors.essence.summarize.text.rawtext import raw_text
 
 MAX_TEXT = 262_144
-"""Bytes of a part that are read, unless a longer full text is asked for."""
+"""Bytes of a part that are read, unless a longer full text is requested."""
 MAX_PAGE_TEXT = 4_096
-"""Bytes of the text of a page that are usual."""
+"""Bytes of the text of an HTML part, unless a full text is requested."""
 LINKS = 200
 PARTS = 1_000
-"""Parts that are looked at."""
+"""Parts that are examined."""
 
 FIELDS = {
     "from": "author", "to": "to", "cc": "cc", "organization": "organization", "newsgroups": "newsgroups", "summary": "description",
     "list-id": "list-id", "reply-to": "reply-to", "content-language": "language",
 }  # fmt: skip
-"""Fields that are kept as they stand, and the attribute that each becomes."""
+"""Header fields whose values are kept unchanged, and the attribute of each."""
 LISTS = {"keywords": "keywords", "newsgroups": "newsgroups"}
 IDS = {"message-id": "message-id", "in-reply-to": "in-reply-to", "references": "references", "supersedes": "supersedes"}
 
@@ -43,17 +43,17 @@ _QUOTE = re.compile(r"^[ \t]?[>|].*\n?", re.MULTILINE)
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
-    """Add title (the subject), author, to, cc, date, the ids of the message and of those before it, and partial-text."""
+    """Add title (the subject), author, to, cc, date, the ids of the message and of those that it answers, and partial-text."""
     head, parts = message(body)
     charset = facts.charset
     _fields(head, charset, found)
     links: list[str] = []
     text, problem = _text(parts, charset, found, links)
-    # What is quoted is the text of others; a message of nothing else keeps it.
+    # Quoted lines are the text of others; a message of nothing else keeps them.
     own = text if found.full else _QUOTE.sub("", text)
     raw_text(own if own.strip() else text, found)
     add_references(found, text)
-    # A page says where it leads, though the plain text beside it may not.
+    # The links of an HTML part may be missing in the plain text.
     for url in dict.fromkeys(links[:LINKS]):
         if url.lower().startswith(("http://", "https://", "ftp://")):
             found.add("url-references", url, 500)
@@ -62,7 +62,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
 
 
 def _text(parts: Iterator[Part], charset: str, found: Found, links: list[str]) -> tuple[str, str]:
-    """The text of a message, and why that is not all of it; where its pages lead is added to `links`."""
+    """Return the text of a message, and why it is incomplete ("" if it is not); add the links of its HTML parts to `links`."""
     plain, marked, before, problem = "", "", "", ""
     most = max(MAX_TEXT, found.full)
     try:
@@ -82,7 +82,7 @@ def _text(parts: Iterator[Part], charset: str, found: Found, links: list[str]) -
                 marked += page_text(tree, found.most(MAX_PAGE_TEXT), whole=bool(found.full))
     except UnnestError as error:
         problem = error.reason
-    # Before the parts of a message stands a note for old programs, but all of its text if the parts never come.
+    # A note for old programs precedes the parts of a message; it is all of the text if the parts are missing.
     return next((t for t in (plain, marked, before) if t.strip()), "")[:most], problem
 
 
@@ -105,13 +105,13 @@ def _fields(head: Header, charset: str, found: Found) -> None:
 
 
 def _value(head: Header, name: str, charset: str) -> str:
-    """A field on one line; one that is not ASCII, though it should be, in the charset that can be told."""
+    """Return a header field on one line; non-ASCII bytes, which should not occur, have the declared or guessed charset."""
     raw = head.raw(name)[:FIELD]
     return " ".join(words(decode(raw, charset)).split()) if raw else ""
 
 
 def _date(value: str) -> str:
-    """A date of a header in ISO 8601, UTC; as it stands where nobody can tell."""
+    """Return the date of a header in ISO 8601, UTC; unchanged if it cannot be parsed."""
     try:
         return utc(parsedate_to_datetime(value[:100]))
     except (ValueError, TypeError, OverflowError, IndexError):

@@ -1,7 +1,7 @@
-r"""Manual pages, -man and -mdoc: name and what it is for, sections, the pages it refers to (Essence, seed 003, table 3, ManPage).
+"""Manual pages, -man and -mdoc: name, purpose, sections, references to other pages (Essence, seed 003, table 3, ManPage).
 
-The text is what troff would print, roughly: requests go, the arguments of font macros stay, escapes become characters
-(groff_man(7), mdoc(7), groff_char(7)). A page that is only `.so other` names that page.
+The text approximates troff's output: requests are removed, the arguments of font macros stay, escapes become characters
+(groff_man(7), mdoc(7), groff_char(7)). A page that consists of `.so other` gets that page as its only reference.
 """
 
 from __future__ import annotations
@@ -24,38 +24,38 @@ MAX_SECTIONS = 200
 MAX_AUTHORS = 8_192
 """Characters of a section on authors."""
 MAX_HEADING = 1_000
-"""Characters of a heading that are looked at."""
+"""Characters of a heading that are examined."""
 
 _SECTION = re.compile(r"^\.[ \t]*S[hH][ \t]+(.*)\n?", re.MULTILINE)
 _SUBSECTION = re.compile(r"^\.[ \t]*S[sS][ \t]+(.*)", re.MULTILINE)
 _TITLE = re.compile(r"^\.[ \t]*(?:TH|Dt)[ \t]+(\"[^\"\n]{1,200}+\"|[^\s\"]+)[ \t]+\"?([^\s\"]*)", re.MULTILINE)
 _WORD = r"(?:\"[^\"\n]*+\"|[^\s\"]++)"
 _PRINTED_ON = re.compile(rf"^\.[ \t]*(TH[ \t]+{_WORD}[ \t]+{_WORD}|Dd)[ \t]+([^\n]{{1,200}})", re.MULTILINE)
-"""The date of a page, with what follows it: the third argument of TH, all those of Dd, which stands before the title."""
+"""The date of a page, with what follows it: the third argument of TH, or all those of Dd, which precedes the title."""
 _DD = re.compile(r"^\.[ \t]*(Dd)[ \t]+([^\n]{1,200})", re.MULTILINE)
 _SOURCE = re.compile(r"\A(?:[.'][ \t]*+\\\".*+\n|\s++|(?!))*+\.so[ \t]++(\S+)")
 _FONT = re.compile(r"\\(?:f(?:\(..|\[[^\]\n]{0,20}\]|.)|[-&|^%])|^[.'][ \t]*+(?:\\\"[^\n]*+|\S{0,20}+)", re.MULTILINE)
-"""Changes of font, the signs that stand for nothing or a hyphen, the names of macros."""
+"""Font changes, escapes that print nothing or a hyphen, names of macros."""
 _ADDRESS = re.compile(
     r"^\.(?:MT|UR)[ \t]++(\S{1,200}+)[ \t]*+\n((?:(?!\.)[^\n]{0,300}+\n|(?!)){1,3}+)\.(?:ME|UE)[ \t]*+([^\n]{0,50}+)\n?",
     re.MULTILINE,
 )
-"""A link with the text that it has: an address stands behind what it belongs to (groff_man(7), "MT", "UR")."""
+"""A link and its text: the address follows the text (groff_man(7), "MT", "UR")."""
 _BREAK = re.compile(r"\.[ \t]*+(br|sp|PP|P|LP|TP|TQ|IP|HP|RS|RE|Pp|It|Bl|El|SS|Ss|INDENT|UNINDENT|nf|fi|EX|EE)(?![\w])")
-"""Requests that end a line of what is printed."""
+"""Requests that end a line of output."""
 _TELLING = frozenset(("IP", "It", "SS", "Ss"))
-"""Those that print something themselves."""
+"""Those of _BREAK that print something themselves."""
 _AUTHORS = re.compile(r"AUTHOR(?:S|\(S\))?(?![A-Z])")
 _AN = re.compile(r"^\.[ \t]*+An[ \t]++([^-\s][^\n]{0,200})", re.MULTILINE)
 _COMMA = re.compile(r"[ \t]++(?:,|and)(?![^\s])")
 _BARE = re.compile(r"[^\W\d_][\w.'\u2019@<>-]*+(?:,? [\w.'\u2019@<>-]++|(?!)){0,4}+\.?")
 _DASH = re.compile("\\s(?:-{1,3}|\u2014|\u2013)\\s")
 _DEFINES = (".de ", ".de1 ", ".am ", ".ig")
-"""Requests that take in what follows, up to a line with two dots."""
+"""Requests whose body extends to a line with two dots."""
 _REFERENCE = re.compile(r"([A-Za-z0-9_][\w.:+-]{0,60})[ \t]?\(([1-9n][a-z]{0,10})\)")
 _XR = re.compile(r"^\.[ \t]*Xr[ \t]+(\S+)[ \t]+([1-9]\w*)", re.MULTILINE)
 _INDENTED = {"TP": 0, "HP": 0, "IP": 1}
-"""Macros with how many arguments are printed: behind them stands an indentation."""
+"""Macros with the number of arguments that are printed; an indentation follows those."""
 _FONTS = frozenset(("B", "I", "BR", "RB", "BI", "IB", "IR", "RI", "SM", "SB", "R", "CW"))
 _KEPT = "TP IP HP UR MT OP SY Nm Nd Fl Ar Op Pa Cm Ev Va Fa Fn Em Sy Ql Dq Sq Pq It Xr Bq Aq Li Dv Er In Vt Ft Sx Mt"
 _KEEP = frozenset(_KEPT.split())
@@ -70,7 +70,7 @@ _WITHIN = re.compile(
 _ISO = re.compile(r"(?:19|20)\d\d(?:-|\Z)")
 _AMERICAN = re.compile(r"\A(0[1-9]|1[0-2])/([0-3]\d)/(\d{4})\Z")
 _DOCBOOK = "Generator: DocBook XSL"
-"""What makes pages whose dates have the month first, then the day."""
+"""Generator whose pages have dates with the month first, then the day."""
 _ARGUMENT = re.compile(r"\"((?:[^\"]++|\"\")*+)\"?|(\S+)")
 
 
@@ -94,12 +94,12 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
 
 
 def _date(argument: str, *, alone: bool, docbook: bool) -> str:
-    """A date as TH (its third argument and what follows) or Dd (all) state it, in ISO 8601 where that is sure; "" for none."""
+    """Return the date from TH (third argument and what follows) or Dd (all), in ISO 8601 if unambiguous; "" if there is none."""
     arguments = [argument] if alone else [a or b for a, b in _ARGUMENT.findall(argument)]
     stated = [squeeze(unescape(a)).removeprefix("$Mdocdate:").strip(" $") for a in arguments]
     first = _AMERICAN.sub(r"\3-\1-\2", stated[0]) if docbook and stated else "".join(stated[:1])
     whole = iso_date(first) if _DATED.search(first) and not _VERSION.match(first) else ""
-    # Of a version with its date, which some have in its place, only the date is one.
+    # Some pages have a version with its date in place of the date: take only the date.
     within = next((w for w in map(_WITHIN.search, stated) if w), None) if not _ISO.match(whole) else None
     return iso_date(within[0].replace("/", " ")) if within else whole
 
@@ -109,7 +109,7 @@ def _sections(text: str, found: Found, name: str) -> None:
     ends = [*(m.start() for m in marks[1:]), len(text)][: len(marks)]
     heads = [squeeze(unescape(m[1][:MAX_HEADING].strip().strip('"'))) for m in marks]
     sections = {h.upper(): text[m.end() : end] for h, m, end in zip(heads, marks, ends, strict=True)}
-    # Where there are no sections, nothing says what it is for.
+    # Without sections, a page states no purpose.
     more = _name_lines(text[marks[0].end() : ends[0]] if marks else "", name, found)
     for heading in heads:
         found.add("headings", heading, 200)
@@ -126,7 +126,7 @@ def _sections(text: str, found: Found, name: str) -> None:
 
 
 def _name_lines(section: str, name: str, found: Found) -> str:
-    r"""The NAME section, `names \- what it is for` (man-pages(7)), as title and description; what follows that is returned."""
+    r"""Add title and description from the NAME section, `names \- purpose` (man-pages(7)); return the text after them."""
     line, more = "", ""
     parts = _paragraphs(section)
     for part in parts:
@@ -142,7 +142,7 @@ def _name_lines(section: str, name: str, found: Found) -> str:
 
 
 def _paragraphs(section: str) -> Iterator[str]:
-    """What is filled to one line when it is printed, each as it stands in the source."""
+    """Yield the paragraphs of a section, in source form: lines that troff fills into one."""
     kept: list[str] = []
     filled = True
     for line in section.split("\n"):
@@ -158,7 +158,7 @@ def _paragraphs(section: str) -> Iterator[str]:
 
 
 def _authors(section: str) -> list[str]:
-    """The people whom a section on authors names, with their addresses; a short line that is no sentence as it stands."""
+    """Return the people whom a section on authors names, with addresses; if none, its short lines that are not sentences."""
     if given := _AN.findall(section):
         return [person for line in given for person in _given(line)]
     lines = [line for part in _paragraphs(section) if (line := squeeze(_printed(part, 2_000)))]
@@ -167,7 +167,7 @@ def _authors(section: str) -> list[str]:
 
 
 def _given(line: str) -> Iterator[str]:
-    """The people whom the arguments of An name, each with the address behind Aq or Mt (mdoc(7))."""
+    """Yield the people in the arguments of An, each with the address after Aq or Mt (mdoc(7))."""
     for person in _COMMA.split(line):
         words = [unescape(a or b) for a, b in _ARGUMENT.findall(person)]
         mail = next((word.strip("<>") for word in words if "@" in word), "")
@@ -176,7 +176,7 @@ def _given(line: str) -> Iterator[str]:
 
 
 def _printed(text: str, limit: int) -> str:
-    """The first `limit` characters or so of what troff would print of a text, a line an input line."""
+    """Return about the first `limit` characters of troff's output for a text, one line for each input line."""
     lines: list[str] = []
     room = limit
     defining = False
@@ -196,7 +196,7 @@ def _printed(text: str, limit: int) -> str:
 
 
 def _macro(line: str) -> str:
-    """What a line of request or macro prints."""
+    """Return the output of a request or macro line."""
     name, _, rest = line[1:].strip().partition(" ")
     if name in _FONTS:
         arguments = [a or b for a, b in _ARGUMENT.findall(rest)]
@@ -205,10 +205,10 @@ def _macro(line: str) -> str:
         page, _, section = rest.partition(" ")
         return f"{page}({section[:1]})"
     if name == "Nd":
-        # Its arguments are one text, in quotes or not.
+        # Its arguments are one text, quoted or not.
         return "- " + " ".join(a or b for a, b in _ARGUMENT.findall(rest))
     if name in ("MTO", "URL"):
-        # Those of asciidoctor: an address, the text that has it, what follows.
+        # Macros of asciidoctor: an address, its text, and what follows.
         address, text, after, *_ = (*(a or b for a, b in _ARGUMENT.findall(rest)), "", "", "")
         return f"{text} <{address}>{after}"
     if name in ("SH", "SS", "Sh", "Ss"):

@@ -1,4 +1,4 @@
-"""Markdown, reStructuredText and AsciiDoc: title, headings, links, the first lines and sentences of the text."""
+"""Markdown and wiki text: title, headings, links, the first lines and sentences of the text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from processors.essence.summarize.text.rawtext import raw_text
 MAX_READ = 131_072
 HEADINGS = 100
 
-# A fence that nobody closes holds all that follows (CommonMark 0.31, 4.5); a line that ends with one, too, is a span of code.
+# An unclosed fence extends to the end (CommonMark 0.31, 4.5); a line with backquotes after the fence as well is a code span.
 _FENCE = re.compile(r"^(`{3,}+|~{3,}+)(?![^\n`]*+`).*?(?:^\1[`~]*+[ \t]*+$|\Z)", re.MULTILINE | re.DOTALL)
 _HASHES = re.compile(r"^(?:#{1,4}|={1,4})[ \t]++([^\n]{1,250}+)$", re.MULTILINE)
 _UNDERLINED = re.compile(r"^(?=[^\n]*\w)([^\s|+][^\n]{1,200})\n([=\-~^\"'`#*+.])\2{2,}[ \t]*$", re.MULTILINE)
@@ -24,11 +24,11 @@ _FIELDS = {
     "title": "title", "author": "author", "authors": "author", "description": "description", "summary": "description",
     "keywords": "keywords", "tags": "keywords", "date": "date", "lang": "language", "language": "language",
 }  # fmt: skip
-"""Fields of a front matter that most programs know, and what each becomes."""
+"""Common fields of front matter, and the attribute of each."""
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
-    """Add title, headings, the fields of a front matter, url-references and partial-text."""
+    """Add title, headings, the fields of front matter, url-references and partial-text."""
     text = read_text(body, facts.charset, MAX_READ)
     if front := FRONT.match(text):
         for key in KEY.finditer(front[1]):
@@ -47,7 +47,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
 
 
 def bare(heading: str) -> str:
-    """A heading without inline marks, and without the ones that close it."""
+    """Return a heading without inline markup and closing marks."""
     text = heading.rstrip()
     for mark in "#=":
         closed = text.rstrip(mark)

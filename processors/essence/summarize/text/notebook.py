@@ -1,7 +1,7 @@
 """Jupyter notebooks (nbformat 3 and 4): title, headings and prose of their text cells, language and imports of their code.
 
-The text is that of the text cells; a full text has the code, too. What a cell gave when it was run is passed over: pictures and
-tables of numbers, mostly.
+The text is that of the text cells; a full text includes the code. Output of cells is skipped: it is mostly pictures and tables of
+numbers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from processors.essence.summarize.text.rawtext import raw_text
 MAX_NOTEBOOK = 16_000_000
 CELLS = 2_000
 MAX_CELL = 16_384
-"""Characters of a cell that are looked at."""
+"""Characters of a cell that are read."""
 MAX_PROSE = 131_072
 HEADINGS = 100
 
@@ -35,7 +35,7 @@ class _Cell(msgspec.Struct):
     cell_type: str = ""
     source: Any = ""
     input: Any = ""
-    """Of version 3: the source of code."""
+    """The source of code in version 3."""
     level: Any = 0
 
 
@@ -50,11 +50,11 @@ class _Notebook(msgspec.Struct):
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
-    """Add title, author, headings, programming-language, imports, url-references and partial-text; else what plain text gives."""
+    """Add title, author, headings, programming-language, imports, url-references and partial-text. Else as plain text."""
     text = read_text(body, "utf-8", MAX_NOTEBOOK)
     try:
         book = msgspec.json.decode(text, type=_Notebook)
-    # RecursionError: nesting beyond what the decoder follows.
+    # RecursionError: nesting too deep for the decoder.
     except (msgspec.DecodeError, RecursionError):
         raw_text(text, found)
         return
@@ -87,7 +87,7 @@ def _cells(book: _Notebook) -> Iterator[_Cell]:
 
 
 def _source(value: Any) -> str:
-    """The source of a cell: a text, or a list of its lines."""
+    """Return the source of a cell, which is a string or a list of its lines."""
     if isinstance(value, list):
         value = "".join(line for line in value[:MAX_CELL] if isinstance(line, str))
     return value[:MAX_CELL] if isinstance(value, str) else ""

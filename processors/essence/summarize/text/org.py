@@ -1,4 +1,4 @@
-"""Org, the outlines of Emacs: what the keywords of a document say, its headlines without their states, and its text."""
+"""Org, the outlines of Emacs: the keywords of a document, its headlines without their states, and its text."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from processors.essence.summarize._text import first_sentence, paragraphs, plain
 
 LINES = 100
 FIRST = 6_144
-"""Bytes of the first lines, at most."""
+"""Characters of the first lines, at most."""
 LATER = 6_144
 """Characters of the sentences of later paragraphs, at most."""
 
@@ -21,13 +21,13 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
 
 
 def raw_text(text: str, found: Found, whole: str = "") -> None:
-    """Add partial-text for a text that is read already: what other summarizers fall back on. `whole`: as for `Found.body`."""
+    """Add partial-text for a decoded text, also for other summarizers. `whole`: as for `Found.body`."""
     end = _nth_line(text, LINES)
     found.body(text[:end] + "\n" + sentences(text[end:]), FIRST + LATER, whole=whole or text)
 
 
 def _nth_line(text: str, lines: int) -> int:
-    """Where the first `lines` lines of a text end, at most FIRST characters on."""
+    """Return the end of the first `lines` lines of a text, at most FIRST."""
     end = -1
     for _ in range(lines):
         end = text.find("\n", end + 1, FIRST)
@@ -37,7 +37,7 @@ def _nth_line(text: str, lines: int) -> int:
 
 
 def sentences(text: str) -> str:
-    """The first sentence of each paragraph, one a line."""
+    """Return the first sentence of each paragraph, one a line."""
     taken, room = [], LATER
     for paragraph in paragraphs(text):
         sentence = first_sentence(paragraph)

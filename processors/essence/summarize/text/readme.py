@@ -1,4 +1,4 @@
-"""README, FAQ and their like: all words, because people wrote them to be found (Essence, seed 003, table 3)."""
+"""README, FAQ and similar files: all words, because people write these files to be found (Essence, seed 003, table 3)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _QUESTION = re.compile(r"^[ \t]*+(?:Q[:.)]|\d++(?:\.\d++|(?!))*+[.)]|#++)?[ \t]*
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
-    """Add partial-text (all of it, up to 32 kB), url-references and, for a FAQ, its questions as headings."""
+    """Add partial-text (all text, up to 32 kB), url-references and, for a FAQ, its questions as headings."""
     text = FRONT.sub("", plain(read_text(body, facts.charset, 2 * found.most(FULL))))
     if facts.type == "FAQ":
         for question in _QUESTION.findall(text)[:100]:

@@ -1,7 +1,7 @@
-"""reStructuredText: title, docinfo, headings, what its directives document, the text (docutils, Markup Specification).
+"""reStructuredText: title, docinfo, headings, objects that directives document, text (docutils, Markup Specification).
 
-Line by line: a heading is a line that a line of one repeated mark underlines; comments, options of directives and inline marks
-are no text.
+Line by line: a heading is a line with an underline of one repeated mark; comments, options of directives and inline markup are not
+text.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ HEADINGS = 150
 _RULE = re.compile(r"([!-/:-@\[-`{-~])\1{2,}[ \t]*")
 _FIELD = re.compile(r"^[ \t]*:([A-Za-z][\w ]{0,30}):[ \t]+(\S[^\n]{0,600}+(?:\n[ \t]+(?!:)\S[^\n]{0,200}+){0,20})", re.MULTILINE)
 _OPTIONS = re.compile(r"^([ \t]*+\.\. (?!meta::)[a-z][\w:+-]{0,40}::[^\n]*+)(?:\n[ \t]++:[^\n]*+|(?!))*+", re.MULTILINE)
-"""The options of a directive look like fields; those of `meta` are some of the document."""
+"""Options of a directive look like fields and are removed; those of `meta` are fields of the document and stay."""
 _DIRECTIVE = re.compile(r"^[ \t]*\.\. ([a-z][\w:-]{0,40})::[ \t]*([^\n]{0,300})", re.MULTILINE)
 _INLINE = re.compile(
     r":[a-z][\w:+.-]{0,30}:`([^`\n]{1,300})`|``([^`\n]{1,300})``|`([^`\n]{1,300})`_{0,2}|"
@@ -44,7 +44,7 @@ _DOCUMENTS = frozenset(_NAMED.split())
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
-    """Add title, headings, what the docinfo says, functions documented, includes, url-references and partial-text."""
+    """Add title, headings, the fields of the docinfo, documented functions, includes, url-references and partial-text."""
     text = read_text(body, facts.charset, MAX_READ)
     lines = text.split("\n")[:MAX_LINES]
     headings = _headings(lines)
@@ -71,10 +71,10 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
 
 
 def _headings(lines: list[str]) -> list[str]:
-    """The lines that are underlined, in order."""
+    """Return the underlined lines, in order."""
     found: list[str] = []
     for above, line in pairwise(lines):
-        # Titles are mostly shorter than what underlines them; docutils lets those pass that are not, from four marks on.
+        # An underline is usually as long as its title or longer; docutils accepts a shorter one of four marks or more.
         if line and not line[0].isalnum() and _RULE.fullmatch(line) and any(map(str.isalnum, above[:300])):
             text = above.rstrip()
             indented = text[:1].isspace()
@@ -84,7 +84,7 @@ def _headings(lines: list[str]) -> list[str]:
 
 
 def _prose(lines: list[str]) -> Iterator[str]:
-    """The lines that are text, without inline marks."""
+    """Yield the lines that are text, without inline markup."""
     comment = -1
     for line in lines:
         stripped = line.lstrip()
@@ -93,7 +93,7 @@ def _prose(lines: list[str]) -> Iterator[str]:
             continue
         comment = -1
         if stripped.startswith("..") and (len(stripped) == 2 or stripped[2] == " "):
-            # A directive: what is indented below it is its content, but for what is no text.
+            # A directive: the indented lines below are its content, unless it is one without text.
             if "::" not in stripped or stripped.startswith(
                 (".. toctree", ".. index", ".. image", ".. raw", ".. contents", ".. only")
             ):
@@ -104,7 +104,7 @@ def _prose(lines: list[str]) -> Iterator[str]:
 
 
 def _bare(text: str) -> str:
-    """A line without inline marks (Inline Markup): roles, literals, references, emphasis, substitutions."""
+    """Return a line without inline markup (Inline Markup): roles, literals, references, emphasis, substitutions."""
     return _INLINE.sub(_shown, text) if "`" in text or "*" in text or "|" in text else text
 
 

@@ -1,4 +1,4 @@
-"""RFCs and Internet drafts as text: number, title, authors, date, abstract, what it obsoletes and updates, sections (RFC 7322).
+"""RFCs and Internet drafts as text: number, title, authors, date, abstract, obsoleted and updated RFCs, sections (RFC 7322).
 
 The first page has two columns: series and status on the left, authors, organizations and date on the right, then the title.
 """
@@ -16,7 +16,7 @@ from processors.essence.summarize.text.rawtext import raw_text
 
 MAX_READ = 524_288
 FIRST = 12_000
-"""Characters that the first page and the abstract stand in."""
+"""Characters that contain the first page and the abstract."""
 
 _PAGE = re.compile(r"^[^\n\[]{0,80}+\[Page +[\divx]+\][ \t]*\n(?:\f?\n?[^\n]{0,80}(?:RFC|DRAFT|Draft)[^\n]{0,80}\n)?", re.MULTILINE)
 _COLUMNS = re.compile(r"[ \t]{3,}")
@@ -68,12 +68,12 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
 
 
 def _head(page: str) -> tuple[list[tuple[str, str]], str]:
-    """The columns of the first page, and what follows them."""
+    """Return the rows of the first page's two columns, and the text after them."""
     lines = page.lstrip("\n\f").split("\n")
     rows: list[tuple[str, str]] = []
     for number, line in enumerate(lines[:40]):
         if not line.strip():
-            # Old ones have empty lines among the columns, which end where no line begins at the left.
+            # Old RFCs have empty lines among the columns, which end at a line without text at the left margin.
             below = next((x for x in lines[number:] if x.strip()), "")
             if below[:1].isspace() and not _LEFT.match(below.strip()) and not _DATE.search(below):
                 return rows, "\n".join(lines[number:])
@@ -109,7 +109,7 @@ def _right(right: str, found: Found) -> None:
 
 
 def _paragraphs(text: str) -> str:
-    """Indented paragraphs, up to the next line that begins at the left."""
+    """Return the indented paragraphs before the next line that begins at the left margin."""
     kept = []
     for line in text.split("\n"):
         if line and not line[0].isspace():

@@ -1,7 +1,7 @@
-r"""TeX and LaTeX: title, authors, abstract, sections, bibliography, text; of packages and classes what they provide (seed 003).
+r"""TeX and LaTeX: title, authors, abstract, sections, bibliography, text; for packages and classes what they provide (seed 003).
 
-Nothing is expanded: a document that defines its own `\title` is read as if it had not. What is written with plain TeX, AMS-TeX and
-LaTeX 2.09 is known by the same few commands.
+Macros are not expanded: a document that redefines `\title` is read as if it did not. Plain TeX, AMS-TeX and LaTeX 2.09 are
+recognized by the same few commands.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _LAYOUT = re.compile(
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
-    """Add what the preamble says, abstract, headings, packages and files asked for, bibliography and partial-text."""
+    """Add the preamble's attributes, abstract, headings, required packages, included files, bibliography and partial-text."""
     source = read_text(body, facts.charset, MAX_SOURCE)
     if facts.name.lower().endswith(b".dtx"):
         source = _MARGIN.sub("", source)
@@ -79,7 +79,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
 
 
 def _provides(text: str, found: Found) -> None:
-    """What a package, a class or a part of one says that it is (LaTeX2e for class and package writers, 2.3)."""
+    """Add the name, version and description that a package, class or file declares (LaTeX2e for class and package writers, 2.3)."""
     provided = _PROVIDES.search(text)
     if not provided:
         return
@@ -99,7 +99,7 @@ def _head(text: str, found: Found) -> None:
     said = [(m[1], argument(text, m.end())) for m in islice(_SAYS.finditer(text), 50)]
     said += [(m[1], m[2]) for m in islice(_ams(text), 50)]
     for name, value in said:
-        # A parameter: the definition of a macro that sets a title rather than the title.
+        # A parameter: this defines a macro that sets a title, and is not the title.
         if "#" in value:
             continue
         if name == "author":
@@ -119,12 +119,12 @@ def _head(text: str, found: Found) -> None:
 
 
 def _ams(text: str) -> Iterator[re.Match[str]]:
-    """What AMS-TeX has between a command and its end."""
+    r"""Yield AMS-TeX's commands with their arguments, which end at the command's \end form."""
     return _AMS.finditer(text) if "\\endtitle" in text or "\\endheading" in text else iter(())
 
 
 def _headings(text: str) -> list[str]:
-    """The first HEADINGS of them: none other is read."""
+    """Return the first HEADINGS headings; the arguments of later ones are not read."""
     marks = [(m.end(), "") for m in islice(_HEADING.finditer(text), HEADINGS)]
     marks += [(m.start(), m[1]) for m in islice(_BEGINSECTION.finditer(text), HEADINGS)]
     marks += [(m.start(), m[2]) for m in _ams(text) if m[1] == "heading"]
@@ -132,7 +132,7 @@ def _headings(text: str) -> list[str]:
 
 
 def _text(text: str, found: Found) -> None:
-    """The text of the body: without displayed formulas, tables and programs."""
+    """Add the text of the body, without displayed formulas, tables and program listings."""
     start = max(text.find("\\begin{document}"), 0)
     prose = text[start : start + 10 * found.most(MAX_TEXT)]
     kept, at = [], 0

@@ -1,6 +1,6 @@
-"""Texinfo: title, authors, what it is about, chapters and sections, the first text.
+"""Texinfo: title, authors, description, chapters and sections, the first text.
 
-Commands that print their argument keep it; blocks of code for one output format only, indices and menus are no text.
+Commands that print their argument keep it; blocks for one output format only, indices and menus are not text.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _NAMES = {
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
-    """Add title, author, description, headings, functions that it documents, includes, url-references and partial-text."""
+    """Add title, author, description, headings, documented functions, includes, url-references and partial-text."""
     text = _COMMENT.sub("\n", read_text(body, facts.charset, MAX_READ))
     values: dict[str, str] = dict(_SET.findall(text))
     text = _VALUE.sub(lambda m: values.get(m[1], m[1]), text)
@@ -80,12 +80,12 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
 
 
 def _without(text: str) -> str:
-    """Text without what is for one format only, menus and the title page, from the first chapter or node on."""
+    """Return the text without blocks for one format only, menus and the title page."""
     kept: list[str] = []
     at = 0
     missing: set[str] = set()
     for begin in _BEGIN.finditer(text):
-        # What does not end after one beginning does not end after a later one.
+        # A block without an end has none after later beginnings either.
         if begin.start() < at or begin[1] in missing:
             continue
         end = text.find(f"\n@end {begin[1]}", begin.end())
@@ -106,7 +106,7 @@ def _flat_lines(text: str) -> str:
 
 
 def _mark(mark: re.Match[str]) -> str:
-    """What a command prints by itself."""
+    """Return the characters that a command prints by itself."""
     accent, letter, single = mark.groups()
     if accent:
         return unicodedata.normalize("NFC", letter + _ACCENTS[accent])

@@ -1,7 +1,7 @@
-"""Papers in troff: -ms, -me, -mm and -mom, told apart by their macros; title, authors, abstract, headings (seed 003).
+"""Papers in troff: -ms, -me, -mm and -mom, distinguished by their macros; title, authors, abstract, headings (seed 003).
 
-Lines are read once. What is to be collected (a title, a heading) lasts until the next macro that is no change of font. Tables,
-formulas, pictures, references of refer and definitions of macros are no text (groff_ms(7), groff_me(7), groff_mm(7)).
+Lines are read once. The lines of an attribute (a title, a heading) extend to the next macro that is not a font change. Tables,
+formulas, pictures, references of refer and definitions of macros are not text (groff_ms(7), groff_me(7), groff_mm(7)).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MAX_TEXT = 6_144
 MAX_LINES = 20_000
 MAX_ABSTRACT = 4_096
 COLLECTED = 200
-"""Lines of an abstract, or of anything else that is collected."""
+"""Lines that are collected for one attribute, such as an abstract."""
 
 _LINE = re.compile(r"^[.'][ \t]*([^\s\\]{1,20})[ \t]*(.*)$")
 _ARGUMENT = re.compile(r"\"((?:[^\"]++|\"\")*+)\"?|(\S+)")
@@ -46,11 +46,11 @@ _SKIPPED = {
     "DS": "DE",
     "(x": ")x",
 }
-"""Macros that begin what is no text, and the one that ends it."""
+"""Macros that begin a block without text, and the macro that ends it."""
 _FONTS = _words("B I R BI CW SM LG UL u i b r bi q sz BX NL IB IR RB RI BR ul cu rb")
 """Macros that print their arguments in another font."""
 _LAYOUT = _words('br sp ft ps vs ce ad na fi nf hy nh ti in ll ne bp if ie el nr ds rm tr ta lg ss cs po mk rt \\" 2C 1C lp sz')
-"""Requests that end nothing."""
+"""Requests that do not end an attribute."""
 _COLLECTED: Mapping[str, Mapping[str, str]] = {
     "ms": {
         "TL": "title",
@@ -76,7 +76,7 @@ _COLLECTED: Mapping[str, Mapping[str, str]] = {
         "DOCTITLE": "",
     },
 }
-"""Macros after which lines are collected, by package; "": their arguments are what counts."""
+"""Macros after which lines are collected, by package, with the attribute; "": the macro's arguments are the value."""
 _GIVEN = {
     "AU": "author", "AUTHOR": "author", "H": "headings", "HU": "headings", "sh": "headings", "uh": "headings", "+c": "headings",
     "TITLE": "title", "DOCTITLE": "title", "SUBTITLE": "description", "HEADING": "headings", "HEAD": "headings",
@@ -111,7 +111,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
 
 
 def _package(lines: list[str], suffix: str) -> str:
-    """The package whose macros a text uses most, that of its suffix where it uses any of them; "" if it uses none."""
+    """Return the macro package of a text: that of its suffix if any of its macros occur, else the most used; "" if none is used."""
     names = [line[1:].split(None, 1)[0] for line in lines if line[:1] == "." and len(line) > 2 and not line[1:].isspace()]
     counts = {package: sum(map(macros.__contains__, names)) for package, macros in _TELLS.items()}
     best = suffix if counts.get(suffix) else max(counts, key=lambda package: counts[package])
@@ -119,23 +119,23 @@ def _package(lines: list[str], suffix: str) -> str:
 
 
 class _Reader:
-    """What has been read of a text, and what is being collected."""
+    """State of reading a text line by line: the printed text, and the attribute being collected."""
 
     def __init__(self, found: Found, package: str) -> None:
         self.found = found
         self.collected = _COLLECTED.get(package, {})
         self.name = ""
-        """The attribute that is being collected."""
+        """The attribute being collected."""
         self.kept: list[str] = []
         self.until = ""
-        """The macro before which nothing is text."""
+        """The macro that ends the current block without text."""
         self.printed: list[str] = []
         self.room = found.most(MAX_TEXT)
         self.spare = 0
         """Lines that may still be collected."""
 
     def line(self, line: str) -> None:
-        """Take the next line."""
+        """Process the next line."""
         macro = _LINE.match(line) if line[:1] in (".", "'") else None
         if self.until:
             if macro and macro[1] == self.until:
@@ -152,7 +152,7 @@ class _Reader:
             self._macro(macro[1], macro[2])
 
     def _macro(self, name: str, rest: str) -> None:
-        """A macro that ends what was being collected, and perhaps begins anew."""
+        """End the attribute being collected, and begin another if the macro names one."""
         self.end()
         if name not in self.collected:
             return
@@ -160,7 +160,7 @@ class _Reader:
         self.spare = COLLECTED
         words = [unescape(word) for word in _arguments(rest)]
         if name in _GIVEN and not self.name:
-            # Headings of -mm and -me begin with their level, an author of -mm is followed by initials and a telephone number.
+            # Headings of -mm and -me begin with their level; initials and a telephone number follow an author of -mm.
             words = words[1:] if name in ("H", "sh") and words and words[0].isdecimal() else words
             self._put(_GIVEN[name], " ".join(words if name in ("ND", "DA") else words[:1]))
         elif name in ("SH", "XH"):
@@ -175,7 +175,7 @@ class _Reader:
             self.room -= len(text)
 
     def end(self) -> None:
-        """What was being collected is whole."""
+        """Store the attribute being collected."""
         name, kept = self.name, self.kept
         self.name, self.kept = "", []
         if name == "author":
@@ -193,7 +193,7 @@ class _Reader:
 
 
 def _arguments(rest: str) -> list[str]:
-    """The arguments of a macro; within quotes, two quotes are one."""
+    """Return the arguments of a macro; within quotes, two quotes are one."""
     return [quoted.replace('""', '"') or word for quoted, word in _ARGUMENT.findall(rest[:1_000])]
 
 
