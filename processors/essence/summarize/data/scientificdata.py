@@ -138,7 +138,7 @@ def _netcdf(raw: bytes, found: Found) -> None:
 
 
 def _dicom(raw: bytes, found: Found) -> None:
-    """Read elements after 128 arbitrary bytes and a signature, in little endian; the first group states the encoding of the rest."""
+    """Read elements after 128 arbitrary bytes and a signature, in little endian; the first group states how the rest is encoded."""
     at, explicit = 132, True
     for _ in range(NUMBERS):
         group, number, kind, length = unpack("<HH2sH", raw, at) or (0, 0, b"", 0)
