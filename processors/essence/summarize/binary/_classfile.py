@@ -1,4 +1,4 @@
-"""Classes of Java as the virtual machine loads them (JVMS 4): what they are called, extend, implement, do and are made for."""
+"""Java class files (JVMS 4): name, superclass, interfaces, fields, methods, and the Java version they are compiled for."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from processors.essence.summarize.binary._binary import unpack
 MAX_READ = 1 << 20
 MEMBERS = 1_000
 WIDTHS = {3: 5, 4: 5, 5: 9, 6: 9, 7: 3, 8: 3, 9: 5, 10: 5, 11: 5, 12: 5, 15: 4, 16: 3, 17: 5, 18: 5, 19: 3, 20: 3}
-"""Bytes of a constant by its tag, that of texts (1) apart."""
+"""Bytes of a constant with its tag, by tag, except texts (1)."""
 KINDS = ((0x8000, "module"), (0x2000, "annotation"), (0x0200, "interface"), (0x4000, "enum"))
 SYNTHETIC = 0x1000
-"""The flag of what the compiler has added."""
+"""The flag of members that the compiler added."""
 FIRST = 44
-"""What is added to the number of a Java to have that of its classes."""
+"""Difference between the version of a class file and the Java version."""
 
 
 class _Class:
-    """The bytes of a class, and where in them its constants are."""
+    """The bytes of a class file, and the offsets of its constants."""
 
     def __init__(self, raw: bytes) -> None:
         self.raw = raw
@@ -33,18 +33,18 @@ class _Class:
                 break
             self.places[number] = at
             at += width
-            # A long number takes two places (4.4.5).
+            # A long or double takes two numbers (4.4.5).
             number += 2 if tag in (5, 6) else 1
         self.end = at
 
     def text(self, number: int) -> str:
-        """A constant that is a text."""
+        """Return a text constant; "" if it is a constant of another kind."""
         at = self.places.get(number, len(self.raw))
         length = (unpack(">H", self.raw, at + 1) or (0,))[0]
         return self.raw[at + 3 : at + 3 + length].decode("utf-8", "replace") if self.raw[at : at + 1] == b"\1" else ""
 
     def name(self, number: int) -> str:
-        """The name of a class, as sources write it."""
+        """Return the name of a class, as sources write it."""
         at = self.places.get(number, len(self.raw))
         index = (unpack(">H", self.raw, at + 1) or (0,))[0] if self.raw[at : at + 1] == b"\7" else 0
         return self.text(index).replace("/", ".")
@@ -53,7 +53,7 @@ class _Class:
         return tuple(unpack(f">{count}H", self.raw, at))
 
     def members(self, at: int) -> tuple[list[tuple[int, str]], int]:
-        """The fields or the methods, each with its flags, and where what follows begins."""
+        """Return the fields or the methods, each with its flags, and the offset behind them."""
         count = min((unpack(">H", self.raw, at) or (0,))[0], MEMBERS)
         found: list[tuple[int, str]] = []
         at += 2
@@ -66,14 +66,14 @@ class _Class:
         return found, at
 
     def behind(self, at: int) -> int:
-        """Where the attributes end whose count stands at a place."""
+        """Return the end offset of the attributes whose count is at offset `at`."""
         return [end for _, _, end in self.attributes(at)][-1]
 
     def attributes(self, at: int) -> Iterator[tuple[str, bytes, int]]:
-        """The attributes whose count stands at a place: names, what they hold, and where each ends."""
+        """Yield the attributes whose count is at offset `at`: name, contents and end offset. The first item has only an offset."""
         count = (unpack(">H", self.raw, at) or (0,))[0]
         at += 2
-        # Of a list that holds nothing the end is told, too.
+        # The end offset of an empty list is needed, too.
         yield "", b"", at
         for _ in range(min(count, MEMBERS)):
             name, length = unpack(">HI", self.raw, at) or (0, 0)
@@ -83,7 +83,7 @@ class _Class:
 
 
 def add_class(body: BinaryIO, found: Found) -> None:
-    """Add title (its full name), format, superclass, interfaces, functions, fields and source-file."""
+    """Add title (the full name of the class), format, superclass, interfaces, functions, fields and source-file."""
     body.seek(0)
     one = _Class(body.read(MAX_READ))
     version = (unpack(">H", one.raw, 6) or (0,))[0]
@@ -98,7 +98,7 @@ def add_class(body: BinaryIO, found: Found) -> None:
     for meant in ("fields", "functions"):
         members, at = one.members(at)
         for flag, name in members:
-            # <init> and <clinit> are in all of them; $ stands in what nobody wrote.
+            # <init> and <clinit> are in most classes; names with $ are generated.
             if not flag & SYNTHETIC and not name.startswith("<") and "$" not in name:
                 found.add(meant, name, 200)
     for name, held, _ in one.attributes(at):

@@ -1,7 +1,7 @@
-"""Programs, libraries and objects: format, machine, libraries they ask for, symbols they give, strings (seed 003, table 3, Binary).
+"""Programs, libraries and objects: format, machine, needed libraries, defined symbols, strings (seed 003, table 3, Binary).
 
-ELF (gABI 4.1), PE (Microsoft, PE Format), Mach-O (mach-o/loader.h) and classes of Java, each by a reader that goes from table to
-table, a bounded part of each; whatever else extends Binary gives its strings alone.
+ELF (gABI 4.1), PE (Microsoft, PE Format), Mach-O (mach-o/loader.h) and Java classes have a reader each, which follows the tables of
+the format and reads a bounded part of each. Of other types that extend Binary, only the strings are added.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from processors.essence.summarize.binary._binary import name_at, read_at, unpack
 from processors.essence.summarize.binary._classfile import FIRST, add_class
 
 TABLE = 131_072
-"""Bytes of a table that are read, and four times as many of names."""
+"""Bytes of a table that are read; of a table of names, four times as many."""
 SECTIONS = 2_000
 COMMANDS = 500
 SYMBOLS = 150
@@ -54,7 +54,7 @@ _COMPILER = re.compile(rb"[\x20-\x7e]{6,120}")
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
-    """Add format, machine, libraries, soname, symbols, and what Unrecognized has: title, strings."""
+    """Add format, machine, libraries, soname, symbols, and the attributes of Unrecognized: title, strings."""
     head = body.read(64)
     if head.startswith(b"\xca\xfe\xba\xbe") and (unpack(">H", head, 6) or (0,))[0] > FIRST:
         add_class(body, found)
@@ -81,7 +81,7 @@ def _elf(body: BinaryIO, head: bytes, found: Found) -> None:
     place, size, count = tables[0], tables[5], min(tables[6], SECTIONS)
     form = f"{order}IIQQQQIIQQ" if wide else f"{order}10I"
     raw = read_at(body, place, size * count)
-    # Of a section: 0 name, 1 type, 4 offset, 5 size, 6 link.
+    # Fields of a section: 0 name, 1 type, 4 offset, 5 size, 6 link.
     sections = [s for n in range(count) if (s := unpack(form, raw, n * size))]
     symbols: list[str] = []
     for section in sections:
@@ -99,7 +99,7 @@ def _elf(body: BinaryIO, head: bytes, found: Found) -> None:
 
 
 def _dynamic(body: BinaryIO, section: tuple[int, ...], names: tuple[int, ...], form: str, found: Found) -> None:
-    """The dynamic section (gABI, 5): what is needed, and what the file is called by those that need it."""
+    """Add the needed libraries, the soname and the library path from the dynamic section (gABI, 5)."""
     raw, text = read_at(body, section[4], min(section[5], TABLE)), read_at(body, names[4], min(names[5], 4 * TABLE))
     size = 16 if "q" in form else 8
     for at in range(0, len(raw), size):
@@ -112,7 +112,7 @@ def _dynamic(body: BinaryIO, section: tuple[int, ...], names: tuple[int, ...], f
 
 
 def _elf_symbols(body: BinaryIO, section: tuple[int, ...], names: tuple[int, ...], form: str) -> list[str]:
-    """The names of functions and objects that are defined here and seen elsewhere (gABI, 4)."""
+    """Return the names of functions and objects that are defined here and visible to other files (gABI, 4)."""
     raw, text = read_at(body, section[4], min(section[5], TABLE)), read_at(body, names[4], min(names[5], 4 * TABLE))
     wide = "Q" in form
     defined = []
@@ -136,12 +136,12 @@ def _pe(body: BinaryIO, head: bytes, found: Found) -> None:
     found.add("format", f"PE{64 if wide else 32} {'library' if coff[6] & 0x2000 else 'executable'}")
     found.add("machine", PE_MACHINES.get(coff[0], str(coff[0])))
     raw = read_at(body, place[0] + 24 + coff[5], 40 * min(coff[1], 96))
-    # Of a section: where it lies in memory, how large it is in the file, where it is in the file.
+    # Fields of a section: address in memory, size in the file, offset in the file.
     sections = [s for at in range(0, len(raw), 40) if (s := unpack("<III", raw, at + 12))]
     tables = [t for n in range(3) if (t := unpack("<II", header, 24 + (112 if wide else 96) + 8 * n))]
 
     def at(address: int, size: int) -> bytes:
-        """What lies at an address of the memory."""
+        """Return the bytes at an address in memory."""
         for start, length, offset in sections:
             if start <= address < start + length:
                 return read_at(body, offset + address - start, min(size, start + length - address))
@@ -164,7 +164,7 @@ def _pe(body: BinaryIO, head: bytes, found: Found) -> None:
 
 
 def _version(resources: bytes, found: Found) -> None:
-    """The texts of the version resource: UTF-16, a key and its value, each padded to four bytes."""
+    """Add the texts of the version resource: UTF-16, a key and its value, each padded to four bytes."""
     for key, meant in VERSION_KEYS.items():
         place = resources.find(key.encode("utf-16-le") + b"\0\0")
         if place >= 0:
@@ -177,7 +177,7 @@ def _mach(body: BinaryIO, head: bytes, found: Found) -> None:
     base = 0
     if head.startswith(b"\xca\xfe\xba\xbe"):
         count = unpack(">I", head, 4)
-        # The same four bytes begin a class of Java, whose version is 45 or more.
+        # A Java class begins with the same four bytes; in place of the count it has its version, which is 45 or more.
         if not count or not 0 < count[0] < 40:
             return
         for cpu, *_ in filter(None, (unpack(">5I", read_at(body, 8, 800), 20 * n) for n in range(count[0]))):
@@ -208,7 +208,7 @@ def _mach(body: BinaryIO, head: bytes, found: Found) -> None:
 
 
 def _mach_symbols(body: BinaryIO, base: int, command: tuple[int, ...], order: str, *, wide: bool, found: Found) -> None:
-    """The external symbols that are defined in some section (mach-o/nlist.h)."""
+    """Add the external symbols that are defined in some section (mach-o/nlist.h)."""
     size = 16 if wide else 12
     raw = read_at(body, base + command[2], min(command[3] * size, TABLE))
     text = read_at(body, base + command[4], min(command[5], 4 * TABLE))

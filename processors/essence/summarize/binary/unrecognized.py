@@ -1,4 +1,4 @@
-"""What nobody recognizes: its name and size, and the strings in it (Essence, seed 003, table 3, Unrecognized). Never fails."""
+"""Files of unrecognized type: name and strings (Essence, seed 003, table 3, Unrecognized). Never fails."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _TELLING = re.compile(rb"(?i)copyright|\(c\) |version|usage:|license|author|desc
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
-    """Add title (the name) and strings: those that tell of version, usage and copyright first."""
+    """Add title (the file name) and strings, first those that mention version, usage or copyright."""
     found.add("title", facts.name.decode("utf-8", "replace"), 300)
     telling, others = _strings(body.read(MAX_READ))
     found.add("strings", "\n".join((*telling, *others)), STRINGS)
 
 
 def _strings(raw: bytes) -> tuple[list[str], list[str]]:
-    """The strings in bytes that have a word in them, each once: the telling ones, and the others."""
+    """Return the strings that contain a word, without duplicates: the informative ones, and the others."""
     seen: set[bytes] = set()
     telling: list[str] = []
     others: list[str] = []

@@ -1,7 +1,7 @@
-r"""BibTeX and RIS: how many entries of which kind, their titles and authors (Essence, seed 003, table 3, Bibliographic).
+"""BibTeX and RIS: number and kinds of the entries, their titles and authors (Essence, seed 003, table 3, Bibliographic).
 
-One summary of the file; each of its entries gets one of its own, by the same code (`unnest/bibtex.py` parts them). Values are
-read brace by brace: a value that nobody closes ends where the next entry begins.
+This is one summary of the whole file; each entry also gets its own, by the same code (`unnest/lists/bibtex.py` separates them).
+Values are read brace by brace: an unclosed value ends where the next entry begins.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from processors.essence.summarize.text._tex import argument, plain_tex
 MAX_READ = 1 << 20
 MAX_FIELD = 2_000
 TITLES = 100
-"""Titles, and authors, that are kept."""
+"""Titles, and authors, of one file that are kept."""
 
 _ENTRY = re.compile(r"^[ \t]*@[ \t]*([a-zA-Z]{2,30})[ \t]*[{(][ \t]*([^\s,{}=]{0,100})", re.MULTILINE)
 _FIELD = re.compile(
@@ -46,7 +46,7 @@ Fields = list[tuple[str, str]]
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
-    """Add entries (how many of each kind), titles, authors, journals, years, keywords and url-references."""
+    """Add entries (their number), entry-types, titles, author, editor, journals, keywords, years, url-references and title."""
     text = read_text(body, facts.charset, MAX_READ)
     entries = _bibtex(text) if "@" in text[:65_536] and not text.startswith("TY  -") else _ris(text)
     kinds = Counter(kind for kind, _ in entries)
@@ -69,7 +69,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
 
 
 def _title(text: str, found: Found) -> str:
-    """One entry is known by its title; a file of many by what it says of itself before the first."""
+    """Return the title of the only entry; of a file with several entries, the first heading above them."""
     titles = found.attributes.get("titles", [])
     if len(titles) == 1:
         return found.text("titles")
@@ -85,13 +85,13 @@ def _often(values: Iterable[str]) -> list[str]:
 
 
 def _people(values: list[str]) -> list[str]:
-    """The names in fields like "Knuth, Donald E. and Plass, Michael F."."""
+    """Return the names in fields like "Knuth, Donald E. and Plass, Michael F."."""
     people = (squeeze(name) for value in values for name in _AND.split(value))
     return list(dict.fromkeys(p for p in people if p and p != "others"))
 
 
 def _bibtex(text: str) -> list[tuple[str, Fields]]:
-    """The entries of BibTeX; abbreviations of @string are put in where they are used whole."""
+    """Return the entries of BibTeX; an abbreviation of @string is replaced where it is a whole value."""
     marks = list(_ENTRY.finditer(text))
     short: dict[str, str] = {}
     entries: list[tuple[str, Fields]] = []
@@ -115,19 +115,19 @@ def _fields(entry: str, short: dict[str, str]) -> Fields:
             break
         word = mark[2]
         value = _value(entry, mark.start(2)) if word in '{"' else short.get(word.lower(), word)
-        # The field ends no earlier than this, whatever TeX was left out.
+        # The field does not end before this offset, however much TeX was removed from the value.
         at = mark.end() + (len(value) // 2 if word in '{"' else 0)
         fields.append((mark[1].lower(), value))
     return fields
 
 
 def _value(entry: str, at: int) -> str:
-    """The value in braces or quotes that begins at a place."""
+    """Return the value in braces or quotes at an offset."""
     return squeeze(plain_tex(argument(entry, at, MAX_FIELD)))
 
 
 def _ris(text: str) -> list[tuple[str, Fields]]:
-    """The entries of RIS: a tag of two letters a line, TY first."""
+    """Return the entries of RIS: one tag of two letters per line, TY first."""
     entries: list[tuple[str, Fields]] = []
     for tag, value in _RIS.findall(text):
         if tag == "TY":

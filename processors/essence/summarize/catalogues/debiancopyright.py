@@ -1,7 +1,7 @@
-"""Debian copyright files, of the machine-readable format (DEP-5) and of the free one before it.
+"""Debian copyright files, in the machine-readable format (DEP-5) and in the free format before it.
 
-Strategy: who holds a copyright stands in the fields of that name, and in statements as the law knows them: a sign or the word,
-years, a name (17 U.S.C. 401 (b)). What licences say of copyright notices and their holders is neither.
+Strategy: copyright holders are named in the Copyright fields, and in statements as the law defines them: a sign or the word,
+years, a name (17 U.S.C. 401 (b)). Sentences of licenses about copyright notices and holders are neither.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NAME = re.compile(r"^Upstream-Name:[ \t]*(\S.*)$", re.MULTILINE)
 _LICENSE = re.compile(r"^License:[ \t]*(\S.{0,100})$", re.MULTILINE)
 _FAMILY = re.compile(r"/usr/share/common-licenses/([\w.+-]*\w)")
 _PLACE = re.compile(r"/doc/([^/]+)/copyright\Z|/([^/]+)/debian/(?:[^/]{1,80}\.)?copyright\Z")
-"""Where packages keep the file, and where their sources do (Debian Policy, 12.5)."""
+"""Paths of the file in installed packages, and in the sources of packages (Debian Policy, 12.5)."""
 _FIELD = re.compile(r"^(Copyright|Upstream-Contact):[ \t]*+([^\n]*+(?:\n[ \t]++[^\n]*+|(?!)){0,200}+)", re.MULTILINE)
 _YEAR = r"(?:19|20)\d\d"
 _MARGIN = r"[ \t*#]{0,40}+"
@@ -45,13 +45,13 @@ _RIGHTS = re.compile(
     r"released under\b|licensed under|see (?:the )?(?:source|file|author)|this (?:program|file|software|is)\b|"
     rf"permission is (?=hereby)|,? {_YEAR}[\d, -]{{0,80}}+\Z).*"
 )
-"""What follows a name: other sentences, or years."""
+"""Text behind the name of a holder: other sentences, or years."""
 _LEGAL = re.compile(
     r"(?i)(?:copyright|holders?|owners?|notices?|n/?a|none|unknown|see|statements?|and|or|in|of|is|are|license|licence|status|year|"
     r"the (?:above|following|author|copyright|original)s?|information|public[ -]domain|yyyy|your|name of|disclaimer|law|for|on|to|"
     r"this|inc|ltd|foundation[,;])\b"
 )
-"""What no name of a holder begins with."""
+"""Words with which no name of a holder begins."""
 _WORDS = "is are was were you may has have this that which under file files these those can be from any all subject terms version"
 _PROSE = re.compile(rf"(?i)\b(?:{_WORDS.replace(' ', '|')}|licen[cs]es?|warrant(?:y|ies)|warranties|software;|http)\b")
 
@@ -62,7 +62,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     name = _NAME.search(text)
     place = _PLACE.search(facts.url)
     called = name[1].strip() if name else (place[1] or place[2] if place else "")
-    # Its first line says what format it has, or where something was downloaded.
+    # The first line of the file is no title: it states the format, or a download address.
     found.add("title", f"{called}: copyright" if called else facts.name.decode("utf-8", "replace"), 200)
     fields = _FIELD.findall(text)
     contacts = (line.strip(" ,") for name, value in fields if name == "Upstream-Contact" for line in value.split("\n"))
@@ -75,7 +75,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
 
 
 def _field(value: str) -> Iterator[str]:
-    """The holders in a field of that name, one a line, as far as it is no prose."""
+    """Yield the holders in a Copyright field, one per line, up to the first line of prose."""
     for line in value.split("\n"):
         if _STATEMENT.search(line):
             yield from _stated(line)
@@ -88,7 +88,7 @@ def _field(value: str) -> Iterator[str]:
 
 
 def _stated(text: str) -> Iterator[str]:
-    """The holders in the copyright statements of a text: such that have years, before a name or behind it, or a sign."""
+    """Yield the holders in the copyright statements of a text: those with years, before or behind the name, or with a sign."""
     for found in _STATEMENT.finditer(text):
         name = found["name"]
         signed = found["sign"] or found["after"] or found["by"] or found[0].startswith(("(", "\u00a9")) or _DATED.search(name)
@@ -97,7 +97,7 @@ def _stated(text: str) -> Iterator[str]:
 
 
 def _holder(written: str) -> Iterator[str]:
-    """A holder without what follows; none where that is no name."""
+    """Yield a holder without the text behind the name; nothing if it is not a name."""
     name = squeeze(_RIGHTS.sub("", written)).strip(" .,;:*#\"'/-")
     if len(name) > 2 and any(map(str.isalpha, name)) and name[0] not in "<[{$" and not _LEGAL.match(name):
         yield name.removeprefix("by ")

@@ -1,6 +1,6 @@
-"""Lists of Debian packages (Packages, Sources, the status of dpkg): what they are named, and what they are for (deb-control(5)).
+"""Lists of Debian packages (Packages, Sources, the status of dpkg): names and short descriptions (deb-control(5)).
 
-A control file, which is of one source and its packages, is the business of `debiancontrol`.
+`debiancontrol` summarizes control files, which describe one source and its packages.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _FIELD = re.compile(r"^(Package|Maintainer|Description): ?([^\n]*)", re.MULTILIN
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
-    """Add title, packages, package-count, author (their maintainers) and partial-text: the one line that each says of itself."""
+    """Add title, packages, package-count, author (the maintainers) and partial-text (the one-line description of each package)."""
     values: dict[str, list[str]] = {"Package": [], "Maintainer": [], "Description": []}
     for name, value in _FIELD.findall(read_text(body, facts.charset, MAX_READ)):
         values[name].append(value.strip())

@@ -1,4 +1,4 @@
-"""Indexes by hand (00-INDEX, FILES.BBS, INDEX of software archives): what each file is, in a line or a few."""
+"""Hand-written indexes (00-INDEX, FILES.BBS, INDEX of software archives): names of files, with descriptions of a few lines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TEXT = 16_384
 
 
 def entries(raw: bytes, charset: str = "") -> list[tuple[str, str, str]]:
-    """Of each file its name, its columns (size, date, folder) and its description."""
+    """Return name, columns (size, date, folder) and description of each file."""
     found: list[tuple[str, str, list[str]]] = []
     current = False
     for line in raw.splitlines():
@@ -32,7 +32,7 @@ def entries(raw: bytes, charset: str = "") -> list[tuple[str, str, str]]:
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
-    """Add files, with their descriptions as partial-text; of a single file its name, columns and description."""
+    """Add files, and their descriptions as partial-text; of a single file its name, columns and description."""
     listed = entries(body.read(MAX_READ), facts.charset)
     if len(listed) == 1:
         name, columns, said = listed[0]

@@ -28,7 +28,7 @@ _FIELD = re.compile(
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
-    """Add what the fields say, keywords one by one; of several records, the kinds and titles of all."""
+    """Add the attributes of the fields, keywords one by one; of several records, the kinds and titles of all."""
     text = read_text(body, facts.charset, MAX_READ)
     pairs = [(name.lower(), value) for name, value in _FIELD.findall(text)]
     kinds = [value.strip() for name, value in pairs if name == "template-type"]

@@ -1,4 +1,4 @@
-"""Linux Software Map entries: title, version, description, keywords, authors, where it is kept (LSM, versions 1 to 4; seed 003)."""
+"""Linux Software Map entries: title, version, description, keywords, authors, download sites (LSM, versions 1 to 4; seed 003)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FIELD = re.compile(r"^([A-Z][A-Za-z]{2,15}(?:-[A-Za-z]{2,10})?):[ \t]*([^\n]*(?
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
-    """Add what the fields say, keywords one by one; of several entries, their titles."""
+    """Add the attributes of the fields, keywords one by one; of several entries, their titles."""
     text = read_text(body, facts.charset, MAX_READ)
     titles = [squeeze(title) for title in _TITLE.findall(text)]
     if len(titles) > 1:

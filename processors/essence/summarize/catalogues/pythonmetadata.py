@@ -1,4 +1,4 @@
-"""What a Python package says of itself: METADATA, PKG-INFO (core metadata of the Python packaging user guide)."""
+"""Metadata of Python packages: METADATA, PKG-INFO (core metadata of the Python packaging user guide)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_READ = 1 << 18
 
 _FIELD = re.compile(r"^([A-Za-z][A-Za-z-]{1,40}):[ \t]*([^\n]*(?:\n[ \t]+[^\n]*|(?!))*+)", re.MULTILINE)
 _GUTTER = re.compile(r"^(?:[ ]{8}|[ ]{7}\|)", re.MULTILINE)
-"""What the lines of a description in the header begin with."""
+"""Indentation of the lines of a description in the header."""
 _REQUIRED = re.compile(r"[A-Za-z0-9][\w.-]{0,100}")
 _MEANS = {
     "name": "name", "version": "version", "summary": "summary", "author": "author", "author-email": "author",

@@ -1,4 +1,4 @@
-"""Calendars (iCalendar, RFC 5545) and cards (vCard, RFC 6350): what happens, when and where; who somebody is."""
+"""Calendars (iCalendar, RFC 5545) and contacts (vCard, RFC 6350): events with dates and places, people and organizations."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ MAX_TEXT = 12_288
 _LINE = re.compile(r"^(?:[\w-]{1,40}\.)?([A-Za-z][\w-]{1,60})((?:;(?:\"[^\"\n]*\"|[^\":\n]|(?!))*+)?):([^\n]*)$", re.MULTILINE)
 _FOLD = re.compile(r"\n[ \t]")
 _SOFT = re.compile(r"=[ \t]*\n[ \t]*")
-"""What goes on in the next line: as both formats fold (RFC 5545, 3.1), and as quoted-printable of vCard 2.1 does."""
+"""Line continuations: folding in both formats (RFC 5545, 3.1), and soft line breaks of quoted-printable in vCard 2.1."""
 _ESCAPED = re.compile(r"\\([\\;,nN:])")
 _CHARSET = re.compile(r"CHARSET=\"?([\w-]{1,40})", re.IGNORECASE)
-# A VTODO is what the format calls something that somebody is to do (RFC 5545, 3.6.2).
+# A VTODO is a task (RFC 5545, 3.6.2).
 _KINDS = {"VEVENT": "events", "VTODO": "tasks", "VJOURNAL": "journals", "VCARD": "cards"}
 _MEANS = {
     "SUMMARY": "headings", "DESCRIPTION": "", "COMMENT": "", "NOTE": "", "LOCATION": "places", "CATEGORIES": "keywords",
     "ORGANIZER": "author", "ATTENDEE": "names", "FN": "names", "ORG": "organization", "TITLE": "", "URL": "url-references",
     "PRODID": "generator",
 }  # fmt: skip
-"""What a property means; "": it is text."""
+"""The attribute of each property; "": only part of the text."""
 _SAID = ("", "headings", "places", "names")
-"""What the text is made of."""
+"""Attributes whose values are part of the text."""
 _WHOLE = frozenset(("ADR", "LABEL", "EMAIL", "TEL", "ROLE", "NICKNAME"))
-"""What a full text has besides: how somebody is reached."""
+"""Properties with contact details, which only a full text includes."""
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
-    """Add title, headings (events), names, places, date (first to last), how many there are of what, and the text of all."""
+    """Add title, headings (events), names, places, date (first to last), counts of events, tasks and cards, and the text of all."""
     text = _FOLD.sub("", read_text(body, facts.charset, MAX_READ))
     counts: dict[str, int] = {}
     days: set[str] = set()
@@ -67,7 +67,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
 
 
 def _said(found: Found, key: str, parameters: str, value: str) -> list[str]:
-    """What a property adds to the text; what it means is added."""
+    """Add the attribute of a property, and return its part of the text."""
     if key in _WHOLE:
         return [", ".join(part for part in value.split(";") if part)] if found.full else []
     if key not in _MEANS:
@@ -77,7 +77,7 @@ def _said(found: Found, key: str, parameters: str, value: str) -> list[str]:
 
 
 def _keep(found: Found, key: str, parameters: str, value: str) -> None:
-    """Add what a property says as the attribute that it means."""
+    """Add the value of a property to its attribute."""
     person = re.search(r"CN=\"?([^\";:]{1,200})", parameters, re.IGNORECASE)
     if key in ("ORGANIZER", "ATTENDEE"):
         value = person[1] if person else value.partition(":")[2] or value
@@ -88,7 +88,7 @@ def _keep(found: Found, key: str, parameters: str, value: str) -> None:
 
 
 def _value(parameters: str, raw: str) -> str:
-    """A value without its encoding and its escapes."""
+    """Return a value with its encoding and its escapes decoded."""
     if "QUOTED-PRINTABLE" in parameters.upper():
         stated = _CHARSET.search(parameters)
         raw = quopri.decodestring(raw.encode()).decode(_known(stated[1] if stated else ""), "replace")
@@ -96,13 +96,13 @@ def _value(parameters: str, raw: str) -> str:
 
 
 NO_CHARSETS = frozenset(("punycode", "idna", "unicode-escape", "raw-unicode-escape"))
-"""Codecs of Python's that turn bytes into text, and are no charsets."""
+"""Python codecs that decode bytes to text, but are not charsets."""
 
 
 def _known(charset: str) -> str:
     try:
         found = codecs.lookup(charset) if charset else None
-        # Some take quadratic time; none of those is a charset.
+        # Some codecs take quadratic time; none of those is a charset.
         return found.name if found and found.name not in NO_CHARSETS else "utf-8"
     except LookupError:
         return "utf-8"

@@ -1,7 +1,7 @@
-"""Keys, certificates, signatures in armour (PEM, OpenPGP, OpenSSH): what blocks there are, and the text that stands beside them.
+"""Keys, certificates and signatures in armor (PEM, OpenPGP, OpenSSH): kinds of the blocks, and the text around them.
 
-What is encoded says nothing to who searches, and of a private key it is a secret: it is in no summary. Of certificates (X.509, RFC
-5280) it is told for whom they are, by whom, and how long they hold.
+Encoded data is of no use in a search, and in a private key it is secret: no summary contains it. Of certificates (X.509, RFC
+5280), subject, issuer and end of validity are decoded.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from processors.essence.summarize.text.rawtext import raw_text
 
 MAX_READ = 1 << 20
 CERTIFICATES = 200
-"""Certificates of one file that are read."""
+"""Certificates of one file that are summarized."""
 
 _SIGNED = re.compile(r"^-----BEGIN PGP SIGNED MESSAGE-----[ \t]*\n(?:[A-Z][\w-]{1,40}:[^\n]*\n|(?!))*+", re.MULTILINE)
-"""What a signed text begins with (RFC 9580, 7): it is no block, the text stands as it is."""
+"""Header of a signed text (RFC 9580, 7). It begins no block: the text is not encoded."""
 _DASHED = re.compile(r"^- (?=-)", re.MULTILINE)
 _BLOCK = re.compile(r"^[ \t]*+(?:-----|---- )BEGIN ([A-Z0-9 ]{3,60}?)(?:-----| ----)[ \t]*$", re.MULTILINE)
 _END = re.compile(r"^[ \t]*+(?:-----|---- )END ", re.MULTILINE)
@@ -46,7 +46,7 @@ class _Certificate(NamedTuple):
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
-    """Add blocks (what each is), title, subject, issuer, valid-until, description (comments), and the text that is not encoded."""
+    """Add blocks (their kinds), title, subject, issuer, valid-until, description (comments), and the text that is not encoded."""
     text, blocks = _split(_SIGNED.sub("", plain(read_text(body, facts.charset, MAX_READ))))
     keys = _KEY_LINE.findall(text)
     add_all(found, "blocks", [*(kind.lower() for kind, _ in blocks), *(kind for kind, _ in keys)])
@@ -66,7 +66,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
 
 
 def _split(text: str) -> tuple[str, list[tuple[str, str]]]:
-    """A text without its blocks, and what each block says that it is, with what is in it. One that nobody ends goes to the end."""
+    """Return a text without its blocks, and each block's kind and contents. An unclosed block extends to the end of the text."""
     kept: list[str] = []
     blocks: list[tuple[str, str]] = []
     at = 0
@@ -79,7 +79,7 @@ def _split(text: str) -> tuple[str, list[tuple[str, str]]]:
 
 
 def _certificate(encoded: str) -> _Certificate | None:
-    """What a certificate says, if it is one (RFC 5280, 4.1)."""
+    """Decode a certificate (RFC 5280, 4.1); None if it cannot be decoded."""
     try:
         whole = binascii.a2b_base64(encoded)
         parts = list(_elements(next(_elements(next(_elements(whole))[1]))[1]))
@@ -92,7 +92,7 @@ def _certificate(encoded: str) -> _Certificate | None:
 
 
 def _elements(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """The elements that stand one after the other: tag and contents (X.690, 8.1). Raises ValueError for what is none."""
+    """Yield consecutive elements as tag and contents (X.690, 8.1). Raises ValueError for malformed data."""
     at = 0
     while at + 2 <= len(data):
         tag, size = data[at], data[at + 1]
@@ -110,7 +110,7 @@ def _elements(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _name(data: bytes) -> dict[str, str]:
-    """The parts of a name that tell who it is, by what they are."""
+    """Return common name, unit and organization of a name, by their abbreviations."""
     found = {}
     for kind, pairs in _elements(data):
         for _, pair in _elements(pairs) if kind == _SET else ():
@@ -121,12 +121,12 @@ def _name(data: bytes) -> dict[str, str]:
 
 
 def _called(name: dict[str, str]) -> str:
-    """What to call somebody."""
+    """Return the first part of a name, the most specific one; "" if it has none."""
     return next(iter(name.values()), "")
 
 
 def _time(tag: int, value: bytes) -> str:
-    """The day of a time; of two digits of a year, those from 50 on are of the last century (RFC 5280, 4.1.2.5.1)."""
+    """Return the day of a time; two-digit years from 50 on are of the last century (RFC 5280, 4.1.2.5.1)."""
     digits = value[: _TIMES[tag]].decode("ascii")
     if tag == 0x17:
         digits = ("19" if digits >= "50" else "20") + digits

@@ -1,7 +1,7 @@
-"""CSV and TSV: columns, how many rows, the delimiter, the first rows (RFC 4180, and what is called so).
+"""CSV and TSV: columns, number of rows, delimiter, first rows (RFC 4180, and files that deviate from it).
 
-The delimiter is the one that divides the first lines alike. The first row names columns where none of its fields is a number and
-all are filled and different.
+The delimiter is the character that occurs equally often in the first lines. The first row names columns if none of its fields is a
+number, and all are filled and different.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from processors.essence.summarize.source._source import add_all
 
 MAX_READ = 4 << 20
 LINES = 20
-"""Lines that the delimiter is told by, and rows that are kept."""
+"""Lines that decide the delimiter, and rows that are kept."""
 NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 
 _NUMBER = re.compile(r"[-+]?[\d.,]+(?:[eE][-+]?\d+)?%?|\d[\d/:T.Z-]*")
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
-    """Add columns, rows, delimiter and partial-text. Rows are counted in the first 4 MB; what is longer says "more than"."""
+    """Add columns, rows, delimiter and partial-text. Rows are counted in the first 4 MB; rows of longer files says "more than"."""
     text = read_text(body, facts.charset, MAX_READ)
     if text.startswith("#"):
         found.add("comments", "\n".join(line for line in text[:4_096].split("\n") if line.startswith("#")))
@@ -36,7 +36,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
             if count < LINES:
                 first.append(row)
             count += 1
-    # A quote that nobody closes makes a field longer than the module takes; what was read is kept.
+    # An unclosed quote makes a field longer than the csv module accepts; the rows before it are kept.
     except csv.Error:
         count += 1
     named = bool(first) and len(first) > 1 and _names(first[0])
@@ -51,7 +51,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
 
 
 def _delimiter(lines: list[str], facts: Facts) -> str:
-    """The character that comes equally often in most of the first lines."""
+    """Return the character that occurs equally often in most of the first lines."""
     if facts.content_type == "text/tab-separated-values":
         return "\t"
     best, score = ",", 0
@@ -64,7 +64,7 @@ def _delimiter(lines: list[str], facts: Facts) -> str:
 
 
 def _names(row: list[str]) -> bool:
-    """Whether a row names columns."""
+    """Return whether a row names columns."""
     fields = [field.strip() for field in row]
     return len(set(fields)) == len(fields) and not any(not field or _NUMBER.fullmatch(field) for field in fields)
 

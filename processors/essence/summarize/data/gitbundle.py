@@ -1,6 +1,6 @@
-"""Bundles of git (gitformat-bundle(5), gitformat-pack(5)): refs, and of the commits that are stored whole authors and log.
+"""Git bundles (gitformat-bundle(5), gitformat-pack(5)): refs, and authors and log of the commits that are stored whole.
 
-Commits come first in a pack; where its trees begin, reading ends. A commit that is stored as a difference to another is left out.
+Commits come first in a pack: reading ends at its first tree. A commit that is stored as a delta is left out.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from processors.essence.summarize._base import Facts, Found, Summarizer, Summary
 MAX_READ = 16 << 20
 MAX_OBJECTS = 10_000
 MAX_OBJECT = 1 << 20
-"""Bytes that come out of one object, at most; and of all, MAX_READ."""
+"""Bytes that one object may inflate to; MAX_READ bounds all together."""
 MESSAGES = 60
 HEAD = 1 << 16
 PIECE = 2_048
-"""Bytes that are inflated at a time: those behind an object are few, and are looked at twice."""
+"""Bytes that are inflated at a time: few, since those behind the end of an object are read again for the next one."""
 COMMIT, TAG, OFFSET, REFERENCE = 1, 4, 6, 7
 
 _REF = re.compile(r"^[0-9a-f]{40,64} (\S{1,200})$", re.MULTILINE)
@@ -54,7 +54,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
 
 
 def _commits(pack: bytes) -> Iterator[str]:
-    """The commits and tags that are stored whole, up to the first object of another kind. Raises SummaryError for damage."""
+    """Yield the commits and tags that are stored whole, up to the first object of another kind. Raises SummaryError for damage."""
     at, room = 12, MAX_READ
     for _ in range(min(int.from_bytes(pack[8:12], "big"), MAX_OBJECTS)):
         if at >= len(pack) or room <= 0:
@@ -73,7 +73,7 @@ def _commits(pack: bytes) -> Iterator[str]:
 
 
 def _inflated(pack: bytes, at: int) -> tuple[bytes, int]:
-    """What an object holds, and the place behind it. Raises SummaryError."""
+    """Return the inflated contents of the object at offset `at`, and the offset behind it. Raises SummaryError."""
     inflate, parts, size = zlib.decompressobj(), list[bytes](), 0
     while not inflate.eof:
         piece = pack[at : at + PIECE]
@@ -88,7 +88,7 @@ def _inflated(pack: bytes, at: int) -> tuple[bytes, int]:
 
 
 def _behind(pack: bytes, at: int) -> int:
-    """The place behind a number of seven bits a byte."""
+    """Return the offset behind a number that is stored in seven bits per byte."""
     while at < len(pack) and pack[at] & 0x80:
         at += 1
     return at + 1

@@ -1,4 +1,4 @@
-"""JSON: the keys at the top, what the usual ones say (name, description, author ...), a sample of its texts."""
+"""JSON: top-level keys, values of the common ones (name, description, author ...), a sample of the texts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from processors.essence.summarize.source._source import add_all
 from processors.essence.summarize.text.rawtext import raw_text
 
 MAX_JSON = 2_000_000
-"""Bytes that are parsed; a larger file is summarized as the text that it begins with."""
+"""Bytes that are read; a larger file is summarized as plain text, from these."""
 SAMPLE = 2_048
 DEPTH = 8
 
@@ -25,11 +25,11 @@ USUAL = {
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
-    """Add keys, the usual attributes and partial-text; a file that is no JSON is summarized as plain text."""
+    """Add keys, attributes of common keys and partial-text; a file that is not JSON is summarized as plain text."""
     text = read_text(body, facts.charset, MAX_JSON)
     try:
         value = msgspec.json.decode(text)
-    # RecursionError: nesting beyond what the decoder follows.
+    # RecursionError: nesting too deep for the decoder.
     except (msgspec.DecodeError, RecursionError):
         value = _first_line(text)
     if value is None:
@@ -39,7 +39,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     if isinstance(top, dict):
         add_all(found, "keys", top)
         for key, meant in USUAL.items():
-            # Of a list, what its first entry is called is not what all of it is.
+            # The title of the first entry of a list is not the title of the file.
             for each in _strings(top.get(key), 1) if meant != "title" or top is value else ():
                 (found.set if meant == "title" else found.add)(meant, each, 1_000)
     sample: list[str] = []
@@ -53,7 +53,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
 
 
 def _first_line(text: str) -> Any:
-    """The first value of JSON lines; None where there is none."""
+    """Return the first value of JSON Lines; None if there is none."""
     try:
         return msgspec.json.decode(text[: max(text.find("\n"), 0)])
     except (msgspec.DecodeError, RecursionError):
@@ -61,7 +61,7 @@ def _first_line(text: str) -> Any:
 
 
 def _strings(value: Any, depth: int) -> Iterator[str]:
-    """The texts in a value, in order, at most `depth` levels down."""
+    """Yield the texts in a value, in order, at most `depth` levels down."""
     if isinstance(value, str):
         yield value[:500]
     elif depth and isinstance(value, dict):

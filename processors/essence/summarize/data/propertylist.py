@@ -1,7 +1,7 @@
-"""Property lists of Apple, packed: their keys, and what the usual ones say. XML ones are XML.
+"""Binary property lists of Apple: keys, and values of the common ones. XML property lists are summarized as XML.
 
-By the standard library, which reads a list that holds itself once. Archives of objects (NSKeyedArchiver) list their objects under
-`$objects`: their texts are what there is to be known of them.
+The standard library parses them, and reads a list that contains itself only once. Archives of objects (NSKeyedArchiver) list their
+objects under `$objects`: only the texts of the objects are kept.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ USUAL = {
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
-    """Add keys, title, version, identifier, copyright, url-references and partial-text (the texts in it)."""
+    """Add keys, title, version, identifier, copyright, url-references and partial-text (the texts of all values)."""
     raw = body.read(MAX_READ)
     if not raw.startswith(b"bplist0"):
         body.seek(0)
@@ -48,7 +48,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
 
 
 def _texts(value: object, most: int) -> Iterator[str]:
-    """The texts in a value, in order, each container once; names of classes and the like are none."""
+    """Yield about `most` characters of the texts in a value, in order, each container once. Strings without a space are skipped."""
     waiting: list[Iterator[object]] = [iter((value,))]
     seen: set[int] = set()
     for _ in range(VALUES):

@@ -1,7 +1,7 @@
-"""Measurements: what the headers of FITS, netCDF and DICOM say, and the variables of Stata, SPSS and SAS transport files.
+"""Scientific data: header fields of FITS, netCDF and DICOM, and variables of Stata, SPSS and SAS transport files.
 
-Of a person whom a picture of medicine shows nothing is kept: neither name nor number, date of birth nor address.
-Others give what Unrecognized gives.
+Nothing about the patient in a medical image is kept: neither name nor number, date of birth nor address.
+Other formats are summarized like unrecognized files.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ FITS = {
     "REFERENC": "references", "EXTNAME": "headings", "CREATOR": "generator", "PROGRAM": "generator",
     "NAXIS1": "width", "NAXIS2": "height",
 }  # fmt: skip
-"""Keywords of FITS (FITS Standard 4.0, 4.4.2 and appendix C)."""
+"""Attributes by FITS keyword (FITS Standard 4.0, 4.4.2 and appendix C)."""
 NETCDF = {
     "title": "title", "institution": "organization", "source": "source-data", "references": "references", "comment": "description",
     "summary": "description", "creator_name": "author", "project": "project", "history": "comments", "license": "license",
     "keywords": "keywords", "date_created": "creation-date", "Conventions": "conventions", "contact": "contact",
 }  # fmt: skip
-"""Global attributes of netCDF (CF Conventions 1.10, 2.6.2; ACDD 1.3)."""
+"""Attributes by global attribute of netCDF (CF Conventions 1.10, 2.6.2; ACDD 1.3)."""
 DICOM = {
     0x0008_0060: "modality", 0x0008_0070: "camera", 0x0008_0080: "organization", 0x0008_1030: "title", 0x0008_103E: "description",
     0x0008_1090: "camera", 0x0008_0020: "date", 0x0018_0015: "body-part", 0x0018_1020: "generator", 0x0028_0010: "height",
     0x0028_0011: "width", 0x0028_0008: "frames",
 }  # fmt: skip
-"""Elements of DICOM (PS3.6, 6), by group and number."""
+"""Attributes by DICOM element (PS3.6, 6), as group and number."""
 LONG = (b"OB", b"OW", b"OF", b"OD", b"OL", b"SQ", b"UC", b"UR", b"UT", b"UN")
-"""Kinds of values whose length takes four bytes (PS3.5, 7.1.2)."""
+"""Value representations of DICOM whose length takes four bytes (PS3.5, 7.1.2)."""
 WIDTHS = {1: 1, 2: 1, 3: 2, 4: 4, 5: 4, 6: 8}
-"""Bytes of a number of netCDF by its kind."""
+"""Bytes of a netCDF value by its type."""
 _CARD = re.compile(r"([A-Z0-9_-]{1,8})\s*= +(?:'((?:[^']|'')*)'|([^/]*))")
 _NAMESTR = re.compile(rb"HEADER RECORD\*{7}NAMESTR HEADER RECORD!{7}\d{6}(\d{4})\d{20}\s*", re.DOTALL)
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
-    """Add title, author, organization, instrument, date, columns (variables), width, height and others, as formats have them."""
+    """Add title, author, organization, instrument, date, columns (variables), width, height and others, depending on the format."""
     raw = body.read(MAX_READ)
     reader = next((reader for start, at, reader in READERS if raw.startswith(start, at)), None)
     if reader is not None:
@@ -57,11 +57,11 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
 
 
 def _fits(raw: bytes, found: Found) -> None:
-    """Cards of 80 characters: a keyword, its value, and behind a slash a remark."""
+    """Read cards of 80 characters: a keyword, its value, and a comment after a slash."""
     for number in range(min(len(raw) // 80, CARDS)):
         card = raw[80 * number : 80 * number + 80].decode("latin-1")
         if card.startswith("END "):
-            # What follows are numbers, up to where the next table begins.
+            # Numbers follow, up to the next table.
             break
         if card.startswith(("COMMENT ", "HISTORY ")) and card[8:].strip(" *-=/"):
             found.add("comments", card[8:].strip(), 200)
@@ -98,12 +98,12 @@ class _Numbers:
         return short_text(self.take(self.number()))
 
     def many(self) -> range:
-        """How many elements a list has: a tag and a number, both zero where there is none."""
+        """Read the start of a list: a tag and a number of elements, both zero if it is absent. Returns a range of that length."""
         self.tag()
         return range(min(self.number(), NUMBERS))
 
     def attributes(self) -> Iterator[tuple[str, bytes]]:
-        """Attributes by their names, of texts what they say."""
+        """Yield attributes by name; the value is b"" unless it is text."""
         for _ in self.many():
             name, kind, count = self.name(), self.tag(), self.number()
             value = self.take(count * WIDTHS.get(kind, 8))
@@ -131,14 +131,14 @@ def _netcdf(raw: bytes, found: Found) -> None:
         found.add("columns", f"{name}: {long}" if long else name, 200)
         header.tag()
         header.number()
-        # Where it begins: the second kind and those after it have eight bytes.
+        # Offset of the values: four bytes in the first kind, eight in the others.
         header.at += 4 if raw[3:4] == b"\x01" else 8
         if header.at > len(raw):
             return
 
 
 def _dicom(raw: bytes, found: Found) -> None:
-    """Elements behind 128 bytes of anything and a mark, in little endian; the first group says how the others are written."""
+    """Read elements after 128 arbitrary bytes and a signature, in little endian; the first group states how the rest is encoded."""
     at, explicit = 132, True
     for _ in range(NUMBERS):
         group, number, kind, length = unpack("<HH2sH", raw, at) or (0, 0, b"", 0)
@@ -152,7 +152,7 @@ def _dicom(raw: bytes, found: Found) -> None:
             at += 8
         value = raw[at : at + length]
         if length == 0xFFFF_FFFF:
-            # A sequence of unknown length, which nothing that is wanted stands in: behind its end it goes on.
+            # A sequence of unknown length contains no wanted element: skip it.
             end = raw.find(b"\xfe\xff\xdd\xe0\0\0\0\0", at)
             at, length = (end + 8, 0) if end >= 0 else (len(raw), 0)
         elif (group, number) == (2, 0x10):
@@ -173,7 +173,7 @@ def _add(meant: str, value: bytes, found: Found) -> None:
 
 
 def _stata(raw: bytes, found: Found) -> None:
-    """Files of Stata 8 to 12: label and date, then the names of variables, 33 bytes each (Stata, dta_115)."""
+    """Read a file of Stata 8 to 12: label and date, then the names of variables, 33 bytes each (Stata, dta_115)."""
     order = "<" if raw[1:2] == b"\x02" else ">"
     count, rows = unpack(f"{order}HI", raw, 4) or (0, 0)
     found.add("format", "Stata")
@@ -185,11 +185,11 @@ def _stata(raw: bytes, found: Found) -> None:
 
 
 def _stata_marked(raw: bytes, found: Found) -> None:
-    """Files of Stata since 13, whose parts stand between marks (Stata, dta_117 to dta_119)."""
+    """Read a file of Stata 13 or later, whose parts are enclosed in tags (Stata, dta_117 to dta_119)."""
     found.add("format", "Stata")
     release = int((re.search(rb"<release>(\d{3})</release>", raw[:200]) or (b"", b"117"))[1])
     order = ">" if b"<byteorder>MSF" in raw[:200] else "<"
-    # Labels tell their length first, in one byte and then in two.
+    # The length precedes a label: one byte in release 117, two in later ones.
     if label := re.search(rb"<label>" + (rb"." if release == 117 else rb"..") + rb"([^<]{1,320})</label>", raw[:2_000], re.DOTALL):
         found.add("title", short_text(label[1]), 300)
     if rows := re.search(rb"<N>(.{4,8})</N>", raw[:1_000], re.DOTALL):
@@ -201,7 +201,7 @@ def _stata_marked(raw: bytes, found: Found) -> None:
 
 
 def _spss(raw: bytes, found: Found) -> None:
-    """System files of SPSS (PSPP, System File Format): product, label, and records of variables; long texts have several."""
+    """Read a system file of SPSS (PSPP, System File Format): product, label, and records of variables; long texts have several."""
     order = "<" if raw[64:65] in (b"\x02", b"\x03") else ">"
     found.add("format", "SPSS")
     found.add("generator", short_text(raw[4:64]).removeprefix("@(#) "), 100)
@@ -222,7 +222,7 @@ def _spss(raw: bytes, found: Found) -> None:
 
 
 def _sas(raw: bytes, found: Found) -> None:
-    """Transport files of SAS (SAS, TS-140): variables with names and labels, 140 bytes each."""
+    """Read a transport file of SAS (SAS, TS-140): names and labels of variables, 140 bytes each."""
     found.add("format", "SAS transport")
     table = _NAMESTR.search(raw)
     for n in range(min(int(table[1]), NUMBERS) if table else 0):

@@ -1,7 +1,7 @@
 """SQLite files: tables, views, indices and columns, from the schema alone (SQLite, Database File Format, 1.3 to 2.6).
 
-The tree of the schema begins on the first page. Its pages are read one by one, each once; of a record that overflows its page, the
-start is taken. No statement is run.
+The tree of the schema begins on the first page. Its pages are read one by one, each once; of a record that overflows its page, only
+the start is read. No statement is executed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PART = re.compile(r"[(),]|'(?:[^']++|'')*+'?|--[^\n]*+|/\*.*?(?:\*/|\Z)", re.DO
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
-    """Add application, version (of the user), tables, views, indices, triggers and columns."""
+    """Add application, version (user version), tables, views, indices, triggers and columns."""
     head = body.read(100)
     size = (unpack(">H", head, 16) or (0,))[0]
     size = 65_536 if size == 1 else size
@@ -48,7 +48,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
 
 
 def _schema(body: BinaryIO, size: int, usable: int, charset: str) -> Iterator[tuple[str, str, str]]:
-    """Kind, name and statement of all that the schema lists."""
+    """Yield type, name and statement of each entry of the schema."""
     waiting, seen = [1], {0}
     for _ in range(PAGES):
         number = waiting.pop() if waiting else 0
@@ -72,7 +72,7 @@ def _schema(body: BinaryIO, size: int, usable: int, charset: str) -> Iterator[tu
             for at in places:
                 length, start = _varint(page, at)
                 _, start = _varint(page, start)
-                # Cells share no byte: those that do lie.
+                # Cells do not overlap: if their sizes add up to more than a page, the page is damaged.
                 room -= min(length, usable) + start - at
                 if room < 0:
                     break
@@ -80,7 +80,7 @@ def _schema(body: BinaryIO, size: int, usable: int, charset: str) -> Iterator[tu
 
 
 def _varint(raw: bytes, at: int) -> tuple[int, int]:
-    """The number at a place (1.6), and where the next begins."""
+    """Return the variable-length number at an offset (1.6), and the offset behind it."""
     value = 0
     for n in range(9):
         byte = raw[at + n] if at + n < len(raw) else 0
@@ -93,7 +93,7 @@ def _varint(raw: bytes, at: int) -> tuple[int, int]:
 
 
 def _record(cell: bytes, charset: str) -> tuple[str, str, str]:
-    """Kind, name and statement: the first, second and fifth value of a record (2.1, 2.6)."""
+    """Return type, name and statement: the first, second and fifth value of a record (2.1, 2.6)."""
     _, at = _varint(cell, 0)
     _, start = _varint(cell, at)
     length, at = _varint(cell, start)
@@ -107,7 +107,7 @@ def _record(cell: bytes, charset: str) -> tuple[str, str, str]:
 
 
 def _columns(sql: str) -> list[str]:
-    """The names that the definitions of a CREATE TABLE begin with."""
+    """Return the column names of a CREATE TABLE statement."""
     names, depth, start = [], 0, 0
     for part in _PART.finditer(sql[:20_000]):
         ends = (part[0] == "," and depth == 1) or (part[0] == ")" and depth == 1)

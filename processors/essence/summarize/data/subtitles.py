@@ -1,4 +1,4 @@
-"""Subtitles: what is said; of SubRip and WebVTT also how many cues, until when."""
+"""Subtitles: the spoken text; of SubRip and WebVTT also the number of cues and the duration."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _STAMP = re.compile(
     r"^[ \t]*(?:(?:\{\d{1,9}\}){2}|(?:\[\d{1,9}\]){2}|\[[A-Z ]{3,40}\][^\n]*|[\d:.,; \t-]{1,60}$|\w{1,20}=[^\n]{0,60}$)",
     re.MULTILINE,
 )
-"""What is not said, in lines of MicroDVD, MPL2, MPSub and SubViewer: frames, times, fields."""
+"""Frames, times and fields, which are not spoken text, in lines of MicroDVD, MPL2, MPSub and SubViewer."""
 _DIALOGUE = re.compile(r"^Dialogue:(?:[^,\n]{0,100},){9}([^\n]{1,2000})", re.MULTILINE)
 _NOTE = re.compile(r"^(?:NOTE|STYLE|REGION)\b[^\n]*(?:\n[^\n]+)*", re.MULTILINE)
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
-    """Add title, language, speakers, cues (how many), duration and partial-text."""
+    """Add title, language, speakers, cues (their number), duration and partial-text."""
     text = read_text(body, facts.charset, MAX_READ)
     title = _TITLE.match(text)
     found.add("title", squeeze(title[1]) if title else "", 300)
@@ -47,7 +47,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     room = found.most(MAX_TEXT)
     ends = [*(m.start() for m in times[1:]), len(text)]
     for mark, end in zip(times, ends, strict=True):
-        # An empty line ends a cue; what follows is the number of the next.
+        # An empty line ends a cue; the number of the next cue follows it.
         cue = squeeze(
             _TAG.sub("", _NOTE.sub("", text[mark.end() : min(end, mark.end() + 2_000)].lstrip("\n").partition("\n\n")[0]))
         )
@@ -60,14 +60,14 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
 
 
 def _said(text: str) -> str:
-    """What is said, in the formats that have no times of SubRip: SubStation Alpha, SAMI, MicroDVD, MPL2, MPSub, SubViewer."""
+    """Return the spoken text of formats without SubRip's times: SubStation Alpha, SAMI, MicroDVD, MPL2, MPSub, SubViewer."""
     lines = _DIALOGUE.findall(text) or _STAMP.sub("", _body(text)).splitlines()
     plain = (squeeze(_TAG.sub("", line).replace("|", " ").replace("\\N", " ").replace("&nbsp;", " ")) for line in lines)
     return "\n".join(line for line in plain if line)
 
 
 def _body(text: str) -> str:
-    """What stands behind the head of SAMI."""
+    """Return the text after the head of a SAMI file."""
     end = text.lower().find("</head>")
     return text if end < 0 else text[end + len("</head>") :]
 

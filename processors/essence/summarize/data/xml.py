@@ -1,7 +1,7 @@
-"""XML of any vocabulary: root element, namespaces, titles, who wrote it, the text it begins with.
+"""XML of any vocabulary: root element, namespaces, titles, authors, the first text.
 
-DTDs and the network stay shut. Entities are not resolved by the parser: one that the document itself declares stands for its text,
-where that has neither elements nor other entities in it, so that what is read grows by no more than what is kept.
+Neither DTDs nor the network are accessed. The parser does not resolve entities: one that the document itself declares is replaced
+by its text if that contains neither elements nor other entities, so that the text grows by no more than what is kept.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ MAX_XML = 4_000_000
 MAX_TEXT = 4_096
 MAX_ELEMENTS = 50_000
 MAX_MEANT, PIECES = 5_000, 200
-"""Elements of well-known names that are looked into, and pieces of text of each: they may lie in each other."""
+"""Well-known elements whose text is read, and pieces of text of each: these elements may be nested."""
 MAX_ENTITIES = 1_000
 ENTITY, SAID = 500, 1_000
-"""Characters of an entity, and of what an element says."""
+"""Characters of the text of an entity, and of an element."""
 
 _OPEN = re.compile(r"[&<%]")
 _TAG = re.compile(r"</?[A-Za-z][^<>]{0,500}>|<!--")
 _PARTS = "para simpara p div li br tr td firstname surname othername honorific lineage personname year holder orgname email street"
 PARTS = frozenset(_PARTS.split())
-"""Elements of which each is a word or a line of its own."""
+"""Elements that are a word or a line of their own."""
 NAMES = frozenset(("firstname", "surname", "othername", "lineage", "forename", "given-names", "persName", "name"))
 """Elements that are, or are part of, the name of a person (DocBook, TEI, JATS, Atom)."""
 
@@ -42,20 +42,20 @@ MEANING = {
     "date": "date", "pubDate": "date", "pubdate": "date", "language": "language", "rights": "copyright", "copyright": "copyright",
     "name": "names", "abstract": "abstract", "updated": "date", "published": "date", "time": "date", "modified": "date",
 }  # fmt: skip
-"""Local names of elements that many vocabularies share (Dublin Core, DocBook, TEI, RSS, Atom, SVG, GPX), and what each becomes."""
+"""Attributes by local element name, for names that many vocabularies share (Dublin Core, DocBook, TEI, RSS, Atom, SVG, GPX)."""
 UNSAID = frozenset(f"{{http://purl.org/dc/{part}/}}{name}" for part in ("elements/1.1", "terms") for name in ("format", "type"))
-"""What Dublin Core says of the file: no text of the document (drawing programs write the former into each)."""
+"""Elements of Dublin Core that describe the file: not text of the document (drawing programs write the format into each file)."""
 ONCE = frozenset(("updated", "published", "time", "modified"))
-"""Those that say it of the document only where they come first: entries and points on a way have them, too."""
+"""Elements that describe the document only at their first occurrence: entries of a feed and points of a track have them, too."""
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
-    """Add root-element, namespaces, title, headings, what elements of well-known names say, partial-text. Raises SummaryError."""
+    """Add root-element, namespaces, title, headings, attributes of well-known elements and partial-text. Raises SummaryError."""
     parser = etree.XMLParser(
         resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, recover=True, remove_pis=True
     )
     root = None
-    # What the parser says of a document without an element, it says of its own file and line.
+    # The parser's error for a document without an element names the parser's own file and line: it is not reported.
     with suppress(etree.XMLSyntaxError):
         root = etree.fromstring(body.read(MAX_XML), parser)
     if root is None:
@@ -64,27 +64,27 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     for uri in (root.nsmap or {}).values():
         found.add("namespaces", uri or "", 300)
     _elements(root, found)
-    # What an element says of the document goes before what its markup does.
+    # A language element takes precedence over the language attribute of the root.
     found.set("language", attribute(root, "lang"), 40)
     headings = found.attributes.get("headings") or found.attributes.get("names") or [""]
     found.set("title", headings[0], 300)
 
 
 def _entities(root: etree._Element) -> Mapping[str, str]:
-    """What the entities that a document declares stand for."""
+    """Return the texts of the entities that a document declares, by name."""
     dtd: Any = root.getroottree().docinfo.internalDTD
     declared = ((e.name, e.content) for e in islice(dtd.iterentities(), MAX_ENTITIES)) if dtd is not None else ()
     return {name: text[:ENTITY] for name, text in declared if name and text and not _OPEN.search(text)}
 
 
 def _entity(node: Any, entities: Mapping[str, str]) -> str:
-    """What an entity stands for: here, or in HTML; "" where nobody says it."""
+    """Return the text of an entity that the document or HTML declares; "" if neither does."""
     known = entities.get(str(node.name)) or unescape(str(node.text))
     return "" if known == node.text else known
 
 
 def _texts(element: etree._Element, entities: Mapping[str, str]) -> Iterator[tuple[str, bool]]:
-    """The pieces of text in an element, each with whether a space is before it: where a part begins or ends, not in a word."""
+    """Yield the pieces of text in an element, each with whether a space precedes it: at the edges of a part, not inside a word."""
     yield element.text or "", False
     for node in element.iterdescendants(etree.Element, etree.Entity):
         entity: bool = node.tag is etree.Entity
@@ -94,13 +94,13 @@ def _texts(element: etree._Element, entities: Mapping[str, str]) -> Iterator[tup
 
 
 def _person(element: etree._Element) -> str:
-    """The name in an element, where parts of it are marked as such; else ""."""
+    """Return the name in an element whose parts are marked as a name; "" if none is."""
     parts = islice((d.text for d in element.iterdescendants(etree.Element) if local(d) in NAMES), PIECES)
     return squeeze(" ".join(part[:SAID] for part in parts if part))
 
 
 def _said(element: etree._Element, entities: Mapping[str, str]) -> str:
-    """What an element says, on one line, without tags that its text is said to hold (RSS)."""
+    """Return the text of an element on one line, without HTML tags that are part of that text (RSS)."""
     pieces, room = list[str](), SAID
     for text, apart in islice(_texts(element, entities), PIECES):
         pieces += (" " * apart, text[:room])
@@ -111,7 +111,7 @@ def _said(element: etree._Element, entities: Mapping[str, str]) -> str:
 
 
 def untagged(text: str) -> str:
-    """A text on one line; where it is a page in HTML, what that shows."""
+    """Return a text on one line; of a page in HTML, the visible text."""
     return squeeze(unescape(_TAG.sub(" ", text)) if "<" in text else text)
 
 

@@ -1,7 +1,7 @@
-"""YAML: the keys at the top, what the usual ones say, comments, the first text. No object is made of it: lines are read as text.
+"""YAML: top-level keys, values of the common ones, comments, the first text. No object is built: lines are read as text.
 
-A key is at the top where its line is indented as the first one is (in a list of mappings, behind its dash). Block scalars below a
-key are what it says (YAML 1.2, 8.1).
+A key is at the top level if its line is not indented (in a list of mappings, if it follows an unindented dash). A block scalar
+below a key is its value (YAML 1.2, 8.1).
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from processors.essence.summarize.text.rawtext import raw_text
 KEY = re.compile(r"^(?:- )?[\"']?([A-Za-z_$@/.][^:\n#{}\[\]\"']{0,100})[\"']?[ \t]*:(?:[ \t]+([^\n]{0,1000}))?$", re.MULTILINE)
 _INDENTED = re.compile(r"(?:\n(?:[ \t]+[^\n]{0,500}|- [^\n]{0,500}|[ \t]*(?=\n))){1,50}")
 _PERSON = re.compile(r"(?:- )?(given-names|name-particle|family-names|name-suffix|name|alias)[ \t]*:[ \t]+([^\n]{1,200})")
-"""What a person or an entity is called in a citation file (Citation File Format 1.2.0, definitions.person)."""
+"""Fields with the name of a person or an entity in a citation file (Citation File Format 1.2.0, definitions.person)."""
 _COMMENTED = re.compile(r"[ \t]#.*")
 _MAPPING = re.compile(r"- [\w-]{1,40}:(?:[ \t]|$)")
 _KUBERNETES = re.compile(r"^metadata:\n(?:[ \t]++[^\n]*+\n){0,8}?[ \t]++name:[ \t]*+([\w.-]{1,200})", re.MULTILINE)
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
-    """Add keys, the usual attributes, comments, url-references and partial-text."""
+    """Add keys, attributes of common keys, comments, url-references and partial-text."""
     text = read_text(body, facts.charset, MAX_SOURCE)
     for match in KEY.finditer(text):
         key = match[1].strip()
@@ -43,7 +43,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
 
 
 def values(inline: str, text: str, at: int, *, people: bool) -> list[str]:
-    """What a key says: on its line, or in the lines indented below it, as a list or as text; of `people` their names."""
+    """Return the values of a key: on its line, or in the indented lines below it, as list or text; with `people`, their names."""
     value = _COMMENTED.sub("", inline).strip()
     if value.startswith("["):
         return [part.strip(" '\"") for part in value.strip("[]").split(",")]
@@ -60,7 +60,7 @@ def values(inline: str, text: str, at: int, *, people: bool) -> list[str]:
 
 
 def _people(lines: list[str]) -> list[str]:
-    """The names of people: each is an item of the list, a mapping or the name itself. Lists within an item are its own affair."""
+    """Return the names of people: each item of the list is a mapping, or a name itself. Lists inside an item are skipped."""
     found: list[dict[str, str]] = []
     least = min(len(line) - len(line.lstrip()) for line in lines)
     within = least

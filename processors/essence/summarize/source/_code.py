@@ -1,4 +1,4 @@
-"""What the summarizers of languages with their own comments and strings share: code without them, and the comments."""
+"""Helpers for languages with their own comment and string syntax: code without comments and strings, and the comments."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from processors.essence.summarize.source._source import add_comments, inner
 BLOCK = r"/\*.*?(?:\*/|\Z)"
 SLASHES = r"//[^\n]*+(?:\n[ \t]*+//[^\n]*+|(?!))*+"
 DOUBLE = r"\"(?:[^\"\\\n]++|\\(?:.|\Z)|(?!))*+\"?"
-"""A string that nobody closes ends with its line: it must not be looked for again from each quote in it."""
+"""A double-quoted string. An unclosed one ends with its line, so that the search does not start again at each quote inside it."""
 SINGLE = r"'(?:[^'\\\n]++|\\(?:.|\Z)|(?!))*+'?"
 CHARACTER = r"'(?:[^'\\\n]|\\.[^'\\\n]{0,8}+)'"
 
@@ -26,7 +26,7 @@ _TAG = re.compile(
 
 
 def split(text: str, token: re.Pattern[str], *, opens: str = "/") -> tuple[str, list[str]]:
-    """Code in which strings are empty and comments are gone, and the comments. `opens`: what comments begin with."""
+    """Return code with empty strings and without comments, and the comments. `opens`: comment openers, separated by spaces."""
     comments: list[str] = []
 
     def blank(found: re.Match[str]) -> str:
@@ -39,11 +39,11 @@ def split(text: str, token: re.Pattern[str], *, opens: str = "/") -> tuple[str, 
 
 
 def add_remarks(found: Found, comments: Iterable[str], *, markup: bool = False) -> None:
-    """Add comments, those that open with law or orders to tools behind the others. `markup`: take tags out of them."""
+    """Add comments; those that begin with legal text or tool directives come last. `markup`: remove tags from them."""
     texts = [_TAG.sub(lambda m: m[1] or m[2] or "", c[:20_000]) if markup else c for c in comments]
     add_comments(found, sorted(texts, key=lambda comment: bool(_LAW.match(comment))))
 
 
 def named(names: Iterable[str], never: frozenset[str] = frozenset()) -> list[str]:
-    """Names in order, each once, without those that are no names."""
+    """Return non-empty names in order, without duplicates and without those in `never`."""
     return [name for name in dict.fromkeys(names) if name and name not in never]

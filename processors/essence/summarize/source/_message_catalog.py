@@ -1,4 +1,4 @@
-"""What catalogs of translations hold, however they are written: messages, how many are translated, and what their header says."""
+"""Message catalogs of any translation format: header fields, number of messages and translations, text."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from processors.essence.formats.text import squeeze
 from processors.essence.summarize._base import Facts, Found
 
 MAX_TEXT = 8_192
-"""Bytes of messages that are kept."""
+"""Bytes of message text that are kept."""
 MESSAGE = 2_000
-"""Characters of a message that are."""
+"""Characters of one message that are kept."""
 _FIELDS = {
     "project-id-version": "project", "last-translator": "author", "language-team": "organization", "language": "language",
     "po-revision-date": "date", "pot-creation-date": "creation-date", "x-generator": "generator",
     "report-msgid-bugs-to": "contact",
 }  # fmt: skip
-"""Fields of a header (GNU gettext 0.21, 6.2), and what each becomes."""
+"""Header fields (GNU gettext 0.21, 6.2), and the attribute of each."""
 _UNSAID = frozenset(
     (
         "PACKAGE VERSION",
@@ -28,14 +28,14 @@ _UNSAID = frozenset(
         "VERSION",
     )
 )
-"""What a template has where nobody has said anything."""
+"""Placeholder values of a template."""
 _LANGUAGE = r"[a-z]{2,3}(?:[_-][A-Za-z]{2,8}|[_-]\d{3}|(?!)){0,2}+(?:@[a-z]{2,12})?"
 _NAMED = re.compile(rf"(?:.*[._-])?({_LANGUAGE})\.(?:po|mo|ts|xlf|xliff|gmo)")
 _PLACED = re.compile(rf".*/({_LANGUAGE})/LC_(?:MESSAGES|TIME|COLLATE|MONETARY)/[^/]*+")
 
 
 class Catalog:
-    """What was read of a catalog so far."""
+    """Collects header fields, counts and text of a catalog while it is read."""
 
     def __init__(self, found: Found) -> None:
         self._found = found
@@ -44,7 +44,7 @@ class Catalog:
         self.messages = self.translated = self.fuzzy = 0
 
     def header(self, text: str) -> None:
-        """The fields of a header, one a line."""
+        """Add the fields of a header, one per line."""
         for line in text[:8_192].split("\n"):
             name, _, value = line.partition(":")
             meant, value = _FIELDS.get(name.strip().lower(), ""), squeeze(value)
@@ -52,14 +52,14 @@ class Catalog:
                 self._found.set(meant, value, 300)
 
     def add(self, source: str, target: str, *, fuzzy: bool = False) -> None:
-        """A message and its translation; "": it has none."""
+        """Count a message, and keep its text and translation; `target` is "" if it has no translation."""
         self.messages += 1
         self.fuzzy += fuzzy
         self.translated += bool(target) and not fuzzy
         self.say(source, target)
 
     def say(self, *texts: str) -> None:
-        """Keep the text of a message, and of its translation."""
+        """Keep the text of a message and of its translation."""
         for text in texts if self._room > 0 else ():
             line = squeeze(text[:MESSAGE])
             if line:
@@ -67,7 +67,7 @@ class Catalog:
                 self._room -= len(line) + 1
 
     def tell(self, facts: Facts) -> None:
-        """Add what was counted, the language by the name of the file where the header has none, a title and the text."""
+        """Add counts, title and text, and the language from the path or file name if the header has none."""
         found = self._found
         name = facts.name.decode("utf-8", "replace")
         found.set("language", _language(facts.url, name), 40)
@@ -79,7 +79,7 @@ class Catalog:
 
 
 def _language(url: str, name: str) -> str:
-    """The language that the place of a catalog tells, or its name does; "": neither does."""
+    """Return the language in the path of a catalog or in its file name; "" if neither has one."""
     if placed := _PLACED.fullmatch(url[-500:]):
         return placed[1]
     stem = name[-200:]

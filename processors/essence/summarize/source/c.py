@@ -1,7 +1,6 @@
 """C, C++ and their headers: procedures, includes, types, comments (Essence, seed 003, table 3: C, CHeader).
 
-By regular expressions, each bounded, on text from which comments and strings are gone: the front end of a compiler would
-want the headers.
+Bounded regular expressions search the text without comments and strings: the front end of a compiler would need the headers.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from processors.essence.formats.text import read_text
 from processors.essence.summarize._base import Facts, Found, Summarizer
 from processors.essence.summarize.source._source import MAX_SOURCE, add_all, add_comments, inner
 
-# A string that nobody closes ends with its line: it must not be looked for again from each quote in it.
+# An unclosed string ends with its line, so that the search does not start again at each quote inside it.
 _TOKEN = re.compile(
     r"/\*.*?(?:\*/|\Z)|//[^\n]*+(?:\n[ \t]*+//[^\n]*+|(?!))*+|\"(?:[^\"\\\n]++|\\(?:.|\Z)|(?!))*+\"?|'(?:[^'\\\n]|\\.){1,8}'",
     re.DOTALL,
@@ -27,22 +26,22 @@ _TYPE = re.compile(
 )
 _TYPEDEF = re.compile(r"^(typedef\b[^;{}()]{1,280}+|\}[ \t]*+\w{2,81}+[ \t]*+);", re.MULTILINE)
 _LAST = re.compile(r"(?<!\w)[A-Za-z_]\w{1,80}+[ \t]*+\Z")
-# Parentheses are matched, to a depth of three, so that each is looked at once: parameters that point to functions have them.
+# Parentheses are matched to a depth of three, so that each is scanned once: parameters that are function pointers contain some.
 _ARGUMENTS = r"\((?:[^;{}()]++|\((?:[^;{}()]++|\([^;{}()]*+\)|(?!))*+\)|(?!)){0,60}+\)\s*+"
 _HEAD = rf"^(?:[A-Za-z_][\w \t*:&<>,~]{{0,120}}[\s*&:])?([A-Za-z_~][\w:~]{{0,80}}+)[ \t]*+{_ARGUMENTS}"
-# A body may follow declarations of parameters: that is how C was written before 1989.
+# Declarations of parameters may precede the body: C before 1989 was written this way.
 _PROCEDURE = re.compile(
     _HEAD + r"(?:const\b\s*+|noexcept\b\s*+)?(?:[A-Za-z_][\w \t*,\[\]]{0,80}+;\s*+|(?!)){0,12}+\{", re.MULTILINE
 )
 _PROTOTYPE = re.compile(_HEAD + rf"(?:[A-Z_]\w*+\s*+(?:{_ARGUMENTS})?)?;", re.MULTILINE)
 _WRAPPED = re.compile(r"(?<!\w)([A-Za-z_]\w{1,80}+)[ \t]++(?:OF|__P|PROTO|ARGS)[ \t]*+\(\(")
-"""Parameters that old compilers were not to see."""
+"""A function whose parameters a macro hides from old compilers."""
 _EXPORTED = re.compile(r"(?<!\w)PyAPI_(?:FUNC|DATA)\(([^()\n]{1,80}+)\)")
 _NO_PROCEDURE = frozenset(("if", "for", "while", "switch", "return", "else", "do", "sizeof", "defined", "catch", "__attribute__"))
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
-    """Add procedures, includes, types, macros (of headers) and comments; description from the first comment that describes."""
+    """Add procedures, includes, types, macros (of headers), comments; description from the first comment with a purpose."""
     text = read_text(body, facts.charset, MAX_SOURCE)
     header = facts.type == "CHeader"
     add_all(found, "includes", _INCLUDE.findall(text))
@@ -58,7 +57,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
 
 
 def _blank(token: re.Match[str], comments: list[str]) -> str:
-    """What stands in the place of a comment or a string; a comment is kept aside."""
+    """Return the replacement of a comment or a string; a comment is appended to `comments`."""
     if not token[0].startswith("/"):
         return '""'
     comments.append(inner(token[0], token.string, token.start()))

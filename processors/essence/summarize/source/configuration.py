@@ -1,6 +1,6 @@
-"""Configurations (INI, TOML, desktop entries, properties, shell-like): sections, keys, what the usual ones say, comments.
+"""Configurations (INI, TOML, desktop entries, properties, shell-like): sections, keys, values of common keys, comments.
 
-Line by line, whatever the dialect: no value is evaluated, and no table is built.
+All dialects are read line by line: no value is evaluated, and no table is built.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from processors.essence.summarize.source._source import COMMENTS, HASH_OR_SEMICO
 from processors.essence.summarize.text.rawtext import raw_text
 
 MAX_ABOUT = 65_536
-"""Characters in which a module says what it is."""
+"""Characters in which the documentation of a module is searched."""
 
 _SECTION = re.compile(r"^[ \t]*\[{1,2}[ \t]*([^\[\]\n]{1,120})\]{1,2}[ \t]*(?:[#;].*)?$", re.MULTILINE)
 _KEY = re.compile(
@@ -25,7 +25,7 @@ _PERSON = re.compile(r"\bname[ \t]*=[ \t]*\"([^\"]{1,200})\"")
 _DOCUMENTED = re.compile(
     r"^#\[(=*)\[\.rst:[ \t]*\n(.*?)(?:^#?\]\1\]|\Z)|^#\.rst:[ \t]*\n((?:#[^\n]*+\n?|(?!))*+)", re.MULTILINE | re.DOTALL
 )
-"""What a module of CMake says of itself (cmake-developer(7)): in a bracket comment, or in lines as it once was."""
+"""Documentation of a CMake module (cmake-developer(7)): in a bracket comment, or in comment lines, the older form."""
 _HEADED = re.compile(r"\s*+(\S[^\n]{0,200})\n[-=]{3,}[ \t]*\n")
 _MEANS = {
     "name": "title", "title": "title", "description": "description", "comment": "description", "summary": "description",
@@ -36,11 +36,11 @@ _MEANS = {
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
-    """Add sections, keys, the usual attributes, comments and partial-text."""
+    """Add sections, keys, attributes of common keys, comments, url-references and partial-text."""
     whole = text = read_text(body, facts.charset, MAX_SOURCE)
     documented = _DOCUMENTED.search(text[:MAX_ABOUT])
     if documented:
-        # What a module is called stands there, and no key does.
+        # The documentation names the module; no key does.
         _documented(documented[2] or re.sub(r"^# ?", "", documented[3] or "", flags=re.MULTILINE), found)
         text = text[: documented.start()] + text[documented.end() :]
     add_all(found, "sections", (name.strip(" \"'") for name in _SECTION.findall(text)))
@@ -59,7 +59,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
 
 
 def _documented(said: str, found: Found) -> None:
-    """Add what stands in reStructuredText at the head of a module: its name above a line, what it is for, all of it as comments."""
+    """Add a module's documentation (reStructuredText): underlined name as title, first sentence as description, all as comments."""
     headed = _HEADED.match(said)
     if headed:
         found.add("title", headed[1], 300)

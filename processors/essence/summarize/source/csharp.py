@@ -1,4 +1,4 @@
-"""C#: namespaces, usings, types, methods, comments (those of documentation without their tags)."""
+"""C#: namespaces, usings, types, methods, comments (documentation comments without their tags)."""
 
 from __future__ import annotations
 

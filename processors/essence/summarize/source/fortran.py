@@ -1,4 +1,4 @@
-"""Fortran, in fixed and in free form: programs, modules, procedures, types, what is used and included, comments."""
+"""Fortran, in fixed and in free form: programs, modules, procedures, types, used modules, included files, comments."""
 
 from __future__ import annotations
 

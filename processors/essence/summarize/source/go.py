@@ -1,4 +1,4 @@
-"""Go: the package and what it is for (the comment before it, as godoc has it), imports, types, functions, methods."""
+"""Go: package and its documentation (the comment above the package clause, as in godoc), imports, types, functions, methods."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TYPE = re.compile(
     re.MULTILINE,
 )
 HEAD = 65_536
-"""Characters in which the clause of the package is looked for."""
+"""Characters in which the package clause is searched."""
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
@@ -40,7 +40,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
 
 
 def _package(text: str, found: Found) -> None:
-    """What stands right above the clause of the package."""
+    """Add the comment directly above the package clause as abstract, and its first sentence as description."""
     clause = _PACKAGE.search(text, 0, HEAD)
     above = text[: clause.start()].rstrip(" \t") if clause else ""
     if above.endswith("*/\n"):

@@ -1,4 +1,4 @@
-"""JavaScript and TypeScript: functions, classes and other types, modules asked for, what is exported, comments."""
+"""JavaScript and TypeScript: functions, classes and other types, imported modules, exports, comments."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ _IMPORT = re.compile(
     r"^[ \t]*+(?:import|export)\b([\w$*,{} \t\n]{0,2000}+)(?:[\"']([^\"'\n]{1,200}+)[\"'])?",
     re.MULTILINE,
 )
-"""A statement up to the first string: what was looked through for that is not looked through again from the next line."""
+"""A statement up to its first string. The string is optional, so that text without one is not scanned again from the next line."""
 _SOURCE = re.compile(r"(?:\bfrom|^|\n[ \t]*+(?:import|export))[ \t]*\Z")
-"""How what stands before the string ends, where it names a module; the last of two statements may be the one."""
+"""End of the text before a string that names a module. If the text spans two statements, the last one counts."""
 _REQUIRE = re.compile(r"\b(?:require|import)[ \t]*+\([ \t]*+[\"']([^\"'\n]{1,200}+)[\"']")
 _EXPORT = re.compile(
     rf"^[ \t]*(?:(?:module\.)?exports\.{_NAME}[ \t]*=|export[ \t]+(?:default[ \t]+)?(?:async[ \t]+)?(?:function\*?|"
@@ -43,7 +43,7 @@ _EXPORT = re.compile(
     re.MULTILINE,
 )
 _TAIL = 100
-"""Characters before a string that say whether it names a module."""
+"""Characters before a string that decide whether it names a module."""
 _NO_FUNCTION = frozenset(
     ["if", "for", "while", "switch", "catch", "return", "function", "constructor", "with", "else", "do", "typeof", "new", "super"]
 )
@@ -62,7 +62,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
 
 
 def _modules(text: str) -> Iterator[str]:
-    """The modules that are asked for, in order."""
+    """Return the imported modules, in the order of the source."""
     asked = [(m.start(), m[2]) for m in _IMPORT.finditer(text) if m[2] and _SOURCE.search(m[1][-_TAIL:])]
     asked += [(m.start(), m[1]) for m in _REQUIRE.finditer(text)]
     return (name for _, name in sorted(asked))

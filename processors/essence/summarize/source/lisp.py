@@ -1,4 +1,4 @@
-"""Lisp, Scheme, Emacs Lisp and Clojure: what is defined and required, comments, the headers that Emacs libraries have.
+"""Lisp, Scheme, Emacs Lisp and Clojure: definitions, required modules, comments, headers of Emacs libraries.
 
 A library for Emacs begins with `;;; NAME.el --- PURPOSE`, and has a section `;;; Commentary:` (Emacs Lisp, D.8).
 """
@@ -47,11 +47,11 @@ _HEADER_NAMES = {
     "Homepage": "url-references", "Created": "creation-date", "Package-Requires": "imports",
 }  # fmt: skip
 HEAD = 65_536
-"""Characters in which headers are looked for."""
+"""Characters in which headers are searched."""
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
-    """Add functions, macros, types, modules, imports, comments; of Emacs's headers title, author, keywords, abstract."""
+    """Add functions, macros, types, modules, imports and comments; from Emacs headers title, author, keywords and abstract."""
     text = read_text(body, facts.charset, MAX_SOURCE)
     _headers(text[:HEAD], found)
     code = _REMARK.sub("", text)

@@ -1,4 +1,4 @@
-"""Makefiles: targets, files included, comments (Essence, seed 003, table 3, Makefile)."""
+"""Makefiles: targets, included files, comments (Essence, seed 003, table 3, Makefile)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pascal and Delphi: units and programs, what they use and include, types, procedures and functions, comments."""
+"""Pascal and Delphi: units, programs, used units, included files, types, procedures and functions, comments."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TOKEN = re.compile(rf"\{{[^}}]*+\}}?|\(\*.*?(?:\*\)|\Z)|{SLASHES}|'[^'\n]*+'?",
 _UNIT = re.compile(r"^[ \t]*(?:unit|library)[ \t]+([a-z_][\w.]{0,100})[ \t]*;", re.MULTILINE | re.IGNORECASE)
 _PROGRAM = re.compile(r"^[ \t]*program[ \t]+([a-z_]\w{0,100})", re.MULTILINE | re.IGNORECASE)
 _USES = re.compile(r"^[ \t]*+uses\b([\w.,\s\"]{1,4000}+)(;?)", re.MULTILINE | re.IGNORECASE)
-"""A clause, and its end where it has one: what was looked through for that is not looked through again from the next word."""
+"""A clause and its end. The end is optional, so that text without one is not scanned again from the next word."""
 _PROCEDURE = re.compile(
     r"^[ \t]*(?:class[ \t]+)?(?:procedure|function|constructor|destructor|operator)[ \t]+([a-z_][\w.]{0,120})",
     re.MULTILINE | re.IGNORECASE,

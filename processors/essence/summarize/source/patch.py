@@ -1,4 +1,4 @@
-"""Patches: what they are for (the text above: DEP-3, mail, git), the files they change, how much (Essence, seed 003, table 3)."""
+"""Patches: purpose (the text above: DEP-3, mail, git), changed files, number of changed lines (Essence, seed 003, table 3)."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _SUBJECT = re.compile(
 )
 _AUTHOR = re.compile(r"^(?:From|Author):[ \t]*+(.{3,200}@.{1,100}|[A-Z].{2,200})$", re.MULTILINE)
 _DATE = re.compile(r"^(?:#\s*+)?(?:Date|Last-Update):[ \t]*+(.{4,100})$", re.MULTILINE)
-"""When it was made, as mail and git say it, and DEP-3."""
+"""Date of creation, in the headers of mail, git and DEP-3."""
 _UNIFIED = re.compile(r"^@@ -\d{1,9}(?:,(\d{1,9}))? \+\d{1,9}(?:,(\d{1,9}))? @@", re.MULTILINE)
 _HUNK = re.compile(r"^(?:@@ |\*{15})", re.MULTILINE)
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
-    """Add title, author, date, files, hunks, lines added and removed."""
+    """Add title, author, date, partial-text, files, hunks, lines-added and lines-removed."""
     text = read_text(body, facts.charset)
     start = _START.search(text)
     head = text[: start.start()] if start else text[:4_096]
@@ -44,7 +44,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
 
 
 def _counts(text: str) -> tuple[int, int]:
-    """Lines that are added and removed in the hunks of a unified patch: as many as each says that it has, and none beside them."""
+    """Count the lines added and removed in the hunks of a unified patch: only as many lines as each hunk header states."""
     added = removed = old = new = 0
     for line in text.split("\n"):
         if old <= 0 and new <= 0:
@@ -60,7 +60,7 @@ def _counts(text: str) -> tuple[int, int]:
 
 
 def _marks(text: str) -> tuple[int, int]:
-    """The same of any other patch, by what its lines begin with."""
+    """Count the lines added and removed in any other patch, by the first character of each line."""
     return text.count("\n+") - text.count("\n+++ "), text.count("\n-") - text.count("\n--- ")
 
 

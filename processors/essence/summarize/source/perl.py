@@ -1,4 +1,4 @@
-"""Perl: what its pod says of it, packages, subroutines, modules used, comments (Essence, seed 003, table 3, Perl)."""
+"""Perl: documentation (pod), packages, subroutines, used modules, comments (Essence, seed 003, table 3, Perl)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from processors.essence.summarize._text import first_sentence
 from processors.essence.summarize.source._source import MAX_SOURCE, add_all, add_comments, hash_comments
 
 MAX_NAME = 65_536
-"""Characters of a pod in which its name is looked for."""
+"""Characters of a pod in which its section NAME is searched."""
 
 _POD = re.compile(r"^=[a-z]\w*\b.*?(?:^=cut\b[^\n]*\n?|\Z)", re.MULTILINE | re.DOTALL)
 _HEADING = re.compile(r"^=head[12][ \t]++(.{1,200})$", re.MULTILINE)

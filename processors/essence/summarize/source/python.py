@@ -1,6 +1,6 @@
-"""Python: the docstring of the module, classes, functions, imports, and what `__author__` and `__version__` say.
+"""Python: the docstring of the module, classes, functions, imports, `__author__` and `__version__`.
 
-By the parser of Python itself, and by regular expressions where it refuses (Python 2, templates) or where a file is large.
+Uses the parser of Python itself, and regular expressions where it fails (Python 2, templates) or a file is large.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from processors.essence.summarize._text import first_sentence
 from processors.essence.summarize.source._source import MAX_SOURCE, add_all, add_comments, hash_comments, purpose
 
 MAX_PARSED = 131_072
-"""Characters of a source that the parser is given: 30 ms."""
+"""Characters of the longest source that is parsed: 30 ms."""
 
 _DOCSTRING = re.compile(r"\A(?:\s++|#[^\n]*+\n|(?!))*+[rRuU]?(\"\"\"|''')(.*?)\1", re.DOTALL)
 _CLASS = re.compile(r"^class[ \t]+(\w{1,100})", re.MULTILINE)
@@ -39,20 +39,20 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
 
 
 def _parse(text: str) -> ast.Module | None:
-    """The tree of a source; None where Python does not take it."""
+    """Return the syntax tree of a source; None if the source is too long, or Python rejects it."""
     if len(text) > MAX_PARSED:
         return None
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return ast.parse(text)
-    # MemoryError and RecursionError are what deep nesting raises here, long before memory is short.
+    # Deep nesting raises MemoryError or RecursionError here, long before memory is short.
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return None
 
 
 def _by_tree(tree: ast.Module, found: Found) -> str:
-    """Add the names that a module defines and imports; give its docstring."""
+    """Add the names that a module defines and imports; return its docstring."""
     classes, functions, imports = [], [], []
     for node in tree.body:
         if isinstance(node, ast.ClassDef):
@@ -70,7 +70,7 @@ def _by_tree(tree: ast.Module, found: Found) -> str:
 
 
 def _by_lines(text: str, found: Found) -> str:
-    """The same, of a source that the parser does not take."""
+    """Same as `_by_tree`, by regular expressions, for a source without a syntax tree."""
     functions = (f for f in _FUNCTION.findall(text) if not f.startswith("_"))
     _add(found, _CLASS.findall(text), list(functions), _IMPORT.findall(text))
     docstring = _DOCSTRING.match(text[:65_536])

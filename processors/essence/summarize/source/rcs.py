@@ -1,6 +1,6 @@
 """RCS files: head, authors, symbolic names, description, log messages, the start of the newest text (rcsfile(5); seed 003).
 
-Strings stand between @, with @ doubled within; they are read one after the other, each once, with the words before it.
+Strings are enclosed in @, with @ doubled inside; they are read in order, each once, with the words before it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
 
 
 def _strings(text: str, found: Found) -> None:
-    """Description, log messages and the first text: what stands between @."""
+    """Add description, log messages and the first text from the strings of a file."""
     logs = 0
     for before, value in _tokens(text):
         revision = _REVISION.search(before)
@@ -59,7 +59,7 @@ def _strings(text: str, found: Found) -> None:
 
 
 def _tokens(text: str) -> Iterator[tuple[str, str]]:
-    """Each string, with the 80 characters before it."""
+    """Yield each string, preceded by the (at most 80) characters before it."""
     end = 0
     for string in _STRING.finditer(text):
         yield text[max(end, string.start() - 80) : string.start()].rstrip(), string[1].replace("@@", "@")
@@ -67,7 +67,7 @@ def _tokens(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _sortable(date: str) -> str:
-    """A date that sorts: years before 2000 have two digits (rcsfile(5))."""
+    """Return a date that sorts: years before 2000 have two digits (rcsfile(5))."""
     return f"19{date}" if date.find(".") == 2 else date
 
 

@@ -1,4 +1,4 @@
-"""Ruby: classes, modules, methods, what is required, comments; of a gemspec what it says of the gem."""
+"""Ruby: classes, modules, methods, required files, comments; of a gemspec the metadata of the gem."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rust: what its inner documentation says (`//!`), modules, uses, types, traits, functions, macros."""
+"""Rust: inner documentation (`//!`), modules, uses, types, traits, functions, macros."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MACRO = re.compile(r"^[ \t]*(?:pub[ \t]+)?(?:macro_rules![ \t]*|macro[ \t]+)(\w
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
-    """Add description and abstract (of the inner documentation), packages, imports, types, functions, macros and comments."""
+    """Add description and abstract (of the inner documentation), modules, imports, types, functions, macros and comments."""
     text = read_text(body, facts.charset, MAX_SOURCE)
     inner = "\n".join(_INNER.findall(text))[:8_192].strip()
     found.add("abstract", inner)

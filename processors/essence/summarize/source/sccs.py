@@ -48,7 +48,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
 
 
 def _date(day: str, time: str) -> str:
-    """A date of two digits a year: those below 69 are of this century (POSIX.1-2017, sccsfile)."""
+    """Return date and time in ISO 8601; two-digit years below 69 are of this century (POSIX.1-2017, sccsfile)."""
     century = "20" if day[:2] < "69" else "19"
     return f"{century}{day.replace('/', '-')}T{time}Z"
 

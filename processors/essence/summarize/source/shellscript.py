@@ -1,4 +1,4 @@
-"""Shell scripts: what the head comment says, functions, usage, comments (Essence, seed 003, table 3, ShellScript)."""
+"""Shell scripts: head comment, functions, usage, comments (Essence, seed 003, table 3, ShellScript)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Program sources of languages without a summarizer of their own: names that keywords define, modules they ask for, comments."""
+"""Program sources of languages without their own summarizer: names that keywords define, imported modules, comments."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ _MESSAGE = re.compile(
     r"([A-Z]\w{1,80})",
     re.MULTILINE,
 )
-"""What interfaces between programs declare: words that are common otherwise, so that a name must look like one."""
+"""Declarations in interface definitions. Their keywords are common words, so that the name must begin with a capital."""
 _FEATURE = re.compile(r"^[ \t]*(?:Feature|Ability|Business Need):[ \t]*(\S[^\n]*)", re.MULTILINE)
 _SCENARIO = re.compile(r"^[ \t]*(?:Scenario|Scenario Outline|Scenario Template|Example|Rule):[ \t]*(\S[^\n]*)", re.MULTILINE)
-"""What is to be tested, in Gherkin."""
+"""Test scenarios in Gherkin."""
 _IMPORT = re.compile(
     r"^[ \t]*#?(?:import|use|using|require|include|open|from|m4_include)[ \t(\"'<]{1,4}([\w./:@-]{2,120})", re.MULTILINE
 )
 _DIRECTIVE = r"(?:import|include|include_next|define|undef|if|ifn?def|elif|else|endif|pragma|error|warning|line)\b"
-"""Orders to a preprocessor of C, behind their sign: no comments."""
+"""Directives of the C preprocessor, after their #: not comments."""
 _COMMENT = re.compile(
     rf"/\*.*?(?:\*/|\Z)|(?:^[ \t]*(?:///?|#(?!!|{_DIRECTIVE})|;+|--|%|\"|!|dnl\b|@?(?i:rem)(?=[ \t\r\n])(?![ \t]*[=(:,]))"
     r"[^\n]*\n?)+",
     re.MULTILINE | re.DOTALL,
 )
 _REM = re.compile(r"^[ \t]*@?rem\b[ \t]?", re.MULTILINE | re.IGNORECASE)
-"""The mark of a comment in batch files and in Basic."""
+"""The comment marker of batch files and Basic."""
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
-    """Add functions, types, imports, description, comments, and headings (what is to be tested)."""
+    """Add functions, types, imports, description, comments, and headings (test scenarios)."""
     text = read_text(body, facts.charset, MAX_SOURCE)
     add_all(found, "functions", (*_FUNCTION.findall(text), *_METHOD.findall(text)))
     add_all(found, "types", (*_OBJECTIVE.findall(text), *_TYPE.findall(text), *_MESSAGE.findall(text)))

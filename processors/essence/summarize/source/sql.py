@@ -1,4 +1,4 @@
-"""SQL: the tables, views, functions and other things that a script makes, the tables that it fills, comments."""
+"""SQL: tables, views, functions and other objects that a script creates, tables that it changes, comments."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ _NAMES = {
 }  # fmt: skip
 _WORDS = "to set cascade no restrict of on or and from then the statement only if skip nowait as where each row action"
 _NO_TABLE = frozenset(_WORDS.split())
-"""Words that stand where the name of a table does: of rules, keys, locks and triggers."""
+"""Words that occur in place of a table name: in rules, keys, locks and triggers."""
 _QUOTES = str.maketrans("", "", '"`[]')
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
-    """Add tables, views, functions, procedures, triggers, types, schemas, references (tables changed), description and comments."""
+    """Add tables, views, functions, procedures, triggers, types, schemas and others, tables-changed, description and comments."""
     text = read_text(body, facts.charset, MAX_SOURCE)
     code, comments = split(text, _TOKEN, opens="/ --")
     for kind, name in _MADE.findall(code):

@@ -1,8 +1,8 @@
-"""Translations: GNU gettext's sources and catalogs (PO, MO), Qt Linguist's (TS), XLIFF; whose they are, how far, their text.
+"""Translations: GNU gettext's sources and catalogs (PO, MO), Qt Linguist's (TS), XLIFF; project, people, progress and text.
 
-Strategy: what the file begins with tells which of them it is, whatever its name. A catalog of MO is two tables of places, which may
-be anywhere: each is held against the bytes that were read, and what all of them say together is bounded (gettext manual, 10.3). Of
-PO, lines are read one by one: a keyword, then strings in quotes that go on below it (2.1); what begins with `#~` is obsolete.
+Strategy: the first bytes of a file decide its format, whatever its name. An MO catalog is two tables of offsets, which may point
+anywhere: each is limited to the bytes that were read, and the text of all messages is bounded (gettext manual, 10.3). PO is read
+line by line: a keyword, then quoted strings that may continue on the next lines (2.1); lines that begin with `#~` are obsolete.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from processors.essence.summarize.source._message_catalog import Catalog
 MAX_READ = 4_000_000
 MAX_LINES = 200_000
 SAID = 500
-"""Messages of MO whose text is looked at."""
+"""Messages of an MO catalog whose text is read."""
 MAX_MESSAGE = 65_536
 """Bytes of one message."""
 LITTLE, BIG = b"\xde\x12\x04\x95", b"\x95\x04\x12\xde"
@@ -32,7 +32,7 @@ _STRING = re.compile(r'(msgctxt|msgid|msgid_plural|msgstr|msgstr\[\d{1,3}\])?[ \
 _ESCAPE = re.compile(r"\\(.)")
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\n"}
 _GONE = frozenset(("obsolete", "vanished"))
-"""What Qt calls messages that are there no more (Linguist's TS file format)."""
+"""Qt's states of messages that no longer exist (Linguist's TS file format)."""
 
 
 def run(facts: Facts, body: BinaryIO, found: Found) -> None:
@@ -51,7 +51,7 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
 
 
 def _compiled(raw: bytes, catalog: Catalog) -> None:
-    """Read a catalog in binary. Raises SummaryError."""
+    """Read a binary catalog (MO). Raises SummaryError."""
     order = "<" if raw.startswith(LITTLE) else ">"
     if len(raw) < 20:
         raise SummaryError("Translation: truncated: the header is cut off")
@@ -71,7 +71,7 @@ def _compiled(raw: bytes, catalog: Catalog) -> None:
             catalog.messages, catalog.translated = catalog.messages - 1, catalog.translated - bool(target)
             catalog.header(decode(target, charset))
         else:
-            # A context stands before a message, its plural behind it.
+            # A context precedes a message, its plural follows it.
             catalog.say(*(decode(each.rpartition(b"\4")[2].replace(b"\0", b"\n"), charset) for each in (source, target)))
 
 
@@ -86,7 +86,7 @@ def _charset(header: bytes) -> str:
 
 
 def _written(raw: bytes, declared: str, catalog: Catalog) -> None:
-    """Read the source of a catalog."""
+    """Read the source of a catalog (PO). `declared`: charset if its header has none."""
     text = decode(raw, _charset(raw[:16_384]) or declared).replace("\r\n", "\n").replace("\r", "\n")
     for fuzzy, parts in _entries(text):
         source = parts.get("msgid", "")
@@ -98,7 +98,7 @@ def _written(raw: bytes, declared: str, catalog: Catalog) -> None:
 
 
 def _entries(text: str) -> Iterator[tuple[bool, dict[str, str]]]:
-    """The messages of a text, each as whether it is marked as fuzzy and what its keywords say."""
+    """Yield the messages of a text: whether each is marked as fuzzy, and its strings by keyword."""
     fuzzy, parts, keyword = False, dict[str, str](), ""
     for line in text.split("\n", MAX_LINES)[:MAX_LINES]:
         bare = line.strip()
@@ -118,7 +118,7 @@ def _entries(text: str) -> Iterator[tuple[bool, dict[str, str]]]:
 
 
 def _marked(root: etree._Element | None, catalog: Catalog, found: Found) -> None:
-    """Read a catalog in XML: Qt's, or XLIFF, 1.2 and 2.0. Raises SummaryError."""
+    """Read a catalog in XML: Qt's TS, or XLIFF 1.2 and 2.0. Raises SummaryError."""
     if root is None:
         raise SummaryError("Translation: damaged: no element in it can be read")
     source = target = state = ""
@@ -128,7 +128,7 @@ def _marked(root: etree._Element | None, catalog: Catalog, found: Found) -> None
         elif name == "source":
             source, target, state = _text(element), "", ""
         elif name in ("translation", "target"):
-            # What came before the end has its text.
+            # The start and the end event of an element set the same values.
             target, state = _text(element), attribute(element, "type" if name == "translation" else "state")
         elif name in ("message", "trans-unit", "segment") and not begins:
             if state not in _GONE:
@@ -146,7 +146,7 @@ def _stated(element: etree._Element, found: Found) -> None:
 
 
 def _text(element: etree._Element) -> str:
-    """The text of an element; numbers of a plural are parted."""
+    """Return the text of an element; plural forms are separated by a space."""
     between = " " if len(element) and local(element[0]) == "numerusform" else ""
     return between.join(map(str, element.itertext()))[:MAX_MESSAGE]
 
