@@ -19,7 +19,7 @@ from streams.cli.output.display import progress
 from streams.cli.output.progress import Progress
 from streams.cli.output.run_report import RunReport, closing
 from streams.cli.rootnames import check_limits, gathered_root
-from streams.cli.serving import logs_of, served
+from streams.cli.serving import logs_of, serve_health
 from streams.cli.wiring import embedded_settings
 from streams.config.settings import Settings
 from streams.config.topology import topology_of
@@ -132,7 +132,7 @@ class Gathering:
 
     def _emptied(self) -> bool:
         with there(self.settings.data) as store:
-            return store is not None and runs.emptied(store, topology_of(self.settings))
+            return store is not None and runs.is_emptied(store, topology_of(self.settings))
 
     def _empty(self) -> int:
         """Remove the objects of removed roots, when none is left; return the exit code."""
@@ -189,7 +189,7 @@ class Gathering:
             runs.name(runner)
             known = runs.roots(runner.store)
             watch = Watch(runner, self.settings.worker.stall, logs, health, metrics)
-            with Stop() as stop, served(self.settings, health, metrics) as where, self._shown(runner, known, logs) as shown:
+            with Stop() as stop, serve_health(self.settings, health, metrics) as where, self._shown(runner, known, logs) as shown:
                 logs.say(f"running on {self.settings.data}, {counted(len(known), 'root')}{where}; stop with Ctrl-C")
                 service = upkeep.Service(runner, self.settings.retention)
                 await runner.run(forever=True, stop=stop, seen=lambda: self._turned(shown, service, watch))

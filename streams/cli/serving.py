@@ -17,7 +17,7 @@ def logs_of(settings: Settings, **always: str) -> Logs:
 
 
 @contextmanager
-def served(settings: Settings, health: Health, metrics: Metrics) -> Iterator[str]:
+def serve_health(settings: Settings, health: Health, metrics: Metrics) -> Iterator[str]:
     """Serve /livez, /readyz and /metrics during the block; yields the address for a log line, and "" without a port.
 
     Raises Failure if the address cannot be bound.

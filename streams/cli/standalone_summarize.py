@@ -30,8 +30,8 @@ from streams.cli.rootnames import root_of
 from streams.cli.wiring import essence_settings, own_additions
 from streams.clock import now_ms
 from streams.config.settings import Settings
-from streams.edges.parse_job import END, Chunk, Job, alone, blamed, pack
-from streams.edges.tries import MEMBERS, Tries
+from streams.edges.parse_job import END, Chunk, Job, find_culprit, pack, single_record
+from streams.edges.tries import MEMBERS, RetryState
 from streams.fetch import FetchError, fetch_local, reopened
 from streams.sandbox.early import PRELOAD, WORK
 from streams.sandbox.pool import Pool
@@ -190,7 +190,7 @@ class StandaloneSummarize:
             if frame == END:
                 told.ended += 1
                 return
-            record = alone(frame)
+            record = single_record(frame)
             if (record.object_url if isinstance(record, Summary) else record.url) not in known:
                 raise ValueError("not a frame: what no object but another can give")
             self._tell(record, told)
@@ -202,7 +202,7 @@ class StandaloneSummarize:
         told = BufferedOutput()
         request = pack(Chunk(self._packed, 1, tuple(map(Job, objs)), alone=True))
         try:
-            outcome = await pool.run(request, None, self._hear(objs, told), Tries().clock)
+            outcome = await pool.run(request, None, self._hear(objs, told), RetryState().clock)
         except ValueError:
             outcome = None
         if isinstance(outcome, Done) and told.ended == len(objs):
@@ -216,7 +216,7 @@ class StandaloneSummarize:
 
     async def _one(self, pool: Pool, obj: FetchedObject) -> BufferedOutput:
         """Return the output of one file."""
-        url, tries, why, told = obj.url, Tries(), "", BufferedOutput()
+        url, tries, why, told = obj.url, RetryState(), "", BufferedOutput()
         # One more for the object itself, and some for children that were lost or killed.
         for _ in range(MEMBERS + 5):
             told.forget()
@@ -239,7 +239,7 @@ class StandaloneSummarize:
             if not isinstance(outcome, Lost) and not tries.spared(outcome):
                 if "" in tries.skip:
                     break
-                tries.failed_at(blamed(outcome.culprit)[1], outcome, self._limits)
+                tries.failed_at(find_culprit(outcome.culprit)[1], outcome, self._limits)
         self._missed(f"{url}: {why}")
         told.forget()
         return BufferedOutput()

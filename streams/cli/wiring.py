@@ -17,7 +17,7 @@ from processors.frontier.stage import FrontierSettings
 from streams.cli.common import Failure, counted
 from streams.config.settings import Settings
 from streams.config.topology import flow_of
-from streams.edges.extensions import Own, read
+from streams.edges.extensions import Extensions, read
 from streams.embedded import EmbeddedSettings, runs
 from streams.fetch import FetchSettings
 from streams.sandbox.values import SandboxLimits
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 TOKEN = re.compile(r"[A-Za-z_-]+")
 
 
-def essence_settings(settings: Settings, name: str, added: Own) -> EssenceSettings:
+def essence_settings(settings: Settings, name: str, added: Extensions) -> EssenceSettings:
     """Return the settings of essence for the named Gatherer, with the operator's additions. Raises Failure."""
     given = settings.essence
     try:
@@ -46,7 +46,7 @@ def essence_settings(settings: Settings, name: str, added: Own) -> EssenceSettin
         raise Failure(f"essence.select.off: {error}", 2) from None
 
 
-def own_additions(settings: Settings) -> Own:
+def own_additions(settings: Settings) -> Extensions:
     """Return the operator's additions to Essence. Raises Failure."""
     given = settings.essence
     try:

@@ -40,7 +40,7 @@ MAX_FILE = 1 << 20
 """Maximum bytes of one file."""
 
 
-class Own(msgspec.Struct, frozen=True, array_like=True):
+class Extensions(msgspec.Struct, frozen=True, array_like=True):
     """The operator's additions: their places, and the digest of their content."""
 
     folder: str = ""
@@ -63,14 +63,14 @@ class _Found(msgspec.Struct, frozen=True):
     digest: str
 
 
-def read(folder: Path | None, packages: tuple[str, ...] = ()) -> Own:
+def read(folder: Path | None, packages: tuple[str, ...] = ()) -> Extensions:
     """Read the additions without running any of them. Raises OwnError."""
     if folder is None and not packages:
-        return Own()
-    return Own(str(folder.absolute()) if folder else "", packages, _find(folder, packages).digest)
+        return Extensions()
+    return Extensions(str(folder.absolute()) if folder else "", packages, _find(folder, packages).digest)
 
 
-def held(added: Own) -> dict[str, int]:
+def count_extensions(added: Extensions) -> dict[str, int]:
     """Return the numbers of types, places, programs and summarizers. Raises OwnError."""
     found = _find(Path(added.folder) if added.folder else None, added.packages)
     rules = found.rules
@@ -82,7 +82,7 @@ def held(added: Own) -> dict[str, int]:
     }
 
 
-def load(added: Own, run: extensions.Run | None = None) -> Rules:
+def load(added: Extensions, run: extensions.Run | None = None) -> Rules:
     """Run the additions and put them in force in this process; `run` runs programs. Returns their rules. Raises OwnError."""
     found = _find(Path(added.folder) if added.folder else None, added.packages)
     if found.digest != added.digest:

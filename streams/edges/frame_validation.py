@@ -20,7 +20,7 @@ from streams.edges.parse_job import Frame
 from streams.store.murmur2 import partition as partition_of
 
 
-class Belief:
+class FrameValidator:
     """The records that are acceptable for one object."""
 
     def __init__(self, obj: FetchedObject, gatherer: str, partitions: int) -> None:

@@ -27,7 +27,7 @@ from processors.essence.summarize import Facts, SummaryError
 from schemas import records as declared
 from schemas.codec import encode, record_type
 from schemas.records import Attributes, Complete, CrawlEvent, FetchedObject, Partial, Record, Rejected, Summary
-from streams.edges.extensions import Own, load
+from streams.edges.extensions import Extensions, load
 from streams.sandbox.programs import Command, ProgramError, Programs
 from streams.sandbox.values import MistakeError, SandboxLimits
 from streams.store.murmur2 import partition as partition_of
@@ -145,11 +145,11 @@ def _router() -> Router:
 def preload(added: str = "") -> Callable[[SandboxLimits], None] | None:
     """Import and warm up everything that a child needs, before it loses access to the file system.
 
-    `added`: the operator's additions, as `Own` in JSON, loaded after the rest. Returns what each child must do before it is
+    `added`: the operator's additions, as `Extensions` in JSON, loaded after the rest. Returns what each child must do before it is
     sealed, if anything. Raises MistakeError.
     """
     if added:
-        return _add(msgspec.json.decode(added, type=Own))
+        return _add(msgspec.json.decode(added, type=Extensions))
     recognize.preload()
     summarize.preload()
     rules_fingerprint(stage.EssenceSettings(gatherer=""))
@@ -157,7 +157,7 @@ def preload(added: str = "") -> Callable[[SandboxLimits], None] | None:
     return None
 
 
-def _add(added: Own) -> Callable[[SandboxLimits], None] | None:
+def _add(added: Extensions) -> Callable[[SandboxLimits], None] | None:
     programs = Programs()
     try:
         rules = load(added, partial(_by_program, programs))
@@ -229,7 +229,7 @@ def _say(progress: Callable[[str], None], number: int, path: str) -> None:
     progress(f"{number}\n{path}")
 
 
-def blamed(culprit: str) -> tuple[int, str]:
+def find_culprit(culprit: str) -> tuple[int, str]:
     """Return the number of the object in its chunk, and the path of the member, at or behind which the child died.
 
     (0, "") if it had not reached any, or if the report is invalid, as a compromised child may send.
@@ -238,7 +238,7 @@ def blamed(culprit: str) -> tuple[int, str]:
     return (int(number), path) if number.isdecimal() and len(number) < MAX_DIGITS else (0, "")
 
 
-def alone(frame: bytes) -> Alone:
+def single_record(frame: bytes) -> Alone:
     """Return the record of a frame that holds nothing else. Raises ValueError for anything else."""
     if not frame or frame[0] >= len(_READ):
         raise ValueError("not a frame: no record that is read alone")

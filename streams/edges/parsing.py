@@ -30,9 +30,9 @@ from schemas.ports import Logged
 from schemas.records import LOST, CrawlEvent, FetchedObject, Summary
 from streams.clock import now_ms
 from streams.edges.base import DECODED, EdgeBase, Finished, Source, Staging
-from streams.edges.extensions import Own
-from streams.edges.frame_validation import Belief
-from streams.edges.parse_job import DAMAGED, END, Chunk, Frame, Job, blamed, pack, unpack
+from streams.edges.extensions import Extensions
+from streams.edges.frame_validation import FrameValidator
+from streams.edges.parse_job import DAMAGED, END, Chunk, Frame, Job, find_culprit, pack, unpack
 from streams.edges.work import Work
 from streams.faults import fault
 from streams.sandbox.early import PRELOAD, WORK
@@ -54,7 +54,7 @@ LOSSES = 10
 """Times that an object is lost through no fault of its own before the edge gives up."""
 
 
-class NonsenseError(ValueError):
+class CorruptChildError(ValueError):
     """A message that a child sends only if its memory was overwritten."""
 
 
@@ -71,7 +71,7 @@ class EssenceEdge(EdgeBase):
         limits: SandboxLimits,
         log: Callable[[str], None],
         *,
-        own: Own = Own(),  # noqa: B008 - a frozen value
+        own: Extensions = Extensions(),  # noqa: B008 - a frozen value
         carry: bool = False,
     ) -> None:
         """With `carry`, frames that are not staged carry their records, for a runner that uses them at once."""
@@ -140,7 +140,7 @@ class EssenceEdge(EdgeBase):
 
     def _work(self, logged: Logged) -> Work | None:
         obj = self.decoded(logged, FetchedObject)
-        return Work(logged, obj, Belief(obj, self._gatherer, self.partitions)) if obj is not None else None
+        return Work(logged, obj, FrameValidator(obj, self._gatherer, self.partitions)) if obj is not None else None
 
     def _next_chunk(self) -> list[Work]:
         chunk: list[Work] = []
@@ -174,7 +174,7 @@ class EssenceEdge(EdgeBase):
             try:
                 number = body.fileno() if body else None
                 outcome = await self._pool.run(self._request(chunk), number, self._receiver(chunk), clock)
-            except NonsenseError as error:
+            except CorruptChildError as error:
                 outcome = Failed(str(error), "")
             finally:
                 if body:
@@ -221,7 +221,7 @@ class EssenceEdge(EdgeBase):
         def receive(data: bytes) -> asyncio.Future[None] | None:
             nonlocal position
             if position == len(chunk):
-                raise NonsenseError("a frame behind the last object")
+                raise CorruptChildError("a frame behind the last object")
             work = chunk[position]
             if data == END:
                 work.ended = True
@@ -229,14 +229,14 @@ class EssenceEdge(EdgeBase):
                 self._deliver(work)
                 return self._room()
             if work.damaged or (data == DAMAGED and (not work.blob or work.frames or work.staged)):
-                raise NonsenseError("a body that is damaged gives nothing")
+                raise CorruptChildError("a body that is damaged gives nothing")
             if data == DAMAGED:
                 work.damaged = True
                 return None
             try:
                 frame = self._unpacked(data, work.belief)
             except ValueError as error:
-                raise NonsenseError(str(error)) from error
+                raise CorruptChildError(str(error)) from error
             work.frames.append(frame)
             work.size += len(data)
             if work.size > STAGED_BYTES:
@@ -262,7 +262,7 @@ class EssenceEdge(EdgeBase):
                 one.set_result(None)
         return super().drain_staging()
 
-    def _unpacked(self, data: bytes, belief: Belief) -> Frame:
+    def _unpacked(self, data: bytes, belief: FrameValidator) -> Frame:
         """Decode and validate a frame from a child. Raises ValueError for a frame that a sound child does not send."""
         frame = unpack(data)
         frame = frame._replace(record=decode(frame.value)) if frame.topic in DECODED else frame
@@ -300,7 +300,7 @@ class EssenceEdge(EdgeBase):
             if work.staged:
                 self.staging.append(Staging(work.owner, []))
             work.frames, work.size, work.staged, work.damaged = [], 0, False, False
-        number, culprit = (0, "") if isinstance(outcome, Lost) else blamed(outcome.culprit)
+        number, culprit = (0, "") if isinstance(outcome, Lost) else find_culprit(outcome.culprit)
         failed = chunk[number] if number < len(chunk) and not chunk[number].ended else left[0]
         if isinstance(outcome, Failed):
             self._log(f"essence of {failed.logged.key.decode(errors='replace')}: {outcome.traceback}")

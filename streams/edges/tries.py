@@ -29,7 +29,7 @@ SPARED = 2
 """Times that an object is not blamed for a SIGKILL, which comes from outside: from a person, or from a kernel short of memory."""
 
 
-class Tries:
+class RetryState:
     """State of an object that was tried."""
 
     def __init__(self) -> None:

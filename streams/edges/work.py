@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from schemas.ports import Logged
 from schemas.records import FetchedObject
-from streams.edges.frame_validation import Belief
+from streams.edges.frame_validation import FrameValidator
 from streams.edges.parse_job import Frame
-from streams.edges.tries import Tries
+from streams.edges.tries import RetryState
 
 ALONE = 1 << 19
 """Bytes of a body above which it travels alone, as an open file."""
 
 
-class Work(Tries):
+class Work(RetryState):
     """An object on its way through a child."""
 
-    def __init__(self, logged: Logged, obj: FetchedObject, belief: Belief) -> None:
+    def __init__(self, logged: Logged, obj: FetchedObject, belief: FrameValidator) -> None:
         super().__init__()
         self.logged = logged
         self.obj = obj

@@ -30,7 +30,7 @@ from processors.frontier.stage import outstanding
 from schemas.codec import encode
 from schemas.records import Record
 from streams.clock import now_ms
-from streams.edges.extensions import Own
+from streams.edges.extensions import Extensions
 from streams.edges.fetching import FetchEdge
 from streams.edges.parsing import EssenceEdge
 from streams.embedded.edge_cache import EdgeCache
@@ -69,7 +69,7 @@ class EmbeddedSettings(msgspec.Struct, frozen=True, kw_only=True):
     children: int = 2
     fetch: FetchSettings = FetchSettings()
     essence: EssenceSettings = EssenceSettings(gatherer="localhost")
-    own: Own = Own()
+    own: Extensions = Extensions()
     """The operator's additions to essence."""
     flow: TopologySettings = TopologySettings()
     """The frontier, and the Brokers."""

@@ -36,7 +36,7 @@ class Run(msgspec.Struct, frozen=True, array_like=True):
     finished: bool = False
 
 
-class Begun(NamedTuple):
+class StartedRun(NamedTuple):
     """A run that begins or continues.
 
     `continued`: another process began it and did not finish it; `first`: it is the first run of its folder.
@@ -72,17 +72,17 @@ def under_way(store: Store) -> bool:
     )
 
 
-def emptied(store: Store, drawn: Topology) -> bool:
+def is_emptied(store: Store, drawn: Topology) -> bool:
     """Return whether no root is left while objects of removed roots are still to be removed."""
     return bool(gatherer(store)) and not roots(store) and any(one.lag for one in StoreLog(store).lags(drawn))
 
 
-def begin(runner: Embedded, asked: Sequence[Root]) -> Begun:
+def begin(runner: Embedded, asked: Sequence[Root]) -> StartedRun:
     """Begin a run over these roots, or continue the last one, if it was over them, is unfinished, and none of them was removed."""
     before = last(runner.store)
     known = {root.url for root in roots(runner.store)}
     if before is not None and not before.finished and _same(before, asked) and known.issuperset(root.url for root in asked):
-        return Begun(before, continued=True, first=False)
+        return StartedRun(before, continued=True, first=False)
     now = now_ms()
     with runner.store.transaction() as tx:
         run_id = _next_id(tx, now)
@@ -92,7 +92,7 @@ def begin(runner: Embedded, asked: Sequence[Root]) -> Begun:
         _note(tx, run)
         tx.rows(SPACE, 0).put(b"gatherer", runner.settings.essence.gatherer.encode())
     fault("run.seeded")
-    return Begun(run, continued=False, first=before is None)
+    return StartedRun(run, continued=False, first=before is None)
 
 
 def _next_id(tx: Transaction, now: int) -> str:

@@ -16,7 +16,7 @@ LENGTH = 4_096
 """Maximum number of cached records of one partition; others are read from the log."""
 
 
-class Recent(NamedTuple):
+class CachedRecord(NamedTuple):
     """A record as it was appended; `record` is None if it has not been decoded."""
 
     offset: int
@@ -25,12 +25,12 @@ class Recent(NamedTuple):
     record: Record | None
 
 
-class Tail:
+class TurnCache:
     """Cache of all partitions of all topics, with the committed offsets of the deciding stages."""
 
     def __init__(self) -> None:
-        self._recent: dict[tuple[str, int], deque[Recent]] = {}
-        self._added: list[tuple[tuple[str, int], deque[Recent] | None]] = []
+        self._recent: dict[tuple[str, int], deque[CachedRecord]] = {}
+        self._added: list[tuple[tuple[str, int], deque[CachedRecord] | None]] = []
         """Partitions to which a record was added since the last commit, with the content that it replaced."""
         self._advanced: list[tuple[tuple[str, str, int], int]] = []
         self.committed: dict[tuple[str, str, int], int] = {}
@@ -46,7 +46,7 @@ class Tail:
             # Another process, or staged records, appended in between: those are read from the log.
             before, recent = recent, deque()
             self._recent[at] = recent
-        recent.append(Recent(offset, key, value, record))
+        recent.append(CachedRecord(offset, key, value, record))
         self._added.append((at, before))
 
     def advance(self, group: str, topic: str, partition: int, offset: int) -> None:
@@ -56,7 +56,7 @@ class Tail:
         self.committed[at] = offset
         self._read.add((topic, partition))
 
-    def read(self, tx: Transaction, store: Store, topic: str, partition: int, start: int, limit: int) -> list[Recent]:
+    def read(self, tx: Transaction, store: Store, topic: str, partition: int, start: int, limit: int) -> list[CachedRecord]:
         """Return at most `limit` records from `start` on: cached ones, or else from the log."""
         recent = self._recent.get((topic, partition))
         if recent:
@@ -76,8 +76,8 @@ class Tail:
         return self._from_log(store, topic, partition, start, limit)
 
     @staticmethod
-    def _from_log(store: Store, topic: str, partition: int, start: int, limit: int) -> list[Recent]:
-        return [Recent(r.offset, r.key, r.value, None) for r in store.read(topic, partition, start, limit)]
+    def _from_log(store: Store, topic: str, partition: int, start: int, limit: int) -> list[CachedRecord]:
+        return [CachedRecord(r.offset, r.key, r.value, None) for r in store.read(topic, partition, start, limit)]
 
     def mark(self) -> tuple[int, int]:
         """Return a mark for `rollback`."""

@@ -29,7 +29,7 @@ from streams.clock import now_ms
 from streams.edges.base import DECODED, EdgeBase, Finished, Staging
 from streams.edges.parse_job import Frame
 from streams.embedded.run_stats import RunStats
-from streams.embedded.turn_cache import Tail
+from streams.embedded.turn_cache import TurnCache
 from streams.faults import fault
 from streams.store import FolderBlobs, Offsets, Store, StoreError, Transaction
 from streams.store.murmur2 import partition as partition_of
@@ -96,7 +96,7 @@ class Turns:
         self.tally = RunStats()
         self._counted: dict[str, RunStats] = {}
         """Statistics of staged records by owner: they count when the records are published."""
-        self.tail = Tail()
+        self.tail = TurnCache()
         self.partitions = store.topics()["crawl"]
         stages = [s for s in topology.stages if isinstance(s, Stage)]
         places = [(s, p) for s in stages for p in range(self.partitions)]

@@ -43,11 +43,11 @@ READ = 100
 
 def upkeep(runner: Embedded, retention: float) -> None:
     """Trim and compact everything that may be; `retention` in seconds. Raises DiskFull, StoreError."""
-    for _ in steps(runner, retention):
+    for _ in upkeep_steps(runner, retention):
         pass
 
 
-def steps(runner: Embedded, retention: float) -> Iterator[None]:
+def upkeep_steps(runner: Embedded, retention: float) -> Iterator[None]:
     """Do `upkeep` one step at a time."""
     store, before = runner.store, now_ms() - int(retention * 1000)
     for topic in runner.topology.topics:
@@ -142,5 +142,5 @@ class Service:
                 self._open = None
         # Upkeep that takes longer than this continues: if it began anew each time, it would never finish.
         if time.monotonic() >= self._next and self._runner.chores is None:
-            self._runner.chores = steps(self._runner, self._retention)
+            self._runner.chores = upkeep_steps(self._runner, self._retention)
             self._next = time.monotonic() + EVERY

@@ -17,7 +17,7 @@ from schemas.codec import schema_text
 from schemas.records import Record
 from streams.config.settings import Settings
 from streams.config.topology import topology_of
-from streams.kafka.client.admin import Planned, planned
+from streams.kafka.client.admin import TopicPlan, plan_topics
 from streams.kafka.client.cluster import Cluster
 from streams.topology.flow import Topic, Topology, archive
 
@@ -46,7 +46,7 @@ def document(found: Topology) -> dict[str, Any]:
     """Return the description of the public topics of a topology."""
     settings = Settings.model_construct()
     cluster = Cluster.of(settings.kafka)
-    plan = {topic.name: topic for topic in planned(found, cluster, settings.retention, settings.sandbox.frame)}
+    plan = {topic.name: topic for topic in plan_topics(found, cluster, settings.retention, settings.sandbox.frame)}
     public = [topic for topic in found.topics if topic.public]
     return {
         "asyncapi": "3.0.0",
@@ -76,7 +76,7 @@ def _id(name: str) -> str:
     return name.replace(".", "-")
 
 
-def _channel(topic: Topic[Record], plan: Planned) -> dict[str, Any]:
+def _channel(topic: Topic[Record], plan: TopicPlan) -> dict[str, Any]:
     settings = dict(plan.settings)
     configuration: dict[str, Any] = {"cleanup.policy": [settings["cleanup.policy"]]}
     numbers = ("retention.ms", "retention.bytes", "delete.retention.ms", "max.message.bytes")

@@ -15,7 +15,7 @@ from pathlib import Path
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
 from streams.kafka.client.admin import LATEST, Admin
-from streams.kafka.client.brokers import patient
+from streams.kafka.client.brokers import retry_coordinator
 from streams.kafka.client.cluster import Cluster
 from streams.kafka.client.producer import PARTITIONER
 from streams.sandbox.seal import die_with
@@ -126,7 +126,7 @@ class Watch:
         if group not in self._groups:
             self._groups[group] = Consumer({**self._client, "group.id": group})
         places = [TopicPartition(topic, partition) for partition in range(PARTITIONS)]
-        found = patient(partial(self._groups[group].committed, places, timeout=TIMEOUT))
+        found = retry_coordinator(partial(self._groups[group].committed, places, timeout=TIMEOUT))
         return [max(0, place.offset) for place in found]
 
     def check(self, seen: object) -> None:

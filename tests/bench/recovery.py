@@ -20,7 +20,7 @@ import msgspec
 from processors.broker.register import Entry
 from schemas.codec import encode
 from schemas.records import Summary
-from streams.kafka.client.admin import Admin, planned
+from streams.kafka.client.admin import Admin, plan_topics
 from streams.kafka.client.cluster import Cluster
 from streams.sandbox.values import SandboxLimits
 from streams.store.murmur2 import partition as partition_of
@@ -62,7 +62,7 @@ def rows(count: int) -> Iterator[tuple[bytes, bytes]]:
 
 def filled(cluster: Cluster, count: int) -> None:
     """The topics of a cluster, the changelog with so many rows. Raises BenchError."""
-    list(Admin(cluster).apply(planned(topology(TopologySettings()), cluster, RETENTION, SandboxLimits().frame)))
+    list(Admin(cluster).apply(plan_topics(topology(TopologySettings()), cluster, RETENTION, SandboxLimits().frame)))
     # Rows are in the partition of their OID's records, which the key of a row does not tell.
     fill(cluster.brokers, cluster.changelog(STAGE), rows(count), lambda key: partition_of(key.removeprefix(ROW), PARTITIONS))
 

@@ -32,10 +32,10 @@ from processors.identity import file_url
 from schemas.records import Root
 from streams.config.settings import cores
 from streams.kafka.client import roots
-from streams.kafka.client.admin import Admin, planned
+from streams.kafka.client.admin import Admin, plan_topics
 from streams.kafka.client.cluster import Cluster
 from streams.kafka.client.log import KafkaLog
-from streams.kafka.worker.worker import served
+from streams.kafka.worker.worker import runnable_stages
 from streams.sandbox.values import SandboxLimits
 from streams.topology.flow import TopologySettings, topology
 from tests.bench.clusters import LOOK, PARTITIONS, RETENTION, Watch, processes, servers, stop, topics
@@ -46,7 +46,7 @@ from tests.bench.objects import HARVEST, Timed, gathering, timed
 from tests.servers import sharing
 
 GATHERER = "bench"
-STAGES = served(topology(TopologySettings()))
+STAGES = runnable_stages(topology(TopologySettings()))
 ONCE = "index.main"
 """An index in a folder has one writer."""
 ARCHIVE = "broker.main"
@@ -94,7 +94,7 @@ def distributed(kafka: str, root: Path, work: Path, workers: int) -> Run:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=work)))
         cluster = Cluster(kafka, f"{stack.enter_context(topics(kafka)).prefix}-", PARTITIONS)
-        list(Admin(cluster).apply(planned(topology(TopologySettings()), cluster, RETENTION, SandboxLimits().frame)))
+        list(Admin(cluster).apply(plan_topics(topology(TopologySettings()), cluster, RETENTION, SandboxLimits().frame)))
         environ = {"HARVEST_GATHERER": GATHERER, "HARVEST_KAFKA_BROKERS": kafka, "HARVEST_KAFKA_PREFIX": cluster.prefix}
         command: list[str | Path] = [*HARVEST, "worker", "--data", folder / "data"]
         started: list[subprocess.Popen[bytes]] = []

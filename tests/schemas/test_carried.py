@@ -14,7 +14,7 @@ from processors.essence.stage import EssenceSettings
 from schemas import codec
 from schemas.codec import cache_encoding, decode, encode, publish, record_type
 from schemas.records import Complete, FetchedObject, Partial, Record, Summary
-from streams.edges.parse_job import ALONE, END, HEAD, Chunk, Job, alone, pack, unpack, work
+from streams.edges.parse_job import ALONE, END, HEAD, Chunk, Job, pack, single_record, unpack, work
 
 Anything = Callable[[type[Record]], st.SearchStrategy[Any]]
 UNSAID: dict[str, Any] = {"published": 0, "copy_of": "", "copies": (), "copies_count": 0}
@@ -36,7 +36,7 @@ def test_frame_arrives_unchanged(kind: type[Record], any_record: Anything, data:
 def test_record_without_encoded_bytes_arrives_unchanged(kind: type[Record], any_record: Anything, data: st.DataObject) -> None:
     """A record without its encoded bytes arrives unchanged."""
     record = data.draw(any_record(kind))
-    assert alone(bytes((list(ALONE).index(kind),)) + pack(record)) == record
+    assert single_record(bytes((list(ALONE).index(kind),)) + pack(record)) == record
 
 
 @given(
@@ -46,7 +46,7 @@ def test_record_without_encoded_bytes_arrives_unchanged(kind: type[Record], any_
 def test_invalid_frame_is_rejected(frame: bytes) -> None:
     """An invalid frame from a compromised child is rejected, and raises nothing else."""
     with pytest.raises(ValueError, match="not a frame"):
-        alone(frame)
+        single_record(frame)
 
 
 @given(data=st.data())

@@ -129,13 +129,13 @@ def _own(found: Settings) -> str:
     """Load the operator's own summarizers in a forkserver, and return their numbers."""
     from streams.cli.common import counted
     from streams.cli.wiring import own_additions
-    from streams.edges.extensions import held
+    from streams.edges.extensions import count_extensions
     from streams.sandbox.early import PRELOAD, WORK
     from streams.sandbox.plain import PlainPool
 
     added = own_additions(found)
     with PlainPool(WORK, None, PRELOAD, added.ordered()):
-        return ", ".join(counted(count, what) for what, count in held(added).items())
+        return ", ".join(counted(count, what) for what, count in count_extensions(added).items())
 
 
 def _kafka(found: Settings) -> str:

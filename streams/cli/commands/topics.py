@@ -30,7 +30,7 @@ def apply(
     if not found.kafka.brokers:
         raise Failure("kafka.brokers is not set (HARVEST_KAFKA_BROKERS=HOST:PORT): a data folder makes its topics by itself", 2)
     from streams.config.topology import topology_of
-    from streams.kafka.client.admin import Admin, planned
+    from streams.kafka.client.admin import Admin, plan_topics
     from streams.kafka.client.cluster import Cluster
     from streams.kafka.client.registry import Registry
 
@@ -38,7 +38,7 @@ def apply(
         raise Failure("kafka.registry is not set: there is nowhere to register schemas", 2)
     cluster = Cluster.of(found.kafka)
     drawn = topology_of(found)
-    plan = planned(drawn, cluster, found.retention, found.sandbox.frame)
+    plan = plan_topics(drawn, cluster, found.retention, found.sandbox.frame)
     different = left = 0
     for line in Admin(cluster).apply(plan, change=not check):
         put(line)

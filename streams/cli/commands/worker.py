@@ -33,9 +33,9 @@ def worker(
     from streams.cli.wiring import worker_settings
     from streams.config.topology import topology_of
     from streams.kafka.worker.preflight import prepare
-    from streams.kafka.worker.worker import served
+    from streams.kafka.worker.worker import runnable_stages
 
-    known = served(topology_of(found))
+    known = runnable_stages(topology_of(found))
     wanted = list(dict.fromkeys(_named(stage, known) for stage in stages or known))
     given = worker_settings(found)
     if not found.kafka.brokers:
@@ -44,17 +44,17 @@ def worker(
     if NAMING & set(wanted):
         _one_name(found)
     if len(wanted) == 1:
-        from streams.cli.serving import served as served_by_http
-        from streams.kafka.worker.worker import work
+        from streams.cli.serving import serve_health
+        from streams.kafka.worker.worker import run_stage
         from streams.telemetry import Health, Metrics
 
         health, metrics, logs = Health(), Metrics(), logs_of(found, stage=wanted[0])
         logs.capture()
         logs.say(f"{wanted[0]}; stop with Ctrl-C")
-        with served_by_http(found, health, metrics):
-            work(wanted[0], given, health, metrics, logs)
+        with serve_health(found, health, metrics):
+            run_stage(wanted[0], given, health, metrics, logs)
         return
-    from streams.kafka.worker.supervisor import again, supervise
+    from streams.kafka.worker.supervisor import stage_command, supervise
 
     options = [*(["--data", str(data)] if data else []), *(["--config", str(config)] if config else [])]
     logs = logs_of(found, stage="supervisor")
@@ -62,7 +62,7 @@ def worker(
     # Each stage has its own port: the first that of the settings, the others the ports behind it.
     ports = {stage: found.worker.port + number for number, stage in enumerate(wanted)} if found.worker.port else {}
     served_at = {stage: ["env", f"HARVEST_WORKER_PORT={port}"] for stage, port in ports.items()}
-    if code := supervise(wanted, lambda stage: [*served_at.get(stage, []), *again(stage, options)], logs.say):
+    if code := supervise(wanted, lambda stage: [*served_at.get(stage, []), *stage_command(stage, options)], logs.say):
         raise typer.Exit(code)
     logs.say("stopped")
 

@@ -14,7 +14,7 @@ from schemas.query import Every
 from schemas.records import Root
 from sinks.index.tantivy.index import TantivyIndex
 from streams.embedded import Embedded
-from streams.embedded.runs import Begun
+from streams.embedded.runs import StartedRun
 from streams.store.data_folder import index_folder
 
 WIDTH = 2_000
@@ -103,7 +103,7 @@ def _plain(text: str) -> str:
     return "".join(c if c.isprintable() else " " for c in text).replace("[", "\\[")
 
 
-def closing(runner: Embedded, begun: Begun, roots: Sequence[Root], seconds: float) -> RunReport:
+def closing(runner: Embedded, begun: StartedRun, roots: Sequence[Root], seconds: float) -> RunReport:
     """Return the table of a run that has just ended."""
     tally, run = runner.tally, begun.run
     unchanged = tally.unchanged

@@ -1,6 +1,6 @@
 """Creation and configuration of Kafka topics from the topology; offsets and consumer lag.
 
-Strategy: the wanted topics (`planned`) and the settings that differ (`difference`) are data; `apply` only carries them out. The
+Strategy: the wanted topics (`plan_topics`) and the settings that differ (`difference`) are data; `apply` only carries them out. The
 changelogs of the stages are created here too, so that they get the same replication factor as the topology's topics.
 
 Laws:
@@ -29,7 +29,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # exported wit
 )
 from confluent_kafka.cimpl import NewTopic
 
-from streams.kafka.client.cluster import REACH, TIMEOUT, Cluster, ClusterError, told
+from streams.kafka.client.cluster import REACH, TIMEOUT, Cluster, ClusterError, cluster_errors
 from streams.logs import Lag, stage_inputs
 from streams.topology.flow import Stage, Topology
 
@@ -58,7 +58,7 @@ MARGIN = 1 << 20
 """Bytes of a record beyond what a child process may produce: key, headers, batch header."""
 
 
-class Planned(NamedTuple):
+class TopicPlan(NamedTuple):
     """The wanted state of a topic; `name` is the name on the cluster."""
 
     name: str
@@ -67,7 +67,7 @@ class Planned(NamedTuple):
     settings: Mapping[str, str]
 
 
-class Found(NamedTuple):
+class TopicState(NamedTuple):
     """The present state of a topic."""
 
     partitions: int
@@ -75,7 +75,7 @@ class Found(NamedTuple):
     settings: Mapping[str, str]
 
 
-def planned(topology: Topology, cluster: Cluster, retention: float, frame: int) -> list[Planned]:
+def plan_topics(topology: Topology, cluster: Cluster, retention: float, frame: int) -> list[TopicPlan]:
     """Return the wanted topics. retention: in seconds; frame: bytes of the largest record that a child process may produce."""
     safe = {"max.message.bytes": str(frame + MARGIN), "min.insync.replicas": str(max(1, cluster.replication - 1))}
     # The writer sets a record's time: `import` keeps the original times.
@@ -87,7 +87,7 @@ def planned(topology: Topology, cluster: Cluster, retention: float, frame: int) 
         deleted = {"cleanup.policy": "delete", "retention.ms": str(span), "retention.bytes": "-1", **safe}
         made.append((cluster.topic(topic.name), compacted if topic.keep == "compact" else deleted))
     made += [(cluster.changelog(s.name), compacted) for s in topology.stages if isinstance(s, Stage)]
-    return [Planned(name, cluster.partitions, cluster.replication, settings) for name, settings in made]
+    return [TopicPlan(name, cluster.partitions, cluster.replication, settings) for name, settings in made]
 
 
 class Admin:
@@ -102,20 +102,20 @@ class Admin:
         return {name: len(topic.partitions) for name, topic in self._listed().items()}
 
     def _listed(self) -> dict[str, Any]:
-        with told(self._cluster):
+        with cluster_errors(self._cluster):
             return dict(self._client.list_topics(timeout=REACH).topics)
 
-    def found(self, names: Iterable[str]) -> dict[str, Found]:
+    def found(self, names: Iterable[str]) -> dict[str, TopicState]:
         """Return those of the topics that exist, with their effective settings (their own and the broker's defaults)."""
         wanted = set(names)
         there = {name: topic for name, topic in self._listed().items() if name in wanted}
         if not there:
             return {}
-        with told(self._cluster):
+        with cluster_errors(self._cluster):
             asked = self._client.describe_configs([ConfigResource(ResourceType.TOPIC, name) for name in there])
             settings = {resource.name: future.result(TIMEOUT) for resource, future in asked.items()}
         return {
-            name: Found(
+            name: TopicState(
                 len(topic.partitions),
                 min((len(partition.replicas) for partition in topic.partitions.values()), default=0),
                 {key: str(entry.value) for key, entry in settings[name].items()},
@@ -123,7 +123,7 @@ class Admin:
             for name, topic in there.items()
         }
 
-    def apply(self, plan: Sequence[Planned], *, change: bool = True) -> Iterator[str]:
+    def apply(self, plan: Sequence[TopicPlan], *, change: bool = True) -> Iterator[str]:
         """Create missing topics and set what differs, unless `change` is false; yield a line for each difference."""
         there = self.found(topic.name for topic in plan)
         _refuse(plan, there)
@@ -133,7 +133,7 @@ class Admin:
             if now is None:
                 if change:
                     self._make(topic)
-                yield f"{topic.name}: {'made' if change else 'missing'}, {counted(topic.partitions)}"
+                yield f"{topic.name}: {'made' if change else 'missing'}, {pluralize(topic.partitions)}"
                 continue
             changed = difference(topic, now)
             if changed and change:
@@ -142,7 +142,7 @@ class Admin:
                 before = now.settings.get(key, "not set")
                 yield f"{topic.name}: {key} {f'was {before}, now' if change else f'is {before}, not'} {value}"
             if now.replication != topic.replication:
-                yield f"{topic.name}: {counted(now.replication, 'replica')}, not {topic.replication}: reassign its partitions"
+                yield f"{topic.name}: {pluralize(now.replication, 'replica')}, not {topic.replication}: reassign its partitions"
         if change:
             self._await(made)
 
@@ -154,9 +154,9 @@ class Admin:
             time.sleep(PAUSE)
         raise ClusterError(f"{self._cluster.brokers}: the brokers do not hear of the new topics")
 
-    def _make(self, topic: Planned) -> None:
+    def _make(self, topic: TopicPlan) -> None:
         new = NewTopic(topic.name, topic.partitions, topic.replication, config=dict(topic.settings))
-        with told(self._cluster):
+        with cluster_errors(self._cluster):
             for future in self._client.create_topics([new], operation_timeout=TIMEOUT).values():
                 try:
                     future.result(TIMEOUT)
@@ -168,7 +168,7 @@ class Admin:
     def _set(self, name: str, settings: Mapping[str, str]) -> None:
         entries = [ConfigEntry(k, v, incremental_operation=AlterConfigOpType.SET) for k, v in settings.items()]
         resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=entries)
-        with told(self._cluster):
+        with cluster_errors(self._cluster):
             for future in self._client.incremental_alter_configs([resource]).values():
                 future.result(TIMEOUT)
 
@@ -176,7 +176,7 @@ class Admin:
         """Return the offset for `spec` at each place (topic on the cluster, partition); -1 where there is none."""
         if not places:
             return {}
-        with told(self._cluster):
+        with cluster_errors(self._cluster):
             for _ in range(TRIES):
                 wanted = {TopicPartition(*place): spec for place in places}
                 asked = self._client.list_offsets(wanted, request_timeout=TIMEOUT, isolation_level=STANDS)
@@ -200,7 +200,7 @@ class Admin:
         client = Consumer(self._cluster.client(group__id=group, enable__auto__commit=False))
         wanted = [TopicPartition(*place) for place in places]
         try:
-            with told(self._cluster):
+            with cluster_errors(self._cluster):
                 for _ in range(TRIES):
                     try:
                         return {(at.topic, at.partition): at.offset for at in client.committed(wanted, timeout=TIMEOUT)}
@@ -232,21 +232,21 @@ class Admin:
                 yield Lag(group, topics[place[0]], place[1], done, ends[place], ends[place] - done)
 
 
-def difference(wanted: Planned, now: Found) -> dict[str, str]:
+def difference(wanted: TopicPlan, now: TopicState) -> dict[str, str]:
     """Return the settings that differ, with their wanted values."""
     return {key: value for key, value in wanted.settings.items() if now.settings.get(key) != value}
 
 
-def counted(number: int, what: str = "partition") -> str:
+def pluralize(number: int, what: str = "partition") -> str:
     """Format a number with its noun in singular or plural."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
-def _refuse(plan: Sequence[Planned], there: Mapping[str, Found]) -> None:
+def _refuse(plan: Sequence[TopicPlan], there: Mapping[str, TopicState]) -> None:
     wrong = [(t.name, there[t.name].partitions, t.partitions) for t in plan if t.name in there]
     wrong = [one for one in wrong if one[1] != one[2]]
     if wrong:
         name, now, wanted = wrong[0]
-        more = f" (and {counted(len(wrong) - 1, 'other topic')})" if len(wrong) > 1 else ""
+        more = f" (and {pluralize(len(wrong) - 1, 'other topic')})" if len(wrong) > 1 else ""
         has = f"{more} have" if more else " has"
-        raise ClusterError(f"{name}{has} {counted(now)}, not {wanted}: the number is fixed (take new topics, by kafka.prefix)")
+        raise ClusterError(f"{name}{has} {pluralize(now)}, not {wanted}: the number is fixed (take new topics, by kafka.prefix)")

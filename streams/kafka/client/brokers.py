@@ -47,19 +47,19 @@ class BrokerError(Exception):
     """No broker answers, or topics are missing or have the wrong partition count; the text is one line."""
 
 
-def written(stage: Stage[Any, Any] | Edge[Any, Any]) -> list[str]:
+def written_topics(stage: Stage[Any, Any] | Edge[Any, Any]) -> list[str]:
     """Return the names of the topics that a stage writes."""
     ticks = stage.ticks if isinstance(stage, Stage) else None
     return [topic.name for topic in (*((ticks,) if ticks else ()), *stage.outputs, REJECTED)]
 
 
-def names(stage: Stage[Any, Any] | Edge[Any, Any]) -> list[str]:
+def stage_topics(stage: Stage[Any, Any] | Edge[Any, Any]) -> list[str]:
     """Return the topics of a stage, inputs first; its changelog last."""
     changelog = [changelog_of(stage.name)] if isinstance(stage, Stage) else []
-    return list(dict.fromkeys([*(topic.name for topic in stage.inputs), *written(stage), *changelog]))
+    return list(dict.fromkeys([*(topic.name for topic in stage.inputs), *written_topics(stage), *changelog]))
 
 
-def patient(ask: Callable[[], Answer], stop: Callable[[], bool] = lambda: False) -> Answer:
+def retry_coordinator(ask: Callable[[], Answer], stop: Callable[[], bool] = lambda: False) -> Answer:
     """Call `ask`, with retries while a coordinator moves or loads. Raises KafkaException after 30 s.
 
     Once `stop` returns true, an error is raised at once.
@@ -74,7 +74,7 @@ def patient(ask: Callable[[], Answer], stop: Callable[[], bool] = lambda: False)
             time.sleep(PAUSE)
 
 
-def passing(error: KafkaError) -> bool:
+def is_transient(error: KafkaError) -> bool:
     """Whether a consumer recovers by itself from an error that arrived among its messages."""
     return not error.fatal() and (error.retriable() or error.code() in PASSING)
 
@@ -92,7 +92,7 @@ def partitions(brokers: Sequence[str], prefix: str, stage: Stage[Any, Any] | Edg
         there = client.list_topics(timeout=TIMEOUT).topics
     except KafkaException:
         raise BrokerError(f"kafka.brokers: none of {asked} answers") from None
-    wanted = [prefix + name for name in names(stage)]
+    wanted = [prefix + name for name in stage_topics(stage)]
     if missing := [name for name in wanted if name not in there]:
         raise BrokerError(f"topics are missing: {', '.join(missing)} (`harvest topics apply` makes them)")
     counts = {name: len(there[name].partitions) for name in wanted}

@@ -86,7 +86,7 @@ FENCED = "group.instance.id"
 
 
 @contextmanager
-def told(cluster: Cluster) -> Iterator[None]:
+def cluster_errors(cluster: Cluster) -> Iterator[None]:
     """Convert a KafkaException raised inside the block to a ClusterError."""
     try:
         yield

@@ -19,7 +19,7 @@ BITS = (LIMIT - len(MARK)) // 4 * 3 * 8
 """Records above the offset that fit into the bitmap; what finished beyond them is done again after a restart."""
 
 
-def told(offsets: Offsets) -> str:
+def encode_metadata(offsets: Offsets) -> str:
     """Encode the metadata of a commit."""
     bits = 0
     for offset in offsets.done:
@@ -29,7 +29,7 @@ def told(offsets: Offsets) -> str:
     return MARK + base64.b64encode(bits.to_bytes(-(-bits.bit_length() // 8), "little")).decode() if bits else ""
 
 
-def understood(offset: int, metadata: str | None) -> Offsets:
+def decode_commit(offset: int, metadata: str | None) -> Offsets:
     """Decode a committed offset and its metadata."""
     if not metadata or not metadata.startswith(MARK):
         return Offsets(offset)

@@ -17,7 +17,7 @@ MANY = 4_096
 """Cursors kept for one partition; a lookup whose cursor was evicted costs a scan."""
 
 
-def behind(prefix: bytes) -> bytes | None:
+def prefix_end(prefix: bytes) -> bytes | None:
     """Return the least key greater than all keys of a prefix; None if there is none."""
     head = prefix.rstrip(b"\xff")
     return head[:-1] + bytes([head[-1] + 1]) if head else None

@@ -24,8 +24,8 @@ from schemas.codec import DecodeError, decode, encode
 from schemas.ports import Logged
 from schemas.records import Record, Summary
 from streams.kafka.client.admin import EARLIEST, LATEST, Admin
-from streams.kafka.client.brokers import passing
-from streams.kafka.client.cluster import TIMEOUT, Cluster, ClusterError, sentence, told
+from streams.kafka.client.brokers import is_transient
+from streams.kafka.client.cluster import TIMEOUT, Cluster, ClusterError, cluster_errors, sentence
 from streams.kafka.client.producer import SendSplitter, connected, ordered_producer
 from streams.kafka.client.registry import wire
 from streams.logs import Lag
@@ -118,7 +118,7 @@ class KafkaLog:
         found: list[Logged] = []
         if until is not None and offset >= until:
             return found
-        with told(self.cluster):
+        with cluster_errors(self.cluster):
             going, self._at, at = self._at == (topic, partition, offset), None, offset
             end = until if going and until is not None else self._end(topic, partition, until, None if going else offset)
             while len(found) < limit and at < end:
@@ -166,7 +166,7 @@ class KafkaLog:
 
     def _check(self, error: KafkaError | None) -> None:
         """Raise ClusterError, but not for the end of a partition or for errors that the client retries by itself."""
-        if error is not None and not self._is_end(error) and not passing(error):
+        if error is not None and not self._is_end(error) and not is_transient(error):
             raise ClusterError(sentence(self.cluster, error))
 
     @staticmethod
@@ -186,7 +186,7 @@ class KafkaLog:
         starts, ends = self.starts(topic), self.ends(topic)
         left = {number: end for number, (start, end) in enumerate(zip(starts, ends, strict=True)) if start < end}
         found: list[Logged] = []
-        with told(self.cluster):
+        with cluster_errors(self.cluster):
             self._at = None
             name = self.cluster.topic(topic)
             if left:
@@ -234,7 +234,7 @@ class KafkaLog:
             return found
         consumer = self._reader()
         try:
-            with told(self.cluster):
+            with cluster_errors(self.cluster):
                 consumer.assign([TopicPartition(name, partition, 0)])
                 while True:
                     for message in self._polled(consumer, BATCH):
@@ -263,7 +263,7 @@ class KafkaLog:
                 failed.append(error)
 
         splitter = SendSplitter()
-        with told(self.cluster):
+        with cluster_errors(self.cluster):
             for logged in records:
                 if logged.topic not in self._topics:
                     raise KeyError(logged.topic)

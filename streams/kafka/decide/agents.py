@@ -39,12 +39,12 @@ from streams.clock import now_ms
 from streams.kafka.client.cluster import ClusterError
 from streams.kafka.decide.apps import STORE
 from streams.kafka.decide.gap_detector import PATIENCE, GapDetector
-from streams.kafka.decide.offset_probe import witness
+from streams.kafka.decide.offset_probe import make_probe
 from streams.kafka.decide.partition_ownership import OwnedPartitions, UnrecoveredError
 from streams.kafka.decide.rows import TableRows, durable, of_store
 from streams.kafka.decide.sending import Outgoing, RecordPosition, Sender
 from streams.kafka.decide.ticks import Ticker
-from streams.kafka.worker.telemetry import Telling
+from streams.kafka.worker.telemetry import WorkerTelemetry
 from streams.telemetry import Written
 from streams.topology.flow import REJECTED, Stage
 from streams.topology.routing import Router, poisoned_letter
@@ -71,11 +71,11 @@ RAW: Mapping[str, Any] = {"key_serializer": "raw", "value_serializer": "raw"}
 
 def die(error: BaseException | None) -> None:
     """End the process before anything of the batch can be committed."""
-    print(f"harvest: {last_word(error)}", file=sys.stderr, flush=True)  # noqa: T201
+    print(f"harvest: {exit_reason(error)}", file=sys.stderr, flush=True)  # noqa: T201
     os._exit(1)
 
 
-def last_word(error: BaseException | None) -> str:
+def exit_reason(error: BaseException | None) -> str:
     """Return the reason why a worker ends: an UnrecoveredError by its text, any other error by its repr."""
     return f"it cannot go on: {error if isinstance(error, UnrecoveredError) else repr(error)}"
 
@@ -108,7 +108,7 @@ class Decider:
         partitions = app.conf.topic_partitions
         self.table: Any = app.Table("rows", partitions=partitions, key_type=bytes, value_type=bytes, options=dict(STORE))
         brokers = ",".join(f"{url.host}:{url.port}" for url in app.conf.broker)
-        seen = witness({"bootstrap.servers": brokers, "client.id": "harvest", "log_level": 0})
+        seen = make_probe({"bootstrap.servers": brokers, "client.id": "harvest", "log_level": 0})
         self.following = GapDetector(app, {prefix + topic.name for topic in inputs if topic.keep != "compact"}, seen)
         self.owned = OwnedPartitions(self)
         self.sender = Sender(brokers, lambda: self.owned.session, self.owned.awake)
@@ -119,7 +119,7 @@ class Decider:
         """Duration of the last batch in seconds."""
         self._holds = False
         """Whether a batch is being collected or processed."""
-        self.telling: Telling | None = None
+        self.telling: WorkerTelemetry | None = None
         """Receives what the broker has acknowledged."""
         app.agent(app.topic(*self.names, **RAW), name=stage.name)(self.run)
 
@@ -212,7 +212,11 @@ class Decider:
             self._tell(self.telling, events, zip(outputs, acknowledged, strict=True), time.monotonic() - begun)
 
     def _tell(
-        self, telling: Telling, events: Sequence[EventT[Any]], sent: Iterable[tuple[Outgoing, RecordPosition]], seconds: float
+        self,
+        telling: WorkerTelemetry,
+        events: Sequence[EventT[Any]],
+        sent: Iterable[tuple[Outgoing, RecordPosition]],
+        seconds: float,
     ) -> None:
         for output, at in sent:
             value = self.wire.plain(output.value or b"")

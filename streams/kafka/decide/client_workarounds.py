@@ -28,7 +28,7 @@ from faust.streams import _current_event
 from faust.transport.drivers import aiokafka
 from mode.services import Service, WaitResults
 
-from streams.kafka.decide.static_membership import heed
+from streams.kafka.decide.static_membership import watch_membership
 
 if TYPE_CHECKING:
     from faust.types import TP, EventT, Message
@@ -63,7 +63,7 @@ class ConsumerThread(aiokafka.AIOKafkaConsumerThread):
         """Start; a static member also watches for the loss of its instance id."""
         await super().on_start()
         if self.consumer.app.conf.consumer_group_instance_id:
-            heed(self._consumer, cast("Transport", self.consumer.transport).taken)
+            watch_membership(self._consumer, cast("Transport", self.consumer.transport).taken)
 
     def _create_worker_consumer(self, transport: aiokafka.Transport) -> Any:
         """Create a client that reads committed records only and gets prompt answers.

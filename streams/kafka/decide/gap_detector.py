@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped]
 
 from streams.kafka.decide.client_workarounds import FAR
-from streams.kafka.decide.offset_probe import Found, Witness
+from streams.kafka.decide.offset_probe import ProbeResult, Witness
 
 if TYPE_CHECKING:
     import faust
@@ -52,7 +52,7 @@ class SkippedError(Exception):
     """A record is not delivered despite repeated seeks: a client fault, which a restart may repair."""
 
 
-class Asked(NamedTuple):
+class SeekAttempt(NamedTuple):
     """A repeated request for a record: its offset, number of seeks, and time of the last one (monotonic)."""
 
     due: int
@@ -73,7 +73,7 @@ class GapDetector:
         self._taken = 0
         """Number of assignments so far."""
         self._begun: set[TP] = set()
-        self._asked: dict[TP, Asked] = {}
+        self._asked: dict[TP, SeekAttempt] = {}
         self._came: dict[TP, float] = {}
         """Time (monotonic) of the last record, or since when one has been awaited."""
 
@@ -172,7 +172,7 @@ class GapDetector:
         """
         self._forget_gap(tp, due)
         before = self._asked.get(tp)
-        asked = self._asked[tp] = before if before is not None and before.due == due else Asked(due, 0, -FAR)
+        asked = self._asked[tp] = before if before is not None and before.due == due else SeekAttempt(due, 0, -FAR)
         # Each seek drops the fetch under way: on a slow machine, seeking too often would never let one complete.
         if time.monotonic() - asked.when < PATIENCE * min(max(asked.times, 1), LONGEST):
             return
@@ -185,7 +185,7 @@ class GapDetector:
             if not self._passed(tp, due, found) or not found.there or found.offset == came:
                 return
             # The next record was skipped too.
-            asked = Asked(found.offset, 0, -FAR)
+            asked = SeekAttempt(found.offset, 0, -FAR)
         elif not found.there and asked.times:
             # The record is not written yet, or the skipped ones have fallen to retention.
             self._asked.pop(tp)
@@ -195,7 +195,7 @@ class GapDetector:
         self._asked[tp] = asked._replace(times=asked.times + 1, when=time.monotonic())
         await self.seek(tp, asked.due)
 
-    def _passed(self, tp: TP, due: int, found: Found) -> bool:
+    def _passed(self, tp: TP, due: int, found: ProbeResult) -> bool:
         """Advance to the next record or to the end if nothing is in between; to the end only once everything below is committed."""
         consumer = self._app.consumer
         if found.there:
@@ -209,9 +209,9 @@ class GapDetector:
         self.next[tp] = found.offset
         return True
 
-    async def found(self, tp: TP, due: int) -> Found:
+    async def found(self, tp: TP, due: int) -> ProbeResult:
         """Return the first record at or after `due`, by another client; assume that it is at `due` if no broker answers."""
-        return await asyncio.to_thread(self._witness, tp, due) or Found(due, there=True)
+        return await asyncio.to_thread(self._witness, tp, due) or ProbeResult(due, there=True)
 
     async def seek(self, tp: TP, offset: int) -> None:
         """Move the consumer to an offset."""

@@ -24,23 +24,23 @@ REACH = 10.0
 """Seconds in which a broker must answer."""
 
 
-class Found(NamedTuple):
+class ProbeResult(NamedTuple):
     """The first record at an offset or after it; without one (`there` is false), the end of the partition."""
 
     offset: int
     there: bool
 
 
-Witness = Callable[["TP", int], Found | None]
+Witness = Callable[["TP", int], ProbeResult | None]
 """Returns the first record at or after an offset of a partition; None if no broker answers."""
 
 
-def witness(client: Mapping[str, Any]) -> Witness:
+def make_probe(client: Mapping[str, Any]) -> Witness:
     """Return a blocking probe; `client`: settings of a confluent-kafka client."""
     reads = {"isolation.level": "read_committed", "auto.offset.reset": "earliest", "enable.partition.eof": True}
     settings = {**client, **reads, "group.id": "harvest-witness", "enable.auto.commit": False}
 
-    def found(tp: TP, offset: int) -> Found | None:
+    def found(tp: TP, offset: int) -> ProbeResult | None:
         with closing(Consumer(settings)) as consumer:
             try:
                 consumer.assign([TopicPartition(tp.topic, tp.partition, offset)])
@@ -51,7 +51,7 @@ def witness(client: Mapping[str, Any]) -> Witness:
     return found
 
 
-def _first(consumer: Consumer) -> Found | None:
+def _first(consumer: Consumer) -> ProbeResult | None:
     until = time.monotonic() + REACH
     while (left := until - time.monotonic()) > 0:
         message = consumer.poll(left)
@@ -59,7 +59,7 @@ def _first(consumer: Consumer) -> Found | None:
             continue
         error = message.error()
         if error is None:
-            return Found(message.offset() or 0, there=True)
+            return ProbeResult(message.offset() or 0, there=True)
         if error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - its public name
-            return Found(message.offset() or 0, there=False)
+            return ProbeResult(message.offset() or 0, there=False)
     return None

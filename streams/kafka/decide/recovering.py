@@ -42,7 +42,7 @@ PATIENCE = 30.0
 
 
 def _end(why: str) -> None:
-    """Log the reason, and end the process. Faust creates `Filled` without a `Telling`, so the line goes to Faust's log."""
+    """Log the reason, and end the process. Faust creates `Filled` without a `WorkerTelemetry`, so the line goes to Faust's log."""
     logging.getLogger("harvest").error(why)
     os._exit(1)
 

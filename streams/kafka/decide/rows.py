@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from faust.types import TP
 from rocksdict import DbClosedError, ReadOptions
 
-from streams.kafka.client.cursors import Cursors, behind
+from streams.kafka.client.cursors import Cursors, prefix_end
 from streams.kafka.decide.sending import Outgoing, RecordPosition
 
 if TYPE_CHECKING:
@@ -158,6 +158,6 @@ def durable(table: Collection, places: Iterable[RecordPosition]) -> None:
 def _within(prefix: bytes) -> ReadOptions:
     """Return options that end a scan at the end of the prefix, so that it does not cross tombstones after it."""
     options = ReadOptions()
-    if (end := behind(prefix)) is not None:
+    if (end := prefix_end(prefix)) is not None:
         options.set_iterate_upper_bound(end)
     return options

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import cast
 
 from streams.kafka.client.admin import Admin
-from streams.kafka.client.brokers import written
+from streams.kafka.client.brokers import written_topics
 from streams.kafka.client.cluster import TAKEN, ClusterError, heartbeat
-from streams.kafka.decide.agents import LARGEST, Decider, last_word
+from streams.kafka.decide.agents import LARGEST, Decider, exit_reason
 from streams.kafka.decide.apps import application, runner
 from streams.kafka.decide.client_workarounds import Transport, tables
 from streams.kafka.worker.worker import Context
@@ -21,7 +21,7 @@ from streams.topology.flow import Stage
 
 
 @contextmanager
-def own(folder: Path) -> Iterator[Path]:
+def claim_folder(folder: Path) -> Iterator[Path]:
     """Lock and yield a folder that no other process uses: `folder`, or the first free one of `folder-2`, `folder-3`, ..."""
     for number in count(1):
         found = folder if number == 1 else folder.with_name(f"{folder.name}-{number}")
@@ -39,19 +39,19 @@ ROOM = 1_048_588 - LARGEST
 """Bytes of `max.message.bytes` (here its default) reserved for headers of a record and of its batch."""
 
 
-def largest(context: Context) -> int:
+def max_record_bytes(context: Context) -> int:
     """Return the bytes of a record that all topics of the stage accept, changelog included. Raises ClusterError."""
-    names = [context.cluster.changelog(context.stage.name), *map(context.cluster.topic, written(context.stage))]
+    names = [context.cluster.changelog(context.stage.name), *map(context.cluster.topic, written_topics(context.stage))]
     found = Admin(context.cluster).found(names).values()
     return min((int(topic.settings["max.message.bytes"]) for topic in found), default=LARGEST + ROOM) - ROOM
 
 
-def decides(context: Context) -> None:
+def run_agent(context: Context) -> None:
     """Run a stateful stage. The next worker reuses its tables only after an orderly exit. Raises ClusterError."""
     settings, stage = context.settings, context.stage
     if not isinstance(stage, Stage):
         raise TypeError(stage.name)
-    with own(context.tables) as folder, tables(folder, time.time()):
+    with claim_folder(context.tables) as folder, tables(folder, time.time()):
         app = application(
             context.group,
             context.brokers,
@@ -64,8 +64,8 @@ def decides(context: Context) -> None:
         )
         telling = context.telling
         # Ends the process before anything of the batch can be committed.
-        die = lambda error: telling.end(last_word(error))  # noqa: E731 - named for the line below
-        decider = Decider(app, stage, settings.prefix, die, wire=context.wire, largest=largest(context))
+        die = lambda error: telling.end(exit_reason(error))  # noqa: E731 - named for the line below
+        decider = Decider(app, stage, settings.prefix, die, wire=context.wire, largest=max_record_bytes(context))
         owned = decider.owned
         decider.telling = telling
         cast("Transport", app.transport).taken = lambda: telling.end(TAKEN)  # type: ignore[method-assign]

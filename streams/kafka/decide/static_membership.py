@@ -17,7 +17,7 @@ from aiokafka.protocol.commit import OffsetCommitRequest  # type: ignore[import-
 from aiokafka.protocol.group import HeartbeatRequest  # type: ignore[import-untyped]
 
 
-def heed(consumer: Any, taken: Callable[[], None]) -> None:
+def watch_membership(consumer: Any, taken: Callable[[], None]) -> None:
     """Call `taken`, in the consumer's thread, when the group does not know this started aiokafka consumer."""
     coordinator = consumer._coordinator  # noqa: SLF001 - no public API
     ask = coordinator._send_req  # noqa: SLF001

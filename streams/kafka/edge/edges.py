@@ -32,9 +32,9 @@ from schemas.ports import Logged
 from schemas.records import Rejected
 from streams.edges.base import EdgeBase, Finished
 from streams.faults import fault
-from streams.kafka.client.brokers import TIMEOUT, passing, patient
+from streams.kafka.client.brokers import TIMEOUT, is_transient, retry_coordinator
 from streams.kafka.client.cluster import ClusterError
-from streams.kafka.client.commits import told, understood
+from streams.kafka.client.commits import decode_commit, encode_metadata
 from streams.kafka.edge.outbox import Outbox
 from streams.kafka.edge.source import Buffer
 from streams.store import Offsets
@@ -148,7 +148,7 @@ class EdgeRunner:
             self._buffer.add(message)
         elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - its public name
             self._buffer.reach(message.partition() or 0, message.offset() or 0)
-        elif not passing(error):
+        elif not is_transient(error):
             raise KafkaException(error)
 
     def _reach(self) -> None:
@@ -160,9 +160,9 @@ class EdgeRunner:
     def _on_assign(self, consumer: Consumer, places: Sequence[TopicPartition]) -> None:
         if not places:
             return
-        for place in patient(lambda: consumer.committed(list(places), timeout=TIMEOUT), self._stop):
-            low, _ = patient(partial(consumer.get_watermark_offsets, place, timeout=TIMEOUT), self._stop)
-            committed = understood(max(place.offset, 0), place.metadata if place.offset >= 0 else None)
+        for place in retry_coordinator(lambda: consumer.committed(list(places), timeout=TIMEOUT), self._stop):
+            low, _ = retry_coordinator(partial(consumer.get_watermark_offsets, place, timeout=TIMEOUT), self._stop)
+            committed = decode_commit(max(place.offset, 0), place.metadata if place.offset >= 0 else None)
             start = max(committed.next, low)
             done = frozenset(offset for offset in committed.done if offset > start)
             self._edge.open(place.partition, Offsets(start, done))
@@ -270,7 +270,7 @@ class EdgeRunner:
             # Nothing is committed for partitions that were reassigned.
             if partition in self._edge.windows:
                 at = self._edge.windows[partition].offsets()
-                offsets.append(TopicPartition(self._topic, partition, at.next, metadata=told(at)))
+                offsets.append(TopicPartition(self._topic, partition, at.next, metadata=encode_metadata(at)))
         try:
             if offsets and asynchronous:
                 self._consumer.commit(offsets=offsets, asynchronous=True)

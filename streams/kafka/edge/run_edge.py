@@ -13,7 +13,7 @@ import uvloop
 from streams.edges.base import EdgeBase
 from streams.edges.fetching import FetchEdge
 from streams.edges.parsing import EssenceEdge
-from streams.kafka.client.cluster import membership, told
+from streams.kafka.client.cluster import cluster_errors, membership
 from streams.kafka.edge.edges import EdgeRunner
 from streams.kafka.edge.outbox import Outbox
 from streams.kafka.edge.source import Buffer
@@ -24,7 +24,7 @@ from streams.topology.flow import REJECTED
 from streams.topology.routing import Router
 
 
-def fetches(context: Context) -> None:
+def run_fetch(context: Context) -> None:
     """Run the fetch edge. Raises ClusterError."""
     settings = context.settings
 
@@ -35,7 +35,7 @@ def fetches(context: Context) -> None:
         settings.folder.mkdir(parents=True, exist_ok=True)
         edge = FetchEdge(buffer, settings.folder, blobs, settings.fetch, context.partitions, router)
         try:
-            with told(context.cluster):
+            with cluster_errors(context.cluster):
                 await _run_edge(context, edge, buffer)
         finally:
             await edge.close()
@@ -43,7 +43,7 @@ def fetches(context: Context) -> None:
     uvloop.run(run())
 
 
-def parses(context: Context) -> None:
+def run_essence(context: Context) -> None:
     """Run the essence edge. Raises ClusterError."""
     settings = context.settings
 
@@ -57,7 +57,7 @@ def parses(context: Context) -> None:
         context.telling.needs("sandbox", lambda: "" if edge.ready() else "the children have not started")
         edge.start()
         try:
-            with told(context.cluster):
+            with cluster_errors(context.cluster):
                 await _run_edge(context, edge, buffer)
         finally:
             await edge.close()

@@ -91,7 +91,7 @@ class Part:
         return len(self.records) >= share * HELD or self.size >= share * HELD_BYTES
 
 
-def gathered(parts: Collection[Part]) -> bool:
+def is_commit_due(parts: Collection[Part]) -> bool:
     """Whether an expensive commit is due for the records of all partitions (see GATHERED), or one partition is full."""
     waiting = [part for part in parts if part.records]
     if not waiting:

@@ -31,10 +31,10 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 
 from schemas.ports import BrokerIndex, Logged
 from sinks.index.errors import IndexDamaged, IndexMoved
-from streams.kafka.client.brokers import passing
+from streams.kafka.client.brokers import is_transient
 from streams.kafka.client.cluster import TIMEOUT, Cluster, ClusterError, membership, sentence
 from streams.kafka.sink.batch_applier import Applier
-from streams.kafka.sink.buffer import HELD_BYTES, Part, Read, gathered
+from streams.kafka.sink.buffer import HELD_BYTES, Part, Read, is_commit_due
 from streams.kafka.sink.dead_letter_producer import DeadLetterProducer
 from streams.kafka.sink.position import PositionKeeper
 from streams.topology.flow import archive
@@ -177,7 +177,7 @@ class IndexSink:
 
     def _told(self, error: KafkaError) -> None:
         """Raise ClusterError unless the consumer recovers by itself."""
-        if not passing(error):
+        if not is_transient(error):
             raise ClusterError(sentence(self.cluster, error))
 
     def _logged(self, message: Message) -> Logged:
@@ -276,7 +276,7 @@ class IndexSink:
         if not self._placing.done:
             return
         if self._whole:
-            if not self._busy() and gathered(self.parts.values()):
+            if not self._busy() and is_commit_due(self.parts.values()):
                 self._request({partition: part for partition, part in self.parts.items() if part.records})
             return
         for partition, part in self.parts.items():
@@ -361,7 +361,7 @@ class IndexSink:
                 part.told = max(part.told, place.offset)
 
 
-def serve(cluster: Cluster, broker: str, index: BrokerIndex, stop: threading.Event, **more: Any) -> None:
+def fill_index(cluster: Cluster, broker: str, index: BrokerIndex, stop: threading.Event, **more: Any) -> None:
     """Fill an index until `stop` is set, then close it."""
     try:
         IndexSink(cluster, broker, index, **more).run(stop.is_set)
@@ -369,6 +369,6 @@ def serve(cluster: Cluster, broker: str, index: BrokerIndex, stop: threading.Eve
         index.close()
 
 
-def manner(url: str) -> dict[str, Any]:
+def sink_options(url: str) -> dict[str, Any]:
     """Return IndexSink options: for the server at `url`, or for an index in a folder if `url` is empty."""
     return {"requests": REQUESTS} if url else {"requests": 1, "whole": True}

@@ -11,7 +11,7 @@ from functools import partial
 
 from schemas.ports import BrokerIndex
 from sinks.index.errors import IndexUnreachable
-from streams.kafka.sink.index_sink import IndexSink, manner
+from streams.kafka.sink.index_sink import IndexSink, sink_options
 from streams.kafka.sink.position import FIRST, LONGEST
 from streams.kafka.worker.worker import Context
 from streams.operations.indexes import open_index_at
@@ -20,7 +20,7 @@ LOOK = 0.1
 """Seconds between two checks of the stop event."""
 
 
-def indexes(context: Context) -> None:
+def run_sink(context: Context) -> None:
     """Fill the index of a Broker: on OpenSearch, or in the data folder, for one writer. Raises OSError, IndexDamaged."""
     settings, telling, stop = context.settings, context.telling, threading.Event()
     broker = context.stage.name.removeprefix("index.")
@@ -28,7 +28,7 @@ def indexes(context: Context) -> None:
         signal.signal(number, lambda *_: stop.set())
     note = logging.getLogger("harvest").warning
     ask = partial(open_index_at, settings.index_url, settings.index_name, settings.folder, broker, writable=True)
-    index = opened(ask, stop, note)
+    index = open_index(ask, stop, note)
     if index is None:
         return
     try:
@@ -36,7 +36,7 @@ def indexes(context: Context) -> None:
             context.cluster,
             broker,
             index,
-            **manner(settings.index_url),
+            **sink_options(settings.index_url),
             session=settings.session,
             instance=settings.instance,
             note=note,
@@ -52,7 +52,7 @@ def indexes(context: Context) -> None:
         index.close()
 
 
-def opened(ask: Callable[[], BrokerIndex], stop: threading.Event, note: Callable[[str], None]) -> BrokerIndex | None:
+def open_index(ask: Callable[[], BrokerIndex], stop: threading.Event, note: Callable[[str], None]) -> BrokerIndex | None:
     """Return the index, once its server is reachable, with retries as in a running sink; None if `stop` was set."""
     pause, waited = FIRST, False
     while not stop.is_set():

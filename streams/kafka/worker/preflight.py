@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from streams.kafka.client.admin import LATEST, Admin
-from streams.kafka.client.brokers import check, written
+from streams.kafka.client.brokers import check, written_topics
 from streams.kafka.client.cluster import Cluster, ClusterError
 from streams.kafka.client.registry import Registry
 from streams.kafka.worker.telemetry import PartitionId
-from streams.kafka.worker.worker import WorkerSettings, declared
+from streams.kafka.worker.worker import WorkerSettings, worker_topology
 from streams.topology.flow import Stage
 
 ANEW = "take new topics, by kafka.prefix, or set the offsets of the group back"
@@ -23,7 +23,7 @@ def prepare(settings: WorkerSettings, stages: Sequence[str]) -> None:
     A recreated topic is refused: committed offsets belong to the old one, and new records below them would be skipped as done. So
     is a recreated changelog: without the rows, the stage would not notice what is gone. Raises BrokerError, ClusterError, OSError.
     """
-    drawn = declared(settings)
+    drawn = worker_topology(settings)
     counts = check(drawn, stages, settings.brokers, settings.prefix)
     admin = Admin(settings.cluster)
     for lag in admin.lags(drawn, stages):
@@ -37,7 +37,7 @@ def prepare(settings: WorkerSettings, stages: Sequence[str]) -> None:
             raise ClusterError(f"{changelog}: {name} has worked, and it is empty: it was made anew, or cut ({ANEW})")
     if settings.registry:
         registry = Registry(settings.cluster, drawn.topics)
-        for topic in dict.fromkeys(name for stage in stages for name in written(drawn.stage(stage))):
+        for topic in dict.fromkeys(name for stage in stages for name in written_topics(drawn.stage(stage))):
             registry.number(topic)
     settings.folder.mkdir(parents=True, exist_ok=True)
 

@@ -33,7 +33,7 @@ GRACE = 30.0
 LOOK = 0.1
 
 
-class Ward:
+class StageProcess:
     """The process of one stage."""
 
     def __init__(self, name: str, command: Sequence[str]) -> None:
@@ -96,7 +96,7 @@ def supervise(stages: Sequence[str], command: Callable[[str], Sequence[str]], no
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, told)
-    wards = [Ward(stage, command(stage)) for stage in stages]
+    wards = [StageProcess(stage, command(stage)) for stage in stages]
     code = 0
     try:
         while not stops:
@@ -113,6 +113,6 @@ def supervise(stages: Sequence[str], command: Callable[[str], Sequence[str]], no
     return code
 
 
-def again(stage: str, options: Sequence[str]) -> list[str]:
+def stage_command(stage: str, options: Sequence[str]) -> list[str]:
     """Return the command that runs one stage with this program."""
     return [sys.executable, "-m", "streams.cli", "worker", stage, *options]

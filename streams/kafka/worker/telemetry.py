@@ -24,7 +24,7 @@ SAY = ("crawl", "rejected", "copies")
 """Topics whose records are decoded for the metrics; the first part of their names."""
 
 
-class Standing(NamedTuple):
+class PartitionProgress(NamedTuple):
     """Progress of a partition: a value that changes with it, the lag, and whether a standstill is excused."""
 
     position: Hashable
@@ -32,7 +32,7 @@ class Standing(NamedTuple):
     excused: bool
 
 
-class Telling:
+class WorkerTelemetry:
     """Telemetry of one worker of a stage. `prefix` starts the names of topics on the broker."""
 
     def __init__(self, stage: str, prefix: str, stall: float, health: Health, metrics: Metrics, logs: Logs) -> None:
@@ -78,7 +78,7 @@ class Telling:
         """Return an error if a loop's last iteration, at `beat` (monotonic), is older than `stall`; else ""."""
         return "" if monotonic() - beat <= self._stall else f"the loop has stood still for more than {self._stall:g} s"
 
-    def looked(self, seen: Mapping[PartitionId, Standing]) -> None:
+    def looked(self, seen: Mapping[PartitionId, PartitionProgress]) -> None:
         """Update metrics and progress after the watchdog has checked all partitions of this worker."""
         for place, standing in seen.items():
             topic, partition = place[0].removeprefix(self._prefix), str(place[1])
@@ -97,7 +97,7 @@ class Telling:
         self._answered = monotonic()
         self._age(seen)
 
-    def _age(self, seen: Mapping[PartitionId, Standing]) -> None:
+    def _age(self, seen: Mapping[PartitionId, PartitionProgress]) -> None:
         """Update the age of unfinished records, which grows while nothing is finished."""
         now, before = now_ms(), self._standing
         standings = {(place[0].removeprefix(self._prefix), place[1]): standing for place, standing in seen.items()}

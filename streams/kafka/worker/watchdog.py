@@ -25,7 +25,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from streams.kafka.worker.telemetry import PartitionId
-from streams.kafka.worker.telemetry import Standing as Seen
+from streams.kafka.worker.telemetry import PartitionProgress as Seen
 
 TIMEOUT = 10.0
 GONE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)  # noqa: SLF001 - its own codes
@@ -35,7 +35,7 @@ LOOKS = 6
 """Checks per `stall` interval."""
 
 
-class Standing(NamedTuple):
+class CommittedPosition(NamedTuple):
     """Committed position of a partition, and since when it has been there (monotonic)."""
 
     offset: int
@@ -65,8 +65,8 @@ class Watchdog(threading.Thread):
         self._brokers, self._group, self._stall = brokers, group, stall
         self._mine, self._excused, self._end, self._looked = mine, excused, end, looked
         self._everywhere = everywhere
-        self._seen: dict[PartitionId, Standing] = {}
-        self._others: dict[PartitionId, Standing] = {}
+        self._seen: dict[PartitionId, CommittedPosition] = {}
+        self._others: dict[PartitionId, CommittedPosition] = {}
         """As `_seen`, for all partitions of the group, while this process has none."""
 
     def run(self) -> None:
@@ -99,13 +99,13 @@ class Watchdog(threading.Thread):
         places = [TopicPartition(topic, partition) for topic, partition in self._due()]
         self._others = {} if places else self._look_around(client, now)
         excused = set(self._excused())
-        seen: dict[PartitionId, Standing] = {}
+        seen: dict[PartitionId, CommittedPosition] = {}
         looked: dict[PartitionId, Seen] = {}
         for found in client.committed(places, timeout=TIMEOUT) if places else ():
             place = found.topic, found.partition
             before = self._seen.get(place)
             if (ends := _ends(client, found)) is None:
-                seen[place] = before if before and before.offset == NOWHERE else Standing(NOWHERE, "", now)
+                seen[place] = before if before and before.offset == NOWHERE else CommittedPosition(NOWHERE, "", now)
                 if now - seen[place].since > self._stall:
                     self._end(f"{place[0]}-{place[1]}: not there for more than {self._stall:.0f} s (harvest topics apply)")
                 continue
@@ -114,7 +114,7 @@ class Watchdog(threading.Thread):
             looked[place] = Seen((offset, metadata), max(0, high - offset), place in excused)
             if offset >= high or place in excused:
                 continue
-            seen[place] = before if before and before[:2] == (offset, metadata) else Standing(offset, metadata, now)
+            seen[place] = before if before and before[:2] == (offset, metadata) else CommittedPosition(offset, metadata, now)
             if now - seen[place].since > self._stall:
                 self._end(f"{place[0]}-{place[1]}: stands at {offset} of {high} for more than {self._stall:.0f} s")
         self._seen = seen
@@ -126,10 +126,10 @@ class Watchdog(threading.Thread):
         numbers = {partition for _, partition in mine}
         return mine.union(place for place in self._everywhere() if place[1] in numbers)
 
-    def _look_around(self, client: Consumer, now: float) -> dict[PartitionId, Standing]:
+    def _look_around(self, client: Consumer, now: float) -> dict[PartitionId, CommittedPosition]:
         """Return lagging partitions of the group; end the process if one stands still without an owner. Raises KafkaException."""
         places = [TopicPartition(topic, partition) for topic, partition in self._everywhere()]
-        found: dict[PartitionId, Standing] = {}
+        found: dict[PartitionId, CommittedPosition] = {}
         for at in client.committed(places, timeout=TIMEOUT) if places else ():
             if (ends := _ends(client, at)) is None:
                 continue  # a worker with partitions is ended for that
@@ -138,9 +138,9 @@ class Watchdog(threading.Thread):
             if offset < high:
                 before = self._others.get((at.topic, at.partition))
                 stands = before is not None and before[:2] == (offset, metadata)
-                found[at.topic, at.partition] = before if before and stands else Standing(offset, metadata, now)
+                found[at.topic, at.partition] = before if before and stands else CommittedPosition(offset, metadata, now)
         late = [place for place, standing in found.items() if now - standing.since > self._stall]
-        if late and (nobodys := sorted(set(late) - owned(self._brokers, self._group))):
+        if late and (nobodys := sorted(set(late) - assigned_partitions(self._brokers, self._group))):
             topic, partition = nobodys[0]
             where = f"{topic}-{partition}: stands at {found[nobodys[0]].offset}"
             self._end(f"{where} for more than {self._stall:.0f} s, nobody of the group has it, and this process has none")
@@ -157,7 +157,7 @@ def _ends(client: Consumer, place: TopicPartition) -> tuple[int, int] | None:
         raise
 
 
-def owned(brokers: str, group: str) -> set[PartitionId]:
+def assigned_partitions(brokers: str, group: str) -> set[PartitionId]:
     """Return the partitions assigned to the members of a group. Raises KafkaException."""
     # A new client each time: one whose broker restarted twice gets no more answers about groups.
     client = AdminClient({"bootstrap.servers": brokers, "log_level": 0})

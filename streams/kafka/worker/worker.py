@@ -19,12 +19,12 @@ import msgspec
 
 from processors.essence.stage import EssenceSettings
 from schemas.wire import Wire
-from streams.edges.extensions import Own
+from streams.edges.extensions import Extensions
 from streams.fetch import FetchSettings
 from streams.kafka.client.brokers import partitions
 from streams.kafka.client.cluster import Cluster
 from streams.kafka.client.registry import wire
-from streams.kafka.worker.telemetry import PartitionId, Telling
+from streams.kafka.worker.telemetry import PartitionId, WorkerTelemetry
 from streams.kafka.worker.watchdog import Watchdog
 from streams.sandbox.values import SandboxLimits
 from streams.telemetry import Health, Logs, Metrics
@@ -57,7 +57,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Instance id in each group, kept across restarts (static membership); empty: none."""
     fetch: FetchSettings = FetchSettings()
     essence: EssenceSettings = EssenceSettings(gatherer="localhost")
-    own: Own = Own()
+    own: Extensions = Extensions()
     """The operator's extensions of essence."""
     flow: TopologySettings = TopologySettings()
     """The frontier, and the Brokers."""
@@ -75,7 +75,7 @@ class Context(msgspec.Struct, frozen=True, dict=True):
     stage: Stage[Any, Any] | Edge[Any, Any]
     settings: WorkerSettings
     partitions: int
-    telling: Telling
+    telling: WorkerTelemetry
 
     @property
     def brokers(self) -> str:
@@ -90,7 +90,7 @@ class Context(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def wire(self) -> Wire:
         """The wire format of values in topics."""
-        return wire(self.cluster, declared(self.settings).topics)
+        return wire(self.cluster, worker_topology(self.settings).topics)
 
     @property
     def group(self) -> str:
@@ -118,38 +118,38 @@ class Context(msgspec.Struct, frozen=True, dict=True):
 Runner = Callable[[Context], None]
 
 
-def declared(settings: WorkerSettings) -> Topology:
+def worker_topology(settings: WorkerSettings) -> Topology:
     """Return the topology that workers run."""
     return topology(settings.flow)
 
 
-def kind(stage: Stage[Any, Any] | Edge[Any, Any]) -> str:
+def runner_key(stage: Stage[Any, Any] | Edge[Any, Any]) -> str:
     """Return the key of a stage's runner in `RUNNERS`."""
-    return stage.kind if isinstance(stage, Edge) else "decides"
+    return stage.kind if isinstance(stage, Edge) else "decide"
 
 
-def served(declared: Topology) -> tuple[str, ...]:
+def runnable_stages(drawn: Topology) -> tuple[str, ...]:
     """Return the names of all stages that have a runner, in flow order."""
-    return tuple(stage.name for stage in declared.stages if kind(stage) in RUNNERS)
+    return tuple(stage.name for stage in drawn.stages if runner_key(stage) in RUNNERS)
 
 
-def work(
+def run_stage(
     name: str, settings: WorkerSettings, health: Health | None = None, metrics: Metrics | None = None, logs: Logs | None = None
 ) -> None:
     """Run a stage until a signal; it reports to `health`, `metrics`, `logs`. Raises BrokerError, KeyError, OSError."""
-    stage = declared(settings).stage(name)
+    stage = worker_topology(settings).stage(name)
     said = health or Health(), metrics or Metrics(), logs or Logs(sys.stderr)
-    telling = Telling(stage.name, settings.prefix, settings.stall, *said)
+    telling = WorkerTelemetry(stage.name, settings.prefix, settings.stall, *said)
     context = Context(stage, settings, partitions(settings.brokers, settings.prefix, stage), telling)
-    module, _, function = RUNNERS[kind(stage)].partition(":")
+    module, _, function = RUNNERS[runner_key(stage)].partition(":")
     runner: Runner = getattr(importlib.import_module(module), function)
     runner(context)
 
 
 RUNNERS: Mapping[str, str] = {
-    "decides": "streams.kafka.decide.run_agent:decides",
-    "fetch": "streams.kafka.edge.run_edge:fetches",
-    "sandbox": "streams.kafka.edge.run_edge:parses",
-    "sink": "streams.kafka.sink.run_sink:indexes",
+    "decide": "streams.kafka.decide.run_agent:run_agent",
+    "fetch": "streams.kafka.edge.run_edge:run_fetch",
+    "sandbox": "streams.kafka.edge.run_edge:run_essence",
+    "sink": "streams.kafka.sink.run_sink:run_sink",
 }
 """Module and function of the runner, by kind of stage."""

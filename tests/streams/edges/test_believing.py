@@ -22,8 +22,8 @@ from schemas.records import Complete, CrawlEvent, FetchedObject, File, Link, Par
 from streams.config.settings import SettingsError, load
 from streams.edges import parsing
 from streams.edges.parse_job import DAMAGED, END, HEAD, TOPICS, pack
-from streams.edges.parsing import CHUNK_BYTES, EssenceEdge, NonsenseError
-from streams.edges.tries import MEMBERS, PATIENCE, Tries
+from streams.edges.parsing import CHUNK_BYTES, CorruptChildError, EssenceEdge
+from streams.edges.tries import MEMBERS, PATIENCE, RetryState
 from streams.edges.work import ALONE, Work
 from streams.sandbox.task import Clock
 from streams.sandbox.values import Crashed, Flooded, SandboxLimits, TimedOut
@@ -137,22 +137,22 @@ def test_a_damaged_body_gives_nothing(given: Given) -> None:
     """That a body is damaged is believed where there is one in the blob store, and before anything else is said of it."""
     work = given.works[PAGE]
     receive = given.edge._receiver([work])
-    with pytest.raises(NonsenseError):
+    with pytest.raises(CorruptChildError):
         receive(DAMAGED)
     work.blob = "0" * 64
     receive(DAMAGED)
-    with pytest.raises(NonsenseError):
+    with pytest.raises(CorruptChildError):
         given.say(PAGE, "made", PAGE, summary())
     work.damaged = False
     given.say(PAGE, "made", PAGE, summary())
-    with pytest.raises(NonsenseError):
+    with pytest.raises(CorruptChildError):
         receive(DAMAGED)
 
 
 @pytest.mark.parametrize(("url", "topic", "key", "record"), FORGED)
 def test_nothing_is_believed_of_another(given: Given, url: str, topic: str, key: str, record: Record) -> None:
     """A child that was taken over changes nothing but the object that it was handed."""
-    with pytest.raises(NonsenseError):
+    with pytest.raises(CorruptChildError):
         given.say(url, topic, key, record)
     assert not any(work.frames for work in given.works.values())
 
@@ -171,7 +171,7 @@ def test_records_that_go_with_their_bytes(given: Given) -> None:
     assert (first.record, second.record) == (made, DONE)
     assert first.record is not made
     assert decode(first.value) is first.record
-    with pytest.raises(NonsenseError):
+    with pytest.raises(CorruptChildError):
         given.say(PAGE, "crawl", frontier_key(ELSE), link, carried=pack(link))
 
 
@@ -192,10 +192,10 @@ def test_records_that_go_with_their_bytes(given: Given) -> None:
 )
 def test_a_record_says_what_its_bytes_do(given: Given, changed: dict[str, Any]) -> None:
     """Whose a summary is, and that no Broker has said anything of it, is believed of neither alone."""
-    with pytest.raises(NonsenseError):
+    with pytest.raises(CorruptChildError):
         given.say(PAGE, "made", PAGE, summary(), carried=pack(summary(**changed)))
     if "published" not in changed and not set(changed) & {"copy_of", "copies", "copies_count"}:
-        with pytest.raises(NonsenseError):
+        with pytest.raises(CorruptChildError):
             given.say(PAGE, "made", PAGE, summary(**changed), carried=pack(summary()))
     assert not given.works[PAGE].frames
 
@@ -205,10 +205,10 @@ def test_a_record_says_what_its_bytes_do(given: Given, changed: dict[str, Any]) 
 )
 def test_what_goes_with_bytes_is_their_record(given: Given, carried: bytes) -> None:
     """Something else than the record is nonsense, and so is the end of another object's attempt."""
-    with pytest.raises(NonsenseError):
+    with pytest.raises(CorruptChildError):
         given.say(PAGE, "made", PAGE, summary(), carried=carried)
     for other in ({"object_url": ELSE}, {"version": 9}):
-        with pytest.raises(NonsenseError):
+        with pytest.raises(CorruptChildError):
             given.say(PAGE, "made", PAGE, DONE, carried=pack(msgspec.structs.replace(DONE, **other)))
     assert not given.works[PAGE].frames
 
@@ -220,9 +220,9 @@ def test_bytes_are_no_records(given: Given) -> None:
     head = HEAD.pack(0, at, len(key), 0) + key
     receive = given.edge._receiver([given.works[PAGE]])
     for value in (b"", whole[:10], whole[:40], whole[:10] + b"\xff" * 40, b"\0" * 40):
-        with pytest.raises(NonsenseError):
+        with pytest.raises(CorruptChildError):
             receive(head + value)
-    with pytest.raises(NonsenseError):
+    with pytest.raises(CorruptChildError):
         given.say(PAGE, "made", PAGE, summary(), partition=(at + 1) % 3)
 
 
@@ -272,7 +272,7 @@ def test_an_object_is_given_up(given: Given) -> None:
 
 def test_looking_for_slow_members_leaves_time_to_read_the_others() -> None:
     """Once half of an object's time is spent, the next member that holds a child is the last one that is looked for."""
-    tries = Tries()
+    tries = RetryState()
     tries.failed_at("m0", TimedOut("m0"), LIMITS)
     tries.clock.spent = LIMITS.whole / 2
     tries.failed_at("m1", Crashed(11, 0, "m1"), LIMITS)
@@ -281,7 +281,7 @@ def test_looking_for_slow_members_leaves_time_to_read_the_others() -> None:
 
 def test_members_that_crash_cost_nobody_else() -> None:
     """Behind the last member that may be skipped nothing is opened; the object is."""
-    tries = Tries()
+    tries = RetryState()
     for number in range(MEMBERS):
         assert not tries.stop
         tries.failed_at(f"m{number}", Crashed(11, 0, ""), LIMITS)
@@ -291,7 +291,7 @@ def test_members_that_crash_cost_nobody_else() -> None:
 @pytest.mark.parametrize(("container", "member"), [("", "m"), ("a.7z", "a.7z#m")])
 def test_what_cannot_be_passed_over_ends_its_container(container: str, member: str) -> None:
     """A member that must be read to come to the next one, and holds the child even then: what came before it stands."""
-    tries = Tries()
+    tries = RetryState()
     tries.failed_at(member, TimedOut(member), LIMITS)
     tries.failed_at(BEHIND + member, TimedOut(BEHIND + member), LIMITS)
     assert (list(tries.skip), list(tries.ends), tries.stop) == ([member], [member], "")

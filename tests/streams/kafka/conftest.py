@@ -18,7 +18,7 @@ from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from typer.testing import CliRunner, Result
 
 from streams.cli.app import app
-from streams.kafka.client.brokers import patient
+from streams.kafka.client.brokers import retry_coordinator
 from streams.kafka.client.cluster import Cluster
 from streams.kafka.client.producer import PARTITIONER
 from streams.sandbox.seal import die_with
@@ -110,7 +110,7 @@ class Broker:
         """The offset that a group has committed; 0 if none."""
         client = self.client(group)
         try:
-            (found,) = patient(lambda: client.committed([TopicPartition(topic, partition)], timeout=TIMEOUT))
+            (found,) = retry_coordinator(lambda: client.committed([TopicPartition(topic, partition)], timeout=TIMEOUT))
             return max(0, found.offset)
         finally:
             client.close()
@@ -121,7 +121,9 @@ class Broker:
         try:
             places = [TopicPartition(topic, partition) for partition in range(partitions)]
             ends = [client.get_watermark_offsets(place, timeout=TIMEOUT)[1] for place in places]
-            return sum(ends) - sum(max(0, place.offset) for place in patient(lambda: client.committed(places, timeout=TIMEOUT)))
+            return sum(ends) - sum(
+                max(0, place.offset) for place in retry_coordinator(lambda: client.committed(places, timeout=TIMEOUT))
+            )
         finally:
             client.close()
 

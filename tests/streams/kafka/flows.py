@@ -20,7 +20,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from schemas.codec import DecodeError, decode, encode
 from schemas.records import FetchedObject, FetchRequest, Record, Rejected, Removed, Summary
 from streams.clock import now_ms
-from streams.kafka.client.brokers import patient
+from streams.kafka.client.brokers import retry_coordinator
 from streams.kafka.client.cluster import changelog_of
 from streams.sandbox.seal import die_with
 from streams.store.murmur2 import partition as partition_of
@@ -131,7 +131,7 @@ class Flow:
 
         One of confluent-kafka 2.16 that lived through restarts of its broker may stand for ever, everywhere, and say nothing.
         """
-        ends = patient(self.standing.ends)
+        ends = retry_coordinator(self.standing.ends)
         if behind := next(self.standing.unread(self.read_to, ends), None):
             print(f"{time.strftime('%H:%M:%S')}: the reader stopped, and gives way to a new one: {behind}", flush=True)
             self.reader.close()
@@ -258,7 +258,7 @@ class Flow:
     def expect(self, name: str, stage: Stage[Any, Any] | Edge[Any, Any]) -> None:
         """A worker is about to be started."""
         if isinstance(stage, Stage) and stage.ticks is not None:
-            self.coming[name] = stage.ticks.name, self._written(stage.ticks.name, patient(self.standing.ends))
+            self.coming[name] = stage.ticks.name, self._written(stage.ticks.name, retry_coordinator(self.standing.ends))
 
     def _written(self, topic: str, ends: Mapping[Place, int]) -> int:
         return sum(ends[topic, partition] for partition in range(self.partitions))

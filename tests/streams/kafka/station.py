@@ -12,7 +12,7 @@ import msgspec
 
 from processors.essence.stage import EssenceSettings
 from streams.fetch import FetchSettings
-from streams.kafka.worker.worker import WorkerSettings, work
+from streams.kafka.worker.worker import WorkerSettings, run_stage
 from tests.streams.kafka import stacks
 
 
@@ -49,4 +49,4 @@ class Station(msgspec.Struct, frozen=True):
 
 if __name__ == "__main__":
     stacks.told()
-    work(sys.argv[1], msgspec.json.decode(sys.argv[2], type=Station).settings())
+    run_stage(sys.argv[1], msgspec.json.decode(sys.argv[2], type=Station).settings())

@@ -18,8 +18,8 @@ from processors.identity import file_url, frontier_key
 from schemas.codec import encode
 from schemas.records import FetchedObject, FetchRequest, Rejected, Root
 from streams.edges.base import SPAN
-from streams.kafka.client.brokers import patient
-from streams.kafka.client.commits import LIMIT, told, understood
+from streams.kafka.client.brokers import retry_coordinator
+from streams.kafka.client.commits import LIMIT, decode_commit, encode_metadata
 from streams.store import Offsets
 from tests.servers.fixtures import TIMEOUT
 from tests.streams.kafka.bury import bury
@@ -35,10 +35,10 @@ SMALL = 3_000
 REFUSED = """
 import sys, msgspec
 from streams.cli.common import explained
-from streams.kafka.worker.worker import work
+from streams.kafka.worker.worker import run_stage
 from tests.streams.kafka.station import Station
 try:
-    work(sys.argv[1], msgspec.json.decode(sys.argv[2], type=Station).settings())
+    run_stage(sys.argv[1], msgspec.json.decode(sys.argv[2], type=Station).settings())
 except Exception as error:
     print(msgspec.json.encode(explained(error)).decode())
 """
@@ -49,22 +49,22 @@ except Exception as error:
 def test_what_is_committed_is_understood(offset: int, above: frozenset[int]) -> None:
     """Metadata says what was finished above the offset, however much an edge may read ahead, within what a broker takes."""
     offsets = Offsets(offset, frozenset(offset + one for one in above))
-    assert understood(offset, told(offsets)) == offsets
-    assert len(told(offsets)) <= LIMIT
-    assert len(told(Offsets(0, frozenset(range(1, SPAN + 1))))) <= LIMIT
+    assert decode_commit(offset, encode_metadata(offsets)) == offsets
+    assert len(encode_metadata(offsets)) <= LIMIT
+    assert len(encode_metadata(Offsets(0, frozenset(range(1, SPAN + 1))))) <= LIMIT
 
 
 def test_too_much_is_left_out() -> None:
     """What does not fit is not told, and done again; what is below it is told."""
-    text = told(Offsets(0, frozenset({1, 40_000})))
+    text = encode_metadata(Offsets(0, frozenset({1, 40_000})))
     assert len(text) <= LIMIT
-    assert understood(0, text) == Offsets(0, frozenset({1}))
+    assert decode_commit(0, text) == Offsets(0, frozenset({1}))
 
 
 @pytest.mark.parametrize("metadata", [None, "", "a stranger's", "1:%%%", "2:AAAA"])
 def test_metadata_of_others_says_nothing(metadata: str | None) -> None:
     """What somebody else committed is an offset and no more."""
-    assert understood(7, metadata) == Offsets(7)
+    assert decode_commit(7, metadata) == Offsets(7)
 
 
 class Silent:
@@ -110,8 +110,8 @@ class Edges(Flow):
     def start(self, stage: str, cut: str = ":0") -> None:
         """Start the worker of a stage."""
         self.cuts[stage] = cut
-        told = Station(self.broker.address, self.prefix, str(self.folder / "data"), session=SESSION)
-        self.workers[stage] = self.run("-m", "tests.streams.kafka.station", stage, msgspec.json.encode(told).decode())
+        encode_metadata = Station(self.broker.address, self.prefix, str(self.folder / "data"), session=SESSION)
+        self.workers[stage] = self.run("-m", "tests.streams.kafka.station", stage, msgspec.json.encode(encode_metadata).decode())
 
 
 @pytest.fixture
@@ -132,8 +132,8 @@ def committed(flow: Flow, stage: str, topic: str) -> Offsets:
     """What a stage has committed."""
     client = flow.broker.client(f"{flow.prefix}{stage}")
     try:
-        (found,) = patient(lambda: client.committed([TopicPartition(flow.prefix + topic, 0)], timeout=TIMEOUT))
-        return understood(max(0, found.offset), found.metadata)
+        (found,) = retry_coordinator(lambda: client.committed([TopicPartition(flow.prefix + topic, 0)], timeout=TIMEOUT))
+        return decode_commit(max(0, found.offset), found.metadata)
     finally:
         client.close()
 
@@ -206,8 +206,8 @@ def test_what_an_edge_cannot_work_on_is_a_dead_letter(flow: Flow, tmp_path: Path
 @pytest.mark.parametrize("stage", ["fetch", "essence"])
 def test_what_the_cluster_refuses_is_told_in_a_line(flow: Flow, tmp_path: Path, stage: str) -> None:
     """An edge that the group does not take, its session being too short for it, ends; the user has one line of it, and a 1."""
-    told = Station(flow.broker.address, flow.prefix, str(tmp_path / "data"), session=0.5)
-    assert flow.run("-c", REFUSED, stage, msgspec.json.encode(told).decode()).wait() == 0
+    encode_metadata = Station(flow.broker.address, flow.prefix, str(tmp_path / "data"), session=0.5)
+    assert flow.run("-c", REFUSED, stage, msgspec.json.encode(encode_metadata).decode()).wait() == 0
     line, code = msgspec.json.decode((tmp_path / "workers.out").read_bytes(), type=tuple[str, int])
     assert line.startswith(f"{flow.broker.address}: ")
     assert "session timeout" in line

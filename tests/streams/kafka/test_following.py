@@ -14,7 +14,7 @@ from intervaltree import IntervalTree  # type: ignore[import-untyped]
 
 from streams.kafka.decide.client_workarounds import FAR
 from streams.kafka.decide.gap_detector import TRIES, GapDetector, SkippedError
-from streams.kafka.decide.offset_probe import Found
+from streams.kafka.decide.offset_probe import ProbeResult
 
 
 class Message:
@@ -47,10 +47,10 @@ class Told(GapDetector):
     async def earliest(self, *tps: TP) -> dict[TP, int]:
         return dict.fromkeys(tps, 5)
 
-    def _found(self, tp: TP, offset: int) -> Found:
+    def _found(self, tp: TP, offset: int) -> ProbeResult:
         offset = max(offset, 5)
         there = range(offset, self.end) if self.there is None else [one for one in self.there if one >= offset]
-        return Found(there[0], there=True) if there else Found(self.end, there=False)
+        return ProbeResult(there[0], there=True) if there else ProbeResult(self.end, there=False)
 
     async def settled(self, tp: TP) -> int:
         return self.broker

@@ -149,14 +149,14 @@ def test_a_server_that_is_away_at_the_start(monkeypatch: pytest.MonkeyPatch) -> 
             raise answer
         return answer
 
-    assert run_sink.opened(ask, threading.Event(), said.append) is index
+    assert run_sink.open_index(ask, threading.Event(), said.append) is index
     assert said == ["away; trying again", "the index can be reached again"]
     stop = threading.Event()
     stop.set()
-    assert run_sink.opened(ask, stop, said.append) is None
+    assert run_sink.open_index(ask, stop, said.append) is None
     answers.append(IndexDamaged("of another version"))
     with pytest.raises(IndexDamaged):
-        run_sink.opened(ask, threading.Event(), said.append)
+        run_sink.open_index(ask, threading.Event(), said.append)
 
 
 def test_a_batch_waits_for_more(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,28 +182,28 @@ def test_a_commit_waits_for_more(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [100.0]
     monkeypatch.setattr("streams.kafka.sink.buffer.time.monotonic", lambda: clock[0])
     parts = quiet, busy = buffer.Part(0, whole=True), buffer.Part(0, whole=True)
-    assert not buffer.gathered(parts)
+    assert not buffer.is_commit_due(parts)
     quiet.take(READ)
     for tenth in range(1, 50):
         clock[0] = 100.0 + tenth / 10
         busy.take(READ)
-        assert not buffer.gathered(parts)
+        assert not buffer.is_commit_due(parts)
     clock[0] = 105.0
-    assert buffer.gathered(parts)
+    assert buffer.is_commit_due(parts)
     quiet.batch()
     busy.batch()
     quiet.take(READ)
     clock[0] = 105.4
-    assert not buffer.gathered(parts)
+    assert not buffer.is_commit_due(parts)
     clock[0] = 105.6
-    assert buffer.gathered(parts)
+    assert buffer.is_commit_due(parts)
     busy.take(READ)
-    assert not buffer.gathered(parts)
+    assert not buffer.is_commit_due(parts)
     with monkeypatch.context() as small:
         small.setattr(buffer, "HELD", 1)
-        assert buffer.gathered(parts)
+        assert buffer.is_commit_due(parts)
     monkeypatch.setattr(buffer, "GATHERED", 1)
-    assert buffer.gathered(parts)
+    assert buffer.is_commit_due(parts)
 
 
 def test_what_stays_waits_as_others_do(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,4 +217,4 @@ def test_what_stays_waits_as_others_do(monkeypatch: pytest.MonkeyPatch) -> None:
     clock[0] = 109.9
     part.take(READ)
     assert len(part.batch()) == 2
-    assert not buffer.gathered([part])
+    assert not buffer.is_commit_due([part])

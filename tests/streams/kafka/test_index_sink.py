@@ -31,7 +31,7 @@ from streams.kafka.client.cluster import Cluster
 from streams.kafka.client.producer import PARTITIONER
 from streams.kafka.client.registry import wire
 from streams.kafka.sink import buffer, position
-from streams.kafka.sink.index_sink import manner, serve
+from streams.kafka.sink.index_sink import fill_index, sink_options
 from streams.topology.flow import TopologySettings, topology
 from tests.servers import opensearch as server
 from tests.servers.fixtures import TIMEOUT
@@ -52,10 +52,10 @@ import sys, threading
 from sinks.index.opensearch.index import OpenSearchIndex
 from streams.kafka.client.cluster import Cluster
 from streams.kafka.sink import buffer
-from streams.kafka.sink.index_sink import manner, serve
+from streams.kafka.sink.index_sink import fill_index, sink_options
 buffer.BATCH = 30
 _, kafka, prefix, url, alias = sys.argv
-serve(Cluster(kafka, prefix), "main", OpenSearchIndex(url, alias, fresh=False), threading.Event(), session=2.0)
+fill_index(Cluster(kafka, prefix), "main", OpenSearchIndex(url, alias, fresh=False), threading.Event(), session=2.0)
 """
 
 
@@ -110,10 +110,10 @@ class World:
     def sink(self, index: BrokerIndex | None = None, told: list[str] | None = None) -> AbstractContextManager[None]:
         """A member of the group, in a thread; whatever ends it early is raised."""
         # Those that are given are in a folder.
-        how = manner("" if index else self.url)
+        how = sink_options("" if index else self.url)
         how |= {"plain": wire(self.cluster, topology(TopologySettings()).topics).plain}
         more: Mapping[str, Any] = {"session": SESSION, "note": (told if told is not None else []).append, **how}
-        return beside(lambda stop: serve(self.cluster, "main", index or self.open(), stop, **more), self.errors)
+        return beside(lambda stop: fill_index(self.cluster, "main", index or self.open(), stop, **more), self.errors)
 
     def child(self, fault: str = "") -> subprocess.Popen[bytes]:
         """A member of the group, in a process."""
@@ -312,7 +312,7 @@ def test_an_index_of_another_topic(world: World) -> None:
     with closing(world.open()) as index:
         index.apply([summary(1)], {2: 1_000})
     with pytest.raises(IndexDamaged, match=r"holds more than its topic .*1,000 of 0"):
-        serve(world.cluster, "main", world.open(), threading.Event())
+        fill_index(world.cluster, "main", world.open(), threading.Event())
 
 
 @pytest.mark.slow

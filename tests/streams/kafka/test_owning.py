@@ -20,7 +20,7 @@ from schemas.ports import Rows
 from schemas.records import Summary
 from streams.kafka.decide.agents import Decider
 from streams.kafka.decide.partition_ownership import OwnedPartitions
-from streams.kafka.worker.supervisor import BACK_OFF, ENDS, Ward
+from streams.kafka.worker.supervisor import BACK_OFF, ENDS, StageProcess
 from tests.streams.kafka.test_following import Message
 from tests.streams.kafka.test_rows import decider
 
@@ -237,7 +237,7 @@ def test_a_broker_that_is_away_ends_no_supervisor(monkeypatch: pytest.MonkeyPatc
     """Starts that ask for ten seconds each, and end, are made again and again; such as end at once are given up."""
 
     def tried(seconds: float) -> int:
-        ward, now, waits = Ward("catalog", []), time.monotonic(), BACK_OFF
+        ward, now, waits = StageProcess("catalog", []), time.monotonic(), BACK_OFF
         monkeypatch.setattr(ward, "start", lambda: None)
         for number in range(30):
             ward.process = SimpleNamespace(poll=lambda: 1)  # type: ignore[assignment]

@@ -13,7 +13,7 @@ import pytest
 
 from schemas.codec import decode, encode
 from schemas.records import Annotation, Rejected, Summary
-from streams.kafka.client.cursors import Cursors, behind
+from streams.kafka.client.cursors import Cursors, prefix_end
 from streams.kafka.decide.agents import LARGEST, Decider
 from streams.kafka.decide.apps import application
 from streams.kafka.decide.rows import TableRows
@@ -101,7 +101,7 @@ def test_derived_rows_have_no_changelog(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("prefix", "end"), [(b"q|", b"q}"), (b"q\xff\xff", b"r"), (b"\xff", None), (b"", None)])
 def test_the_end_of_a_prefix(prefix: bytes, end: bytes | None) -> None:
     """The least key behind all keys of a prefix, where there is one."""
-    assert behind(prefix) == end
+    assert prefix_end(prefix) == end
 
 
 def test_a_batch_that_fails_ends_the_process(tmp_path: Path) -> None:

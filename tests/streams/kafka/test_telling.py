@@ -24,8 +24,8 @@ from schemas.wire import SINGLE
 from streams.kafka.client.cluster import Cluster
 from streams.kafka.sink.buffer import Read
 from streams.kafka.sink.index_sink import IndexSink
-from streams.kafka.worker.telemetry import Standing, Telling
-from streams.kafka.worker.worker import RUNNERS, Context, WorkerSettings, work
+from streams.kafka.worker.telemetry import PartitionProgress, WorkerTelemetry
+from streams.kafka.worker.worker import RUNNERS, Context, WorkerSettings, run_stage
 from streams.telemetry import Health, Logs, Metrics
 from streams.telemetry.health import Verdict
 from tests.servers.process import free_port
@@ -68,7 +68,7 @@ def test_no_worker_is_ready_before_its_runner_is(stage: str, monkeypatch: pytest
     monkeypatch.setitem(sys.modules, runner, SimpleNamespace(begun=begun))
     monkeypatch.setattr("streams.kafka.worker.worker.RUNNERS", dict.fromkeys(RUNNERS, f"{runner}:begun"))
     monkeypatch.setattr("streams.kafka.worker.worker.partitions", lambda *_: 1)
-    work(stage, WorkerSettings(brokers=("127.0.0.1:1",), folder=tmp_path), health)
+    run_stage(stage, WorkerSettings(brokers=("127.0.0.1:1",), folder=tmp_path), health)
     ((alive, ready),) = seen
     assert alive
     assert ready.checks["starting"]
@@ -121,26 +121,28 @@ def test_workers_are_watched(flow: Flow, tmp_path: Path) -> None:
 def test_what_the_watchdog_sees_is_told() -> None:
     """Lag is that of the partitions that a worker has; those that went are told of no more; what is excused stands unblamed."""
     health, metrics = Health(), Metrics()
-    telling = Telling("catalog", "p-", 0.0, health, metrics, Logs(sys.stderr))
-    telling.looked({("p-made", 0): Standing((5, ""), 7, excused=True), ("p-made", 1): Standing((5, ""), 0, excused=False)})
+    telling = WorkerTelemetry("catalog", "p-", 0.0, health, metrics, Logs(sys.stderr))
+    telling.looked(
+        {("p-made", 0): PartitionProgress((5, ""), 7, excused=True), ("p-made", 1): PartitionProgress((5, ""), 0, excused=False)}
+    )
     assert metrics.lag.values() == {("catalog", "made", "0"): 7, ("catalog", "made", "1"): 0}
     assert health.alive() == Verdict({"progress": ""})
-    telling.looked({("p-made", 0): Standing((5, ""), 7, excused=False)})
-    telling.looked({("p-made", 0): Standing((5, ""), 7, excused=False)})
+    telling.looked({("p-made", 0): PartitionProgress((5, ""), 7, excused=False)})
+    telling.looked({("p-made", 0): PartitionProgress((5, ""), 7, excused=False)})
     assert health.alive().checks["progress"] == "no progress in made/0"
-    telling.looked({("p-annotations", 1): Standing((0, ""), 0, excused=False)})
+    telling.looked({("p-annotations", 1): PartitionProgress((0, ""), 0, excused=False)})
     assert metrics.lag.values() == {("catalog", "annotations", "1"): 0}
     assert metrics.event_age.values() == {("catalog", "annotations"): 0}
     assert health.alive().ok
 
 
 @pytest.fixture
-def telling() -> Telling:
+def telling() -> WorkerTelemetry:
     """Of a stage that may stand still for a minute."""
-    return Telling("catalog", "p-", 60.0, Health(), Metrics(), Logs(sys.stderr))
+    return WorkerTelemetry("catalog", "p-", 60.0, Health(), Metrics(), Logs(sys.stderr))
 
 
-def test_a_broker_that_is_gone(telling: Telling, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broker_that_is_gone(telling: WorkerTelemetry, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who has not been answered for half of the time that it may stand still says so, until it is answered again."""
     begun = time.monotonic()
     telling.looked({})
@@ -151,7 +153,7 @@ def test_a_broker_that_is_gone(telling: Telling, monkeypatch: pytest.MonkeyPatch
     assert telling.broker() == ""
 
 
-def test_age_grows_while_nothing_is_finished(telling: Telling, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_age_grows_while_nothing_is_finished(telling: WorkerTelemetry, monkeypatch: pytest.MonkeyPatch) -> None:
     """The age is that of what is left: it grows while a partition stands, whatever others do, and is 0 where nothing is left."""
     ages: list[float] = []
 
@@ -160,7 +162,7 @@ def test_age_grows_while_nothing_is_finished(telling: Telling, monkeypatch: pyte
         if worked is not None:
             telling.worked("made", worked * 1000, 0.1)
         if lags:
-            telling.looked({("p-made", n): Standing((at, ""), lag, excused=False) for n, (at, lag) in enumerate(lags)})
+            telling.looked({("p-made", n): PartitionProgress((at, ""), lag, excused=False) for n, (at, lag) in enumerate(lags)})
         ages.append(telling.metrics.event_age.values()["catalog", "made"])
 
     at(1_000, (5, 3), (5, 3))
@@ -182,7 +184,7 @@ def test_age_grows_while_nothing_is_finished(telling: Telling, monkeypatch: pyte
     assert telling.metrics.event_age.values() == {}
 
 
-def test_what_an_index_was_handed(telling: Telling) -> None:
+def test_what_an_index_was_handed(telling: WorkerTelemetry) -> None:
     """Changes count by what became of them; nothing is no outcome."""
     telling.indexed("main", "applied", 7)
     telling.indexed("main", "refused", 0)
@@ -203,7 +205,7 @@ class Moody:
         return [Refused(change, "no") for change in changes[:1]]
 
 
-def test_the_sink_tells_what_its_index_did(telling: Telling, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_sink_tells_what_its_index_did(telling: WorkerTelemetry, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the index took, what it refused, and what it has to be handed again, counts as such: an alert asks for it."""
     index = Moody()
     sink = IndexSink(Cluster("127.0.0.1:1"), "main", index, plain=SINGLE.plain)  # type: ignore[arg-type]

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from schemas.records import Removed
 from streams.cli.app import app
-from streams.kafka.client.admin import LATEST, Admin, planned
-from streams.kafka.client.brokers import patient
+from streams.kafka.client.admin import LATEST, Admin, plan_topics
+from streams.kafka.client.brokers import retry_coordinator
 from streams.kafka.client.cluster import Cluster, ClusterError
 from streams.kafka.client.log import KafkaLog
 from streams.topology.flow import Stage, TopologySettings, topology
@@ -41,7 +41,7 @@ def test_apply(harvest: Run, cluster: Cluster) -> None:
     assert found[cluster.topic("crawl")].settings["retention.ms"] == str(7 * 86_400_000)
     changelogs = {cluster.changelog(stage.name) for stage in topology(TopologySettings()).stages if isinstance(stage, Stage)}
     assert {found[name].settings["cleanup.policy"] for name in changelogs} == {"compact"}
-    plan = planned(topology(TopologySettings()), cluster, RETENTION, 1)
+    plan = plan_topics(topology(TopologySettings()), cluster, RETENTION, 1)
     again = harvest("topics", "apply")
     assert (again.stdout, again.stderr) == ("", f"harvest: {len(plan)} topics, as they should be\n")
 
@@ -78,14 +78,14 @@ def test_without_topics_nothing_is_told(words: str, harvest: Run) -> None:
 def test_replicas_are_told(cluster: Cluster, topics: Topics) -> None:
     """Too few replicas are said, and left to whoever reassigns partitions."""
     name = topics.make("crawl", 2)
-    (plan,) = [one for one in planned(topology(TopologySettings()), cluster, RETENTION, 1) if one.name == name]
+    (plan,) = [one for one in plan_topics(topology(TopologySettings()), cluster, RETENTION, 1) if one.name == name]
     said = list(Admin(cluster).apply([plan._replace(replication=3, settings={})]))
     assert said == [f"{name}: 1 replica, not 3: reassign its partitions"]
 
 
 def test_a_topic_that_another_makes_meanwhile(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two that apply at once do not stand in each other's way."""
-    (plan, *_) = planned(topology(TopologySettings()), cluster, RETENTION, 1)
+    (plan, *_) = plan_topics(topology(TopologySettings()), cluster, RETENTION, 1)
     admin = Admin(cluster)
     assert list(admin.apply([plan]))
     monkeypatch.setattr(admin, "found", lambda _: {})
@@ -112,7 +112,7 @@ def test_list_and_lag(harvest: Run, cluster: Cluster, topics: Topics) -> None:
 
     assert behind() == 2
     consumer = Consumer(cluster.client(group__id=cluster.group("register.main")))
-    patient(lambda: consumer.commit(offsets=[TopicPartition(cluster.topic("summaries"), 1, 1)], asynchronous=False))
+    retry_coordinator(lambda: consumer.commit(offsets=[TopicPartition(cluster.topic("summaries"), 1, 1)], asynchronous=False))
     consumer.close()
     assert behind() == 1
     assert "           1 to read  (partition 1: 1)" in harvest("topics", "lag").stdout
@@ -142,7 +142,7 @@ def test_no_cluster(harvest: Run, monkeypatch: pytest.MonkeyPatch, cluster: Clus
 
 def test_what_a_broker_refuses(cluster: Cluster) -> None:
     """What cannot be made is told as the broker says it."""
-    plan = planned(topology(TopologySettings()), cluster._replace(replication=5), RETENTION, 1)
+    plan = plan_topics(topology(TopologySettings()), cluster._replace(replication=5), RETENTION, 1)
     with pytest.raises(ClusterError, match="replication factor"):
         list(Admin(cluster).apply(plan))
 

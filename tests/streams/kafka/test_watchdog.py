@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Message, TopicPartition
 
-from streams.kafka.client.brokers import patient
-from streams.kafka.decide.run_agent import own
+from streams.kafka.client.brokers import retry_coordinator
+from streams.kafka.decide.run_agent import claim_folder
 from streams.kafka.edge.source import FULL, Buffer
 from streams.kafka.worker.watchdog import Watchdog
 from tests.streams.kafka.conftest import Broker
@@ -39,10 +39,10 @@ class Watched:
 
     def commit(self, offset: int, metadata: str = "") -> None:
         place = TopicPartition(self.topic, 0, offset, metadata=metadata)
-        patient(lambda: self.client.commit(offsets=[place], asynchronous=False))
+        retry_coordinator(lambda: self.client.commit(offsets=[place], asynchronous=False))
 
     def look(self, now: float) -> list[str]:
-        patient(lambda: self.dog.look(self.client, now))
+        retry_coordinator(lambda: self.dog.look(self.client, now))
         return self.said
 
 
@@ -130,19 +130,18 @@ def test_each_worker_has_tables_of_its_own(tmp_path: Path) -> None:
     """A second worker of a stage takes the next folder; one that was killed leaves its own to the next."""
     command = f"""
 from pathlib import Path
-from streams.kafka.client.brokers import patient
-from streams.kafka.decide.run_agent import own
-with own(Path({str(tmp_path / "t")!r})) as folder:
+from streams.kafka.decide.run_agent import claim_folder
+with claim_folder(Path({str(tmp_path / "t")!r})) as folder:
     print(folder, flush=True)
     input()
 """
     with subprocess.Popen([sys.executable, "-c", command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as first:
         assert first.stdout is not None
         assert first.stdout.readline() == f"{tmp_path / 't'}\n"
-        with own(tmp_path / "t") as second, own(tmp_path / "t") as third:
+        with claim_folder(tmp_path / "t") as second, claim_folder(tmp_path / "t") as third:
             assert (second, third) == (tmp_path / "t-2", tmp_path / "t-3")
         os.kill(first.pid, signal.SIGKILL)
-    with own(tmp_path / "t") as again:
+    with claim_folder(tmp_path / "t") as again:
         assert again == tmp_path / "t"
 
 

@@ -28,7 +28,7 @@ from streams.kafka.sink import run_sink
 from streams.kafka.worker import supervisor
 from streams.kafka.worker.preflight import prepare
 from streams.kafka.worker.supervisor import ENDS, supervise
-from streams.kafka.worker.worker import WorkerSettings, served
+from streams.kafka.worker.worker import WorkerSettings, runnable_stages
 from streams.topology.flow import TopologySettings, topology
 from tests.servers.fixtures import TIMEOUT
 from tests.servers.process import free_port
@@ -67,7 +67,7 @@ def test_a_signal_is_heard_whenever_it_comes(monkeypatch: pytest.MonkeyPatch) ->
     def waits() -> int:
         stop.clear()
         signal.signal(signal.SIGTERM, lambda *_: stop.set())
-        assert run_sink.opened(away, stop, lambda _: None) is None
+        assert run_sink.open_index(away, stop, lambda _: None) is None
         return 0
 
     def supervises() -> int:
@@ -107,7 +107,7 @@ def signalled(line: int) -> Iterator[None]:
 
 def test_stages_are_those_that_have_a_runner() -> None:
     """Every stage has one."""
-    assert list(served(topology(TopologySettings()))) == [stage.name for stage in topology(TopologySettings()).stages]
+    assert list(runnable_stages(topology(TopologySettings()))) == [stage.name for stage in topology(TopologySettings()).stages]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 
 from schemas.codec import encode
 from schemas.records import Complete, Record, Removed, Role
-from streams.kafka.worker.telemetry import Telling
+from streams.kafka.worker.telemetry import WorkerTelemetry
 from streams.telemetry import Health, Logs, Metrics, Written
 from streams.telemetry.logs import EVERY, WORDS, Sparing
 
@@ -53,7 +53,7 @@ def test_a_last_word(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("streams.kafka.worker.telemetry.os._exit", ended.append)
     text, machine = io.StringIO(), io.StringIO()
     for stream, form in (text, "text"), (machine, "json"):
-        Telling("catalog", "", 1, Health(), Metrics(), Logs(stream, form)).end("stands at 3")
+        WorkerTelemetry("catalog", "", 1, Health(), Metrics(), Logs(stream, form)).end("stands at 3")
     assert text.getvalue() == "harvest: stands at 3\n"
     said = json.loads(machine.getvalue())
     assert (said["level"], said["event"], ended) == ("error", "stands at 3", [1, 1])

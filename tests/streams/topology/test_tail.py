@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from schemas.records import Tick
 from streams.embedded import turn_cache as module
-from streams.embedded.turn_cache import Tail
+from streams.embedded.turn_cache import TurnCache
 from streams.store import Offsets, Store, Transaction
 
 LENGTH = 6
@@ -32,7 +32,7 @@ class TailMachine(RuleBasedStateMachine):
         self.folder = Path(tempfile.mkdtemp())
         self.store = Store(self.folder, {"t": 1}, runner=True)
         self.other = Store(self.folder)
-        self.tail = Tail()
+        self.tail = TurnCache()
         self.tx: Transaction | None = None
         self.log: list[bytes] = []
         """What is committed."""
@@ -157,7 +157,7 @@ TestTail.__doc__ = "A reader of the tail reads what the log has, in order, each 
 
 def test_a_long_tail_is_not_kept() -> None:
     """What has grown too long is read from the log again, be it read here or not."""
-    tail = Tail()
+    tail = TurnCache()
     for offset in range(module.LENGTH + 1):
         tail.add("t", 0, offset, b"k", b"v", None)
     assert len(tail._recent["t", 0]) == module.LENGTH + 1

@@ -15,7 +15,7 @@ from schemas.codec import decode, encode
 from schemas.records import Complete, CrawlEvent, Rejected, Summary, Tick
 from streams.clock import AHEAD, now_ms
 from streams.edges.base import Finished, Staging
-from streams.edges.parse_job import Frame, blamed
+from streams.edges.parse_job import Frame, find_culprit
 from streams.embedded.turns import Inbox, Turns
 from streams.store import FolderBlobs, Offsets, Store, StoreError
 from streams.store.schema import FILE, PAGE
@@ -207,4 +207,4 @@ def test_full_disk(turns: Turns, monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_blamed(said: str, found: tuple[int, str]) -> None:
     """What a child says that it is at: the number of an object and the path of a member; nonsense blames the first one."""
-    assert blamed(said) == found
+    assert find_culprit(said) == found
