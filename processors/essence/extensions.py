@@ -1,33 +1,33 @@
-"""What an operator adds to Essence: types and names, types by place, summarizers, programs.
+"""Operator extensions of Essence: types and names, types by place, summarizers, programs.
 
 Rules are data (`rules.toml`):
 
-    [types.Recipe]                        # a type of his own: fields as in types.toml, but `program`
+    [types.Recipe]                        # a new type: fields as in types.toml, except `program` and `claims`
     media = "text/x-recipe"
     text = true
     suffixes = ["recipe"]
 
-    [types.Python]                        # a type that is there: what is listed comes before what it has
+    [types.Python]                        # an existing type: the listed values come before those of types.toml
     suffixes = ["sage"]
 
-    [[places]]                            # what is at a place, whatever it is called: shell patterns for whole URLs
+    [[places]]                            # the type of everything at a place, whatever its name: shell patterns for whole URLs
     url = "http://example.org/logs/*"
     type = "ChangeLog"
 
-    [programs.Recipe]                     # the program that summarizes a type: the file on its standard input, SOIF out
+    [programs.Recipe]                     # the program that summarizes a type: reads the file on standard input, prints SOIF
     command = ["/usr/local/bin/recipe2soif"]
 
     [programs.PDF]
     command = ["/usr/local/bin/refs"]
-    beside = true                         # it adds to what the summarizer says that the type has
+    beside = true                         # it adds to the attributes that the type's own summarizer finds
 
 Laws:
-- A mistake is one line that names what it is about (OwnError); nothing is in force then.
-- Types of his own come before those of `recognize/types.toml`, a place before what the source states: but none of them wins over
-  content that contradicts it.
-- A summarizer or program of his own replaces the one that a type has, unless it is to stand beside it: then it reads what is of
-  that type, or of one that extends it, once the type's own has. A program that fails, or gives what is no SOIF, rejects the
-  file, as a summarizer does that meets damage.
+- A mistake raises OwnError with one line that names the faulty rule or plug-in; nothing is installed then.
+- An operator's types come before those of `recognize/types.toml`, and a place before the type that the source states, but none of
+  them wins over content that contradicts it.
+- An operator's summarizer or program replaces the one of the type, unless it is declared `beside`: then it reads files of that type
+  and of types that extend it, after the type's own summarizer. A program that fails, or prints no valid SOIF, rejects the file, as
+  a summarizer does that encounters damage.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ from processors.essence.summarize import Facts, Found, Summarizer, SummaryError
 from schemas.soif import SoifError, parse
 
 MAX_SECONDS = 50.0
-"""A program's time must end before the patience with the child that waits for it."""
+"""Largest time limit of a program, in seconds: it must end before the parent stops waiting for the child that runs the program."""
 UNSUITED = frozenset({"reason", "contents", "encoding"})
-"""Attributes that the walk gives itself."""
+"""Attributes that only the walk sets; they are ignored in the output of a program."""
 
 
 class OwnError(ValueError):
-    """What an operator has added makes no sense: one line."""
+    """An operator's extension is invalid. The message is one line."""
 
 
 class OwnType(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -78,7 +78,7 @@ _FIXED = ("media", "extends", "text", "inside", "sure", "plain")
 
 
 class TypedPlace(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is at URLs of a pattern."""
+    """The type of everything whose URL matches a shell pattern."""
 
     url: str
     type: str
@@ -88,13 +88,13 @@ class Program(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """A program that reads a file and prints SOIF, as Essence's summarizers were (seed 003)."""
 
     command: tuple[str, ...]
-    """The program and its arguments; "{}" in them stands for a path under which it may open the file."""
+    """The program and its arguments; "{}" in an argument is replaced by a path under which the program may open the file."""
     seconds: float = 20.0
-    """Wall-clock time of one file."""
+    """Wall-clock time limit for one file, in seconds."""
     reads: tuple[str, ...] = ()
-    """Folders and files that it has to read besides those of the system and its own."""
+    """Folders and files that the program may read besides those of the system and its own folder."""
     beside: bool = False
-    """Whether it adds to what the type's own summarizer says; else it replaces it."""
+    """True: the program adds to the attributes of the type's own summarizer; False: it replaces that summarizer."""
 
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -106,15 +106,15 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 Run = Callable[[str, Facts, BinaryIO], bytes]
-"""Runs the program that is named by a type on a file's body, and gives what it printed. Raises SummaryError."""
+"""Runs the program of a type on the body of a file and returns what it printed. Raises SummaryError."""
 
 
 def parse_rules(text: str) -> Rules:
-    """The rules in the text of a `rules.toml`. Raises OwnError."""
+    """Parse and check the text of a `rules.toml`. Raises OwnError."""
     try:
         rules = msgspec.convert(tomllib.loads(text), Rules)
     except (ValueError, RecursionError) as error:
-        # msgspec says "... - at `$.types[...].text`"; TOML's errors have a line and a column.
+        # msgspec reports "... - at `$.types[...].text`"; errors of TOML have a line and a column.
         raise OwnError(str(error).replace("`$.", "`")) from error
     for name, program in rules.programs.items():
         if not program.command or not program.command[0].startswith("/"):
@@ -128,7 +128,7 @@ def parse_rules(text: str) -> Rules:
 
 
 def table(rules: Rules) -> Table:
-    """The rules of recognition, those of an operator among them. Raises OwnError."""
+    """Return the recognition rules, including those of the operator. Raises OwnError."""
     merged = _merged(rules)
     for what, name in [
         *((f"types.{n}", name) for n, t in merged.items() for name in (t.extends, t.inside) if name),
@@ -167,7 +167,7 @@ def _extended(name: str, rule: TypeRule, own: OwnType | None) -> TypeRule:
 
 
 def _checked(name: str, rule: TypeRule) -> TypeRule:
-    """A rule each of whose patterns can be compiled. Raises OwnError."""
+    """Return the rule after checking that all its patterns and signatures are valid. Raises OwnError."""
     for pattern in (*rule.names, *rule.patterns):
         try:
             re.compile(pattern)
@@ -185,14 +185,14 @@ def _checked(name: str, rule: TypeRule) -> TypeRule:
 
 
 class Claimed(NamedTuple):
-    """An operator's summarizers: those that replace others, by type, and those that stand beside them."""
+    """An operator's summarizers: replacements by type, and those that add to a type's own summarizer."""
 
     instead: dict[str, Summarizer]
     beside: list[Summarizer]
 
 
 def claimed(plugins: Mapping[str, object], rules: Rules, run: Run) -> Claimed:
-    """The summarizers of plug-ins, given by where each is from, and the programs. Raises OwnError."""
+    """Collect the summarizers of plug-ins (keyed by their origin) and of programs. Raises OwnError."""
     types, found, source = _merged(rules), Claimed({}, []), dict[str, str]()
     for name, program in rules.programs.items():
         made = Summarizer(types=(name,), run=partial(_by_program, run, name), beside=program.beside)
@@ -216,7 +216,7 @@ def claimed(plugins: Mapping[str, object], rules: Rules, run: Run) -> Claimed:
 
 
 def install(rules: Rules, plugins: Mapping[str, object], run: Run | None = None) -> None:
-    """Put all of it in force in this process. `run`: for programs. Raises OwnError."""
+    """Put rules and plug-ins in force in this process. `run`: executes programs. Raises OwnError."""
     found = claimed(plugins, rules, run or _nowhere)
     made = table(rules)
     summarize.use(found.instead, found.beside)
@@ -224,7 +224,7 @@ def install(rules: Rules, plugins: Mapping[str, object], run: Run | None = None)
 
 
 def uninstall() -> None:
-    """Put the rules and summarizers of this package alone in force again."""
+    """Restore the rules and summarizers of this package alone."""
     summarize.use({})
     recognize.use(None)
 
@@ -234,7 +234,7 @@ def _nowhere(name: str, facts: Facts, body: BinaryIO) -> bytes:
 
 
 def _by_program(run: Run, name: str, facts: Facts, body: BinaryIO, found: Found) -> None:
-    """Add the attributes of the templates that a program printed."""
+    """Run a program and add the attributes of the SOIF templates that it printed."""
     printed = run(name, facts, body)
     try:
         templates = parse(printed)

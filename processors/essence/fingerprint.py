@@ -1,8 +1,9 @@
-"""Fingerprint of the rules of essence: of the code that decides what an object gives, and of its settings.
+"""Fingerprint of the rules of essence: the code that determines the output for an object, and the settings.
 
 The code is the closure of what `stage.py` imports from `processors` and `schemas`, read from the sources, with every plug-in of
 `summarize` and `unnest`, and the data files beside those modules. Objects that were summarized under another fingerprint are
-summarized anew, so a file outside of the closure must not decide anything, and a test holds the closure to what is really imported.
+summarized again, so a file outside the closure must not influence the output; a test compares the closure with the modules that
+are really imported.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ PLUGINS = ("processors.essence.summarize", "processors.essence.unnest")
 """Packages whose modules are found by listing them."""
 ROOTS = ("processors", "schemas")
 DATA = (".toml", ".tsv", ".txt")
-"""Ends of the names of data files; the Avro schemas have an evolution of their own (`schemas/history`)."""
+"""Suffixes of data files; the Avro schemas have an evolution of their own (`schemas/history`)."""
 
 _IMPORT = re.compile(
     r"^[ \t]*(?:from[ ]+((?:processors|schemas)[\w.]*)[ ]+import[ ]+(\([^)]*\)|[^\n#]*)|import[ ]+((?:processors|schemas)[\w.]*))"
     r"|[\"']((?:processors|schemas)\.[\w.]+)[\"']",
     re.MULTILINE,
 )
-"""An import of ours, or the name of a module of ours as a text: `import_module("processors...")`."""
+"""An import from this project, or the name of one of its modules in a string: `import_module("processors...")`."""
 
 
 def code_digest(roots: Mapping[str, Traversable]) -> bytes:
@@ -42,7 +43,7 @@ def code_digest(roots: Mapping[str, Traversable]) -> bytes:
 
 
 def closure(roots: Mapping[str, Traversable]) -> Mapping[str, bytes]:
-    """Return the files that decide what an object gives, by their paths from the root of the project."""
+    """Return the files that determine the output for an object, by their paths from the root of the project."""
     tree = {path: file for name, folder in roots.items() for path, file in _files(folder, name)}
     waiting = [ENTRY, *(_module(path) for path in tree if path.endswith(".py") and _module(path).startswith(PLUGINS))]
     found: dict[str, bytes] = {}
@@ -71,7 +72,7 @@ def _module(path: str) -> str:
 
 
 def _sources(name: str, tree: Mapping[str, Traversable]) -> Iterator[str]:
-    """Yield the files of a module, if it is one: its own, and those of the packages that it is in, which are imported before it."""
+    """Yield the files of a module, if it is one: its own, and those of its parent packages, which are imported before it."""
     path = name.replace(".", "/")
     if f"{path}.py" in tree:
         yield f"{path}.py"
@@ -82,7 +83,7 @@ def _sources(name: str, tree: Mapping[str, Traversable]) -> Iterator[str]:
 
 
 def _imported(source: str) -> Iterator[str]:
-    """Yield the names of what a source imports of ours; some are of functions, which are no modules."""
+    """Yield the names that a source imports from this project; some are names of functions, not of modules."""
     for package, names, module, text in _IMPORT.findall(source):
         yield package or module or text
         yield from (f"{package}.{part.split()[0]}" for part in names.strip("()").split(",") if package and part.split())

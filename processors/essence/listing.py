@@ -1,7 +1,7 @@
-"""What is found in folders and pages, as events for the frontier: bounded in links and in bytes, in one order.
+"""Events for the frontier about the entries of folders and the links of pages, limited in links and bytes, in a fixed order.
 
-A listing's children go out sorted by the digest of their URL, in slices that together cover every digest, so that a child
-that is named nowhere is gone (schemas/Span.avsc).
+The children of a listing are sorted by the digest of their URL and sent in slices that together cover all digests, so that a
+child that is in no slice is known to be gone (schemas/Span.avsc).
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from schemas.records import MAX_LINKS, CrawlEvent, Entry, FetchedObject, Link, L
 
 LOW, HIGH = b"", b"\xff" * 16
 PLAIN = frozenset(("file", "folder", "symlink"))
-"""Kinds of entries that are selected from; sockets, pipes and devices are not."""
+"""Kinds of entries that can be selected; sockets, pipes and devices cannot."""
 MAX_BYTES = 400_000
-"""Characters of the links of one event: a message of more than 1 MB is refused by Kafka as it comes."""
+"""Maximum number of characters in the links of one event: Kafka in its default configuration refuses messages of more than 1 MB."""
 
 
 def chunks(links: Iterable[Link]) -> Iterator[tuple[Link, ...]]:
-    """Links in the slices that one event takes."""
+    """Split links into the slices that fit into one event each."""
     chunk: list[Link] = []
     size = 0
     for link in links:
@@ -41,9 +41,9 @@ def _child(folder: bytes, entry: Entry) -> Link:
 
 
 def children(obj: FetchedObject, listing: Listing, settings: Selection) -> Iterator[CrawlEvent]:
-    """The events of a folder that was listed: what is selected of it, in slices, then what is not.
+    """Yield the events of a listed folder: its selected entries in slices, then the entries that are not selected.
 
-    Raises ValueError for a URL that is no folder's, or a name that no folder can hold.
+    Raises ValueError if the URL is not that of a folder, or if a name is impossible in a folder.
     """
     folder = identity.file_path(obj.url)
     if not folder.endswith(b"/") or any(e.name in (b"", b".", b"..") or b"/" in e.name or b"\0" in e.name for e in listing.entries):
@@ -61,7 +61,7 @@ def _digest(link: Link) -> bytes:
 
 
 def slices(obj: FetchedObject, links: Sequence[Link]) -> Iterator[CrawlEvent]:
-    """`discovered` events that cover a whole listing, at least one."""
+    """Yield the `discovered` events that together cover a whole listing; at least one."""
     low = LOW
     parts = list(chunks(sorted(links, key=_digest))) or [()]
     for number, part in enumerate(parts, 1):
@@ -85,7 +85,7 @@ def _discovered(obj: FetchedObject, host: str, links: tuple[Link, ...], span: Sp
 
 
 def refused(obj: FetchedObject, host: str, links: Iterable[Link], rule: str) -> Iterator[CrawlEvent]:
-    """`refused` events: what a rule did not select. They answer no request, so they carry no version."""
+    """Yield `refused` events for links that a rule did not select. They answer no request, so they carry no version."""
     for part in chunks(links):
         yield CrawlEvent(
             kind="refused", host=host, time=obj.time, url=obj.url, depth=obj.depth, root=obj.root, links=part, reason=rule
@@ -93,7 +93,7 @@ def refused(obj: FetchedObject, host: str, links: Iterable[Link], rule: str) -> 
 
 
 def references(obj: FetchedObject, links: Iterable[Link]) -> Iterator[CrawlEvent]:
-    """`discovered` events of the links of a page, each target once, by host in the order in which the hosts come up."""
+    """Yield `discovered` events for the links of a page: each target once, grouped by host in the order of first occurrence."""
     hosts: dict[str, dict[str, Link]] = {}
     for link in links:
         url = canonical(link.url, obj.url)

@@ -1,4 +1,4 @@
-"""What the walk carries along (`walk.py`): things, their stored bytes, their state, and the listing of a container."""
+"""Data of the walk (`walk.py`): objects and members, their stored bytes, their state, and the listing of a container."""
 
 from __future__ import annotations
 
@@ -23,102 +23,103 @@ from processors.essence.unnest import Container
 from schemas.records import File, Rejected, Summary
 
 MAX_CONTENTS = 4_096
-"""Bytes of the names of members that the summary of an archive keeps."""
+"""Maximum number of bytes of member names in the summary of an archive."""
 _ONE_LINE = dict.fromkeys((*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029, *range(0x202A, 0x202F), *range(0x2066, 0x206A)), " ")
-"""Names are listed one a line, as a person reads them: without what ends a line, or turns one round."""
+"""Replaces characters that end a line or change the direction of writing: names are listed one per line, for people."""
 MAX_STEP, MAX_PATH = 4_096, 12_000
-"""Bytes of one step of a path (Linux's PATH_MAX), and of a whole one: longer names stand as their digest, since paths are
-keys and URLs, and a sandbox tells its parent which one it works on."""
+"""Bytes of one step of a path (Linux's PATH_MAX), and of a whole path. A longer name is replaced by its digest, since paths are
+keys and URLs, and a sandbox reports to its parent the path that it is working on.
+"""
 MAX_HELD = 500
-"""Records that are held back in memory; further ones lie in an anonymous file."""
+"""Records that are held back in memory; further ones are written to an anonymous file."""
 
 BEHIND = "\n"
-"""Stands before the path of a member where it is told that the member is done with, and what comes behind it is looked for."""
+"""Prefix of a member's path in a progress report: the member is finished, and the walk looks for the next one."""
 GIVEN_UP = "given up: "
-"""What the reason begins with of what was not opened because of something before it."""
+"""Prefix of the reason of members that were not opened because of an earlier member."""
 
 MemberRecord = File | Summary | Rejected
 KINDS = (File, Summary, Rejected)
 
 
 class EssenceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the owner of a Gatherer decides about essence; in harvest.toml too."""
+    """Settings of essence of a Gatherer; also in harvest.toml."""
 
     gatherer: str
-    """The name that its OIDs are made of (DESIGN "Identity")."""
+    """Name from which the OIDs of this Gatherer are computed (DESIGN "Identity")."""
     select: Selection = Selection()
     limits: UnnestLimits = UnnestLimits()
     entries: bool = True
-    """Give each entry of a list (packages, bibliographies, indexes) a summary of its own."""
+    """Give each entry of a list (packages, bibliographies, indexes) its own summary."""
     full_text: int = 0
-    """Bytes of full text that a summary may have, in place of its partial text; 0: none."""
+    """Maximum bytes of full text in a summary, in place of its partial text; 0: no full text."""
     files: bool = False
-    """Give the facts of every file (File records), those that were not selected included."""
+    """Emit the metadata of every file (File records), including files that were not selected."""
     added: str = ""
-    """The digest of what the operator has added (`extensions.py`): what was made without it is to be made again."""
+    """Digest of the operator's extensions (`extensions.py`): when it changes, objects are summarized again."""
 
 
 class Thing(NamedTuple):
-    """An object or a member, as its source or its archive describes it."""
+    """Metadata of an object or a member, as its source or its archive states them."""
 
     path: str
     name: bytes
-    """Last component."""
+    """Last component of the path."""
     size: int = -1
     mtime: int = 0
-    """ns since the epoch."""
+    """Nanoseconds since the epoch."""
     owner: str = ""
     group: str = ""
     mode: int = 0
     stated: str = ""
-    """Content-Type of the source."""
+    """Content-Type as stated by the source."""
     depth: int = 0
-    """Containers and encodings that it lies in."""
+    """Number of containers and encodings around it."""
     url: str = ""
-    """Where a member was once fetched from; "" if its container does not tell."""
+    """URL that a member was originally fetched from; "" if its container does not state one."""
     source: str = ""
-    """Of an entry of a list: the URL of the list."""
+    """For an entry of a list: the URL of the list."""
 
 
 class Stored(Reader, Protocol):
-    """The stored bytes of a thing, with the digest of what was read of them."""
+    """Stored bytes of an object or a member, with a digest of the bytes that were read."""
 
     def digest(self) -> Digest:
-        """The digest of what was read; without SHA-256 where that was not all."""
+        """Return the digest of the bytes that were read; without SHA-256 unless all were read."""
         ...
 
 
 class DigestedBody:
-    """A body that was digested when it was fetched."""
+    """A body whose digest was computed when it was fetched."""
 
     def __init__(self, file: BinaryIO, digest: Digest) -> None:
         self.file = file
         self._digest = digest
 
     def read(self, size: int, /) -> bytes:
-        """The next bytes."""
+        """Return the next bytes."""
         return self.file.read(size)
 
     def digest(self) -> Digest:
-        """The digest of the whole body."""
+        """Return the digest of the whole body."""
         return self._digest
 
 
 class State:
-    """What is known of a thing so far; at the end, what its summary is made of."""
+    """State of the analysis of an object or member; its summary is built from it at the end."""
 
     def __init__(self, rule: str = "", full: int = 0, *, linked: bool = True) -> None:
         self.found = Found(full, linked=linked)
         self.recognized = Recognized(UNRECOGNIZED, "application/octet-stream", "content")
         self.rule = rule
-        """The selection rule that drops it."""
+        """Selection rule that drops it, or ""."""
         self.reason = ""
-        """Why it is rejected."""
+        """Reason of its rejection, or ""."""
         self.detail = ""
 
 
 class Listed:
-    """The listing of a container, as it is walked through."""
+    """Members of a container, recorded while it is read."""
 
     def __init__(self, above: str) -> None:
         self._above = above
@@ -126,16 +127,16 @@ class Listed:
         self._contents: list[str] = []
         self._room = MAX_CONTENTS
         self.path = ""
-        """That of the member that was entered last."""
+        """Path of the member that was entered last."""
         self.names: set[bytes] = set()
         self.dropped: Counter[str] = Counter()
-        """Members that were not selected, by rule."""
+        """Number of members that were not selected, by rule."""
         self._size: int | None = 0
-        """None: a member does not state its size."""
+        """Total size in bytes; None: a member does not state its size."""
 
     def enter(self, member: Member) -> str:
-        """Note a member that is not a folder, and give its path: a second one of the same name gets ";2"."""
-        # A member without a name must not get the path of its container.
+        """Record a member that is not a folder, and return its path; a second member of the same name gets the suffix ";2"."""
+        # A member without a name must not have the path of its container.
         base = member.name or b";1"
         name, times = base, self._again[base]
         while name in self.names:
@@ -162,7 +163,7 @@ class Listed:
         return path
 
     def tell(self, found: Found, *, document: bool = False) -> None:
-        """Add what the summary of the container says of its members; of a document that has none, nothing."""
+        """Add the attributes about members to the summary of a container; nothing for a document without members."""
         if document and not self.names:
             return
         found.add("member-count", str(len(self.names)))
@@ -173,10 +174,10 @@ class Listed:
 
 
 class Room:
-    """How many members a container may give: of the entries of a list in an archive, half of what the object has left.
+    """Limit on the entries of a list: the remaining budget of its object, or half of that for a list in an archive.
 
-    So that a list of packages does not take the place of the files that come behind it; what is left out is told, and nothing else
-    of the object suffers.
+    A long list of packages therefore does not displace later files. Entries beyond the limit are counted, and the rest of the
+    object is not affected. Containers that are not lists have no limit here.
     """
 
     def __init__(self, budget: Budget, container: Thing, unnester: Container) -> None:
@@ -184,18 +185,18 @@ class Room:
         self._out = 0
 
     def full(self) -> bool:
-        """Whether the next member is left out."""
+        """Count the next member, and return whether it is left out."""
         self._out += self._left == 0
         self._left -= self._left > 0
         return self._out > 0
 
     def tell(self, found: Found) -> None:
-        """Say how many were left out."""
+        """Add the number of entries that were left out."""
         found.add("entries-left-out", str(self._out) if self._out else "")
 
 
 class RecordBuffer:
-    """Records that wait for a decision, in groups; their memory is bounded."""
+    """Records that wait for a decision, grouped by member; memory is bounded."""
 
     def __init__(self, first: int = MAX_HELD) -> None:
         self._most = first
@@ -203,10 +204,10 @@ class RecordBuffer:
         self._first: list[MemberRecord] = []
         self._file: BinaryIO | None = None
         self.size = 0
-        """Bytes of what lies in the file."""
+        """Bytes of the records in the anonymous file."""
 
     def append(self, name: bytes, records: Iterable[MemberRecord]) -> None:
-        """Hold back what a member gives."""
+        """Hold back the records of a member as one group."""
         count = 0
         try:
             for record in records:
@@ -216,24 +217,24 @@ class RecordBuffer:
             self._groups.append((name, count))
 
     def keep(self, record: MemberRecord) -> None:
-        """Hold back one that is asked for without its member."""
+        """Hold back one record, in no group; `records` returns it."""
         if len(self._first) < self._most:
             self._first.append(record)
             return
         self._file = self._file or anonymous()
-        # Not Avro: what nobody else reads need not be coded as a contract, which takes ten times as long.
+        # Not Avro: internal data needs no contract encoding, which takes ten times as long.
         data = msgspec.msgpack.encode(record)
         self._file.write(struct.pack(">IB", len(data), KINDS.index(type(record))) + data)
         self.size += len(data)
 
     def groups(self) -> Iterator[tuple[bytes, list[MemberRecord]]]:
-        """What was held back, by member, in order. To be asked once."""
+        """Yield the held records grouped by member, in order. Can be called once."""
         records = self.records()
         for name, count in self._groups:
             yield name, list(islice(records, count))
 
     def records(self) -> Iterator[MemberRecord]:
-        """The same without its members, and what belongs to none. To be asked once."""
+        """Yield the held records in order without their members, also those in no group. Can be called once."""
         yield from self._first
         if self._file:
             with self._file as file:
@@ -244,7 +245,7 @@ class RecordBuffer:
 
 
 def _unpacked(kind: type[MemberRecord], fields: dict[str, Any]) -> MemberRecord:
-    """A record of its fields, in which tuples have become lists."""
+    """Return a record built from decoded fields, in which tuples have become lists."""
     for name in ("attributes", "annotations"):
         if name in fields:
             fields[name] = {key: tuple(values) for key, values in fields[name].items()}
@@ -253,12 +254,12 @@ def _unpacked(kind: type[MemberRecord], fields: dict[str, Any]) -> MemberRecord:
 
 
 def digested(data: bytes) -> Digest:
-    """The digest of bytes that are no content: without SHA-256, so that dedup leaves them alone."""
+    """Return the digest of bytes that are not content: without SHA-256, so that dedup ignores them."""
     return Digest(len(data), hashlib.md5(data, usedforsecurity=False).hexdigest(), "")
 
 
 def digest_of(file: BinaryIO) -> Digest:
-    """The digest of a file, which is left at its start."""
+    """Return the digest of a file, and rewind the file to its start."""
     md5, sha256, size = hashlib.md5(usedforsecurity=False), hashlib.sha256(), 0
     file.seek(0)
     while data := file.read(CHUNK):
@@ -270,7 +271,7 @@ def digest_of(file: BinaryIO) -> Digest:
 
 
 def text(value: bytes) -> str | bytes:
-    """Bytes as text, where they are UTF-8."""
+    """Return the bytes as text if they are UTF-8, else unchanged."""
     try:
         return value.decode()
     except UnicodeDecodeError:
@@ -278,14 +279,14 @@ def text(value: bytes) -> str | bytes:
 
 
 def bounded(value: str, limit: int) -> str:
-    """Text that any record can carry: printable, valid, at most `limit` characters."""
+    """Return text that is valid in any record: printable, encodable, at most `limit` characters."""
     if len(value) <= limit and value.isascii() and value.isprintable():
         return value
     return "".join(c if c.isprintable() else " " for c in value[:limit]).encode("utf-8", "replace").decode()
 
 
 def iso(mtime: int) -> str:
-    """A time in ns since the epoch in ISO 8601, UTC, to the second; "" beyond the years that have four digits."""
+    """Return a time (nanoseconds since the epoch) in ISO 8601, UTC, to the second; "" outside the years with four digits."""
     try:
         return datetime.fromtimestamp(mtime // 1_000_000_000, UTC).isoformat()[:19] + "Z"
     except (ValueError, OverflowError, OSError):
@@ -293,7 +294,7 @@ def iso(mtime: int) -> str:
 
 
 def charset(stated: str) -> str:
-    """The charset that a Content-Type declares, or ""."""
+    """Return the charset that a Content-Type declares, or ""."""
     if "charset" not in stated.lower():
         return ""
     message = Message()
@@ -301,5 +302,5 @@ def charset(stated: str) -> str:
     try:
         return bounded(message.get_content_charset(""), 40)
     except (ValueError, LookupError, TypeError, AttributeError):
-        # The standard library cannot bear all that RFC 2231 may be bent to.
+        # The standard library raises on some malformed parameters of RFC 2231.
         return ""

@@ -1,12 +1,12 @@
 """Buffers the records of an archive that may be a software package until that is known (`software_package.py`).
 
 Laws:
-- Of what is no package, and of what could not be read to its end, every record comes out, in the order in which it came.
-- Of a package, the facts of its files come out (File), not selected by the rule; its members' summaries and rejections do not,
-  and what is damaged in it damages nothing: its one summary says all that it would.
-- What waits is bounded, in the deepest nesting too. Where it is more than WAITING, the archive is judged by what was seen so far;
-  what then comes from outside the folder of a package is a member like any other.
-- What is not opened because it brought down a process before is told in a package too: a replay must show why (law 8).
+- If the archive is no package, or could not be read to its end, every record is emitted, in its original order.
+- If it is a package, the File records of its members are emitted, marked as not selected by the rule. Summaries and rejections of
+  its members are not, and damage in a member does not damage the object: the one summary of the package stands for all of them.
+- Buffered data is bounded, in the deepest nesting too. Once it exceeds WAITING, the archive is judged by the members so far; later
+  members outside the folder of a package are then treated like any other member.
+- A member that is not opened because it crashed a process before is reported in a package too: a replay must show why (law 8).
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ from processors.essence.software_package import CONTAINERS, RULE, TYPE, WAITING,
 from schemas.records import File, Rejected, Summary
 
 FIRST = 100
-"""Records that wait in memory, before the anonymous file."""
+"""Records that wait in memory; further ones are written to an anonymous file."""
 
 
 class Gate:
-    """What becomes of the records of one container's members."""
+    """Decides which records of one container's members are emitted, and when."""
 
     def __init__(self, container: Thing, kind: str, settings: EssenceSettings, damage: str, skip: Container[str] = ()) -> None:
         self.damage = damage
-        """That of the object, before the container."""
+        """Damage of the object before this container was read."""
         self.unit = False
-        """It is a package."""
+        """Whether the archive is a software package."""
         self._archive = container.name
         self._above = len(container.path) + 1 if container.path else 0
         self._watch = Unit() if kind in CONTAINERS and settings.select.applies(RULE) else None
         self._skip = skip
         self._kept: Kept | None = None
         self._held = RecordBuffer(FIRST)
-        # The gates that an archive lies in hold their own.
+        # The gates of the enclosing archives hold records of their own.
         self._room = WAITING // max(container.depth, 1)
         self._dropped = 0
 
     def watched(self, member: Member) -> Member:
-        """A member that comes, its first bytes to be kept if it may declare a package."""
+        """Register the next member. If it may declare a package, return it with a body whose first bytes are kept."""
         if self._watch is None:
             return member
         self._watch.enter(member.name)
@@ -51,7 +51,7 @@ class Gate:
         return member._replace(body=self._kept) if self._kept else member
 
     def passed(self, member: Member, records: Iterable[MemberRecord]) -> Iterator[MemberRecord]:
-        """What comes out of the records of a member."""
+        """Yield the records of a member that can be emitted now; hold back the others."""
         watch = self._watch
         if watch is None:
             yield from records
@@ -78,7 +78,10 @@ class Gate:
         return "#" not in path[self._above :]
 
     def opened(self, *, whole: bool) -> Iterator[MemberRecord]:
-        """What comes out once it is known what the archive is. `whole`: nothing is missing of it so far."""
+        """Decide whether the archive is a package, and yield the held records that remain.
+
+        `whole`: False if part of the archive could not be read, or if it shows no sign of a package: it is then no package.
+        """
         watch = self._watch
         if watch is None or self.unit:
             return
@@ -90,7 +93,7 @@ class Gate:
         yield from self.left(self._held.records())
 
     def left(self, records: Iterable[MemberRecord]) -> Iterator[MemberRecord]:
-        """What comes out of further records."""
+        """Yield those of further records that remain after the decision."""
         if self._watch is None or not self.unit:
             yield from records
             return
@@ -103,7 +106,7 @@ class Gate:
                 self._dropped += isinstance(record, Summary) and self._direct(record.path)
 
     def tell(self, state: State, listing: Listed) -> None:
-        """Say of the package what its members told."""
+        """Add to the summary of a package the data gathered from its members."""
         if self._watch is not None:
             listing.dropped[RULE] += self._dropped
             self._watch.tell(state.found, self._archive)
@@ -111,7 +114,7 @@ class Gate:
 
 
 def _unopened(record: MemberRecord) -> bool:
-    """Whether a record says that something was not opened because of what came before it."""
+    """Whether a record reports something that was not opened because of an earlier member."""
     if isinstance(record, Summary):
         (why,) = record.attributes.get("reason", ("",))[:1]
         return isinstance(why, str) and why.startswith(GIVEN_UP)

@@ -1,11 +1,11 @@
-"""What a software package declares of itself: PKG-INFO, package.json, Cargo.toml, debian/control and their like, build files too.
+"""Metadata that a software package declares: PKG-INFO, package.json, Cargo.toml, debian/control and the like, and build files.
 
-Each reader takes the text of a file and gives pairs of an attribute and a value; `sure` readers give the name only where the
-file can be nothing else than the declaration of a package.
+Each reader takes the text of a file and yields pairs of an attribute and a value. A `sure` reader yields a name only if the file
+can be nothing else than the declaration of a package.
 
 Laws:
-- At most MAX_READ bytes of a file are looked at, at most MAX_PAIRS pairs are given, and nothing of the file is executed.
-- Whatever a reader raises, the file declares nothing.
+- At most MAX_READ bytes of a file are read, at most MAX_PAIRS pairs are returned, and nothing in the file is executed.
+- If a reader raises, the file declares nothing.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from processors.essence.summarize import Facts, Found
 from processors.essence.summarize.catalogues import debiancontrol, lsm
 
 MAX_READ = 65_536
-"""Bytes of a file that are looked at."""
+"""Maximum number of bytes that are read of a file."""
 MAX_PAIRS = 200
 MAX_VALUE = 2_000
 MAX_README = 32_768
 MAX_PARTS = 50
-"""Of a key of TOML: the time that it takes to read one grows with their square."""
+"""Maximum parts of a dotted TOML key: the time to parse a key grows with their square."""
 
 Pairs = Iterator[tuple[str, str]]
 
@@ -45,7 +45,7 @@ _FIELDS = {
 _DEPENDENCY = re.compile(r"[A-Za-z0-9][\w.+-]*+")
 _QUOTED = re.compile(r'"(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\'')
 _RUNS = re.compile(r"[\w. \t-]+")
-# setup(name="x"), s.name = "x", NAME => 'x', version: '1.0', name: "x"
+# Matches setup(name="x"), s.name = "x", NAME => 'x', version: '1.0', name: "x".
 _ARGUMENT = re.compile(
     r"(?<![\w-])(name|version|summary|synopsis|abstract|description|authors?|maintainer|homepage|url|licen[sc]e|keywords)"
     r"[\"']?[ \t]{0,8}(?:=>|[=:])[ \t]{0,8}\[?[\"']([^\"'\n]{1,300})[\"']",
@@ -64,17 +64,17 @@ _MODULE = re.compile(r"^module[ \t]+(\S{1,200})", re.MULTILINE)
 
 
 def _depends(names: list[str]) -> Pairs:
-    """Of "name>=1.0; marker" the name."""
+    """Yield the package names of dependencies such as "name>=1.0; marker"."""
     yield from (("depends", found[0]) for found in map(_DEPENDENCY.search, names[:MAX_PAIRS]) if found)
 
 
 def _fields(text: str) -> Pairs:
-    """Fields of mail: PKG-INFO, METADATA, DESCRIPTION of R, cabal. What follows the header of the first two is their README."""
+    """Read mail-like fields: PKG-INFO, METADATA, DESCRIPTION of R, cabal. In the first two, the README follows the header."""
     header, _, rest = text.partition("\n\n") if text.startswith("Metadata-Version:") else (text, "", "")
     for field, value in fields_of(header):
         name = _FIELDS.get(field, "")
         if name == "depends" and field == "requires-dist":
-            # One a field (core metadata, 2.1); those of extras are asked for by whoever wants them.
+            # One dependency per field (core metadata, 2.1); dependencies of extras are optional, so they are left out.
             yield from _depends([value] if "extra ==" not in value else [])
         elif name == "depends":
             yield from _depends(value.split(","))
@@ -86,14 +86,14 @@ def _fields(text: str) -> Pairs:
 
 
 def _complete(text: str) -> Pairs:
-    """The same, where it states a name and a version: else it is a file that has such fields by chance."""
+    """Read the same fields, but only from a file with a name and a version; other files may have such fields by chance."""
     found = list(_fields(text))
     if {"name", "version"} <= {name for name, _ in found}:
         yield from found
 
 
 def _strings(value: Any, *keys: str) -> Iterator[str]:
-    """The strings of a value of JSON or TOML: itself, of its items, or under the first of the keys that it has."""
+    """Yield the strings of a JSON or TOML value: the value itself, its items, or those under the given keys."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, list):
@@ -104,7 +104,7 @@ def _strings(value: Any, *keys: str) -> Iterator[str]:
 
 
 def _described(found: Mapping[str, Any], *depends: str) -> Pairs:
-    """What package.json, Cargo.toml and the like have under the same keys."""
+    """Read the keys that package.json, Cargo.toml and similar files have in common."""
     for key in ("name", "version", "license"):
         yield from ((key, value) for value in _strings(found.get(key), "type", "text"))
     for key in ("abstract", "description"):
@@ -122,7 +122,7 @@ def _described(found: Mapping[str, Any], *depends: str) -> Pairs:
 
 
 def _json(text: str) -> Pairs:
-    """package.json of npm, composer.json, META.json of CPAN."""
+    """Read package.json of npm, composer.json, or META.json of CPAN."""
     found = msgspec.json.decode(text)
     if isinstance(found, dict) and isinstance(found.get("name"), str) and ("version" in found or "require" in found):
         yield from _described(found, "dependencies", "require")
@@ -169,13 +169,13 @@ def _lsm(text: str) -> Pairs:
 def _debian(text: str) -> Pairs:
     if text.startswith("Source:") or "\nSource:" in text:
         for name, value in _given(_run("DebianControl", debiancontrol.run, text), {}):
-            # The title is made of the name, and the package's own name comes from where the version stands too.
+            # The title is computed from the name; the name of the package is taken from the place that also states its version.
             if name not in ("title", "package", "architecture"):
                 yield name, value
 
 
 def _xml(text: str) -> Pairs:
-    """pom.xml of Maven, nuspec of NuGet, package.xml of PEAR: what stands right beneath the root, or its metadata."""
+    """Read pom.xml of Maven, nuspec of NuGet, or package.xml of PEAR: elements directly below the root, or in its metadata."""
     means = {
         "artifactid": "name", "id": "name", "name": "name", "version": "version", "description": "description", "tags": "keywords",
         "summary": "summary", "url": "url-references", "projecturl": "url-references", "authors": "author", "license": "license",
@@ -192,14 +192,14 @@ def _xml(text: str) -> Pairs:
 
 
 def _arguments(text: str) -> Pairs:
-    """Names and strings: setup.py, gemspec, Makefile.PL, META.yml, opam. Nothing is evaluated."""
+    """Find named string arguments: setup.py, gemspec, Makefile.PL, META.yml, opam. Nothing is evaluated."""
     for name, value in _ARGUMENT.findall(text):
         attribute = _ARGUMENTS.get(name.lower(), name.lower())
         yield attribute, value
 
 
 def _settings(text: str) -> Pairs:
-    """Keys of lines: setup.cfg, META.yml, whose values need no quotes."""
+    """Read lines of keys and values without quotes: setup.cfg, META.yml."""
     for name, value in re.findall(
         r"^(name|version|description|abstract|summary|author|url|license)[ \t]*[=:][ \t]*(\S[^\n]{0,300})", text, re.MULTILINE
     ):
@@ -237,26 +237,26 @@ _MANIFEST = {
     "bundle-vendor": "author", "bundle-license": "license", "main-class": "programs", "bundle-docurl": "url-references",
     "implementation-url": "url-references",
 }  # fmt: skip
-"""Attributes of the main section of a manifest (JAR File Specification; OSGi Core 8, 3.2.1), those that say most first."""
+"""Attributes of the main section of a manifest (JAR File Specification; OSGi Core 8, 3.2.1), the most informative first."""
 
 
 def _manifest(text: str) -> Pairs:
     main = re.split(r"\n[ \t]*\n", text, maxsplit=1)[0]
     stated = {name.lower(): value.strip() for name, colon, value in (line.partition(":") for line in main.split("\n")) if colon}
     for field, name in _MANIFEST.items():
-        # What a build did not fill in begins with a sign; directives stand behind a semicolon.
+        # A value that starts with such a sign is a placeholder that the build did not fill in; directives follow a semicolon.
         if (value := stated.get(field, "")) and not value.startswith(("${", "%", "@")):
             yield name, value.partition(";")[0] if name in ("name", "license") else value
     yield from _depends([part.rpartition("/")[2].removesuffix(".jar") for part in stated.get("class-path", "").split()])
 
 
 class Reader(NamedTuple):
-    """A kind of declaration."""
+    """A kind of declaration file."""
 
     path: re.Pattern[bytes]
-    """What the path of the file in its package looks like."""
+    """Pattern for the path of the file within its package."""
     sure: bool
-    """Whether one that gives a name makes a package of what it lies in."""
+    """Whether such a file, if it states a name, is enough to make its archive a package."""
     read: Callable[[str], Pairs]
 
 
@@ -282,24 +282,26 @@ READERS = (
     _reader(rb"go\.mod", _go, sure=False),
     _reader(rb"META-INF/MANIFEST\.MF", _manifest, sure=False),
 )
-"""Those that say most come first."""
+"""The most informative readers come first."""
 MANIFEST = len(READERS) - 1
-"""The reader of what declares a package where most of it is compiled classes: pages and sources are packed in jars, too."""
+"""Index of the manifest reader. A manifest declares a package only where most files are compiled classes: jars also hold pages and
+sources.
+"""
 _ANY = re.compile(b"|".join(b"(?:" + reader.path.pattern + b")" for reader in READERS))
 
 
 def reader_of(path: bytes) -> int:
-    """The place in READERS of what reads a file of this path in its package; -1: it declares nothing."""
+    """Return the index in READERS of the reader for a path within a package; -1: the file declares nothing."""
     if not _ANY.fullmatch(path):
         return -1
     return next(n for n, reader in enumerate(READERS) if reader.path.fullmatch(path))
 
 
 def declared(number: int, raw: bytes) -> list[tuple[str, str]]:
-    """What a file declares, to the reader of this number. Never raises."""
+    """Return the attributes that a file declares, as read by READERS[number]. Never raises."""
     pairs: list[tuple[str, str]] = []
     if number == MANIFEST:
-        # Lines of a manifest are folded after 72 bytes, in the midst of a character where that is.
+        # Lines of a manifest are folded after 72 bytes, possibly within a character.
         raw = raw[:MAX_READ].replace(b"\r\n ", b"").replace(b"\n ", b"")
     try:
         for name, value in READERS[number].read(decode(raw[:MAX_READ]).replace("\r\n", "\n")):

@@ -1,9 +1,9 @@
-"""Candidate selection: what of a container's listing is worth a summary (Essence, seed 003, "Candidate Selection").
+"""Candidate selection: which entries of a container's listing deserve a summary (Essence, seed 003, "Candidate Selection").
 
 Pure functions over names: the listing of a folder before anything is fetched, that of an archive at its end. Three kinds
 of rules, in rising cost: by a name alone (before typing), by the names beside it, by the type (after typing). Each rule has
-a name, which is the reason given for what it drops; `Selection.off` turns it off. What is redundant depends on where things lie
-(seed 003: "customizing the choices based on the environment"), so a profile says which rules there are at first.
+a name, which is the reason reported for the entries that it drops; `Selection.off` turns it off. Which files are redundant depends
+on the place (seed 003: "customizing the choices based on the environment"), so a profile defines the initial set of rules.
 """
 
 from __future__ import annotations
@@ -30,33 +30,33 @@ RULES: Mapping[str, str] = {
     "stop-type": "its type is on the stop list",
     "source-distribution": "what is in an archive that is a software package: that is one unit, with one summary",
 }
-"""Every rule by its name, with what it drops."""
+"""All rules by name, with a description of what each drops."""
 
 Profile = Literal["file-server", "software-archive", "web"]
 PROFILES: Mapping[Profile, frozenset[str]] = {
-    # Where nobody keeps order, a signature may be looked for by itself, and two archives of one name differ.
+    # On an unorganized file server people may look for a signature itself, and two archives of one name may differ.
     "file-server": frozenset({"archive-twin", "signature"}),
     "software-archive": frozenset(),
-    # What a site offers in several forms it offers on purpose, and its pages lead to the one that is printed.
+    # A web site that offers several forms does so on purpose, and its pages link to the printed form.
     "web": frozenset({"print-beside-source", "pdf-beside-source", "compressed-twin", "archive-twin", "signature"}),
 }
-"""Environments, with the rules that do not apply there."""
+"""Environments, with the rules that do not apply in each."""
 
 
 class Selection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The settings of selection. Raises ValueError for a rule or a profile that is not known."""
+    """Settings of selection. Raises ValueError for an unknown rule or profile."""
 
     profile: Profile = "file-server"
-    """The environment: which rules there are at first."""
+    """Environment, which determines the initial set of rules."""
     stop_names: tuple[str, ...] = (".DS_Store", "._*", "Thumbs.db", "desktop.ini", ".nfs*", "*.part", "*.crdownload")
     """Shell patterns for the last component of a name."""
     stop_types: tuple[str, ...] = ("Core",)
-    """Essence's names of types."""
+    """Names of types that are not selected."""
     off: tuple[str, ...] = ()
-    """Rules that do not apply, besides those that the profile leaves out."""
+    """Rules to turn off, in addition to those that the profile leaves out."""
 
     def applies(self, rule: str) -> bool:
-        """Whether there is a rule."""
+        """Whether a rule is in force."""
         return rule not in self.off and rule not in PROFILES[self.profile]
 
     def __post_init__(self) -> None:
@@ -67,7 +67,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 VERSION_CONTROL = frozenset({b".git", b".svn", b".hg", b".bzr", b"_darcs", b"CVS"})
-"""Folders. RCS and SCCS files are no insides: they hold the documents themselves, and have summarizers."""
+"""Names of folders. RCS and SCCS files are not in this list: they hold the documents themselves, and have summarizers."""
 _BACKUP = re.compile(rb".+~|#.*#|\.#.*|\..*\.sw[a-p]", re.DOTALL)
 _BESIDE_BACKUP = (b".bak", b".orig", b".old")
 
@@ -111,7 +111,7 @@ _WRITTEN = (
 )
 _PRINTS = (b".ps", b".eps", b".dvi")
 _PACKED = (b".gz", b".zst", b".xz", b".bz2", b".lz", b".lzma", b".Z", b".z", b".lz4")
-"""Compressions, those first that are kept first."""
+"""Suffixes of compressions, in order of preference: the first is kept."""
 _SHORT: Mapping[bytes, bytes] = {
     b".tgz": b".tar.gz",
     b".tzst": b".tar.zst",
@@ -127,12 +127,15 @@ _SIGNATURES = (b".asc", b".sig", b".sign", b".md5", b".sha1", b".sha256", b".sha
 def _stop_names(patterns: tuple[str, ...]) -> re.Pattern[bytes] | None:
     if not patterns:
         return None
-    # translate() gives text patterns; latin-1 maps every byte to one character and back.
+    # translate() returns a text pattern; latin-1 maps every byte to one character and back.
     return re.compile("|".join(fnmatch.translate(p.encode().decode("latin-1")) for p in patterns).encode("latin-1"), re.DOTALL)
 
 
 def by_name(name: bytes, settings: Selection, *, folder: bool = False) -> str:
-    """The rule that drops a name by itself, or "". `name`: as its container lists it, with the folders above it in an archive."""
+    """Return the rule that drops a name by itself, or "".
+
+    `name`: as its container lists it, with its folders if it is in an archive.
+    """
     *above, last = name.rstrip(b"/").split(b"/")
     stop = _stop_names(settings.stop_names)
     inside = not VERSION_CONTROL.isdisjoint(above) or (folder and last in VERSION_CONTROL)
@@ -148,12 +151,12 @@ def by_name(name: bytes, settings: Selection, *, folder: bool = False) -> str:
 
 
 def by_type(kind: str, settings: Selection) -> str:
-    """The rule that drops a type, or ""."""
+    """Return the rule that drops a type, or ""."""
     return "stop-type" if kind in settings.stop_types and settings.applies("stop-type") else ""
 
 
 def _unpacked(name: bytes) -> tuple[bytes, bytes]:
-    """A name without its compression, and that."""
+    """Split a name into the part before its compression suffix and that suffix."""
     for suffix in _PACKED:
         if name.endswith(suffix):
             return name[: -len(suffix)], suffix
@@ -161,7 +164,7 @@ def _unpacked(name: bytes) -> tuple[bytes, bytes]:
 
 
 def _rules(name: bytes) -> Iterator[tuple[str, list[bytes]]]:
-    """The rules that could drop a name because of another one beside it, each with the other ones that would do."""
+    """Yield the rules that could drop a name because of a neighbor, each with the names of neighbors that suffice."""
     folder, slash, last = name.rpartition(b"/")
     base = folder + slash
     if last.endswith(_BESIDE_BACKUP):
@@ -189,7 +192,7 @@ def _better(packed: bytes) -> tuple[bytes, ...]:
 
 
 def _twin(name: bytes, names: Collection[bytes]) -> bool:
-    """Whether an archive of a folder is beside itself in a compression that is kept first."""
+    """Whether the same folder is archived beside this file in a preferred compression."""
     short = next((s for s in _SHORT if name.endswith(s)), b"")
     plain, packed = _unpacked(name[: -len(short)] + _SHORT[short] if short else name)
     if not plain.endswith(b".tar") or plain == b".tar":
@@ -204,17 +207,17 @@ def candidate(name: bytes, settings: Selection) -> bool:
 
 
 def beside(name: bytes, names: Collection[bytes], settings: Selection) -> str:
-    """The rule that drops a name because of another one in the same listing, or ""."""
+    """Return the rule that drops a name because of another one in the same listing, or ""."""
     return next((r for r, others in _rules(name) if settings.applies(r) and any(o in names for o in others)), "")
 
 
 def _in_folder(name: bytes, names: Collection[bytes], settings: Selection) -> str:
-    # In an archive, all that is in another one would have to wait for the end of the listing: too much for a twin that is rare.
+    # Within an archive, all members of nested tars would have to wait for the end of the listing: too costly for a rare twin.
     return beside(name, names, settings) or ("archive-twin" if settings.applies("archive-twin") and _twin(name, names) else "")
 
 
 def select(listing: Iterable[tuple[bytes, bool]], settings: Selection) -> Mapping[bytes, str]:
-    """What of a listing, given as (name, whether it is a folder), is not selected: rules by name."""
+    """Return the names of a listing that are not selected, each with its rule. `listing`: pairs (name, whether it is a folder)."""
     entries = list(listing)
     names = {name for name, folder in entries if not folder}
     rules = {

@@ -1,19 +1,19 @@
 """SourceDistribution: an archive that is a software package is ONE unit (Essence, seed 003, "Candidate Selection" and table 3).
 
-Strategy: members come one after the other, and what shows a package may come last. So the walk makes their records and holds
-them back; a `Unit` looks on. At the end of the archive it is known: a package gives one summary, of what the Unit has gathered;
-of anything else, the records that were held back come out as if nothing had been. Where more is held back than WAITING, it is
-decided there and then; and where PATIENCE members are no sign of one, it is none.
+Strategy: members are read in order, and the evidence for a package may come last. So the walk makes the members' records and holds
+them back, while a `Unit` observes the members. The end of the archive decides: a package gives one summary, of the data gathered in
+the Unit; for anything else, the held records are emitted as if nothing had been held. If more than WAITING bytes are held, the
+decision is made at once; if the first PATIENCE members show no sign of a package, the archive is none.
 
-An archive is a package if, right beneath its one top folder, or at its top, there is
+An archive is a package if, directly below its one top folder, or at its top, there is
 - a file that declares one (`package_metadata.py`: PKG-INFO, package.json, Cargo.toml, debian/control, a Linux Software Map entry
   ...), or
-- a README or INSTALL beside a build file, and program source somewhere beneath (a paper with its README and Makefile is none), or
-- the manifest of a jar, where at least half of its files are compiled classes, besides what is about the jar and what classes use
-  (a jar of pages, or of sources, is none by that).
+- a README or INSTALL beside a build file, and program source somewhere below (a paper with its README and Makefile is none), or
+- the manifest of a jar, if at least half of its files are compiled classes, not counting files about the jar and resources of the
+  classes (a jar of pages, or of sources, is none by that rule).
 
 Laws:
-- What is gathered is bounded, however many members there are.
+- The gathered data is bounded, however many members there are.
 - It depends on the members and their order alone.
 """
 
@@ -38,12 +38,12 @@ from schemas.records import Summary
 RULE = "source-distribution"
 TYPE = "SourceDistribution"
 CONTAINERS = frozenset(("Tar", "Zip", "Cpio", "SevenZip", "Rar", "Lha", "Cabinet"))
-"""Types of archives that packages are packed in. Binary packages (deb, rpm) say of themselves what they are."""
+"""Types of archives that may be packages. Binary packages (deb, rpm) declare themselves."""
 WAITING = 32 << 20
-"""Bytes of records that are held back until it is known whether an archive is a package."""
+"""Maximum bytes of records held back before the decision whether an archive is a package."""
 
 PATIENCE = 1_000
-"""Members of an archive, of which one must be a sign of a package: at its top, a file that packages have."""
+"""Number of members within which an archive must show a sign of a package: a file at its top that packages have."""
 
 README, INSTALL, SOURCES, COMMENT, PAGES, TEXT = 32_768, 2_048, 20, 400, 100, 65_536
 _BUILD = re.compile(
@@ -57,7 +57,7 @@ _SIGN = re.compile(
 )
 _INSTALL = re.compile(rb"(?i)install(?:ation|ing)?(?:[._-][^/]*)?")
 _BADGE = re.compile(r"\[?!\[[^\]\n]{0,200}\]\([^)\n]{0,500}\)(?:\]\([^)\n]{0,500}\))?")
-"""A picture in Markdown, and where it leads."""
+"""A picture in Markdown, with its link."""
 _BOILERPLATE = re.compile(r"(?i)basic installation|`?\./configure[,;' ]++make|these are generic installation instructions")
 _SOURCE = re.compile(
     rb"(?i)\.(?:c|cc|cpp|cxx|c\+\+|h|hh|hpp|hxx|m|mm|s|asm|y|l|f|f77|f90|f95|for|pas|pp|p|adb|ads|go|rs|py|pyx|pl|pm|rb|tcl|lua|"
@@ -75,23 +75,23 @@ _AIDS = re.compile(
     rb"(?i)(?:.*/)?(?:configure(?:\.(?:ac|in))?|config\.(?:guess|sub|rpath|h\.in)|depcomp|compile|missing|ltmain\.sh|libtool|install-sh|"
     rb"mkinstalldirs|test-driver|ylwrap|mdate-sh|ar-lib|bootstrap|autogen\.sh|setup\.py|[^/]*\.(?:m4|am|in|d\.ts))"
 )
-"""What builds a program rather than is one."""
+"""Files that build a program rather than belong to it."""
 _RESOURCE = re.compile(
     rb"(?:META-INF|OSGI-INF)/.*|.*\.(?:properties|xml|xsd|dtd|gif|png|svg|json|so|dll|dylib|jnilib|policy|proto|conf)", re.DOTALL
 )
-"""What is about a jar, and what its classes use."""
+"""Files about a jar, and resources of its classes."""
 _MAIN = frozenset((b"main", b"index", b"__init__", b"__main__", b"lib", b"mod"))
 
 
 class Kept:
-    """A stream whose first bytes are kept as they pass."""
+    """A stream that keeps a copy of its first bytes as they are read."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
         self.data = b""
 
     def read(self, size: int, /) -> bytes:
-        """The next bytes."""
+        """Return the next bytes."""
         data = self._reader.read(size)
         if len(self.data) < package_metadata.MAX_READ:
             self.data += data[: package_metadata.MAX_READ - len(self.data)]
@@ -99,29 +99,29 @@ class Kept:
 
 
 class Gathered:
-    """What was seen beneath one folder, were it a package."""
+    """Evidence and metadata of a package, gathered from the files below one folder."""
 
     def __init__(self) -> None:
         self._declared: list[tuple[int, list[tuple[str, str]]]] = []
         self._sure = self._about = self._read = self._build = self._source = self._named = self._manifest = False
         self._files = self._classes = 0
-        """Files, without those that compiled classes use, and these classes among them."""
+        """Number of files, without resources of compiled classes; and the number of these classes."""
         self.sign = False
-        """There is a file at its top that packages have, whatever else has one, or a manifest."""
+        """Whether there is a file typical of packages at the top (other archives may have one too), or a manifest."""
         self._texts: dict[bool, list[tuple[bytes, str]]] = {False: [], True: []}
-        """Of READMEs, and of what tells how to install."""
+        """Texts of README files (False) and of installation instructions (True), with their paths."""
         self._sources: list[tuple[int, int, str]] = []
         self._types: Counter[str] = Counter()
         self._rest = Found()
 
     @property
     def shown(self) -> bool:
-        """Whether it is a package, by what was seen so far."""
+        """Whether the files so far make it a package."""
         jar = self._manifest and 2 * self._classes >= self._files and (self._classes > 0 or self._named)
         return self._sure or jar or (self._read and self._build and self._source)
 
     def enter(self, path: bytes) -> None:
-        """A file is there."""
+        """Register a file."""
         self._files += not _RESOURCE.fullmatch(path)
         self._classes += path.endswith(b".class")
         if b"/" not in path:
@@ -133,9 +133,9 @@ class Gathered:
             self._source = dot > path.rfind(b"/") and bool(_SOURCE.fullmatch(path[dot:]))
 
     def declare(self, number: int, raw: bytes) -> None:
-        """A file that may declare a package, to the reader of this number."""
+        """Read a file that may declare a package with READERS[number] of `package_metadata`."""
         pairs = package_metadata.declared(number, raw)
-        # Its classes may all come last.
+        # A manifest without these attributes counts as well: all classes of a jar may follow it.
         told = bool(pairs) or raw.startswith(b"Manifest-Version:")
         self._manifest = self._manifest or (number == package_metadata.MANIFEST and told)
         self.sign = self.sign or self._manifest
@@ -146,10 +146,10 @@ class Gathered:
             self._named = self._named or (number == package_metadata.MANIFEST and named)
 
     def take(self, path: bytes, summary: Summary) -> None:
-        """The summary of a file."""
+        """Gather data from the summary of a file."""
         kind, attributes, depth = summary.type, summary.attributes, path.count(b"/")
         text = _text(attributes.get("full-text") or attributes.get("partial-text", ()))
-        # Of an archive whose members are encrypted, names alone are known: that is no package to speak of.
+        # The README must have been readable: of an archive with encrypted members only names are known, too little for a package.
         self._read = self._read or (depth == 0 and "reason" not in attributes and bool(_ABOUT.fullmatch(path)))
         if kind in _CODE:
             self._take_source(path, summary)
@@ -178,7 +178,7 @@ class Gathered:
         if not said or _AIDS.fullmatch(path):
             return
         name = path.decode("utf-8", "replace")
-        # The main ones: not deep, not aside, and neither headers nor what has no words of its own.
+        # The main files rank first: near the top, not in side folders (tests, examples), not headers.
         rank = name.count("/") + 4 * bool(_ASIDE.search(name)) + (summary.type == "CHeader") - self._main(path)
         item = (-rank, -self._types.total(), f"{name.rpartition('/')[2]}: {squeeze(said[:COMMENT])}")
         (heapq.heappush if len(self._sources) < SOURCES else heapq.heappushpop)(self._sources, item)
@@ -192,7 +192,7 @@ class Gathered:
                 self._rest.add(name, value, 1_000)
 
     def tell(self, found: Found, folder: str) -> None:
-        """Say of the package what was gathered. `folder`: what its folder, or the archive, is named."""
+        """Add the gathered data to the summary of the package. `folder`: name of its top folder, or of the archive."""
         readmes = [text for _, text in sorted(self._texts[False], key=lambda t: (len(t[0]), t[0]))]
         pairs = [pair for _, some in sorted(self._declared, key=lambda d: d[0]) for pair in some]
         for name, value in pairs:
@@ -224,43 +224,43 @@ class Gathered:
 
 
 class Unit:
-    """An archive on its way: what shows that it is a package, at its top and beneath its one top folder."""
+    """Observes the members of an archive for signs of a package, at its top and below its one top folder."""
 
     def __init__(self) -> None:
         self._top: bytes | None = None
         self._one = True
-        """All files so far are beneath one folder."""
+        """Whether all files so far are below one folder."""
         self._flat, self._beneath = Gathered(), Gathered()
         self._settled = False
         self._seen = 0
 
     @property
     def hopeful(self) -> bool:
-        """Whether it may be a package still: most archives are none, and need not wait to their end to be told."""
+        """Whether it may still be a package. Most archives are none, and need not be held back until their end."""
         return self._seen < PATIENCE or self._flat.sign or self._flat.shown or (self._one and self._beneath.sign) or self.shown
 
     @property
     def shown(self) -> bool:
-        """Whether it is a package, by what was seen so far."""
+        """Whether the members so far make it a package."""
         return self._flat.shown or (self._one and self._beneath.shown)
 
     def settle(self) -> None:
-        """It is decided to be one: what comes later changes no more where its top is."""
+        """Fix the decision that it is a package: later members no longer change which folder is its top."""
         self._settled = True
         self._one = self._one and self._beneath.shown
 
     def holds(self, path: str) -> bool:
-        """Whether a path, as the records of members have it, is in the package."""
+        """Whether a path, as in the records of members, is within the package."""
         tops = (member_path(self._top or b"") + "/", "__MACOSX/")
         return not self._one or path.lstrip("/").removeprefix("./").startswith(tops)
 
     def enter(self, name: bytes) -> None:
-        """A member that is no folder is there."""
+        """Register a member that is not a folder."""
         path = _plain(name)
         self._seen += 1
         top, slash, rest = path.partition(b"/")
         if not self._settled and top != b"__MACOSX":
-            # What a Mac packs beside a folder is none.
+            # The folder that macOS adds beside the top folder does not count.
             self._one = self._one and bool(slash) and self._top in (None, top)
             self._top = top
         self._flat.enter(path)
@@ -279,18 +279,18 @@ class Unit:
         return any(package_metadata.reader_of(path) >= 0 for _, path in self._places(name))
 
     def declare(self, name: bytes, raw: bytes) -> None:
-        """The first bytes of a member that may declare a package."""
+        """Read the first bytes of a member that may declare a package."""
         for gathered, path in self._places(name):
             if (number := package_metadata.reader_of(path)) >= 0:
                 gathered.declare(number, raw)
 
     def take(self, name: bytes, summary: Summary) -> None:
-        """The summary of a member."""
+        """Gather data from the summary of a member."""
         for gathered, path in self._places(name):
             gathered.take(path, summary)
 
     def tell(self, found: Found, archive: bytes) -> None:
-        """Say of the package what was gathered. `archive`: the name of the archive, without that of its compression."""
+        """Add the gathered data to the summary of the package. `archive`: its name, without the suffix of its compression."""
         stem = _SUFFIX.sub(b"", archive)
         versioned = self._one and self._top and _VERSIONED.fullmatch(self._top.decode("latin-1"))
         folder = self._top if versioned or not stem else stem
@@ -298,7 +298,7 @@ class Unit:
 
 
 def _plain(name: bytes) -> bytes:
-    """The name of a member without the "./" that some archives begin with."""
+    """Return the name of a member without the "./" that some archives put before it."""
     return name.lstrip(b"/").removeprefix(b"./")
 
 
@@ -307,7 +307,7 @@ def _text(values: Iterable[str | bytes]) -> str:
 
 
 def _first(readme: str) -> str:
-    """The first sentence of a README that is prose, without the badges before it."""
+    """Return the first sentence of prose in a README, without preceding badges."""
     shown = (_BADGE.sub("", p).lstrip() for p in paragraphs(readme[:8_192]))
     prose = (p for p in shown if len(p) > 60 and sum(map(str.isalpha, p)) * 2 > len(p) and not LEGAL.search(p))
     return first_sentence(next(prose, ""))

@@ -1,11 +1,11 @@
-"""Essence: one object in, what it gives out; recognition, unnesting, selection and summarizing in one call (seed 003, figure 2).
+"""Essence: turns one object into records by recognition, unnesting, selection and summarizing, in one call (seed 003, figure 2).
 
-It is the only entry point that a runner calls, in a sandboxed child: no I/O but reading the body that it is handed.
+This is the only entry point for runners, which call it in a sandboxed child process. Its only I/O is reading the given body.
 
 Laws:
 - Every object that was fetched, is gone or has expired ends in exactly one Complete or Partial, the last record of its attempt;
   `count` is the number of its summaries. Partial: some container or encoding could not be read to its end (law 3).
-- A path with a Rejected has an Unrecognized summary with the attribute `reason`, and the other way round;
+- A path with a Rejected has an Unrecognized summary with the attribute `reason`, and vice versa;
   only a folder's listing, which has no summary, is rejected without one.
 - The same object, settings and members to skip give the same records in the same order.
 """
@@ -59,19 +59,19 @@ def essence(
     stop: str = "",
     ends: Mapping[str, str] | None = None,
 ) -> Iterator[Output]:
-    """All records that an object gives. `body`: seekable; None: the body is in the record, or there is none.
+    """Yield all records of an object. `body`: seekable; None: the body is in the record, or there is none.
 
-    `skip`: paths of members that are not to be opened, with the reason of each where it is a mapping ("crashed" where it is a
-    set). `progress(path)` is called before each member is worked on ("": the object itself), `progress(BEHIND + path)` behind it.
-    `stop`: the member behind which nothing is opened any more, only listed as given up ("": none).
-    `ends`: the members behind which their containers are not read any further, each with the reason; what lies around those is.
+    `skip`: paths of members that are not opened; a mapping gives the reason of each, a set means "crashed".
+    `progress(path)` is called before each member ("": the object itself), `progress(BEHIND + path)` after it.
+    `stop`: after this member nothing is opened any more; later members are only listed, as given up ("": no such member).
+    `ends`: members after which their container is not read any further, each with the reason; enclosing containers are read on.
     """
     if obj.outcome == "unchanged":
         return
     reasons = skip if isinstance(skip, Mapping) else dict.fromkeys(skip, "crashed")
     said = [*sorted(reasons), *([f"\n{stop}"] if stop else []), *(f"\n\n{path}" for path in sorted(ends or ()))]
     skipped = hashlib.sha256("\n".join(said).encode("utf-8", "surrogatepass")).hexdigest()[:12]
-    # The digest: a fetch that was repeated under its version may have met another content.
+    # With the digest: a fetch that was repeated under the same version may have received other content.
     attempt = f"{obj.version}-{obj.md5[:8]}-{rules_fingerprint(settings)}-{skipped}"
     if obj.outcome in ("gone", "expired"):
         yield from _ended(obj, attempt)
@@ -94,7 +94,7 @@ def _end(walk: Walk, count: int) -> Complete | Partial:
 
 
 def _ended(obj: FetchedObject, attempt: str) -> Iterator[Output]:
-    """What is gone or has expired, and with a folder all that was in it."""
+    """Yield the records of an object that is gone or has expired; for a folder, this removes all its children."""
     if is_listing(obj.url):
         yield from listing.slices(obj, [])
     reason: CompleteReason = "gone" if obj.outcome == "gone" else "expired"
@@ -102,7 +102,7 @@ def _ended(obj: FetchedObject, attempt: str) -> Iterator[Output]:
 
 
 def _fetched(walk: Walk, body: BinaryIO) -> Iterator[Output]:
-    """The records of what was fetched, but for the last."""
+    """Yield the records of a fetched object, except the final Complete or Partial."""
     obj, thing = walk.obj, _thing(walk.obj)
     media = obj.content_type.partition(";")[0].strip().lower()
     digest = Digest(obj.size, obj.md5, obj.sha256) if obj.md5 and obj.sha256 else digest_of(body)
@@ -123,7 +123,7 @@ def _fetched(walk: Walk, body: BinaryIO) -> Iterator[Output]:
 
 
 def _stopped(obj: FetchedObject, thing: Thing, settings: EssenceSettings) -> str:
-    """The rule by name that does not select an object; what a root names is selected by that."""
+    """Return the rule that drops an object by its name, or "". An object that a root names is always selected."""
     named = obj.root is None or obj.root.url == obj.url
     return "" if named else selection.by_name(thing.name, settings.select)
 
@@ -133,7 +133,7 @@ def _refused(obj: FetchedObject, rule: str) -> Iterator[CrawlEvent]:
 
 
 def _folder(walk: Walk, body: BinaryIO) -> Iterator[Output]:
-    """A folder's listing; one that is none removes nothing."""
+    """Yield the events of a folder's listing; an invalid listing is rejected and removes nothing."""
     try:
         decoded = decode(body.read(MAX_LISTING))
         if not isinstance(decoded, Listing):
@@ -147,11 +147,11 @@ def _folder(walk: Walk, body: BinaryIO) -> Iterator[Output]:
 
 
 def _thing(obj: FetchedObject) -> Thing:
-    """The object itself, as its source describes it."""
+    """Return the metadata of the object itself, as its source states them."""
     last = obj.url.partition("#")[0].partition("?")[0].rstrip("/").rpartition("/")[2]
-    # The host of a URL without a path is no name.
+    # In a URL without a path the last part is the host, not a name.
     name = unquote_to_bytes(last) if "/" in obj.url.partition("://")[2].rstrip("/") else b""
-    # A server may send header fields of these names, too.
+    # Only some schemes define these headers; an HTTP server may send fields of the same names.
     described = obj.headers if scheme_of(obj.url).described else {}
     return Thing(
         path="",
@@ -166,7 +166,7 @@ def _thing(obj: FetchedObject) -> Thing:
 
 
 def _mode(stated: str) -> int:
-    """The permissions that a header gives in octal digits; 0: unknown."""
+    """Return the permissions that a header states in octal digits; 0: unknown."""
     try:
         return int(stated, 8) & 0o7777 if stated else 0
     except ValueError:
@@ -174,7 +174,7 @@ def _mode(stated: str) -> int:
 
 
 def _mtime(obj: FetchedObject) -> int:
-    """When an object was last changed, in ns since the epoch, as its file or its server says; 0: unknown."""
+    """Return the time of the last change in nanoseconds since the epoch, as stated by the file or the server; 0: unknown."""
     if obj.validators and obj.validators.mtime:
         return obj.validators.mtime
     return moment(obj.headers.get("last-modified", ""))

@@ -1,4 +1,4 @@
-"""The types of files: their names, media types and how they extend each other, as `recognize/types.toml` declares them.
+"""File types: their names, media types and how they extend each other, as `recognize/types.toml` declares them.
 
 Recognition finds the type of a file by these rules; summarizing chooses a summarizer by them. Neither imports the other.
 """
@@ -15,9 +15,9 @@ import msgspec
 
 UNRECOGNIZED = "Unrecognized"
 PLAIN = frozenset({"RawText", "Markdown", "ReStructuredText", "AsciiDoc", "Configuration"})
-"""Types whose suffix says less than a whole name does: README.md is a README."""
+"""Types whose suffix means less than a whole name: README.md is a README."""
 MARKUP = PLAIN - {"RawText", "Configuration"}
-"""Those of them that have marks of their own."""
+"""Markup languages among them."""
 
 MEDIA = re.compile(r"[a-z]+/[a-z0-9.+-]+")
 """A media type, without parameters."""
@@ -42,7 +42,7 @@ class TypeRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 _own: list[Mapping[str, TypeRule]] = []
-"""The rules in force, where an operator has added some."""
+"""Rules in force if an operator has added some, else empty."""
 
 
 @cache
@@ -58,20 +58,20 @@ def rules() -> Mapping[str, TypeRule]:
 
 
 def use(own: Mapping[str, TypeRule] | None) -> None:
-    """Put these rules in force in this process from now on; None: those of `types.toml` alone."""
+    """Replace the rules in force in this process; None: those of `types.toml` alone."""
     _own[:] = [own] if own is not None else []
     _markup_suffixes.cache_clear()
 
 
 def cut_media(rule: str, default: str) -> tuple[str, str]:
-    """A rule like "png=image/png" as (png, image/png)."""
+    """Split a rule like "png=image/png" into (png, image/png); without a media type, return the default."""
     head, equals, media = rule.rpartition("=")
     return (head, media) if equals and MEDIA.fullmatch(media) else (rule, default)
 
 
 @cache
 def _markup_suffixes() -> Mapping[str, str]:
-    """Return the markup language of each suffix that claims one."""
+    """Return the markup language of each suffix that has one."""
     found: dict[str, str] = {}
     for name, rule in rules().items():
         if name in MARKUP:
@@ -81,7 +81,7 @@ def _markup_suffixes() -> Mapping[str, str]:
 
 
 def markup_of(kind: str, name: bytes) -> str:
-    """Return the markup language of a file whose whole name showed its type: README.md is a README in Markdown; "": none."""
+    """Return the markup language of a file typed by its whole name (README.md: a README in Markdown), or ""."""
     rule = rules().get(kind)
     if rule is None or not rule.names or kind in MARKUP:
         return ""

@@ -1,11 +1,11 @@
-"""The walk through one object: recognize, unwrap, unnest, select, summarize, until nothing is nested any more.
+"""The walk through one object: recognize, unwrap, unnest, select and summarize, down to the innermost member.
 
 Laws:
-- One budget a walk. A member that cannot be read gives a Rejected and an Unrecognized summary, and the walk goes on; when
-  the budget is spent, the walk ends with the same two records for every container that is still open.
+- Each walk has one budget. A member that cannot be read gives a Rejected and an Unrecognized summary, and the walk goes on; when
+  the budget is exhausted, the walk ends with the same two records for every container that is still open.
 - Compression is an encoding: it makes no member, and the digest is that of the stored bytes.
-- Nothing that input can raise escapes: only what asks the process to end does (KeyboardInterrupt, SystemExit).
-- The records depend on the object, the settings and the members to skip, on nothing else, and come in one order.
+- No exception that input can cause escapes; only requests to end the process do (KeyboardInterrupt, SystemExit).
+- The records and their order depend only on the object, the settings and the members to skip.
 """
 
 from __future__ import annotations
@@ -46,23 +46,23 @@ from processors.essence.unnest import Container, Encoding, stripped, unnesters
 from schemas.records import DEFAULT_REFRESH, DEFAULT_TTL, MAX_DETAIL, MAX_REASON, FetchedObject, File, Link, Rejected, Summary
 
 MAX_URL = 2_000
-"""Characters of the URL that a member was once fetched from."""
+"""Maximum number of characters of a member's original URL."""
 MAX_LONG = (1 << 63) - 1
-"""The largest number that a record holds."""
+"""Largest number in a record (64 bits, signed)."""
 
 
 UNNESTERS = unnesters()
-"""Looked up when this module is imported: later, a sandbox may have no file system to import from."""
+"""Loaded when this module is imported: later, a sandbox may have no file system to import from."""
 
 
 def reason(error: Exception) -> str:
-    """What a record says of an exception."""
+    """Return the reason that a record states for an exception."""
     known = isinstance(error, UnnestError | SummaryError) and str(error)
     return bounded(str(error) if known else f"{type(error).__name__}: {error}", MAX_REASON)
 
 
 class Walk:
-    """One walk through one object."""
+    """The walk through one object."""
 
     def __init__(
         self,
@@ -82,23 +82,24 @@ class Walk:
         self.stop = stop
         self.ends = ends or {}
         self.given_up = ""
-        """Why nothing is opened any more; "" while it is."""
+        """Why no further members are opened, or ""."""
         self.budget = Budget(settings.limits, obj.size)
         self.exhausted = ""
         self.damage = ""
-        """Why not all that the object holds could be read; "" if it could."""
-        # What is in a folder is its listing's affair: a page in it must not lead out of it, into the files or the network.
+        """Why parts of the object could not be read, or ""."""
+        # The entries of a folder come from its listing alone: a link in one of its pages must not lead elsewhere in the file
+        # system, nor to the network.
         self.followed = obj.root is not None and obj.url.startswith("http")
-        """Whether links of the object itself are followed."""
+        """Whether the links of the object itself are followed."""
         self.links: list[Link] = []
-        """Links of the object itself, where they are followed."""
+        """Links of the object itself, if they are followed."""
         self.rule = ""
-        """The rule that did not select the thing that was last done with, or ""."""
+        """Rule that dropped the most recent object or member, or ""."""
 
     # ---- a thing -------------------------------------------------------------------------------------------------
 
     def thing(self, thing: Thing, stored: Stored) -> Iterator[MemberRecord]:
-        """All records of an object or a file that is a member."""
+        """Yield all records of an object, or of a member that is a file."""
         self.progress(thing.path)
         state = State(full=self.settings.full_text, linked=self.followed and not thing.path)
         self._describe(thing, state.found)
@@ -112,12 +113,12 @@ class Walk:
         yield from self._outcome(thing, stored.digest(), state)
 
     def _drain(self, stored: Stored) -> None:
-        """Read what is left, for the digest's sake."""
+        """Read the remaining bytes, to complete the digest."""
         while not (self.exhausted or isinstance(stored, DigestedBody)) and stored.read(CHUNK):
             pass
 
     def _fail(self, state: State, error: Exception) -> None:
-        """Note why a thing is rejected."""
+        """Record why an object or member is rejected."""
         state.reason = reason(error)
         if not isinstance(error, UnnestError | SummaryError):
             state.detail = bounded("".join(traceback.format_exception(error, limit=-4)), MAX_DETAIL)
@@ -127,7 +128,7 @@ class Walk:
             self.damage = self.damage or state.reason
 
     def _open(self, thing: Thing, stored: Stored, state: State) -> Iterator[MemberRecord]:
-        """Unwrap encodings, then unnest a container, or summarize."""
+        """Unwrap encodings, then unnest a container or summarize a file."""
         reader: Reader = stored.file if isinstance(stored, DigestedBody) else stored
         name, stated, depth = thing.name, thing.stated, thing.depth
         told = placed(identity.member_url(self.obj.url, thing.path))
@@ -148,7 +149,7 @@ class Walk:
                     yield from self._document(inner, unnester, reader, state, stated)
                 else:
                     yield from self._members(inner, unnester, reader, state)
-                # What stands behind the end of a container may show that an encoding around it is damaged.
+                # The bytes after the end of a container may reveal damage of an encoding around it.
                 while not sought(reader) and reader.read(CHUNK):
                     pass
                 return
@@ -157,7 +158,7 @@ class Walk:
             self._summarize(thing._replace(name=name), reader, state, thing.stated if stated else "")
 
     def _unnester(self, kind: str, thing: Thing) -> Container | Encoding | None:
-        """What opens a type. An entry is opened no more: a list of one is an entry."""
+        """Return the unnester of a type, or None. No list is opened in an entry of a list: a list of one entry is that entry."""
         found = UNNESTERS.get(kind)
         entries = isinstance(found, Container) and found.entries
         return None if entries and (thing.source or not self.settings.entries) else found
@@ -168,7 +169,7 @@ class Walk:
 
     def _summarize(self, thing: Thing, reader: Reader, state: State, stated: str) -> None:
         problem: SummaryError | None = None
-        # Of what is cut short, what came before the cut is told; where the summarizer stumbles over the end, the cut is why.
+        # A truncated file is summarized up to its end; if the summarizer fails there, the truncation is the reported reason.
         with seekable(reader, self.settings.limits, damaged=True) as body:
             try:
                 self._summarized(thing, body, state, stated)
@@ -187,7 +188,7 @@ class Walk:
             self.links = state.found.links
 
     def _document(self, thing: Thing, unnester: Container, reader: Reader, state: State, stated: str) -> Iterator[MemberRecord]:
-        """A container that is a document too: it is summarized, then its members. Damage of the one spares the other."""
+        """Summarize a container that is also a document, then yield its members. Damage of one does not affect the other."""
         with seekable(reader, self.settings.limits, damaged=True) as body:
             problem: SummaryError | None = None
             try:
@@ -202,7 +203,7 @@ class Walk:
     # ---- a container ---------------------------------------------------------------------------------------------
 
     def _members(self, container: Thing, unnester: Container, reader: Reader, state: State) -> Iterator[MemberRecord]:
-        """The members of a container; those that a rule could drop wait until all names are known."""
+        """Yield the records of a container's members; those that a rule could drop wait until all names are known."""
         listing, held = Listed(container.path), RecordBuffer()
         if unnester.entries:
             container = container._replace(source=identity.member_url(self.obj.url, container.path))
@@ -234,7 +235,7 @@ class Walk:
             raise problem
 
     def _listed(self, unnester: Container, reader: Reader, room: Room) -> Iterator[Member]:
-        """The members that there is room for. Raises Damaged at their end if some were not opened."""
+        """Yield the members within the limit of a list. Raises Damaged at the end if some were not opened."""
         for member in unnester.open(reader, self.budget):
             if not room.full():
                 yield member
@@ -242,7 +243,7 @@ class Walk:
             raise Damaged(self.given_up)
 
     def _entry(self, container: Thing, member: Member, listing: Listed, held: RecordBuffer) -> Iterator[MemberRecord]:
-        """A member that is no folder: dropped, held back, or all its records."""
+        """Yield the records of a member that is not a folder, unless it is dropped or held back."""
         path = listing.enter(member)
         if rule := self._unselected(member.name, listing):
             listing.dropped[rule] += 1
@@ -256,7 +257,7 @@ class Walk:
             listing.dropped[self.rule] += 1
 
     def _released(self, listing: Listed, held: RecordBuffer) -> Iterator[MemberRecord]:
-        """What was held back, now that all names are known."""
+        """Yield the records that were held back, except dropped ones, now that all names are known."""
         for name, records in held.groups():
             rule = selection.beside(name, listing.names, self.settings.select)
             if rule:
@@ -288,7 +289,7 @@ class Walk:
         )
 
     def _member(self, container: Thing, path: str, member: Member) -> Iterator[MemberRecord]:
-        """All records of a member that is not a folder."""
+        """Yield all records of a member that is not a folder."""
         thing = self._described(container, path, member)
         if path in self.skip or (self.given_up and member.body is not None):
             yield from self.skipped(thing, Digest(max(member.size, 0), "", ""))
@@ -303,8 +304,8 @@ class Walk:
             yield from self._outcome(thing, Digest(0, "", ""), state)
 
     def _behind(self, path: str) -> None:
-        """A member is done with. Raises Damaged where its container is not to be read any further."""
-        # What breaks between two members is not the last one's fault.
+        """Report that a member is finished. Raises Damaged if its container is not to be read any further."""
+        # Reported before the next member is looked for, so that a crash between two members is not blamed on the last one.
         self.progress(BEHIND + path)
         if path == self.stop:
             self.given_up = bounded(GIVEN_UP + self.skip.get(path, self.ends.get(path, "")), MAX_REASON)
@@ -314,7 +315,7 @@ class Walk:
     # ---- what comes out ------------------------------------------------------------------------------------------
 
     def link(self, thing: Thing, target: bytes) -> Iterator[MemberRecord]:
-        """A link, which is never followed. It has no content of its own, so that two to one place are no copies."""
+        """Yield the records of a link, which is never followed. It has no content, so two links to one place are not copies."""
         state = State()
         self._describe(thing, state.found)
         state.found.add("target", text(target))
@@ -322,14 +323,14 @@ class Walk:
         yield from self._outcome(thing, digested(target), state)
 
     def skipped(self, thing: Thing, digest: Digest) -> Iterator[MemberRecord]:
-        """What is not opened, because it, or too much before it, brought down a process before."""
+        """Yield the records of a member that is not opened, because it, or too many members before it, crashed a process."""
         state = State()
         self._describe(thing, state.found)
         state.reason = bounded(self.skip.get(thing.path, self.given_up), MAX_REASON)
         yield from self._outcome(thing, digest, state)
 
     def _describe(self, thing: Thing, found: Found) -> None:
-        """Attributes that every type has (Essence, seed 003: type-independent)."""
+        """Add the attributes that every type has (Essence, seed 003: type-independent)."""
         found.add("file-name", text(thing.name))
         found.add("target-uri", thing.url)
         found.add("source", thing.source)
@@ -341,7 +342,7 @@ class Walk:
     def _outcome(self, thing: Thing, digest: Digest, state: State) -> Iterator[MemberRecord]:
         self.rule = state.rule
         if thing.source:
-            # Parts of a list are no copies of each other (DESIGN "essence").
+            # Parts of a list are not copies of each other (DESIGN "essence").
             digest = digest._replace(sha256="")
         if self.settings.files:
             yield self._file(thing, digest, state)
@@ -355,7 +356,7 @@ class Walk:
         yield self._summary(thing, digest, state)
 
     def rejected(self, path: str, reason: str, detail: str = "") -> Rejected:
-        """A dead letter about the object or a member of it."""
+        """Return a dead letter about the object or one of its members."""
         obj = self.obj
         return Rejected(
             stage="essence",

@@ -1,6 +1,6 @@
-"""What a name and a signature cannot say of a content: whether it is a text, and predicates for single types.
+"""Predicates on content, beyond names and signatures: whether it is text, and tests for single types.
 
-They are named by the rules (`program` in `types.toml`). Each sees the first 64 kB at most; nothing raises.
+The rules refer to them by name (`program` in `types.toml`). Each gets the first 64 kB at most; none raises.
 """
 
 from __future__ import annotations
@@ -12,35 +12,35 @@ from collections.abc import Callable, Mapping
 from processors.essence.formats.file_index import INDEX_LINE
 
 PEEK = 4_096
-"""How many bytes of a text the patterns are searched in."""
+"""Number of bytes of a text that patterns are searched in."""
 STRAY = 128
-"""Bytes of ASCII among which one control is no sign of anything else."""
+"""Minimum number of bytes per stray control character in text of ASCII or UTF-8."""
 
 _CONTROLS = bytes(sorted({*range(32)} - {7, 8, 9, 10, 12, 13, 27}))
 _BOMS = (b"\xff\xfe", b"\xfe\xff", b"\x1b$)C")
-"""How UTF-16 begins, and ISO-2022-KR (RFC 1557), whose shifts are controls."""
+"""Starts of UTF-16 and of ISO-2022-KR (RFC 1557), whose shifts are control characters."""
 
 _PROSE_LEAST = 3
-"""Lines of prose that there are in a text of it."""
+"""Minimum number of prose lines in a text that is prose."""
 _WORD = re.compile(rb"(?<![^\s(\"\x27])[A-Za-z\x80-\xff][a-z\x80-\xff\x27-]*+(?=[\s,.:!?)\"\x27]|$)")
 _WORDS = 4
-"""Words that a line of prose has."""
+"""Minimum number of words in a line of prose."""
 _RULE = re.compile(rb"([=*_~#.+-])(?:\1|[ \t]|(?!))++\Z")
 """A line of ornament."""
 _BEGINS = re.compile(rb"(?:\xef\xbb\xbf)?[=~]?[ \t]*+[A-Za-z0-9\x80-\xff](?!.*(?:\w[ \t]*+=[ \t]*+\S|[;{(]\Z))")
-"""How a text does that is no program: neither with a comment, nor with what sets a value or goes on."""
+"""First line of prose: it starts with a letter or digit, contains no assignment, and does not end in `;`, `{` or `(`."""
 _REMARK = re.compile(rb"(?:[Cc]|(?i:rem))(?:[ \t]|$)")
-"""How comments of old Fortran and of Basic begin: with a letter."""
+"""Start of a comment in old Fortran or in Basic, which is a letter or a word."""
 
 
 def is_text(head: bytes) -> bool:
-    """Whether bytes look like text in some charset: no NUL or other controls that no text has (of some charsets by their marks).
+    """Whether bytes look like text in some charset: no NUL or other controls foreign to text (some charsets by their marks).
 
-    ASCII and UTF-8 may have some that strayed there. Info files have marks between their nodes and around indices and images.
+    ASCII and UTF-8 may have a few stray controls. Info files have control marks between nodes and around indices and images.
     """
     start = head[:PEEK]
     if start.endswith((b"\0", b"\0\b")):
-        # A mark is not to be cut.
+        # Do not cut a mark of an Info file in two.
         start = head[: PEEK + 2]
     if b"\n\x1f" in start or b"\0\b[" in start:
         start = start.replace(b"\n\x1f", b"\n").replace(b"\0\b[", b"[").replace(b"\0\b]", b"]")
@@ -49,7 +49,7 @@ def is_text(head: bytes) -> bool:
 
 
 def _is_utf8(start: bytes) -> bool:
-    """Whether bytes are the start of a text in UTF-8, or in ASCII; the last character may be cut."""
+    """Whether bytes are the start of a UTF-8 or ASCII text; the last character may be cut."""
     try:
         start.decode()
     except UnicodeDecodeError as error:
@@ -58,10 +58,10 @@ def _is_utf8(start: bytes) -> bool:
 
 
 def is_prose(head: bytes) -> bool:
-    """Whether most lines of a text are words with little between them, and it does not begin as a comment of a program does."""
+    """Whether most lines of a text consist of words with little between them, and the first does not look like program source."""
     told = others = 0
     if b'"""' in head[:PEEK] or b"'''" in head[:PEEK]:
-        # What a program says of itself.
+        # Docstrings of programs are prose, too.
         return False
     for line in head[:PEEK].splitlines()[: -1 if len(head) > PEEK else None]:
         bare = line.strip()
@@ -74,25 +74,25 @@ def is_prose(head: bytes) -> bool:
         prose = prose and not bare.endswith((b";", b"{", b"}", b"\\")) and not _REMARK.match(bare)
         told, others = told + prose, others + (not prose)
         if others > told + _PROSE_LEAST:
-            # Nearly all programs are told by their first lines.
+            # Nearly all programs are recognized within their first lines.
             return False
     return told >= _PROSE_LEAST and told > 2 * others
 
 
 def _manpage(head: bytes) -> bool:
-    """A -man or -mdoc page: its title macro, or nothing but a reference to another page."""
+    """Whether it is a -man or -mdoc page: it has a title macro, or is only a reference to another page."""
     if head.startswith((b".TH", b".Dd", b".so ")) or b"\n.TH" in head or b"\n.Dd" in head:
         return True
     return re.match(rb"(?:[.'][ \t]*\\\".*\n|\s)*\.so[ \t]+\S", head[:PEEK]) is not None
 
 
 def _troff(head: bytes) -> bool:
-    """Lines that begin with requests or macros of troff."""
+    """Whether lines begin with requests or macros of troff."""
     return re.search(rb"^\.(?:\\\"|so |de |ds |nr |TL|NH|SH|HU|H |PP|LP|P$|pp|sh |ft )", head[:PEEK], re.MULTILINE) is not None
 
 
 def _tar(head: bytes) -> bool:
-    """A tar without magic (V7): the checksum of the first header holds (POSIX.1-1988, 10.1.1)."""
+    """Whether it is a tar without magic (V7): the checksum of its first header is correct (POSIX.1-1988, 10.1.1)."""
     if len(head) < 512 or not head[0]:
         return False
     try:
@@ -103,7 +103,7 @@ def _tar(head: bytes) -> bool:
 
 
 def _debian_control(head: bytes) -> bool:
-    """Fields of a package: its name, and who made it or which version it has."""
+    """Whether it has the fields of a Debian package: a name, and a maintainer or version."""
     start = head[:PEEK]
     return all(
         re.search(rb"^(?:" + name + rb"):[ \t]*+\S", start, re.MULTILINE) for name in (b"Package|Source", b"Version|Maintainer")
@@ -111,7 +111,7 @@ def _debian_control(head: bytes) -> bool:
 
 
 def _index(head: bytes) -> bool:
-    """An index of files by hand: of the lines that are not indented, most name one, and each says what it is, there or below."""
+    """Whether it is a hand-made index of files: most unindented lines name a file, and describe it there or in the lines below."""
     lines = head[:PEEK].splitlines()[: -1 if len(head) > PEEK else None]
     named = told = others = 0
     for line, below in zip(lines, [*lines[1:], b""], strict=False):
@@ -121,13 +121,13 @@ def _index(head: bytes) -> bool:
         alone = bool(found and not found["said"])
         told += bool(found) and (not alone or below[:1] in (b" ", b"\t"))
         named += bool(found)
-        # Rules and ornament are neither.
+        # Rules and ornament do not count.
         others += not found and line.strip(b"=-*#_+| \t\r") != b""
     return told > 0 and told * 10 >= 6 * (named + others)
 
 
 def _macbinary(head: bytes) -> bool:
-    """A header of MacBinary: the checksum of II and III holds; I has the two codes of the Finder, and nothing behind the dates."""
+    """Whether it has a MacBinary header: II and III by checksum; I by the two Finder codes and zeros after the dates."""
     if len(head) < 128 or head[0] or not 0 < head[1] <= 63 or head[74] or head[82] or 0 in head[2 : 2 + head[1]]:
         return False
     stated = int.from_bytes(head[124:126], "big")
@@ -140,12 +140,12 @@ def _macbinary(head: bytes) -> bool:
 
 
 def _pdf(head: bytes) -> bool:
-    """A PDF behind something else: readers look for its mark in the first 1,024 bytes (PDF Reference 1.7, appendix H.3.4.1)."""
+    """Whether it is a PDF behind other data: readers look for its mark in the first 1,024 bytes (PDF Reference 1.7, H.3.4.1)."""
     return b"%PDF-" in head[:1024]
 
 
 def _armor(head: bytes) -> bool:
-    """A line that begins a key, a certificate or a signature in letters (RFC 7468, RFC 9580), or is a key of OpenSSH."""
+    """Whether a line begins an armored key, certificate or signature (RFC 7468, RFC 9580), or is an OpenSSH key."""
     return re.search(rb"^(?:-----BEGIN [A-Z]|(?:sk-)?(?:ssh|ecdsa)-[\w@.-]{1,60} AAAA)", head, re.MULTILINE) is not None
 
 
@@ -160,4 +160,4 @@ PROGRAMS: Mapping[str, Callable[[bytes], bool]] = {
     "fileindex": _index,
 }
 BINARY_PROGRAMS = ("Tar", "MacBinary", "PDF")
-"""Types that are no text, and that a program tells without a name."""
+"""Binary types that a predicate recognizes without help from the name."""

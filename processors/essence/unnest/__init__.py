@@ -1,14 +1,14 @@
-"""Unnesting: what a file holds, as a stream of members (Essence, seed 003, "Presentation Unnesting"). One module a format.
+"""Unnesting: reads a file as a stream of members (Essence, seed 003, "Presentation Unnesting"). One module per format.
 
 Laws:
-- A container gives its members in the order it stores them, from one forward read where the format allows it; nothing is
+- A container yields its members in the order in which they are stored, from one forward read if the format allows it; nothing is
   ever extracted to a path. Names, links and devices are metadata: bytes, never followed.
-- Formats count nothing: whoever reads a member's body pays for it out of the one `Budget` of the root object.
+- Formats count nothing: the reader of a member's body charges it to the one `Budget` of the root object.
 - Memory is bounded by constants, never by a number that the input states.
-- A damaged file gives the members that can be read, and then raises Damaged. No other exception is meant to escape.
+- A damaged file yields the members that can be read, and then raises Damaged. No other exception is meant to escape.
 
-A plug-in is a module of a sub-package whose name does not begin with an underscore, and which names its `UNNESTER`; it is
-found by listing the sub-packages. Its golden sample lies in tests/samples/unnest.
+A plug-in is a module of a sub-package whose name does not begin with an underscore and that defines `UNNESTER`. Plug-ins are
+found by listing the sub-packages. Their golden samples are in tests/samples/unnest.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ class Container(NamedTuple):
     """An unnester of files that hold members."""
 
     types: tuple[str, ...]
-    """Essence's names of the types that it opens."""
+    """Names of the types that it opens."""
     open: Callable[[Reader, Budget], Iterator[Member]]
     about: Callable[[bytes], Iterable[tuple[str, str]]] | None = None
-    """Attributes that the first bytes of a file (64 kB) tell of the file itself. Raises nothing, whatever they are."""
+    """Returns attributes of the file itself from its first 64 kB. Must not raise, whatever the bytes are."""
     summarized: bool = False
-    """It is a document too, and is summarized by its type before its members are: a message, with its attachments."""
+    """Whether the file is also a document, summarized by its type before its members: a message with attachments."""
     entries: bool = False
-    """Its members are entries of a list, parts of its text: nothing is opened in them, and they are no copies of anything."""
+    """Whether its members are entries of a list, parts of its text: nothing is opened in them, and they are never copies."""
 
 
 class Encoding(NamedTuple):
-    """An unnester of files that are another file, compressed."""
+    """An unnester of compressed single files."""
 
     types: tuple[str, ...]
     name: str
-    """What the attribute `encoding` says."""
+    """Value of the attribute `encoding`."""
     suffixes: Mapping[bytes, bytes]
-    """What the suffix of the name becomes: {b".tgz": b".tar"}."""
+    """Suffixes of names, with their replacements for the decoded file: {b".tgz": b".tar"}."""
     open: Callable[[Reader, Budget], Reader]
 
 
@@ -60,13 +60,13 @@ def modules() -> Sequence[str]:
 
 @cache
 def plugins() -> Mapping[str, Unnester]:
-    """Every unnester by the name of its module."""
+    """Return every unnester by the name of its module."""
     return {name.rpartition(".")[2]: import_module(name).UNNESTER for name in modules()}
 
 
 @cache
 def unnesters() -> Mapping[str, Unnester]:
-    """The unnester of each type. Raises ValueError where two claim one type."""
+    """Return the unnester of each type. Raises ValueError if two claim one type."""
     found: dict[str, Unnester] = {}
     for name, plugin in plugins().items():
         for kind in plugin.types:
@@ -76,7 +76,7 @@ def unnesters() -> Mapping[str, Unnester]:
 
 
 def stripped(name: bytes, encoding: Encoding) -> bytes:
-    """The name of the file inside an encoding: x.1.gz is x.1, a.tgz is a.tar."""
+    """Return the name of the file inside an encoding: x.1.gz becomes x.1, a.tgz becomes a.tar."""
     lower = name.lower()
     for suffix, inner in encoding.suffixes.items():
         if lower.endswith(suffix) and len(name) > len(suffix):

@@ -1,4 +1,4 @@
-"""What Windows embeds in documents ([MS-OLEDS]): the heads of objects, and of files that were put in whole (packages)."""
+"""Headers of objects and of whole files (packages) that Windows embeds in documents ([MS-OLEDS])."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from processors.essence.formats.container import Damaged, Reader
 from processors.essence.formats.streams import need
 
 MAX_TEXT = 1_000
-"""Bytes of a name or a path."""
+"""Maximum bytes of a name or a path."""
 EMBEDDED = 2
-"""The kind of an object whose data are in the document; of others a path is."""
+"""Kind of an object whose data is in the document; other kinds have only a path."""
 PACKAGE = b"Package"
 
 
 def _text(reader: Reader) -> bytes:
-    """A string that ends with a zero. Raises Damaged."""
+    """Read a NUL-terminated string. Raises Damaged."""
     found = bytearray()
     while (byte := need(reader, 1, "the name of an embedded file")) != b"\0":
         found += byte
@@ -29,7 +29,7 @@ def _number(reader: Reader) -> int:
 
 
 def _counted(reader: Reader) -> bytes:
-    """A string whose length stands before it. Raises Damaged."""
+    """Read a string preceded by its length. Raises Damaged."""
     size = _number(reader)
     if size > MAX_TEXT:
         raise Damaged("the name of an embedded file is too long")
@@ -37,7 +37,7 @@ def _counted(reader: Reader) -> bytes:
 
 
 def package(reader: Reader) -> tuple[bytes, int]:
-    """The name of a file that was put in whole, and its size; its bytes come next. Raises Damaged."""
+    """Read the name and size of an embedded file; its bytes follow. Raises Damaged."""
     need(reader, 2, "the head of an embedded file")
     name, _ = _text(reader), _text(reader)
     need(reader, 4, "the head of an embedded file")
@@ -46,9 +46,9 @@ def package(reader: Reader) -> tuple[bytes, int]:
 
 
 def embedded(reader: Reader) -> tuple[bytes, int]:
-    """The name and the size of an object ([MS-OLEDS] 2.2.5), whose bytes come next. Raises Damaged.
+    """Read the name and the size of an object ([MS-OLEDS] 2.2.5); its bytes follow. Raises Damaged.
 
-    The name is b"" for one that is no file; the size is -1 for one that is elsewhere.
+    The name is b"" if the object is not a file; the size is -1 if its data is stored elsewhere.
     """
     need(reader, 4, "the head of an embedded file")
     kind = _number(reader)

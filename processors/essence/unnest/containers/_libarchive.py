@@ -1,10 +1,11 @@
-"""libarchive as streams: what one of its filters gives, and the members of one of its formats.
+"""libarchive as streams: the decoded data of one of its filters, and the members of one of its formats.
 
 Laws:
-- One filter or one format is named, and what libarchive would undo beside it is refused: it would not be paid for.
-- The body is read by a callback, CHUNK bytes at a time. What it raises is kept, and is what the reader of the archive gets.
-- What libarchive says of an entry is the fault of that entry; what it says of the archive ends it, after the members before.
-- Names are turned into UTF-8 whatever the locale of the process is.
+- One filter or one format is named; any other layer that libarchive would decode is refused, as its output would not be charged.
+- The body is read by a callback, CHUNK bytes at a time. An exception in the callback is kept, and raised to the reader of the
+  archive.
+- An error of libarchive about an entry concerns that entry alone; an error about the archive ends it, after the members before.
+- Names are converted to UTF-8 whatever the locale of the process is.
 """
 
 from __future__ import annotations
@@ -22,41 +23,41 @@ from processors.essence.formats.streams import CHUNK, sought
 from processors.essence.unnest.containers import _libarchive_c as c
 
 MAX_BAD = 100
-"""Headers of one archive that may be unreadable before it is given up."""
+"""Number of unreadable headers after which an archive is given up."""
 ENCRYPTED = "ncrypt"
 UNSUPPORTED = ("upport", "unavailable", "an't decompress", "Unknown")
-"""What libarchive says of what it does not know; all else is damage."""
+"""Parts of libarchive's messages about unsupported features; all other errors are damage."""
 
 _OPENED: WeakValueDictionary[int, Opened] = WeakValueDictionary()
 _KEYS = count(1)
-# Made once: to make a callback, a system may need the files that a sandbox denies.
+# Created once, early: creating a callback may need files of the system that a sandbox denies.
 _READ = c.Callback(lambda _archive, key, where: _OPENED[key].fill(where))
 _SEEK = c.Seek(lambda _archive, key, offset, whence: _OPENED[key].seek(offset, whence))
 
 
 class Opened:
-    """A stream that libarchive reads, of one format behind at most one filter."""
+    """A stream read by libarchive, of one format behind at most one filter."""
 
     def __init__(self, body: Reader, codes: tuple[int, ...], filtered: int = 0) -> None:
         self._body = body
         self._file: BinaryIO | None = sought(body)
         self.raised: UnnestError | None = None
-        """What the body raised when it was read."""
+        """Exception raised by reading the body."""
         self._fatal = c.OK
         self._buffer = ctypes.create_string_buffer(CHUNK)
         self._archive = c.Archive(c.new())
         key = next(_KEYS)
         _OPENED[key] = self
-        # A warning: libarchive was built without it, and would start a program.
+        # A warning means that libarchive was built without this filter, and would start a program instead.
         if filtered and c.add_filter(self._archive, filtered) != c.OK:
             raise Refused("libarchive was built without this compression")
         for code in codes:
-            # What the others need of their stream they find out when they are asked whether they know it.
+            # Formats other than RAW are added, not set: they examine their stream when libarchive asks whether they support it.
             self.checked((c.set_format if code == c.RAW else c.add_format)(self._archive, code))
         if self._file:
             c.set_seek(self._archive, _SEEK)
         self.checked(c.open_with(self._archive, key, None, _READ, None))
-        # libarchive asks whether its filter fits until it does not; the last one is the stream itself.
+        # libarchive repeats its filter as long as it fits; the last element of the chain is the stream itself.
         if filtered and (chain := c.filters(self._archive)) != 2:
             raise Refused("compressed more than once") if chain > 2 else Damaged("no such compressed data")
 
@@ -64,7 +65,7 @@ class Opened:
         c.free(self._archive)
 
     def fill(self, where: Any) -> int:
-        """Read on for libarchive: the bytes that came, and where they lie."""
+        """Callback: read the next bytes, store their address in `where`, and return their number."""
         try:
             data = self._body.read(CHUNK)
             ctypes.memmove(self._buffer, data, len(data))
@@ -77,14 +78,14 @@ class Opened:
         return c.FATAL
 
     def seek(self, offset: int, whence: int) -> int:
-        """Go on at another place for libarchive: the place."""
+        """Callback: move to another position, and return it."""
         try:
             return self._file.seek(offset, whence) if self._file else c.FATAL
         except (OSError, ValueError, OverflowError):
             return c.FATAL
 
     def problem(self) -> UnnestError:
-        """What went wrong, as an error of ours."""
+        """Return the latest failure as an UnnestError."""
         if self.raised:
             return self.raised
         said = (c.error(self._archive) or b"damaged").decode("utf-8", "replace")
@@ -93,32 +94,32 @@ class Opened:
         return Refused(said) if any(word in said for word in UNSUPPORTED) else Damaged(said)
 
     def checked(self, result: int) -> int:
-        """The result of a call. Raises UnnestError unless it is OK, EOF or a warning."""
+        """Return the result of a call. Raises UnnestError unless it is OK, EOF or a warning."""
         if result >= c.OK or (result == c.WARN and not self.raised):
             return result
         raise self.problem()
 
     def header(self) -> tuple[int, c_void_p]:
-        """What reading the next header gave, and the entry."""
+        """Read the next header; return the result and the entry."""
         entry = c_void_p()
         return self._fatal or self._noted(c.next_header(self._archive, byref(entry))), entry
 
     def _noted(self, result: int) -> int:
-        # Whoever reads on behind a fatal error has libarchive read what it has freed, or never had.
+        # After a fatal error, another read would let libarchive access memory that it has freed or never allocated.
         self._fatal = result if result == c.FATAL else c.OK
         return result
 
     def block(self) -> tuple[int, int, int, int]:
-        """What reading the next block gave: the result, its address, its length and its offset in the file."""
+        """Read the next block; return the result, its address, its length in bytes and its offset in the file."""
         at, size, offset = c_void_p(), c_size_t(), c_int64()
         result = self._fatal or self._noted(c.data_block(self._archive, byref(at), byref(size), byref(offset)))
         return result, at.value or 0, size.value, offset.value
 
 
 class Data:
-    """The body of an entry; holes are zeros. Raises UnnestError, and then does so again.
+    """The body of an entry; holes are zeros. Raises UnnestError, and raises it again on further reads.
 
-    `size`: what the entry says; -1: nothing. `encrypted`: it is refused before it is read.
+    `size`: size stated by the entry; -1: none. `encrypted`: the entry is refused before it is read.
     """
 
     def __init__(self, opened: Opened, size: int = -1, *, encrypted: bool = False) -> None:
@@ -129,7 +130,7 @@ class Data:
         self._error: UnnestError | None = Refused("encrypted") if encrypted else None
 
     def read(self, size: int, /) -> bytes:
-        """At most CHUNK bytes: what libarchive holds stays there until it is asked for."""
+        """Return at most CHUNK bytes: libarchive keeps further data until the next call."""
         while not (self._hole or self._left or self._end):
             self._next()
         size = min(size, CHUNK)
@@ -152,12 +153,12 @@ class Data:
         if result == c.OK and offset < self._given:
             self._error = Damaged("a body whose pieces overlap")
         elif result not in {c.OK, c.EOF}:
-            # A warning on data is a checksum that fails.
+            # A warning about data means that a checksum fails.
             self._error = self._opened.problem()
         else:
             self._at, self._left, self._hole = at, size, max(offset - self._given, 0) if size else 0
         if result == c.EOF and (self._opened.raised or self._given < self._size):
-            # What goes on in another volume ends early.
+            # A file that continues in another volume ends early.
             self._error = self._opened.raised or Damaged("truncated: the body ends early")
         self._end = result == c.EOF or self._error is not None
         if self._end:
@@ -165,7 +166,7 @@ class Data:
 
 
 class Filtered:
-    """What a compressed stream gives; it is opened when first read."""
+    """Decoded data of a compressed stream; opened at the first read."""
 
     def __init__(self, body: Reader, code: int) -> None:
         self._body = body
@@ -174,7 +175,7 @@ class Filtered:
         self._error: UnnestError | None = None
 
     def read(self, size: int, /) -> bytes:
-        """The next bytes."""
+        """Return the next bytes."""
         if self._error:
             raise self._error
         try:
@@ -216,9 +217,9 @@ def _member(entry: c_void_p, opened: Opened) -> tuple[Member, Data]:
 
 
 def members(body: Reader, budget: Budget, *codes: int) -> Iterator[Member]:
-    """The members of an archive of one of some formats. Raises UnnestError where it cannot be read on.
+    """Yield the members of an archive in one of the given formats. Raises UnnestError if reading cannot continue.
 
-    What a reader left of a body is read and paid for: in a solid archive it must be decompressed all the same.
+    The unread rest of a body is read and charged to the budget: in a solid archive it must be decompressed anyway.
     """
     opened, bad = Opened(body, codes), 0
     problem: UnnestError | None = None
@@ -244,5 +245,5 @@ def _drain(data: Data, budget: Budget) -> None:
         while found := data.read(CHUNK):
             budget.spend(len(found))
     except (Damaged, Refused):
-        # Told to whoever read the body; whether the archive goes on, its next header says.
+        # The reader of the body gets this error; the next header shows whether the archive continues.
         return

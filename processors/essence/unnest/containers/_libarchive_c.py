@@ -1,7 +1,7 @@
-"""libarchive's C interface: its constants (archive.h), the functions that are used, and the locale that they are called in.
+"""libarchive's C interface: its constants (archive.h), the functions that are used, and the locale for calling them.
 
-libarchive-c finds and loads the library; its own reading is not used: it takes names as UTF-8 only, logs, and loses the bytes
-that stood before an error.
+libarchive-c finds and loads the library; its own reader is not used: it takes names as UTF-8 only, logs, and loses the bytes
+before an error.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Seek = ctypes.CFUNCTYPE(c_int64, c_void_p, c_void_p, c_int64, c_int)
 
 
 def _function(name: str, result: Any, *arguments: Any) -> Any:
-    # By index: a function of our own, without the error checks (and the log) of libarchive-c.
+    # Access by index returns a function object of its own, without the error checks (and the log) of libarchive-c.
     found = ffi.libarchive[name]
     found.argtypes, found.restype = arguments, result
     return found
@@ -61,12 +61,12 @@ _libc = ctypes.CDLL(None)
 _libc.newlocale.restype = _libc.uselocale.restype = c_void_p
 _libc.newlocale.argtypes, _libc.uselocale.argtypes = (c_int, c_char_p, c_void_p), (c_void_p,)
 _UTF8 = _libc.newlocale(1, b"C.UTF-8", None)
-"""LC_CTYPE_MASK; None where the system lacks this locale: then names are in that of the process."""
+"""The 1 is LC_CTYPE_MASK. None if the system lacks this locale: names are then in the charset of the process."""
 
 
 @contextmanager
 def utf8() -> Iterator[None]:
-    """For libarchive, which takes the charset of names from the locale of the thread."""
+    """Use a UTF-8 locale during calls of libarchive, which takes the charset of names from the locale of the thread."""
     before = _libc.uselocale(_UTF8) if _UTF8 else None
     try:
         yield

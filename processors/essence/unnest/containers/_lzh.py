@@ -1,6 +1,6 @@
 """LZ77 with Huffman codes as in H. Okumura's ar002, which LHA and ARJ share, by libarchive: each stream as an archive of one file.
 
-The header that is put before it (LHA's level 0) has no checksum: whoever asks for a stream knows that of its own format.
+The header put before the stream (LHA's level 0) has no checksum of the data: callers verify that of their own format.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from processors.essence.unnest.containers import _libarchive as libarchive
 from processors.essence.unnest.containers import _libarchive_c as c
 
 LH7 = b"-lh7-"
-"""The method whose codes for distances have 17 lengths, as those of ARJ, whose window is smaller."""
+"""The method with 17 lengths of distance codes, as in ARJ, whose window is smaller."""
 
 
 class Lzh:
-    """What a stream of `packed` bytes gives, `size` bytes of it; opened when it is first read. Raises UnnestError."""
+    """Decoded data of a stream of `packed` bytes; it has `size` bytes. Opened at the first read. Raises UnnestError."""
 
     def __init__(self, reader: Reader, packed: int, size: int, method: bytes) -> None:
         head = struct.pack("<5sIIIBBB1s", method, packed, size, 0, 0x20, 0, 1, b"x")
@@ -27,11 +27,11 @@ class Lzh:
         self._error: UnnestError | None = None
 
     def read(self, size: int, /) -> bytes:
-        """The next bytes."""
+        """Return the next bytes."""
         if self._error:
             raise self._error
         try:
-            # Behind the last byte there is nothing to be asked for: libarchive would miss more, as LHA has it.
+            # Do not read after the last byte: libarchive would expect further data, as in an LHA archive.
             self._data = self._data or self._open()
             data = self._data.read(min(size, self._left)) if self._left else b""
             self._left -= len(data)

@@ -1,18 +1,18 @@
-"""Files of the Macintosh: a fork of data and one of resources, as BinHex and MacBinary carry them."""
+"""Macintosh files: a data fork and a resource fork, as BinHex and MacBinary carry them."""
 
 from __future__ import annotations
 
 RESOURCES = b"/..namedfork/rsrc"
-"""What macOS adds to a name for the fork of resources."""
+"""Suffix that macOS adds to a name for the resource fork."""
 EPOCH = 2_082_844_800
-"""s from 1904 to 1970."""
+"""Seconds from 1904 to 1970."""
 
 
 def name(raw: bytes) -> bytes:
-    """A name in UTF-8; a slash in it stands as a colon, as macOS shows it."""
+    """Return a name in UTF-8; a slash in it becomes a colon, as macOS shows it."""
     return raw.decode("mac_roman").replace("/", ":").encode()
 
 
 def time(seconds: int) -> int:
-    """A time since 1904 in ns since the epoch; 0: unknown."""
+    """Convert a time in seconds since 1904 to nanoseconds since the epoch; 0: unknown."""
     return (seconds - EPOCH) * 1_000_000_000 if seconds else 0

@@ -1,4 +1,4 @@
-"""The blocks of a tar (POSIX.1-2017, pax; the GNU tar manual, "Basic Tar Format" and "Storing Sparse Files"): bytes to values."""
+"""Blocks of a tar (POSIX.1-2017, pax; the GNU tar manual, "Basic Tar Format" and "Storing Sparse Files"): bytes to values."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from processors.essence.formats.streams import CHUNK, Slice, exact, need
 
 BLOCK = 512
 MAX_SEGMENTS = 100_000
-"""Pieces of one sparse file; more are taken for damage."""
+"""Maximum number of pieces of a sparse file; more count as damage."""
 
 Segments = Sequence[tuple[int, int]]
-"""The pieces of a sparse file that hold data: offset and length."""
+"""Pieces of a sparse file that contain data: offset and length in bytes."""
 
 
 class Header(NamedTuple):
-    """One header block as it stands."""
+    """Fields of one header block."""
 
     name: bytes
     mode: int
@@ -28,21 +28,21 @@ class Header(NamedTuple):
     group: str
     size: int
     mtime: int
-    """s since the epoch."""
+    """Seconds since the epoch."""
     kind: bytes
     target: bytes
     device: tuple[int, int]
     sparse: Segments
     extended: bool
-    """Blocks with more pieces of a sparse file follow."""
+    """Whether blocks with more pieces of a sparse file follow."""
     real: int
-    """The size of a sparse file."""
+    """Size of a sparse file in bytes, with its holes."""
 
 
 def number(field: bytes) -> int:
-    """A numeric field: octal digits, or base 256 with the first bit set (GNU). Raises Damaged."""
+    """Parse a numeric field: octal digits, or base 256 if the first bit is set (GNU). Raises Damaged."""
     try:
-        # Nearly all: digits, then NULs or spaces.
+        # The usual case: digits, then NULs or spaces.
         return int(field.rstrip(b"\0 "), 8)
     except ValueError:
         return _unusual(field)
@@ -60,12 +60,12 @@ def _unusual(field: bytes) -> int:
 
 
 def text(field: bytes) -> bytes:
-    """A field of text, up to its NUL."""
+    """Return a text field up to its NUL."""
     return field.partition(b"\0")[0]
 
 
 def checked(block: bytes) -> bool:
-    """Whether the checksum of a header holds, as POSIX sums it or as some old tars did, with signed bytes."""
+    """Whether the checksum of a header is correct, as POSIX defines it, or with signed bytes, as some old tars computed it."""
     try:
         stated = number(block[148:156])
     except Damaged:
@@ -78,7 +78,7 @@ def checked(block: bytes) -> bool:
 
 
 def _sum(block: bytes) -> int:
-    """The sum of the bytes: what Adler-32 has in its lower half (RFC 1950, 8.2), where many are zero: no modulus."""
+    """Return the sum of the bytes: the lower half of Adler-32 (RFC 1950, 8.2), if many are zero: the modulus has no effect then."""
     return (zlib.adler32(block) & 0xFFFF) - 1 if block.count(0) > BLOCK - 65_520 // 255 else sum(block)
 
 
@@ -93,7 +93,7 @@ def _user(name: bytes, number_field: bytes) -> str:
 
 @lru_cache(maxsize=256)
 def _owned(numbers: bytes, ustar: bytes) -> tuple[int, str, str]:
-    """Mode, owner and group, of 24 bytes from the mode on, and of 72 from the magic on: most members have those of another one.
+    """Return mode, owner and group from the 24 bytes at the mode and the 72 bytes at the magic. Cached: most members share them.
 
     Raises Damaged.
     """
@@ -103,20 +103,20 @@ def _owned(numbers: bytes, ustar: bytes) -> tuple[int, str, str]:
 
 
 def _prefix(block: bytes) -> bytes:
-    """The leading part of a long name: of ustar only, since GNU and star keep other things there."""
+    """Return the leading part of a long name: in ustar only, since GNU and star store other data there."""
     if block[257:263] != b"ustar\0":
         return b""
     return text(block[345:476] if block[508:512] == b"tar\0" else block[345:500])
 
 
 def pairs(data: bytes, count: int) -> tuple[tuple[int, int], ...]:
-    """`count` offsets and lengths, 12 bytes each, up to the first that is empty."""
+    """Parse up to `count` pairs of offset and length, 12 bytes per number, ending at the first empty pair."""
     found = ((data[at : at + 12], data[at + 12 : at + 24]) for at in range(0, 24 * count, 24))
     return tuple((number(offset), number(length)) for offset, length in found if offset.strip(b"\0") and length.strip(b"\0"))
 
 
 def parse(block: bytes) -> Header:
-    """A header whose checksum holds. Raises Damaged."""
+    """Parse a header whose checksum is correct. Raises Damaged."""
     kind, name, prefix = block[156:157], text(block[:100]), _prefix(block)
     gnu_sparse = kind == b"S"
     device = (number(block[329:337]), number(block[337:345])) if kind in (b"3", b"4") else (0, 0)
@@ -141,7 +141,7 @@ def parse(block: bytes) -> Header:
 
 
 def more_segments(reader: Reader, known: Segments) -> Segments:
-    """The pieces that follow a sparse header in blocks of their own. Raises Damaged."""
+    """Return the pieces of a sparse file with those in the blocks that follow its header. Raises Damaged."""
     found = list(known)
     more = True
     while more:
@@ -154,7 +154,7 @@ def more_segments(reader: Reader, known: Segments) -> Segments:
 
 
 def pax_records(data: bytes) -> list[tuple[bytes, bytes]]:
-    """The records of an extended header: "LENGTH KEY=VALUE" and a line feed. Raises Damaged."""
+    """Parse the records of an extended header: "LENGTH KEY=VALUE" and a line feed. Raises Damaged."""
     found, at = [], 0
     while at < len(data) and data[at]:
         space = data.find(b" ", at, at + 20)
@@ -171,7 +171,7 @@ def pax_records(data: bytes) -> list[tuple[bytes, bytes]]:
 
 
 def decimal(digits: bytes) -> int:
-    """A number of an extended header; a fraction is cut off. Raises Damaged."""
+    """Parse a number of an extended header; a fraction is cut off. Raises Damaged."""
     try:
         return int(digits[:32].partition(b".")[0] or b"0")
     except ValueError:
@@ -179,7 +179,7 @@ def decimal(digits: bytes) -> int:
 
 
 def size(digits: bytes) -> int:
-    """A size of an extended header. Raises Damaged."""
+    """Parse a size of an extended header. Raises Damaged."""
     found = decimal(digits)
     if found < 0:
         raise Damaged("damaged extended header: a negative size")
@@ -187,7 +187,7 @@ def size(digits: bytes) -> int:
 
 
 def nanoseconds(digits: bytes) -> int:
-    """A time of an extended header, in s with a fraction, as ns; 0 where it is none, for nothing depends on it."""
+    """Convert a time of an extended header (seconds with a fraction) to nanoseconds; 0 if malformed: nothing depends on it."""
     try:
         seconds = decimal(digits)
     except Damaged:
@@ -198,7 +198,7 @@ def nanoseconds(digits: bytes) -> int:
 
 
 def pax_segments(records: Sequence[tuple[bytes, bytes]]) -> Segments:
-    """The map of a sparse file as pax 0.0 (pairs of records) or 0.1 (one list) has it. Raises Damaged."""
+    """Parse the map of a sparse file in pax 0.0 (pairs of records) or 0.1 (one list). Raises Damaged."""
     listed = dict(records).get(b"GNU.sparse.map")
     if listed is not None:
         numbers = [decimal(n) for n in listed.split(b",", 2 * MAX_SEGMENTS) if n]
@@ -208,7 +208,7 @@ def pax_segments(records: Sequence[tuple[bytes, bytes]]) -> Segments:
 
 
 def data_segments(body: Slice) -> Segments:
-    """The map of a sparse file as pax 1.0 has it, at the start of the data, in whole blocks. Raises Damaged."""
+    """Read the map of a sparse file in pax 1.0: at the start of the data, in whole blocks. Raises Damaged."""
     lines = _lines(body)
     count = next(lines)
     if not 0 <= count <= MAX_SEGMENTS:
@@ -217,7 +217,7 @@ def data_segments(body: Slice) -> Segments:
 
 
 def _lines(body: Slice) -> Iterator[int]:
-    """Numbers, one a line, without end. Raises Damaged."""
+    """Yield numbers, one per line, without end. Raises Damaged."""
     buffer = b""
     while True:
         while b"\n" not in buffer:
@@ -229,7 +229,7 @@ def _lines(body: Slice) -> Iterator[int]:
 
 
 class Sparse:
-    """A sparse file as a stream: its pieces, with zeros between them. Raises Damaged where the map makes no sense."""
+    """A sparse file as a stream: its pieces, with zeros between them. Raises Damaged if the map is invalid."""
 
     def __init__(self, body: Slice, segments: Segments, size: int) -> None:
         self._body = body
@@ -246,7 +246,7 @@ class Sparse:
                 return b""
             offset, length = piece
             if offset < self._at or length < 0 or offset + length > self._size:
-                # The piece stays the next one: a stream that failed fails again.
+                # The piece remains the next one, so that a failed stream fails again.
                 self._segments = itertools.chain((piece,), self._segments)
                 raise Damaged("damaged map of a sparse file")
             self._hole, self._left, self._at = offset - self._at, length, offset + length

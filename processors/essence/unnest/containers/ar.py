@@ -1,7 +1,7 @@
-"""ar, as Unix has it for libraries and Debian for packages, with the long names of BSD (`#1/LENGTH`) and of GNU (`//`).
+"""ar archives: Unix libraries and Debian packages, with the long names of BSD (`#1/LENGTH`) and of GNU (`//`).
 
-Symbol tables are no members. A thin archive (`!<thin>`) holds nothing but names, and is refused. The format has no mark of
-its end: an archive cut off between two members cannot be told from a whole one.
+Symbol tables are not members. A thin archive (`!<thin>`) contains only names, and is refused. The format has no end mark:
+an archive cut off between two members cannot be distinguished from a whole one.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ MAGIC = b"!<arch>\n"
 THIN = b"!<thin>\n"
 HEADER = 60
 MAX_NAMES = 1 << 20
-"""Bytes of the table of long names (GNU), and of one name (BSD), that are read."""
+"""Maximum bytes of the table of long names (GNU), and of one name (BSD)."""
 TABLES = (b"/", b"/SYM64/", b"__.SYMDEF", b"__.SYMDEF SORTED", b"__.SYMDEF_64", b"__.SYMDEF_64 SORTED")
 
 
 def _number(field: bytes, base: int = 10) -> int:
-    """A numeric field. Raises Damaged."""
+    """Parse a numeric field. Raises Damaged."""
     try:
         found = int(field.strip() or b"0", base)
     except ValueError:
@@ -32,7 +32,7 @@ def _number(field: bytes, base: int = 10) -> int:
 
 
 def _long_name(table: bytes, field: bytes) -> bytes:
-    """A name of GNU's table by its offset. Raises Damaged."""
+    """Return the name at an offset in GNU's table. Raises Damaged."""
     at = _number(field)
     end = table.find(b"\n", at)
     if at >= len(table) or end < 0:
@@ -41,14 +41,14 @@ def _long_name(table: bytes, field: bytes) -> bytes:
 
 
 def _table(body: Slice) -> bytes:
-    """GNU's table of names. Raises Damaged."""
+    """Read GNU's table of names. Raises Damaged."""
     if body.left > MAX_NAMES:
         raise Damaged(f"a table of names of more than {MAX_NAMES} bytes")
     return exact(body, body.left)
 
 
 def _name(field: bytes, body: Slice, table: bytes) -> bytes:
-    """The name of a member; BSD's long one is taken from the start of its body. Raises Damaged."""
+    """Return the name of a member; a long BSD name is read from the start of its body. Raises Damaged."""
     if field.startswith(b"#1/"):
         size = _number(field[3:])
         if size > min(body.left, MAX_NAMES):
@@ -62,7 +62,7 @@ def _name(field: bytes, body: Slice, table: bytes) -> bytes:
 
 
 def open_ar(body: Reader, budget: Budget) -> Iterator[Member]:
-    """The members of an archive. Raises Damaged, and Refused for a thin one."""
+    """Yield the members of an archive. Raises Damaged, and Refused for a thin archive."""
     magic = exact(body, len(MAGIC))
     if magic == THIN:
         raise Refused("a thin archive holds names only")
@@ -71,7 +71,7 @@ def open_ar(body: Reader, budget: Budget) -> Iterator[Member]:
     table = b""
     while head := exact(body, HEADER):
         if len(head) < HEADER or head[58:] != b"`\n":
-            # The last member of odd length may have lost its padding, or gained a line feed.
+            # The last member, if of odd length, may lack its padding, or have an extra line feed.
             if head.strip(b"\n\0"):
                 raise Damaged("damaged header" if len(head) == HEADER else "truncated: a header ends early")
             return

@@ -1,6 +1,6 @@
-"""ARC, in which the Internet Archive kept the web before WARC (its versions 1 and 2): each record is a page, named by its URL.
+"""ARC, the Internet Archive's format for web pages before WARC (versions 1 and 2): each record is a page, named by its URL.
 
-A line says where a record is from, when, its type and its length; what the server answered follows, its header first.
+A line states the URL, time, type and length of a record; the server's response follows, its header first.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FILE = b"filedesc:"
 
 
 def _fetched(digits: bytes) -> int:
-    """When a record was made, in ns since the epoch; 0 where that is no time."""
+    """Return the time of a record in nanoseconds since the epoch; 0 if malformed."""
     try:
         when = datetime.strptime(digits.decode("ascii").ljust(14, "0"), "%Y%m%d%H%M%S").replace(tzinfo=UTC)
     except ValueError:
@@ -31,7 +31,7 @@ def _member(url: bytes, date: bytes, stated: bytes, block: Slice) -> Member:
     try:
         body, fields = served(block)
     except Damaged as damage:
-        # The next record may be sound.
+        # The next record may be undamaged.
         body, fields = Failed(damage), Header()
     return Member(
         name=url,
@@ -43,7 +43,7 @@ def _member(url: bytes, date: bytes, stated: bytes, block: Slice) -> Member:
 
 
 def open_arc(body: Reader, budget: Budget) -> Iterator[Member]:
-    """The pages. Raises Damaged."""
+    """Yield the pages. Raises Damaged."""
     stream, first = Buffered(body), True
     while line := stream.line():
         if not line.strip() and not first:

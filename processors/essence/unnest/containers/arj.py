@@ -1,6 +1,6 @@
-"""ARJ (R. Jung's technical note): stored, the methods 1 to 3, which are LHA's by another name, and 4, which is its own.
+"""ARJ (R. Jung's technical note): stored files, methods 1 to 3 (those of LHA by another name) and method 4, which is its own.
 
-Headers and contents have checksums, and are held against them. A file that goes on in another volume is given as far as it is here.
+Headers and contents have checksums, which are verified. Of a file that continues in another volume, the present part is given.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from processors.essence.unnest.containers._lzh import LH7, Lzh
 
 MAGIC = b"\x60\xea"
 FIXED, MAX_HEADER = 30, 2_600
-"""Bytes of a header: that all versions have, and at most."""
+"""Bytes of a header: the part common to all versions, and the maximum."""
 GARBLED, CONTINUES, CONTINUED, SLASHES = 0x01, 0x04, 0x08, 0x10
 STORED, FASTEST = 0, 4
 MAIN, FOLDER, FILES = 2, 3, (0, 1)
 UNIX = (2, 8)
-"""Systems whose times and modes are those of Unix."""
+"""Host systems with Unix times and modes."""
 WINDOW, THRESHOLD = 32_768, 3
-"""How far back a match may lie, and the shortest one, of method 4."""
+"""Method 4: maximum distance of a match in bytes, and minimum length of a match."""
 AT_ONCE = 8_192
 
 
@@ -43,7 +43,7 @@ class _Head(NamedTuple):
 
 
 class _Fastest:
-    """What a stream of method 4 gives, whose codes are runs of ones, and numbers behind them. Raises Damaged."""
+    """Decoded data of method 4, whose codes are runs of ones followed by numbers. Raises Damaged."""
 
     def __init__(self, reader: Reader, size: int) -> None:
         self._reader = reader
@@ -79,7 +79,7 @@ class _Fastest:
             self._left -= length
 
     def _number(self, width: int, most: int) -> int:
-        """A number: each one before it says that it has a bit more, and lies above all that have fewer."""
+        """Read a number: each preceding one bit adds a bit to its width, and places it above all numbers of smaller width."""
         above = 0
         while width < most and self._take(1):
             above += 1 << width
@@ -102,7 +102,7 @@ class _Fastest:
 
 
 class _Body:
-    """The content of a file; opened when it is first read. Raises Damaged, Refused."""
+    """Content of a file; opened at the first read. Raises Damaged, Refused."""
 
     def __init__(self, head: _Head, packed: Slice) -> None:
         self._head = head
@@ -147,7 +147,7 @@ class _Body:
 
 
 def _header(body: Reader) -> _Head | None:
-    """The next header; None at the end. Raises Damaged."""
+    """Read the next header; None at the end. Raises Damaged."""
     if need(body, 2, "a header is missing") != MAGIC:
         raise Damaged("damaged: no header where one belongs")
     size = int.from_bytes(need(body, 2, "a header ends early"), "little")
@@ -166,7 +166,7 @@ def _header(body: Reader) -> _Head | None:
 
 
 def _mtime(head: _Head) -> int:
-    """When a file was changed, in ns since the epoch; that of DOS is read as UTC; 0: unknown."""
+    """Return the time of the last change in nanoseconds since the epoch; a DOS time is read as UTC; 0: unknown."""
     if head.system in UNIX:
         return head.time * 1_000_000_000
     date, time = head.time >> 16, head.time & 0xFFFF
@@ -180,7 +180,7 @@ def _mtime(head: _Head) -> int:
 
 
 def _name(head: _Head) -> bytes:
-    """A name in UTF-8, as DOS had it where it is nothing else, with slashes."""
+    """Return a name in UTF-8 with slashes; a name that is not UTF-8 is read in the DOS charset."""
     raw = head.name if head.flags & SLASHES or head.system in UNIX else head.name.replace(b"\\", b"/")
     try:
         raw.decode()
@@ -190,14 +190,14 @@ def _name(head: _Head) -> bytes:
 
 
 def open_arj(body: Reader, budget: Budget) -> Iterator[Member]:
-    """The members of an archive. Raises Damaged."""
+    """Yield the members of an archive. Raises Damaged."""
     main = _header(body)
     if main is None or main.kind != MAIN:
         raise Damaged("no ARJ archive")
     while head := _header(body):
         packed = Slice(body, head.packed)
         file = head.kind in FILES
-        # Of what is neither (labels, chapters) there is nothing to be told.
+        # Other entries (labels, chapters) are skipped.
         if file or head.kind == FOLDER:
             yield Member(
                 name=_name(head),

@@ -1,4 +1,4 @@
-"""Microsoft's cabinets (stored, MSZIP, LZX), by libarchive."""
+"""Microsoft cabinets (stored, MSZIP, LZX), by libarchive."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from processors.essence.unnest.containers import _libarchive_c as c
 
 
 def open_cabinet(body: Reader, budget: Budget) -> Iterator[Member]:
-    """The members of a cabinet. Raises UnnestError."""
+    """Yield the members of a cabinet. Raises UnnestError."""
     return libarchive.members(body, budget, c.CAB)
 
 

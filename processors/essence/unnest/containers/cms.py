@@ -1,7 +1,7 @@
-"""Cryptographic messages (CMS, RFC 5652; PKCS #7) that hold what they sign or stamp (RFC 5544): S/MIME, invoices as `.p7m`, `.tsd`.
+"""Cryptographic messages (CMS, RFC 5652; PKCS #7), their signed or time-stamped content (RFC 5544): S/MIME, `.p7m`, `.tsd`.
 
-The bytes are BER (X.690): lengths may be left open, and the content may come in pieces. Who signed, and whether it holds, is not
-looked at. A signature that stands beside what it is of, certificates and keys hold nothing; what is encrypted says so.
+The bytes are BER (X.690): lengths may be indefinite, and the content may come in pieces. Signatures are not verified. A detached
+signature, certificates and keys have no content; encrypted messages are reported as encrypted.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from processors.essence.unnest import Container
 
 SEQUENCE, NUMBER, NAME, OCTETS, PIECES, TAGGED = 0x30, 0x02, 0x06, 0x04, 0x24, 0xA0
 EVIDENCE = (0xA0, 0xA1, 0xA2)
-"""What stands behind the content of a file with a time stamp (RFC 5544, 2)."""
+"""Tags of the evidence after the content of a time-stamped file (RFC 5544, 2)."""
 CONSTRUCTED = 0x20
 OPEN = -1
-"""A length that is not stated: an end mark follows the last element."""
+"""An indefinite length: an end mark follows the last element."""
 MAX_NAME = 32
 MAX_LENGTH = 8
-"""Bytes of an object identifier, and of a length."""
+"""Maximum bytes of an object identifier, and of a length."""
 MAX_DEPTH = 8
-"""Pieces inside pieces."""
+"""Maximum nesting of pieces."""
 SIGNED = bytes.fromhex("2a864886f70d010702")
 STAMPED = bytes.fromhex("2a864886f70d010910011f")
 ENCRYPTED = frozenset(map(bytes.fromhex, ("2a864886f70d010703", "2a864886f70d010706", "2a864886f70d0109100117")))
-"""Enveloped, encrypted, enveloped and authenticated."""
+"""Types: enveloped, encrypted, authenticated-enveloped."""
 HEADER = 1_024
 _ENTITY = re.compile(rb"(?:[A-Za-z-]{1,40}:[^\r\n]*\r?\n(?:[ \t][^\r\n]*\r?\n)*)*?(?i:content-type):")
-"""How an entity of MIME begins, which is what S/MIME signs (RFC 8551, 3.1)."""
+"""Start of a MIME entity, which is what S/MIME signs (RFC 8551, 3.1)."""
 
 
 class _Element(NamedTuple):
-    """The tag and the length of an element, and of both together."""
+    """Tag and length of an element, and the length of both fields in bytes."""
 
     tag: int
     size: int
@@ -49,12 +49,12 @@ class _Element(NamedTuple):
 
     @property
     def ends(self) -> bool:
-        """Whether it is the mark that ends one whose length is left open."""
+        """Whether this is the end mark of an element of indefinite length."""
         return self.tag == self.size == 0
 
 
 def _element(body: Reader) -> _Element:
-    """The next tag and length (X.690, 8.1). Raises Damaged."""
+    """Read the next tag and length (X.690, 8.1). Raises Damaged."""
     tag, first = need(body, 2, "an element ends early")
     if tag & 0x1F == 0x1F:
         raise Damaged("a tag of several bytes")
@@ -69,7 +69,7 @@ def _element(body: Reader) -> _Element:
 
 
 def _pass(body: Reader, element: _Element) -> None:
-    """Read on behind an element. Raises Damaged."""
+    """Skip the contents of an element. Raises Damaged."""
     if not element.open:
         skip(body, element.size, "an element ends early")
         return
@@ -85,7 +85,7 @@ def _pass(body: Reader, element: _Element) -> None:
 
 
 def _enter(body: Reader, tag: int) -> _Element:
-    """Go into an element that has to be there. Raises Damaged."""
+    """Enter a required element. Raises Damaged."""
     found = _element(body)
     if found.tag != tag:
         raise Damaged("no message: another element stands where its parts should")
@@ -93,15 +93,15 @@ def _enter(body: Reader, tag: int) -> _Element:
 
 
 class _Content:
-    """Octets, whole or in pieces (X.690, 8.7). Pieces of pieces are gone through as if they stood one after the other."""
+    """Octets, whole or in pieces (X.690, 8.7). Nested pieces are read as if they were consecutive."""
 
     def __init__(self, body: Reader, element: _Element) -> None:
         self._body = body
         self._left = 0 if element.tag == PIECES else element.size
         self._within = [element.size] if element.tag == PIECES else []
-        """What is left of the pieces around this place, or OPEN; the outermost first."""
+        """Remaining bytes of each enclosing piece, or OPEN; the outermost first."""
         self._damage: Damaged | None = None
-        """What was met, and is met again by whoever reads on."""
+        """Damage found before, raised again on further reads."""
 
     def read(self, size: int, /) -> bytes:
         if self._damage is not None:
@@ -124,7 +124,7 @@ class _Content:
         return data
 
     def _next(self) -> None:
-        """Go on to the next piece, or out of pieces that are over."""
+        """Enter the next piece, or leave finished ones."""
         if self._within[-1] == 0:
             self._within.pop()
             return
@@ -144,7 +144,7 @@ class _Content:
             self._within.append(element.size)
 
     def _take(self, size: int) -> None:
-        """Count what a piece takes of the innermost whose length is stated: those around that one have counted it whole."""
+        """Subtract the size of a piece from the innermost piece of definite length; those around it have counted that one whole."""
         at = next((at for at in reversed(range(len(self._within))) if self._within[at] != OPEN), None)
         if at is not None:
             self._within[at] -= size
@@ -153,21 +153,21 @@ class _Content:
 
 
 def about(head: bytes) -> Iterator[tuple[str, str]]:
-    """That it is encrypted."""
+    """Yield whether the message is encrypted."""
     with suppress(Damaged):
         if _kind(io.BytesIO(head)) in ENCRYPTED:
             yield "encrypted", "a key is needed"
 
 
 def members(body: Reader, budget: Budget) -> Iterator[Member]:
-    """The content, if there is any. Raises Damaged."""
+    """Yield the content, if there is any. Raises Damaged."""
     head, body = peek(body, 2)
     if len(head) < 2 or head[0] != SEQUENCE:
         return
     try:
         kind = _kind(body)
     except Damaged:
-        # Nothing says that it is a message: a key, or words, may begin like one.
+        # Not proven to be a message: a key or a text may begin the same way.
         return
     if kind in (SIGNED, STAMPED) and (content := _content(body, kind)):
         start, whole = peek(_Content(body, content), HEADER)
@@ -175,19 +175,19 @@ def members(body: Reader, budget: Budget) -> Iterator[Member]:
 
 
 def _kind(body: Reader) -> bytes:
-    """The type of a message, entered; b"" of what is none: a certificate, a key, a store of keys. Raises Damaged."""
+    """Return the type of a message, and enter it; b"" for other data (a certificate, a key, a key store). Raises Damaged."""
     _enter(body, SEQUENCE)
     name = _element(body)
     return need(body, name.size, "its type ends early") if name.tag == NAME and 0 < name.size <= MAX_NAME else b""
 
 
 def _content(body: Reader, kind: bytes) -> _Element | None:
-    """The octets that a message holds, entered; None where it holds none. Raises Damaged."""
+    """Return the octets of a message's content, and enter them; None if it has none. Raises Damaged."""
     _enter(body, TAGGED)
     _enter(body, SEQUENCE)
     _pass(body, _enter(body, NUMBER))
     if kind == STAMPED:
-        # An address and what is said of the content may stand before it.
+        # An address and metadata of the content may precede it.
         while (element := _element(body)).tag not in (OCTETS, PIECES):
             if element.tag in (0, *EVIDENCE):
                 return None
@@ -201,7 +201,7 @@ def _content(body: Reader, kind: bytes) -> _Element | None:
         return None
     if (tagged := _element(body)).tag != TAGGED:
         return None
-    # Programs and catalogues of Windows are signed by structures.
+    # In signed Windows programs and catalogs the content is a structure, not octets.
     inner = _element(body) if tagged.size else tagged
     return inner if inner.tag in (OCTETS, PIECES) else None
 

@@ -1,7 +1,7 @@
-"""cpio in its four kinds: newc with and without checksum (SVR4), odc (POSIX.1-1988), and binary of either byte order.
+"""cpio in four formats: newc with and without checksum (SVR4), odc (POSIX.1-1988), and binary of either byte order.
 
-A file of several names has its content at the last of them only (newc): the others wait for the end, when it is known what
-they are links to. A header that does not hold is damage, and what follows is lost. What stands behind the trailer is padding.
+A file with several names has its content at the last of them only (newc): the earlier names wait until the end, when the target of
+their links is known. An invalid header is damage, and everything after it is lost. Data after the trailer is padding.
 """
 
 from __future__ import annotations
@@ -21,40 +21,40 @@ MAX_NAME = 1 << 16
 MAX_TARGET = 1 << 16
 NEWC, CRC, ODC = b"070701", b"070702", b"070707"
 STRIPPED = b"07070X"
-"""rpm's own: sizes and names stand in its header, where there are files of more than 4 GB."""
+"""rpm's variant for files of more than 4 GB: sizes and names are in the header of the rpm."""
 MAX_WAITING = 1 << 20
-"""Bytes of names without content that wait for the end; further ones are given as the empty files that they seem to be."""
+"""Maximum bytes of names without content that wait for the end; further ones are given as empty files, as they are stored."""
 HEAD = 200
-"""Bytes that one of them takes beside its name."""
+"""Bytes counted for a waiting name besides the name itself."""
 
 KINDS: Mapping[int, MemberKind] = {stat.S_IFDIR: "folder", stat.S_IFLNK: "symlink", stat.S_IFREG: "file", 0: "file"}
 DEVICES = {stat.S_IFCHR: b"character device", stat.S_IFBLK: b"block device", stat.S_IFIFO: b"fifo", stat.S_IFSOCK: b"socket"}
 
 
 class Header(NamedTuple):
-    """What stands before a member."""
+    """Header of a member."""
 
     inode: tuple[int, ...]
-    """Of a file of several names of which only one has the content; else empty."""
+    """Identifies a file with several names, of which only one has the content; else empty."""
     mode: int
     owner: int
     group: int
     mtime: int
     size: int
     named: int
-    """Bytes of the name, its NUL counted."""
+    """Bytes of the name, including its NUL."""
     device: tuple[int, int]
     align: int
-    """What name and body are padded to."""
+    """Alignment of name and body in bytes."""
     before: int
     """Bytes of the header, which count for the padding of the name."""
     check: int = -1
-    """The sum of all bytes of the body; -1: not stated."""
+    """Sum of all bytes of the body; -1: not stated."""
 
 
 def _numbers(digits: bytes, width: int, base: int) -> list[int]:
-    """Numeric fields of one width. Raises Damaged."""
-    # int() would take signs, spaces and underscores too.
+    """Parse numeric fields of equal width. Raises Damaged."""
+    # int() would also accept signs, spaces and underscores.
     if digits.strip(b"0123456789abcdefABCDEF"):
         raise Damaged("damaged header: no number where one belongs")
     try:
@@ -77,12 +77,12 @@ def _odc(rest: bytes) -> Header:
 
 def _binary(rest: bytes, order: str) -> Header:
     _, _, mode, owner, group, _, rdev, m1, m2, named, s1, s2 = struct.unpack(order + "12H", rest)
-    # Numbers of 32 bits have their upper half first, whatever the order of bytes (PDP-11).
+    # The upper half of 32-bit numbers comes first, whatever the byte order (PDP-11).
     return Header((), mode, owner, group, m1 << 16 | m2, s1 << 16 | s2, named, (rdev >> 8, rdev & 255), 2, 26)
 
 
 def _header(body: Reader) -> Header:
-    """The next header. Raises Damaged."""
+    """Read the next header. Raises Damaged."""
     magic = need(body, 2, "the trailer is missing")
     if magic in (b"\xc7\x71", b"\x71\xc7"):
         return _binary(need(body, 24, "a header ends early"), "<" if magic == b"\xc7\x71" else ">")
@@ -97,7 +97,7 @@ def _header(body: Reader) -> Header:
 
 
 class _Summed:
-    """A body that is held against the sum of its bytes."""
+    """A body that is verified against the sum of its bytes."""
 
     def __init__(self, reader: Reader, check: int) -> None:
         self._reader = reader
@@ -113,7 +113,7 @@ class _Summed:
 
 
 class _Waiting:
-    """Names without content, until it is known which other name has it."""
+    """Names without content that wait until it is known which other name has it."""
 
     def __init__(self) -> None:
         self._members: list[tuple[tuple[int, ...], Member]] = []
@@ -121,7 +121,7 @@ class _Waiting:
         self._room = MAX_WAITING
 
     def keeps(self, head: Header, member: Member) -> bool:
-        """Whether a member is to be given at the end only."""
+        """Whether a member is held back until the end."""
         self._room -= len(member.name) + HEAD if head.inode else 0
         if not head.inode or member.kind != "file" or self._room < 0:
             return False
@@ -132,7 +132,7 @@ class _Waiting:
         return True
 
     def given(self, *, damaged: bool) -> Iterator[Member]:
-        """What was kept, in order: links, and files of several names that are empty, or whose content was lost."""
+        """Yield the held members in order: links, and files with several names that are empty or whose content is lost."""
         for inode, member in self._members:
             if target := self._named.get(inode, b""):
                 yield member._replace(kind="hardlink", target=target, body=None)
@@ -170,7 +170,7 @@ def _members(body: Reader, waiting: _Waiting) -> Iterator[Member]:
         if name == TRAILER and not head.size:
             return
         skip(body, -(head.before + head.named) % head.align, "a name ends early")
-        # HP's cpio writes the numbers of a device where the size belongs.
+        # HP's cpio writes the device numbers into the size field.
         size = 0 if stat.S_IFMT(head.mode) in DEVICES else head.size
         content = Slice(body, size)
         member = _member(name, head, content)
@@ -181,7 +181,7 @@ def _members(body: Reader, waiting: _Waiting) -> Iterator[Member]:
 
 
 def open_cpio(body: Reader, budget: Budget) -> Iterator[Member]:
-    """The members of an archive. Raises Damaged."""
+    """Yield the members of an archive. Raises Damaged."""
     waiting, damage = _Waiting(), None
     try:
         yield from _members(body, waiting)

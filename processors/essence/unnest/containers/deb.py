@@ -1,6 +1,6 @@
 """Debian packages: an ar archive of two compressed tars, both of which are members and are opened as such (deb(5)).
 
-The control file, which stands near the start, becomes attributes of the package itself.
+The control file, which is near the start, becomes attributes of the package itself.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from processors.essence.unnest.encodings.xz import open_xz
 from processors.essence.unnest.encodings.zstandard import open_zstandard
 
 MAX_CONTROL = 1 << 20
-"""Bytes of the control archive that are looked through."""
+"""Maximum bytes of the control archive that are searched."""
 ARCHIVES: Mapping[bytes, Callable[[Reader, Budget], Reader]] = {
     b"control.tar": lambda body, _: body,
     b"control.tar.gz": open_gzip,
@@ -30,7 +30,7 @@ ARCHIVES: Mapping[bytes, Callable[[Reader, Budget], Reader]] = {
 
 
 def _control(head: bytes) -> bytes:
-    """The control file of a package by its first bytes; nothing where it does not stand there. Raises UnnestError."""
+    """Return the control file from the first bytes of a package; b"" if it is not there. Raises UnnestError."""
     budget = Budget(UnnestLimits(), len(head))
     for archive in open_ar(io.BytesIO(head), budget):
         decode = ARCHIVES.get(archive.name.rstrip(b"/"))
@@ -42,7 +42,7 @@ def _control(head: bytes) -> bytes:
 
 
 def about_deb(head: bytes) -> Iterator[tuple[str, str]]:
-    """What the control file says: title, name, version, summary, description, author, depends and the like."""
+    """Yield attributes from the control file: title, name, version, summary, description, author, depends and the like."""
     try:
         control = _control(head)
     except UnnestError:

@@ -11,7 +11,7 @@ from processors.essence.unnest.containers import _libarchive_c as c
 
 
 def open_iso9660(body: Reader, budget: Budget) -> Iterator[Member]:
-    """The members of an image. Raises UnnestError."""
+    """Yield the members of an image. Raises UnnestError."""
     return libarchive.members(body, budget, c.ISO9660)
 
 

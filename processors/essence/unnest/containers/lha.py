@@ -1,4 +1,4 @@
-"""LHA with headers of level 0 to 3, by libarchive, which knows what is stored and the methods lh5 to lh7; others are refused."""
+"""LHA with headers of level 0 to 3, by libarchive: stored files and the methods lh5 to lh7; other methods are refused."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from processors.essence.unnest.containers import _libarchive_c as c
 
 
 def open_lha(body: Reader, budget: Budget) -> Iterator[Member]:
-    """The members of an archive. Raises UnnestError."""
+    """Yield the members of an archive. Raises UnnestError."""
     return libarchive.members(body, budget, c.LHA)
 
 

@@ -1,4 +1,4 @@
-"""MacBinary I to III: a file of the Macintosh as one of bytes: a block of what the Finder knows, then the forks, padded."""
+"""MacBinary I to III: a Macintosh file as one stream: a block of Finder metadata, then the forks, padded."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def _number(head: bytes, at: int, size: int = 4) -> int:
 
 
 def _pass(body: Reader, size: int) -> None:
-    """The padding of a part; behind the last one it may be missing."""
+    """Skip the padding of a part; after the last part it may be missing."""
     exact(body, -size % BLOCK)
 
 
 def open_macbinary(body: Reader, budget: Budget) -> Iterator[Member]:
-    """The forks of the file: that of resources only where it holds something. Raises Damaged."""
+    """Yield the forks of the file; the resource fork only if it is not empty. Raises Damaged."""
     head = need(body, BLOCK, "a header ends early")
     if head[0] or not 0 < head[1] <= MAX_NAME or head[74] or head[82]:
         raise Damaged("not MacBinary")

@@ -1,4 +1,4 @@
-"""Office documents (ECMA-376, OpenDocument): the files that are embedded in them. Their own parts are no members."""
+"""Office documents (ECMA-376, OpenDocument): the files embedded in them. The parts of the document itself are not members."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ from processors.essence.formats.zip import open_zip
 from processors.essence.unnest import Container
 
 _EMBEDDED = re.compile(rb"(?:word|xl|ppt)/embeddings/[^/]+|Object[^/]*(?:/content\.xml)?")
-"""Of OpenDocument, the objects that are one file (OLE), and of those that are documents themselves (charts, formulas, tables) what
-they show: their other parts are styles and settings."""
+"""In OpenDocument: objects that are one file (OLE), and the content of objects that are documents themselves (charts, formulas,
+tables); the other parts of those are styles and settings.
+"""
 
 
 def open_office(body: Reader, budget: Budget) -> Iterator[Member]:
-    """The embedded files. Raises Damaged, Refused, Exhausted."""
+    """Yield the embedded files. Raises Damaged, Refused, Exhausted."""
     for member in open_zip(body, budget):
         if _EMBEDDED.fullmatch(member.name) and member.kind == "file":
             yield member
         elif member.size < 0 and member.body is not None:
-            # Without a directory, a part must be unpacked to find the next.
+            # Without a directory, a part must be unpacked to find the next one.
             passed = Counted(member.body, budget)
             while passed.read(CHUNK):
                 pass

@@ -1,8 +1,8 @@
-"""Compound files: the files that are attached to Outlook's messages ([MS-OXMSG]), and those that are embedded in all others.
+"""Compound files: attachments of Outlook messages ([MS-OXMSG]), and files embedded in all other compound files.
 
-Attachments are storages of the root; their data is a stream, and a message that is attached is a storage again: of that a short
-message is made, of its subject, sender and text. What is embedded is a file in a stream of a known name, in the root or below; an
-object that is a storage itself (a drawing, a document of the same Office) has no bytes of its own that could be given.
+Attachments are storages of the root, whose data is a stream. An attached message is a storage again; it is converted to a short
+message with its subject, sender and text. An embedded file is a stream with a known name, in the root or below; an object that is a
+storage itself (a drawing, a document of the same Office) has no bytes of its own to return.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from processors.essence.unnest.containers._embedded import package
 ATTACHMENT = "__attach_version1.0_#"
 DATA, MESSAGE = "__substg1.0_37010102", "__substg1.0_3701000D"
 NAMES = ("3707", "3704", "3001")
-"""Properties that name an attachment ([MS-OXPROPS]): its long name, its short one, what is shown."""
+"""Properties that name an attachment ([MS-OXPROPS]): long name, short name, display name."""
 FIELDS = {"0037": "Subject", "0C1A": "From", "0E04": "To", "1035": "Message-ID"}
 FILES = {"Package": b"PK\x03\x04", "CONTENTS": b"%PDF-"}
-"""Streams that are files as they stand, if they begin so: documents of Office since 2007, and PDFs."""
+"""Streams that are complete files if they begin with these bytes: Office documents since 2007, and PDFs."""
 NATIVE = "\x01Ole10Native"
-"""The stream of a file that was put in whole ([MS-OLEDS] 2.3.6)."""
+"""Stream of a file that was embedded as a whole ([MS-OLEDS] 2.3.6)."""
 STORAGE, STORAGES = 1, 200
-"""Their kind, and how many are looked into."""
+"""Kind of entry that is a storage, and maximum number of storages searched."""
 MAX_NAME = 2_048
 MAX_TEXT = 1 << 20
 
 
 class _Pieces:
-    """A stream of a compound file. Raises Damaged where it is shorter than it states."""
+    """A stream of a compound file. Raises Damaged if it is shorter than it states."""
 
     def __init__(self, pieces: Iterator[bytes], size: int) -> None:
         self._pieces = pieces
@@ -56,7 +56,7 @@ class _Nothing:
 
 
 def _text(compound: Compound, parts: Mapping[str, Entry], number: str, limit: int = MAX_NAME) -> str:
-    """A property of text; "" where there is none."""
+    """Return a text property; "" if there is none."""
     for kind, charset in compound.strings.items():
         if raw := compound.part(parts.get(f"__substg1.0_{number}{kind}"), limit):
             return raw.decode(charset, "replace").rstrip("\0")
@@ -64,7 +64,7 @@ def _text(compound: Compound, parts: Mapping[str, Entry], number: str, limit: in
 
 
 def _message(compound: Compound, storage: Entry) -> bytes:
-    """A message that is attached, as RFC 5322 has it."""
+    """Return an attached message in the format of RFC 5322."""
     parts = compound.inside(storage)
     head = [f"{name}: {' '.join(_text(compound, parts, number).split())}" for number, name in FIELDS.items()]
     text = _text(compound, parts, "1000", MAX_TEXT)
@@ -87,7 +87,7 @@ def _member(compound: Compound, storage: Entry) -> Member | None:
 
 
 class _Objects:
-    """The files that are embedded in a compound file; the first damage of a head is kept, and the others are given."""
+    """Files embedded in a compound file. The first damaged header is recorded, and the other files are given."""
 
     def __init__(self, compound: Compound) -> None:
         self._compound = compound
@@ -95,7 +95,7 @@ class _Objects:
         self.damage: Damaged | None = None
 
     def below(self, inside: Mapping[str, Entry], path: str = "") -> Iterator[Member]:
-        """Those of a storage, and of the storages in it, each of which is looked into once."""
+        """Yield the files of a storage, and of the storages in it; each storage is searched once."""
         for name, entry in sorted(inside.items()):
             if entry.kind == STORAGE and entry.child not in self._seen and len(self._seen) < STORAGES:
                 self._seen.add(entry.child)
@@ -120,12 +120,12 @@ class _Objects:
 
 
 def open_outlook(body: Reader, budget: Budget) -> Iterator[Member]:
-    """The attachments, or what is embedded. Raises Damaged, Refused."""
+    """Yield the attachments, or the embedded files. Raises Damaged, Refused."""
     with seekable(body, budget.limits) as file:
         try:
             compound = Compound(file)
         except FormatError:
-            # Its summary says so.
+            # The summary of the document reports this.
             return
         for name, entry in sorted(compound.streams.items()):
             member = _member(compound, entry) if name.startswith(ATTACHMENT) else None

@@ -1,6 +1,6 @@
-"""PDF: the files that are attached to the document (ISO 32000-1, 7.11.4, the name tree EmbeddedFiles), by pdfium.
+"""PDF: the files attached to the document (ISO 32000-1, 7.11.4, the name tree EmbeddedFiles), by pdfium.
 
-Its text is summarized by its type; what is no PDF, or is encrypted, says so there, and gives no member here.
+The text is summarized by type; there, an invalid or encrypted PDF is reported. It has no members here.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from processors.essence.formats.streams import exact
 from processors.essence.unnest import Container
 
 MAX_PDF = 64_000_000
-"""Bytes of a document that are read into memory, as for its summary."""
+"""Maximum bytes of a document that are read into memory, as for its summary."""
 MAX_TEXT = 4_096
 
 
 class _Attached:
-    """An attachment as a stream; it is unpacked when it is first read. Raises Refused and Damaged."""
+    """An attachment as a stream, unpacked at the first read. Raises Refused and Damaged."""
 
     def __init__(self, attachment: pdfium.PdfAttachment, most: int) -> None:
         self._attachment = attachment
@@ -48,20 +48,20 @@ class _Attached:
 
 
 def _text(ask: object, *given: object) -> str:
-    """What a function of pdfium writes as UTF-16."""
+    """Return the UTF-16 text written by a function of pdfium."""
     room = (ctypes.c_ushort * (MAX_TEXT // 2))()
     size = ask(*given, room, MAX_TEXT)  # type: ignore[operator]
     return bytes(room)[: max(size - 2, 0)].decode("utf-16-le", "replace") if size <= MAX_TEXT else ""
 
 
 def _mtime(attachment: pdfium.PdfAttachment) -> int:
-    """When the file was changed, in ns since the epoch; 0: unknown."""
+    """Return the time of the last change in nanoseconds since the epoch; 0: unknown."""
     when = moment(_text(raw.FPDFAttachment_GetStringValue, attachment, b"ModDate"))
     return int(when.timestamp()) * 1_000_000_000 if when else 0
 
 
 def open_pdf(body: Reader, budget: Budget) -> Iterator[Member]:
-    """The attachments. Raises Damaged, Refused."""
+    """Yield the attachments. Raises Damaged, Refused."""
     data = exact(body, MAX_PDF + 1)
     try:
         document = pdfium.PdfDocument(data) if len(data) <= MAX_PDF else None

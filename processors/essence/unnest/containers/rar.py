@@ -1,4 +1,4 @@
-"""RAR, versions 1.5 to 5, by libarchive; one volume at a time: what goes on in another is damaged."""
+"""RAR, versions 1.5 to 5, by libarchive; one volume at a time: a file that continues in another volume is damaged."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from processors.essence.unnest.containers import _libarchive_c as c
 
 
 def open_rar(body: Reader, budget: Budget) -> Iterator[Member]:
-    """The members of an archive. Raises UnnestError."""
+    """Yield the members of an archive. Raises UnnestError."""
     return libarchive.members(body, budget, c.RAR, c.RAR5)
 
 

@@ -1,6 +1,6 @@
 """rpm packages, versions 3 and 4: a lead, a signature, a header of tags, and a compressed cpio archive (rpm's "Package Format").
 
-What the header says of the package becomes attributes of its summary; checks of signatures are nobody's business here.
+Metadata in the header becomes attributes of the package's summary. Signatures are not verified.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ LEAD = 96
 MAGIC = b"\xed\xab\xee\xdb"
 HEADER = b"\x8e\xad\xe8\x01"
 MAX_HEADER = 256 << 20
-"""Bytes of a header, as rpm bounds it."""
+"""Maximum bytes of a header, as in rpm."""
 NAME, VERSION, RELEASE, SUMMARY, DESCRIPTION, VENDOR, LICENSE, PACKAGER, URL, ARCH = (
     *(1000, 1001, 1002, 1004, 1005),
     *(1011, 1014, 1015, 1020, 1022),
 )
 TEXTS = (6, 8, 9)
-"""Types of values that are text, or lists of it, of which the first is taken."""
+"""Types of values that are text or lists of text; of a list the first is taken."""
 ATTRIBUTES: Mapping[int, str] = {
     NAME: "name",
     SUMMARY: "summary",
@@ -49,7 +49,7 @@ MAX_VALUE = 4_096
 
 
 def _sizes(intro: bytes) -> tuple[int, int]:
-    """Entries of a header's index, and bytes of its store. Raises Damaged."""
+    """Return the number of entries in a header's index, and the bytes of its store. Raises Damaged."""
     entries, stored = struct.unpack(">II", intro[8:])
     if not intro.startswith(HEADER) or 16 * entries + stored > MAX_HEADER:
         raise Damaged("damaged header")
@@ -62,7 +62,7 @@ def _pass(body: Reader, *, padded: bool) -> None:
 
 
 def open_rpm(body: Reader, budget: Budget) -> Iterator[Member]:
-    """The members of a package. Raises Damaged, and Refused for a payload that is not known."""
+    """Yield the members of a package. Raises Damaged, and Refused for an unknown payload."""
     if not need(body, LEAD, "the lead ends early").startswith(MAGIC):
         raise Damaged("not an rpm package")
     _pass(body, padded=True)
@@ -78,7 +78,7 @@ def open_rpm(body: Reader, budget: Budget) -> Iterator[Member]:
 
 
 def _tags(head: bytes) -> Mapping[int, str]:
-    """The texts of the header, as far as they stand in the first bytes of a package. Raises Damaged, struct.error."""
+    """Return the texts of the header that lie within the first bytes of a package. Raises Damaged, struct.error."""
     entries, stored = _sizes(head[LEAD : LEAD + 16])
     at = LEAD + 16 + 16 * entries + stored + -stored % 8
     entries, _ = _sizes(head[at : at + 16])
@@ -93,7 +93,7 @@ def _tags(head: bytes) -> Mapping[int, str]:
 
 
 def about_rpm(head: bytes) -> Iterator[tuple[str, str]]:
-    """What the header says: name, version, summary, description, license and the like; what stands beyond `head` is not read."""
+    """Yield attributes from the header: name, version, summary, description, license and the like; only `head` is read."""
     try:
         tags = _tags(head)
     except (Damaged, struct.error):

@@ -1,6 +1,6 @@
-r"""RTF (1.9.1): the objects that are embedded in it, which stand in it as hexadecimal digits, after \objdata.
+r"""RTF (1.9.1): embedded objects, which are stored as hexadecimal digits after \objdata.
 
-What an object is, its own bytes tell: most are compound files.
+The type of an object is recognized from its own bytes; most are compound files.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ class _Source:
         self.at = 0
 
     def more(self, kept: int = 0) -> bool:
-        """Read on, and forget what lies behind but the last `kept` bytes; False at the end."""
+        """Read the next bytes, and discard the bytes before, except the last `kept`; False at the end."""
         chunk = self._body.read(CHUNK)
         self.data = self.data[max(self.at, len(self.data) - kept) :] + chunk
         self.at = 0
         return bool(chunk)
 
     def find(self, mark: bytes) -> bool:
-        """Go to where a mark ends; False where there is none."""
+        """Move to the end of the next mark; False if there is none."""
         while (at := self.data.find(mark, self.at)) < 0:
             if not self.more(len(mark) - 1):
                 return False
@@ -44,7 +44,7 @@ class _Source:
 
 
 class _Digits:
-    """The bytes that digits stand for, up to the first sign that is none."""
+    """Bytes decoded from digits, up to the first character that is not a digit."""
 
     def __init__(self, source: _Source) -> None:
         self._source = source
@@ -71,7 +71,7 @@ class _Digits:
 
 
 def open_rtf(body: Reader, budget: Budget) -> Iterator[Member]:
-    """The embedded objects. Raises Damaged, once those that can be read are given."""
+    """Yield the embedded objects. Raises Damaged after those that can be read."""
     source, damage, number = _Source(body), None, 0
     while source.find(MARK):
         number += 1

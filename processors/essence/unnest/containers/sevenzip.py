@@ -1,6 +1,6 @@
-"""7z, by libarchive. It is read by its directory, which stands at the end: as a member of something it is held first.
+"""7z, by libarchive. Its directory is at the end: an archive within another file is first buffered as a whole.
 
-Solid archives are decompressed as a whole, whichever members are wanted, and paid for as a whole.
+Solid archives are decompressed, and charged to the budget, as a whole, whichever members are wanted.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from processors.essence.unnest.containers import _libarchive_c as c
 
 
 def open_sevenzip(body: Reader, budget: Budget) -> Iterator[Member]:
-    """The members of an archive. Raises UnnestError."""
+    """Yield the members of an archive. Raises UnnestError."""
     with seekable(body, budget.limits, damaged=True) as file:
         yield from libarchive.members(file, budget, c.SEVENZIP)
 

@@ -1,7 +1,7 @@
 """tar in all dialects: V7, ustar, pax (POSIX.1-2017), GNU with long names and sparse files of four kinds, star, Solaris.
 
-A header whose checksum fails is damage: what follows is searched, block by block, for the next header that holds, and the
-damage is told at the end. So it is with an archive that ends without its mark of zeros: nobody knows what it has lost.
+A header with a wrong checksum is damage: the following blocks are searched for the next valid header, and the damage is raised at
+the end. The same holds for an archive without its end mark of zeros: how much it has lost is unknown.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from processors.essence.unnest.containers._tar_header import BLOCK, Header, Segm
 
 ZERO = bytes(BLOCK)
 MAX_EXTENDED = 1 << 20
-"""Bytes of one extended header or long name that are read; a larger one is damage."""
+"""Maximum bytes of one extended header or long name; a larger one is damage."""
 KINDS: Mapping[bytes, MemberKind] = {
     b"1": "hardlink",
     b"2": "symlink",
@@ -30,17 +30,17 @@ DEVICES = {b"3": "character device", b"4": "block device", b"6": "fifo"}
 NO_DATA = (b"1", b"2", b"3", b"4", b"5", b"6")
 """Types that have no data, whatever size they state."""
 NO_MEMBER = (b"V", b"A", b"E", b"I", b"N")
-"""A volume's label, and records of Solaris and of old GNU tars: their data are passed over."""
+"""Volume labels, and records of Solaris and of old GNU tars: their data is skipped."""
 ASKED = frozenset(
     b"path linkpath size mtime uname gname GNU.sparse.name GNU.sparse.realsize GNU.sparse.size GNU.sparse.major".split()
 )
-"""Records of extended headers that are asked for, and may stand in global ones."""
+"""Keys of extended headers that are used, and may occur in global ones."""
 
 Records = Sequence[tuple[bytes, bytes]]
 
 
 class _Tar:
-    """The reading of one tar: what its extended headers have said so far, and what was found to be wrong."""
+    """Reads one tar; holds the values of its extended headers so far, and the damage found."""
 
     def __init__(self, body: Reader) -> None:
         self._body = body
@@ -53,7 +53,7 @@ class _Tar:
         """Bytes between a body and the next header."""
 
     def members(self) -> Iterator[Member]:
-        """Every member in order. Raises Damaged at the end."""
+        """Yield every member in order. Raises Damaged at the end."""
         while (block := self._header()) is not None:
             try:
                 head = header.parse(block)
@@ -74,7 +74,7 @@ class _Tar:
         self._problem = self._problem or problem
 
     def _header(self) -> bytes | None:
-        """The next block that is a header, None at the end. Raises Damaged where the stream ends without a mark."""
+        """Return the next block that is a valid header; None at the end. Raises Damaged if the stream ends without an end mark."""
         while True:
             padding, self._padding = self._padding, 0
             block = exact(self._body, padding + BLOCK)
@@ -93,7 +93,7 @@ class _Tar:
         skip(self._body, size + -size % BLOCK, "a body ends early")
 
     def _extend(self, head: Header) -> None:
-        """A header that says something of the next one, or of all that follow."""
+        """Process a header with metadata for the next member, or for all that follow."""
         if head.size > MAX_EXTENDED:
             self._note(f"an extended header of more than {MAX_EXTENDED} bytes")
             return self._pass(head.size)
@@ -109,9 +109,9 @@ class _Tar:
         elif kind == b"K":
             self._target = header.text(data)
         elif kind == b"g":
-            # It is copied for each member: what nobody asks for is not kept.
+            # Copied for each member, so only the keys in use are kept.
             self._globals |= {key: value for key, value in header.pax_records(data) if key in ASKED}
-            # A global header may be repeated for ever: it must not fill the memory.
+            # A global header may be repeated without limit: it must not fill the memory.
             if sum(map(len, self._globals.values())) > MAX_EXTENDED:
                 self._globals.clear()
                 self._note("global headers of too many bytes")
@@ -119,8 +119,8 @@ class _Tar:
             self._local = header.pax_records(data)
 
     def _member(self, head: Header) -> Iterator[Member]:
-        """The member of a header; what was not read of its body is passed over when the next one is asked for."""
-        # An empty value takes back what was said before (POSIX.1-2017, pax Extended Header).
+        """Yield the member of a header; the unread rest of its body is skipped when the next one is requested."""
+        # An empty value cancels an earlier one (POSIX.1-2017, pax Extended Header).
         said = self._globals or self._local
         said = {key: value for key, value in {**self._globals, **dict(self._local)}.items() if value} if said else {}
         size = 0 if head.kind in NO_DATA else self._size(head, said)
@@ -131,11 +131,11 @@ class _Tar:
         yield self._described(head, said, body, segments)
         if body.left:
             body.drain()
-        # Read with the next header: that costs as much as a small body.
+        # Read together with the next header: a read of its own costs as much as a small body.
         self._padding = -size % BLOCK
 
     def _size(self, head: Header, said: Mapping[bytes, bytes]) -> int:
-        """The bytes that follow; an extended header's word counts where it is one."""
+        """Return the number of bytes that follow; a valid size in an extended header takes precedence."""
         try:
             return header.size(said[b"size"]) if b"size" in said else head.size
         except Damaged as error:
@@ -171,7 +171,7 @@ class _Tar:
         )
 
     def _content(self, head: Header, said: Mapping[bytes, bytes], body: Slice, segments: Segments | None) -> tuple[Reader, int]:
-        """The body of a file, and its size: expanded where it is sparse."""
+        """Return the body of a file and its size: expanded if it is sparse."""
         real = said.get(b"GNU.sparse.realsize") or said.get(b"GNU.sparse.size")
         size = header.size(real) if real else head.real
         if segments is None and said.get(b"GNU.sparse.major") == b"1":
@@ -194,7 +194,7 @@ class _Broken:
 
 
 def open_tar(body: Reader, budget: Budget) -> Iterator[Member]:
-    """The members of a tar. Raises Damaged at the end where something was wrong."""
+    """Yield the members of a tar. Raises Damaged at the end if any damage was found."""
     return _Tar(body).members()
 
 

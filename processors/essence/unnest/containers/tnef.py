@@ -1,7 +1,7 @@
-"""TNEF ([MS-OXTNEF]), in which Outlook sends what mail cannot hold (winmail.dat): the attachments of a message, and its text.
+"""TNEF ([MS-OXTNEF]), Outlook's format for message parts that mail cannot represent (winmail.dat): attachments and the text.
 
-An attachment is a row of attributes, whose content may stand before its name: the row is passed over first, and what is kept of it
-are places. A message that is attached is TNEF again, an object of Windows a compound file.
+An attachment is a sequence of attributes, whose content may precede its name: the whole sequence is scanned first, and only
+positions are kept. An attached message is TNEF again, an object of Windows is a compound file.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ from processors.essence.unnest import Container
 MAGIC = b"\x78\x9f\x3e\x22"
 SUBJECT, FROM, TEXT, PROPERTIES, CODEPAGE = 0x18004, 0x8000, 0x2800C, 0x69003, 0x69007
 SENT, SENDER, MOMENT = 0x38005, 8, struct.Struct("<6H")
-"""When it was sent, in numbers from the year to the second; what stands before the sender's name."""
+"""Attribute of the sending time; bytes before the sender's name; six numbers from year to second."""
 START, TITLE, DATA, ATTACHED = 0x69002, 0x18010, 0x6800F, 0x69005
-"""Attributes of a message, and of an attachment."""
+"""Attributes: start, title and content of an attachment, and its properties."""
 NAMES = (0x3707, 0x3704, 0x3001)
 CONTENT_TYPE, CONTENT, PLAIN, PAGE, RICH = 0x370E, 0x3701, 0x1000, 0x1013, 0x1009
-"""Properties ([MS-OXPROPS]): of an attachment, and the text of a message in three ways."""
+"""Properties ([MS-OXPROPS]): content type and content of an attachment, and three forms of the text of a message."""
 OF_MESSAGE, SUBMITTED = {"title": 0x0037, "author": 0x0C1A}, 0x0039
-"""Properties of the message: its subject, its sender's name; when it was sent."""
+"""Properties of the message: subject and sender's name; time of sending."""
 WIDTHS = {2: 4, 3: 4, 4: 4, 5: 8, 6: 8, 7: 8, 10: 4, 11: 4, 20: 8, 64: 8, 72: 16}
-"""Bytes of the types of a fixed size, padded."""
+"""Sizes in bytes of the fixed-size types, with padding."""
 NARROW, WIDE, OBJECT, BINARY, MANY = 0x1E, 0x1F, 0x0D, 0x102, 0x1000
 COUNT, VALUES = 10_000, 10_000
-"""Properties of an attribute, and values of them in all, that are looked at."""
+"""Maximum number of properties in an attribute, and of values in all of them, that are read."""
 MAX_NAME, MAX_TEXT = 2_048, 4 << 20
 INTERFACE = 16
-"""What an object begins with: the interface that it is of."""
+"""Bytes before the data of an object, which identify its interface."""
 LEVELS, BLANK = (1, 2), b"\0\r\n"
-"""Of a message and of an attachment; and what mail may add at the end."""
+"""Levels of attributes (message, attachment); and bytes that mail may add at the end."""
 _HEADER = struct.Struct("<BII")
 
 
 class _Place(NamedTuple):
-    """Where a value stands."""
+    """Position of a value in the file."""
 
     at: int
     size: int
@@ -53,7 +53,7 @@ class _Place(NamedTuple):
 
 
 class _Part:
-    """A part of a file as a stream. Raises Damaged where the file ends before it, or where its checksum fails."""
+    """A part of a file as a stream. Raises Damaged if the file ends before it, or if its checksum is wrong."""
 
     def __init__(self, file: BinaryIO, place: _Place, checksum: int = -1) -> None:
         self._file = file
@@ -82,7 +82,7 @@ class _Nothing:
 
 
 class _Properties:
-    """The properties of an attribute by their numbers, as places; damage among them ends them."""
+    """Positions of the properties in an attribute, by number; reading ends at the first damage."""
 
     def __init__(self, file: BinaryIO, place: _Place) -> None:
         self._file = file
@@ -130,7 +130,7 @@ class _Properties:
 
 
 class _Attachment:
-    """What was found of an attachment."""
+    """Name, positions and checksum found for one attachment."""
 
     def __init__(self) -> None:
         self.name = b""
@@ -140,7 +140,7 @@ class _Attachment:
 
 
 class _Message:
-    """A message as its attributes come by."""
+    """Reads the attributes of a message in order."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -149,7 +149,7 @@ class _Message:
         self._open: _Attachment | None = None
 
     def read(self) -> Iterator[Member]:
-        """The attachments, each at its end, then the text. Raises Damaged."""
+        """Yield the attachments, each at its end, then the text. Raises Damaged."""
         file, damage = self._file, None
         size = file.seek(0, 2)
         file.seek(0)
@@ -209,7 +209,7 @@ class _Message:
         return raw.decode("utf-16-le" if place.kind == WIDE else self.charset, "replace").partition("\0")[0].strip()
 
     def _close(self) -> Iterator[Member]:
-        """The attachment that has been read, if it is one."""
+        """Yield the attachment that was just read, if there is one."""
         given, self._open = self._open, None
         if not given:
             return
@@ -226,7 +226,7 @@ class _Message:
             yield Member(name=name or given.name or b"attachment", size=data.size, stated=stated, body=body)
 
     def _text(self) -> Iterator[Member]:
-        """The text, in the plainest way that it is there."""
+        """Yield the text in the plainest form available."""
         plain, marked, packed = (self.texts.get(number) for number in (PLAIN, PAGE, RICH))
         if plain and (said := self._said(plain, MAX_TEXT)):
             stated = "text/plain; charset=utf-8"
@@ -238,13 +238,13 @@ class _Message:
 
 
 def open_tnef(body: Reader, budget: Budget) -> Iterator[Member]:
-    """The attachments and the text. Raises Damaged, Refused."""
+    """Yield the attachments and the text. Raises Damaged, Refused."""
     with seekable(body, budget.limits, damaged=True) as file:
         yield from _Message(file).read()
 
 
 def about_tnef(head: bytes) -> Iterator[tuple[str, str]]:
-    """Subject, sender and date of the message, from what stands before its first attachment ([MS-OXTNEF] 2.1.3.3, 2.1.3.4)."""
+    """Yield subject, sender and date of the message, from the data before its first attachment ([MS-OXTNEF] 2.1.3.3, 2.1.3.4)."""
     at, charset, said = 6, "cp1252", dict[str, str]()
     while head.startswith(MAGIC) and at + _HEADER.size <= len(head):
         level, number, length = _HEADER.unpack_from(head, at)
@@ -260,7 +260,7 @@ def about_tnef(head: bytes) -> Iterator[tuple[str, str]]:
 
 
 def _told(number: int, place: _Place, head: bytes, charset: str) -> Iterator[tuple[str, str]]:
-    """What an attribute of a message says of it."""
+    """Yield the metadata in one attribute of a message."""
     data = head[place.at : place.at + min(place.size, MAX_NAME)]
     texts: dict[str, tuple[bytes, str]] = {}
     if number == SUBJECT:

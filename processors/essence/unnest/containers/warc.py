@@ -1,8 +1,8 @@
-"""WARC (ISO 28500:2017), as crawlers keep the web: what each response and each resource gave is a member, named by its URI.
+"""WARC (ISO 28500:2017), the archive format of web crawlers: each response or resource is a member, named by its URI.
 
-Of a response of HTTP, the member is what was served: its body without chunks (RFC 9112, 7.1) and, where the crawler left it
-compressed, without gzip; its Content-Type is the stated one, and its references are relative to the URI. Requests, what was not
-fetched again (revisit), and notes of the crawler are no members.
+For an HTTP response, the member is the served content: its body without chunks (RFC 9112, 7.1) and, if the crawler left it
+compressed, without gzip; its Content-Type is the stated one, and its references are relative to the URI. Requests, revisit records
+(pages that were not fetched again) and metadata of the crawler are not members.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["UNNESTER", "Buffered", "Failed", "Header", "field", "modified", "ope
 MEMBERS = frozenset(("response", "resource", "conversion"))
 MAX_LINE = 16_384
 MAX_FIELDS = 1_000
-"""Lines of a header."""
+"""Maximum number of lines in a header."""
 _VERSION = re.compile(rb"WARC/\d\.\d+\s*")
 _STATUS = re.compile(rb"HTTP/\d(?:\.\d)?[ \t]")
 _SIZE = re.compile(rb"\s*([0-9A-Fa-f]{1,15})\s*(?:;.*)?", re.DOTALL)
@@ -37,7 +37,7 @@ class Buffered:
         self._at = 0
 
     def line(self) -> bytes:
-        """The next line, with its end; b"" at the end of the stream. Raises Damaged for one that is too long."""
+        """Return the next line, including its end; b"" at the end of the stream. Raises Damaged for one that is too long."""
         while not (end := self._data.find(b"\n", self._at) + 1):
             if len(self._data) - self._at > MAX_LINE:
                 raise Damaged("damaged: a line that is too long")
@@ -50,7 +50,7 @@ class Buffered:
         return line
 
     def read(self, size: int, /) -> bytes:
-        """The next bytes, behind the lines that were taken."""
+        """Return the next bytes after the lines that were read."""
         if self._at >= len(self._data):
             return self._reader.read(size)
         data = self._data[self._at : self._at + size]
@@ -58,7 +58,7 @@ class Buffered:
         return data
 
     def header(self) -> Header:
-        """Lines up to an empty one. Raises Damaged."""
+        """Read lines up to an empty one. Raises Damaged."""
         found = Header()
         for _ in range(MAX_FIELDS):
             line = self.line()
@@ -69,7 +69,7 @@ class Buffered:
 
 
 class _Chunked:
-    """A body in chunks, put together. What is no chunk is given as it stands: some crawlers keep the header alone."""
+    """A chunked body, joined. Data that is not chunked is returned unchanged: some crawlers keep only the header field."""
 
     def __init__(self, stream: Buffered) -> None:
         self._stream = stream
@@ -89,13 +89,13 @@ class _Chunked:
         return data
 
     def _next(self) -> None:
-        """Go to the next chunk."""
+        """Move to the next chunk."""
         if self._first:
             self._first = False
             head = self._stream.read(MAX_LINE)
             self._stream = Buffered(Joined(head, self._stream))
             if not _SIZE.fullmatch(head.partition(b"\n")[0]):
-                # -1: all that follows is plain.
+                # -1: the rest is not chunked.
                 self._ended, self._left = True, -1
                 return
         line = self._stream.line()
@@ -126,12 +126,12 @@ def _uri(head: Header) -> str:
 
 
 def modified(head: Header) -> int:
-    """When a page was last changed, in ns since the epoch, as its server said; 0: unknown."""
+    """Return the time of a page's last change in nanoseconds since the epoch, as its server stated it; 0: unknown."""
     return moment(field(head, "last-modified"))
 
 
 def served(block: Slice) -> tuple[Reader, Header]:
-    """The body of a response of HTTP and its header; all of the block where it is none. Raises Damaged."""
+    """Return the body of an HTTP response and its header; the whole block if it is not a response. Raises Damaged."""
     head, _ = partly(block, MAX_LINE)
     stream = Buffered(Joined(head, block))
     if not _STATUS.match(head):
@@ -156,7 +156,7 @@ def _member(head: Header, block: Slice) -> Member:
     try:
         body, fields = served(block)
     except Damaged as damage:
-        # The next record may be sound.
+        # The next record may be undamaged.
         body, fields = Failed(damage), Header()
     return Member(
         name=uri.encode("utf-8", "replace"), body=body, mtime=modified(fields), stated=field(fields, "content-type"), url=uri
@@ -164,7 +164,7 @@ def _member(head: Header, block: Slice) -> Member:
 
 
 def open_warc(body: Reader, budget: Budget) -> Iterator[Member]:
-    """What the records hold. Raises Damaged."""
+    """Yield the content of the records. Raises Damaged."""
     stream = Buffered(body)
     first = True
     while line := stream.line():

@@ -1,4 +1,4 @@
-"""zip: the archive as a container. The format itself is read in `formats/zip.py`, for office documents and books too."""
+"""zip archives as a container. `formats/zip.py` reads the format itself, for office documents and books too."""
 
 from __future__ import annotations
 

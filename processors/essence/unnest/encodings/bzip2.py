@@ -1,4 +1,4 @@
-"""bzip2, as many streams one after the other as there are; what follows the last one is passed over."""
+"""bzip2: any number of consecutive streams; data after the last one is ignored."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def _another(data: bytes) -> bz2.BZ2Decompressor | None:
 
 
 def open_bzip2(body: Reader, budget: Budget) -> Reader:
-    """What a bzip2 file holds, as a stream."""
+    """Return the decoded content of a bzip2 file as a stream."""
     return Decoded(body, bz2.BZ2Decompressor(), _another)
 
 

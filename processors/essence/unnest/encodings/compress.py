@@ -1,7 +1,7 @@
 """compress (`.Z`): LZW with codes of up to 16 bits, by libarchive.
 
-It has neither checksum nor mark of its end: what was cut off cannot be told from what is whole. What was made with codes of
-9 bits alone (`-b 9`) is refused: libarchive takes it for damaged.
+The format has neither checksum nor end mark: a truncated file cannot be distinguished from a whole one. Files made with codes of
+9 bits alone (`-b 9`) are refused: libarchive takes them for damaged.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ MAGIC = b"\x1f\x9d"
 
 
 def open_compress(body: Reader, budget: Budget) -> Reader:
-    """What a compressed file holds, as a stream."""
+    """Return the decoded content of a compressed file as a stream."""
     head, body = peek(body, 3)
     if head.startswith(MAGIC) and head[2:] and head[2] & 0x1F < 10:
         raise Refused("codes of 9 bits")

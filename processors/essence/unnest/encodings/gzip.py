@@ -1,6 +1,6 @@
-"""gzip (RFC 1952), as many members one after the other as there are; their checksums are held against the data.
+"""gzip (RFC 1952): any number of consecutive members; their checksums are verified.
 
-What follows the last member (zeros of a tape, garbage) is passed over, as gzip does.
+Data after the last member (zeros of a tape, garbage) is ignored, as gzip does.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from processors.essence.unnest import Encoding
 
 
 def open_gzip(body: Reader, budget: Budget) -> Reader:
-    """What a gzip file holds, as a stream."""
+    """Return the decoded content of a gzip file as a stream."""
     return Decoded(body, Inflate(), next_member)
 
 

@@ -1,7 +1,6 @@
-"""LZ4: its frames, those of the time before (legacy) and skippable ones, as many as there are; by libarchive.
+"""LZ4: any number of frames, legacy ones (of the earlier format) and skippable ones included, by libarchive.
 
-A block takes 4 MB at most, a legacy one 8 MB; checksums are held against the data. A frame that holds nothing is the last
-that libarchive reads.
+A block has 4 MB at most, a legacy one 8 MB; checksums are verified. libarchive stops reading after an empty frame.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from processors.essence.unnest.containers import _libarchive_c as c
 
 
 def open_lz4(body: Reader, budget: Budget) -> Reader:
-    """What an lz4 file holds, as a stream."""
+    """Return the decoded content of an lz4 file as a stream."""
     return libarchive.Filtered(body, c.LZ4)
 
 

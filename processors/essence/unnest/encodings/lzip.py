@@ -1,4 +1,4 @@
-"""lzip, as many members one after the other as there are, by libarchive; their checksums are held against the data."""
+"""lzip: any number of consecutive members, by libarchive; their checksums are verified."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from processors.essence.unnest.containers import _libarchive_c as c
 
 
 def open_lzip(body: Reader, budget: Budget) -> Reader:
-    """What an lz file holds, as a stream."""
+    """Return the decoded content of an lz file as a stream."""
     return libarchive.Filtered(body, c.LZIP)
 
 

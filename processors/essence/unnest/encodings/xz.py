@@ -1,6 +1,6 @@
 """xz (streams with padding between them) and the older lzma, by the standard library's lzma.
 
-A file states the memory that its dictionary takes; what would take more than MEMORY is refused (`xz -9` takes 65 MB).
+A file states the memory that its dictionary needs; files that need more than MEMORY are refused (`xz -9` needs 65 MB).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def _another(data: bytes) -> lzma.LZMADecompressor | None:
 
 
 def open_xz(body: Reader, budget: Budget) -> Reader:
-    """What an xz or lzma file holds, as a stream."""
+    """Return the decoded content of an xz or lzma file as a stream."""
     return Decoded(body, lzma.LZMADecompressor(lzma.FORMAT_AUTO, MEMORY), _another)
 
 

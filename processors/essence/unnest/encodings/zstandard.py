@@ -1,6 +1,6 @@
-"""Zstandard (RFC 8878): frames, one after the other as many as there are, and skippable ones between them.
+"""Zstandard (RFC 8878): any number of consecutive frames, with skippable ones between them.
 
-A frame states the memory that its window takes; what would take more than 128 MB, the default bound of zstd itself, is refused.
+A frame states the memory that its window needs; more than 128 MB, the default limit of zstd itself, is refused.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from processors.essence.unnest import Encoding
 
 
 def open_zstandard(body: Reader, budget: Budget) -> Reader:
-    """What a zst file holds, as a stream."""
+    """Return the decoded content of a zst file as a stream."""
     return Decoded(body, Frame(), next_member)
 
 

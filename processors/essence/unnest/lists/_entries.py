@@ -1,9 +1,9 @@
-"""What the unnesters of lists share: entries of text as members, each with its own bytes.
+"""Shared code of the unnesters of lists: entries of text as members, each with its own bytes.
 
 Laws:
 - A list of one entry is that entry, and has no members.
-- One entry is held at a time, and no more than MAX_ENTRY bytes of it.
-- Nothing is damage: what is no entry is passed over, and the end of the stream ends the last entry.
+- One entry is held in memory at a time, and no more than MAX_ENTRY bytes of it.
+- Nothing is damage: text that is not an entry is skipped, and the end of the stream ends the last entry.
 """
 
 from __future__ import annotations
@@ -16,52 +16,52 @@ from processors.essence.formats.container import Member, Reader
 from processors.essence.formats.mail_header import Lines
 
 MAX_ENTRY = 65_536
-"""Bytes of an entry that are kept."""
+"""Maximum bytes of an entry that are kept."""
 MAX_NAME = 200
-"""Bytes of the name that an entry gets from its own words."""
+"""Maximum bytes of a name composed from an entry's own text."""
 
 _SPACE = re.compile(rb"[\x00-\x20\x7f]+")
 
 
 class Entry:
-    """The lines of an entry, as they come."""
+    """Collects the lines of an entry."""
 
     def __init__(self) -> None:
         self._lines: list[bytes] = []
         self.size = 0
 
     def add(self, line: bytes) -> None:
-        """Add a line, or what of it there is room for."""
+        """Add a line, cut to the remaining room."""
         if self.size < MAX_ENTRY:
             self._lines.append(line[: MAX_ENTRY - self.size])
             self.size += len(self._lines[-1])
 
     @property
     def body(self) -> bytes:
-        """All of it."""
+        """Return the collected bytes."""
         return b"".join(self._lines)
 
 
 def lines(reader: Reader) -> Iterator[bytes]:
-    """The lines of a list; a long one comes in pieces. Raises what the stream raises."""
+    """Yield the lines of a list; a long line comes in pieces. Raises what the stream raises."""
     source = Lines(reader)
     while line := source.next():
         yield line
 
 
 def field(body: bytes, name: bytes) -> bytes:
-    """The first line of a field of an entry, white space made single; b"" without it."""
+    """Return the first line of a field of an entry, with single spaces; b"" without the field."""
     found = re.search(rb"^[ \t]*" + name + rb"[ \t]*:[ \t]*([^\r\n]{1,400})", body, re.IGNORECASE | re.MULTILINE)
     return _SPACE.sub(b" ", found[1]).strip() if found else b""
 
 
 def named(*parts: bytes) -> bytes:
-    """A name of what an entry says of itself: NAME-VERSION."""
+    """Compose a name from parts of an entry: NAME-VERSION."""
     return b"-".join(p for p in (_SPACE.sub(b" ", part).strip() for part in parts) if p)[:MAX_NAME]
 
 
 def members(entries: Iterable[bytes], name: Callable[[bytes], bytes], stated: str) -> Iterator[Member]:
-    """Entries as members, if there are several; one that has no name of its own gets its number."""
+    """Yield entries as members if there are several; an entry without a name gets its number."""
     first: Member | None = None
     for number, body in enumerate(entries, 1):
         member = Member(name=name(body) or b"entry-%d" % number, size=len(body), body=io.BytesIO(body), stated=stated)
@@ -75,7 +75,7 @@ def members(entries: Iterable[bytes], name: Callable[[bytes], bytes], stated: st
 
 
 def stanzas(reader: Reader, starts: bytes) -> Iterator[bytes]:
-    """Paragraphs between empty lines that begin with a field of this name."""
+    """Yield the paragraphs (separated by empty lines) that begin with a field of the given name."""
     entry = Entry()
     for line in lines(reader):
         if line.strip():

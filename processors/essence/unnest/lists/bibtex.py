@@ -1,7 +1,7 @@
 """Bibliographies (BibTeX, RIS): each entry is a member, named by its key.
 
-An entry of BibTeX ends where the next line begins with "@": braces are not counted, since many a file has one too few. What it
-uses of the abbreviations that stood before it (@string) is put before it, so that it can be read alone.
+A BibTeX entry ends where the next line begins with "@": braces are not counted, since many files lack one. The abbreviations
+(@string) that an entry uses are put before it, so that it can be read alone.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from processors.essence.unnest import Container
 from processors.essence.unnest.lists._entries import Entry, lines, members, named
 
 STRINGS = 2_000
-"""Abbreviations that are remembered ..."""
+"""Maximum number of abbreviations kept."""
 STRING = 300
-"""... and bytes of each."""
+"""Maximum bytes of each."""
 USED = 10
 
 _ENTRY = re.compile(rb"[ \t]*@[ \t]*([A-Za-z]{2,30})[ \t]*[{(][ \t]*([^\s,{}=()]{0,200})")
@@ -45,7 +45,7 @@ def _bibtex(reader: Reader) -> Iterator[bytes]:
 
 
 def _ended(entry: Entry, kind: bytes, key: bytes, strings: dict[bytes, bytes]) -> Iterator[bytes]:
-    """An entry that is whole; an abbreviation is remembered instead."""
+    """Yield a complete entry; an abbreviation is stored instead."""
     if kind == b"string":
         if len(strings) < STRINGS and entry.size <= STRING:
             strings[key] = entry.body
@@ -77,7 +77,7 @@ def _id(body: bytes) -> bytes:
 
 
 def open_bibliography(body: Reader, budget: Budget) -> Iterator[Member]:
-    """The entries of a bibliography."""
+    """Yield the entries of a bibliography."""
     head, body = peek(body, CHUNK)
     if _TY.match(head.lstrip(b"\xef\xbb\xbf\r\n \t")):
         return members(_ris(body), _id, "application/x-research-info-systems")

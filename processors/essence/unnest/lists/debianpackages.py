@@ -1,4 +1,4 @@
-"""Lists of Debian packages (Packages, Sources, the status of dpkg): each stanza is a member, NAME-VERSION (deb-control(5))."""
+"""Lists of Debian packages (Packages, Sources, the status file of dpkg): each stanza is a member, NAME-VERSION (deb-control(5))."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def _name(body: bytes) -> bytes:
 
 
 def open_packages(body: Reader, budget: Budget) -> Iterator[Member]:
-    """The packages of a list."""
+    """Yield the packages of a list."""
     return members(stanzas(body, b"package:"), _name, "text/prs.debian.control")
 
 

@@ -1,4 +1,4 @@
-"""Indexes by hand (00-INDEX, FILES.BBS, INDEX of software archives): each file that is described is a member of that name."""
+"""Hand-made indexes (00-INDEX, FILES.BBS, INDEX of software archives): each described file is a member of that name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from processors.essence.unnest.lists._entries import Entry, lines, members, name
 
 
 def _entries(reader: Reader) -> Iterator[bytes]:
-    """A line that begins with the name of a file, and the indented ones below it."""
+    """Yield each line that begins with a file name, with the indented lines below it."""
     entry: Entry | None = None
     for line in lines(reader):
         if line[:1] in b" \t" and line.strip():
@@ -34,7 +34,7 @@ def _name(body: bytes) -> bytes:
 
 
 def open_index(body: Reader, budget: Budget) -> Iterator[Member]:
-    """The files that an index describes."""
+    """Yield the files that an index describes."""
     return members(_entries(body), _name, "text/x-file-index")
 
 

@@ -1,4 +1,4 @@
-"""IAFA templates (Internet Anonymous FTP Archives, draft of 1994), several in a file: each record is a member."""
+"""IAFA templates (Internet Anonymous FTP Archives, draft of 1994), several per file: each record is a member."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from processors.essence.unnest.lists._entries import field, members, named, stan
 
 
 def _name(body: bytes) -> bytes:
-    """Its handle, else its title and version, or the name that its kind has instead of a title."""
+    """Return the record's handle, else its title and version, or the name field that its kind has instead of a title."""
     names = (field(body, name) for name in (b"Handle", b"Title", b"(?:Service|Organization|User|Site|Host|Mirrored)-Name"))
     name = next(filter(None, names), b"")
     return named(name, field(body, b"Version(?:-v\\d+)?")) if name else b""
 
 
 def open_iafa(body: Reader, budget: Budget) -> Iterator[Member]:
-    """The records of a file."""
+    """Yield the records of a file."""
     return members(stanzas(body, b"template-type:"), _name, "text/x-iafa")
 
 

@@ -1,4 +1,4 @@
-"""Linux Software Map entries, several in a file: each from its Begin to its End is a member, TITLE-VERSION."""
+"""Linux Software Map entries, several per file: each from its Begin to its End is a member, TITLE-VERSION."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _END = re.compile(rb"End[ \t]*\r?\n?", re.IGNORECASE)
 
 
 def _entries(reader: Reader) -> Iterator[bytes]:
-    """From each Begin to its End; one that has none ends where the next begins."""
+    """Yield the text from each Begin to its End; an entry without an End ends where the next begins."""
     entry: Entry | None = None
     for line in lines(reader):
         begins = _BEGIN.fullmatch(line)
@@ -36,7 +36,7 @@ def _name(body: bytes) -> bytes:
 
 
 def open_lsm(body: Reader, budget: Budget) -> Iterator[Member]:
-    """The entries of a map."""
+    """Yield the entries of a map."""
     return members(_entries(body), _name, "text/x-lsm")
 
 

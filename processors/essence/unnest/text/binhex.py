@@ -1,4 +1,4 @@
-"""BinHex 4 (RFC 1741): a file of the Macintosh as text; six bits a character, runs shortened, each part with its checksum."""
+"""BinHex 4 (RFC 1741): a Macintosh file as text: six bits per character, run-length encoding, and a checksum for each part."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ ALPHABET = b"!\"#$%&'()*+,-012345689@ABCDEFGHIJKLMNPQRSTUVXYZ[`abcdefhijklmpqr"
 _TO_BASE64 = bytes.maketrans(ALPHABET, b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
 _MARK = re.compile(rb"\(This file must be converted[^\r\n]*+[\r\n]\s*+:")
 MAX_PROSE = 1 << 16
-"""Bytes before the mark that are passed over."""
+"""Maximum number of bytes skipped before the mark."""
 AT_ONCE = 4_096
-"""Characters that are decoded at once: a run of 255 costs three bytes, so that they give 260 kB at most."""
+"""Characters decoded at once: a run of 255 takes three bytes, so they expand to 260 kB at most."""
 RUN = b"\x90"
 _RUN = re.compile(rb"([^\x90]*+)\x90(.)", re.DOTALL)
 BLANKS = b" \t\r\n"
 
 
 class _Sixbits:
-    """The bytes that the characters up to the colon stand for. Raises Damaged."""
+    """Decoded bytes of the characters up to the colon. Raises Damaged."""
 
     def __init__(self, text: Reader) -> None:
         self._text = text
@@ -54,7 +54,7 @@ class _Sixbits:
 
 
 class _Runs:
-    """Bytes whose runs are made long again: a byte, 0x90, and how often it stands there; 0x90 0x00 is 0x90 itself."""
+    """Expands runs: a byte, 0x90, and its count; 0x90 0x00 is 0x90 itself."""
 
     def __init__(self, packed: Reader) -> None:
         self._packed = packed
@@ -82,7 +82,7 @@ class _Runs:
             else:
                 out.append(self._last * (run[2][0] - 1))
             at = run.end()
-        # A mark at the end waits for its count.
+        # A run mark at the end waits for its count.
         self._held = RUN if data.endswith(RUN, at) else b""
         rest = data[at:].removesuffix(RUN)
         self._last = rest[-1:] or self._last
@@ -90,7 +90,7 @@ class _Runs:
 
 
 class _Checked:
-    """A part, held against the checksum that follows it. Raises Damaged."""
+    """A part, verified against the checksum that follows it. Raises Damaged."""
 
     def __init__(self, body: Reader, size: int) -> None:
         self._body = body
@@ -111,13 +111,13 @@ class _Checked:
         return self._stated
 
     def drain(self) -> None:
-        """Pass over what was not read, checksum included."""
+        """Skip the unread rest, including the checksum."""
         self._part.drain()
         self._checksum()
 
 
 def _packed(body: Reader) -> Reader:
-    """The text behind the mark. Raises Damaged."""
+    """Return the text after the mark. Raises Damaged."""
     head = exact(body, MAX_PROSE)
     mark = _MARK.search(head)
     if not mark:
@@ -126,7 +126,7 @@ def _packed(body: Reader) -> Reader:
 
 
 def open_binhex(body: Reader, budget: Budget) -> Iterator[Member]:
-    """The forks of the file in a text. Raises Damaged."""
+    """Yield the forks of the file in a text. Raises Damaged."""
     stream = _Runs(_Sixbits(_packed(body)))
     size = need(stream, 1, "no name")
     rest = need(stream, size[0] + 1 + 4 + 4 + 2 + 4 + 4, "a header ends early")

@@ -1,6 +1,6 @@
-"""Messages of mail and news: their attachments. The text of a message is no member, but what its summary is made of.
+"""Mail and news messages: their attachments. The text of a message is not a member; it is part of the message's summary.
 
-A message has a summary of its own (`summarize/text/mail.py`); a message inside a message is a member, and opened in its turn.
+A message has a summary of its own (`summarize/text/mail.py`); a message inside a message is a member, and is opened in its turn.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from processors.essence.unnest import Container
 
 
 def open_mail(body: Reader, budget: Budget) -> Iterator[Member]:
-    """The attachments of a message. Raises Damaged for what has no header at all."""
+    """Yield the attachments of a message. Raises Damaged for data without a header."""
     head, parts = message(body)
     if not head.fields:
         raise Damaged("no message: it begins without a header")

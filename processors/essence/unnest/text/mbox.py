@@ -1,8 +1,8 @@
-"""mbox (RFC 4155, appendix A): each message is a member, named by its Message-ID, so that its name stays when others go.
+"""mbox (RFC 4155, appendix A): each message is a member, named by its Message-ID, so that its name stays if others are removed.
 
-A message begins behind an empty line (or the start) at a line that begins with "From " and has a time of day in it: what
-stands so in a text without being quoted (mboxcl) has none. Quoting is undone as mboxrd has it: one ">" is taken from ">From ",
-">>From " and so on.
+A message begins after an empty line (or at the start) at a line that begins with "From " and contains a time of day; unquoted
+text that begins with "From " (mboxcl) has no time of day. Quoting is removed as in mboxrd: one ">" from ">From ", ">>From " and
+so on.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from processors.essence.formats.streams import CHUNK, Joined, exact
 from processors.essence.unnest import Container
 
 MAX_NAME = 250
-"""Bytes of a Message-ID that may be a name."""
+"""Maximum bytes of a Message-ID that is used as a name."""
 _FROM = re.compile(rb"From [^\n]{0,500}?[ \t]\d\d?:\d\d(?::\d\d)?(?=[ \t\r\n])")
 _QUOTED = re.compile(rb">++From ")
 _ID = re.compile(rb"<\s*+([^<>\s]++)\s*+>")
 
 
 class _Message:
-    """The lines up to the next message, without the empty line before it, as a stream."""
+    """The lines up to the next message as a stream, without the empty line before it."""
 
     def __init__(self, lines: Lines) -> None:
         self._lines = lines
@@ -32,7 +32,7 @@ class _Message:
         self._empty = False
         self._start = True
         self.next = b""
-        """The line that the next message begins with; b"" at the end."""
+        """First line of the next message; b"" at the end."""
         self._ended = False
 
     def read(self, size: int, /) -> bytes:
@@ -48,14 +48,14 @@ class _Message:
             try:
                 line, start = self._lines.next(), self._start
             except UnnestError:
-                # What could be read comes first; the stream fails again.
+                # The data read so far is returned first; the stream fails again at the next read.
                 if not any(parts):
                     raise
                 break
             self._start = not self._lines.more
             if not line or (start and self._empty and _FROM.match(line)):
                 self._ended, self.next = True, line
-                # The empty line before a message parts it from the one before, and belongs to neither.
+                # The empty line before a message separates it from the one before, and belongs to neither.
                 parts.append(b"" if line else self._held)
                 break
             if start and _QUOTED.match(line):
@@ -70,7 +70,7 @@ class _Message:
 
 
 def _name(head: bytes, number: int) -> bytes:
-    """What to call a message: its Message-ID, or its number."""
+    """Return the name of a message: its Message-ID, or its number."""
     found = Header()
     for line in head.splitlines(keepends=True):
         if not line.strip() or not found.take(line):
@@ -80,7 +80,7 @@ def _name(head: bytes, number: int) -> bytes:
 
 
 def open_mbox(body: Reader, budget: Budget) -> Iterator[Member]:
-    """The messages of a mailbox. Raises Damaged for what does not begin with one."""
+    """Yield the messages of a mailbox. Raises Damaged for data that does not begin with one."""
     lines = Lines(body)
     line = b"\n"
     while line in (b"\n", b"\r\n"):

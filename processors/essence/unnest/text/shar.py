@@ -1,7 +1,7 @@
-"""Shell archives: the here-documents that a script would write to files (GNU shar, and those before it). Parsed, never run.
+"""Shell archives: the here-documents that a script would write to files (GNU shar, and its predecessors). Parsed, never run.
 
-What is told apart by patterns alone: a line that names a file and opens a here-document for cat, sed or uudecode; the prefix that
-sed would take off; the delimiter that ends it. What uudecode would read is a member as it stands, and is undone by its own type.
+Patterns alone recognize the parts: a line that names a file and opens a here-document for cat, sed or uudecode; the prefix that sed
+would remove; the delimiter that ends the document. Input of uudecode is a member as it is, and decoded by the unnester of its type.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from processors.essence.formats.streams import CHUNK
 from processors.essence.unnest import Container
 
 MAX_COMMAND = 1_000
-"""Bytes of a line that may open a here-document."""
+"""Maximum bytes of a line that may open a here-document."""
 _HERE = re.compile(rb"<<-?[ \t]*(?:\\?([\w!#%.+@=-]{1,80})|'([^'\n]{1,80})'|\"([^\"\n]{1,80})\")")
 _FILE = re.compile(rb"(?<![<>&\d])>>?[ \t]*(?:'([^'\n]{1,400})'|\"([^\"\n]{1,400})\"|([^\s;&|<>'\"]{1,400}))")
 _SED = re.compile(rb"\bsed\b[^|;]{0,40}?s(.)\^([^/\n]{1,20}?)\1\1")
@@ -23,7 +23,7 @@ _WRITES = re.compile(rb"(?:^|[\s;&|(])(?:cat|g?sed|uudecode|base64)\b")
 
 
 class _Here:
-    """A here-document as a stream. Raises Damaged where its delimiter does not come."""
+    """A here-document as a stream. Raises Damaged if its delimiter is missing."""
 
     def __init__(self, lines: Lines, end: bytes, prefix: bytes) -> None:
         self._lines = lines
@@ -39,7 +39,7 @@ class _Here:
         return data
 
     def _more(self) -> None:
-        """Take lines until there is enough of them, or the delimiter comes."""
+        """Read lines until there are enough, or the delimiter is found."""
         taken, room = list[bytes](), CHUNK
         while room > 0:
             line = self._lines.next()
@@ -54,7 +54,7 @@ class _Here:
 
 
 def _opened(line: bytes) -> tuple[bytes, bytes, bytes] | None:
-    """The name of the file, the delimiter and the prefix, where a line opens a here-document for a file."""
+    """Return the file name, the delimiter and the prefix if a line opens a here-document for a file."""
     here = _HERE.search(line) if len(line) <= MAX_COMMAND else None
     if here is None or not _WRITES.search(line):
         return None
@@ -67,7 +67,7 @@ def _opened(line: bytes) -> tuple[bytes, bytes, bytes] | None:
 
 
 def open_shar(body: Reader, budget: Budget) -> Iterator[Member]:
-    """The files of a shell archive. Raises Damaged."""
+    """Yield the files of a shell archive. Raises Damaged."""
     lines, found = Lines(body), False
     while line := lines.next():
         opened = None if line.lstrip().startswith(b"#") else _opened(line)

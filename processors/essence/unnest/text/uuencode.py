@@ -1,7 +1,7 @@
-"""uuencode and xxencode, and uuencode's base64 (POSIX.1-2017, uuencode): as many files as a text holds, with prose around them.
+"""uuencode, xxencode, and uuencode's base64 (POSIX.1-2017, uuencode): any number of files in a text, with prose between them.
 
-A line that says `begin` opens a file only where a line of data follows. Files are bounded by their `end`; one that lacks it is
-damaged. The prose before the first file goes to the summary of the whole.
+A `begin` line opens a file only if a line of data follows. A file ends at its `end` line; one without it is damaged. The prose
+before the first file becomes part of the summary of the whole.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from processors.essence.formats.streams import CHUNK
 from processors.essence.unnest import Container
 
 MAX_LINE = 1 << 12
-"""Bytes of a line; a longer one is cut into several, none of which is data."""
+"""Maximum bytes of a line; a longer one is cut into several, none of which is data."""
 MAX_PROSE = 2_048
 AT_ONCE = 8_192
 
@@ -29,7 +29,7 @@ Decode = Callable[[bytes], bytes]
 
 
 class _Lines:
-    """The lines of a stream without their ends, and how the stream failed."""
+    """The lines of a stream without their ends; records how the stream failed."""
 
     def __init__(self, body: Reader) -> None:
         self._body = body
@@ -38,7 +38,7 @@ class _Lines:
         self._error: UnnestError | None = None
 
     def next(self) -> bytes | None:
-        """The next line; None at the end. Raises UnnestError once all lines before the damage are given."""
+        """Return the next line; None at the end. Raises UnnestError after all lines before the damage."""
         while not self._lines:
             if self._error:
                 raise self._error
@@ -47,11 +47,11 @@ class _Lines:
         return self._lines.pop()
 
     def back(self, line: bytes) -> None:
-        """Give a line again."""
+        """Push a line back, to be returned again."""
         self._lines.append(line)
 
     def _more(self) -> bool:
-        """Read on, if there is more."""
+        """Read on; return whether there is more."""
         try:
             data = self._body.read(CHUNK)
         except UnnestError as error:
@@ -66,27 +66,27 @@ class _Lines:
 
 
 def _uu(line: bytes) -> bytes:
-    """A line of uuencode; it may have lost blanks at its end, or gained a checksum. Raises Damaged."""
+    """Decode a line of uuencode; it may have lost blanks at its end, or have an extra checksum. Raises Damaged."""
     size = (line[0] - 32 & 63) if line else 0
     chars = -(-size // 3) * 4
     if len(line) > chars + 3:
         raise Damaged("a line longer than it says")
     try:
-        # What is left over of the last character may hold anything.
+        # The unused bits of the last character may have any value.
         return binascii.a2b_uu(line[: 1 + (size * 8 + 5) // 6])
     except binascii.Error as error:
         raise Damaged(f"a line that is no data: {error}") from error
 
 
 def _xx(line: bytes) -> bytes:
-    """A line of xxencode. Raises Damaged."""
+    """Decode a line of xxencode. Raises Damaged."""
     if line.strip(XX):
         raise Damaged("a line that is no data")
     return _uu(line.translate(_XX_TO_UU))
 
 
 def _base64(line: bytes) -> bytes:
-    """A line of base64. Raises Damaged."""
+    """Decode a line of base64. Raises Damaged."""
     try:
         return binascii.a2b_base64(line, strict_mode=True)
     except binascii.Error as error:
@@ -94,7 +94,7 @@ def _base64(line: bytes) -> bytes:
 
 
 def _fits(line: bytes, alphabet: bytes) -> bool:
-    """Whether a line is as long as its first character says."""
+    """Whether the length of a line agrees with its first character."""
     if not line or line.replace(b"`", b" ").strip(alphabet) or line[0] not in alphabet + b"`":
         return False
     size = alphabet.find(line.replace(b"`", b" ")[:1])
@@ -102,7 +102,7 @@ def _fits(line: bytes, alphabet: bytes) -> bool:
 
 
 def _decoder(line: bytes | None) -> Decode | None:
-    """What the first line of a file is written in; None where it is no data."""
+    """Return the decoder for the first line of a file; None if it is not data."""
     if line is None:
         return None
     if line in (b"", b" ", b"end") or _fits(line, UU):
@@ -113,7 +113,7 @@ def _decoder(line: bytes | None) -> Decode | None:
 
 
 class _File:
-    """The content of a file, line by line. Raises Damaged, and then does so again."""
+    """Content of a file, decoded line by line. Raises Damaged, and raises it again on further reads."""
 
     def __init__(self, lines: _Lines, decode: Decode) -> None:
         self._lines = lines
@@ -141,7 +141,7 @@ class _File:
         self._data = memoryview(b"".join(parts))
 
     def _line(self) -> bytes:
-        """The next bytes; none at the end. Raises UnnestError."""
+        """Return the next bytes; none at the end. Raises UnnestError."""
         line = self._lines.next()
         if line is None:
             raise Damaged("truncated: a file without its end")
@@ -153,14 +153,14 @@ class _File:
         if data:
             return data
         self._ended = True
-        # Behind the line without data stands the last one; where it does not, nothing is missing.
+        # The terminating line follows the line without data; if it is missing, no data is missing.
         if line != last and (after := self._lines.next()) not in (last, None):
             self._lines.back(after or b"")
         return b""
 
 
 def open_uuencoded(body: Reader, budget: Budget) -> Iterator[Member]:
-    """The files in a text. Raises Damaged at the end where there is none."""
+    """Yield the files in a text. Raises Damaged at the end if there is none."""
     lines, found = _Lines(body), False
     while (line := lines.next()) is not None:
         begin = _BEGIN.fullmatch(line)
@@ -179,14 +179,14 @@ def open_uuencoded(body: Reader, budget: Budget) -> Iterator[Member]:
             while content.read(CHUNK):
                 pass
         except Damaged:
-            # Told to whoever read the body. The next file is found by its first line.
+            # The reader of the body gets this error. The next file is found by its first line.
             continue
     if not found:
         raise Damaged("no file in it")
 
 
 def about_uuencoded(head: bytes) -> Iterator[tuple[str, str]]:
-    """The prose before the first file, and its subject."""
+    """Yield the prose before the first file, and its subject."""
     start = b"\n" + head
     end = min((at for at in (start.find(b"\nbegin "), start.find(b"\nbegin-base64 ")) if at >= 0), default=len(start))
     prose = start[1:end].decode("utf-8", "replace")[:MAX_PROSE]
