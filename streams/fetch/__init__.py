@@ -1,4 +1,4 @@
-"""The fetch edge: requests in, what became of them out."""
+"""The fetch edge: answers fetch requests with records."""
 
 from streams.fetch.adapters.local import fetch_local, reopened
 from streams.fetch.answers import FetchError, StoreError

@@ -1,9 +1,9 @@
-"""The records that answer one request. All of them carry its version, root, depth and rules; nothing here does I/O.
+"""Builds the records that answer one request. All carry its version, root, depth and rules. No I/O.
 
 Laws:
-- A transient failure is a CrawlEvent alone: essence hears of an object only when it was fetched, or is gone (law 4).
-- What is gone is told twice: to essence, as an outcome behind the data, and to the frontier.
-- Texts from the network are bounded, and hold no control characters and no surrogates, before they enter a record.
+- A transient failure is a CrawlEvent alone: essence receives an object only when it was fetched or is gone (law 4).
+- A removal is reported twice: to essence, as an outcome in the order of the data, and to the frontier.
+- Texts from the network are bounded, and cleaned of control characters and surrogates, before they enter a record.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ from streams.fetch.settings import LONGEST_WAIT
 
 
 class StoreError(OSError):
-    """The blob store, or the spool before it, failed: no outcome of an object, but the end of the run."""
+    """The blob store, or the spool in front of it, failed: not an outcome of an object, but a reason to end the run."""
 
 
 class FetchError(Exception):
-    """A request failed; whose fault it was is in the reason. It never leaves this package."""
+    """A request failed; the reason says whose fault it was. Never raised outside of this package."""
 
     def __init__(self, reason: str, *, retryable: bool, wait: int = 0, unreachable: bool = False) -> None:
         super().__init__(reason)
         self.reason = reason
         self.retryable = retryable
         self.wait = wait
-        """ms to wait at least before the next try."""
+        """Minimum wait in ms before the next try."""
         self.unreachable = unreachable
-        """No connection came about: another address of the host may do."""
+        """No connection was established: another address of the host may work."""
 
 
 class Stored(NamedTuple):
-    """A body, inline or in the blob store."""
+    """A body, either inline or in the blob store."""
 
     body: bytes | None
     blob: str
@@ -58,13 +58,13 @@ class Stored(NamedTuple):
 
 
 def bounded(text: str, limit: int = MAX_REASON) -> str:
-    """`text` as a record may hold it: at most `limit` characters, anything that is not printable replaced."""
+    """Return at most `limit` characters of `text` for a record, with non-printable characters replaced."""
     return "".join(c if c.isprintable() else " " if c.isspace() else "\ufffd" for c in text[:limit])
 
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """Builds the answers to one request; `now` is ms since the epoch."""
+    """Builds the records that answer one request; `now` is ms since the epoch."""
 
     request: FetchRequest
     now: int
@@ -72,7 +72,7 @@ class Answers:
     def event(
         self, kind: CrawlKind, reason: str = "", *, validators: Validators | None = None, listing: bool = False
     ) -> CrawlEvent:
-        """What became of the URL, for the frontier."""
+        """Return an event for the frontier about the URL of the request."""
         request = self.request
         return CrawlEvent(
             kind=kind,
@@ -89,21 +89,21 @@ class Answers:
         )
 
     def failed(self, failure: FetchError) -> list[Record]:
-        """The attempt failed: the object, if there was one, stays."""
+        """Return the answer for a failed attempt: a known object stays."""
         wait = max(0, min(failure.wait, LONGEST_WAIT))
         event = self.event("failed", failure.reason)
         return [msgspec.structs.replace(event, retryable=failure.retryable, wait=wait)]
 
     def refused(self, reason: str) -> list[Record]:
-        """It is not fetched, for a reason of ours."""
+        """Return the answer for a URL that is not fetched by a rule of this program."""
         return [self.event("refused", reason)]
 
     def deferred(self, wait: int) -> list[Record]:
-        """Its host or address is busy: ask again after `wait` ms."""
+        """Return the answer for a busy host or address: the frontier asks again after `wait` ms."""
         return [msgspec.structs.replace(self.event("deferred", "its host is busy"), wait=wait)]
 
     def gone(self, reason: str, status: int = 0) -> list[Record]:
-        """There is no such object any more. `status`: of the response; 0: there is none."""
+        """Return the answer for an object that no longer exists. `status`: of the response; 0: there was no response."""
         request = self.request
         gone = FetchedObject(
             url=request.url,
@@ -118,10 +118,10 @@ class Answers:
         return [gone, self.event("gone", reason)]
 
     def moved(self, target: str, status: int = 0) -> list[Record]:
-        """The object is elsewhere: gone here, discovered there, at the same distance from the root.
+        """Return the answer for a redirect: gone at this URL, discovered at the target, at the same distance from the root.
 
-        A root that moved stays on the server that it moved to; one that may go anywhere still may. A chain ends after
-        MAX_MOVES: a server may make it up as it goes. One that comes back to where it was is a circle.
+        A redirected root is bound to the server of its target; a root without a host restriction stays without. A chain ends after
+        MAX_MOVES redirects, since a server may generate an endless one. A target that is already in the chain is a circle.
         """
         request, key = self.request, frontier_key(target)
         if request.moves >= MAX_MOVES:
@@ -131,7 +131,7 @@ class Answers:
         root = request.root
         if request.depth == 0 and root.host:
             root = msgspec.structs.replace(root, host=key)
-        # The frontier puts links one hop behind the page that they stand in; a redirect is no hop.
+        # The frontier places links one hop behind the page that contains them; a redirect is not a hop.
         links = (Link(url=target, kind="page"),)
         found = msgspec.structs.replace(
             self.event("discovered"),
@@ -146,7 +146,7 @@ class Answers:
         return [gone, msgspec.structs.replace(moved, trail=request.trail), found]
 
     def unchanged(self, validators: Validators, *, listing: bool = False) -> list[Record]:
-        """It is what it was; `validators` are those of now."""
+        """Return the answer for an object that has not changed; `validators`: the current ones."""
         return [self.event("unchanged", validators=validators, listing=listing)]
 
     def fetched(
@@ -159,7 +159,7 @@ class Answers:
         listing: bool = False,
         status: int = 0,
     ) -> list[Record]:
-        """The object, and what the frontier remembers of it."""
+        """Return the object, and the event with the validators that the frontier stores."""
         request = self.request
         fetched = FetchedObject(
             url=request.url,
@@ -181,9 +181,9 @@ class Answers:
         return [fetched, self.event("fetched", validators=validators, listing=listing)]
 
     def resolved(self, address: str, robots: bytes | None, failure: FetchError | None = None) -> list[Record]:
-        """What is known of a host: always this one event, since the frontier waits for it and for no other.
+        """Return the one event that describes a host: the frontier waits for it and for no other, so it is always sent.
 
-        `robots` None disallows all, for the reason that `failure` gives.
+        `robots` None disallows all, for the reason in `failure`.
         """
         event = msgspec.structs.replace(
             self.event("resolved"), url=f"{self.request.host}/robots.txt", addresses=(address,) if address else (), robots=robots

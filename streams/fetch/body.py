@@ -1,7 +1,7 @@
-"""A body on its way in: hashed while it streams, in memory while it is small, then in a file, and at its end a blob.
+"""Receives a body: hashes it while it streams, keeps a small one in memory, spools a larger one to a file, and stores it as a blob.
 
-The spool keeps what a slow peer sends out of memory and out of the blob store until it is whole; as few bodies as `SPOOLS`
-are in files at once, so that hundreds of large ones cannot fill the disk.
+The spool keeps data from slow peers out of memory, and out of the blob store until the body is complete. At most `SPOOLS` bodies
+are spooled at once, so that hundreds of large ones cannot fill the disk.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from streams.fetch.answers import Stored, StoreError
 from streams.fetch.settings import INLINE
 
 IN_MEMORY = 4 * INLINE
-"""Bytes of one body in memory at the most."""
+"""Maximum bytes of one body in memory."""
 SPOOLS = 16
 
 
 class Body:
-    """An async context manager: whatever happens, its file goes."""
+    """Collects one body. An async context manager, which always deletes the spool file."""
 
     def __init__(self, blobs: Blobs, spools: asyncio.Semaphore, folder: str) -> None:
         self._blobs = blobs
@@ -46,7 +46,7 @@ class Body:
             self._spools.release()
 
     async def write(self, piece: bytes) -> None:
-        """Take a piece. Raises StoreError where the spool cannot."""
+        """Append a piece. Raises StoreError if the spool cannot be written."""
         self.size += len(piece)
         self._md5.update(piece)
         self._sha256.update(piece)
@@ -72,11 +72,11 @@ class Body:
 
     @property
     def md5(self) -> str:
-        """Hex, of what was written so far."""
+        """MD5 in hex of the bytes written so far."""
         return self._md5.hexdigest()
 
     async def store(self) -> Stored:
-        """The whole body, inline up to 64 kB, else in the blob store. Raises StoreError."""
+        """Return the whole body, inline up to 64 kB, otherwise in the blob store. Raises StoreError."""
         sha256 = self._sha256.hexdigest()
         if self.size <= INLINE:
             return Stored(bytes(self._memory), "", self.size, self.md5, sha256)

@@ -1,7 +1,7 @@
-"""Content codings of HTTP (RFC 9110, 8.4), decoded under a cap, piece by piece.
+"""Decodes the content codings of HTTP (RFC 9110, 8.4) piece by piece, within limits.
 
-Strategy: a decoder is asked for at most 64 kB at a time, so that a bomb is seen when it has given little more than it may,
-and never by its memory. One coding a body: a chain of them multiplies what a byte can unfold to, and no server needs it.
+Strategy: a decoder is asked for at most 64 kB at a time, so that a decompression bomb is detected when it has exceeded its limit
+by little, before it fills the memory. One coding per body: a chain multiplies the expansion of a byte, and no server needs one.
 """
 
 from __future__ import annotations
@@ -24,37 +24,37 @@ else:
 
 STEP = 65_536
 MAX_MEMBERS = 64
-"""Members of a gzip body, frames of a zstd body: each costs a new decoder, however empty it is."""
+"""Maximum members of a gzip body or frames of a zstd body: each costs a new decoder, even if it is empty."""
 ZSTD_WINDOW = 23
-"""Binary logarithm of the memory that a zstd body may ask for: 8 MB (RFC 9659)."""
+"""Binary logarithm of the memory that a zstd body may require: 8 MB (RFC 9659)."""
 
 
 class Decoder(Protocol):
-    """Turns received bytes into pieces of the body."""
+    """Decodes received bytes into pieces of the body."""
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """The pieces that follow from more bytes, each of about 64 kB at most. Raises ValueError for damaged ones."""
+        """Yield the decoded pieces, each of about 64 kB at most. Raises ValueError for damaged input."""
         ...
 
     def ended(self) -> bool:
-        """Whether the coding came to its end."""
+        """Return whether the end of the encoded stream was reached."""
         ...
 
 
 class Identity:
-    """No coding."""
+    """The decoder of a body without content coding."""
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """The bytes themselves."""
+        """Yield the bytes unchanged."""
         yield data
 
     def ended(self) -> bool:
-        """Always: HTTP's framing says where a plain body ends."""
+        """Return True: the framing of HTTP ends a plain body."""
         return True
 
 
 class _Members(ABC):
-    """What gzip and zstd have in common: members one after the other, decoders with `eof` and `unused_data`."""
+    """Common part of gzip and zstd: consecutive members, decoders with `eof` and `unused_data`."""
 
     def __init__(self) -> None:
         self._decoder: Any = None
@@ -63,14 +63,14 @@ class _Members(ABC):
 
     @abstractmethod
     def _new(self, data: bytes) -> Any:
-        """A decoder for a member that begins with `data`, or None where no member begins."""
+        """Return a decoder for a member that begins with `data`, or None if no member begins there."""
 
     @abstractmethod
     def _pieces(self, data: bytes) -> Iterator[bytes]:
-        """What the decoder makes of `data`, piece by piece."""
+        """Yield the decoded pieces of `data`."""
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """Pieces of one member after the other; what follows the last and is no member is ignored, as RFC 1952 readers do."""
+        """Yield the pieces of all members in order; data behind the last member is ignored, as RFC 1952 readers do."""
         while data and not self._ignore:
             if self._decoder is None or self._decoder.eof:
                 if self._members == MAX_MEMBERS:
@@ -84,12 +84,12 @@ class _Members(ABC):
             data = self._decoder.unused_data if self._decoder.eof else b""
 
     def ended(self) -> bool:
-        """Whether the last member is whole; an empty body has none, and is whole too."""
+        """Return whether the last member is complete; an empty body, which has none, counts as complete."""
         return self._ignore or self._decoder is None or bool(self._decoder.eof)
 
 
 class Deflate(_Members):
-    """gzip (RFC 1952), and deflate as servers mean it: zlib's format (RFC 1950), or bare (RFC 1951)."""
+    """gzip (RFC 1952), and deflate as servers send it: zlib's format (RFC 1950) or raw (RFC 1951)."""
 
     def __init__(self, *, gzip: bool) -> None:
         super().__init__()
@@ -100,7 +100,7 @@ class Deflate(_Members):
             return zlib.decompressobj(31) if not self._members or data.startswith(b"\x1f") else None
         if self._members:
             return None
-        # RFC 1950, 2.2: method 8, and a header that is a multiple of 31; one byte says enough where only one came.
+        # RFC 1950, 2.2: method 8, and a header that is a multiple of 31; if only one byte has arrived, the method decides.
         bare = data[0] & 15 != 8 or (len(data) > 1 and (data[0] << 8 | data[1]) % 31)
         return zlib.decompressobj(-15 if bare else 15)
 
@@ -144,7 +144,7 @@ class Brotli:
         self._fed = False
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """Pieces, as the decoder has them."""
+        """Yield the decoded pieces."""
         self._fed = True
         try:
             while not self._decoder.is_finished():
@@ -152,14 +152,14 @@ class Brotli:
                 data = b""
                 if piece:
                     yield piece
-                # It takes more input as soon as it has no more of its own, even if it still holds output.
+                # The decoder accepts more input as soon as its own is used up, even if it still has output.
                 if not piece and self._decoder.can_accept_more_data():
                     return
         except brotli.error as error:
             raise ValueError(str(error)) from error
 
     def ended(self) -> bool:
-        """Whether the stream is whole; an empty body is."""
+        """Return whether the stream is complete; an empty body counts as complete."""
         return not self._fed or bool(self._decoder.is_finished())
 
 
@@ -173,10 +173,10 @@ ACCEPT = ", ".join(CODINGS)
 
 
 class Decoding:
-    """The body of one answer: received bytes in, pieces of the body out, with the caps kept."""
+    """Decodes the body of one response within limits on its size and its ratio."""
 
     def __init__(self, coding: str, max_body: int, max_ratio: int) -> None:
-        """`coding` is the Content-Encoding header. Raises FetchError for one that we do not take."""
+        """Select the decoder. `coding`: the Content-Encoding header. Raises FetchError for an unsupported coding."""
         names = [n for n in (part.strip().lower().removeprefix("x-") for part in coding.split(",")) if n not in ("", "identity")]
         if len(names) > 1 or (names and names[0] not in CODINGS):
             raise FetchError(f"content coding not supported: {coding}", retryable=False)
@@ -188,7 +188,7 @@ class Decoding:
         self.size = 0
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """Pieces of the body. Raises FetchError for damaged bytes and for too many of them."""
+        """Yield the decoded pieces of the body. Raises FetchError for damaged input and for a body too large."""
         self.received += len(data)
         if self.received > self._max_body:
             raise FetchError(f"body larger than {self._max_body:,} bytes", retryable=False)
@@ -211,6 +211,6 @@ class Decoding:
             raise FetchError(f"{self._name} bomb: unfolds to more than {self._max_ratio} times its bytes", retryable=False)
 
     def end(self) -> None:
-        """The peer has sent all. Raises FetchError where the coding did not come to its end."""
+        """Check that the encoded stream is complete after the last byte. Raises FetchError if it is truncated."""
         if not self._decoder.ended():
             raise FetchError(f"truncated {self._name} body", retryable=True)

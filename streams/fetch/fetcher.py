@@ -1,10 +1,10 @@
-"""Fetcher: the one door of the edge. A request goes in, the records that answer it come out.
+"""Fetcher: the entry point of the fetch edge. Takes a request and returns the records that answer it.
 
-Strategy: each request is a task; courtesy decides when it goes out, an adapter what its answer means. Nothing that a server,
-a file or a name server does leaves here as an exception.
+Strategy: each request is a task; the pace decides when it is sent, an adapter interprets the response. No behavior of a server, a
+file or a name server raises an exception here.
 
-Delivery: the records of an answer belong together, and to the offset of their request. A request that is cancelled, or cut
-off by a crash, has no answer, and is made again; its version makes the second answer one with the first (law 3).
+Delivery: the records of an answer belong together, and to the offset of their request. A request that is cancelled, or interrupted
+by a crash, has no answer and is repeated; both answers have the same version, so that the second replaces the first (law 3).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 
 class Fetcher:
-    """Answers requests, hundreds at once. An async context manager, or `close()` at the end."""
+    """Answers requests, hundreds at once. An async context manager; without `with`, call `close()` at the end."""
 
     def __init__(
         self,
@@ -40,13 +40,13 @@ class Fetcher:
         pace: Pace | None = None,
         own: Path | None = None,
     ) -> None:
-        """`clock` gives ms since the epoch; `own`: the data folder. Raises ValueError for a network that is malformed."""
+        """`clock` returns ms since the epoch; `own`: the data folder. Raises ValueError for a malformed network."""
         settings.networks  # noqa: B018 - parsed here, so that the mistake is seen before anything is fetched
         self._clock = clock
         self._pace = pace or Pace(settings.pause)
         self._adapters = Adapters(Tools(settings, blobs, clock, self._pace, asyncio.Semaphore(settings.concurrency), lookup, own))
         self.store_error: StoreError | None = None
-        """Set when the blob store or the spool failed (a full disk): the runner has to stop, whatever was answered."""
+        """Set when the blob store or the spool failed (a full disk): the runner has to stop, whatever the answer was."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -63,11 +63,11 @@ class Fetcher:
         return self._adapters.of(scheme_of(url).name)
 
     def wait(self) -> None:
-        """Others may have asked any address a moment ago: each waits one full pause."""
+        """Delay the next request to each address by one full pause: another process may have sent one a moment ago."""
         self._pace.wait()
 
     async def fetch(self, request: FetchRequest) -> list[Record]:
-        """The records that answer a request; each begins where its topic wants it. Raises nothing but CancelledError."""
+        """Return the records that answer a request. Raises only CancelledError."""
         answers = Answers(request, self._clock())
         try:
             adapter = self.adapter(request.url)
@@ -80,7 +80,7 @@ class Fetcher:
             self.store_error = error
             return answers.failed(FetchError(f"cannot be stored: {error.strerror}", retryable=True))
         except Exception as error:  # noqa: BLE001 - the last door
-            # A mistake of ours: it gets its traceback, and the request its answer, without which the frontier would wait for ever.
+            # A bug of this program: log its traceback, and answer the request, without which the frontier would wait forever.
             _log.exception("fetching %s", request.url)
             ours = FetchError(f"error in the fetch edge: {type(error).__name__}: {error}", retryable=False)
             return answers.resolved("", None, ours) if request.kind == "resolve" else answers.failed(ours)

@@ -1,10 +1,10 @@
-"""Hosts: their addresses, looked up once and judged, and their robots.txt.
+"""Resolves hosts: looks up and checks their addresses once, and reads their robots.txt.
 
 Laws:
-- A host of which any address is refused is refused: which one is dialled must not be the resolver's choice.
-- The address that is pinned is one that took a connection, if any did.
+- A host with any refused address is refused: the resolver must not decide which address is connected to.
+- The pinned address is one that accepted a connection, if any did.
 - RFC 9309, 2.3.1: redirects are followed (five, under the authority of the first); 4xx allows all; 5xx and no answer disallow
-  all. 429 is no answer: whoever says "too many requests" does not say that all is allowed.
+  all. 429 counts as no answer: "too many requests" does not mean that all is allowed.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from streams.fetch.settings import FetchSettings
 
 MAX_REDIRECTS = 5
 MAX_TRIED = 4
-"""Addresses of a host that are dialled, if the first take no connection."""
+"""Maximum number of addresses of a host to try, if the first ones accept no connection."""
 THREADS = 16
 
 
 def lookup(host: str, port: int) -> Sequence[str]:
-    """The addresses of a host by getaddrinfo, in its order (RFC 6724)."""
+    """Return the addresses of a host from getaddrinfo, in its order (RFC 6724)."""
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
@@ -49,11 +49,11 @@ class Hosts:
         self._threads = ThreadPoolExecutor(THREADS, "harvest-lookup")
 
     def close(self) -> None:
-        """Let go of the threads; one that waits for a name server ends with its time-out."""
+        """Shut down the threads without waiting; one that waits for a name server ends with the time-out of its lookup."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def resolve(self, request: FetchRequest, now: int) -> list[Record]:
-        """The one event that tells all of a host. It waits for its turn, however long: the frontier waits for nothing else."""
+        """Return the one event that describes a host. Waits for its slot without limit: the frontier waits for this event only."""
         answers = Answers(request, now)
         async with self._pace.host(request.host, request.pause / 1000, None):
             address = ""
@@ -66,7 +66,7 @@ class Hosts:
         return answers.resolved(address, robots)
 
     async def addresses(self, host: str) -> Sequence[str]:
-        """The addresses of a frontier key, all of them fit to be dialled. Raises FetchError."""
+        """Return the addresses of a frontier key, all of them allowed to be connected to. Raises FetchError."""
         parts = urlsplit(host)
         name, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
         loop = asyncio.get_running_loop()
@@ -88,7 +88,7 @@ class Hosts:
         return found
 
     async def _robots(self, host: str, addresses: Sequence[str]) -> tuple[str, bytes]:
-        """The address that answered first, and robots.txt; empty where all is allowed. Raises FetchError where nothing is."""
+        """Return the first address that answered, and robots.txt (empty: all allowed). Raises FetchError if all is disallowed."""
         url = f"{host}/robots.txt"
         pinned, robots, target = await self._first(url, addresses)
         address = pinned
@@ -115,13 +115,13 @@ class Hosts:
         raise AssertionError("no address to try")
 
     async def _read(self, url: str, address: str) -> tuple[bytes, str | None]:
-        """robots.txt as far as it counts, or where it is said to be."""
+        """Return the relevant part of robots.txt, or the target of a redirect."""
         async with self._pace.address(address, None), self._web.exchange(url, address, {}) as response:
             status = response.status
             if status in REDIRECTS:
                 return b"", response.headers.get("Location", "")
             if 200 <= status < 300:
-                # What is over the end is cut off, not refused: the decoder's own caps are beyond it.
+                # A file over the limit is truncated, not refused, so the limits of the decoder are higher.
                 decoding = Decoding(response.headers.get("Content-Encoding", ""), 2 * MAX_ROBOTS, self._settings.max_ratio)
                 found = bytearray()
                 async for piece in self._web.pieces(response, decoding):

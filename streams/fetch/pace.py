@@ -1,11 +1,11 @@
-"""Courtesy: one request at a time for each host and for each address, and a pause between two.
+"""Rate limit: one request at a time for each host and for each address, with a pause in between.
 
 Laws:
 - The pause runs from the end of one request to the start of the next, for the host and for its address.
-- In the first pause after a start no address is asked: an earlier process may have asked it a moment ago. (`wait`: where hosts
-  come from another process.)
-- Whoever would wait longer than its patience is told at once (TooLongError), not kept.
-- A host is entered before its address, so that nobody who holds an address waits for anything: no deadlock.
+- No address gets a request in the first pause after a start: an earlier process may have sent one a moment ago. (`wait`: the same
+  when hosts are taken over from another process.)
+- A request that would wait longer than its patience is rejected at once (TooLongError), not queued.
+- The slot of a host is entered before that of its address, so that the owner of an address slot waits for no other: no deadlock.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 MANY = 4_096
-"""Keys known at the most, but for those in use."""
+"""Maximum number of slots, not counting those in use."""
 
 
 class TooLongError(Exception):
-    """The wait would be longer than the patience; `wait` is an estimate in seconds."""
+    """The wait would exceed the patience; `wait` is an estimate in seconds."""
 
     def __init__(self, wait: float) -> None:
         super().__init__(f"{wait:.1f} s")
@@ -28,7 +28,7 @@ class TooLongError(Exception):
 
 
 class _Slot:
-    """A host or an address: who is on it, and from when on the next may be."""
+    """The slot of a host or an address: the current request, and the time from which the next one may start."""
 
     __slots__ = ("free_at", "lock", "waiting")
 
@@ -38,13 +38,13 @@ class _Slot:
         self.waiting = 0
 
     def estimate(self, now: float, pause: float) -> float:
-        """Seconds until one more could start, if requests themselves took no time."""
+        """Return the seconds until one more request could start, if requests themselves took no time."""
         ahead = self.waiting + self.lock.locked()
         return max(0.0, self.free_at - now) + ahead * pause
 
 
 class Pace:
-    """The slots of all hosts and addresses in use. `now` (monotonic seconds) and `sleep` are arguments for tests."""
+    """The slots of all hosts and addresses in use. `now` (monotonic seconds) and `sleep` are parameters for tests."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Pace:
         self._slots: dict[str, _Slot] = {}
 
     def wait(self) -> None:
-        """From now on as after a start."""
+        """Delay the next request to each address by one pause, as after a start."""
         self._first = self._now() + self._pause
         for key, slot in self._slots.items():
             if key.startswith("a "):
@@ -67,13 +67,13 @@ class Pace:
 
     @asynccontextmanager
     async def host(self, key: str, pause: float, patience: float | None) -> AsyncIterator[None]:
-        """The turn of a request at its host; `pause` is what the host asks for, if that is more. Raises TooLongError."""
+        """Enter the slot of a host. `pause`: seconds that the host asks for, if more than the setting. Raises TooLongError."""
         async with self._turn(f"h {key}", max(pause, self._pause), patience, 0.0):
             yield
 
     @asynccontextmanager
     async def address(self, address: str, patience: float | None) -> AsyncIterator[None]:
-        """The turn of a request at an address, inside that at its host. Raises TooLongError."""
+        """Enter the slot of an address, inside the slot of its host. Raises TooLongError."""
         async with self._turn(f"a {address}", self._pause, patience, self._first):
             yield
 
@@ -106,7 +106,7 @@ class Pace:
             async with asyncio.timeout(patience):
                 await slot.lock.acquire()
         except TimeoutError:
-            # Whoever is at it takes its time; nobody knows how long. The frontier asks again after a pause.
+            # How long the current request takes is unknown. The frontier asks again after a pause.
             raise TooLongError(pause) from None
         finally:
             slot.waiting -= 1

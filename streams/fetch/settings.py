@@ -1,4 +1,4 @@
-"""What an operator may set about fetching. Times in seconds, sizes in bytes."""
+"""Settings of the fetch edge. Times in seconds, sizes in bytes."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from processors.urls import Network
 
 MIB = 1024 * 1024
 INLINE = 65_536
-"""Bytes of a body that travels inside its record; above it goes by the blob store (law 6)."""
+"""Maximum bytes of a body inside its record; larger ones go to the blob store (law 6)."""
 MAY_BE_ZERO = ("pause", "patience", "grace", "min_rate")
 LONGEST_WAIT = 24 * 3_600_000
-"""ms: what a server asks for in Retry-After counts up to a day."""
+"""Longest wait in ms that Retry-After may ask for: one day."""
 
 
 class FetchSettings(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Conservative defaults: an operator may raise them for servers of their own."""
 
     user_agent: str = "Harvest/0.1"
-    """Begins with the product token that robots.txt files are asked for."""
+    """User-Agent header; begins with the product token that is looked up in robots.txt."""
     pause: float = 1.0
-    """Between the end of a request and the start of the next, for each host and for each address."""
+    """Pause between the end of a request and the start of the next, for each host and for each address."""
     patience: float = 10.0
-    """What would wait longer for its host goes back as `deferred`."""
+    """Longest wait for a host; a request that would wait longer is answered as `deferred`."""
     dns_timeout: float = 10.0
     connect_timeout: float = 10.0
     answer_timeout: float = 30.0
@@ -33,7 +33,7 @@ class FetchSettings(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     total_timeout: float = 600.0
     """Time limit for one exchange, body included."""
     grace: float = 20.0
-    """Time of an exchange after which the peer must keep up `min_rate`."""
+    """Time of an exchange after which the peer must reach `min_rate`."""
     min_rate: int = 500
     """Minimum rate in bytes per second, averaged over an exchange."""
     max_body: int = 64 * MIB
@@ -47,10 +47,10 @@ class FetchSettings(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     concurrency: int = 200
     """Maximum number of simultaneous exchanges."""
     spool: str = ""
-    """Folder for bodies on their way to the blob store; empty: the system's temporary folder."""
+    """Folder for spooled bodies on their way to the blob store; empty: the system's temporary folder."""
 
     def __post_init__(self) -> None:
-        """Raises ValueError with one line that names the setting."""
+        """Check the values. Raises ValueError with one line that names the setting."""
         for name in self.__struct_fields__:
             value = getattr(self, name)
             if isinstance(value, int | float) and (value < 0 or (not value and name not in MAY_BE_ZERO)):
@@ -60,5 +60,5 @@ class FetchSettings(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def networks(self) -> tuple[Network, ...]:
-        """`allow`, parsed. Raises ValueError with one line for a malformed network."""
+        """Return `allow`, parsed. Raises ValueError with one line for a malformed network."""
         return tuple(ip_network(network, strict=False) for network in self.allow)

@@ -1,4 +1,4 @@
-"""A pool of sandboxed children, in which hostile input is parsed. Parents import `pool` (asyncio) or `plain` (synchronous).
+"""A pool of sandboxed child processes that parse hostile input. Parents import `pool` (asyncio) or `plain` (synchronous).
 
-This file imports nothing on purpose: the forkserver and its children load the package too, and need none of the parent's half.
+This file imports nothing on purpose: the forkserver and its children load the package too, and do not need the parent's half.
 """

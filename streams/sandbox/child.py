@@ -1,11 +1,12 @@
-"""The child: takes one task at a time, runs the target on it, sends its frames, and says how it ended.
+"""The child process: runs the target on one task at a time, sends its frames, and reports how it ended.
 
 Laws:
-- Nothing the target raises ends the child: MemoryError, and any failure with the address space above 80 per cent, is want of
-  memory; too much output is a flood; all else is our own bug, told with its traceback.
-- Frames are sent in bunches: each send wakes the parent, and costs both more than a frame. A crash loses those of the last moment.
-- The child itself says when it wants to be replaced (tasks, CPU time, memory), in the same message that ends a task, so that no
-  task is ever sent to a child that is about to leave.
+- No exception of the target ends the child. MemoryError, and any failure with the address space above 80 per cent of its limit,
+  count as out of memory; too much output is a flood; everything else is a bug of this program, reported with its traceback.
+- Frames are sent in batches: each send wakes the parent, and costs both sides more than a frame. A crash loses the frames of the
+  last moment.
+- The child reports that it should be replaced (tasks, CPU time, memory) in the same message that ends a task, so that no task is
+  sent to a child that is about to exit.
 """
 
 from __future__ import annotations
@@ -44,17 +45,17 @@ Target = Callable[[bytes, BinaryIO | None, Callable[[bytes], None], Callable[[st
 
 CHUNK = 65_536
 FLUSH_AFTER = 0.02
-"""Seconds that a frame may wait for others before it is sent with them."""
+"""Maximum seconds that a frame waits for others before it is sent with them."""
 LOOK_EVERY = 0.005
-"""Seconds of work between two looks at /proc, which cost some 20 us each."""
+"""Seconds of work between two reads of /proc, which cost some 20 us each."""
 
 
 class Flood(BaseException):
-    """The task gave more than the limits allow. Not an Exception, so that a parser's `except Exception` does not hide it."""
+    """The output of the task exceeds the limits. Not an Exception, so that a parser's `except Exception` does not hide it."""
 
 
 class Memory:
-    """What this process has taken since it was sealed; its files in /proc are opened before that."""
+    """Memory used by this process since it was sealed; its files in /proc are opened before that."""
 
     def __init__(self, base: int, limits: SandboxLimits) -> None:
         self._status = os.open("/proc/self/status", os.O_RDONLY)
@@ -66,12 +67,12 @@ class Memory:
         self.strained = False
 
     def _look(self) -> dict[str, int]:
-        """Bytes by the name in /proc/self/status."""
+        """Return the sizes in bytes by their names in /proc/self/status."""
         lines = (line.split() for line in os.pread(self._status, 8192, 0).split(b"\n") if line.startswith(b"Vm"))
         return {words[0][:-1].decode(): int(words[1]) << 10 for words in lines}
 
     def look(self, *, now: bool) -> None:
-        """Bring `grown` and `strained` up to date, if `now` or if the last look is some work ago."""
+        """Update `grown` and `strained`, if `now`, or if the last update is more than `LOOK_EVERY` ago."""
         at = time.perf_counter()
         if now or at - self._looked > LOOK_EVERY:
             self._looked = at
@@ -81,7 +82,7 @@ class Memory:
 
 
 class Answer:
-    """The frames of one task on their way to the parent."""
+    """Buffers and sends the frames of one task to the parent."""
 
     def __init__(self, channel: socket.socket, page: ProgressPage, limits: SandboxLimits) -> None:
         self._channel = channel
@@ -94,7 +95,7 @@ class Answer:
         self.flooded = ""
 
     def emit(self, frame: bytes) -> None:
-        """Give one frame. Raises Flood above the limits."""
+        """Send one frame, possibly later. Raises Flood above the limits."""
         length = len(frame)
         self._total += length
         if length > self._limits.frame or self._total > self._limits.total:
@@ -107,7 +108,7 @@ class Answer:
             self._flush()
 
     def progress(self, text: str) -> None:
-        """Say what is worked on from now on. Frames that have waited long enough go first."""
+        """Report the item that is processed from now on. Frames older than `FLUSH_AFTER` are sent first."""
         if self._size and time.perf_counter() - self._sent > FLUSH_AFTER:
             self._flush()
         self._page.say(text)
@@ -119,18 +120,18 @@ class Answer:
         try:
             self._channel.sendall(data)
         except OSError:
-            # The parent does not want the rest any more.
+            # The parent does not want the remaining output.
             os._exit(0)
         self._sent = time.perf_counter()
 
     def end(self, kind: int, text: bytes = b"") -> None:
-        """Send what is held, and the end of the task."""
+        """Send the buffered frames, and the message that ends the task."""
         self._held += (HEAD.pack(len(text), kind), text)
         self._flush()
 
 
 class Child:
-    """One child's life after it is sealed."""
+    """The loop of one child after it is sealed."""
 
     def __init__(
         self, channel: socket.socket, page: ProgressPage, limits: SandboxLimits, memory: Memory, layers: list[Layer]
@@ -143,7 +144,7 @@ class Child:
         self._tasks = 0
 
     def serve(self, target: Target) -> None:
-        """Work until the parent closes the socket."""
+        """Run tasks until the parent closes the socket."""
         self._channel.sendall(HEAD.pack(0, READY))
         while (received := self._receive()) is not None:
             kind, request, descriptor = received
@@ -155,7 +156,7 @@ class Child:
             self._run(target, request, descriptor if kind == TASK_WITH_BODY else None)
 
     def _receive(self) -> tuple[int, bytes, int | None] | None:
-        """Kind, request and body of the next task; None at the end."""
+        """Return kind, request and body of the next task; None when the parent has closed the socket."""
         data, ancillary, _, _ = self._channel.recvmsg(CHUNK, socket.CMSG_SPACE(4))
         if not data:
             return None
@@ -190,7 +191,7 @@ class Child:
             finally:
                 if body is not None:
                     body.close()
-        # SystemExit and KeyboardInterrupt too: the child leaves when the parent says so, not when a parser does.
+        # SystemExit and KeyboardInterrupt too: the parent decides when the child exits, not a parser.
         except BaseException as error:  # noqa: BLE001 (see above)
             kind, text = self._failure(error)
         if answer.flooded:
@@ -198,7 +199,7 @@ class Child:
         answer.end(self._closing(kind), text)
 
     def _failure(self, error: BaseException) -> tuple[int, bytes]:
-        """How a task that raised has ended."""
+        """Return the kind and text of the message that ends a task which raised."""
         try:
             self._memory.look(now=True)
             if isinstance(error, MemoryError) or self._memory.strained:
@@ -209,7 +210,7 @@ class Child:
             os._exit(EXIT_MEMORY)
 
     def _closing(self, kind: int) -> int:
-        """The kind of the last message, with what the parent has to know about this child."""
+        """Return the kind of the last message of a task, with flags for replacement and shortage of memory."""
         self._tasks += 1
         self._memory.look(now=False)
         spent = time.process_time() > self._limits.cpu or self._tasks >= self._limits.tasks
@@ -218,7 +219,7 @@ class Child:
 
 
 def _body(descriptor: int) -> BinaryIO:
-    """The body as a buffered file at its start; a pipe is read from where it is."""
+    """Return the body as a buffered file at its start; a pipe is read from its present position."""
     body = open(descriptor, "rb", buffering=CHUNK)  # noqa: SIM115 (the caller closes it)
     with contextlib.suppress(OSError):
         body.seek(0)

@@ -1,4 +1,4 @@
-"""A forkserver's process, which may be started before all else: it loads what children need while its parent loads the rest.
+"""Starts a forkserver process early, so that it loads the modules of the children while its parent loads its own.
 
 Imports next to nothing, for the same reason.
 
@@ -7,7 +7,7 @@ Imports next to nothing, for the same reason.
     started = take(WORK, PRELOAD)   # the one begun, or a new one
 
 Start it from a thread that lives as long as the pool: the kernel sends the death signal when the *thread* that started the process
-ends. One that is begun and never taken ends with this process.
+ends. A forkserver that is begun and never taken ends with this process.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from contextlib import suppress
 from typing import NamedTuple
 
 WORK, PRELOAD = "streams.edges.parse_job:work", "streams.edges.parse_job:preload"
-"""What children run to work on an object, and what they must have loaded for it."""
+"""The function that children run on an object, and the function that loads their modules."""
 KEPT = ("PATH", "LANG", "LANGUAGE", "TZ", "HOME", "TMPDIR", "MAGIC", "VIRTUAL_ENV", "LD_LIBRARY_PATH")
 KEPT_PREFIXES = ("LC_", "PYTHON", "MALLOC_")
-"""What is kept of the environment: nothing that could hold a secret goes to where hostile input is parsed."""
+"""Prefixes of environment variables to keep: no possible secret is passed to a process that parses hostile input."""
 SINGLE = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-"""Libraries that numpy brings start threads when loaded, which no fork survives."""
+"""Libraries that come with numpy start threads when loaded; threads do not survive a fork."""
 
 
 class Started(NamedTuple):
-    """A forkserver that has been told what to load."""
+    """A forkserver process that has received its configuration."""
 
     process: subprocess.Popen[bytes]
     control: socket.socket
@@ -39,19 +39,19 @@ class Started(NamedTuple):
 
 
 def environment() -> dict[str, str]:
-    """The environment of the forkserver."""
+    """Return the environment of the forkserver."""
     kept = {k: v for k, v in os.environ.items() if k in KEPT or k.startswith(KEPT_PREFIXES)} | SINGLE
-    # The same modules as here, and nothing from the folder that the user happens to stand in.
+    # The same modules as here, and nothing from the current folder of the user.
     kept["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
     return kept
 
 
 def start(target: str, preload: str) -> Started:
-    """Start one. Raises OSError."""
+    """Start a forkserver. Raises OSError."""
     control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
         with theirs:
-            # Told before there is anybody to listen, so that this cannot fail in another way than the start.
+            # Sent before the process exists, so that sending cannot fail separately from the start.
             control.send(json.dumps({"path": sys.path, "target": target, "preload": preload}).encode())
             command = [sys.executable, "-P", "-m", "streams.sandbox.server", str(theirs.fileno()), str(os.getpid())]
             process = subprocess.Popen(
@@ -59,7 +59,7 @@ def start(target: str, preload: str) -> Started:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
-                # The terminal's SIGINT goes to the parent alone, which decides.
+                # The terminal's SIGINT goes to the parent alone, which decides what to do.
                 start_new_session=True,
                 env=environment(),
             )
@@ -73,13 +73,13 @@ _begun: list[Started] = []
 
 
 def begin(target: str, preload: str) -> None:
-    """Start one for whoever takes it. Where that fails, `take` tries again."""
+    """Start a forkserver for a later `take`. If that fails, `take` tries again."""
     with suppress(OSError):
         _begun.append(start(target, preload))
 
 
 def take(target: str, preload: str) -> Started:
-    """The one that was begun for this target, if it lives, or a new one. Raises OSError."""
+    """Return the forkserver that was begun for this target, if it is alive, or a new one. Raises OSError."""
     while _begun:
         found = _begun.pop()
         if (found.target, found.preload) == (target, preload) and found.process.poll() is None:

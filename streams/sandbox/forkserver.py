@@ -1,4 +1,4 @@
-"""The parent's side of the forkserver: tells it what to do, hears what became of its children."""
+"""The parent's side of the forkserver: sends orders, and receives the ends of its children."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from streams.sandbox.server import PACKET
 from streams.sandbox.values import SandboxLimits
 
 DIED = "the forkserver died"
-"""What is said of one that said nothing itself."""
+"""The reason for a forkserver that died without reporting one."""
 PATIENCE = 5.0
-"""Seconds that a forkserver has to leave by itself."""
+"""Seconds that a forkserver has to exit by itself."""
 
 
 class Listener(Protocol):
-    """Who hears of it."""
+    """Receives the events of a forkserver."""
 
     def on_ready(self, threads: int) -> None:
-        """Everything is loaded; the forkserver has so many threads (one is right)."""
+        """Everything is loaded; `threads`: how many the forkserver has (one is right)."""
         ...
 
     def on_exited(self, number: int, status: int, resident: int) -> None:
-        """A child is dead and reaped: its wait status, and the most bytes it had resident."""
+        """A child is dead and reaped: its wait status, and its peak resident memory in bytes."""
         ...
 
     def on_gone(self, why: str) -> None:
-        """The forkserver is dead, and its children with it. `why` is its traceback if it could not load."""
+        """The forkserver is dead, and its children with it. `why`: its traceback, if it could not load."""
         ...
 
 
 class Forkserver:
-    """A running forkserver. All methods are called on the loop's thread."""
+    """A running forkserver. All methods are called on the event loop's thread."""
 
     def __init__(self, target: str, preload: str, limits: SandboxLimits, listener: Listener, load: str = "") -> None:
-        """Start it, or take the one that was started early; `on_ready` or `on_gone` follows. Raises OSError.
+        """Start a forkserver, or take the one that was started early; `on_ready` or `on_gone` follows. Raises OSError.
 
-        `load`: what the preload is called with once more.
+        `load`: argument of a second call of the preload; "" for none.
         """
         self._listener = listener
         self._limits = limits
@@ -48,7 +48,7 @@ class Forkserver:
         self._load = load
         self._why = ""
         self.loading = True
-        """Whether it is not ready yet."""
+        """Whether it is still loading."""
         started = take(target, preload)
         self._process, self._control = started.process, started.control
         self._control.setblocking(False)
@@ -56,23 +56,23 @@ class Forkserver:
 
     @property
     def pid(self) -> int:
-        """Its process id."""
+        """Process id of the forkserver."""
         return self._process.pid
 
     def spawn(self, number: int, channel: int, page: int) -> None:
-        """Ask for a child; `on_exited` will tell its end. Descriptors are copied."""
+        """Order a child; `on_exited` reports its end. Descriptors are copied."""
         self._send(msgspec.json.encode((number, self._limits)), channel, page)
 
     def kill(self, number: int) -> None:
-        """Have a child killed, if it still lives."""
+        """Order a child to be killed, if it is still alive."""
         self._send(msgspec.json.encode((number, None)))
 
     def end(self) -> None:
-        """Kill it, whatever it is at; `on_gone` follows."""
+        """Kill the forkserver, whatever it is doing; `on_gone` follows."""
         self._process.kill()
 
     def _send(self, packet: bytes, *descriptors: int) -> None:
-        # Where it cannot be sent, the forkserver is dead or hangs: either way it is ended, and the reader says so.
+        # If sending fails, the forkserver is dead or hangs: it is killed in both cases, and the reader reports it.
         try:
             socket.send_fds(self._control, [packet], descriptors)
         except OSError:
@@ -103,24 +103,24 @@ class Forkserver:
             self._why = str(*rest)
 
     def _bury(self) -> None:
-        """Let go of a process that is as good as dead."""
+        """Close the socket, kill the process and reap it."""
         self._loop.remove_reader(self._control.fileno())
         self._control.close()
         self._process.kill()
         self._process.wait()
 
     async def close(self) -> None:
-        """End it, and its children. Returns when it is gone."""
+        """End the forkserver and its children. Returns when it has exited."""
         if self._process.returncode is not None:
             return
         self._loop.remove_reader(self._control.fileno())
         self._control.close()
         if self.loading:
-            self._process.kill()  # it has no children yet, and would look up from its imports only after a second
+            self._process.kill()  # it has no children yet, and notices the closed socket only after its imports, about a second
         until = self._loop.time() + PATIENCE
-        # Not by asyncio.timeout: where the task that closes is one that is cancelled, Python 3.11.2 cancels it once more for that.
+        # Not asyncio.timeout: if the closing task was cancelled, Python 3.11.2 cancels it once more at the time-out.
         try:
-            # A process has no event to wait for without a thread or a watcher of signals.
+            # The end of a process cannot be awaited without a thread or a signal watcher.
             while self._process.poll() is None and self._loop.time() < until:  # noqa: ASYNC110
                 await asyncio.sleep(0.002)
         finally:

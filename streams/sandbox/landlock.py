@@ -1,7 +1,7 @@
 """Landlock by raw system calls (`man 7 landlock`): no path, no TCP, no signal or abstract socket out of the child.
 
 A rule set that handles a right and grants none denies it. Each kernel is asked for the rights that it knows, by its ABI number.
-What is run for a type may read below the paths that it is granted, and write to nothing but /dev/null.
+A program that an operator has set for a type may read below the paths that it is granted, and write to nothing but /dev/null.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ CREATE, ADD, RESTRICT = 444, 445, 446
 """landlock_create_ruleset, landlock_add_rule and landlock_restrict_self: the same numbers on all architectures."""
 VERSION = 1
 BENEATH = 1
-"""The type of a rule about a path and what is below it."""
+"""Rule type: a path and everything below it."""
 EXECUTE, WRITE, READ, LIST = 0b0001, 0b0010, 0b0100, 0b1000
 
 FS_RIGHTS = {1: 13, 2: 14, 3: 15, 5: 16}
-"""How many rights on files there are, from that ABI on: a mask of that many bits."""
+"""Number of file rights from that ABI version on: a mask of that many bits."""
 NET_SINCE, TCP = 4, 0b11
 SCOPE_SINCE, SCOPES = 6, 0b11
 
 
 def handled(abi: int) -> bytes:
-    """The struct landlock_ruleset_attr with every right that the ABI knows."""
+    """Return the struct landlock_ruleset_attr with every right that the ABI knows."""
     files = (1 << max(n for since, n in FS_RIGHTS.items() if since <= abi)) - 1
     attributes = struct.pack("=Q", files)
     if abi >= NET_SINCE:
@@ -38,9 +38,9 @@ def handled(abi: int) -> bytes:
 
 
 def install(libc: ctypes.CDLL, reads: Iterable[str] = ()) -> str:
-    """Deny from now on; PR_SET_NO_NEW_PRIVS must be set. Gives a detail; raises OSError where the kernel refuses.
+    """Deny all rights from now on; PR_SET_NO_NEW_PRIVS must be set. Returns a description; raises OSError if the kernel refuses.
 
-    `reads`: paths below which files may be read and run; one that is not there grants nothing.
+    `reads`: paths below which files may be read and executed; a path that does not exist grants nothing.
     """
     abi = libc.syscall(CREATE, None, ctypes.c_size_t(0), VERSION)
     if abi < 1:
@@ -61,7 +61,7 @@ def install(libc: ctypes.CDLL, reads: Iterable[str] = ()) -> str:
 
 
 def _grant(libc: ctypes.CDLL, rules: int, path: str) -> None:
-    """Let a path be read; /dev/null be written to. Raises OSError."""
+    """Allow a path to be read and executed, and /dev/null to be written to. Raises OSError."""
     at = os.open(path, os.O_PATH | os.O_CLOEXEC)
     try:
         rights = READ | EXECUTE | (LIST if stat.S_ISDIR(os.fstat(at).st_mode) else 0)

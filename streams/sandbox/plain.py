@@ -12,7 +12,7 @@ from streams.sandbox.values import Layer, Outcome, SandboxLimits
 
 
 class PlainPool:
-    """A pool behind blocking calls, one task at a time. A KeyboardInterrupt kills the child and is raised."""
+    """A pool behind blocking calls, one task at a time. A KeyboardInterrupt kills the child and is raised again."""
 
     def __init__(self, target: str, limits: SandboxLimits | None = None, preload: str = "", load: str = "") -> None:
         """See `Pool`."""
@@ -20,7 +20,7 @@ class PlainPool:
         self._runner = asyncio.Runner()
 
     def __enter__(self) -> Self:
-        """Start it. Raises what `Pool.start` raises."""
+        """Start the pool. Raises what `Pool.start` raises."""
         try:
             self._runner.run(self._pool.start())
         except BaseException:
@@ -42,6 +42,6 @@ class PlainPool:
 
 
 def layers(limits: SandboxLimits | None = None) -> list[Layer]:
-    """Which safety layers hold on this machine. Raises SandboxError or OSError where no child can be made at all."""
+    """Return which safety layers are active on this machine. Raises SandboxError or OSError if no child can be started."""
     with PlainPool("streams.sandbox.probes:nothing", limits) as pool:
         return pool.layers()

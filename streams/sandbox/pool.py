@@ -1,15 +1,15 @@
-"""The pool: gives each task to the first free child, and ends each with one outcome.
+"""The pool: gives each task to the first free child, and ends each task with one outcome.
 
     async with Pool("module:function", 2, preload="module:load") as pool:
         outcome = await pool.run(request, body_descriptor, frames.append)
 
-Strategy: no task or timer of the loop's for each run; one future each, one timer for all children, and a child that becomes free
+Strategy: a run costs one future, and no task or timer of the event loop; one timer serves all children. A child that becomes free
 takes the next task within the same callback. Tasks wait in order of arrival. A child that dies, or is killed, is replaced at once;
-a forkserver that dies is started again, and one that does nothing more is killed. A task that was in progress when the forkserver
-died is run again if nothing of it was handed over yet, a few times.
+a forkserver that dies is started again, and one that hangs is killed. A task that was in progress when the forkserver died is
+repeated, a few times, unless a frame of it was delivered.
 
-Delivery: run() always returns an outcome, unless it is cancelled (then its child is killed), its on_frame raised, or its body
-cannot be sent (then that is raised). It never runs a task twice once a frame of it was handed over.
+Delivery: run() always returns an outcome, unless it is cancelled (its child is killed), its on_frame raises, or its body cannot be
+sent (the exception is raised). A task is never repeated after one of its frames was delivered.
 """
 
 from __future__ import annotations
@@ -30,29 +30,29 @@ from streams.sandbox.wire import LAYERS, ProgressPage
 from streams.sandbox.worker import Worker
 
 PATIENCE = 5
-"""Failures in a row to start a child before tasks are given back as lost."""
+"""Consecutive failures to start a child before waiting tasks end as lost."""
 SPARED = 4
-"""Forkservers that may die under one task: who kills them kills several, and it is not what the task does."""
+"""Forkservers that may die during one task: someone who kills forkservers kills several, and the task is not the cause."""
 PAUSE = 0.5
 """Seconds between tries after a failure."""
 LOADING = 120.0
-"""Seconds that a forkserver has to load everything; it takes one or two."""
+"""Maximum seconds for a forkserver to load everything; it takes one or two."""
 TICKS = 8
-"""Ticks in a deadline: a child is killed between 1 and 1 + 2 / TICKS deadlines after its last sign of life."""
+"""Ticks per deadline: a child is killed between 1 and 1 + 2 / TICKS deadlines after its last frame or progress."""
 
 
 class Pool:
-    """A pool of sandboxed children on one event loop. Not for several threads."""
+    """A pool of sandboxed children on one event loop. Not thread-safe."""
 
     def __init__(self, target: str, size: int, limits: SandboxLimits | None = None, preload: str = "", load: str = "") -> None:
         """`target` and `preload` are "module:function"; in the forkserver, `preload` is called once, then `target` is imported.
 
         The target is called as target(request: bytes, body: BinaryIO | None, emit: Callable[[bytes], None],
-        progress: Callable[[str], None]) -> None, with the body at its start; it finds no file system and no network, so that
-        whatever is imported or opened late must be imported or opened by the preload. Neither may leave threads behind.
+        progress: Callable[[str], None]) -> None, with the body at its start. It has no file system and no network: what it would
+        import or open late, the preload must import or open. Neither of them may leave threads running.
 
-        `load`: with this text the preload is called once more; it raises `values.MistakeError` for one that makes no sense, and may
-        give a function that each child calls with its limits before it is sealed.
+        `load`: if not empty, the preload is called once more with this text. It raises `values.MistakeError` for an invalid text,
+        and may return a function, which each child calls with its limits before it is sealed.
         """
         self.limits = limits or SandboxLimits()
         self._target = target
@@ -68,9 +68,9 @@ class Pool:
         self._number = 0
         self._failures = 0
         self._deaths = 0
-        """Forkservers that died while the first was to be started."""
+        """Forkservers that died during the first start."""
         self._loading = 0.0
-        """Seconds that a forkserver has been loading."""
+        """Seconds that the forkserver has been loading."""
         self._threads = 1
         self._running = False
 
@@ -103,11 +103,11 @@ class Pool:
     async def run(
         self, request: bytes, body: int | None = None, on_frame: OnFrame = lambda _: None, clock: Clock | None = None
     ) -> Outcome:
-        """Run the target once in a child, and give its frames to `on_frame` as they come, in order.
+        """Run the target once in a child, and pass its frames to `on_frame` as they arrive, in order.
 
-        `body` is an open file descriptor, the caller's to close afterwards; the child reads it from its start, through the offset
-        that both share, so that no two runs can have the same one. While an awaitable that `on_frame` returned is not done, no
-        more frames are read, and the child waits. `clock`: what was spent before, where this is one of several tries. Raises
+        `body` is an open file descriptor, which the caller closes afterwards. The child reads it from its start, through the offset
+        that both share, so that no two runs may use the same descriptor. While an awaitable returned by `on_frame` is not done, no
+        more frames are read, and the child waits. `clock`: the time used so far, if this is one of several tries. Raises
         ValueError for a request longer than a frame, RuntimeError if the pool is not open.
         """
         if len(request) > self.limits.frame:
@@ -115,7 +115,7 @@ class Pool:
         return await self._submit(Task(request, body, on_frame, self._future(), clock=clock))
 
     async def layers(self) -> list[Layer]:
-        """Which safety layers hold, found out by a child that tries what it must not."""
+        """Return which safety layers are active, tested by a child that attempts forbidden actions."""
         frames: list[bytes] = []
         outcome = await self._submit(Task(b"", None, frames.append, self._future(), LAYERS))
         if not frames:
@@ -129,7 +129,7 @@ class Pool:
         return self._server.pid if self._server else 0
 
     async def close(self) -> None:
-        """End all children; what is in progress or waits ends as lost. Returns when the forkserver is gone."""
+        """End all children; tasks in progress or waiting end as lost. Returns when the forkserver has exited."""
         self._running = False
         if self._timer:
             self._timer.cancel()
@@ -157,7 +157,7 @@ class Pool:
                 self._forget(task)
 
     def _forget(self, task: Task) -> None:
-        """A cancelled task: take it from the queue, or kill its child."""
+        """Remove a cancelled task from the queue, or kill its child."""
         for worker in self._workers.values():
             if worker.task is task:
                 worker.abandon()
@@ -166,7 +166,7 @@ class Pool:
             self._waiting.remove(task)
 
     def on_free(self, worker: Worker) -> None:
-        """A child is ready for a task."""
+        """Give a waiting task to a child that is ready for one."""
         if worker.number not in self._workers:
             return
         self._failures = 0
@@ -176,38 +176,38 @@ class Pool:
             self._free.append(worker)
 
     def on_again(self, task: Task) -> None:
-        """A task was not begun by the child it was given to."""
+        """Give a task to another child, since its child died before beginning it."""
         if self._free:
             self._free.pop().begin(task)
         else:
             self._waiting.appendleft(task)
 
     def on_spent(self, worker: Worker) -> None:
-        """A child wants to be replaced. It is killed: whether it would leave by itself is not known."""
+        """Replace a child that asked for it. The child is killed, since it may not exit by itself."""
         self._workers.pop(worker.number)
         self.kill(worker)
         worker.drop()
         self._spawn()
 
     def kill(self, worker: Worker) -> None:
-        """Have a child killed."""
+        """Order a child to be killed."""
         if self._server:
             self._server.kill(worker.number)
 
     def on_unheard(self) -> None:
-        """The forkserver does not do what it is told, as where someone has stopped it."""
+        """Kill a forkserver that does not follow its orders, such as one that was stopped (SIGSTOP)."""
         if self._server:
             self._server.end()
 
     def wait(self, seconds: float) -> None:
-        """So much time has passed in which the forkserver was loading."""
+        """Add seconds during which the forkserver was loading; kill it after `LOADING`."""
         self._loading += seconds
         if self._loading >= LOADING:
             self._loading = 0.0
             self.on_unheard()
 
     def _give_up(self, why: str) -> None:
-        """End everything that is in progress or waits as lost."""
+        """End all tasks in progress or waiting as lost."""
         tasks = [task for worker in self._workers.values() if (task := worker.drop())]
         self._workers.clear()
         self._free.clear()
@@ -217,7 +217,7 @@ class Pool:
             task.end(Lost(why))
 
     def _tick(self) -> None:
-        """One step of the clock for all children, or for the forkserver that is to make them."""
+        """Advance the clock of all children, and of a forkserver that is still loading."""
         for worker in list(self._workers.values()):
             worker.tick(self._interval)
         if self._server is not None and self._server.loading:
@@ -231,7 +231,7 @@ class Pool:
         self._server = Forkserver(self._target, self._preload, self.limits, self, self._load)
 
     def on_ready(self, threads: int) -> None:
-        """The forkserver has loaded everything: have the children made."""
+        """Order the children, since the forkserver has loaded everything."""
         self._threads = threads
         if self._ready and not self._ready.done():
             self._ready.set_result(None)
@@ -254,7 +254,7 @@ class Pool:
         os.close(page)
 
     def on_exited(self, number: int, status: int, resident: int) -> None:
-        """A child is dead: end its task and replace it."""
+        """End the task of a dead child, and replace the child."""
         worker = self._workers.pop(number, None)
         if worker is None:
             return
@@ -268,7 +268,7 @@ class Pool:
             self._fail(f"a child ended while it was set up (status {os.waitstatus_to_exitcode(status)})")
 
     def _fail(self, why: str) -> None:
-        """A child could not be made: try again later, but keep nobody waiting for ever."""
+        """Try again later to start a child, but end waiting tasks as lost after `PATIENCE` failures."""
         self._lose_patience(why)
         self._loop.call_later(PAUSE, self._spawn)
 
@@ -279,14 +279,14 @@ class Pool:
                 self._waiting.popleft().end(Lost(why))
 
     def on_gone(self, why: str) -> None:
-        """The forkserver is dead, and all children with it: start another."""
+        """Start another forkserver, since this one is dead with all its children."""
         self._server = None
         if self._ready and not self._ready.done():
             self._deaths += 1
             if why != DIED or self._deaths > SPARED:
                 self._ready.set_exception(SandboxError(why))
             else:
-                # It said nothing: somebody killed it.
+                # It reported no reason: it was killed from outside.
                 self._loop.call_later(self._deaths * PAUSE / SPARED, self._restart)
             return
         tasks = [task for worker in self._workers.values() if (task := worker.drop())]

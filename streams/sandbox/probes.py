@@ -1,4 +1,4 @@
-"""What a sealed child can still do: it tries, so that `harvest doctor` tells what holds, not what was meant to hold."""
+"""Tests what a sealed child can still do, so that `harvest doctor` shows the layers that work, not those that were intended."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ PROBES: dict[str, tuple[Callable[[], None], str]] = {
 
 
 def verified(layers: list[Layer]) -> list[Layer]:
-    """The layers as they were put in place, then each probe: active if what it tried was refused."""
+    """Return the given layers, followed by one per probe: active if the attempt was refused."""
     found = list(layers)
     for name, (probe, what) in PROBES.items():
         try:
@@ -67,4 +67,4 @@ def verified(layers: list[Layer]) -> list[Layer]:
 
 
 def nothing(request: bytes, body: BinaryIO | None, emit: Callable[[bytes], None], progress: Callable[[str], None]) -> None:
-    """A target that does nothing: for a pool that is only asked for its layers."""
+    """A target that does nothing, for a pool that only reports its layers."""

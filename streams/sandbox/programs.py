@@ -1,18 +1,18 @@
-"""Programs that summarize, one a file, beside a sealed child: a runner that the child makes before it is sealed.
+"""Runs external summarizer programs, one file each, next to a sealed child: through a runner that the child forks before sealing.
 
     programs = Programs()
     programs.commands = {"Recipe": Command(("/usr/local/bin/recipe2soif",), 20.0)}
     ...                                    # in a child:
     programs.begin(limits)                 # before it is sealed
-    printed = programs.run("Recipe", "soup.recipe", url, body)
+    printed = programs.run("Recipe", {"NAME": "soup.recipe"}, body)
 
-The child itself may make no process. It hands name and body (an anonymous file) to its runner, which handles no input itself: it
-starts the program, waits, kills it when its time is over, and hands back what it printed.
+The child itself must not create processes. It sends the type and the body (an anonymous file) to its runner, which does not read
+the body: it starts the program, waits, kills it at its time limit, and returns its output.
 
-What a program may do: read and run what is below READABLE, its own folder and the paths that its rule names, make processes of its
-own, and print, in the limits of a child. No network, no socket, no file that it writes to, no signal to others, no rights to gain.
-It dies with its runner, the runner with the child; what it has started is killed with it. Where the kernel has no Landlock, no
-program is run: it could write to whatever its user may.
+A program may read and execute what is below READABLE, its own folder and the paths in its rule; it may create processes, and print,
+within the limits of a child. No network, no socket, no writable file, no signals to others, no new privileges. It dies with its
+runner, and the runner with the child; all processes that it started are killed with it. Without Landlock in the kernel no program
+is run: it could write to all files of its user.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ READABLE = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc", "/opt", "/nix", "/gnu", "/proc/self", "/proc/filesystems"),
     *("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random"),
 )
-"""What every program may read: the system's programs and libraries."""
+"""Readable by every program: the system's programs and libraries."""
 PRINTED = 4 << 20
-"""Bytes that a program may print; Found keeps 64 kB of it."""
+"""Maximum bytes that a program may print; Found keeps 64 kB of it."""
 SAID = 200
-"""Bytes kept of the end of what it says on standard error."""
+"""Bytes kept from the end of standard error."""
 CHUNK = 1 << 20
 PACKET = 65_536
 EXIT_LOST = 79
-"""Exit status of a child whose runner is gone."""
+"""Exit status of a child whose runner has died."""
 EXIT_UNSEALED = 126
 PLACE = "{}"
-"""Stands for the file in a command."""
+"""Placeholder for the file in a command."""
 
 
 class Command(NamedTuple):
-    """A program with its arguments, the seconds that it has, and the paths that it may read besides."""
+    """A program with its arguments, its time limit in seconds, and additional paths that it may read."""
 
     arguments: tuple[str, ...]
     seconds: float
@@ -59,19 +59,19 @@ class Command(NamedTuple):
 
 
 class ProgramError(ValueError):
-    """The program failed: one line."""
+    """The program failed; the message is one line."""
 
 
 class Programs:
-    """A child's side."""
+    """The child's side."""
 
     def __init__(self) -> None:
         self.commands: Mapping[str, Command] = {}
-        """By the name of what each is for."""
+        """Commands by the name of their type."""
         self._runner: socket.socket | None = None
 
     def begin(self, limits: SandboxLimits) -> None:
-        """Make the runner. To be called before this process is sealed. Raises OSError."""
+        """Fork the runner. Must be called before this process is sealed. Raises OSError."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         child = os.getpid()
         if os.fork() == 0:
@@ -80,7 +80,7 @@ class Programs:
         self._runner = ours
 
     def run(self, name: str, about: Mapping[str, str], body: BinaryIO) -> bytes:
-        """What the program of that name prints for a body. `about`: goes into its environment. Raises ProgramError."""
+        """Return the output of the named program for a body. `about`: variables for its environment. Raises ProgramError."""
         if self._runner is None:
             raise ProgramError("no program can be run here")
         held = os.memfd_create("body")
@@ -97,7 +97,7 @@ class Programs:
         finally:
             os.close(held)
         if not answer:
-            # Whoever killed it has killed the work on this file; the child that replaces this one has a runner of its own.
+            # The runner was killed, and the work on this file with it; the child that replaces this one has its own runner.
             os._exit(EXIT_LOST)
         with os.fdopen(descriptors[0], "rb") as printed:
             problem = msgspec.json.decode(answer, type=str)
@@ -108,7 +108,7 @@ class Programs:
 
 
 def _live(channel: socket.socket, child: int, commands: Mapping[str, Command], limits: SandboxLimits) -> NoReturn:
-    """The runner's life: it ends with its child."""
+    """Run the loop of the runner, which ends with its child."""
     status = 1
     try:
         die_with(child)
@@ -117,7 +117,7 @@ def _live(channel: socket.socket, child: int, commands: Mapping[str, Command], l
         os.closerange(4, os.sysconf("SC_OPEN_MAX"))
         channel = socket.socket(fileno=3)
         os.chdir("/")
-        # Waited for by name, not by interruption.
+        # SIGCHLD is consumed with sigtimedwait, and must not interrupt.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
         while (received := socket.recv_fds(channel, PACKET, 1))[0]:
             name, about = msgspec.json.decode(received[0], type=tuple[str, dict[str, str]])
@@ -132,14 +132,14 @@ def _live(channel: socket.socket, child: int, commands: Mapping[str, Command], l
 
 
 def _run(command: Command, about: Mapping[str, str], body: int, printed: int, limits: SandboxLimits) -> str:
-    """Run a program to its end; says what went wrong, or ""."""
+    """Run a program to its end; return the error, or ""."""
     said = os.memfd_create("said")
     try:
         runner, began = os.getpid(), time.monotonic()
         if (pid := os.fork()) == 0:
             _become(command, about, (body, printed, said), runner, limits)
         status = _wait(pid, began + command.seconds)
-        # What it has started cannot have left its process group.
+        # The processes that it started cannot have left its process group.
         with suppress(OSError):
             os.killpg(pid, signal.SIGKILL)
         if status is None:
@@ -164,7 +164,7 @@ def _ended(code: int) -> str:
 
 
 def _wait(pid: int, end: float) -> int | None:
-    """The status of a process of ours that has ended; None where it has not by then."""
+    """Return the wait status of a child process, or None if it has not ended by `end` (monotonic seconds)."""
     while True:
         done, status = os.waitpid(pid, os.WNOHANG)
         if done:
@@ -175,7 +175,7 @@ def _wait(pid: int, end: float) -> int | None:
 
 
 def _become(command: Command, about: Mapping[str, str], ends: tuple[int, int, int], runner: int, limits: SandboxLimits) -> NoReturn:
-    """Become the program, sealed."""
+    """Seal this process and replace it with the program."""
     try:
         die_with(runner)
         os.setsid()
@@ -197,7 +197,7 @@ def _become(command: Command, about: Mapping[str, str], ends: tuple[int, int, in
 
 
 def _seal(command: Command, limits: SandboxLimits) -> None:
-    """The layers of a child, but that files may be read and processes made. Raises OSError where one does not hold."""
+    """Apply the layers of a child, but allow reading files and creating processes. Raises OSError if a layer fails."""
     cpu = int(command.seconds) + 1
     for which, most in (
         (resource.RLIMIT_AS, limits.memory),

@@ -1,8 +1,8 @@
-"""How a forked child shuts itself in, layer by layer, before it sees the first byte of hostile input.
+"""Seals a forked child, layer by layer, before it reads the first byte of hostile input.
 
-Every layer is optional where the kernel refuses it: what became of it is told (`harvest doctor`), and the others stand.
-Order: death with the parent first; limits; then no_new_privs, which Landlock and seccomp demand; seccomp last, for it refuses the
-calls that the others need.
+Every layer is optional if the kernel refuses it: the result is reported (`harvest doctor`), and the other layers stay active.
+Order: death with the parent first; limits; then no_new_privs, which Landlock and seccomp require; seccomp last, since it refuses
+the calls that the others need.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ CAPSET = {"x86_64": 126, "aarch64": 91}
 
 
 def prctl(option: int, value: int) -> None:
-    """The call prctl with one argument. Raises OSError."""
+    """Call prctl with one argument. Raises OSError."""
     zero = ctypes.c_ulong(0)
     if LIBC.prctl(option, ctypes.c_ulong(value), zero, zero, zero):
         raise OSError(ctypes.get_errno(), f"prctl({option})")
 
 
 def die_with(parent: int) -> None:
-    """SIGKILL for this process once `parent`, which must be its parent, is gone. Leaves at once if that is so already.
+    """Have the kernel kill this process (SIGKILL) when `parent`, its parent process, ends. Exits at once if it has already ended.
 
-    Where the kernel refuses, the end of the parent's socket remains as a sign.
+    If the kernel refuses, the end of the parent's socket remains as a signal.
     """
     with contextlib.suppress(OSError):
         prctl(seccomp.PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -41,13 +41,13 @@ def die_with(parent: int) -> None:
 
 
 def address_space() -> int:
-    """Bytes of address space that this process has now."""
+    """Return the present size of this process's address space in bytes."""
     with open("/proc/self/statm", "rb") as file:
         return int(file.read().split()[0]) * resource.getpagesize()
 
 
 def lower(which: int, soft: int, hard: int) -> None:
-    """Set a limit of this process, only downwards: nobody but root can raise one that somebody else has set."""
+    """Lower a resource limit of this process: only root may raise one above an existing hard limit."""
     most = resource.getrlimit(which)[1]
     resource.setrlimit(which, (soft, hard) if most == resource.RLIM_INFINITY else (min(soft, most), min(hard, most)))
 
@@ -66,7 +66,7 @@ def _limit(limits: SandboxLimits, base: int) -> str:
     held = {which: resource.getrlimit(which)[0] for which in wanted}
     memory = f"memory {_mib(held[resource.RLIMIT_AS] - base)} beyond the {_mib(base)} that a process starts with"
     files = f"{held[resource.RLIMIT_NOFILE]} open files, {_mib(held[resource.RLIMIT_FSIZE])} each"
-    # A process is replaced after one share and killed after two, so that each object has one for certain.
+    # A process is replaced after one share of CPU time and killed after two, so that one share is certain for each object.
     times = f"an object {held[resource.RLIMIT_CPU] // 2} s of CPU time, {limits.whole:g} s in all"
     times += f", {limits.deadline:g} s without a sign of life"
     return f"{memory}; {files}; {times}"
@@ -77,13 +77,13 @@ def _mib(size: int) -> str:
 
 
 def no_new_privileges() -> str:
-    """Raises OSError."""
+    """Set PR_SET_NO_NEW_PRIVS; return a description. Raises OSError."""
     prctl(seccomp.PR_SET_NO_NEW_PRIVS, 1)
     return "no set-user-ID program can raise rights"
 
 
 def no_capabilities() -> str:
-    """Raises OSError."""
+    """Drop all capabilities; return a description. Raises OSError."""
     header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION_3, 0)
     if LIBC.syscall(CAPSET[os.uname().machine], header, (ctypes.c_uint32 * 6)()):
         raise OSError(ctypes.get_errno(), "capset")
@@ -97,7 +97,7 @@ def _first_to_go() -> str:
 
 
 def seal(limits: SandboxLimits, base: int) -> list[Layer]:
-    """Shut this process in for good; `base` is its address space after the preload. Tells what became of each layer."""
+    """Seal this process irrevocably; return the result of each layer. `base`: its address space in bytes after the preload."""
     steps: list[tuple[str, Callable[[], str]]] = [
         ("oom score", _first_to_go),
         ("limits", lambda: _limit(limits, base)),
@@ -110,7 +110,7 @@ def seal(limits: SandboxLimits, base: int) -> list[Layer]:
     for name, step in steps:
         try:
             layers.append(Layer(name, True, step()))
-        # A layer must never keep the others from standing, whatever a strange kernel or libc makes of it.
+        # A failed layer must not prevent the others, whatever an unusual kernel or libc does.
         except Exception as error:  # noqa: BLE001 (see above)
             layers.append(Layer(name, False, f"{type(error).__name__}: {error}"[:200]))
     return layers

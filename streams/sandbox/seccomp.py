@@ -1,16 +1,16 @@
 """A system call filter for a child that only computes (seccomp-bpf, `man 2 seccomp`): no sockets, no files, no other process.
 
-Strategy: a list of what is refused, with EPERM, so that a library which tries is told and goes on; all else is allowed. A list of
-what is allowed would be tighter, but breaks with each new libc. Numbers are those of the kernel's asm/unistd.h.
+Strategy: a list of refused calls, which fail with EPERM, so that a library that tries one can continue; all others are allowed. An
+allow-list would be stricter, but breaks with each new libc. Numbers are those of the kernel's asm/unistd.h.
 
 Laws:
-- What a child runs for a type that an operator has a program for (`spawning`) may open files and make processes, and nothing else
-  that a child may not: Landlock says which files.
-- A call by another architecture's numbers (32 bits, x32) is refused whole: the numbers would mean something else.
-- Threads are allowed, processes are not; signals go to oneself only; limits and the death signal are not changed any more.
-- io_uring is refused, because its operations pass by the filter.
-- Opening by path is refused as well as by Landlock, which older kernels lack; and so is what Landlock leaves open (modes, owners,
-  times).
+- An operator's program, which a child runs for a type (`spawning`), may in addition open files and create processes: Landlock
+  decides which files.
+- All calls with another architecture's numbers (32 bits, x32) are refused: the numbers would mean something else.
+- Threads are allowed, processes are not; signals go to the process itself only; limits and the death signal cannot be changed.
+- io_uring is refused, because its operations bypass the filter.
+- Opening by path is refused here in addition to Landlock, which older kernels lack; so are calls that Landlock does not cover
+  (modes, owners, times).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 
 class Machine(NamedTuple):
-    """One architecture: its AUDIT_ARCH, and its place in the table of numbers."""
+    """One architecture: its AUDIT_ARCH value, and its column in the table of numbers."""
 
     audit: int
     column: int
@@ -58,7 +58,7 @@ fchown 93 55; lchown 94 -1; fchownat 260 54; utime 132 -1; utimes 235 -1; futime
 setxattr 188 5; lsetxattr 189 6; fsetxattr 190 7; setxattrat 463 463; removexattr 197 14; lremovexattr 198 15;
 fremovexattr 199 16; removexattrat 466 466; inotify_add_watch 254 27; fanotify_init 300 262;
 """
-"""What is refused: name, number on x86_64, number on aarch64 (-1 where the architecture has no such call)."""
+"""Refused calls: name, number on x86_64, number on aarch64 (-1 where the architecture has no such call)."""
 
 
 def _numbers() -> dict[str, tuple[int, int]]:
@@ -73,13 +73,13 @@ fork vfork execve execveat tkill rt_sigqueueinfo rt_tgsigqueueinfo pidfd_open pi
 open openat openat2 chdir fchdir readlink readlinkat inotify_add_watch
 """
 SPAWNING = frozenset(_SPAWNING.split())
-"""Of these, what a program that is run may call. Not what leaves its process group: all of that ends with the program."""
+"""Refused calls that are allowed to a program. None that leaves the process group: the whole group ends with the program."""
 CLONE, CLONE3 = (56, 220), (435, 435)
 KILL, TGKILL, PRCTL, PRLIMIT = (62, 129), (234, 131), (157, 167), (302, 261)
 
 CLONE_THREAD = 0x10000
 CLONE_SPACES = 0x7E020080
-"""Flags that ask for a namespace."""
+"""Flags of clone that create a namespace."""
 PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 1, 38, 22, 2
 
 ALLOW, REFUSE = 0x7FFF0000, 0x00050000
@@ -88,12 +88,12 @@ NUMBER, ARCH, ARGUMENTS = 0, 4, 16
 
 
 def _step(code: int, value: int, then: int = 0, otherwise: int = 0) -> bytes:
-    """One instruction of classic BPF (struct sock_filter)."""
+    """Return one instruction of classic BPF (struct sock_filter)."""
     return struct.pack("=HBBI", code, then, otherwise, value)
 
 
 def _if_number(number: int, body: bytes) -> bytes:
-    """Run `body`, which returns, if the call is this one. The accumulator holds the number before and after."""
+    """Run `body`, which returns, if the call has this number. The accumulator holds the number before and after."""
     return _step(JUMP_EQUAL, number, 0, len(body) // 8) + body
 
 
@@ -106,7 +106,7 @@ def _high(argument: int) -> bytes:
 
 
 def program(machine: Machine, pid: int, *, spawning: bool = False) -> bytes:
-    """The filter of the process `pid` as an array of instructions, all of 8 bytes."""
+    """Return the filter of the process `pid` as an array of instructions of 8 bytes each."""
     allow, refuse, nowhere = (_step(RETURN, v) for v in (ALLOW, REFUSE | errno.EPERM, REFUSE | errno.ENOSYS))
     only_me = _low(0) + _step(JUMP_EQUAL, pid, 0, 1) + allow + refuse
     at = machine.column
@@ -114,7 +114,7 @@ def program(machine: Machine, pid: int, *, spawning: bool = False) -> bytes:
         _step(LOAD, ARCH) + _step(JUMP_EQUAL, machine.audit, 1, 0) + refuse,
         _step(LOAD, NUMBER),
         _step(JUMP_GREATER_EQUAL, X32, 0, 1) + refuse if machine.column == 0 else b"",
-        # glibc falls back to clone, whose flags are in a register; those of clone3 are in memory, where a filter cannot look.
+        # glibc falls back to clone, whose flags are in a register; the flags of clone3 are in memory, which a filter cannot read.
         _if_number(CLONE3[at], nowhere),
         *(_spawning(at, allow, refuse) if spawning else _alone(at, only_me, allow, refuse)),
         _if_number(PRCTL[at], _low(0) + _step(JUMP_EQUAL, PR_SET_PDEATHSIG, 0, 1) + refuse + allow),
@@ -129,12 +129,12 @@ def program(machine: Machine, pid: int, *, spawning: bool = False) -> bytes:
 
 
 def _alone(at: int, only_me: bytes, allow: bytes, refuse: bytes) -> list[bytes]:
-    """Of a process that makes no other, signals none, and keeps its limits."""
+    """Return the rules of a process that must not create processes, signal others or change its limits."""
     return [
         _if_number(CLONE[at], _low(0) + _step(JUMP_SET, CLONE_THREAD, 0, 1) + allow + refuse),
         _if_number(KILL[at], only_me),
         _if_number(TGKILL[at], only_me),
-        # prlimit64 reads limits when its third argument, the new limit, is NULL.
+        # prlimit64 only reads limits when its third argument, the new limit, is NULL.
         _if_number(
             PRLIMIT[at], _low(2) + _step(JUMP_EQUAL, 0, 1, 0) + refuse + _high(2) + _step(JUMP_EQUAL, 0, 1, 0) + refuse + allow
         ),
@@ -142,7 +142,7 @@ def _alone(at: int, only_me: bytes, allow: bytes, refuse: bytes) -> list[bytes]:
 
 
 def _spawning(at: int, allow: bytes, refuse: bytes) -> list[bytes]:
-    """Of one that may: but none in a namespace of its own, where it would have rights that it lacks here."""
+    """Return the rules of a process that may create others, but not in a new namespace, where it would gain privileges."""
     return [_if_number(CLONE[at], _low(0) + _step(JUMP_SET, CLONE_SPACES, 0, 1) + refuse + allow)]
 
 
@@ -151,7 +151,7 @@ class _Program(ctypes.Structure):
 
 
 def install(libc: ctypes.CDLL, *, spawning: bool = False) -> str:
-    """Filter this process from now on; PR_SET_NO_NEW_PRIVS must be set. Gives a detail; raises OSError where the kernel refuses."""
+    """Filter this process from now on; PR_SET_NO_NEW_PRIVS must be set. Returns a description; raises OSError on refusal."""
     name = os.uname().machine
     if name not in MACHINES:
         raise OSError(errno.ENOSYS, f"no table of system calls for {name}")

@@ -1,20 +1,20 @@
-"""The forkserver: a process of its own, with one thread, whose children share the pages of the parsing libraries.
+"""The forkserver: a process with one thread, whose children share the memory pages of the parsing libraries.
 
     python -m streams.sandbox.server DESCRIPTOR PARENT
 
-It loads them once. It is executed afresh and is no fork of the runner, which has threads, an event loop and open files that no
-child must inherit.
+It loads the libraries once. It is executed afresh instead of forked from the runner, which has threads, an event loop and open
+files that no child must inherit.
 
 Laws:
 - It dies with its parent, and its children with it: by SIGKILL from the kernel (PR_SET_PDEATHSIG), and by the end of the control
   socket.
 - It never reads a byte of input and never waits for a child.
-- A child is killed by its number, and only while it is not reaped, so that no other process can be hit.
-- Every child that was asked for is answered for: one `exited`.
+- A child is killed by its number, and only before it is reaped, so that no other process can receive the signal.
+- Every ordered child is reported with exactly one `exited`.
 
 Control messages (JSON, one a packet): in: the configuration, then orders: [number, limits] with the child's socket and page,
-[number, null], or, before any child, [0, null, what is to be loaded besides]; out: ["ready", detail] or ["broken", traceback] for
-each load, then ["exited", number, wait status, peak resident bytes].
+[number, null] to kill it, or, before any child, [0, null, argument of the second preload]; out: ["ready", threads] or
+["broken", traceback] for each load, then ["exited", number, wait status, peak resident bytes].
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ PACKET = 65_536
 EXIT_UNSEALED = 78
 """Exit status of a child that could not be set up."""
 THRESHOLDS = (50_000, 20, 20)
-"""A child's for `gc.set_threshold`: between two looks it may make so many objects that others refer to."""
+"""Arguments of `gc.set_threshold` in a child: the first is how many container objects it may create between two collections."""
 
 
 class Configuration(msgspec.Struct, frozen=True, kw_only=True):
-    """What a parent wants: where to import from, what to run, what to load before."""
+    """First message of a parent: the import path, the target, and the preload."""
 
     path: list[str]
     target: str
@@ -58,16 +58,16 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Order(msgspec.Struct, frozen=True, array_like=True):
-    """What a parent wants done with the child of a number: it is to be made, within these limits, or, without any, killed."""
+    """An order for the child with that number: create it within these limits, or kill it if there are none."""
 
     number: int
     limits: SandboxLimits | None
     load: str = ""
-    """With this, the preload is called once more. What it gives, if anything, is called in each child before that is sealed."""
+    """Argument of a second call of the preload. If that returns a function, each child calls it before it is sealed."""
 
 
 def resolve(name: str) -> Callable[..., Any]:
-    """The object called "module:function". Raises ImportError, AttributeError or ValueError."""
+    """Return the function named "module:function". Raises ImportError, AttributeError or ValueError."""
     module, _, function = name.partition(":")
     if not function:
         raise ValueError(f"not of the form module:function: {name}")
@@ -75,7 +75,7 @@ def resolve(name: str) -> Callable[..., Any]:
 
 
 def warm() -> None:
-    """Load what the standard library loads late, by a path that a sealed child cannot read: codecs, above all."""
+    """Load the modules that the standard library imports late, from paths that a sealed child cannot read: mainly codecs."""
     for module in pkgutil.iter_modules(encodings.__path__):
         # Some are for another system (mbcs, oem).
         with contextlib.suppress(ImportError, LookupError):
@@ -86,7 +86,7 @@ def warm() -> None:
 
 
 def load(configuration: Configuration) -> Target:
-    """The target, after the preload. Raises whatever they raise."""
+    """Run the preload, and return the target. Raises whatever they raise."""
     sys.path[:] = configuration.path
     gc.disable()
     warm()
@@ -94,7 +94,7 @@ def load(configuration: Configuration) -> Target:
         resolve(configuration.preload)()
     target = resolve(configuration.target)
     gc.collect()
-    # Frozen objects are not visited by a child's collector, whose marks would unshare their pages.
+    # A child's garbage collector skips frozen objects; its marks would unshare their memory pages.
     gc.freeze()
     return cast("Target", target)
 
@@ -107,10 +107,10 @@ class Server:
         self._target = target
         self._preload = preload
         self._before: Callable[[SandboxLimits], None] | None = None
-        """What each child does before it is sealed."""
+        """Function that each child calls before it is sealed."""
         self._base = address_space()
         self._children: dict[int, int] = {}
-        """Number by process id."""
+        """Child numbers by process id."""
         self._wake, wake_end = socket.socketpair()
         self._wake.setblocking(False)
         wake_end.setblocking(False)
@@ -119,7 +119,7 @@ class Server:
         signal.set_wakeup_fd(wake_end.fileno(), warn_on_full_buffer=False)
 
     def serve(self) -> None:
-        """Work until the parent closes the control socket; then kill and reap all."""
+        """Follow orders until the parent closes the control socket; then kill all children."""
         while True:
             readable, _, _ = select.select([self._control, self._wake], [], [])
             if self._wake in readable:
@@ -128,13 +128,13 @@ class Server:
             self._reap()
             if self._control in readable and not self._obey():
                 break
-        # The ends of the children are news for nobody now, and this pair of sockets closes before the process ends.
+        # The ends of children no longer matter, and this socket pair is closed before the process ends.
         signal.set_wakeup_fd(-1)
         for pid in self._children:
             _kill(pid)
 
     def _obey(self) -> bool:
-        """Do what one packet says; False at the end."""
+        """Follow the order in one packet; False when the socket is closed."""
         try:
             data, descriptors, _, _ = socket.recv_fds(self._control, PACKET, 2)
         except ConnectionResetError:
@@ -154,7 +154,7 @@ class Server:
         return True
 
     def _load(self, more: str) -> bool:
-        """Load more, and say what became of it; False where it failed."""
+        """Call the preload once more and report the result; False if it failed."""
         try:
             self._before = resolve(self._preload)(more)
         except BaseException as error:  # noqa: BLE001 (a preload that exits has failed too)
@@ -175,7 +175,7 @@ class Server:
             return
         if pid == 0:
             self._become_child(parent, limits, channel, page)
-        # Here as well as in the child: whoever comes first, a kill finds the group.
+        # Called here and in the child: whichever is first, a kill reaches the group.
         with contextlib.suppress(OSError):
             os.setpgid(pid, pid)
         self._children[pid] = number
@@ -197,23 +197,23 @@ class Server:
                 self._before(limits)
             layers = seal(limits, self._base)
             gc.enable()
-            # The elements of a page are objects by the thousand, which need not be looked at again and again while it is read.
+            # Parsing a page creates thousands of objects, which need not be visited again and again meanwhile.
             gc.set_threshold(*THRESHOLDS)
             Child(socket.socket(fileno=channel), mapped, limits, memory, layers).serve(self._target)
             status = 0
         except BaseException as error:  # noqa: BLE001 (nothing may get out of a child)
-            # The parent is told by the status alone: nobody reads what a child prints.
+            # The exit status is the only report to the parent: the output of a child is not read.
             status = 0 if isinstance(error, ConnectionError) else EXIT_UNSEALED
         finally:
             os._exit(status)
 
     def _reap(self) -> None:
-        """Answer for every child that has ended."""
+        """Report every child that has ended."""
         while self._children:
             found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             if found is None:
                 return
-            # Not reaped yet, so that its process group still is its own: end what it may have left behind where forks are allowed.
+            # Not reaped yet, so the process group still belongs to it: kill what it may have left behind where forks are allowed.
             _kill(found.si_pid)
             pid, status, usage = os.wait4(found.si_pid, 0)
             if (number := self._children.pop(pid, None)) is not None:
@@ -224,14 +224,14 @@ class Server:
 
 
 def _kill(pid: int) -> None:
-    """SIGKILL to a child that is not reaped, and to its group."""
+    """Send SIGKILL to a child that is not reaped, and to its group."""
     for kill in (os.killpg, os.kill):
         with contextlib.suppress(OSError):
             kill(pid, signal.SIGKILL)
 
 
 def _told(error: BaseException) -> str:
-    """What a parent is told of a failure: a mistake as it is, all else with its traceback."""
+    """Return the text for the parent about a failure: the message of a MistakeError, otherwise the traceback."""
     return str(error) if isinstance(error, MistakeError) else "".join(traceback.format_exception(error))[-MAX_TRACEBACK:]
 
 
@@ -240,7 +240,7 @@ def _threads() -> int:
 
 
 def _silence() -> None:
-    """Libraries write warnings that quote their input: no terminal of ours shows them."""
+    """Redirect the standard streams to /dev/null: libraries write warnings that quote their input to the terminal."""
     null = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):
         os.dup2(null, standard)
@@ -248,13 +248,13 @@ def _silence() -> None:
 
 
 def _send(control: socket.socket, *message: str | int) -> None:
-    """One packet out; if the parent is gone, the next read says so."""
+    """Send one packet; if the parent is gone, the next read reports it."""
     with contextlib.suppress(OSError):
         control.send(msgspec.json.encode(message))
 
 
 def main(arguments: list[str]) -> int:
-    """Serve on the control socket whose descriptor is given, for the parent whose process id is given."""
+    """Serve on the control socket. `arguments`: the socket's descriptor, and the parent's process id."""
     descriptor, parent = map(int, arguments)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     die_with(parent)
@@ -272,5 +272,5 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    # No clean-up: what the preload has opened ends with the process, and libraries' exit handlers have been seen to hang.
+    # No clean-up: what the preload has opened ends with the process, and exit handlers of libraries were observed to hang.
     os._exit(main(sys.argv[1:]))

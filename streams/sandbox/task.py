@@ -1,4 +1,4 @@
-"""A task on its way, and how its end is read: from a child's last message, or from its wait status."""
+"""A task in progress, and its outcome, derived from a child's last message or its wait status."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ OnFrame = Callable[[bytes], Awaitable[None] | None]
 
 
 class Clock:
-    """Wall-clock time that was spent on one thing; where several runs are made for it, they share one, and `Limits.whole`."""
+    """Wall-clock seconds spent on one task; all its tries share one clock, and the limit `SandboxLimits.whole`."""
 
     def __init__(self) -> None:
         self.spent = 0.0
 
 
 class Task:
-    """One run() on its way."""
+    """One run() in progress."""
 
     def __init__(
         self,
@@ -40,20 +40,20 @@ class Task:
         self.clock = clock or Clock()
         self.total = 0
         self.given = False
-        """A frame of it was handed over."""
+        """Whether a frame of it was delivered."""
         self.again = False
-        """It was given to a child before that died without having begun it."""
+        """Whether another child has died after receiving it and before beginning it."""
         self.gone = 0
-        """Forkservers that died while it was in progress."""
+        """Number of forkservers that died while it was in progress."""
 
     def end(self, outcome: Outcome) -> None:
-        """Give the outcome to whoever still waits."""
+        """Set the outcome, unless the caller is no longer waiting."""
         if not self.future.done():
             self.future.set_result(outcome)
 
 
 def said(kind: int, data: bytes, culprit: str) -> Outcome | None:
-    """What a child's message that ends a task says; None if it is no such message."""
+    """Convert a child's message that ends a task into an outcome; None if it is another message."""
     which = kind & ~(LAST | STRAINED)
     if which == DONE:
         return Done(bool(kind & STRAINED))
@@ -67,7 +67,7 @@ def said(kind: int, data: bytes, culprit: str) -> Outcome | None:
 
 
 def cause(status: int, resident: int, culprit: str, limits: SandboxLimits) -> Outcome:
-    """What the wait status and the peak of resident bytes say of a child that nobody of ours has killed."""
+    """Derive the outcome from the wait status and the peak resident bytes of a child that was not killed by its parent."""
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         if number == signal.SIGXCPU:

@@ -1,10 +1,10 @@
-"""What goes into a pool and what comes out: limits, outcomes, layers. Plain frozen values.
+"""Inputs and outputs of a pool: limits, outcomes, layers. Plain frozen values.
 
 Laws:
 - Every task ends with exactly one outcome.
-- Only Done says that the frames are whole. After any other outcome they are a prefix; what a child gave in the last moments before
-  it died may be missing.
-- `culprit` is the last string given to progress() in this task; it is hostile data (a member's path), empty if there was none.
+- Only after Done are the frames complete. After any other outcome they are a prefix; frames of the last moments before the child
+  died may be missing.
+- `culprit` is the last string passed to progress() in this task; it is hostile data (a member's path), empty if there was none.
 """
 
 from __future__ import annotations
@@ -17,53 +17,52 @@ import msgspec
 MAX_REASON = 200
 MAX_TRACEBACK = 8_000
 MAX_CULPRIT = 16_000
-"""Bytes of UTF-8 kept of a progress() string; what is longer is cut."""
+"""Maximum bytes of UTF-8 kept of a progress() string; longer ones are cut."""
 
 
 class SandboxLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """What one child, one task and one frame may use. Sizes are bytes, times are seconds."""
+    """Limits of one child, one task and one frame. Sizes are bytes, times are seconds."""
 
     memory: int = 384 << 20
-    """Address space that a child may take beyond what it has after the preload (RLIMIT_AS)."""
+    """Address space that a child may use beyond its size after the preload (RLIMIT_AS)."""
     cpu: int = 1_800
-    """CPU time that a task has for certain. A child is recycled once it has used as much, so that a task never gets over twice
-    that."""
+    """CPU time guaranteed to a task. A child is recycled once it has used as much, so that a task never gets over twice that."""
     deadline: float = 60.0
-    """Wall-clock time that may pass without a frame or progress."""
+    """Maximum wall-clock time without a frame or progress."""
     whole: float = 1_800.0
-    """Wall-clock time of one task, whatever it sends, with all tries of the same."""
+    """Maximum wall-clock time of one task over all its tries, whatever it sends."""
     frame: int = 16 << 20
-    """Length of one frame."""
+    """Maximum length of one frame."""
     total: int = 1 << 30
-    """Length of all frames of one task: of a large object, or of the small ones that travel together."""
+    """Maximum length of all frames of one task: of a large object, or of the small ones that travel together."""
     tasks: int = 10_000
     """Tasks after which a child is recycled."""
     growth: int = 128 << 20
-    """Resident memory that a child may have grown by between two tasks before it is recycled."""
+    """Growth of resident memory, measured between two tasks, after which a child is recycled."""
     file_size: int = 256 << 20
-    """Length that a child may write a file to (RLIMIT_FSIZE); files are anonymous memory only, there being no file system."""
+    """Maximum length of a file that a child writes (RLIMIT_FSIZE): anonymous memory only, since there is no file system."""
     files: int = 64
-    """Open files of a child (RLIMIT_NOFILE)."""
+    """Maximum open files of a child (RLIMIT_NOFILE)."""
 
 
 class Ended(msgspec.Struct, frozen=True):
-    """What all outcomes share."""
+    """Common part of all outcomes."""
 
     @property
     def reason(self) -> str:
-        """The outcome as a sentence of at most 200 characters, without a time, address or process id: two runs say the same."""
+        """The outcome as a sentence of at most 200 characters, without time, address or process id: two runs give the same text."""
         return _sentence(self)[:MAX_REASON]
 
 
 class Done(Ended, frozen=True):
-    """The function returned, and all its frames were handed over."""
+    """The function returned, and all its frames were delivered."""
 
     strained: bool = False
-    """Address space came above 80 per cent of the limit: what the function took for damaged input may have been want of memory."""
+    """Address space exceeded 80 per cent of the limit: apparent damage of the input may have been a shortage of memory."""
 
 
 class Crashed(Ended, frozen=True):
-    """The child died by a signal, or left by itself."""
+    """The child died by a signal, or exited by itself."""
 
     signal: int
     """0 if it was none."""
@@ -73,7 +72,7 @@ class Crashed(Ended, frozen=True):
 
 
 class TimedOut(Ended, frozen=True):
-    """Killed: neither frame nor progress within the deadline, too long as a whole, or too much CPU time."""
+    """Killed: neither frame nor progress within the deadline, too long in total, or too much CPU time."""
 
     culprit: str
     which: str = "deadline"
@@ -87,7 +86,7 @@ class OutOfMemory(Ended, frozen=True):
 
 
 class Flooded(Ended, frozen=True):
-    """The task gave a frame, or frames together, longer than the limits allow."""
+    """The task sent a frame, or frames together, longer than the limits allow."""
 
     culprit: str
     which: str
@@ -95,14 +94,14 @@ class Flooded(Ended, frozen=True):
 
 
 class Failed(Ended, frozen=True):
-    """The function raised: our own bug. The child lives on."""
+    """The function raised: a bug of this program. The child lives on."""
 
     traceback: str
     culprit: str
 
 
 class Lost(Ended, frozen=True):
-    """Through no fault of the task it was not finished (pool closed, forkserver gone again and again): ask again."""
+    """Not finished through no fault of the task (pool closed, forkserver died repeatedly): try again."""
 
     detail: str
 
@@ -111,7 +110,7 @@ Outcome = Done | Crashed | TimedOut | OutOfMemory | Flooded | Failed | Lost
 
 
 def signal_name(number: int) -> str:
-    """What a signal is called."""
+    """Return the name of a signal."""
     return signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
 
 
@@ -136,7 +135,7 @@ def _sentence(ended: Ended) -> str:
 
 
 class Layer(NamedTuple):
-    """One safety layer, as it was found in a child."""
+    """One safety layer, as observed in a child."""
 
     name: str
     active: bool
@@ -144,8 +143,8 @@ class Layer(NamedTuple):
 
 
 class SandboxError(RuntimeError):
-    """The pool cannot work: the preload or the target failed. The text is the forkserver's traceback: a bug of ours."""
+    """The pool cannot work: the preload or the target failed. The text is the forkserver's traceback: a bug of this program."""
 
 
 class MistakeError(ValueError):
-    """What a preload was handed makes no sense: told as it is, in one line, and no bug of ours."""
+    """The argument of a preload is invalid: a mistake of the operator, reported in one line, not a bug of this program."""

@@ -1,11 +1,11 @@
-"""The parent's side of one child: requests out, frames in, and the judgement when it dies. All on the event loop's thread.
+"""The parent's side of one child: sends requests, receives frames, and decides the outcome. All on the event loop's thread.
 
 Laws:
-- One task at a time, so that whoever dies names its culprit.
-- The socket is read as fast as frames are taken: while a consumer has not taken one (on_frame gave an awaitable), nothing is read,
-  the child blocks, and its clock stands.
-- Time is counted in ticks that the loop had time for: a parent that was held up blames no child.
-- A child that died before it began its task did not die of it: the task goes to another one, once.
+- One task at a time, so that the culprit of a death is certain.
+- The socket is read as fast as frames are consumed: while a consumer is busy (on_frame returned an awaitable), nothing is read,
+  the child blocks, and its clock is paused.
+- Time is counted in ticks of the event loop, so that a parent that was blocked does not blame a child.
+- A child that died before it began its task did not die of it: the task goes to another child, once.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ CHUNK = 1 << 18
 
 
 class Owner(Protocol):
-    """What a worker tells its pool."""
+    """Receives the events of a worker: its pool."""
 
     def on_free(self, worker: Worker) -> None:
-        """It can take a task."""
+        """The child is ready for a task."""
         ...
 
     def on_spent(self, worker: Worker) -> None:
-        """It wants to be replaced, and has no task."""
+        """The child asks to be replaced, and has no task."""
         ...
 
     def on_again(self, task: Task) -> None:
@@ -38,20 +38,20 @@ class Owner(Protocol):
         ...
 
     def kill(self, worker: Worker) -> None:
-        """Have the child killed; `ended` follows."""
+        """Order the child to be killed; `ended` follows."""
         ...
 
     def on_unheard(self) -> None:
-        """A child was to be killed long ago, and is not dead yet."""
+        """A child should have been killed long ago, and is still alive."""
         ...
 
 
 UNHEARD = 10.0
-"""Seconds after which a child that was to be killed must be dead."""
+"""Seconds within which a child must be dead after the order to kill it."""
 
 
 class Worker:
-    """A child as the parent knows it."""
+    """A child, seen from the parent."""
 
     def __init__(self, number: int, channel: socket.socket, page: ProgressPage, limits: SandboxLimits, owner: Owner) -> None:
         self.number = number
@@ -68,14 +68,14 @@ class Worker:
         self._unsent = memoryview(b"")
         self._paused: asyncio.Future[None] | None = None
         self._verdict: Outcome | None = None
-        """Why it was killed by us."""
+        """The outcome for which the parent killed it."""
         self._dying = 0.0
-        """Seconds since then."""
+        """Seconds since the order to kill it."""
         self._status: tuple[int, int] | None = None
         self._begun = self._seen = 0
         self._idle = 0.0
         self._setup = Clock()
-        """For as long as it has no task."""
+        """Clock for the time before its first task."""
         self._reading = False
         self._open = True
         channel.setblocking(False)
@@ -84,7 +84,7 @@ class Worker:
     # -- out
 
     def begin(self, task: Task) -> None:
-        """Give it a task; it has none."""
+        """Send a task to the child, which must be idle."""
         self.task = task
         self._idle = 0.0
         self._begun = self._seen = self._page.count
@@ -92,7 +92,7 @@ class Worker:
         try:
             sent = socket.send_fds(self._channel, [data], [] if task.body is None else [task.body])
         except (BrokenPipeError, ConnectionResetError):
-            # It died while idle; `ended` is on its way, and sees that the task was not begun.
+            # It died while idle; `ended` follows, and detects that the task was not begun.
             return
         except OSError as error:
             self._refuse(error)
@@ -102,7 +102,7 @@ class Worker:
             self._loop.add_writer(self._channel.fileno(), self._write)
 
     def _refuse(self, error: OSError) -> None:
-        """A task that cannot be sent: its caller closed the body, say."""
+        """Fail a task that cannot be sent, for example because its caller closed the body."""
         task, self.task = self.task, None
         if task is not None and not task.future.done():
             task.future.set_exception(error)
@@ -131,7 +131,7 @@ class Worker:
             self._loop.remove_reader(self._channel.fileno())
 
     def _read(self) -> bool:
-        """Take what is there; False when nothing is, or nothing more will come."""
+        """Read and process available data; False when there is none, or the socket is closed."""
         try:
             chunk = self._channel.recv(CHUNK)
         except BlockingIOError:
@@ -139,7 +139,7 @@ class Worker:
         except OSError:
             chunk = b""
         if not chunk:
-            # Its status follows by way of the forkserver.
+            # The exit status arrives from the forkserver.
             self._read_no_more()
             return False
         self._idle = 0.0
@@ -148,7 +148,7 @@ class Worker:
         return True
 
     def _parse(self) -> None:
-        """Hand over every message that is whole."""
+        """Process every complete message in the buffer."""
         if len(self._buffer) < self._need:
             return
         data = bytes(self._buffer)
@@ -180,7 +180,7 @@ class Worker:
             task.end(outcome)
             (self._owner.on_spent if kind & LAST else self._owner.on_free)(self)
         else:
-            # No child of ours says such a thing unless its memory was overwritten.
+            # No child sends such a message unless its memory was overwritten.
             self.condemn(Crashed(0, 0, self._page.text))
 
     def _deliver(self, data: bytes) -> None:
@@ -196,7 +196,7 @@ class Worker:
             taken = task.on_frame(data)
             if taken is not None:
                 self._pause(taken)
-        # Whatever a consumer raises is for its own caller.
+        # An exception of a consumer is raised in its own caller.
         except Exception as error:  # noqa: BLE001 (see above)
             task.future.set_exception(error)
             self.condemn(Lost("the consumer failed"))
@@ -226,13 +226,13 @@ class Worker:
             self._read_on()
 
     def _waits(self) -> bool:
-        """Whether the consumer has not taken the last frame yet."""
+        """Return whether the consumer is still busy with the last frame."""
         return self._paused is not None
 
     # -- the end
 
     def tick(self, seconds: float) -> None:
-        """The pool's timer: so much time has passed, in which the loop was free to read."""
+        """Add a tick of the pool's timer, in seconds; kill the child at a deadline."""
         if self._verdict is not None and self._status is None:
             self._dying += seconds
             if self._dying >= UNHEARD:
@@ -244,14 +244,14 @@ class Worker:
         self._seen = count
         clock = self.task.clock if self.task is not None else self._setup
         clock.spent += seconds
-        # One tick more: the first may follow at once on what it is counted from.
+        # One more tick: the first one may follow immediately after the event from which time is counted.
         if self._idle >= self._limits.deadline + seconds:
             self.condemn(TimedOut(self._page.text, "deadline"))
         elif clock.spent >= self._limits.whole + seconds:
             self.condemn(TimedOut(self._page.text, "whole"))
 
     def abandon(self) -> None:
-        """Its task is not wanted any more."""
+        """Kill the child, since its task was cancelled."""
         self.condemn(Lost("cancelled"))
 
     def condemn(self, verdict: Outcome) -> None:
@@ -265,7 +265,7 @@ class Worker:
             self._owner.kill(self)
 
     def ended(self, status: int, resident: int) -> None:
-        """The child is dead and reaped: take what it still sent, then end its task."""
+        """Process the last data of a dead and reaped child, then end its task."""
         self._status = (status, resident)
         if self._paused is None:
             self._judge()
@@ -289,7 +289,7 @@ class Worker:
             task.end(self._verdict or cause(status, resident, culprit, self._limits))
 
     def drop(self) -> Task | None:
-        """Let go of the socket and the page; gives the task that it had, unless that was judged already."""
+        """Close the socket and the page; return the child's task, unless it has an outcome already."""
         task, self.task = self.task, None
         if task is not None and self._verdict is not None:
             task.end(self._verdict)

@@ -1,4 +1,4 @@
-"""The embedded store: log, rows and offsets in SQLite, bodies in a folder of blobs."""
+"""The embedded store: log, rows and offsets in SQLite, large bodies in a folder of blobs."""
 
 from streams.store.blobs import FolderBlobs
 from streams.store.database import Store

@@ -1,14 +1,14 @@
-"""Bodies too large for the log, in a folder, by their SHA-256 (`schemas.ports.Blobs`).
+"""Stores bodies that are too large for the log in a folder, by their SHA-256 (`schemas.ports.Blobs`).
 
 A body is written to a temporary name; a sync flushes it, renames it to `ab/abcd...` (the first two digits of its digest, then all
 of it) and flushes the folders. One sync serves all bodies written since the last, so that a batch pays for few flushes: sync
 before the transaction that refers to the bodies commits.
 
 Laws:
-- What stands under a digest is whole and durable: only a flushed file gets that name.
-- A body that could not be written, or flushed, leaves nothing behind. Temporary files of a killed process are dropped when the
+- A file named by a digest is complete and durable: only a flushed file is renamed to it.
+- A body that could not be written or flushed leaves nothing behind. Temporary files of a killed process are deleted when the
   runner opens the folder (`owner=True`).
-- A body written again counts as new for `trim`, which goes by the clock that its writer had: the file system's may be another one.
+- Writing a body again renews its time for `trim`. The time comes from the writer's clock, which may differ from the file system's.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 class Trimmed(NamedTuple):
-    """What a trim has dropped."""
+    """The number and the bytes of the bodies that a trim deleted."""
 
     blobs: int
     bytes: int
 
 
 class FolderBlobs:
-    """Blobs in a local folder. May be used from several threads; one process at a time writes.
+    """Blobs in a local folder. Thread-safe; only one process at a time may write.
 
-    owner: drop what a killed process left unfinished; give it to the runner only.
-    clock: ms since the epoch, the time of what is written; none: the file system's.
+    owner: delete the unfinished files of a killed process; only for the runner.
+    clock: returns ms since the epoch, the time of written bodies; None: the file system's clock.
     """
 
     def __init__(self, folder: Path, *, owner: bool = False, clock: Callable[[], int] | None = None) -> None:
@@ -59,13 +59,13 @@ class FolderBlobs:
         self._flushers = ThreadPoolExecutor(FLUSHERS, "flush")
         self._waiting: dict[str, Path] = {}
         self._flushing: dict[str, Path] = {}
-        """By digest, what the next sync, and the one that is going on, makes durable: both can be read."""
-        # Whoever was here before may have been cut off between making a folder and flushing the one it is in.
+        """Path by digest of the bodies in the next sync (`_waiting`) and in the present one; both can be read."""
+        # An earlier process may have been killed between creating a folder and flushing its parent.
         self._touched: set[Path] = {folder, folder.parent} if folder.is_dir() else set()
-        """Folders that the next sync flushes."""
+        """Folders to flush in the next sync."""
         if owner and self._unfinished.is_dir():
             for leftover in self._unfinished.iterdir():
-                if not leftover.is_dir():  # a folder is nothing of ours
+                if not leftover.is_dir():  # a folder is not created by this class
                     leftover.unlink()
 
     def put(self, body: BinaryIO) -> tuple[str, str, int]:
@@ -75,7 +75,7 @@ class FolderBlobs:
         return written
 
     def write(self, body: BinaryIO) -> tuple[str, str, int]:
-        """As `put`, but durable with the next `sync` only; it can be opened at once. Raises DiskFull or another OSError."""
+        """As `put`, but durable only after the next `sync`; readable at once. Raises DiskFull or another OSError."""
         path = self._unfinished / secrets.token_hex(16)
         try:
             self._make_folders()
@@ -88,12 +88,12 @@ class FolderBlobs:
             if digest in self._waiting:
                 path.unlink()
             else:
-                # It takes the place of one that is there, since that may have been damaged meanwhile.
+                # Replaces an existing file, which may have been damaged meanwhile.
                 self._waiting[digest] = path
         return digest, md5, length
 
     def _date(self, path: Path) -> None:
-        """Give a body the time of its writing."""
+        """Set the modification time of a body to the writer's clock."""
         now = None if self._clock is None else self._clock() / 1_000
         os.utime(path, None if now is None else (now, now))
 
@@ -112,15 +112,15 @@ class FolderBlobs:
                 md5.update(piece)
                 length += len(piece)
                 rest = memoryview(piece)
-                # A raw write may be short where the disk is nearly full; the next one says so.
+                # A raw write may be short if the disk is nearly full; the next one raises the error.
                 while rest:
                     rest = rest[out.write(rest) :]
         return sha256.hexdigest(), md5.hexdigest(), length
 
     def sync(self) -> None:
-        """Make durable all that was written since the last sync. Raises OSError; then what was waiting is gone.
+        """Make all bodies written since the last sync durable. Raises OSError; these bodies are then deleted.
 
-        One at a time; meanwhile, others write and read.
+        One sync at a time; other threads can write and read meanwhile.
         """
         with self._syncing:
             with self._lock:
@@ -144,7 +144,7 @@ class FolderBlobs:
         for digest, path in self._flushing.items():
             final = self._path(digest)
             if final.is_dir() and not final.is_symlink():
-                shutil.rmtree(final)  # nothing of ours
+                shutil.rmtree(final)  # not created by this class
             if not final.parent.is_dir():
                 final.parent.mkdir()
                 touched.add(self._folder)
@@ -166,11 +166,11 @@ class FolderBlobs:
         try:
             return _opened(self.path(digest))
         except FileNotFoundError:
-            # A sync in another thread may have moved it between our look and our opening.
+            # A sync in another thread may have moved the file between look-up and opening.
             return _opened(self._path(digest))
 
     def path(self, digest: str) -> Path:
-        """Where a body is now; a sync moves it. Raises FileNotFoundError for what is no digest."""
+        """Return the present path of a body, which a sync changes. Raises FileNotFoundError for an invalid digest."""
         return self._waiting.get(digest) or self._flushing.get(digest) or self._path(digest)
 
     def _path(self, digest: str) -> Path:
@@ -179,18 +179,18 @@ class FolderBlobs:
         return self._folder / digest[:2] / digest
 
     def digests(self) -> Iterator[str]:
-        """The digests of all durable bodies, in order."""
+        """Yield the digests of all durable bodies, in order."""
         for folder in sorted(self._folder.glob("[0-9a-f][0-9a-f]")):
             yield from sorted(p.name for p in folder.iterdir() if DIGEST.fullmatch(p.name))
 
     def trim(self, before_ms: int, live: Container[str] = frozenset()) -> Trimmed:
-        """Drop the bodies last written before a time (ms since the epoch), but for those in `live`."""
+        """Delete the bodies last written before a time (ms since the epoch), except those in `live`."""
         count = size = 0
         for digest in list(self.digests()):
             if digest in live:
                 continue
             path = self._path(digest)
-            # Under the lock, so that a body written again in between is kept.
+            # Under the lock, so that a body that is written again meanwhile is kept.
             with self._lock:
                 status = path.stat()
                 if status.st_mtime_ns < before_ms * 1_000_000:
@@ -201,7 +201,7 @@ class FolderBlobs:
 
 
 def _opened(path: Path) -> BinaryIO:
-    """A file to read. Raises FileNotFoundError where there is none: a folder, a pipe or a link is no body."""
+    """Open a regular file for reading. Raises FileNotFoundError otherwise: a folder, a pipe or a link is not a body."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as error:

@@ -1,11 +1,11 @@
-"""A data folder from outside: where its parts are, and what it remembers about itself. Light to import.
+"""Paths and identity of a data folder, without opening it for writing. Imports little.
 
 | part | is |
 | --- | --- |
 | `store.sqlite` | log, rows, offsets (`streams/store`) |
 | `blobs/` | bodies over 64 kB |
 | `index/NAME/` | the index of a Broker |
-| `runner.lock`, `writers.lock` | who may write |
+| `runner.lock`, `writers.lock` | locks of writers |
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from pathlib import Path
 from streams.store import AbsentError, Store, StoreError
 
 SPACE = "runner"
-"""The rows that belong to no stage: `run` and `gatherer` (see `streams/embedded/runs.py`)."""
+"""Name of the rows that belong to no stage: `run` and `gatherer` (see `streams/embedded/runs.py`)."""
 
 
 @contextmanager
 def known(folder: Path) -> Iterator[Store | None]:
-    """The store of a data folder, to read; None where none was made, or not to its end. Raises StoreError."""
+    """Open the store of a data folder for reading; None if there is none, or an incomplete one. Raises StoreError."""
     with ExitStack() as stack:
         try:
             store = stack.enter_context(Store(folder, readonly=True))
@@ -32,12 +32,12 @@ def known(folder: Path) -> Iterator[Store | None]:
 
 
 def index_folder(folder: Path, broker: str) -> Path:
-    """Where the index of a Broker is."""
+    """Return the folder of a Broker's index."""
     return folder / "index" / broker
 
 
 def gatherer(store: Store) -> str:
-    """The Gatherer's name that a data folder remembers; "" before its first run. Raises StoreError."""
+    """Return the Gatherer's name that a data folder has stored; "" before its first run. Raises StoreError."""
     rows = store.rows(SPACE, 0)
     try:
         return ((rows.get(b"gatherer") if rows is not None else None) or b"").decode()

@@ -1,11 +1,11 @@
 """The embedded store: log, rows and offsets of one data folder in one SQLite file (DESIGN, "One topology, two runners").
 
 Laws:
-- What one transaction wrote is durable when it ends without an exception (WAL, synchronous=FULL), all of it or nothing:
-  whatever kills the process in between.
-- One runner a data folder (`runner=True` takes its lock for as long as the store is open): it alone writes rows, offsets and
-  staged records. Other processes may read, and append to topics, beside it.
-- A store is one thread's at a time; two that work at once open one each.
+- The writes of a transaction are durable when it ends without an exception (WAL, synchronous=FULL), all of them or none, even if
+  the process is killed in between.
+- One runner per data folder (`runner=True` holds its lock while the store is open): only the runner writes rows, offsets and
+  staged records. Other processes may read, and append to topics, at the same time.
+- A store may be used by one thread at a time; concurrent threads open one each.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ READ = "SELECT offset, time, key, value FROM {log} WHERE offset>=? AND offset<? 
 FIRST = "SELECT min(offset) FROM {log}"
 SINCE = "SELECT min(offset) FROM {log} WHERE time>=?"
 TIMEOUT = 60.0
-"""Seconds that a writer waits for others."""
+"""Seconds that a writer waits for other writers."""
 
 
 def clock_ms() -> int:
@@ -47,14 +47,14 @@ def clock_ms() -> int:
 class Store:
     """The store of a data folder; also `schemas.ports.Log`.
 
-    partitions: the topics to make where they are missing, with their partition counts. One that is there keeps its count
-        (law 7): ask `topics()`.
-    readonly: never write; the folder must be there.
-    runner: hold the folder's runner lock; drops the staged records that a killed runner left.
-    timeout: seconds to wait for other writers. rows_cache: bytes of committed rows kept for a stage, by its partitions together.
-    clock: ms since the epoch, the time of what `append` appends.
+    partitions: topics to create if they are missing, with their partition counts. An existing topic keeps its count
+        (law 7): see `topics()`.
+    readonly: never write; the folder must exist.
+    runner: hold the folder's runner lock; deletes the staged records of a killed runner.
+    timeout: seconds to wait for other writers. rows_cache: bytes of committed rows to cache per stage, over all its partitions.
+    clock: returns ms since the epoch, the time of the records that `append` writes.
 
-    Raises LockedError, NewerError, AbsentError (for a reader), or StoreError for a folder that cannot be used: one line each.
+    Raises LockedError, NewerError, AbsentError (for a reader), or StoreError for an unusable folder: one line each.
     Raises DiskFull.
     """
 
@@ -99,13 +99,13 @@ class Store:
 
     def _connect(self, turn: LockFile | None, timeout: float) -> apsw.Connection:
         schema.check_files(self._path)
-        # A journal beside the file: the first transaction was cut short. Later ones are in the WAL.
+        # A journal next to the file: the first transaction was interrupted. Later transactions are in the WAL.
         if turn is None and (not self._path.is_file() or self._path.with_name(schema.JOURNAL).exists()):
             raise AbsentError(str(self.folder))
         if turn is None:
             connection = schema.connect_reader(self._path, timeout)
         else:
-            # One at a time: two that turn a new file into a WAL one at once would meet SQLITE_BUSY without a wait.
+            # One at a time: two processes that switch a new file to WAL mode at once would get SQLITE_BUSY without waiting.
             schema.check_index(self._path)
             with turn.held():
                 connection = schema.connect(self._path, readonly=False, timeout=timeout)
@@ -129,13 +129,13 @@ class Store:
                 self._state.cursor.execute("DELETE FROM staged")
 
     def create(self, topics: Mapping[str, int]) -> None:
-        """Make topics with their partition counts; those that are there already stay as they are."""
+        """Create topics with their partition counts; existing topics stay unchanged."""
         with self.transaction():
             self._state.create(dict(topics))
         self._state.refresh()
 
     def transaction(self) -> Transaction:
-        """One batch, for a `with` statement, which raises RuntimeError while another one of this store is open."""
+        """Return a transaction for one batch. Its `with` statement raises RuntimeError if this store has an open one."""
         return Transaction(self._state)
 
     def topics(self) -> Mapping[str, int]:
@@ -149,12 +149,12 @@ class Store:
         return [self._state.end(at) for at in self._state.slots(topic)]
 
     def starts(self, topic: str) -> Sequence[int]:
-        """The first offset that each partition still has; its end, where it has none. Raises KeyError."""
+        """Return the first remaining offset of each partition; the end of an empty one. Raises KeyError."""
         self._state.refresh()
         return [self._start(at) for at in self._state.slots(topic)]
 
     def since(self, topic: str, time_ms: int) -> Sequence[int]:
-        """By partition, the first offset whose record has that time or a later one; the end, where none has. A whole scan."""
+        """Return, by partition, the first offset with a record of that time or later; the end if there is none. Scans the topic."""
         self._state.refresh()
         found = [(at, self._state.fetch(in_log(SINCE, at), time_ms)[0][0]) for at in self._state.slots(topic)]
         return [self._state.end(at) if first is None else int(first) for at, first in found]
@@ -164,7 +164,7 @@ class Store:
         return self._state.end(at) if first is None else int(first)
 
     def read(self, topic: str, partition: int, offset: int, limit: int, until: int | None = None) -> Sequence[Logged]:
-        """At most `limit` committed records from `offset` on and below `until`, in order. Raises KeyError."""
+        """Return at most `limit` committed records from `offset` to below `until`, in order. Raises KeyError."""
         if topic not in self._state.topics():
             self._state.refresh()
         read = in_log(READ, self._state.slot(topic, partition))
@@ -172,7 +172,7 @@ class Store:
         return [Logged(topic, partition, *record) for record in found]
 
     def append(self, topic: str, records: Iterable[tuple[bytes, Record | None]], partition: int | None = None) -> None:
-        """Append durably, in a transaction of its own, each to the partition of its key (murmur2), or all to the one named.
+        """Append records durably in a transaction of their own, each to the partition of its key (murmur2), or all to `partition`.
 
         Raises KeyError for an unknown topic, DiskFull, StoreError.
         """
@@ -184,63 +184,63 @@ class Store:
                 tx.append(topic, partition_of(key, count) if partition is None else partition, key, value, now)
 
     def rows(self, name: str, partition: int) -> TableRows | None:
-        """What a stage has committed in a partition, to read only; None if it never wrote."""
+        """Return the committed rows of a stage in a partition, read-only; None if it never wrote any."""
         table = self._state.table(name, partition)
         return None if table is None else TableRows(self._state.connection, table, 0)
 
     def offsets(self, group: str) -> dict[tuple[str, int], Offsets]:
-        """What a group has committed, by topic and partition."""
+        """Return the committed offsets of a group, by topic and partition."""
         self._state.refresh()
         found = self._state.fetch("SELECT slot, next, done FROM offsets WHERE name=?", group)
         return {self._state.name(at): Offsets(following, unpacked(done)) for at, following, done in found}
 
     def horizons(self, topic: str) -> Sequence[int]:
-        """The offset of each partition below which a reader may have missed removals and must start anew. Raises KeyError."""
+        """Return, by partition, the offset below which a reader may have missed removals and must start over. Raises KeyError."""
         return upkeep.horizons(self._state, topic)
 
     def find(self, topic: str, text: bytes) -> Iterator[Logged]:
-        """The records of a topic with that key, or whose value contains those bytes: a whole scan. Raises KeyError."""
+        """Yield the records of a topic with that key, or whose value contains those bytes. Scans the topic. Raises KeyError."""
         return upkeep.find(self._state, topic, text)
 
     def trim(self, topic: str, before_ms: int, below: Mapping[int, int]) -> int:
-        """Drop the oldest records: appended before a time and, by partition, below an offset. Gives how many. Raises KeyError."""
+        """Delete the oldest records: older than a time and, by partition, below an offset. Returns how many. Raises KeyError."""
         return upkeep.trim(self._state, topic, before_ms, below)
 
     def compact(
         self, topic: str, tombstones_before_ms: int, keys: int = upkeep.KEYS, below: Mapping[int, int] | None = None
     ) -> int:
-        """Keep the latest record of each key, and drop tombstones appended before a time. Gives how many went.
+        """Keep the latest record of each key; delete tombstones appended before a time. Returns the number of deleted records.
 
-        below: by partition, the offset up to which it may; None: all there is. Raises KeyError.
+        below: by partition, the offset below which to compact; None: everything. Raises KeyError.
         """
         return upkeep.compact(self._state, topic, tombstones_before_ms, keys, below)
 
     def drop(self, topic: str, offsets: Mapping[int, Sequence[int]]) -> int:
-        """Drop some records, by partition. Gives how many they were. Raises KeyError."""
+        """Delete the records at the given offsets, by partition. Returns their number. Raises KeyError."""
         return upkeep.drop(self._state, topic, offsets)
 
     def stats(self) -> Stats:
-        """Records and bytes by topic, and the size of the files: a whole scan."""
+        """Return records and bytes by topic, and the size of the files. Scans the whole store."""
         return upkeep.stats(self._state)
 
     def damage(self) -> str:
-        """What SQLite finds wrong with the file, the first of it; "" for nothing. Reads the whole file."""
+        """Return the first problem that SQLite finds in the file; "" for none. Reads the whole file."""
         found = str(self._state.fetch("PRAGMA quick_check(1)")[0][0])
         return "" if found == "ok" else found
 
     def groups(self) -> list[str]:
-        """The groups that have committed offsets."""
+        """Return the groups that have committed offsets."""
         return [name for (name,) in self._state.fetch("SELECT DISTINCT name FROM offsets ORDER BY name")]
 
     def lag(self, group: str) -> dict[tuple[str, int], int]:
-        """How many records a group has still to do, by topic and partition, of those that it has committed offsets of."""
+        """Return the number of records that a group has not finished, by topic and partition with committed offsets."""
         return {
             at: self._state.end(self._state.slot(*at)) - offsets.next - len(offsets.done)
             for at, offsets in self.offsets(group).items()
         }
 
     def close(self) -> None:
-        """Let go of the file and the locks. May be called twice."""
+        """Close the file and release the locks. May be called twice."""
         self._resources.close()
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""What can go wrong with a store that is not a bug: each is one clear line for the user."""
+"""Expected failures of a store, as opposed to bugs: each is one clear line for the user."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ import os
 import apsw
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""System errors that mean: there is no room left for this user, disk or file."""
+"""System errors for a lack of space: disk, quota or file size."""
 
 
 AFRESH = "to start afresh, delete the data folder or name another one (--data DIR)"
-"""What helps where a store is lost."""
+"""Advice for a store that is lost."""
 
 
 class StoreError(Exception):
-    """The data folder cannot be used as asked; the message says why in one line."""
+    """The data folder cannot be used as requested; the message gives the reason in one line."""
 
 
 class AbsentError(StoreError):
-    """There is no store, or one whose making was cut short, which the next runner makes anew."""
+    """The store does not exist, or its creation was interrupted; the next runner creates it."""
 
     def __init__(self, folder: str) -> None:
         super().__init__(f"{folder}: no data of harvest here")
 
 
 class LockedError(StoreError):
-    """Another runner works on the data folder."""
+    """Another runner uses the data folder."""
 
 
 class NewerError(StoreError):
@@ -35,16 +35,16 @@ class NewerError(StoreError):
 
 
 class DiskFull(OSError):  # noqa: N818 - named for the user's condition, like BrokenPipe
-    """No room left. Everything of the transaction, or of the blob, was undone; the store stays usable."""
+    """No space left. The whole transaction, or blob, was undone; the store stays usable."""
 
     def __init__(self, path: str) -> None:
         super().__init__(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
 
 
 def translated(error: BaseException, path: str, system_errno: int = 0) -> BaseException:
-    """What to raise for an error of SQLite or of the system.
+    """Return the exception to raise for an error of SQLite or of the system.
 
-    DiskFull where there was no room, StoreError where the file or a lock is at fault; anything else as it is.
+    DiskFull if there was no space, StoreError if the file or a lock is at fault; anything else unchanged.
     """
     if isinstance(error, apsw.FullError):
         return DiskFull(path)

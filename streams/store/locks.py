@@ -1,7 +1,7 @@
-"""Who may write: one runner a data folder, and everybody else in turn.
+"""Locks of writers: one runner per data folder, and a queue for all other writers.
 
-Both are flock(2) locks on files of their own in the data folder: the kernel lets go of them however a process ends.
-A forked child closes its copies, lest it keep the lock of a parent that was killed.
+Both are flock(2) locks on their own files in the data folder: the kernel releases them however a process ends. A forked child
+closes its copies, so that it does not keep the lock of a parent that was killed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from streams.store.errors import LockedError, StoreError
 
 
 class LockFile:
-    """A file that one open description at a time holds. Raises OSError, or StoreError for what is no file."""
+    """An exclusive lock on a file. Raises OSError, or StoreError if the path is not a regular file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -29,7 +29,7 @@ class LockFile:
         _OPEN.add(self)
 
     def claim(self) -> None:
-        """Take the lock at once and write our process id into the file. Raises LockedError with one line."""
+        """Take the lock without waiting and write the process id into the file. Raises LockedError with one line."""
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -40,7 +40,7 @@ class LockFile:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Hold the lock, waiting for it in the kernel."""
+        """Hold the lock during a `with` block, after waiting for it in the kernel."""
         fcntl.flock(self._fd, fcntl.LOCK_EX)
         try:
             yield
@@ -48,7 +48,7 @@ class LockFile:
             fcntl.flock(self._fd, fcntl.LOCK_UN)
 
     def close(self) -> None:
-        """Let go. May be called twice."""
+        """Close the file, which releases the lock. May be called twice."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1

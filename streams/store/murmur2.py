@@ -1,7 +1,7 @@
-"""Kafka's default partitioner (law 7): every producer puts a key into the partition that Kafka's Java client would.
+"""Kafka's default partitioner (law 7): every producer assigns a key to the same partition as Kafka's Java client.
 
 Source: Apache Kafka 4.1, `org.apache.kafka.common.utils.Utils.murmur2` and `toPositive`; MurmurHash 2.0 by Austin Appleby
-with Kafka's seed. Hot keys are answered from a bounded cache.
+with Kafka's seed. Results for frequent keys come from a bounded cache.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ MASK = 0xFFFFFFFF
 POSITIVE = 0x7FFFFFFF
 
 _WORDS = tuple(Struct(f"<{n}I") for n in range(65))
-"""Little-endian words of keys up to 256 bytes; longer ones are unpacked by a format of their own."""
+"""Formats of little-endian words for keys up to 256 bytes; the format of a longer key is built for it."""
 
 
 def murmur2(data: bytes) -> int:
-    """The hash of a key as an unsigned 32-bit number (Java's is the same one, signed)."""
+    """Return the hash of a key as an unsigned 32-bit number (Java's is the same number, signed)."""
     length = len(data)
     count = length >> 2
     words = _WORDS[count] if count < len(_WORDS) else Struct(f"<{count}I")
@@ -36,5 +36,5 @@ def murmur2(data: bytes) -> int:
 
 @lru_cache(maxsize=65_536)
 def partition(key: bytes, count: int) -> int:
-    """The partition, of `count`, that a key belongs to."""
+    """Return the partition, out of `count`, that a key belongs to."""
     return (murmur2(key) & POSITIVE) % count if count > 1 else 0

@@ -1,13 +1,13 @@
 """The state of one stage in one partition: ordered bytes over one table (law 5, `schemas.ports.Rows`).
 
-Writes wait in memory until the transaction commits: `pending` holds them, reads look there first, and scans merge them in.
-What is committed is cached in two generations of bounded size (a full young one becomes the old one, whose leftovers go).
-Of a table that was empty at first it is known what was never written (`Seen`): most of what a first run asks for is not there, and
-each question to SQLite costs a turn at the interpreter's lock.
+Writes stay in memory (`pending`) until the transaction commits; reads look there first, and scans merge them in. Committed rows
+are cached in two generations of bounded size (a full young one replaces the old one, which is dropped). For a table that was empty
+at the start, `Seen` records which keys were written: most look-ups of a first run are for absent keys, and each query to SQLite
+costs a wait for the interpreter lock.
 
 Laws:
-- The cache holds only what is committed; an aborted transaction drops `pending` and nothing else.
-- Each write leaves what it replaced in the transaction's journal, so that the writes since a mark can be undone.
+- The cache contains only committed rows; an aborted transaction drops `pending` and nothing else.
+- Each write records what it replaced in the transaction's journal, so that the writes since a mark can be undone.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ MISSING: Final = _Missing()
 
 Cached = bytes | _Missing | None
 Journal = list[Callable[[], None] | tuple["TableRows", bytes, Cached] | int]
-"""How to take back the writes of a transaction, last first: a callable; a row's key and what was pending for it; or the slot
-that a record was appended to."""
+"""Undo entries of a transaction, applied last first: a callable; or a row's key and its previous pending value; or the slot to
+which a record was appended.
+"""
 
 _SELECT, _SCAN, _INSERT, _DELETE = "SELECT value FROM ", "SELECT key, value FROM ", "INSERT INTO ", "DELETE FROM "
 _ANY = "SELECT 1 FROM "
@@ -40,19 +41,19 @@ _ANY = "SELECT 1 FROM "
 CHUNK_MIN = 32
 CHUNK_MAX = 1_024
 ENTRY_COST = 150
-"""Bytes that a cached row costs besides its key and value (two bytes objects and a slot in a dict)."""
+"""Bytes of memory per cached row in addition to its key and value (two bytes objects and a slot in a dict)."""
 
 
 def successor(prefix: bytes) -> bytes | None:
-    """The least key greater than all that start with `prefix`; None where there is none."""
+    """Return the smallest key greater than all that start with `prefix`; None if there is none."""
     stem = prefix.rstrip(b"\xff")
     return stem[:-1] + bytes((stem[-1] + 1,)) if stem else None
 
 
 class TableRows:
-    """Rows over one table. Writing needs a transaction (`attach`); what it wrote is seen by its own reads at once.
+    """Rows over one table. Writing requires a transaction (`attach`); reads see its pending writes at once.
 
-    Reading raises StoreError where the file cannot be read.
+    Reading raises StoreError if the file cannot be read.
     """
 
     def __init__(self, connection: apsw.Connection, table: str, cache_bytes: int) -> None:
@@ -70,13 +71,13 @@ class TableRows:
         self._old: dict[bytes, bytes | None] = {}
         self._young_bytes = 0
         self._half = cache_bytes // 2
-        # What only reads asks once: nothing is worth finding out for it.
+        # Without a cache the rows are only read, once: then `Seen` is not worth its cost.
         empty = cache_bytes and not self._ask(_ANY + table + " LIMIT 1", ())
         self._seen: Seen | None = Seen() if empty else None
-        """All keys that the table may hold; None where that is not known."""
+        """All keys that the table may contain; None if that is unknown."""
 
     def get(self, key: bytes) -> bytes | None:
-        """The value of a key, or None."""
+        """Return the value of a key, or None."""
         value: Cached = self._pending.get(key, MISSING)
         if value is MISSING:
             value = self._young.get(key, MISSING)
@@ -89,13 +90,13 @@ class TableRows:
         self._write(key, value)
 
     def delete(self, key: bytes) -> None:
-        """Drop a key, if it is there, once the transaction commits."""
+        """Delete a key, if it exists, once the transaction commits."""
         self._write(key, None)
 
     def scan(self, prefix: bytes, after: bytes = b"", limit: int = -1) -> Iterator[tuple[bytes, bytes]]:
-        """Rows whose key starts with `prefix` and is greater than `after`, in order of the key; at most `limit` (-1: all).
+        """Yield rows whose key starts with `prefix` and is greater than `after`, in order of the key; at most `limit` (-1: all).
 
-        Read in chunks, each of which sees the writes made before it.
+        Reads in chunks; each chunk includes the writes made before it was read.
         """
         start = after + b"\0" if after >= prefix else prefix
         high = successor(prefix)
@@ -113,12 +114,12 @@ class TableRows:
             chunk = min(max(chunk * 2, CHUNK_MIN), CHUNK_MAX)
 
     def _only_pending(self, low: bytes, high: bytes | None, limit: int) -> list[tuple[bytes, bytes]]:
-        """As a scan, where the table holds nothing of it."""
+        """Return the result of a scan for which the table contains no rows."""
         written = ((key, self._pending[key]) for key in self._pending_between(low, high))
         return list(islice(((key, value) for key, value in written if value is not None), limit if limit >= 0 else None))
 
     def _chunk(self, low: bytes, high: bytes | None, size: int) -> tuple[list[tuple[bytes, bytes]], bytes | None]:
-        """The rows from `low` on, `size` of the table at most, with pending writes; and where the next chunk begins."""
+        """Return up to `size` rows of the table from `low` on, merged with pending writes, and the start of the next chunk."""
         query, bounds = (self._from, (low, size)) if high is None else (self._between, (low, high, size))
         found = self._ask(query, bounds)
         more: bytes | None = found[-1][0] + b"\0" if len(found) == size else None
@@ -135,7 +136,7 @@ class TableRows:
         return found, more
 
     def _ask(self, query: str, bounds: tuple[bytes | int | None, ...]) -> list[Any]:
-        """What the table gives. Raises StoreError: no stage is to take an error of the disk for one of its record's."""
+        """Query the table. Raises StoreError, so that a stage does not attribute a disk error to one of its records."""
         try:
             return self._execute(query, bounds).fetchall()
         except apsw.Error as error:
@@ -144,7 +145,7 @@ class TableRows:
     def _pending_between(self, low: bytes, high: bytes | None) -> list[bytes]:
         if not self._pending:
             return []
-        # Kept in order from the first scan on only: most stages never scan.
+        # Sorted from the first scan on: most stages never scan.
         if self._order is None:
             self._order = sorted(self._pending)
         end = len(self._order) if high is None else bisect_left(self._order, high)
@@ -176,11 +177,11 @@ class TableRows:
         pending[key] = value
 
     def attach(self, journal: Journal) -> None:
-        """Take part in a transaction, whose journal this is."""
+        """Take part in a transaction with this journal."""
         self._journal = journal
 
     def undo(self, key: bytes, before: Cached) -> None:
-        """Take back one write: what was pending for the key before it."""
+        """Undo one write; `before`: the key's previous pending value."""
         if not isinstance(before, _Missing):
             self._pending[key] = before
             return
@@ -189,8 +190,8 @@ class TableRows:
             del self._order[bisect_left(self._order, key)]
 
     def flush(self, cursor: apsw.Cursor) -> None:
-        """Write what is pending to the table, in order of the key."""
-        # Sorted: neighbours share pages, and the sort costs less than the page look-ups it saves.
+        """Write the pending rows to the table, in order of the key."""
+        # Sorted: adjacent keys share pages, and the sort costs less than the page look-ups it saves.
         rows = sorted(self._pending)
         pending = self._pending
         if self._seen is not None:
@@ -199,16 +200,16 @@ class TableRows:
         cursor.executemany(self._delete, [(k,) for k in rows if pending[k] is None])
 
     def committed(self) -> None:
-        """The transaction committed: what was pending is known now."""
+        """Cache the pending rows after the transaction committed."""
         for key, value in self._pending.items():
             self._remember(key, value)
         self.detach()
 
     def forget(self) -> None:
-        """Drop what is cached: another connection may have changed it."""
+        """Drop the cache, since another connection may have changed the table."""
         self._young, self._old, self._young_bytes = {}, {}, 0
         self._seen = None
 
     def detach(self) -> None:
-        """The transaction is over: forget what was pending."""
+        """Drop the pending rows at the end of the transaction."""
         self._pending, self._order, self._journal = {}, None, None

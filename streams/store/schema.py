@@ -1,11 +1,11 @@
 """The database file of a data folder: its tables, its pragmas, its version.
 
-- `log_N`: the records of a partition by offset, N being its slot (topic id and partition in one number). A table each, as
+- `log_N`: the records of a partition by offset, N being its slot (topic id and partition in one number). One table each, since
   SQLite appends fastest at the right edge of a tree: one tree for all partitions cost a third of the throughput.
-- `ends`: the next offset of each partition, and its horizon (see `upkeep`); kept apart, as trimming empties the log.
+- `ends`: the next offset of each partition, and its horizon (see `upkeep`); kept separately, since trimming empties the log.
 - `spaces` and one table `rows_N` each: the state of one stage in one partition. A table with a row id and an index on the
   key: values go to the end of the table, and only keys (60 bytes) are spread; WITHOUT ROWID was 2 to 4 times slower.
-- `offsets`: what a consumer group has done. `staged`: records that await `publish`.
+- `offsets`: the progress of a consumer group. `staged`: records that await `publish`.
 
 Pragmas, measured with 1 kB records and 60-byte keys: pages of 8 kB (4 kB pages waste a quarter with 1-3 kB values, 16 kB pages
 double what a small random update writes to the WAL), a checkpoint each 16 MB, no mmap (it counts as memory of the process).
@@ -30,16 +30,16 @@ FILE = "store.sqlite"
 JOURNAL = f"{FILE}-journal"
 PAGE = 8192
 HEADER = 100
-"""Bytes at the least of a file that SQLite has written."""
+"""Minimum bytes of a file that SQLite has written."""
 CHECKPOINT = 16 * 1024 * 1024
 WAL_LIMIT = 64 * 1024 * 1024
-"""The WAL file is cut to this many bytes, should a long reader have let it grow."""
+"""The WAL file is truncated to this many bytes after a long reader has made it grow."""
 CACHE, READER_CACHE = 32 * 1024, 4 * 1024
-"""Page cache in KiB: of who writes, and of who reads the log along, each page once."""
+"""Page cache in KiB: of a writer, and of a reader, which reads each page of the log once."""
 
 PARTITION_BITS = 12
 END = 1 << 62
-"""Greater than any offset."""
+"""A number greater than any offset."""
 
 TABLES = f"""
 CREATE TABLE topics(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, partitions INTEGER NOT NULL);
@@ -58,24 +58,24 @@ TOPIC_TABLE = "CREATE TABLE {log}(offset INTEGER PRIMARY KEY, time INTEGER NOT N
 
 
 def slot(topic: int, partition: int) -> int:
-    """The number of a partition of a topic by its id."""
+    """Return the slot number of a topic's partition; `topic` is the topic's id."""
     return topic << PARTITION_BITS | partition
 
 
 def in_log(template: str, number: int) -> str:
-    """A statement on the records of a partition: the table of the slot in the place of `{log}`."""
+    """Return a statement on the records of a partition: `{log}` is replaced by the table of the slot."""
     return template.format(log=f"log_{number}")
 
 
 def check_files(path: Path) -> None:
-    """Raises StoreError where what stands in the place of the file, or of one that SQLite makes beside it, is no file."""
+    """Raise StoreError if the path of the database, or of a file that SQLite creates next to it, is not a regular file."""
     for beside in (path, *(path.with_name(f"{path.name}-{name}") for name in ("wal", "shm", "journal"))):
         if beside.exists() and not beside.is_file():
             raise StoreError(f"{beside}: not a file")
 
 
 def check_index(path: Path) -> None:
-    """Raises StoreError where no store is there, but an index: a new store would have it emptied."""
+    """Raise StoreError if there is an index without a store: a new store would cause the index to be emptied."""
     there = path.is_file()
     if (path.stat().st_size if there else 0) < HEADER and any(path.parent.glob("index/*/*.json")):
         what = "is empty" if there else "is missing"
@@ -83,9 +83,9 @@ def check_index(path: Path) -> None:
 
 
 def connect(path: Path, *, readonly: bool, timeout: float, immutable: bool = False) -> apsw.Connection:
-    """A connection to the file. Waits up to `timeout` seconds for other writers. Raises apsw.Error.
+    """Open the file. Waits up to `timeout` seconds for other writers. Raises apsw.Error.
 
-    immutable: take it that nobody writes, and so make no files beside it.
+    immutable: assume that nobody writes, and create no files next to it.
     """
     flags = apsw.SQLITE_OPEN_READONLY if readonly else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
     name = f"file:{quote(os.fsencode(path.absolute()))}?immutable=1" if immutable else str(path)
@@ -103,10 +103,10 @@ def connect(path: Path, *, readonly: bool, timeout: float, immutable: bool = Fal
 
 
 def connect_reader(path: Path, timeout: float) -> apsw.Connection:
-    """A connection to read. Raises apsw.Error, and StoreError where the folder would have to be written to read it.
+    """Open the file for reading. Raises apsw.Error, and StoreError if reading would require writing to the folder.
 
-    A reader of a WAL has to make its index beside it, unless a writer has done so. Where the folder may not be written (another
-    user's, a read-only mount) the file is read as it is: all is in it once the last writer has ended in good order.
+    A reader of a WAL has to create its index next to it, unless a writer has done so. If the folder is not writable (another
+    user's, a read-only mount) the file is read as it is: it is complete after the last writer has closed it properly.
     """
     try:
         return connect(path, readonly=True, timeout=timeout)
@@ -121,7 +121,7 @@ def connect_reader(path: Path, timeout: float) -> apsw.Connection:
 
 
 def _patience(timeout: float) -> Callable[[int], bool]:
-    """A busy handler that asks again each 2 ms: SQLite's own waits up to 100 ms between, long beside short transactions."""
+    """Return a busy handler that retries every 2 ms: SQLite's own waits up to 100 ms, long compared to short transactions."""
     until = 0.0
 
     def wait(tries: int) -> bool:
@@ -136,7 +136,7 @@ def _patience(timeout: float) -> Callable[[int], bool]:
 
 
 def check(connection: apsw.Connection, folder: Path) -> bool:
-    """Whether the file has its tables. Raises NewerError, or StoreError for a file that is none of ours."""
+    """Return whether the file has its tables. Raises NewerError, or StoreError for a file of another program."""
     version, application = connection.pragma("user_version"), connection.pragma("application_id")
     if application == 0 and version == 0 and not connection.execute("SELECT 1 FROM sqlite_master").get:
         return False
@@ -148,7 +148,7 @@ def check(connection: apsw.Connection, folder: Path) -> bool:
 
 
 def create(connection: apsw.Connection, folder: Path) -> None:
-    """Make the tables, unless another process was faster."""
+    """Create the tables, unless another process has done so."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         if not check(connection, folder):

@@ -1,10 +1,10 @@
-"""Which keys a table may hold, in a megabyte: a bitmap by hash.
+"""A bitmap of key hashes, in one megabyte, which shows that a table does not contain a key (a Bloom filter).
 
-It answers "surely not" for what was never added, and is wrong the other way for a part that grows with the number of keys (a key
-takes up to three places: at a million, one in nine to three in ten); that costs its user a question to the table, no more.
+A negative answer is certain. False positives grow with the number of keys (a key takes up to three bits: at a million keys, one in
+nine to three in ten); a false positive costs one query to the table, no more.
 
-Which prefixes a stage scans decides what is worth knowing: those that end in the first NUL of a key (`m|url NUL`), or in its second
-bar (`h|content|`). A stage whose prefixes are others is answered by the table, as rightly.
+Stems, the prefixes that stages scan, are added too: those that end in the first NUL of a key (`m|url NUL`), or in its second bar
+(`h|content|`). Scans of other prefixes always query the table, with the same result.
 """
 
 from __future__ import annotations
@@ -12,28 +12,28 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 BITS = 23
-"""Of a hash that count: 8 million places."""
+"""Bits of a hash that are used: 8 million places."""
 DIVISION = b"\0"
-"""What ends a stem: a key belongs to the group of all keys that are alike up to their first one."""
+"""Ends a stem: a key belongs to the group of all keys with the same bytes up to the first NUL."""
 BAR = b"|"
-"""What ends another one: a key that has two belongs to the group of all keys that are alike up to the second, too."""
+"""Ends the other kind of stem: a key with two bars also belongs to the group of all keys with the same bytes up to the second."""
 
 
 class Seen:
-    """The keys that were added, and their stems; in a bitmap of 2 to the `bits` places, 8 at least."""
+    """The added keys and their stems, in a bitmap of 2 to the power of `bits` places; `bits` is at least 3."""
 
     def __init__(self, bits: int = BITS) -> None:
         self._bits = bytearray(1 << bits - 3)
         self._mask = len(self._bits) - 1
 
     def add(self, keys: Iterable[bytes]) -> None:
-        """Add keys."""
+        """Add keys and their stems."""
         bits, mask, stem, barred = self._bits, self._mask, b"", b""
         for key in keys:
             place = hash(key)
             bits[place >> 3 & mask] |= 1 << (place & 7)
             end = key.find(DIVISION) + 1
-            # Keys come in order: those of one stem one after the other.
+            # Keys arrive in order, so that keys with the same stem are adjacent.
             if end and key[:end] != stem:
                 stem = key[:end]
                 place = hash(stem)
@@ -45,17 +45,17 @@ class Seen:
                 bits[place >> 3 & mask] |= 1 << (place & 7)
 
     def may_hold(self, key: bytes) -> bool:
-        """Whether a key, or a stem, was perhaps added; False is sure."""
+        """Return whether a key, or a stem, was possibly added; False is certain."""
         place = hash(key)
         return bool(self._bits[place >> 3 & self._mask] & 1 << (place & 7))
 
 
 def is_stem(prefix: bytes) -> bool:
-    """Whether all keys that start so are of one stem, which this is."""
+    """Return whether a prefix is a stem, so that all keys with this prefix belong to its group."""
     return len(prefix) in (prefix.find(DIVISION) + 1, _second(prefix)) and prefix != b""
 
 
 def _second(key: bytes) -> int:
-    """Where the second bar of a key ends; 0 if there are not two."""
+    """Return the position behind the second bar of a key; 0 if there are not two."""
     first = key.find(BAR) + 1
     return key.find(BAR, first) + 1 if first else 0

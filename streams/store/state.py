@@ -1,7 +1,7 @@
-"""What one connection knows of the database: topics, ends, rows, staged counts, and when that knowledge is stale.
+"""A connection's cache of the database: topics, ends, rows, staged counts, and whether they are still current.
 
-Other processes append to topics and make new ones, so that all of it is good only for as long as SQLite's `data_version` says
-that no other connection has committed. After any failure everything is forgotten and read again.
+Other processes append to topics and create new ones, so that the cache is valid only while SQLite's `data_version` shows no commit
+of another connection. After any failure everything is dropped and read again.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from streams.store.rows import TableRows
 from streams.store.schema import PARTITION_BITS, TOPIC_TABLE, in_log, slot
 
 ROWS_CACHE = 16 * 1024 * 1024
-"""Bytes of committed rows kept in memory for one stage, divided by the most partitions of any topic as of their first use. The row
-of a URL is written when it is found and read when its answer comes, behind all that were found before: at 500 bytes a URL this is
-room for 16,000 of them at the least."""
+"""Bytes of committed rows to cache per stage, divided by the highest partition count of all topics at their first use. The row of a
+URL is written when it is discovered, and read when its answer arrives, behind all that were discovered before: at 500 bytes per
+URL there is room for at least 16,000 of them.
+"""
 
 
 class Topic:
-    """A topic's number and its count of partitions."""
+    """The id of a topic and its partition count."""
 
     __slots__ = ("id", "partitions")
 
@@ -35,7 +36,7 @@ class Topic:
 
 
 class State:
-    """See the module. `turn` is the lock that writers queue at; None for a store that only reads."""
+    """The cache of one connection (see the module). `turn`: the lock at which writers queue; None for a read-only store."""
 
     def __init__(self, connection: apsw.Connection, path: Path, turn: LockFile | None, rows_cache: int = ROWS_CACHE) -> None:
         self._rows_cache = rows_cache
@@ -50,23 +51,23 @@ class State:
         self._staged: dict[str, Counter[int]] = {}
 
     def fetch(self, sql: str, *bindings: str | int | bytes) -> list[Any]:
-        """All rows that a statement gives. Raises StoreError, DiskFull."""
+        """Execute a statement and return all its rows. Raises StoreError, DiskFull."""
         try:
             return self.cursor.execute(sql, bindings).fetchall()
         except apsw.Error as error:
             raise translated(error, str(self.path), self.connection.system_errno) from error
 
     def begin(self) -> None:
-        """Start a transaction that may write. Raises apsw.BusyError where another writer outlasts the time-out."""
+        """Start a transaction that may write. Raises apsw.BusyError if another writer exceeds the time-out."""
         if self._turn is None:
             raise StoreError(f"{self.path}: opened for reading only")
-        # SQLite's writers poll, and one that begins again at once starves the others: they queue at a lock of the kernel's.
+        # SQLite's writers poll, and one that begins again at once starves the others: so writers queue at a kernel lock.
         with self._turn.held():
             self.cursor.execute("BEGIN IMMEDIATE")
         self.refresh()
 
     def abort(self) -> None:
-        """Undo the transaction, where SQLite has not done so itself, and forget all that may be of it."""
+        """Roll back the transaction, unless SQLite has done so itself, and drop everything that may come from it."""
         try:
             if self.connection.in_transaction:
                 self.cursor.execute("ROLLBACK")
@@ -78,7 +79,7 @@ class State:
             self._staged.clear()
 
     def refresh(self) -> None:
-        """Read topics and ends again, and forget rows, if another connection has committed since."""
+        """Read topics and ends again, and drop cached rows, if another connection has committed since."""
         ((version,),) = self.fetch("PRAGMA data_version")
         if version != self._version:
             topics = self.fetch("SELECT name, id, partitions FROM topics ORDER BY name")
@@ -90,33 +91,33 @@ class State:
             self._version = version
 
     def topics(self) -> dict[str, int]:
-        """Partition count by topic, in order of the name, as last refreshed."""
+        """Return the partition counts by topic, ordered by name, as of the last refresh."""
         return {name: topic.partitions for name, topic in self._topics.items()}
 
     def slot(self, topic: str, partition: int) -> int:
-        """The number of a partition. Raises KeyError for an unknown topic or partition."""
+        """Return the slot number of a partition. Raises KeyError for an unknown topic or partition."""
         found = self._topics[topic]
         if not 0 <= partition < found.partitions:
             raise KeyError(f"{topic}/{partition}")
         return found.id << PARTITION_BITS | partition
 
     def slots(self, topic: str) -> range:
-        """The numbers of a topic's partitions. Raises KeyError for an unknown topic."""
+        """Return the slot numbers of a topic's partitions. Raises KeyError for an unknown topic."""
         found = self._topics[topic]
         first = slot(found.id, 0)
         return range(first, first + found.partitions)
 
     def name(self, number: int) -> tuple[str, int]:
-        """The topic and the partition of a slot."""
+        """Return the topic and the partition of a slot."""
         partition = number & ((1 << PARTITION_BITS) - 1)
         return next(n for n, t in self._topics.items() if t.id == number >> PARTITION_BITS), partition
 
     def end(self, number: int) -> int:
-        """The next offset of a partition, as last refreshed."""
+        """Return the next offset of a partition, as of the last refresh."""
         return self._ends.get(number, 0)
 
     def create(self, topics: dict[str, int]) -> None:
-        """Make the topics that are not there yet, inside a transaction."""
+        """Create the topics that do not exist yet, inside a transaction."""
         for name, partitions in topics.items():
             if not 1 <= partitions < 1 << PARTITION_BITS:
                 raise StoreError(f"topic {name}: {partitions} partitions")
@@ -128,7 +129,7 @@ class State:
         self._version = -1
 
     def rows(self, name: str, partition: int) -> TableRows:
-        """The rows of a stage in a partition, their table made if need be, inside a transaction."""
+        """Return the rows of a stage in a partition, creating their table if needed, inside a transaction."""
         rows = self._rows.get((name, partition))
         if rows is None:
             table = self.table(name, partition) or self._make_table(name, partition)
@@ -137,7 +138,7 @@ class State:
         return rows
 
     def table(self, name: str, partition: int) -> str | None:
-        """The table of a stage in a partition; None if it never wrote."""
+        """Return the table name of a stage in a partition; None if it never wrote."""
         found = self.cursor.execute("SELECT id FROM spaces WHERE name=? AND partition=?", (name, partition)).get
         return None if found is None else f"rows_{found}"
 
@@ -148,19 +149,19 @@ class State:
         return table
 
     def offsets(self, group: str, number: int) -> tuple[int, frozenset[int]]:
-        """What a group has committed of a partition."""
+        """Return the committed offsets of a group in a partition."""
         found = self.fetch("SELECT next, done FROM offsets WHERE name=? AND slot=?", group, number)
         return (found[0][0], unpacked(found[0][1])) if found else (0, frozenset())
 
     def staged(self, owner: str) -> Counter[int]:
-        """How many records an owner has staged, by slot: a copy."""
+        """Return a copy of the number of records that an owner has staged, by slot."""
         if owner not in self._staged:
             sql = "SELECT slot, count(*) FROM staged WHERE owner=? GROUP BY slot"
             self._staged[owner] = Counter(dict(self.fetch(sql, owner)))
         return self._staged[owner].copy()
 
     def committed(self, ends: dict[int, int], staged: dict[str, Counter[int]]) -> None:
-        """Take over what our own transaction has changed."""
+        """Update the cache after a commit of this connection."""
         self._ends.update(ends)
         for owner, counts in staged.items():
             if counts.total():
@@ -170,10 +171,10 @@ class State:
 
 
 def packed(offsets: frozenset[int]) -> bytes:
-    """Offsets as bytes: 8 each, in order."""
+    """Encode offsets as bytes: 8 each, in order."""
     return array("q", sorted(offsets)).tobytes()
 
 
 def unpacked(data: bytes) -> frozenset[int]:
-    """The offsets that `packed` wrote."""
+    """Decode the offsets that `packed` encoded."""
     return frozenset(array("q", data))

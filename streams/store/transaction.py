@@ -1,13 +1,14 @@
 """One batch of a runner: records, rows, staged records and offsets become durable together, or not at all.
 
-`with store.transaction() as tx:` takes the store's write lock (so that the ends are ours to raise), collects what is written
-in memory, and writes all of it when the block ends; an exception inside the block, or one in writing, undoes everything.
-Nothing is visible to other readers, nor to `store.read`, before.
+`with store.transaction() as tx:` takes the store's write lock (so that no other process changes the ends), collects all writes in
+memory, and writes them when the block ends; an exception inside the block, or in writing, undoes everything. Before that, nothing
+is visible to other readers, nor to `store.read`.
 
 Laws:
-- The offsets of a partition have no gaps: they are given out under the write lock and fall back with the transaction.
-- `rollback_to(mark())` leaves the transaction as it was at the mark: one record's writes can be undone when its processor raised.
-- Delivery: exactly once for all that goes through one transaction with the offset of its input.
+- The offsets of a partition have no gaps: they are assigned under the write lock and released again with a failed transaction.
+- `rollback_to(mark())` restores the transaction as it was at the mark: the writes of one record can be undone when its processor
+  raised.
+- Delivery: exactly once for all that is written in the same transaction as the offset of its input.
 """
 
 from __future__ import annotations
@@ -37,14 +38,14 @@ V = TypeVar("V")
 
 
 class Offsets(NamedTuple):
-    """What a consumer group has done of a partition: all below `next`, and the offsets in `done` above it."""
+    """The progress of a consumer group in a partition: all offsets below `next`, and those in `done` above it."""
 
     next: int = 0
     done: frozenset[int] = frozenset()
 
 
 class Staged(NamedTuple):
-    """A record that awaits its owner's `publish`."""
+    """A record that waits for its owner's `publish`."""
 
     owner: str
     slot: int
@@ -54,14 +55,14 @@ class Staged(NamedTuple):
 
 
 class Release(NamedTuple):
-    """An order to move an owner's staged records behind `first` (an offset by slot), or to drop them (no slots)."""
+    """An order to append an owner's staged records from `first` on (an offset by slot), or to delete them (no slots)."""
 
     owner: str
     first: Mapping[int, int]
 
 
 class Transaction:
-    """See the module. Made by `Store.transaction`; use it in one `with` statement, in one thread."""
+    """A transaction (see the module). Created by `Store.transaction`; for one `with` statement in one thread."""
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -90,7 +91,7 @@ class Transaction:
             self._fail(error)
 
     def append(self, topic: str, partition: int, key: bytes, value: bytes | None, time_ms: int) -> int:
-        """Append a record; gives its offset. Raises KeyError for an unknown topic or partition."""
+        """Append a record; return its offset. Raises KeyError for an unknown topic or partition."""
         at = self._state.slot(topic, partition)
         offset = self._next.get(at)
         if offset is None:
@@ -104,11 +105,11 @@ class Transaction:
         return offset
 
     def ends(self, topic: str) -> list[int]:
-        """The next offset of each partition, with what this transaction has appended. Raises KeyError."""
+        """Return the next offset of each partition, including the appends of this transaction. Raises KeyError."""
         return [self._next.get(at, self._state.end(at)) for at in self._state.slots(topic)]
 
     def rows(self, name: str, partition: int) -> TableRows:
-        """The rows of a stage in a partition, to read and to write until the transaction ends."""
+        """Return the rows of a stage in a partition, readable and writable until the transaction ends."""
         rows = self._rows.get((name, partition))
         if rows is None:
             rows = self._rows[name, partition] = self._state.rows(name, partition)
@@ -116,23 +117,23 @@ class Transaction:
         return rows
 
     def offsets(self, group: str, topic: str, partition: int) -> Offsets:
-        """What a group has done of a partition; (0, nothing) for one that never committed."""
+        """Return the progress of a group in a partition; (0, nothing) if it never committed."""
         at = self._state.slot(topic, partition)
         return self._offsets.get((group, at)) or Offsets(*self._state.offsets(group, at))
 
     def commit_offset(self, group: str, topic: str, partition: int, offsets: Offsets) -> None:
-        """Set what a group has done of a partition."""
+        """Set the progress of a group in a partition."""
         self._set(self._offsets, (group, self._state.slot(topic, partition)), offsets)
 
     def stage(self, owner: str, topic: str, partition: int, key: bytes, value: bytes | None, time_ms: int) -> None:
-        """Keep a record back, over any number of transactions, until `publish(owner)` moves it into the log."""
+        """Hold a record back, over any number of transactions, until `publish(owner)` moves it into the log."""
         at = self._state.slot(topic, partition)
         counts = self._counts(owner)
         self._set(counts, at, counts[at] + 1)
         self._order(Staged(owner, at, time_ms, key, value))
 
     def publish(self, owner: str) -> int:
-        """Append all that an owner staged, in the order of staging; gives how many records that are."""
+        """Append all staged records of an owner, in the order of staging; return their number."""
         counts = +self._counts(owner)
         first: dict[int, int] = {}
         for at, count in counts.items():
@@ -144,16 +145,16 @@ class Transaction:
         return counts.total()
 
     def unstage(self, owner: str) -> None:
-        """Drop all that an owner staged."""
+        """Delete all staged records of an owner."""
         self._order(Release(owner, {}))
         self._set(self._staged, owner, Counter())
 
     def mark(self) -> int:
-        """This moment, to which `rollback_to` can go back."""
+        """Return a mark of the present state for `rollback_to`."""
         return len(self._journal)
 
     def rollback_to(self, mark: int) -> None:
-        """Undo all that was written since the mark: records, rows, staged records, offsets."""
+        """Undo all writes since the mark: records, rows, staged records, offsets."""
         journal = self._journal
         while len(journal) > mark:
             entry = journal.pop()
@@ -177,7 +178,7 @@ class Transaction:
         return self._staged[owner]
 
     def _set(self, table: dict[K, V], key: K, value: V) -> None:
-        """Set an entry, and note in the journal how it was."""
+        """Set an entry, and record its previous state in the journal."""
         if key in table:
             before = table[key]
             self._journal.append(lambda: table.__setitem__(key, before))
@@ -188,7 +189,7 @@ class Transaction:
     def _commit(self) -> None:
         try:
             if not self._state.connection.in_transaction:
-                # SQLite does so by itself where the disk failed it: without one, each statement would stand alone.
+                # SQLite rolls back by itself after a disk error; without a transaction, each statement would commit separately.
                 raise StoreError(f"{self._state.path}: the transaction was undone, the disk may be failing")
             self._write()
             fault("log.commit")
@@ -219,7 +220,7 @@ class Transaction:
         cursor.executemany(DONE, [(group, at, o.next, packed(o.done)) for (group, at), o in self._offsets.items()])
 
     def _fail(self, error: BaseException) -> None:
-        """Undo everything; raise what stands for the error, where that is another one."""
+        """Undo everything; raise the exception that replaces the error, if there is one."""
         errno = self._state.connection.system_errno
         self._state.abort()
         better = translated(error, str(self._state.path), errno)

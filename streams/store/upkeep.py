@@ -1,12 +1,13 @@
-"""What keeps a log small, and what is asked of it beside reading in order: trimming, compaction, search, statistics.
+"""Maintenance of a log: trimming, compaction, search, statistics.
 
-All of it works in short transactions, so that nobody waits long, and each leaves a log that reads right if the next never comes.
+All work is done in short transactions, so that other writers do not wait long; after each the log is consistent, even if the next
+never happens.
 
 Laws:
-- Trimming drops a beginning of a partition: records older than a time, below an offset that its readers have passed.
-- Compaction keeps the latest record of each key (after Kafka's log cleaner: a map of bounded size over what is new, then one
-  pass over the whole). Tombstones go once they are older than the retention, after all that they hide.
-- A reader that stands below a partition's horizon may have missed removals, and must start anew (law 2).
+- Trimming deletes the beginning of a partition: records older than a time, below an offset that its readers have passed.
+- Compaction keeps the latest record of each key (like Kafka's log cleaner: a map of bounded size over the new records, then one
+  pass over the whole partition). Tombstones are deleted once they are older than the retention, after all records that they hide.
+- A reader whose offset is below a partition's horizon may have missed removals, and must start over (law 2).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from streams.store.transaction import Transaction
 
 CHUNK = 5_000
 KEYS = 200_000
-"""Keys that a pass of compaction holds in memory: some 40 MB with keys of 64 bytes."""
+"""Maximum keys in memory per compaction pass: some 40 MB with keys of 64 bytes."""
 
 SCAN = "SELECT offset, time, key, value IS NULL FROM {log} WHERE offset>=? AND offset<? ORDER BY offset LIMIT ?"
 TIMES = "SELECT offset, time FROM {log} WHERE offset<? ORDER BY offset LIMIT ?"
@@ -35,23 +36,23 @@ COUNT = "SELECT count(*), coalesce(sum(length(key) + coalesce(length(value), 0))
 
 
 class TopicStats(NamedTuple):
-    """What a topic holds: records, and bytes of their keys and values."""
+    """Content of a topic: number of records, and bytes of their keys and values."""
 
     records: int
     bytes: int
 
 
 class Stats(NamedTuple):
-    """What a store holds: the size of its files in bytes, and its topics by name."""
+    """Content of a store: the size of its files in bytes, and its topics by name."""
 
     file_bytes: int
     topics: Mapping[str, TopicStats]
 
 
 def trim(state: State, topic: str, before_ms: int, below: Mapping[int, int]) -> int:
-    """Drop the records at the beginning of each partition that were appended before a time and lie below an offset.
+    """Delete the records at the beginning of each partition that were appended before a time and are below an offset.
 
-    Partitions that `below` does not name keep everything. Gives how many went.
+    Partitions that `below` does not name keep everything. Returns the number of deleted records.
     """
     dropped = 0
     state.refresh()
@@ -67,10 +68,10 @@ def trim(state: State, topic: str, before_ms: int, below: Mapping[int, int]) -> 
 
 
 def compact(state: State, topic: str, tombstones_before_ms: int, keys: int = KEYS, below: Mapping[int, int] | None = None) -> int:
-    """Keep the latest record of each key, and no tombstone appended before the time. Gives how many records went.
+    """Keep the latest record of each key, and no tombstone appended before the time. Returns the number of deleted records.
 
-    below: by partition, the offset that the readers have passed, up to which it works; partitions that are not named keep
-    everything. None: all there is.
+    below: by partition, the offset that the readers have passed, up to which to compact; partitions that are not named keep
+    everything. None: compact everything.
     """
     state.refresh()
     ends = {p: state.end(at) for p, at in enumerate(state.slots(topic))}
@@ -91,7 +92,7 @@ def _compact(state: State, at: int, end: int, before_ms: int, keys: int) -> int:
 
 
 def _latest(state: State, at: int, new: range, keys: int) -> tuple[dict[bytes, int], int]:
-    """The offset of the last record of each key among the new ones, for as many as memory allows; and how far that is."""
+    """Return the last offset of each key among the new records, up to `keys` keys, and the offset up to which they were read."""
     latest: dict[bytes, int] = {}
     start = new.start
     while len(latest) < keys:
@@ -104,12 +105,12 @@ def _latest(state: State, at: int, new: range, keys: int) -> tuple[dict[bytes, i
 
 
 def _sweep(state: State, at: int, end: int, latest: Mapping[bytes, int], before_ms: int) -> int:
-    """Drop from a partition, up to the offset `end`, what the latest records hide, and old tombstones."""
+    """Delete the records below `end` that are superseded by `latest`, and old tombstones; return their number."""
     dropped = start = 0
     while True:
         found = state.fetch(in_log(SCAN, at), start, end, CHUNK)
         hidden = [offset for offset, _, key, _ in found if latest.get(key, offset) > offset]
-        # Only the last record of a key can still be here: what a tombstone hides went with this chunk or one before it.
+        # Only the last record of a key can remain here: what a tombstone hides was deleted with this chunk or an earlier one.
         tombs = [offset for offset, time, key, null in found if null and time < before_ms and latest.get(key, offset) <= offset]
         _drop(state, at, [*hidden, *tombs], tombs[-1] + 1 if tombs else 0)
         dropped += len(hidden) + len(tombs)
@@ -119,7 +120,7 @@ def _sweep(state: State, at: int, end: int, latest: Mapping[bytes, int], before_
 
 
 def _drop(state: State, at: int, offsets: list[int], horizon: int) -> None:
-    """Drop records of a partition; a reader below `horizon` has missed something."""
+    """Delete records of a partition; a reader below `horizon` has missed something."""
     if not offsets:
         return
     with Transaction(state):
@@ -128,7 +129,7 @@ def _drop(state: State, at: int, offsets: list[int], horizon: int) -> None:
 
 
 def drop(state: State, topic: str, offsets: Mapping[int, Sequence[int]]) -> int:
-    """Drop some records, by partition; a reader that stands below the last has missed something. Gives how many they were."""
+    """Delete records, by partition; a reader whose offset is below the last has missed something. Returns their number."""
     state.refresh()
     slots = state.slots(topic)
     for partition, each in offsets.items():
@@ -139,7 +140,7 @@ def drop(state: State, topic: str, offsets: Mapping[int, Sequence[int]]) -> int:
 
 
 def horizons(state: State, topic: str) -> list[int]:
-    """The offset of each partition below which removals, or records at all, may be missing."""
+    """Return, by partition, the offset below which removals, or records at all, may be missing."""
     state.refresh()
     slots = state.slots(topic)
     known = dict(state.fetch("SELECT slot, horizon FROM ends WHERE slot>=? AND slot<?", slots.start, slots.stop))
@@ -147,7 +148,7 @@ def horizons(state: State, topic: str) -> list[int]:
 
 
 def find(state: State, topic: str, text: bytes) -> Iterator[Logged]:
-    """The records of a topic with that key, or whose value contains those bytes; by partition, then offset. A whole scan."""
+    """Yield the records with that key, or whose value contains those bytes; by partition, then offset. Scans the topic."""
     state.refresh()
     for partition, at in enumerate(state.slots(topic)):
         start = 0
@@ -158,7 +159,7 @@ def find(state: State, topic: str, text: bytes) -> Iterator[Logged]:
 
 
 def stats(state: State) -> Stats:
-    """Records and bytes by topic (a whole scan), and the size of the files."""
+    """Return records and bytes by topic (a whole scan), and the size of the files."""
     state.refresh()
     topics: dict[str, TopicStats] = {}
     for topic in state.topics():

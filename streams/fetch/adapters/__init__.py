@@ -1,6 +1,6 @@
-"""One adapter a protocol, and the table that finds it by the scheme of a URL.
+"""One adapter per protocol, and the table that selects it by the scheme of a URL.
 
-A further protocol is a row in `processors/schemes.py`, an adapter in this folder, and a row in `ADAPTERS`.
+To add a protocol: a row in `processors/schemes.py`, an adapter in this folder, and a row in `ADAPTERS`.
 """
 
 from __future__ import annotations
@@ -18,34 +18,34 @@ from streams.fetch.pace import Pace
 from streams.fetch.settings import FetchSettings
 
 Lookup = Callable[[str, int], Sequence[str]]
-"""Addresses of a host, best first, in a thread that may block. Raises OSError and UnicodeError."""
+"""Returns the addresses of a host, best first; may block its thread. Raises OSError and UnicodeError."""
 
 
 class Tools(NamedTuple):
-    """What an adapter works with."""
+    """Dependencies of an adapter."""
 
     settings: FetchSettings
     blobs: Blobs
     clock: Callable[[], int]
-    """Gives ms since the epoch."""
+    """Returns ms since the epoch."""
     pace: Pace
-    """Turns at hosts and addresses."""
+    """Request slots of hosts and addresses."""
     places: asyncio.Semaphore
-    """Exchanges at once, over all adapters."""
+    """Limits the simultaneous exchanges of all adapters together."""
     lookup: Lookup | None = None
     own: Path | None = None
-    """The data folder, which is never fetched: a run that gathers what it writes would not end."""
+    """The data folder, which is never fetched: a run that fetches its own output would not end."""
 
 
 class Adapter(Protocol):
-    """Fetches the objects of some schemes. FetchError, StoreError and TooLongError become records in `Fetcher`."""
+    """Fetches objects of one or more schemes. `Fetcher` turns FetchError, StoreError and TooLongError into records."""
 
     async def resolve(self, request: FetchRequest) -> list[Record]:
-        """Return the one event that says all of a host: its address, and its robots.txt."""
+        """Return the one event that describes a host: its address and its robots.txt."""
         ...
 
     async def fetch(self, request: FetchRequest) -> list[Record]:
-        """Return the answers to a request for an object."""
+        """Return the records that answer a request for an object."""
         ...
 
     async def close(self) -> None:
@@ -55,10 +55,10 @@ class Adapter(Protocol):
 
 @runtime_checkable
 class BulkAdapter(Protocol):
-    """An adapter whose requests are answered many at a time, on a thread: what it reads is near and needs no turns."""
+    """An adapter that answers many requests at a time on a thread: its sources are local and need no rate limit."""
 
     def read_all(self, requests: Sequence[FetchRequest]) -> Iterator[list[Record]]:
-        """Yield the answers to each request, in order. Raises StoreError."""
+        """Yield the records that answer each request, in order. Raises StoreError."""
         ...
 
 
@@ -67,18 +67,18 @@ ADAPTERS: Mapping[str, str] = {
     "http": "streams.fetch.adapters.http:Http",
     "https": "streams.fetch.adapters.http:Http",
 }
-"""The adapter of each scheme, as module and class; a module is imported for the first URL of its schemes."""
+"""The adapter of each scheme, as module and class; a module is imported at the first URL of its schemes."""
 
 
 class Adapters:
-    """The adapters in use, each made for the first URL of one of its schemes."""
+    """The adapters in use, each created at the first URL of one of its schemes."""
 
     def __init__(self, tools: Tools) -> None:
         self._tools = tools
         self._made: dict[str, Adapter] = {}
 
     def of(self, scheme: str) -> Adapter:
-        """Return the adapter of a scheme. Raises FetchError where there is none."""
+        """Return the adapter of a scheme. Raises FetchError if there is none."""
         place = ADAPTERS.get(scheme, "")
         if not place:
             raise FetchError("not a scheme that can be fetched", retryable=False)
@@ -88,6 +88,6 @@ class Adapters:
         return self._made[place]
 
     async def close(self) -> None:
-        """Close all that were made."""
+        """Close all adapters that were created."""
         for adapter in self._made.values():
             await adapter.close()

@@ -1,4 +1,4 @@
-"""The adapter of http and https: turns at hosts and addresses, robots.txt, conditional requests (`web.py`)."""
+"""The adapter for http and https: request slots of hosts and addresses, robots.txt, conditional requests (`web.py`)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from streams.fetch.hosts import Hosts, lookup
 
 
 class Http:
-    """An `Adapter`. Built and used inside a running event loop."""
+    """An `Adapter`. Create and use it inside a running event loop."""
 
     def __init__(self, tools: Tools) -> None:
         self._tools = tools
@@ -19,11 +19,11 @@ class Http:
         self._hosts = Hosts(self._web, tools.pace, tools.settings, tools.lookup or lookup)
 
     async def resolve(self, request: FetchRequest) -> list[Record]:
-        """Return the one event that says all of a host."""
+        """Return the one event that describes a host."""
         return await self._hosts.resolve(request, self._tools.clock())
 
     async def fetch(self, request: FetchRequest) -> list[Record]:
-        """Return the answers to a request, once it is its turn. Raises FetchError, StoreError, TooLongError."""
+        """Return the records that answer a request, after waiting for its slots. Raises FetchError, StoreError, TooLongError."""
         tools, patience = self._tools, self._tools.settings.patience
         if request.address and (why := guard(request.address, tools.settings.networks)):
             return Answers(request, tools.clock()).refused(why)

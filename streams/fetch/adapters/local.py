@@ -1,13 +1,13 @@
-"""Files and folders of this machine, as objects.
+"""Fetches files and folders of this machine.
 
-Strategy: what is read is what fstat said before and after, or the attempt failed: a file caught in the middle of a change is
-no object. A folder is an object whose body is its Listing. No link is followed, on the way from the root neither (`places.py`);
-only regular files are opened, and never so that opening could block.
+Strategy: fstat before and after reading must agree, otherwise the attempt fails: a file that changes while it is read yields no
+object. A folder is an object whose body is its Listing. No link is followed, including those on the path from the root
+(`places.py`). Only regular files are opened, with flags under which opening cannot block.
 
 Laws:
-- A folder that cannot be listed whole is a failure, and removes nothing.
-- Missing is gone; not allowed is a failure that no retry mends; what the device or the system says else may pass.
-- Up to 64 kB a file costs a handful of system calls and no thread: cheap enough for an event loop.
+- A folder that cannot be listed completely is a failure, and removes nothing.
+- A missing file is gone; a permission error is a permanent failure; other errors of the device or the system are retryable.
+- A file of up to 64 kB costs a handful of system calls and no thread: cheap enough for an event loop.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ SYMLINK_TYPE = "inode/symlink"
 CHANGED = "changed while reading"
 OWN = "the data folder itself"
 MAX_ENTRIES = 1_000_000
-"""Entries of a folder that are listed at the most: their records have to fit in memory."""
+"""Maximum number of entries in a listed folder: their records have to fit in memory."""
 LISTINGS = 3
 """Attempts to list a folder that keeps changing."""
 STEP = 1024 * 1024
 
 EntryPath = tuple[int, bytes]
-"""An open folder, and a name in it."""
+"""An open folder (descriptor), and the name of an entry in it."""
 
 _MISSING = (errno.ENOENT, errno.ENOTDIR)
 _LASTING = (errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.EINVAL)
@@ -56,9 +56,10 @@ _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 def fetch_local(
     request: FetchRequest, blobs: Blobs, now_ms: int, max_file: int = FetchSettings().max_file, places: Places | None = None
 ) -> list[Record]:
-    """The answers to a request for a `file:` URL, read here and now; `places` are those of its bulk, if it comes in one.
+    """Read the target of a `file:` URL and return the records that answer the request.
 
-    Raises StoreError where the blob store cannot take a body: no fault of the object's. Nothing else is raised.
+    `places`: the `Places` of the bulk that the request belongs to, if any. Raises StoreError if the blob store cannot write a body,
+    which is not the object's fault, and nothing else.
     """
     answers = Answers(request, now_ms)
     if request.kind == "resolve":
@@ -77,12 +78,12 @@ def fetch_local(
             return answers.gone("no such file or folder")
         retryable = error.errno not in _LASTING
         return answers.failed(FetchError(error.strerror or str(error), retryable=retryable))
-    except ValueError as error:  # an embedded NUL, or no path at all
+    except ValueError as error:  # an embedded NUL, or not a path
         return answers.failed(FetchError(f"not a path: {error}", retryable=False))
 
 
 class Local:
-    """An `Adapter` for the files and folders of this machine, and a `BulkAdapter`."""
+    """An `Adapter` and `BulkAdapter` for the files and folders of this machine."""
 
     def __init__(self, tools: Tools) -> None:
         self._tools = tools
@@ -95,15 +96,15 @@ class Local:
             self._identity = frozenset({(found.st_dev, found.st_ino)})
 
     async def resolve(self, request: FetchRequest) -> list[Record]:
-        """Return that a folder is there: it has no address and no robots.txt."""
+        """Return a resolved event without address and robots.txt: a folder has neither."""
         return Answers(request, self._tools.clock()).resolved("", b"")
 
     async def fetch(self, request: FetchRequest) -> list[Record]:
-        """Return the answers to a request, read on a thread where it may take longer than an event loop should wait."""
+        """Return the records that answer a request; reads on a thread if it could block an event loop for too long."""
         return await asyncio.to_thread(self._read, request) if weighs(request) else self._read(request)
 
     def read_all(self, requests: Sequence[FetchRequest]) -> Iterator[list[Record]]:
-        """Yield the answers to each request; folders are opened once for all that is in them. Raises StoreError."""
+        """Yield the records that answer each request; a folder stays open for consecutive files in it. Raises StoreError."""
         with Places(self._identity) as places:
             for request in requests:
                 fault("fetch.read")
@@ -116,7 +117,7 @@ class Local:
         return fetch_local(request, tools.blobs, tools.clock(), tools.settings.max_file, places)
 
     def _is_own(self, request: FetchRequest) -> bool:
-        """Whether a file or folder is in the data folder; of a root, whatever links its path goes by."""
+        """Return whether a file or folder is in the data folder; links in the path of a root are resolved."""
         if not self._own:
             return False
         if request.url.startswith(self._own):
@@ -125,19 +126,19 @@ class Local:
             return False
         try:
             real = os.path.realpath(file_path(request.url))
-        except ValueError:  # no path at all: the adapter says so
+        except ValueError:  # not a path: `fetch_local` reports it
             return False
         return file_url(real, folder=True).startswith(self._own)
 
     async def close(self) -> None:
-        """Nothing is kept open."""
+        """Do nothing: no resources stay open."""
 
 
 @contextmanager
 def reopened(request: FetchRequest, seen: Validators) -> Iterator[BinaryIO]:
-    """A file that was read before, to be read once more, as long as it is what it was: before, and when that is done.
+    """Open a file that was fetched before for a second reading, and check that it is unchanged before and after.
 
-    Raises OSError, FetchError where it is another one, or has changed.
+    Raises OSError, and FetchError if it was replaced or has changed.
     """
     with Places() as places:
         at, name = places.of(request)
@@ -163,7 +164,7 @@ def _answers(answers: Answers, blobs: Blobs, max_file: int, places: Places) -> l
 
 
 def weighs(request: FetchRequest) -> bool:
-    """Whether a request may take longer than an event loop should wait: a folder, or a file that goes to the blob store."""
+    """Return whether a request may block an event loop for too long: a folder, or a file that goes to the blob store."""
     if request.kind == "resolve":
         return False
     if request.url.endswith("/"):
@@ -223,9 +224,9 @@ def _facts(found: os.stat_result) -> tuple[int, ...]:
 
 
 def _read(fd: int, size: int) -> bytes:
-    """All of a small file, and a byte more if it has one: then it has grown."""
+    """Read a small file completely, plus one byte if there is more: then it has grown."""
     data = os.read(fd, size + 1)
-    # A file that has given less than was asked for is at its end (read(2)); but for file systems that give pieces.
+    # A short read means the end of the file (read(2)), except on file systems that return partial reads.
     while len(data) < size:
         more = os.read(fd, size + 1 - len(data))
         if not more:
@@ -239,7 +240,7 @@ def _stored(body: bytes) -> Stored:
 
 
 def _same(answers: Answers, fd: int, size: int) -> Stored | None:
-    """A large file whose size is as before is read once to see whether all is: then nothing is written."""
+    """Read a large file of unchanged size and compare its MD5; return it if unchanged, so that nothing is written, else None."""
     known = answers.request.validators
     if known is None or not known.md5 or known.size != size:
         return None
@@ -260,7 +261,7 @@ class _Window(io.RawIOBase):
         self._fd = fd
         self._left = size + 1
         self.error: OSError | None = None
-        """The file could not be read, as opposed to the store not being able to write."""
+        """The error in reading the file, as opposed to an error of the store in writing."""
 
     def readable(self) -> bool:
         return True
@@ -293,13 +294,13 @@ def _folder(answers: Answers, place: EntryPath, blobs: Blobs, own: frozenset[tup
         return answers.gone("not a folder")
     fd = os.open(name, _OPEN | os.O_DIRECTORY, dir_fd=at)
     try:
-        # By whatever path, link or mount it was reached.
+        # Compared by device and inode: the path may lead through a link or a mount.
         if _identity(fd) in own:
             return answers.refused(OWN)
         for _ in range(LISTINGS):
             before = os.fstat(fd)
             entries = sorted(_entries(fd), key=lambda entry: entry.name)
-            # An entry renamed meanwhile may be missed under both names: its removal would be a lie.
+            # An entry that is renamed during the listing may be missed under both names, and would wrongly count as removed.
             if _facts(before) == _facts(os.fstat(fd)):
                 break
         else:
@@ -318,7 +319,7 @@ def _entries(fd: int) -> Iterator[Entry]:
                 found = entry.stat(follow_symlinks=False)
             except FileNotFoundError:
                 continue
-            except PermissionError:  # readable, but not searchable: the names are all that there is
+            except PermissionError:  # readable, but not searchable: only the names are available
                 yield Entry(name=os.fsencode(entry.name), kind=_guess(entry), size=-1, mtime=0, inode=entry.inode())
                 continue
             kind = _KINDS.get(stat.S_IFMT(found.st_mode), "other")
@@ -330,7 +331,7 @@ _KINDS: dict[int, LinkKind] = {stat.S_IFREG: "file", stat.S_IFDIR: "folder", sta
 
 
 def _guess(entry: os.DirEntry[str]) -> LinkKind:
-    """The kind by what the folder itself says."""
+    """Return the kind that the directory entry itself gives."""
     if entry.is_symlink():
         return "symlink"
     if entry.is_dir(follow_symlinks=False):

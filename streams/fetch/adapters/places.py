@@ -1,12 +1,12 @@
-"""Where a local path is: the folder that it is in, opened from its root down, and never through a link below that.
+"""Opens the folder that contains a local path, from its root down, without following a link below the root.
 
-Strategy: a root is reached as its user named it, by links too; from the folder that it is in, each component is opened by
-itself, relative to the one above, and is no link (O_NOFOLLOW). So nobody who may write below a root can have it lead elsewhere,
-not even between two system calls. The folder opened last stays open, since the files of one folder come together.
+Strategy: a root is reached as its user named it, links included. From the folder that contains the root, each path component is
+opened relative to the one above it and must not be a link (O_NOFOLLOW). So a user with write access below a root cannot redirect
+the path, not even between two system calls. The last opened folder stays open, since the files of one folder arrive together.
 
 Laws:
-- A component that is a link, or no folder, is missing: ENOTDIR.
-- What is held open is let go of with the bulk: a folder that is replaced is seen to be another one in the next.
+- A component that is a link, or not a folder, counts as missing: ENOTDIR.
+- The open folder is closed at the end of the bulk: the next bulk notices that a folder was replaced.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 class Places:
-    """For one bulk of requests; a context manager. `own`: (device, inode) of folders that are not to be listed."""
+    """Opens folders for one bulk of requests; a context manager. `own`: (device, inode) of folders that must not be listed."""
 
     def __init__(self, own: frozenset[tuple[int, int]] = frozenset()) -> None:
         self.own = own
@@ -38,7 +38,7 @@ class Places:
         self._leave()
 
     def of(self, request: FetchRequest) -> tuple[int, bytes]:
-        """The open folder that a `file:` URL is in, and the name that it has there. Raises OSError and ValueError."""
+        """Return the open folder that contains the target of a `file:` URL, and its name. Raises OSError and ValueError."""
         path = file_path(request.url).rstrip(b"/") or b"/"
         top = _top(request.root.url, path)
         folder, _, name = path.rpartition(b"/")
@@ -55,7 +55,7 @@ class Places:
 
 
 def _top(root: str, path: bytes) -> bytes:
-    """The folder that a path's root is in, without a slash at its end; a path outside of it is a root of its own."""
+    """Return the folder that contains a path's root, without a trailing slash; a path outside of the root is a root of its own."""
     if root.startswith("file:///"):
         base = file_path(root).rstrip(b"/")
         if path == base or path.startswith(base + b"/"):

@@ -1,12 +1,13 @@
-"""HTTP and HTTPS: one conditional GET to one pinned address, and what its answer means.
+"""HTTP and HTTPS: sends one conditional GET to one pinned address, and interprets the response.
 
-Strategy: aiohttp speaks the protocol; it follows nothing, decodes nothing, resolves nothing and keeps no cookie. The address
-was decided when the host was resolved, and is judged again before it is dialled; Host and SNI carry the name.
+Strategy: aiohttp handles the protocol; following redirects, decoding, name resolution and cookies are turned off. The address was
+chosen when the host was resolved, and is checked again before the connection; Host and SNI carry the name.
 
 Laws:
-- Every byte that a peer may send has a cap: header, body, decoded body. So has every wait: connection, header, pieces, whole.
-- A redirect is an answer, not an errand (DESIGN, "Stages"): the target is a URL like any other, and is asked for by the frontier.
-- RFC 9110 decides what a status means; Retry-After (10.2.3) counts up to a day.
+- All that a peer sends is limited in bytes: header, body, decoded body. All waits are limited in time: connection, header, pieces,
+  the whole exchange.
+- A redirect is not followed here (DESIGN, "Stages"): its target is a URL like any other, and the frontier requests it.
+- RFC 9110 defines what a status means; Retry-After (10.2.3) is respected up to one day.
 """
 
 from __future__ import annotations
@@ -34,11 +35,11 @@ from streams.fetch.decode import ACCEPT, Decoding
 from streams.fetch.settings import LONGEST_WAIT, FetchSettings
 
 MAX_HEADER = 8_190
-"""Bytes of the status line, and of one header field."""
+"""Maximum bytes of the status line, and of one header field."""
 MAX_KEPT = 16_384
-"""Bytes of all header fields, names and values, that a record keeps: those behind are left out."""
+"""Maximum bytes of all header fields, names and values, in a record; further fields are left out."""
 MAX_TYPE = 1_000
-"""Characters of a content type."""
+"""Maximum characters of a content type."""
 MAX_VALIDATOR = 300
 READ = 65_536
 KEEP_ALIVE = 15
@@ -51,7 +52,7 @@ _PINNED: ContextVar[str] = ContextVar("address to dial")
 
 
 class _Pinned(AbstractResolver):
-    """Answers with the address that the request names, judged once more."""
+    """Resolves each name to the pinned address of the request, after checking that address again."""
 
     def __init__(self, settings: FetchSettings) -> None:
         self._networks = settings.networks
@@ -65,11 +66,11 @@ class _Pinned(AbstractResolver):
         return [ResolveResult(hostname=host, host=address, port=port, family=kind, proto=0, flags=flags)]
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: no resources stay open."""
 
 
 class Web:
-    """The adapter for http and https. Build it, and use it, inside a running event loop."""
+    """The HTTP client of the adapter for http and https. Create and use it inside a running event loop."""
 
     def __init__(self, settings: FetchSettings, blobs: Blobs, clock: Callable[[], int]) -> None:
         self._settings = settings
@@ -91,11 +92,11 @@ class Web:
         )
 
     async def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
         await self._session.close()
 
     async def get(self, request: FetchRequest, address: str) -> list[Record]:
-        """The answers to a request for an object. Raises FetchError and StoreError."""
+        """Send a request and return the records that answer it. Raises FetchError and StoreError."""
         answers = Answers(request, self._clock())
         async with self.exchange(request.url, address, _conditions(request.validators)) as response:
             status = response.status
@@ -111,7 +112,7 @@ class Web:
 
     @asynccontextmanager
     async def exchange(self, url: str, address: str, headers: Mapping[str, str]) -> AsyncIterator[aiohttp.ClientResponse]:
-        """One request, as far as the header of its answer. All that goes wrong in it, body included, is a FetchError."""
+        """Send one request; yield the response once its header has arrived. Any failure, including in the body, is a FetchError."""
         pinned, whole = _PINNED.set(address), asyncio.timeout(self._settings.total_timeout)
         try:
             where = URL(url, encoded=True)
@@ -128,24 +129,24 @@ class Web:
             raise
         except (aiohttp.ClientError, OSError, ValueError) as error:  # TimeoutError is an OSError
             if whole.expired():
-                # It would hold its host for as long again.
+                # Not retryable: another try would occupy its host for as long again.
                 raise FetchError(f"not whole after {self._settings.total_timeout:g} seconds", retryable=False) from error
             raise _failure(error) from error
         finally:
             _PINNED.reset(pinned)
 
     def _literal(self, url: URL) -> str:
-        """The verdict on a host that is an address itself: aiohttp asks no resolver about it."""
+        """Return why a host that is an IP address is refused, or "": aiohttp does not call the resolver for those."""
         host = url.host or ""
         numeric = ":" in host or host.rpartition(".")[2].isdigit()
         return guard(host, self._settings.networks) if numeric else ""
 
     async def pieces(self, response: aiohttp.ClientResponse, decoding: Decoding) -> AsyncIterator[bytes]:
-        """The decoded body as it comes. Raises FetchError for a peer too slow and a body too large."""
+        """Yield the decoded body in pieces. Raises FetchError if the peer is too slow or the body too large."""
         settings, waited = self._settings, 0.0
         while True:
             began = time.monotonic()
-            # sock_read starts again with every byte, even of a chunk extension without end that gives no body.
+            # sock_read restarts with every byte, even within an endless chunk extension, which yields no body.
             async with asyncio.timeout(settings.answer_timeout):
                 data = await response.content.readany()
             waited += time.monotonic() - began
@@ -153,7 +154,7 @@ class Web:
                 break
             for piece in decoding.feed(data):
                 yield piece
-                await asyncio.sleep(0)  # a large body that is here already must not hold up the others
+                await asyncio.sleep(0)  # lets other tasks run while a large buffered body is decoded
             if waited > settings.grace and decoding.received < waited * settings.min_rate:
                 raise FetchError(f"too slow: less than {settings.min_rate} bytes per second", retryable=True)
         decoding.end()
@@ -179,7 +180,7 @@ class Web:
         return answers.fetched(stored, validators, kept.get("content-type", "")[:MAX_TYPE], kept, status=response.status)
 
     def status_failure(self, response: aiohttp.ClientResponse) -> FetchError:
-        """What a status that gives no object says about another try."""
+        """Return the failure for a status without an object: retryable or not, and the wait before the next try."""
         status = response.status
         retryable = status in RETRYABLE or status >= 500
         wait = retry_after(response.headers.get("Retry-After", ""), self._clock()) if retryable else 0
@@ -187,13 +188,13 @@ class Web:
 
 
 def retry_after(value: str, now: int) -> int:
-    """The wait in ms that a Retry-After header asks for, in seconds or by a date (RFC 9110, 10.2.3): from 0 to a day."""
+    """Return the wait in ms that a Retry-After header asks for, in seconds or as a date (RFC 9110, 10.2.3): from 0 to one day."""
     value = value.strip()
     if value.isascii() and value.isdigit():
         return min(int(value[:9]) * 1000, LONGEST_WAIT)
     try:
         when = parsedate_to_datetime(value)
-        # One that names no zone (as asctime writes it) is in GMT (RFC 9110, 5.6.7), and not in that of this machine.
+        # A date without a zone (as asctime writes it) is in GMT (RFC 9110, 5.6.7), not in the zone of this machine.
         until = int((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() * 1000)
     except (ValueError, OverflowError, TypeError):
         return 0
@@ -201,7 +202,7 @@ def retry_after(value: str, now: int) -> int:
 
 
 def _conditions(known: Validators | None) -> dict[str, str]:
-    """RFC 9110, 13.1."""
+    """Return the header fields of a conditional request (RFC 9110, 13.1)."""
     headers = {}
     if known is not None and known.etag:
         headers["If-None-Match"] = known.etag
@@ -220,9 +221,9 @@ def _not_modified(answers: Answers, response: aiohttp.ClientResponse) -> list[Re
 
 
 def _target(source: str, response: aiohttp.ClientResponse) -> str:
-    """Where a redirect leads, canonical. Raises FetchError for a place that is none, or the same."""
+    """Return the canonical target of a redirect. Raises FetchError if it is missing, invalid or the source itself."""
     location = response.headers.get("Location", "")
-    # Bytes that are not ASCII go as they came: aiohttp hides those that are not UTF-8 in surrogates.
+    # Non-ASCII bytes are percent-encoded as received: aiohttp hides those that are not UTF-8 in surrogates.
     raw = location.encode("utf-8", "surrogateescape")
     target = canonical("".join(chr(b) if b < 0x80 else f"%{b:02X}" for b in raw), source) if raw else None
     if target is None:
@@ -234,15 +235,15 @@ def _target(source: str, response: aiohttp.ClientResponse) -> str:
 
 
 def _validator(value: str) -> str:
-    """A validator as it can be sent back, or "": cut short it would be another one."""
+    """Return a validator if it can be sent back unchanged, else "": a shortened one would be another validator."""
     return value if len(value) <= MAX_VALIDATOR and value.isascii() and value.isprintable() else ""
 
 
 def kept_headers(fields: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return the header fields of a response as a record keeps them, names in lower case.
+    """Return the header fields of a response as they are stored in a record, names in lower case.
 
-    Repeated fields are joined by a comma and a blank (RFC 9110, 5.3), those of Set-Cookie, which may not be (5.3), by a line feed.
-    Fields beyond `MAX_KEPT` bytes in all are left out.
+    Repeated fields are joined by a comma and a blank (RFC 9110, 5.3); those of Set-Cookie, which must not be (5.3), by a line feed.
+    Fields beyond `MAX_KEPT` bytes in total are left out.
     """
     kept: dict[str, str] = {}
     room = MAX_KEPT
@@ -262,7 +263,7 @@ def _text(value: str) -> str:
 
 
 def _failure(error: Exception) -> FetchError:
-    """What aiohttp and the system raise, as a reason. Order matters: their classes inherit from each other."""
+    """Convert an exception of aiohttp or the system into a FetchError. The order matters: their classes inherit from each other."""
     text = str(error) or type(error).__name__
     if isinstance(error, aiohttp.ConnectionTimeoutError):
         return FetchError("no connection in time", retryable=True, unreachable=True)
@@ -277,17 +278,17 @@ def _failure(error: Exception) -> FetchError:
         return FetchError(f"truncated body: {text}", retryable=True)
     if isinstance(error, aiohttp.ClientResponseError):
         return FetchError(f"malformed answer: {_pointed(error.message)}", retryable=False)
-    if isinstance(error, ValueError):  # aiohttp.InvalidURL is one
+    if isinstance(error, ValueError):  # includes aiohttp.InvalidURL
         return FetchError(f"not a request: {text}", retryable=False)
     return FetchError(f"connection broken: {text}", retryable=True)
 
 
 def _pointed(message: str) -> str:
-    """What the parser says, on one line, without the caret that it puts below the place."""
+    """Return the message of the HTTP parser on one line, without the caret that marks the place of the error."""
     return " ".join(message.split()).removesuffix(" ^")
 
 
 def _cause(error: aiohttp.ClientConnectorError | aiohttp.ClientConnectorCertificateError) -> str:
-    """What the system or TLS said, without the words that aiohttp puts around it."""
+    """Return the error text of the system or of TLS, without the words that aiohttp adds."""
     cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error.certificate_error
     return getattr(cause, "verify_message", "") or getattr(cause, "strerror", "") or str(cause)
