@@ -180,8 +180,10 @@ def test_later_success_ends_rejection(both: Both, cluster: Cluster, tmp_path: Pa
     assert both("rejected", "list") == ["catalog  made/0@7: error in catalog: ValueError"]
 
 
-def test_export_and_import_keep_values_times_and_order(harvest: Run, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Export and import, from a data folder to Kafka and back, keep the values, tombstones and times of each key in their order."""
+def test_export_and_import_keep_values_times_and_order(
+    harvest: Run, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Export and import, from a data folder to Kafka and back, keep values, tombstones and times of each key in order."""
     monkeypatch.setenv("HARVEST_RETENTION", AGES)
     harvest("topics", "apply")
     values = [encode(SUMMARY), None, JUNK, encode(REMOVED)]

@@ -81,7 +81,7 @@ def test_plain_consumer_rebuilds_collection(examples: dict[str, str], root: Path
 
 
 def test_kcat_lists_existing_keys(examples: dict[str, str], root: Path) -> None:
-    """kcat lists the keys of all objects that exist now (Debian package kcat)."""
+    """The keys that kcat lists are those of all existing objects (Debian package kcat)."""
     expected = {oid("test", url(number)) for number in range(25) if number % 5 in (0, 1, 3)}
     lines = run(["sh", "-c", examples["sh"]], root)
     assert (set(lines), len(lines)) == (expected, len(expected))

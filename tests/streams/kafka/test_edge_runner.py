@@ -227,8 +227,10 @@ def letters(world: World) -> list[Rejected]:
     ids=["large", "junk"],
 )
 @pytest.mark.parametrize("whole", [True, False])
-def test_oversized_dead_letter_goes_without_bytes(monkeypatch: pytest.MonkeyPatch, value: bytes, why: tuple[str, str], whole: bool) -> None:
-    """A dead letter too large for the topic goes without the record's bytes, with the same reason; the edge goes on."""
+def test_oversized_dead_letter_goes_without_bytes(
+    monkeypatch: pytest.MonkeyPatch, value: bytes, why: tuple[str, str], whole: bool
+) -> None:
+    """A dead letter too large for the topic goes without the bytes, with the same reason; the edge goes on after it."""
     world = World(monkeypatch, largest=10_000 if whole else 1_000)
     world.outbox.limits["made"] = 1_000
     world.comes(Message(0, 0, value), Message(0, 1, b"short"))

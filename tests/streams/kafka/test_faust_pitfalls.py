@@ -161,10 +161,10 @@ def test_requests_on_idle_topic_are_answered_at_once(broker: Broker, start: Star
 
 
 def test_new_producer_sends_first_record_at_once(broker: Broker) -> None:
-    """A new producer's first record overtakes one given earlier to a plain producer, whose first search for a broker fails.
+    """A new producer's first record overtakes one given earlier to a plain one, whose first search for a broker fails.
 
-    A pause of the machine in between may reverse the order: one time of several is enough. If plain producers were fast, it would be
-    none.
+    A pause of the machine in between may reverse the order: one time of several is enough. If plain producers were fast, it would
+    be none.
     """
     assert any(overtaken(broker, f"in-{number}") for number in range(5))
 
@@ -226,8 +226,10 @@ def rounds(kafka: str, topic: str, process: int, *, held: bool) -> int:
 
 
 @pytest.mark.parametrize(("mended", "handed"), [(False, len(RECORDS)), (True, 0)], ids=["plain", "mended"])
-def test_deleted_table_is_restored_without_faust(broker: Broker, start: Start, tmp_path: Path, *, mended: bool, handed: int) -> None:
-    """A deleted table is complete when the first record is processed, and no row passed through Faust; plain, each row does."""
+def test_deleted_table_is_restored_without_faust(
+    broker: Broker, start: Start, tmp_path: Path, *, mended: bool, handed: int
+) -> None:
+    """A deleted table is complete when the first record is processed, and Faust handled no row; plain, it handles each."""
     topic = broker.topics.make("in")
     broker.fill(topic, RECORDS)
     worker = start(topic, "put", len(RECORDS))
@@ -263,7 +265,7 @@ def test_batch_rows_are_written_under_their_events(broker: Broker, start: Start)
 
 
 def test_cancelled_fetch_is_raised_to_closing_thread() -> None:
-    """aiokafka's fetcher raises the cancellation of its own fetches, which ends the thread that closes it (`ConsumerThread`).
+    """Aiokafka's fetcher raises the cancellation of its own fetches, which ends the thread that closes it (`ConsumerThread`).
 
     `test_worker_leaves_in_order_without_broker` shows that the workaround works.
     """

@@ -87,7 +87,7 @@ def test_records_fetched_before_rebalance_make_no_gap(consuming: Made, *, mended
     """
     one = consuming(mended)
     one.read([500, 501])
-    # The library drops what is below its read offset; another workaround handles that (`test_seek_back_during_delivery_takes_effect`).
+    # The library drops what is below its read offset; that has its own workaround (`test_seek_back_during_delivery_takes_effect`).
     one.consumer._read_offset[PLACE] = COMMITTED
     one.read(range(COMMITTED, 110))
     one.done(range(COMMITTED, 106))

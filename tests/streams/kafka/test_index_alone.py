@@ -22,7 +22,7 @@ READ = buffer.Read(Logged("broker.main", 0, 0, 0, b"key", b"value"), None)
 
 
 def test_partitions_are_excused_while_index_is_asked_for_offsets() -> None:
-    """While the index is asked for its offsets, a request with a deadline of its own, all partitions are excused; afterwards none."""
+    """All partitions are excused while the index is asked for its offsets, which has a deadline of its own; afterwards none."""
     found: list[list[tuple[str, int]]] = []
 
     class Slow:

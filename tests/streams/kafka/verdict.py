@@ -87,7 +87,7 @@ def rejections(cluster: Cluster, oracle: Oracle, summaries: Mapping[str, Summary
 
 
 def letters(records: Iterable[tuple[Record, Iterable[object]]], junked: set[tuple[str, int, int]]) -> None:
-    """Check that each reader of an undecodable record made a dead letter with bytes, headers and place, and that no others exist."""
+    """Check that each reader of an undecodable record made a dead letter with bytes, headers and place, and nobody else did."""
     told = set()
     for one, headers in records:
         if isinstance(one, Rejected) and one.reason.startswith("not a record"):
