@@ -209,7 +209,7 @@ def test_export_and_import_keep_values_times_and_order(
 
 
 def test_worker_refuses_other_gatherer_name(harvest: Run, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker that makes OIDs, or versions of objects, refuses a gatherer's name that no summary on the cluster has."""
+    """A worker of frontier or essence, whose OIDs or versions depend on the gatherer's name, refuses one that no summary has."""
     harvest("topics", "apply")
     with KafkaLog(cluster, topology(TopologySettings())) as log:
         assert log.gatherers() == set()

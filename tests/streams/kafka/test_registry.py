@@ -99,8 +99,8 @@ def test_unreachable_registry_is_error_of_one_line(cluster: Cluster) -> None:
         assert "\n" not in str(raised.value)
 
 
-def test_confluent_deserializer_reads_our_values(cluster: Cluster, topics: Topics, broker: Broker) -> None:
-    """Confluent's own deserializer reads our values with only the registry; our reader takes both formats from one topic."""
+def test_confluent_deserializer_reads_harvest_values(cluster: Cluster, topics: Topics, broker: Broker) -> None:
+    """Confluent's own deserializer reads Harvest's values with only the registry; Harvest reads both formats from one topic."""
     name = topics.make("summaries")
     with KafkaLog(cluster, topology(TopologySettings())) as log:
         log.append("summaries", [(b"o", REMOVED), (b"x", None)])
@@ -115,7 +115,7 @@ def test_confluent_deserializer_reads_our_values(cluster: Cluster, topics: Topic
 
 
 def test_value_of_other_schema_version_is_read(cluster: Cluster, topics: Topics, registry: Registry) -> None:
-    """A value written with another version of a schema is read with the writer's schema, and converted to ours."""
+    """A value written with another version of a schema is read with the writer's schema, and converted to Harvest's."""
     name = topics.make("copies.main")
     other = {**schema_text("Role"), "fields": [{"name": n, "type": t} for n, t in (("oid", "string"), ("version", "int"))]}
     registry.post(f"/subjects/{name}-value/versions", {"schema": json.dumps(other)})

@@ -177,7 +177,7 @@ def test_unreadable_row_fails_turn_without_dead_letter(tmp_path: Path) -> None:
 
 
 def test_full_disk_fails_turn_without_writes(turns: Turns, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A turn that cannot be committed raises the error, writes nothing, and marks the runner as failed."""
+    """A turn that cannot be committed raises the error, writes nothing, and sets `failed`: no edge results are accepted."""
 
     def full(name: str) -> None:
         if name == "turn.register.main":
