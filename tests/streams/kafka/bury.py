@@ -1,7 +1,7 @@
-"""The end of a group's members that were killed, told by somebody else.
+"""Removes killed members from a consumer group on their behalf.
 
-A broker gives the partitions of a member that says nothing to others when its session is over. Where a test kills a worker, the
-session of the worker can be long, so that no pause of the machine ends it, and nobody waits for its end all the same.
+A broker reassigns the partitions of a silent member only when its session times out. Tests that kill workers give them a long
+session, so that no pause of the machine ends it, and call `bury` so that nobody has to wait for the timeout.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tests.streams.kafka.conftest import Broker
 
 
 def bury(broker: Broker, group: str) -> None:
-    """Have all members of a group leave it; they are dead."""
+    """Make all members of a group leave it; their processes are dead."""
     told = broker.topics.client.describe_consumer_groups([group], request_timeout=TIMEOUT)[group].result(TIMEOUT)
     asyncio.run(_leave(broker.address, group, [member.member_id for member in told.members]))
 

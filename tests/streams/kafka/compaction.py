@@ -1,4 +1,4 @@
-"""A compacted topic, compacted now."""
+"""Forces the compaction of a topic."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ AT_ONCE = {"cleanup.policy": "compact", "segment.ms": "1", "min.cleanable.dirty.
 
 
 def compact(cluster: Cluster, topic: str) -> tuple[int, int]:
-    """Wait until each key stands in a topic once; gives how many records it had, and has.
+    """Compact a topic and wait until each key has one record; returns the number of records before and after.
 
-    The last record of each partition is written once more: a segment that is written to is left alone, and it is by writing that a
-    new one begins. So that one may stand twice.
+    The last record of each partition is written once more: Kafka does not compact the active segment, and only a write begins a new
+    one. The key of that record may therefore have two records.
     """
     client = AdminClient(cluster.client())
     entries = [ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in AT_ONCE.items()]
@@ -45,5 +45,5 @@ def compact(cluster: Cluster, topic: str) -> tuple[int, int]:
 
 
 def _read(log: KafkaLog, topic: str) -> list[list[Logged]]:
-    """All records, by partition."""
+    """All records of a topic, one list for each partition."""
     return [list(log.read(topic, partition, 0, 1 << 40)) for partition in range(log.topics()[topic])]

@@ -1,4 +1,4 @@
-"""What the tests of the distributed runner share: workers as processes, and what a broker knows of them."""
+"""Fixtures of the distributed runner's tests: worker processes, and a test's view of the broker."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.streams.kafka.worker import Task
 
 
 class Worker:
-    """A Faust worker that runs."""
+    """A running Faust worker process."""
 
     def __init__(self, task: Task, root: Path, log: Path) -> None:
         self.task = task
@@ -44,7 +44,7 @@ class Worker:
             )
 
     def until(self, word: str, times: int = 1) -> str:
-        """Wait until it has said something so often; gives the last line. Raises EOFError if it ended before."""
+        """Wait for the worker to print a word this many times; returns the last such line. Raises EOFError if it ended before."""
         assert self.process.stdout is not None
         for line in self.process.stdout:
             times -= word in line
@@ -53,16 +53,16 @@ class Worker:
         raise EOFError(f"the worker ended without saying {word}")
 
     def stop(self) -> None:
-        """Let it leave in order."""
+        """Stop the worker in order, by SIGTERM."""
         self.process.send_signal(signal.SIGTERM)
         assert self.process.wait() == 0
 
     def died(self) -> bool:
-        """Whether it was killed, once it has ended."""
+        """Wait for the worker's end; returns whether it was killed by SIGKILL."""
         return self.process.wait() == -signal.SIGKILL
 
     def kill(self) -> None:
-        """End it now."""
+        """Kill the worker at once."""
         self.process.kill()
         self.process.wait()
         if self.process.stdout is not None:
@@ -70,7 +70,7 @@ class Worker:
 
 
 class Broker:
-    """What a test asks of the broker."""
+    """A test's access to the broker."""
 
     def __init__(self, address: str, topics: Topics) -> None:
         self.address = address
@@ -78,17 +78,17 @@ class Broker:
         self.producer: Producer | None = None
 
     def client(self, group: str) -> Consumer:
-        """A consumer that moves no offsets; it sees all records, whichever transaction they are of."""
+        """A consumer that commits no offsets and reads all records, those of open and aborted transactions too."""
         settings = {"bootstrap.servers": self.address, "group.id": group, "enable.auto.commit": False, "log_level": 0}
         settings |= {"isolation.level": "read_uncommitted", "enable.partition.eof": True, "reconnect.backoff.max.ms": 1_000}
         return Consumer(settings)
 
     def fill(self, topic: str, records: Mapping[bytes, bytes]) -> None:
-        """Append a record for each key, acknowledged."""
+        """Append a record for each key, and wait for the acknowledgments."""
         self.append(topic, records.items())
 
     def append(self, topic: str, records: Iterable[tuple[bytes, bytes]], partition: int = -1, headers: Any = None) -> None:
-        """Append records, acknowledged, to the partitions of their keys, or to one."""
+        """Append records, to the partitions of their keys or to one given partition, and wait for the acknowledgments."""
         if self.producer is None:
             self.producer = Producer({"bootstrap.servers": self.address, "acks": "all", "log_level": 0, **PARTITIONER})
         for key, value in records:
@@ -97,7 +97,7 @@ class Broker:
 
     @contextmanager
     def transaction(self, *, keep: bool = True) -> Iterator[Producer]:
-        """A stranger's transaction, committed or taken back: behind its records stands a marker that nobody ever reads."""
+        """A foreign transaction, committed or aborted: its records are followed by a marker, which no consumer ever receives."""
         settings = {"bootstrap.servers": self.address, "transactional.id": self.topics.prefix, "log_level": 0, **PARTITIONER}
         producer = Producer(settings)
         producer.init_transactions(TIMEOUT)
@@ -116,7 +116,7 @@ class Broker:
             client.close()
 
     def lag(self, group: str, topic: str, partitions: int) -> int:
-        """The records that a group has still to commit."""
+        """The number of records that a group has yet to commit."""
         client = self.client(group)
         try:
             places = [TopicPartition(topic, partition) for partition in range(partitions)]
@@ -128,7 +128,7 @@ class Broker:
             client.close()
 
     def read(self, topic: str, partitions: int = 1) -> list[tuple[bytes, bytes | None]]:
-        """All records of a topic, partition by partition, each to its end: nothing else, and no error, is taken for one."""
+        """All records of a topic, partition by partition, each up to the end-of-partition event; other errors are no end."""
         found = []
         client = self.client(f"{topic}-reader")
         try:
@@ -152,27 +152,27 @@ Run = Callable[..., Result]
 
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commands that run in this process wait as long for a broker as the tests do."""
+    """Make commands in this process wait as long for a broker as the tests do."""
     monkeypatch.setattr("streams.kafka.client.admin.REACH", TIMEOUT)
     monkeypatch.setattr("streams.kafka.client.brokers.TIMEOUT", TIMEOUT)
 
 
 @pytest.fixture
 def broker(kafka: str, topics: Topics) -> Broker:
-    """The broker, asked by a test."""
+    """The broker, as the tests use it."""
     return Broker(kafka, topics)
 
 
 @pytest.fixture
 def start(kafka: str, topics: Topics, root: Path, tmp_path: Path) -> Iterator[Start]:
-    """A function that starts a worker of the test's own group; all workers end with the test."""
+    """A function that starts a worker in the test's own group; all workers end with the test."""
     workers: list[Worker] = []
 
     def started(topic: str, does: str, count: int, **more: Any) -> Worker:
         folder = str(tmp_path / "worker")
         task = Task(kafka, f"{topics.prefix}-app", topic, folder, does, count, **more)
         if not workers:
-            # Faust would make it, and take it for one without partitions if it asked a moment too early: records met then are lost.
+            # Faust would create it, and if it asked a moment too early would find no partitions in it: records read then are lost.
             topics.make("app-rows-changelog", task.partitions, {"cleanup.policy": "compact"})
         workers.append(Worker(task, root, tmp_path / "worker.log"))
         return workers[-1]
@@ -184,13 +184,13 @@ def start(kafka: str, topics: Topics, root: Path, tmp_path: Path) -> Iterator[St
 
 @pytest.fixture
 def cluster(kafka: str, topics: Topics) -> Cluster:
-    """The broker, seen through a prefix of the test's own; its topics go with the test."""
+    """The broker under a topic prefix of the test's own; its topics are deleted with the test."""
     return Cluster(kafka, f"{topics.prefix}-", partitions=2)
 
 
 @pytest.fixture
 def harvest(cluster: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
-    """The program, told of the cluster."""
+    """Runs the `harvest` program, configured for the cluster."""
     monkeypatch.chdir(tmp_path)
     for variable in [name for name in os.environ if name.startswith("HARVEST_")]:
         monkeypatch.delenv(variable)

@@ -1,10 +1,11 @@
-"""The whole topology on a real Kafka and a real OpenSearch, over a tree that changes, while everything that may fail fails.
+"""The whole topology on a real Kafka and a real OpenSearch, over a changing tree, under every kind of failure.
 
-Workers are killed all the time. Once in a run what is no record comes into each topic, the broker and the node stop and start, and
-a worker more of each stage comes and goes. At the end of each round summaries, the Broker's archive, the roles, the index and the
-rejections are what a plain walk of the tree says; at the end of all, again, from compacted topics, with an index made of them.
+Workers are killed all the time. Once in a run, undecodable records are appended to each topic, the broker and the OpenSearch node
+are restarted, and one more worker of each stage joins and leaves. At the end of each round, summaries, the Broker's archive, the
+roles, the index and the rejections must equal the result of a plain walk of the tree; so must, at the very end, the compacted
+topics and an index rebuilt from them.
 
-The size is a knob: `Plan`. As a program it is the large one: python -m tests.streams.kafka.farm [name=value...], by the fields of
+`Plan` sets the size. Run as a program, it is the large one: python -m tests.streams.kafka.farm [name=value...], with the fields of
 `Plan`.
 """
 
@@ -50,7 +51,7 @@ from tests.streams.kafka.station import Station
 RUN = [stage.name for stage in TOPOLOGY.stages]
 ARCHIVES = ("summaries", "broker.main")
 IDLE = 5.0
-"""Seconds after which the next fault comes although nothing has moved since the last one."""
+"""Seconds after which the next fault is injected although nothing has moved since the last one."""
 GRACE = 240.0
 """Seconds that a worker has to leave in order."""
 LATE = 2.0
@@ -58,33 +59,33 @@ LATE = 2.0
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """How large, how long, how rough."""
+    """Size, duration and faults of a run."""
 
     partitions: int = 12
     workers: int = 3
-    """Of each stage."""
+    """Workers of each stage."""
     objects: int = 20_000
     rounds: int = 3
     every: float = 3.0
-    """Seconds between two faults, about."""
+    """Mean number of seconds between two faults."""
     kills: int = 100
-    """In each round."""
+    """Workers killed in each round."""
     seed: int = 1
     session: float = 6.0
     commit: float = 0.3
 
 
 class Report(NamedTuple):
-    """What it cost."""
+    """Faults, repeated records and duration of a run."""
 
     faults: Counter[str]
-    """By what they were."""
+    """Injected faults, by kind."""
     killed: Counter[str]
     ended: Counter[str]
     """Workers that ended themselves, by stage."""
     repeats: Sequence[Repeats]
     compacted: dict[str, tuple[int, int]]
-    """Records of a compacted topic, before and after."""
+    """Number of records of each compacted topic, before and after."""
     seconds: float
 
     def __str__(self) -> str:
@@ -105,16 +106,16 @@ class Farm(Flow):
         self.cluster = Cluster(kafka.address, self.prefix, plan.partitions)
         self.rng = random.Random(plan.seed)
         self.todo: list[Callable[[], None]] = []
-        """Faults that are still to come in this round."""
+        """Faults yet to be injected in this round."""
         self.started = 0.0
-        """When a worker was started last, or the broker."""
+        """Time of the last start of a worker or of the broker."""
         self.struck = self.next = 0.0
-        """When the last fault was, and when the next one may be."""
+        """Time of the last fault, and the earliest time of the next one."""
         self.faults: Counter[str] = Counter()
         self.befell: list[Fault] = []
-        """What befell which stage, and when."""
+        """Faults by stage and time."""
         self.looked = now_ms()
-        """When all workers were seen to be there, or were started again (ms since the epoch)."""
+        """Time at which all workers were last found running or were restarted (ms since the epoch)."""
         (folder / "tree").mkdir()
         self.corpus = Corpus(os.fsencode(folder / "tree"), plan.seed, plan.objects)
         self.corpus.build()
@@ -123,7 +124,7 @@ class Farm(Flow):
     # ---- workers -------------------------------------------------------------------------------------------------
 
     def station(self, name: str) -> None:
-        """Start a worker: STAGE/NUMBER."""
+        """Start a worker; `name` is STAGE/NUMBER."""
         plan, data = self.plan, str(self.folder / "data")
         told = Station(
             self.broker.address, self.prefix, data, GATHERER, MAX_FILE, plan.session, plan.commit, index_url=self.search.address
@@ -134,7 +135,7 @@ class Farm(Flow):
         self.started = time.monotonic()
 
     def revive(self) -> None:
-        """Start again what has ended itself."""
+        """Restart the workers that ended themselves."""
         for name, process in list(self.workers.items()):
             code = process.poll()
             if code is not None:
@@ -145,27 +146,27 @@ class Farm(Flow):
         self.looked = now_ms()
 
     def shaken(self, stages: Iterable[str], began: int) -> None:
-        """Something befell these stages: their groups are in order again within a session, the killed being out of them."""
+        """Record a fault of these stages: within one session their groups have dropped killed members and are in order again."""
         over = now_ms() + int((self.plan.session + LATE) * 1_000)
         self.befell += [Fault(stage, began, over) for stage in stages]
 
     def watch(self) -> None:
-        """Start again what has ended; and have the next fault, if it is time."""
+        """Restart the workers that ended, and inject the next fault if it is due."""
         self.revive()
         now = time.monotonic()
-        # A fault hits what is under way, unless all stands for the sake of the last one.
+        # A fault is to hit work in progress, unless everything waits because of the last fault.
         if self.todo and now >= self.next and (self.moved > self.struck or now - self.struck > IDLE):
             fault = self.todo.pop(0)
             fault()
             self.faults[fault.__name__] += 1
-            # It may have taken a while, in which nothing was read: quiet begins anew.
+            # The fault may have taken a while in which nothing was read: the quiet period begins anew.
             self.moved = self.struck = time.monotonic()
             self.next = self.struck + self.rng.uniform(0.5, 1.5) * self.plan.every
 
     def end(self, names: Sequence[str]) -> None:
-        """Have workers leave in order, once all have come so far that they can."""
+        """Make workers leave in order, once all groups are complete."""
         self.moved = self.said = time.monotonic()
-        # A group takes one that was killed for a member until its session is over, and so a new one for there that is not.
+        # Until its session is over, a killed worker still counts as a member of its group; its replacement may not have joined yet.
         while time.monotonic() - self.started <= self.plan.session + LATE or not all(self.gathered(stage) for stage in RUN):
             self.revive()
             self.read()
@@ -176,13 +177,13 @@ class Farm(Flow):
         codes = {name: self.workers.pop(name).wait(GRACE) for name in names}
         for name in names:
             self.coming.pop(name, None)
-        # One that was asleep for longer than its session, the machine being busy, has ended itself before it could leave.
+        # A worker that slept longer than its session, on a busy machine, has ended itself before it could leave.
         assert set(codes.values()) <= {0, 1}, codes
         self.ended.update(stage_of(name) for name, code in codes.items() if code)
         self.shaken([stage_of(name) for name in names], leaving)
 
     def gathered(self, stage: str) -> bool:
-        """Whether the group of a stage has all its workers, nobody else, and partitions for each."""
+        """Whether the group of a stage has all its workers as members, no others, and partitions for each."""
         try:
             state, shares = self.standing.shares(stage)
         except KafkaException:
@@ -193,7 +194,7 @@ class Farm(Flow):
     # ---- faults --------------------------------------------------------------------------------------------------
 
     def kill(self) -> None:
-        """Kill a worker, and start it again."""
+        """Kill a worker and restart it."""
         name = self.rng.choice(sorted(self.workers))
         began = now_ms()
         self.workers[name].kill()
@@ -203,35 +204,35 @@ class Farm(Flow):
         self.station(name)
 
     def poison(self) -> None:
-        """What is no record comes into each topic that a stage reads."""
+        """Append an undecodable record to each topic that a stage reads."""
         for name in {topic.name for stage in TOPOLOGY.stages for topic in inputs(stage)}:
             self.junk(name, self.rng.randrange(self.partitions))
 
     def restart_broker(self) -> None:
-        """The broker stops and starts: each worker has commits under way."""
+        """Restart the broker, while each worker has commits in flight."""
         began = now_ms()
         self.kafka.restart()
-        # It begins the sessions of its members anew, those of the killed too.
+        # The broker starts the sessions of all members anew, those of killed members too.
         self.started = time.monotonic()
         self.shaken([stage_of(name) for name in self.workers], began)
 
     def restart_search(self) -> None:
-        """OpenSearch stops and starts."""
+        """Restart OpenSearch."""
         self.search.restart()
 
     def join(self) -> None:
-        """A worker more for each stage."""
+        """Start one more worker of each stage."""
         began = now_ms()
         for stage in RUN:
             self.station(f"{stage}/{self.plan.workers}")
         self.shaken(RUN, began)
 
     def leave(self) -> None:
-        """Those go again."""
+        """Stop the workers that `join` started."""
         self.end([f"{stage}/{self.plan.workers}" for stage in RUN])
 
     def planned(self, number: int) -> list[Callable[[], None]]:
-        """The faults of a round, kills anywhere between the others."""
+        """The faults of a round, with kills at random places between the others."""
         others: list[Callable[[], None]] = [self.poison, self.restart_broker] if number == 0 else []
         others += [self.restart_search, self.join, self.leave] if number == self.plan.rounds - 1 else []
         placed = [((at + 0.5) / len(others), other) for at, other in enumerate(others)]
@@ -241,7 +242,7 @@ class Farm(Flow):
     # ---- the play ------------------------------------------------------------------------------------------------
 
     def play(self) -> Report:
-        """All rounds, and what comes behind them. Raises AssertionError where one does not end as it must."""
+        """Run all rounds, then compaction and rebuild. Raises AssertionError if a round ends in a wrong state."""
         began = time.monotonic()
         for stage in self.stages:
             for number in range(self.plan.workers):
@@ -264,14 +265,14 @@ class Farm(Flow):
         return Report(self.faults, self.killed, self.ended, found, compacted, time.monotonic() - began)
 
     def rest(self) -> None:
-        """Until nothing moves any more, and all faults have been."""
+        """Wait until nothing moves any more and all faults of the round were injected."""
         self.struck = time.monotonic()
         super().rest()
         while self.todo:
             super().rest()
 
     def check(self) -> None:
-        """All is what the tree holds."""
+        """Check that archives, index and dead letters equal the content of the tree."""
         summaries, broker = (verdict.latest(record for _, record in self.records[topic]) for topic in ARCHIVES)
         verdict.archives(self.oracle, summaries, broker)
         verdict.indexed(self.search.address, "harvest-main", broker)
@@ -280,7 +281,7 @@ class Farm(Flow):
         verdict.letters(told, self.junked)
 
     def rebuild(self) -> None:
-        """The archives as they are now are what the tree holds, and so is an index that is made of them."""
+        """Check that the compacted archives, and an index rebuilt from them, equal the content of the tree."""
         summaries, broker = (verdict.latest(verdict.anew(self.cluster, topic)) for topic in ARCHIVES)
         verdict.archives(self.oracle, summaries, broker)
         with closing(Node(self.search.address)) as node:
@@ -295,12 +296,12 @@ class Farm(Flow):
 
 
 def stage_of(name: str) -> str:
-    """The stage of a worker: STAGE/NUMBER."""
+    """The stage of a worker named STAGE/NUMBER."""
     return name.partition("/")[0]
 
 
 def main(*knobs: str) -> None:
-    """Play, and say what it cost."""
+    """Run the farm and print its report."""
     plan = msgspec.convert(dict(knob.split("=") for knob in knobs), Plan, strict=False)
     with TemporaryDirectory(prefix="harvest-farm-") as folder, servers() as (kafka, search):
         farm = Farm(kafka, search, Path(__file__).resolve().parents[3], Path(folder), plan)

@@ -1,4 +1,4 @@
-"""The deciding stages on a real Kafka, one worker each, around a small world: the edges are answered by the test itself."""
+"""The deciding stages on a real Kafka, one worker each, around a small world; the test itself answers for the edges."""
 
 from __future__ import annotations
 
@@ -35,28 +35,28 @@ STAGES = tuple(stage.name for stage in TOPOLOGY.stages if isinstance(stage, Stag
 JUNK = b"\xff no record"
 HEADERS: list[tuple[str, str | bytes | None]] = [("from", b"a stranger")]
 QUIET = 2.0
-"""Seconds without a new record after which nothing is said to be going on: longer than a stage waits for more."""
+"""Seconds without a new record after which the flow counts as quiet: longer than a stage waits to fill a batch."""
 SAYS = 60.0
-"""Seconds of waiting after which it is told what is waited for, and again after each further such time."""
+"""Seconds between two messages about what a test waits for."""
 STUCK = 20.0
-"""Seconds without a record after which a reader that is behind gives way to a new one."""
+"""Seconds without a record after which a reader with lag is replaced by a new one."""
 STANDS = 300.0
-"""Seconds without a record after which nobody waits any more: longer than a watchdog, and what comes after it, may take."""
+"""Seconds without a record after which the test fails: longer than a watchdog and the restart that follows it may take."""
 TOLD = 8
-"""How much of it, at most."""
+"""Maximum number of missing things in one message."""
 LOG = 20_000
-"""Characters of the workers' log that a failure holds."""
+"""Characters of the workers' log that a failure shows."""
 
 
 def said(record: Record) -> Any:
-    """What a record says but for its versions, times and counters."""
+    """A record without its versions, times and counters, for comparison."""
     if isinstance(record, Summary):
         return msgspec.structs.replace(record, version=0, time=0, published=0, attempt="")
     return type(record).__name__
 
 
 def newest(records: Iterable[tuple[bytes, Record]]) -> dict[bytes, Record]:
-    """The last records of the keys; for a Broker's archive, those of the highest counters."""
+    """The last record of each key; of a Broker's archive, the one with the highest publish counter."""
     last: dict[bytes, Record] = {}
     for key, record in records:
         before = last.get(key)
@@ -66,7 +66,7 @@ def newest(records: Iterable[tuple[bytes, Record]]) -> dict[bytes, Record]:
 
 
 def final(records: Sequence[tuple[bytes, Record]]) -> dict[bytes, Any]:
-    """What the newest records say that are no removals."""
+    """The newest records, without removals, in a form that can be compared."""
     return {key: said(record) for key, record in newest(records).items() if not isinstance(record, Removed)}
 
 
@@ -75,7 +75,7 @@ def _published(record: Record) -> int:
 
 
 class Flow:
-    """Topics and workers of one test; `cuts` says where the worker of a stage is killed: (rows|outputs, batch)."""
+    """Topics and workers of one test; `cuts` gives the place at which the worker of a stage is killed: (rows|outputs, batch)."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class Flow:
         settings: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
         drawn: Topology = TOPOLOGY,
     ) -> None:
-        """`settings` are those of topics, by name."""
+        """`settings` are topic settings, by topic name."""
         self.topology = drawn
         self.broker, self.root, self.folder, self.partitions = broker, root, folder, partitions
         self.prefix = f"{broker.topics.prefix}-"
@@ -105,20 +105,20 @@ class Flow:
         """Workers that ended themselves."""
         self.cuts: dict[str, str] = {}
         self.coming: dict[str, tuple[str, int]] = {}
-        """Workers that were started, each with the topic that it writes its first tick to, and how many there were before."""
+        """Started workers without a tick yet: the topic of the first tick, and the number of records in it at the start."""
         self.standing = Standing(broker, self.prefix, partitions, drawn)
         self.read_to: Counter[Place] = Counter()
-        """The offset that comes next, by place."""
+        """The next offset to read, by place."""
         self.reader = self._reader()
         self.renewed = time.monotonic()
         self.records: dict[str, list[tuple[bytes, Record]]] = {topic.name: [] for topic in self.topology.topics}
         self.headers: dict[str, list[Any]] = {topic.name: [] for topic in self.topology.topics}
         self.times: dict[str, list[int]] = {topic.name: [] for topic in self.topology.topics}
-        """When they were written, ms."""
+        """Timestamps of `records` (ms)."""
         self.junked: set[tuple[str, int, int]] = set()
-        """Where what is no record stands: topic, partition, offset."""
+        """Places of undecodable records: topic, partition, offset."""
         self.moved = self.said = time.monotonic()
-        """When a record was read last, and when it was last told what is waited for."""
+        """Time of the last record read, and of the last message about what is missing."""
 
     def _reader(self) -> Consumer:
         reader = self.broker.client(f"{self.prefix}reader")
@@ -127,9 +127,9 @@ class Flow:
         return reader
 
     def renew(self) -> None:
-        """Have a new reader go on where the old one stands, if that one has stopped reading.
+        """Replace the reader by a new one at the same offsets, if it has stopped reading.
 
-        One of confluent-kafka 2.16 that lived through restarts of its broker may stand for ever, everywhere, and say nothing.
+        A confluent-kafka 2.16 consumer that survived restarts of its broker may stop in all partitions for good, without an error.
         """
         ends = retry_coordinator(self.standing.ends)
         if behind := next(self.standing.unread(self.read_to, ends), None):
@@ -145,18 +145,18 @@ class Flow:
         self.broker.append(self.prefix + topic, [(key, encode(record))], to)
 
     def junk(self, topic: str, partition: int = 0) -> None:
-        """Append what is no record, with a header."""
+        """Append an undecodable record, with a header."""
         self.broker.append(self.prefix + topic, [(b"key", JUNK)], partition, HEADERS)
 
     def letters(self) -> set[tuple[str, int, str, bytes | None, Any]]:
-        """The dead letters of what was no record: topic, partition, stage, bytes, headers."""
+        """The dead letters of undecodable records: topic, partition, stage, bytes, headers."""
         records = [(r, h) for (_, r), h in zip(self.records["rejected"], self.headers["rejected"], strict=True)]
         found = [(r, tuple(h)) for r, h in records if isinstance(r, Rejected) and r.key == b"key"]
         assert all(r.offset >= 0 and r.reason.startswith("not a record") for r, _ in found)
         return {(r.topic, r.partition, r.stage, r.value, h) for r, h in found}
 
     def start(self, stage: str, cut: str = ":0") -> None:
-        """Start the worker of a stage, to be killed perhaps."""
+        """Start the worker of a stage, to be killed at `cut` if one is given."""
         self.cuts[stage] = cut
         folder = str(self.folder / stage)
         words = [stage, self.broker.address, self.prefix, str(self.partitions), folder, cut]
@@ -164,7 +164,7 @@ class Flow:
         self.workers[stage] = self.run("-m", "tests.streams.kafka.stage", *words)
 
     def run(self, *words: str, **environ: str) -> subprocess.Popen[str]:
-        """Start a program of ours, which ends with this one; what it says goes to a file."""
+        """Start a Python program that ends with this process; its output goes to files."""
         plain = {name: value for name, value in os.environ.items() if not name.startswith("HARVEST_")}
         with (self.folder / "workers.log").open("ab") as log, (self.folder / "workers.out").open("ab") as out:
             return subprocess.Popen(
@@ -179,19 +179,19 @@ class Flow:
             )
 
     def watch(self) -> None:
-        """Start again what was killed, or what ended itself, as an operator's supervisor would."""
+        """Restart workers that were killed or ended themselves, as an operator's supervisor would."""
         for stage, worker in list(self.workers.items()):
             code = worker.poll()
             if code is not None:
                 assert code in (1, -signal.SIGKILL), code
                 (self.ended if code == 1 else self.killed)[stage] += 1
-                # One that has ended itself, having slept perhaps, is still to be killed.
+                # A worker that ended itself, after a sleep perhaps, has not reached its cut: it is yet to be killed.
                 self.start(stage, self.cuts[stage] if code == 1 else ":0")
 
     def rest(self) -> None:
-        """Answer for the edges until nothing moves any more; say now and then what is waited for.
+        """Answer for the edges until nothing moves any more; prints from time to time what is missing.
 
-        Raises AssertionError where it stands still for long; what the workers are at is in their log then.
+        Raises AssertionError if nothing moves for long; the workers' log then has their stacks.
         """
         self.moved = self.said = time.monotonic()
         while time.monotonic() - self.moved < QUIET or not self.still():
@@ -200,9 +200,9 @@ class Flow:
             self.tell()
 
     def tell(self) -> None:
-        """Say what is waited for, if it is time. Raises AssertionError where nothing has moved for long."""
+        """Print what is missing, if it is time. Raises AssertionError if nothing has moved for `STANDS` seconds."""
         if time.monotonic() - self.said > SAYS:
-            # What a test prints stands in its failure, its time being over among them.
+            # The printed output of a test is part of its failure report, timeouts included.
             print(self.waits(), flush=True)
             self.said = time.monotonic()
             assert self.said - self.moved < STANDS, f"{self.waits()}\n{self.stacks()}"
@@ -212,7 +212,7 @@ class Flow:
         return next(self.missing(), None) is None
 
     def waits(self) -> str:
-        """What is waited for, in one line."""
+        """One line about everything that is missing."""
         missing = [*self.missing()]
         more = [f"and {len(missing) - TOLD} more"] if len(missing) > TOLD else []
         since = f"{time.strftime('%H:%M:%S')}: no record for {time.monotonic() - self.moved:.0f} s"
@@ -220,7 +220,7 @@ class Flow:
         return "; ".join([since, *(missing[:TOLD] or ["nothing is missing"]), *more, groups])
 
     def stacks(self) -> str:
-        """Have the workers tell what they are at; gives the end of their log."""
+        """Make the workers dump their stacks; returns the end of their log."""
         log = self.folder / "workers.log"
         for worker in self.workers.values():
             if worker.poll() is None:
@@ -229,9 +229,9 @@ class Flow:
         return log.read_text("utf-8", "replace")[-LOG:] if log.exists() else ""
 
     def missing(self) -> Iterator[str]:
-        """What keeps all from being at rest: workers that are not there, what was not committed by whoever reads it, or read here.
+        """Reasons why the flow is not at rest: workers that have not begun, records not committed by their readers or not read.
 
-        A stage commits what it has done behind what it gave: where nothing was added while all were looked at, nobody is at work.
+        A stage commits its inputs after its outputs are written: if nothing was added during the checks, no work is in progress.
         """
         try:
             ends = self.standing.ends()
@@ -241,13 +241,13 @@ class Flow:
                 yield from self.standing.uncommitted(self.topology.stage(name), ends)
             after = self.standing.ends()
         except KafkaException as error:
-            # The coordinator of a group is not there yet.
+            # The group has no coordinator yet.
             yield f"the broker says {error.args[0]}"
             return
         yield from (f"{written(place)} grew from {end} to {after[place]}" for place, end in ends.items() if after[place] != end)
 
     def begun(self, ends: Mapping[Place, int]) -> Iterator[str]:
-        """Workers that were started and have not told of it, by a tick: one that comes back may have something to say yet."""
+        """Started workers that have not written a tick yet: a restarted worker may still write something."""
         self.coming = {
             name: (topic, before) for name, (topic, before) in self.coming.items() if self._written(topic, ends) <= before
         }
@@ -256,7 +256,7 @@ class Flow:
             yield f"{name} (process {worker.pid if worker else 'unknown'}) wrote nothing behind {before} in {topic}"
 
     def expect(self, name: str, stage: Stage[Any, Any] | Edge[Any, Any]) -> None:
-        """A worker is about to be started."""
+        """Note that a worker is about to be started."""
         if isinstance(stage, Stage) and stage.ticks is not None:
             self.coming[name] = stage.ticks.name, self._written(stage.ticks.name, retry_coordinator(self.standing.ends))
 
@@ -264,7 +264,7 @@ class Flow:
         return sum(ends[topic, partition] for partition in range(self.partitions))
 
     def read(self) -> None:
-        """Read what is new, and answer it."""
+        """Read new records, and answer them for the edges."""
         if time.monotonic() - max(self.moved, self.renewed) > STUCK:
             self.renew()
         for message in self.reader.consume(500, 0.2):
@@ -295,7 +295,7 @@ class Flow:
             self.broker.append(self.prefix + routed.topic, [(routed.key, encode(routed.record))])
 
     def close(self) -> None:
-        """End all."""
+        """End all workers and clients."""
         for worker in self.workers.values():
             worker.kill()
             worker.wait()
@@ -304,7 +304,7 @@ class Flow:
 
 
 def edges(fetch: Callable[[FetchRequest, int], Sequence[Record]], essence: Callable[[FetchedObject], Sequence[Record]]) -> Any:
-    """The edges of a simulator's world, as a flow has them."""
+    """The edges of a simulator's world, in the form that `Flow` takes."""
     return {"fetches": lambda record: fetch(record, now_ms()), "objects": essence}
 
 

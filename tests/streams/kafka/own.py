@@ -1,4 +1,4 @@
-"""Servers of a test's own, which stop and start again while it runs."""
+"""Servers of a single test, which it may stop and restart."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.servers.process import free_port, tried
 
 
 class Own:
-    """A server; it is the same one, at the same address and with all that it knew, after each start."""
+    """A server that keeps its address and data across restarts."""
 
     def __init__(self, start: Callable[[], AbstractContextManager[str]]) -> None:
         self._start = start
@@ -21,18 +21,18 @@ class Own:
         self.address = tried(start, self._running)
 
     def restart(self) -> None:
-        """Stop it in order, and start it again."""
+        """Stop the server in order, and start it again."""
         self.close()
         assert self._running.enter_context(self._start()) == self.address
 
     def close(self) -> None:
-        """Stop it."""
+        """Stop the server."""
         self._running.close()
 
 
 @contextmanager
 def broker_of_its_own() -> Iterator[Own]:
-    """A broker, with its files in a folder that goes with it."""
+    """A broker with its files in a temporary folder."""
     with TemporaryDirectory(prefix="harvest-own-") as name, ExitStack() as running:
         broker = Own(partial(kafka.from_jars, Path(name)))
         running.callback(broker.close)
@@ -41,8 +41,8 @@ def broker_of_its_own() -> Iterator[Own]:
 
 @contextmanager
 def servers() -> Iterator[tuple[Own, Own]]:
-    """A broker and a node, with their files in a folder that goes with them."""
-    # Not below pytest's own folder, which is closed to the user that the node runs as.
+    """A broker and an OpenSearch node with their files in a temporary folder."""
+    # Not below pytest's own folder: the user that the node runs as cannot enter it.
     with TemporaryDirectory(prefix="harvest-own-") as name, ExitStack() as running:
         folder, port = Path(name), free_port()
         for part in (folder, folder / "kafka", folder / "opensearch"):

@@ -1,10 +1,11 @@
-"""How often records were said again, and how often they may have been.
+"""Counts repeated records, and the number of repeats that the faults of a run allow.
 
-A worker that is killed has done again what it had handled since its last commit; so has one that ends itself, takes or gives up
-partitions, or loses the broker. What it says again, those behind it say again too. So of a topic there are at most
-- for each fault of its writer as many as came there within one commit interval, where most did; and no more than came there from
-  one such interval before the faults until they were over, by the times that records have;
-- for each record that was repeated in the writer's input, as many as were made of that one.
+A worker that is killed repeats what it had handled since its last commit; so does one that ends itself, takes or gives up
+partitions, or loses the broker. The stages behind it repeat their work on repeated records too. The repeats in a topic are
+therefore at most
+- for each fault of its writer, the largest number of records written within one commit interval; and no more than were written
+  from one such interval before the faults until their end, by the timestamps of the records;
+- for each repeated record in the writer's input, the number of records made of it.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from typing import Any, NamedTuple
 from schemas.records import FetchedObject, FetchRequest, Record, Summary
 
 SLACK = 1.0
-"""Seconds that a commit takes on a machine that others use too: until then it counts for nothing."""
+"""Seconds that a commit may take on a shared machine: until then it has no effect."""
 
 
 class Line(NamedTuple):
-    """What is counted in a topic, who writes it, and the lines that he makes it of."""
+    """Records counted in one topic, the stage that writes them, and the lines that they are made of."""
 
     name: str
     topic: str
@@ -32,18 +33,18 @@ class Line(NamedTuple):
 
 LINES = (
     Line("fetches", "fetches", "frontier", (), lambda one: isinstance(one, FetchRequest)),
-    # The frontier answers no request: what it ends has no root.
+    # These are not answers to requests: objects that the frontier itself ends have no root.
     Line("ends", "objects", "frontier", (), lambda one: isinstance(one, FetchedObject) and one.root is None),
     Line("objects", "objects", "fetch", ("fetches",), lambda one: isinstance(one, FetchedObject) and one.root is not None),
     Line("made", "made", "essence", ("ends", "objects"), lambda one: isinstance(one, Summary)),
     Line("summaries", "summaries", "catalog", ("made",), lambda one: isinstance(one, Summary)),
     Line("broker.main", "broker.main", "register.main", ("summaries",), lambda one: isinstance(one, Summary)),
 )
-"""The way of an object; in flow order."""
+"""The path of an object, in flow order."""
 
 
 class Fault(NamedTuple):
-    """What befell the workers of a stage, or one of them, from when until when (ms since the epoch)."""
+    """A fault of the workers of a stage, or of one of them, from `began` to `over` (ms since the epoch)."""
 
     stage: str
     began: int
@@ -51,7 +52,7 @@ class Fault(NamedTuple):
 
 
 class Repeats(NamedTuple):
-    """Of one line: records, faults of its writer, records said again, and how many of them there may be."""
+    """For one line: records, faults of its writer, repeated records, and the maximum of those allowed."""
 
     name: str
     records: int
@@ -69,7 +70,7 @@ def repeats(
     faults: Sequence[Fault],
     commit: float,
 ) -> Iterator[Repeats]:
-    """What was said again in each topic. `commit`: seconds between two commits."""
+    """Count the repeats of each line. `times`: ms since the epoch, by topic; `commit`: seconds between two commits."""
     again: dict[str, Counter[Identity]] = {}
     span = (commit + SLACK) * 1_000
     for line in LINES:
@@ -86,15 +87,15 @@ def repeats(
 
 
 def _identity(one: Any) -> Identity:
-    """What two records have in common that say the same: object, version, then what there are several of."""
+    """Equal for a record and its repeat: object and version, then the URL and publish counter among records of one object."""
     return getattr(one, "object_url", one.url), one.version, one.url, getattr(one, "published", 0)
 
 
 def _burst(times: Sequence[int], span: float) -> int:
-    """The most of these times, which are in order, within so many ms."""
+    """The largest number of these sorted times within a span of ms."""
     return max((high - bisect_left(times, at - span) for high, at in enumerate(times, 1)), default=0)
 
 
 def _within(times: Sequence[int], low: float, high: float) -> int:
-    """How many of these times, which are in order, are from low to high."""
+    """The number of these sorted times from low to high."""
     return bisect_right(times, high) - bisect_left(times, low)

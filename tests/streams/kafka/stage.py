@@ -1,8 +1,8 @@
 """One stage of the topology as a Faust worker: python -m tests.streams.kafka.stage STAGE BROKER PREFIX PARTITIONS FOLDER [WHERE:N].
 
-The topics are PREFIX + name. With WHERE:N it kills itself at the N-th batch, when its rows are durable and its outputs are not
-(`rows`), or when its outputs are and its offset is not (`outputs`). With WHERE:N:stop it stops there, until somebody has it go on;
-then also before its rows are sent (`decided`), or while they wait in the client (`queued`).
+The topics are PREFIX + name. With WHERE:N the worker kills itself at the N-th batch, when its rows are durable and its outputs are
+not (`rows`), or when its outputs are and its offset is not (`outputs`). With WHERE:N:stop it stops itself there, until a SIGCONT;
+then WHERE may also be before its rows are sent (`decided`), or while they wait in the client (`queued`).
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from tests.streams.kafka import stacks
 
 
 class Dying(Decider):
-    """A stage that is killed at an agreed place."""
+    """A stage that kills or stops itself at a given place."""
 
     where, left, number = "", 0, signal.SIGKILL
 
     async def batch(self, events: Sequence[Any]) -> None:
-        """Count batches, and cut the agreed one."""
+        """Count batches, and kill or stop the process in the given one."""
         self.left -= 1
         if self.left == 0:
             send, answered = self.sender.send, self.sender._answered
@@ -51,13 +51,13 @@ class Dying(Decider):
             self.cut()
 
     def cut(self) -> None:
-        """Nothing after this, or nothing before somebody has it go on."""
+        """Kill this process, or stop it until SIGCONT."""
         self.where = ""
         os.kill(os.getpid(), self.number)
 
 
 def main(name: str, broker: str, prefix: str, partitions: str, folder: str, cut: str = ":0") -> None:
-    """Until SIGTERM."""
+    """Run the stage until SIGTERM."""
     stage = topology(TopologySettings()).stage(name)
     assert isinstance(stage, Stage)
     with tables(Path(folder), time.time()):
@@ -69,7 +69,7 @@ def main(name: str, broker: str, prefix: str, partitions: str, folder: str, cut:
         if stops:
             decider.number = signal.SIGSTOP
         else:
-            # It is the only worker of its stage: stopped for a while, with the whole machine, it takes nothing from anybody.
+            # It is the only worker of its stage: if the whole machine sleeps, no other worker has taken its partitions.
             decider.owned.session = 3600.0
         try:
             runner(app).execute_from_commandline()

@@ -1,7 +1,7 @@
-"""How far the stages of a flow have come, as the broker says it, in sentences of what is missing.
+"""Progress of a flow's stages, as the broker reports it; what is missing is described in words.
 
-Groups are asked for by clients made for the asking: one of confluent-kafka 2.16 that has seen its broker restart gets no answer
-about groups any more, or ends the process by an assertion of its own.
+Groups are described by clients created for each request: a confluent-kafka 2.16 client that lived through a restart of its broker
+gets no more answers about groups, or aborts the process by an assertion of its own.
 """
 
 from __future__ import annotations
@@ -17,38 +17,38 @@ from tests.servers.fixtures import TIMEOUT
 from tests.streams.kafka.conftest import Broker
 
 Place = tuple[str, int]
-"""A topic, by its own name, and a partition."""
+"""A topic (without prefix) and a partition."""
 
 TOPOLOGY = topology(TopologySettings())
 
 
 def inputs(stage: Stage[Any, Any] | Edge[Any, Any]) -> list[Topic[Any]]:
-    """All that a stage reads, ticks included."""
+    """All topics that a stage reads, ticks included."""
     ticks = stage.ticks if isinstance(stage, Stage) else None
     return [*stage.inputs, *([ticks] if ticks else ())]
 
 
 def written(place: Place) -> str:
-    """A place as people write it."""
+    """A place as TOPIC-PARTITION."""
     return f"{place[0]}-{place[1]}"
 
 
 class Standing:
-    """The topics and groups of one test: `prefix` stands before their names."""
+    """The topics and groups of one test, whose names begin with `prefix`."""
 
     def __init__(self, broker: Broker, prefix: str, partitions: int, drawn: Topology = TOPOLOGY) -> None:
         self._topology = drawn
         self._broker, self._prefix, self._partitions = broker, prefix, partitions
         self._askers: dict[str, Consumer] = {}
-        """Who asks what a group has committed."""
+        """Consumers that look up the committed offsets, by group."""
 
     def close(self) -> None:
-        """Let go of the clients."""
+        """Close the clients."""
         for client in self._askers.values():
             client.close()
 
     def ends(self) -> dict[Place, int]:
-        """The end of each partition. Raises KafkaException; then it asks who leads them, for the next time."""
+        """The end offset of each partition. Raises KafkaException, after a refresh of the partition leaders for the next call."""
         places = [self._at((topic.name, p)) for topic in self._topology.topics for p in range(self._partitions)]
         latest: Any = OffsetSpec.latest()  # type: ignore[no-untyped-call]
         client = self._broker.topics.client
@@ -56,12 +56,12 @@ class Standing:
         try:
             return {self._place(at): told.result(TIMEOUT).offset for at, told in asked.items()}
         except KafkaException:
-            # A broker that was away leads by a new epoch, which this client would never hear of.
+            # A restarted broker leads with a new epoch, which this client would never learn of.
             client.list_topics(timeout=TIMEOUT)
             raise
 
     def unread(self, read_to: Mapping[Place, int], ends: Mapping[Place, int]) -> Iterator[str]:
-        """What a reader of all has not read, in one sentence; `read_to` has what comes next, if anything was read."""
+        """One sentence about the partitions that a reader of all topics has not read to the end; `read_to`: next offsets."""
         behind = [place for place, end in ends.items() if read_to.get(place, 0) < end]
         if behind:
             least = min(behind)
@@ -69,7 +69,7 @@ class Standing:
             yield f"{written(least)} was read here to {read_to.get(least, 0)} of {ends[least]}{more}"
 
     def uncommitted(self, stage: Stage[Any, Any] | Edge[Any, Any], ends: Mapping[Place, int]) -> Iterator[str]:
-        """What a stage has not committed. Raises KafkaException."""
+        """A sentence for each partition that a stage has not committed to its end. Raises KafkaException."""
         group = self._prefix + stage.name
         if group not in self._askers:
             self._askers[group] = self._broker.client(group)
@@ -80,14 +80,14 @@ class Standing:
                 yield f"{stage.name} has committed {max(0, found.offset)} of {ends[place]} in {written(place)}"
 
     def shares(self, stage: str) -> tuple[ConsumerGroupState, list[int]]:
-        """The state of a stage's group, and how many partitions each member has. Raises KafkaException."""
+        """The state of a stage's group, and the number of partitions of each member. Raises KafkaException."""
         group = self._prefix + stage
         client = AdminClient({"bootstrap.servers": self._broker.address, "log_level": 0})
         found = client.describe_consumer_groups([group], request_timeout=TIMEOUT)[group].result()
         return found.state, [len(member.assignment.topic_partitions) for member in found.members]
 
     def groups(self, stages: Sequence[str]) -> Iterator[str]:
-        """The same, in words."""
+        """The same in words, for several stages."""
         for stage in stages:
             try:
                 state, shares = self.shares(stage)

@@ -1,4 +1,4 @@
-"""One stage as `harvest worker STAGE` runs it, in quick time: python -m tests.streams.kafka.station STAGE JSON.
+"""One stage as `harvest worker STAGE` runs it, with short intervals: python -m tests.streams.kafka.station STAGE JSON.
 
 JSON: the fields of `Station`.
 """
@@ -17,7 +17,7 @@ from tests.streams.kafka import stacks
 
 
 class Station(msgspec.Struct, frozen=True):
-    """What a test tells a worker."""
+    """Settings that a test gives to a worker."""
 
     broker: str
     prefix: str
@@ -31,7 +31,7 @@ class Station(msgspec.Struct, frozen=True):
     instance: str = ""
 
     def settings(self) -> WorkerSettings:
-        """The same as a worker takes it: sessions and commits are short, and nobody waits for his turn at a server."""
+        """The settings as worker settings: short sessions and commits, and no pause between two requests to a host."""
         return WorkerSettings(
             brokers=(self.broker,),
             prefix=self.prefix,
@@ -42,7 +42,7 @@ class Station(msgspec.Struct, frozen=True):
             session=self.session,
             instance=self.instance,
             essence=EssenceSettings(gatherer=self.gatherer),
-            # A server that does not answer is waited for as long as the test wants.
+            # The test decides how long a silent server is waited for.
             fetch=FetchSettings(pause=0.0, allow=("127.0.0.0/8",), max_file=self.max_file, answer_timeout=300.0),
         )
 

@@ -1,4 +1,4 @@
-"""What a stage takes for a record of its topic: what holds without a broker."""
+"""Records that a stage rejects because of their type or version; without a broker."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ SUMMARY = Summary(oid="a", url="http://a/", object_url="http://a/", gatherer="g"
         ("frontier", "crawl", Tick(time=1)),
     ],
 )
-def test_what_a_topic_does_not_carry_is_rejected(tmp_path: Path, stage: str, topic: str, record: Record) -> None:
-    """A record of a type that its topic does not carry is a dead letter, whatever it resembles, and changes no row."""
+def test_type_foreign_to_topic_is_rejected(tmp_path: Path, stage: str, topic: str, record: Record) -> None:
+    """A record of a type that its topic does not carry becomes a dead letter, even if the type is similar, and changes no row."""
     decided: Any = decider(tmp_path, stage)
     message = Message(0)
     message.tp, message.topic, message.value = message.tp._replace(topic=topic), topic, encode(record)
@@ -46,10 +46,10 @@ def test_what_a_topic_does_not_carry_is_rejected(tmp_path: Path, stage: str, top
     ("stage", "topic", "record"),
     [("register.main", "summaries", SUMMARY), ("register.main", "summaries", REMOVED), ("catalog", "made", COMPLETE)],
 )
-def test_a_version_that_nobody_minted_is_rejected(
+def test_version_out_of_range_is_rejected(
     tmp_path: Path, stage: str, topic: str, record: Summary | Removed | Complete, version: int
 ) -> None:
-    """A version below all, or without one above it, is a dead letter that says so, and changes no row."""
+    """A version below the lowest, or one without a successor, becomes a dead letter with that reason, and changes no row."""
     decided: Any = decider(tmp_path, stage)
     message = Message(0)
     message.tp, message.topic = message.tp._replace(topic=topic), topic

@@ -1,4 +1,4 @@
-"""Commands that read and write the log give on a real Kafka what they give on a data folder that holds the same records."""
+"""Commands on the log give the same output on a real Kafka as on a data folder with the same records."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ SUMMARY = Summary(
 REMOVED = Removed(oid="b" * 64, url="http://example.org/b", object_url="http://example.org/b", version=4, time=3, reason="gone")
 JUNK = b"\xff junk"
 AGES = "3000000000"
-"""Seconds: the records here are of 1970, and a broker that has run for a while deletes what is older than `retention`."""
+"""Seconds of retention: the records are of 1970, and a broker that has run for a while deletes what is older than `retention`."""
 
 
 def records() -> list[Logged]:
-    """What both engines are given."""
+    """The records written to both engines."""
     fetched = FetchedObject(url=URL, version=3, time=1, outcome="fetched", body=b"PK", size=2)
     rejected = Rejected(stage="essence", reason="encrypted", time=5, url=URL, path="x", version=3)
     complete = Complete(object_url=URL, version=3, time=1, attempt="a", count=1)
@@ -57,7 +57,7 @@ def records() -> list[Logged]:
 
 @pytest.fixture
 def both(harvest: Run, cluster: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Both:
-    """Runs a command on Kafka and on a data folder, and holds the answers to each other."""
+    """Runs a command on Kafka and on a data folder, and compares the outputs."""
     monkeypatch.setenv("HARVEST_RETENTION", AGES)
     harvest("topics", "apply")
     with KafkaLog(cluster, topology(TopologySettings())) as log:
@@ -72,7 +72,7 @@ def both(harvest: Run, cluster: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_pa
         monkeypatch.delenv("HARVEST_KAFKA_BROKERS")
         embedded = harvest(*arguments, "--data", str(tmp_path / "data"), code=code)
         monkeypatch.setenv("HARVEST_KAFKA_BROKERS", cluster.brokers)
-        # Workers read what is appended; a data folder that never had a run waits for one.
+        # On Kafka, workers read appended records at once; a data folder applies them at its next run.
         notes = embedded.stderr.replace("harvest: the change is stored; the next run applies it\n", "")
         assert (on_kafka.stdout, on_kafka.stderr) == (embedded.stdout, notes)
         return on_kafka.stdout.splitlines()
@@ -95,8 +95,8 @@ CATS: Sequence[tuple[Sequence[str], int]] = (
 )
 
 
-def test_cat(both: Both) -> None:
-    """Ranges of offsets and times, filters and limits choose the same records on both, shown the same way."""
+def test_cat_selects_same_records_on_both_engines(both: Both) -> None:
+    """`cat` selects and prints the same records on both engines, by ranges of offsets and times, filters and limits."""
     for arguments, count in CATS:
         lines = both("cat", "summaries", *arguments)
         assert count in (len(lines), -1), arguments
@@ -114,8 +114,8 @@ def test_cat(both: Both) -> None:
 
 
 @pytest.mark.parametrize("engine", ["kafka", "embedded"])
-def test_follow(engine: str, harvest: Run, cluster: Cluster, tmp_path: Path, root: Path) -> None:
-    """What is appended later is shown when it comes, behind what was there."""
+def test_cat_follow_prints_appended_records(engine: str, harvest: Run, cluster: Cluster, tmp_path: Path, root: Path) -> None:
+    """`cat --follow` prints the existing records, then appended ones as they arrive."""
     if engine == "kafka":
         harvest("topics", "apply")
     options = [] if engine == "kafka" else ["--data", str(tmp_path / "data")]
@@ -138,23 +138,23 @@ def test_follow(engine: str, harvest: Run, cluster: Cluster, tmp_path: Path, roo
     assert {line["key"] for line in before} == {OID, REMOVED.oid, "j"}
 
 
-def test_why(both: Both) -> None:
-    """The history of a URL is the same, event by event."""
+def test_why_prints_same_history_on_both_engines(both: Both) -> None:
+    """`why` prints the same history of a URL, event by event."""
     told = [line.split("  ", 1)[1] for line in both("why", URL)]
     assert [line.split()[0] for line in told] == ["objects", "made", "made", "summaries"]
     assert [json.loads(line)["event"] for line in both("why", f"{URL}#x", "--json")][-1] == "rejected by essence"
     assert both("why", "http://example.org/nothing", code=1) == []
 
 
-def test_rejected(both: Both) -> None:
-    """What stands is the same, and so is all that is known of it."""
+def test_rejections_are_listed_the_same_on_both_engines(both: Both) -> None:
+    """`rejected list` and `rejected show` print the same current rejections with the same details."""
     assert both("rejected", "list") == ["catalog  made/0@7: error in catalog: ValueError", f"essence  {URL}#x: encrypted"]
     assert f"  from made/0@7, {len(JUNK)} bytes" in both("rejected", "show", "made/0@7")
     assert json.loads(both("rejected", "show", URL, "--json")[0])["path"] == "x"
 
 
-def test_rejected_retry(both: Both, harvest: Run, broker: Broker, cluster: Cluster) -> None:
-    """The original bytes stand in the original partition again, and the rejection no more; an object's are found in the log."""
+def test_retry_appends_original_bytes_to_original_partition(both: Both, harvest: Run, broker: Broker, cluster: Cluster) -> None:
+    """`rejected retry` appends the original bytes to their partition and ends the rejection; objects are found in the log."""
     both("rejected", "retry", "made/0@7")
     assert broker.read(cluster.topic("made"), 2)[-1 if not partition(URL.encode(), 2) else 0] == (b"k", JUNK)
     (line,) = both("cat", "made", "--key", "k")
@@ -168,8 +168,8 @@ def test_rejected_retry(both: Both, harvest: Run, broker: Broker, cluster: Clust
     assert both("rejected", "retry", code=2) == []
 
 
-def test_a_rejection_ends_with_a_success(both: Both, cluster: Cluster, tmp_path: Path) -> None:
-    """What the rows of stages say ends a rejection: on Kafka they are read from the changelog."""
+def test_later_success_ends_rejection(both: Both, cluster: Cluster, tmp_path: Path) -> None:
+    """A later success ends a rejection: the rows of the stages have it, which are read from the changelog on Kafka."""
     row = (b"o|" + URL.encode(), (4).to_bytes(8, "big"))
     number = partition(URL.encode(), 2)
     with Store(tmp_path / "data") as store, store.transaction() as tx:
@@ -180,8 +180,10 @@ def test_a_rejection_ends_with_a_success(both: Both, cluster: Cluster, tmp_path:
     assert both("rejected", "list") == ["catalog  made/0@7: error in catalog: ValueError"]
 
 
-def test_export_and_import(harvest: Run, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From a data folder to Kafka and back: each key has the values, tombstones and times that it had, in their order."""
+def test_export_and_import_keep_values_times_and_order(
+    harvest: Run, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Export and import, from a data folder to Kafka and back, keep values, tombstones and times of each key in order."""
     monkeypatch.setenv("HARVEST_RETENTION", AGES)
     harvest("topics", "apply")
     values = [encode(SUMMARY), None, JUNK, encode(REMOVED)]
@@ -206,8 +208,8 @@ def test_export_and_import(harvest: Run, cluster: Cluster, tmp_path: Path, monke
         assert [logged.time for logged in kafka.read("frontier.ticks", 0, 0, 9)] == [5]
 
 
-def test_another_gatherer(harvest: Run, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker that would make OIDs, or have all made anew, by a name that no summary on the cluster is of does not begin."""
+def test_worker_refuses_other_gatherer_name(harvest: Run, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker of frontier or essence, whose OIDs or versions depend on the gatherer's name, refuses one that no summary has."""
     harvest("topics", "apply")
     with KafkaLog(cluster, topology(TopologySettings())) as log:
         assert log.gatherers() == set()
@@ -221,7 +223,7 @@ def test_another_gatherer(harvest: Run, cluster: Cluster, monkeypatch: pytest.Mo
 
 
 def held(log: LogAccess) -> dict[bytes, list[tuple[int, bytes | None]]]:
-    """What each key of summaries has, in order."""
+    """Times and values of each key in `summaries`, in order."""
     found: dict[bytes, list[tuple[int, bytes | None]]] = {}
     for number in range(log.topics()["summaries"]):
         for logged in log.read("summaries", number, 0, 10_000):
@@ -229,8 +231,8 @@ def held(log: LogAccess) -> dict[bytes, list[tuple[int, bytes | None]]]:
     return found
 
 
-def test_roots_are_paused(harvest: Run) -> None:
-    """A root of a cluster is paused and resumed by what every partition is told; what is no root is not."""
+def test_roots_pause_and_resume_reach_every_partition(harvest: Run) -> None:
+    """`roots pause` and `roots resume` write an event to every partition; a URL that is no root is refused."""
     harvest("topics", "apply")
     urls = ["http://example.org/", "http://example.net/"]
     harvest("roots", "add", *urls)

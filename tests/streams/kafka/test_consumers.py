@@ -1,4 +1,4 @@
-"""Consumers that are not ours: the examples of schemas/README.md, run as they stand there, but for the broker and the topic."""
+"""The example consumers of schemas/README.md, run as printed there except for the broker and the topic."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def url(number: int) -> str:
 
 
 def changes(number: int) -> Sequence[Summary | Removed | None]:
-    """What becomes of an object: it stays, changes, is removed, comes back, or is forgotten."""
+    """The history of an object: it stays, changes, is removed, comes back, or is forgotten."""
     key, where = oid("test", url(number)), url(number)
     gone = Removed(oid=key, url=where, object_url=where, version=2, time=2, reason="gone")
     first, second = (
@@ -51,7 +51,7 @@ def changes(number: int) -> Sequence[Summary | Removed | None]:
 
 @pytest.fixture
 def examples(root: Path, kafka: str, topics: Topics) -> dict[str, str]:
-    """The examples by their language, told of a topic that holds the changes of some objects."""
+    """The examples by language, pointed at a topic with the changes of some objects."""
     name = topics.make("summaries", 3, {"cleanup.policy": "compact"})
     with KafkaLog(Cluster(kafka, f"{topics.prefix}-"), topology(TopologySettings())) as log:
         for number in range(25):
@@ -67,21 +67,21 @@ def examples(root: Path, kafka: str, topics: Topics) -> dict[str, str]:
 
 
 def run(command: Sequence[str], root: Path) -> list[str]:
-    """What a program prints, in the clone."""
+    """Run a program in the clone; returns the lines that it prints."""
     done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=root)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
 
-def test_plain_consumer(examples: dict[str, str], root: Path) -> None:
+def test_plain_consumer_rebuilds_collection(examples: dict[str, str], root: Path) -> None:
     """A plain consumer of confluent-kafka rebuilds the collection from offset 0, with nothing but the published schemas."""
     kept = {0: 1, 1: 2, 3: 2}
     expected = [f"{url(n)} Text version {kept[n % 5]}" for n in range(25) if n % 5 in kept]
     assert run([sys.executable, "-c", examples["python"]], root) == expected
 
 
-def test_kcat(examples: dict[str, str], root: Path) -> None:
-    """With kcat one is told the keys of all that is there now (Debian package kcat)."""
+def test_kcat_lists_existing_keys(examples: dict[str, str], root: Path) -> None:
+    """The keys that kcat lists are those of all existing objects (Debian package kcat)."""
     expected = {oid("test", url(number)) for number in range(25) if number % 5 in (0, 1, 3)}
     lines = run(["sh", "-c", examples["sh"]], root)
     assert (set(lines), len(lines)) == (expected, len(expected))

@@ -1,4 +1,4 @@
-"""How Faust's consumer, as `mends` has it, delivers a record: by no task where nothing has to be waited for, else as Faust does."""
+"""`wait_first` of Faust's consumer with the workaround: it makes no asyncio task for an awaitable that does not wait."""
 
 from __future__ import annotations
 
@@ -14,44 +14,44 @@ from streams.kafka.decide.client_workarounds import Consumer, Prompt
 
 
 class Plain(Service):
-    """What Faust's consumer is."""
+    """Faust's own service."""
 
 
 class Mended(Prompt):
-    """What ours is."""
+    """The service with the workaround."""
 
 
 async def given() -> str:
-    """Waits for nothing."""
+    """Returns without waiting."""
     return "given"
 
 
 async def waited() -> str:
-    """Waits twice."""
+    """Waits twice, then returns."""
     for _ in range(2):
         await asyncio.sleep(0.01)
     return "waited"
 
 
 async def failed() -> str:
-    """Waits, and fails."""
+    """Waits, then fails."""
     await asyncio.sleep(0.01)
     raise KeyError("failed")
 
 
 async def failed_at_once() -> str:
-    """Waits for nothing, and fails."""
+    """Fails without waiting."""
     raise KeyError("at once")
 
 
 async def never() -> str:
-    """Waits for ever."""
+    """Waits forever."""
     await asyncio.Event().wait()
     return "never"
 
 
 async def begun(ended: list[str]) -> str:
-    """Waits for ever, and says when it is let go."""
+    """Waits forever; appends to `ended` when it is cancelled."""
     try:
         return await never()
     finally:
@@ -59,7 +59,7 @@ async def begun(ended: list[str]) -> str:
 
 
 def counting(made: list[object]) -> Callable[..., asyncio.Task[Any]]:
-    """A factory of tasks that notes each."""
+    """A task factory that records each task in `made`."""
 
     def factory(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any], **more: Any) -> asyncio.Task[Any]:
         made.append(work)
@@ -69,7 +69,7 @@ def counting(made: list[object]) -> Callable[..., asyncio.Task[Any]]:
 
 
 def first(service: type[Service], one: Callable[[], Awaitable[str]], other: Callable[[], Awaitable[str]]) -> tuple[list[Any], int]:
-    """What comes first of two, and how many tasks were made to see it."""
+    """The results of `wait_first` for two awaitables, and the number of tasks that it made."""
     tasks: list[object] = []
 
     async def ask() -> tuple[list[Any], int]:
@@ -81,27 +81,27 @@ def first(service: type[Service], one: Callable[[], Awaitable[str]], other: Call
     return asyncio.run(ask())
 
 
-def test_it_is_the_consumer() -> None:
-    """Faust's consumer delivers by it."""
+def test_consumer_uses_prompt_wait_first() -> None:
+    """The consumer that delivers records uses the workaround."""
     assert issubclass(Consumer, Prompt)
     assert Consumer.wait_first is Prompt.wait_first
 
 
 @pytest.mark.parametrize(("service", "tasks"), [(Plain, 4), (Mended, 0)], ids=["plain", "mended"])
-def test_what_waits_for_nothing_needs_no_task(service: type[Service], tasks: int) -> None:
-    """Plain, there are four."""
+def test_immediate_result_needs_no_task(service: type[Service], tasks: int) -> None:
+    """An awaitable that returns at once needs no task; plain Faust makes four."""
     assert first(service, given, never) == (["given"], tasks)
 
 
 @pytest.mark.parametrize("service", [Plain, Mended])
-def test_what_waits_is_waited_for(service: type[Service]) -> None:
-    """From where it waits on, to its end; what waits for longer is let go."""
+def test_waiting_awaitable_is_completed(service: type[Service]) -> None:
+    """An awaitable that waits is resumed where it waits, and completed; the slower one is cancelled."""
     assert first(service, waited, never)[0] == ["waited"]
 
 
 @pytest.mark.parametrize("service", [Plain, Mended])
-def test_the_other_may_be_first(service: type[Service]) -> None:
-    """Then what was begun is ended where it waits."""
+def test_slower_awaitable_is_cancelled(service: type[Service]) -> None:
+    """If the second awaitable is first, the first one is cancelled where it waits."""
     ended: list[str] = []
     assert first(service, partial(begun, ended), waited)[0] == ["waited"]
     assert ended == ["ended"]
@@ -109,15 +109,15 @@ def test_the_other_may_be_first(service: type[Service]) -> None:
 
 @pytest.mark.parametrize("service", [Plain, Mended])
 @pytest.mark.parametrize("fails", [failed, failed_at_once])
-def test_what_fails_is_told(service: type[Service], fails: Callable[[], Awaitable[str]]) -> None:
-    """At once, or behind what it waited for."""
+def test_error_of_awaitable_is_raised(service: type[Service], fails: Callable[[], Awaitable[str]]) -> None:
+    """An error of an awaitable is raised, at once or after a wait."""
     with pytest.raises(KeyError):
         first(service, fails, never)
 
 
 @pytest.mark.parametrize("service", [Plain, Mended])
-def test_who_asks_may_be_cancelled(service: type[Service]) -> None:
-    """What was begun ends with it."""
+def test_cancelled_caller_cancels_awaitable(service: type[Service]) -> None:
+    """The cancellation of the caller cancels the awaitable that was begun."""
     ended: list[str] = []
 
     async def ask() -> None:

@@ -1,6 +1,6 @@
-"""The runner of an edge without a broker: what it tells its consumer, what it commits, and what is too large for the log.
+"""The runner of an edge without a broker: pauses, commits, client errors, and records too large for the log.
 
-A consumer and an outbox that only remember take the place of the client's: a real broker does none of this when it is asked to.
+The consumer and the outbox are replaced by ones that record their calls: a real broker cannot be made to cause these situations.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PARTITIONS = 3
 
 
 class Client:
-    """A consumer; `assigned` what the group gives, `answer` what becomes of a commit."""
+    """A consumer; `assigned` has the partitions of the group, `answer` makes the result of a commit."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self.calls: dict[str, Callable[..., None]] = {}
@@ -97,7 +97,7 @@ class Message:
 
 
 class Letterbox:
-    """An outbox in front of a log whose topics take records up to `limits`."""
+    """An outbox for a log whose topics take records of up to `limits` bytes."""
 
     def __init__(self, largest: int) -> None:
         self.limits = {"made": largest, "rejected": largest}
@@ -117,7 +117,7 @@ class Letterbox:
 
 
 class Echo(EdgeBase):
-    """Gives its input back, or, of what is no record, a dead letter."""
+    """An edge that outputs its input, or a dead letter for an undecodable record."""
 
     def __init__(self, buffer: Buffer) -> None:
         super().__init__("echo", TOPIC, buffer, PARTITIONS, ordered=False)
@@ -130,7 +130,7 @@ class Echo(EdgeBase):
 
 
 class World:
-    """A runner around that edge; partitions 0 and 1 are its own."""
+    """A runner around the edge `Echo`, with partitions 0 and 1."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, largest: int = 1 << 30) -> None:
         monkeypatch.setattr(edges, "Consumer", Client)
@@ -142,14 +142,14 @@ class World:
         self.assign(0, 1)
 
     def assign(self, *partitions: int) -> None:
-        """The group has given partitions."""
+        """Assign more partitions."""
         self.runner._on_assign(self.client, self.places(*partitions))
 
     def places(self, *partitions: int) -> list[TopicPartition]:
         return [TopicPartition(TOPIC, partition) for partition in partitions]
 
     def comes(self, *messages: Message) -> None:
-        """Records come, are worked on, and sent, until nothing is left to be sent."""
+        """Deliver records, process them, and send the results until none is left."""
         self.client.coming = list(messages)
         self.runner._read()
         self.edge.launch()
@@ -160,8 +160,8 @@ class World:
         self.runner._commit(asynchronous=asynchronous)
 
 
-def test_who_was_paused_goes_on_after_an_assignment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Partitions that stay, paused while enough waits, are read again once it does not, though others have come meanwhile."""
+def test_paused_partitions_resume_after_assignment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Partitions paused because the buffer was full are resumed once it has room, even if others were assigned meanwhile."""
     world = World(monkeypatch)
     full = [True]
     monkeypatch.setattr(Buffer, "full", property(lambda _: full[0]))
@@ -177,8 +177,8 @@ def test_who_was_paused_goes_on_after_an_assignment(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
-def test_a_commit_that_fails_is_made_again(monkeypatch: pytest.MonkeyPatch, asynchronous: bool) -> None:
-    """What moved is told with the next commit, where one was raised at, or was refused for some partition."""
+def test_failed_commit_is_repeated(monkeypatch: pytest.MonkeyPatch, asynchronous: bool) -> None:
+    """Offsets whose commit raised an error, or was refused for one partition, are in the next commit."""
     world = World(monkeypatch)
     world.comes(*(Message(partition, 0) for partition in (0, 1)))
 
@@ -197,8 +197,8 @@ def test_a_commit_that_fails_is_made_again(monkeypatch: pytest.MonkeyPatch, asyn
     assert world.client.told == [{0: 1, 1: 1}, {0: 1, 1: 1}, {1: 1}]
 
 
-def test_what_stays_is_committed_after_a_revocation(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the commit of a revocation fails, what moved in partitions that stay is not forgotten; that of the others is."""
+def test_remaining_partitions_are_committed_after_failed_revocation_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a failed commit at a revocation, offsets of remaining partitions are committed later, those of revoked ones dropped."""
     world = World(monkeypatch)
     world.comes(*(Message(partition, 0) for partition in (0, 1)))
 
@@ -216,7 +216,7 @@ LARGE, JUNK = encode(FetchedObject(url="u", version=3, time=1, outcome="fetched"
 
 
 def letters(world: World) -> list[Rejected]:
-    """The dead letters that the log has."""
+    """The dead letters that were sent."""
     found = [decode(frame.value) for frame in world.outbox.sent if frame.topic == "rejected"]
     return [letter for letter in found if isinstance(letter, Rejected)]
 
@@ -227,8 +227,10 @@ def letters(world: World) -> list[Rejected]:
     ids=["large", "junk"],
 )
 @pytest.mark.parametrize("whole", [True, False])
-def test_a_dead_letter_that_is_too_large(monkeypatch: pytest.MonkeyPatch, value: bytes, why: tuple[str, str], whole: bool) -> None:
-    """It goes without its bytes, and says why as it would with them; the record is finished, and what is behind it goes on."""
+def test_oversized_dead_letter_goes_without_bytes(
+    monkeypatch: pytest.MonkeyPatch, value: bytes, why: tuple[str, str], whole: bool
+) -> None:
+    """A dead letter too large for the topic goes without the bytes, with the same reason; the edge goes on after it."""
     world = World(monkeypatch, largest=10_000 if whole else 1_000)
     world.outbox.limits["made"] = 1_000
     world.comes(Message(0, 0, value), Message(0, 1, b"short"))
@@ -240,8 +242,8 @@ def test_a_dead_letter_that_is_too_large(monkeypatch: pytest.MonkeyPatch, value:
     assert world.client.told == [{0: 2}]
 
 
-def test_nothing_that_can_be_said_has_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where even that is too large the edge ends: nothing is passed over."""
+def test_edge_ends_if_bare_dead_letter_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If even the dead letter without bytes is too large, the edge ends, and no record is skipped."""
     world = World(monkeypatch, largest=10)
     with pytest.raises(ClusterError, match="objects, partition 0: the dead letter of 0 is too large"):
         world.comes(Message(0, 0, JUNK))
@@ -249,8 +251,8 @@ def test_nothing_that_can_be_said_has_room(monkeypatch: pytest.MonkeyPatch) -> N
     assert not world.client.told
 
 
-def test_what_went_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was too large in a partition that goes counts for nothing where it comes back: the record is tried anew."""
+def test_refused_records_of_lost_partition_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records noted as too large are forgotten when their partition is lost: after a new assignment they are tried again."""
     world = World(monkeypatch)
     for place in ((0, 0), (1, 0)):
         world.outbox.refused.add(place)
@@ -267,8 +269,8 @@ LASTING = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError._AUTO_OFFSET_RESET,
 
 
 @pytest.mark.parametrize("code", PASSING)
-def test_what_passes_ends_nothing(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
-    """What the client asks for again by itself ends neither an edge nor a sink, though it is called none to be tried again."""
+def test_transient_client_error_ends_nothing(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    """An error that the client retries by itself ends neither an edge nor a sink, although `retriable` is false."""
     error = KafkaError(code)
     assert not error.retriable()
     World(monkeypatch).comes(Message(0, 0, error=error))
@@ -276,8 +278,8 @@ def test_what_passes_ends_nothing(monkeypatch: pytest.MonkeyPatch, code: int) ->
 
 
 @pytest.mark.parametrize("error", [*map(KafkaError, LASTING), KafkaError(KafkaError._TRANSPORT, "fenced", True)])
-def test_what_lasts_is_told(monkeypatch: pytest.MonkeyPatch, error: KafkaError) -> None:
-    """What nobody's patience mends, or what the client calls fatal, ends both."""
+def test_permanent_client_error_ends_edge_and_sink(monkeypatch: pytest.MonkeyPatch, error: KafkaError) -> None:
+    """An error that no retry resolves, or that the client calls fatal, ends both an edge and a sink."""
     with pytest.raises(KafkaException):
         World(monkeypatch).comes(Message(0, 0, error=error))
     with pytest.raises(ClusterError):

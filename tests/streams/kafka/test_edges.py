@@ -1,4 +1,4 @@
-"""Edges on a real Kafka: what a commit tells, what a kill costs, and what becomes of what cannot be worked on."""
+"""Edges on a real Kafka: metadata of commits, recovery after a kill, and dead letters."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from tests.streams.kafka.station import Station
 
 FILES = 30
 SESSION = 120.0
-"""Seconds that a worker may be silent: no pause of the machine ends it, and what it has in flight is its own."""
+"""Seconds of a worker's session: no pause of the machine ends it, and the work in flight remains its own."""
 SMALL = 3_000
-"""Bytes of a record that the topic `made` takes here."""
+"""Maximum size (bytes) of a record in the topic `made` of these tests."""
 REFUSED = """
 import sys, msgspec
 from streams.cli.common import explained
@@ -42,33 +42,33 @@ try:
 except Exception as error:
     print(msgspec.json.encode(explained(error)).decode())
 """
-"""Says in JSON what the user reads of what ends a worker, and the exit code; null for a traceback."""
+"""Prints, as JSON, the user's message and the exit code for the error that ends a worker; null for a traceback."""
 
 
 @given(st.integers(0, 1 << 40), st.frozensets(st.integers(1, SPAN)))
-def test_what_is_committed_is_understood(offset: int, above: frozenset[int]) -> None:
-    """Metadata says what was finished above the offset, however much an edge may read ahead, within what a broker takes."""
+def test_commit_metadata_round_trip_within_limit(offset: int, above: frozenset[int]) -> None:
+    """Commit metadata have all offsets finished above the committed one, up to the full read-ahead, within a broker's limit."""
     offsets = Offsets(offset, frozenset(offset + one for one in above))
     assert decode_commit(offset, encode_metadata(offsets)) == offsets
     assert len(encode_metadata(offsets)) <= LIMIT
     assert len(encode_metadata(Offsets(0, frozenset(range(1, SPAN + 1))))) <= LIMIT
 
 
-def test_too_much_is_left_out() -> None:
-    """What does not fit is not told, and done again; what is below it is told."""
+def test_offsets_beyond_metadata_limit_are_left_out() -> None:
+    """Finished offsets that do not fit in the metadata are left out, and processed again; lower ones are kept."""
     text = encode_metadata(Offsets(0, frozenset({1, 40_000})))
     assert len(text) <= LIMIT
     assert decode_commit(0, text) == Offsets(0, frozenset({1}))
 
 
 @pytest.mark.parametrize("metadata", [None, "", "a stranger's", "1:%%%", "2:AAAA"])
-def test_metadata_of_others_says_nothing(metadata: str | None) -> None:
-    """What somebody else committed is an offset and no more."""
+def test_foreign_metadata_are_ignored(metadata: str | None) -> None:
+    """Metadata of a foreign committer are ignored; only the offset counts."""
     assert decode_commit(7, metadata) == Offsets(7)
 
 
 class Silent:
-    """A server that takes connections and never answers, until it is told to."""
+    """A server that accepts connections and does not answer until `answers` is set."""
 
     def __init__(self) -> None:
         self.socket = socket.create_server(("127.0.0.1", 0))
@@ -116,20 +116,20 @@ class Edges(Flow):
 
 @pytest.fixture
 def flow(broker: Broker, root: Path, tmp_path: Path) -> Iterator[Flow]:
-    """Topics of one partition, of which one takes small records only."""
+    """Topics of one partition; `made` takes only small records."""
     flow = Edges(broker, root, tmp_path, 1, {}, ["fetch", "essence"], {"made": {"max.message.bytes": str(SMALL)}})
     yield flow
     flow.close()
 
 
 def request(url: str, version: int) -> FetchRequest:
-    """An order to fetch."""
+    """A request to fetch a URL."""
     address = "127.0.0.1" if url.startswith("http") else ""
     return FetchRequest(url=url, host=frontier_key(url), version=version, time=1, root=Root(url=url, run="r"), address=address)
 
 
 def committed(flow: Flow, stage: str, topic: str) -> Offsets:
-    """What a stage has committed."""
+    """The offsets that a stage has committed, with those of the metadata."""
     client = flow.broker.client(f"{flow.prefix}{stage}")
     try:
         (found,) = retry_coordinator(lambda: client.committed([TopicPartition(flow.prefix + topic, 0)], timeout=TIMEOUT))
@@ -138,8 +138,8 @@ def committed(flow: Flow, stage: str, topic: str) -> Offsets:
         client.close()
 
 
-def test_a_killed_fetcher_repeats_what_was_in_flight(flow: Flow, silent: Silent, tmp_path: Path) -> None:
-    """What finished above a slow request is committed beside it: after SIGKILL that one alone is made again, none is lost."""
+def test_killed_fetcher_repeats_only_requests_in_flight(flow: Flow, silent: Silent, tmp_path: Path) -> None:
+    """Requests finished behind a slow one are committed in the metadata: after SIGKILL only the slow one is made again."""
     flow.send("fetches", request(f"{silent.url}/slow", 1))
     urls = [file_url(str(tmp_path / f"{number}.txt").encode()) for number in range(FILES)]
     for number, url in enumerate(urls):
@@ -163,8 +163,8 @@ def test_a_killed_fetcher_repeats_what_was_in_flight(flow: Flow, silent: Silent,
     assert committed(flow, "fetch", "fetches") == Offsets(FILES + 1)
 
 
-def test_what_stands_behind_the_last_record(flow: Flow, tmp_path: Path) -> None:
-    """What a stranger's transaction has taken back is fetched by nobody, and markers are no lag, the last neither."""
+def test_aborted_requests_are_not_fetched_and_markers_leave_no_lag(flow: Flow, tmp_path: Path) -> None:
+    """A request of an aborted transaction is not fetched, and transaction markers leave no lag, even at the end of the log."""
     (tmp_path / "a.txt").write_text("text")
     there = request(file_url(str(tmp_path / "a.txt").encode()), 1)
     for wanted, keep in ((there, True), (request(file_url(b"/nowhere"), 2), False)):
@@ -178,8 +178,8 @@ def test_what_stands_behind_the_last_record(flow: Flow, tmp_path: Path) -> None:
     assert [record.url for _, record in flow.records["objects"] if isinstance(record, FetchedObject)] == [there.url]
 
 
-def test_what_an_edge_cannot_work_on_is_a_dead_letter(flow: Flow, tmp_path: Path) -> None:
-    """What is no record, and an object that gives more than the log takes, go to `rejected` with bytes, headers and origin."""
+def test_unprocessable_record_becomes_dead_letter(flow: Flow, tmp_path: Path) -> None:
+    """An undecodable record, and an object with too large an output, become dead letters with bytes, headers and origin."""
     text = " ".join(f"word{number}" for number in range(500)).encode()
     fetched = FetchedObject(url="file:///", version=1, time=1, outcome="fetched", md5="0", sha256="0")
     large = msgspec.structs.replace(fetched, url="file:///large.txt", body=text, size=len(text))
@@ -204,8 +204,8 @@ def test_what_an_edge_cannot_work_on_is_a_dead_letter(flow: Flow, tmp_path: Path
 
 
 @pytest.mark.parametrize("stage", ["fetch", "essence"])
-def test_what_the_cluster_refuses_is_told_in_a_line(flow: Flow, tmp_path: Path, stage: str) -> None:
-    """An edge that the group does not take, its session being too short for it, ends; the user has one line of it, and a 1."""
+def test_refused_session_timeout_ends_edge_with_one_line(flow: Flow, tmp_path: Path, stage: str) -> None:
+    """An edge whose session timeout the broker refuses ends with a message of one line and exit code 1."""
     encode_metadata = Station(flow.broker.address, flow.prefix, str(tmp_path / "data"), session=0.5)
     assert flow.run("-c", REFUSED, stage, msgspec.json.encode(encode_metadata).decode()).wait() == 0
     line, code = msgspec.json.decode((tmp_path / "workers.out").read_bytes(), type=tuple[str, int])

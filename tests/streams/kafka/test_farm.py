@@ -1,4 +1,4 @@
-"""The whole topology on a real Kafka and a real OpenSearch, while everything that may fail fails."""
+"""The whole topology on a real Kafka and a real OpenSearch, under every kind of failure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.streams.kafka.own import servers
 
 @pytest.fixture
 def farm(root: Path, tmp_path: Path) -> Iterator[Farm]:
-    """A small farm: a worker of each stage over some hundred objects."""
+    """A small farm: one worker of each stage, and a few hundred objects."""
     with servers() as (kafka, search):
         farm = Farm(kafka, search, root, tmp_path, Plan(partitions=4, workers=1, objects=300, rounds=2, every=2.0, kills=4))
         yield farm
@@ -22,8 +22,8 @@ def farm(root: Path, tmp_path: Path) -> Iterator[Farm]:
 
 @pytest.mark.slow(90)
 @pytest.mark.timeout(900)  # a minute and a half on two idle cores
-def test_faults_lose_nothing(farm: Farm) -> None:
-    """Whatever is killed, restarted, added, removed and put in between, all ends as a plain walk says, also once compacted."""
+def test_faults_lose_no_records(farm: Farm) -> None:
+    """After kills, restarts, joins, leaves and undecodable records, everything equals a plain walk; so after compaction."""
     report = farm.play()
     print(report)
     assert report.faults == {"kill": 8, "poison": 1, "restart_broker": 1, "restart_search": 1, "join": 1, "leave": 1}

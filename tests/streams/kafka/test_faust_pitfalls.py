@@ -1,7 +1,7 @@
-"""What Faust and the Kafka clients do wrong for us on a real broker, and that each mend of streams/kafka is needed and mends.
+"""Faults of Faust and of the Kafka clients on a real broker, and the workarounds in streams/kafka for them.
 
-Each pitfall comes as a pair: the plain library fails, with the mend it does not. Where the first half no longer fails, the mend has
-had its day.
+Each pitfall is a pair of tests: the plain library fails, and with the workaround it does not. When the first half no longer fails,
+the workaround can be removed.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from tests.streams.kafka.own import Own
 
 RECORDS = {b"k%d" % n: b"v%d" % n for n in range(20)}
 ROUNDS = 4
-"""Commits after the last record was done, in which all that is done must have been committed."""
+"""Number of commits after the last processed record, within which all processed records must be committed."""
 UNSENT = 30.0
-"""Seconds that a producer waits for more, so that nothing is sent before the worker dies."""
+"""Seconds for which a producer collects records, so that it sends nothing before the worker dies."""
 
 
 @pytest.fixture
 def killed(broker: Broker, start: Start) -> str:
-    """A topic whose records a worker has put into its table, and was killed before the changelog had any of them."""
+    """A topic whose records a worker put into its table before it was killed; none of them has reached the changelog."""
     topic = broker.topics.make("in")
     broker.fill(topic, RECORDS)
     assert start(topic, "die", len(RECORDS), linger=UNSENT, commit=UNSENT).died()
@@ -51,7 +51,7 @@ def killed(broker: Broker, start: Start) -> str:
 
 
 def again(broker: Broker, start: Start, topic: str, **more: bool) -> dict[bytes, bytes | None]:
-    """The changelog once a second worker has had the same records, and has committed them."""
+    """The changelog after a second worker has processed and committed the same records."""
     worker = start(topic, "put", len(RECORDS), **more)
     worker.until("seen")
     worker.until("commit", ROUNDS)
@@ -59,26 +59,26 @@ def again(broker: Broker, start: Start, topic: str, **more: bool) -> dict[bytes,
     return dict(broker.read(f"{worker.task.id}-rows-changelog"))
 
 
-def test_rows_of_a_killed_worker_stay_out_of_the_changelog(killed: str, broker: Broker, start: Start) -> None:
-    """Plain: rows that only RocksDB has are found by the redelivery, never sent, and committed: lost with the next failover."""
+def test_plain_rows_of_killed_worker_never_reach_changelog(killed: str, broker: Broker, start: Start) -> None:
+    """Plain: rows that only RocksDB has are found at redelivery, never sent, and committed: the next failover loses them."""
     assert again(broker, start, killed) == {}
 
 
-def test_rows_that_are_put_again_reach_the_changelog(killed: str, broker: Broker, start: Start) -> None:
-    """Mended: a redelivery that puts again sends what the killed worker did not; changelog and committed input agree row by row."""
+def test_rows_put_again_reach_changelog(killed: str, broker: Broker, start: Start) -> None:
+    """With the workaround, a redelivery puts and sends the rows again; the changelog equals the committed input, row by row."""
     assert again(broker, start, killed, mended=True) == RECORDS
 
 
-def test_tables_are_empty_after_a_kill(broker: Broker, start: Start) -> None:
-    """Mended: tables that were not left in order begin empty, so that a stage that puts only what it does not know loses none."""
+def test_tables_are_empty_after_kill(broker: Broker, start: Start) -> None:
+    """With the workaround, tables of a killed worker start empty, so that a stage that puts only unknown rows loses none."""
     topic = broker.topics.make("in")
     broker.fill(topic, RECORDS)
     assert start(topic, "die", len(RECORDS), linger=UNSENT, commit=UNSENT, fresh=True).died()
     assert again(broker, start, topic, fresh=True) == RECORDS
 
 
-def test_tables_are_kept_after_a_stop_in_order(broker: Broker, start: Start, tmp_path: Path) -> None:
-    """Mended: a worker that was stopped leaves its tables for the next one, and what Faust has flushed with them."""
+def test_tables_are_kept_after_orderly_stop(broker: Broker, start: Start, tmp_path: Path) -> None:
+    """With the workaround, a worker stopped in order leaves its tables to the next one, with all that Faust has flushed."""
     topic = broker.topics.make("in")
     broker.fill(topic, RECORDS)
     worker = start(topic, "put", len(RECORDS), fresh=True)
@@ -91,16 +91,16 @@ def test_tables_are_kept_after_a_stop_in_order(broker: Broker, start: Start, tmp
 
 
 @pytest.mark.parametrize(("away", "kept"), [(0.0, True), (LATELY - 60, True), (LATELY + 60, False), (-60.0, False)])
-def test_tables_are_kept_for_a_while(tmp_path: Path, away: float, *, kept: bool) -> None:
-    """A store that was away for long may miss removals, and one from the future is not believed: both begin empty."""
+def test_tables_are_kept_for_limited_time(tmp_path: Path, away: float, *, kept: bool) -> None:
+    """A store unused for long may have missed removals, and one with a future time is not trusted: both start empty."""
     with tables(tmp_path / "store", time.time()):
         (tmp_path / "store" / "row").touch()
     with tables(tmp_path / "store", (tmp_path / "store" / CLEAN).stat().st_mtime + away):
         assert (tmp_path / "store" / "row").exists() == kept
 
 
-def test_tables_are_empty_after_an_error(tmp_path: Path) -> None:
-    """A worker that ends with an exception leaves nothing that the next one believes."""
+def test_tables_are_empty_after_error(tmp_path: Path) -> None:
+    """A worker that ends with an exception leaves no tables that the next one uses."""
     with suppress(ZeroDivisionError), tables(tmp_path / "store", time.time()):
         (tmp_path / "store" / "row").touch()
         raise ZeroDivisionError
@@ -109,7 +109,7 @@ def test_tables_are_empty_after_an_error(tmp_path: Path) -> None:
 
 
 def transactions(broker: Broker, topic: str, count: int) -> int:
-    """Append records in a transaction each, whose markers are gaps for a reader; gives the offset behind the last record."""
+    """Append records in one transaction each, whose markers are gaps to a reader; returns the offset behind the last record."""
     producer = Producer({"bootstrap.servers": broker.address, "transactional.id": topic})
     producer.init_transactions(TIMEOUT)
     for n in range(count):
@@ -120,8 +120,8 @@ def transactions(broker: Broker, topic: str, count: int) -> int:
 
 
 @pytest.mark.parametrize(("mended", "behind"), [(False, True), (True, False)], ids=["plain", "mended"])
-def test_commits_keep_up_with_gaps(broker: Broker, start: Start, *, mended: bool, behind: bool) -> None:
-    """All that is done is committed at the next round, whatever gaps lie between; plain, each gap costs a round of its own."""
+def test_commits_keep_up_with_offset_gaps(broker: Broker, start: Start, *, mended: bool, behind: bool) -> None:
+    """All processed records are committed in the next round, whatever the gaps; plain, each gap takes a round of its own."""
     topic = broker.topics.make("in")
     end = transactions(broker, topic, 60)
     worker = start(topic, "pass", 60, mended=mended)
@@ -133,8 +133,8 @@ def test_commits_keep_up_with_gaps(broker: Broker, start: Start, *, mended: bool
 
 
 @pytest.mark.parametrize("mended", [False, True], ids=["plain", "mended"])
-def test_a_commit_that_failed_is_made_again(broker: Broker, start: Start, *, mended: bool) -> None:
-    """What the broker did not take is committed at a later round; plain, it counts as committed until more comes."""
+def test_failed_commit_is_repeated(broker: Broker, start: Start, *, mended: bool) -> None:
+    """A failed commit is repeated in a later round; plain, it counts as done until more records arrive."""
     topic = broker.topics.make("in")
     broker.fill(topic, RECORDS)
     worker = start(topic, "pass", len(RECORDS), mended=mended, refused=2, commit=1.0)
@@ -144,8 +144,8 @@ def test_a_commit_that_failed_is_made_again(broker: Broker, start: Start, *, men
 
 
 @pytest.mark.parametrize("mended", [False, True], ids=["plain", "mended"])
-def test_what_is_asked_for_again_comes(broker: Broker, start: Start, *, mended: bool) -> None:
-    """A seek while records are being delivered has its effect; plain, what lies below the one on its way is dropped in silence."""
+def test_seek_back_during_delivery_takes_effect(broker: Broker, start: Start, *, mended: bool) -> None:
+    """A seek back during delivery takes effect; plain, records below the one in delivery are dropped silently."""
     topic = broker.topics.make("in")
     broker.fill(topic, {b"k%d" % n: b"v" for n in range(400)})
     worker = start(topic, "back", 400, mended=mended)
@@ -153,23 +153,24 @@ def test_what_is_asked_for_again_comes(broker: Broker, start: Start, *, mended: 
 
 
 @pytest.mark.parametrize("mended", [False, True], ids=["plain", "mended"])
-def test_an_idle_broker_answers(broker: Broker, start: Start, *, mended: bool) -> None:
-    """What is asked while nothing comes waits for no fetch that the broker keeps; plain, for a second and a half each time."""
+def test_requests_on_idle_topic_are_answered_at_once(broker: Broker, start: Start, *, mended: bool) -> None:
+    """Requests on an idle topic do not wait for the pending fetch; plain, each takes a second and a half."""
     topic = broker.topics.make("in")
     broker.fill(topic, {b"k": b"v"})
     assert start(topic, "ask", 1, mended=mended).until("asked") == f"asked {mended}\n"
 
 
-def test_a_new_producer_finds_a_broker(broker: Broker) -> None:
-    """What it is given at once is there before what a plain one was given earlier, which looked for a broker in vain at first.
+def test_new_producer_sends_first_record_at_once(broker: Broker) -> None:
+    """A new producer's first record overtakes one given earlier to a plain one, whose first search for a broker fails.
 
-    A machine that stands still in between may turn it round: one time of several is enough. Were plain ones quick it would be none.
+    A pause of the machine in between may reverse the order: one time of several is enough. If plain producers were fast, it would
+    be none.
     """
     assert any(overtaken(broker, f"in-{number}") for number in range(5))
 
 
 def overtaken(broker: Broker, name: str) -> bool:
-    """Whether a mended producer's first record is taken before that of a plain one, which got it earlier."""
+    """Whether the first record of a producer with the workaround is stored before that of a plain one, which got it earlier."""
     topic = broker.topics.make(name)
     settings = {"bootstrap.servers": broker.address, "enable.idempotence": True}
     plain = Producer(settings)
@@ -180,8 +181,8 @@ def overtaken(broker: Broker, name: str) -> bool:
     return [value for _, value in broker.read(topic)] == [b"mended", b"plain"]
 
 
-def test_a_producer_that_is_held_does_not_spin(tmp_path: Path) -> None:
-    """While a broker does not answer, a plain one asks for ever whether it may send the records behind those under way."""
+def test_producer_does_not_spin_while_broker_is_silent(tmp_path: Path) -> None:
+    """While a broker does not answer, a plain producer polls without end whether it may send the records behind those in flight."""
     with closing(Own(partial(kafka.from_jars, tmp_path))) as own:
         topics = Topics(own.address)
         topic = topics.make("in")
@@ -192,7 +193,7 @@ def test_a_producer_that_is_held_does_not_spin(tmp_path: Path) -> None:
 
 
 def rounds(kafka: str, topic: str, process: int, *, held: bool) -> int:
-    """How often the thread of a producer has asked what there is to do, while the process of the broker stood for a second."""
+    """The number of wakeups of a producer's broker thread while the broker's process was stopped for a second."""
     told: list[int] = []
 
     def stats(said: str) -> None:
@@ -208,7 +209,7 @@ def rounds(kafka: str, topic: str, process: int, *, held: bool) -> int:
     try:
         for number in range(200):
             producer.produce(topic, b"%d" % number)
-            # The first of them are under way before the last are there: Python takes its time.
+            # Python pauses briefly: the first records are in flight before the last are produced.
             time.sleep(0.0005)
         before = told[-1]
         until = time.monotonic() + 1
@@ -225,8 +226,10 @@ def rounds(kafka: str, topic: str, process: int, *, held: bool) -> int:
 
 
 @pytest.mark.parametrize(("mended", "handed"), [(False, len(RECORDS)), (True, 0)], ids=["plain", "mended"])
-def test_tables_are_filled(broker: Broker, start: Start, tmp_path: Path, *, mended: bool, handed: int) -> None:
-    """A table that is not there any more has its rows when the first record is decided; plain, each of them went through Faust."""
+def test_deleted_table_is_restored_without_faust(
+    broker: Broker, start: Start, tmp_path: Path, *, mended: bool, handed: int
+) -> None:
+    """A deleted table is complete when the first record is processed, and Faust handled no row; plain, it handles each."""
     topic = broker.topics.make("in")
     broker.fill(topic, RECORDS)
     worker = start(topic, "put", len(RECORDS))
@@ -239,8 +242,8 @@ def test_tables_are_filled(broker: Broker, start: Start, tmp_path: Path, *, mend
     assert worker.until("rows") == f"rows {len(RECORDS)} {handed}\n"
 
 
-def test_a_batch_has_no_current_event(broker: Broker, start: Start) -> None:
-    """Plain: a table write for an event of a batch raises TypeError, and the whole batch is acknowledged: lost."""
+def test_plain_table_write_in_batch_fails_and_loses_batch(broker: Broker, start: Start) -> None:
+    """Plain: a table write for an event of a batch raises TypeError, yet the whole batch is acknowledged, and its rows are lost."""
     topic = broker.topics.make("in")
     broker.fill(topic, RECORDS)
     worker = start(topic, "batch", len(RECORDS))
@@ -250,8 +253,8 @@ def test_a_batch_has_no_current_event(broker: Broker, start: Start) -> None:
     assert broker.read(f"{worker.task.id}-rows-changelog") == []
 
 
-def test_a_batch_is_written_event_by_event(broker: Broker, start: Start) -> None:
-    """Mended: under the event that it belongs to, each row of a batch is written, to the changelog too."""
+def test_batch_rows_are_written_under_their_events(broker: Broker, start: Start) -> None:
+    """With the workaround, each row of a batch is written under its own event, to the changelog too."""
     topic = broker.topics.make("in")
     broker.fill(topic, RECORDS)
     worker = start(topic, "batch", len(RECORDS), mended=True)
@@ -261,10 +264,10 @@ def test_a_batch_is_written_event_by_event(broker: Broker, start: Start) -> None
     assert dict(broker.read(f"{worker.task.id}-rows-changelog")) == RECORDS
 
 
-def test_a_cancelled_fetch_ends_who_closes_it() -> None:
-    """Aiokafka's fetcher raises the cancellation of its own fetches: the thread that closes it is gone by that (`ConsumerThread`).
+def test_cancelled_fetch_is_raised_to_closing_thread() -> None:
+    """Aiokafka's fetcher raises the cancellation of its own fetches, which ends the thread that closes it (`ConsumerThread`).
 
-    That the mend mends is shown by `test_a_broker_that_is_gone`.
+    `test_worker_leaves_in_order_without_broker` shows that the workaround works.
     """
 
     async def close() -> None:
@@ -279,13 +282,13 @@ def test_a_cancelled_fetch_ends_who_closes_it() -> None:
 
 
 async def by_faust(kafka: str, topic: str, keys: list[bytes]) -> dict[bytes, int]:
-    """The partition of each key as Faust's producer has it, which is aiokafka's."""
+    """The partition of each key according to Faust's producer, which is aiokafka's."""
     async with AIOKafkaProducer(bootstrap_servers=kafka) as producer:
         return {key: (await producer.send_and_wait(topic, b"", key)).partition for key in keys}
 
 
 def by_confluent(kafka: str, topic: str, keys: list[bytes], **settings: str) -> dict[bytes | None, int | None]:
-    """The partition of each key as confluent-kafka has it."""
+    """The partition of each key according to confluent-kafka."""
     found: dict[bytes | None, int | None] = {}
     producer = Producer({"bootstrap.servers": kafka, **settings})
     for key in keys:
@@ -294,8 +297,8 @@ def by_confluent(kafka: str, topic: str, keys: list[bytes], **settings: str) -> 
     return found
 
 
-def test_partitioners_agree(kafka: str, topics: Topics) -> None:
-    """Each client puts a key where the embedded store has it; plain, confluent-kafka does so by chance only."""
+def test_clients_use_same_partition_as_embedded_store(kafka: str, topics: Topics) -> None:
+    """Each client puts a key into the partition of the embedded store; plain, confluent-kafka does so only by chance."""
     topic = topics.make("in", partitions=4)
     keys = [b"https://www.example.org/%d" % n for n in range(400)]
     ours = {key: partition_of(key, 4) for key in keys}

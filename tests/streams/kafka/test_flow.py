@@ -1,4 +1,4 @@
-"""All deciding stages together on a real Kafka: they come to where the simulator comes to, ticks, kills and all."""
+"""All deciding stages together on a real Kafka end in the state of the simulator, with ticks and kills."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CUTS = {"rows": "rows:2", "outputs": "outputs:3"}
 
 @pytest.fixture
 def world() -> World:
-    """Files, copies, archives and pages; one family is large, so that its answers wait for a tick."""
+    """Files, copies, archives and pages; one family is so large that its answers wait for a tick."""
     world = World()
     furnish(world, random.Random(3), 12)
     for number in range(12):
@@ -42,7 +42,7 @@ def flow(broker: Broker, root: Path, tmp_path: Path, partitions: int, world: Wor
 
 
 def seeds(run: str, now: int, partitions: int) -> Iterator[tuple[int, Record]]:
-    """What starts a run."""
+    """The records that start a run, with their partitions."""
     for url in (TOP, SITE):
         root = Root(url=url, run=run, host="" if url.startswith("file:") else url.rstrip("/"))
         kind, host = "folder" if url == TOP else "page", frontier_key(url)
@@ -54,8 +54,8 @@ def seeds(run: str, now: int, partitions: int) -> Iterator[tuple[int, Record]]:
 @pytest.mark.slow(60)
 @pytest.mark.timeout(900)  # a minute on two idle cores
 @pytest.mark.parametrize(("partitions", "cut"), [(1, "outputs"), (4, "rows")])
-def test_stages_end_as_in_the_simulator(flow: Flow, world: World, partitions: int, cut: str) -> None:
-    """Killed in each of two runs, and fed with what is no record, the stages end as in the simulator, and reject that alone."""
+def test_stages_end_in_state_of_simulator(flow: Flow, world: World, partitions: int, cut: str) -> None:
+    """Killed in each of two runs and given undecodable records, stages end as in the simulator, and reject only those."""
     simulator = Simulator(topology(TopologySettings()), partitions, random.Random(5).randrange, fetcher(world), plain_essence)
     for run in ("r1", "r2"):
         for stage in STAGES:

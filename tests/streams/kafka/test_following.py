@@ -1,4 +1,4 @@
-"""What is due next in a partition, and what becomes of what was left out: what holds without a broker."""
+"""`GapDetector`: the next offset due in a partition, and the recovery of skipped records; without a broker."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from streams.kafka.decide.offset_probe import ProbeResult
 
 
 class Message:
-    """A record, as Faust's messages tell it."""
+    """A record with the attributes of Faust's messages."""
 
     def __init__(self, offset: int) -> None:
         self.tp = TP("made", 0)
@@ -29,10 +29,10 @@ class Message:
 
 
 class Told(GapDetector):
-    """What is due, where the consumer is told what the test says."""
+    """A gap detector whose consumer is simulated by the test."""
 
     def __init__(self, committed: int, whole: bool = True, broker: int = 0) -> None:
-        """`committed`: as Faust knows it; `broker`: as the broker has it."""
+        """`committed`: the offset that Faust knows; `broker`: the offset that the broker has."""
         self.sought: list[int] = []
         self.read = 0
         self.there: list[int] | None = None
@@ -76,12 +76,12 @@ class Told(GapDetector):
     ],
 )
 @pytest.mark.parametrize("known", [True, False], ids=["known", "asked"])
-def test_a_record_that_was_left_out_is_read_again(
+def test_skipped_record_is_read_again(
     offsets: list[int], committed: int, taken: list[int], sought: list[int], *, known: bool
 ) -> None:
-    """Records follow each other from the earliest, or from the committed offset; what comes too early or too late is let go.
+    """Records are taken in order from the earliest or the committed offset; one that is out of order is dropped.
 
-    So it is where the committed offset is not known yet, and the broker has to be asked.
+    The same applies if the committed offset is not known yet and the broker has to be asked.
     """
     following = Told(committed) if known else Told(0, broker=committed)
     messages = [Message(offset) for offset in offsets]
@@ -94,8 +94,8 @@ def test_a_record_that_was_left_out_is_read_again(
     assert [message.offset for message in messages if not message.acked] == taken
 
 
-def test_what_was_left_out_at_the_end_is_read_again() -> None:
-    """Where nothing comes, though more was read than was decided, what is due is asked for; where all that was read came, not."""
+def test_records_skipped_at_end_are_read_again() -> None:
+    """If nothing arrives although more was read than processed, the due offset is read again; if all was processed, it is not."""
     following = Told(0)
     tp = TP("made", 0)
     asyncio.run(following.takes(Message(5)))
@@ -106,8 +106,8 @@ def test_what_was_left_out_at_the_end_is_read_again() -> None:
     assert following.sought == [6]
 
 
-def test_nobody_is_sent_back_to_the_first_record() -> None:
-    """Between a recovery and the look-up of what is committed, nothing below that is asked for; an old answer is not used."""
+def test_no_seek_below_committed_offset() -> None:
+    """Between recovery and the look-up of the committed offset, no lower one is sought; outdated answers are dropped."""
     following, tp = Told(0, broker=9), TP("made", 0)
     following.read = 12
     asyncio.run(following.look([tp]))
@@ -124,8 +124,8 @@ def test_nobody_is_sent_back_to_the_first_record() -> None:
     assert asyncio.run(following.position(tp)) == 20
 
 
-def test_what_is_due_is_looked_up_when_partitions_are_taken() -> None:
-    """All are, and no record asks again; of partitions that were taken anew meanwhile, or of no answer, nothing is kept."""
+def test_due_offsets_are_looked_up_at_assignment() -> None:
+    """The due offsets of all partitions are looked up at once; outdated answers and failed look-ups are not kept."""
     following, tps = Told(0), [TP("made", number) for number in range(3)]
     following.anew()
     asked: list[TP] = []
@@ -155,8 +155,8 @@ def test_what_is_due_is_looked_up_when_partitions_are_taken() -> None:
     assert following.next == {}
 
 
-def test_holes_of_a_compacted_topic_are_believed() -> None:
-    """The first record after partitions were taken is believed when nothing stands before it; those behind it at once."""
+def test_holes_of_compacted_topic_are_accepted() -> None:
+    """The first record after an assignment is accepted if no record exists before it; later holes are accepted at once."""
     following = Told(7, whole=False)
     following.there = [9, 11, 20, 30]
 
@@ -170,8 +170,8 @@ def test_holes_of_a_compacted_topic_are_believed() -> None:
 
 
 @pytest.mark.parametrize(("offsets", "taken", "sought"), [([5, 8, 9], [5, 8, 9], []), ([5, 9, 8, 9], [5, 8, 9], [8])])
-def test_what_is_not_there_is_not_waited_for(offsets: list[int], taken: list[int], sought: list[int]) -> None:
-    """Markers of transactions are passed over, and committed with the record behind them; what was left out behind them is not."""
+def test_transaction_markers_are_skipped(offsets: list[int], taken: list[int], sought: list[int]) -> None:
+    """Transaction markers are skipped, and committed with the record behind them; a record skipped behind them is read again."""
     following, tp = Told(0), TP("made", 0)
     following.there = [5, 8, 9]
 
@@ -183,8 +183,8 @@ def test_what_is_not_there_is_not_waited_for(offsets: list[int], taken: list[int
     assert [(gap.begin, gap.end) for gap in following._app.consumer._gap[tp]] == [(6, 8)]
 
 
-def test_what_is_not_there_at_the_end_is_committed() -> None:
-    """Where markers, or holes, end the log, they are done once all before them is committed, and not asked for again."""
+def test_markers_at_end_of_log_are_committed() -> None:
+    """Markers or holes at the end of the log are acknowledged once all before them is committed, and not read again."""
     following, tp = Told(5), TP("made", 0)
     following.there, following.end = [5, 6], 9
     consumer = following._app.consumer
@@ -207,8 +207,8 @@ def test_what_is_not_there_at_the_end_is_committed() -> None:
     assert following.sought == []
 
 
-def test_a_quiet_partition_is_looked_at_while_others_are_busy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is due may wait behind other records for a while; it is asked for where nothing of its partition comes for long."""
+def test_quiet_partition_is_checked_while_others_are_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A due record may wait behind other partitions for a while; if its partition stays quiet for long, it is sought."""
     following, tp = Told(0), TP("made", 0)
     following.read = 8
 
@@ -221,8 +221,8 @@ def test_a_quiet_partition_is_looked_at_while_others_are_busy(monkeypatch: pytes
     assert asyncio.run(look()) == [5]
 
 
-def test_what_was_left_out_is_no_gap() -> None:
-    """What Faust takes for compacted away, and would commit, is taken out of its gaps."""
+def test_skipped_records_are_removed_from_gaps() -> None:
+    """A gap that Faust takes for compacted records, and would commit, is removed from its gaps if records were skipped in it."""
     following = Told(0)
     gaps = following._app.consumer._gap[TP("made", 0)]
     gaps.addi(2, 4)
@@ -232,8 +232,8 @@ def test_what_was_left_out_is_no_gap() -> None:
 
 
 @pytest.mark.parametrize("others", [True, False])
-def test_a_record_that_never_comes_ends_the_process(monkeypatch: pytest.MonkeyPatch, *, others: bool) -> None:
-    """It is asked for so often, and no more, whether others come in its place or nothing does."""
+def test_missing_record_ends_process_after_limited_tries(monkeypatch: pytest.MonkeyPatch, *, others: bool) -> None:
+    """A record is sought a limited number of times, whether others arrive in its place or none, then the process ends."""
     monkeypatch.setattr("streams.kafka.decide.gap_detector.PATIENCE", 0.0)
     following = Told(0)
     following.read = 9
@@ -251,8 +251,8 @@ def test_a_record_that_never_comes_ends_the_process(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("late", [9, None], ids=["it comes in the end", "nothing comes"])
-def test_a_record_that_nobody_has_written_is_waited_for(monkeypatch: pytest.MonkeyPatch, late: int | None) -> None:
-    """Where the log ends at what is due, nothing was left out, though older records came: that one may take its time."""
+def test_unwritten_record_is_awaited_without_limit(monkeypatch: pytest.MonkeyPatch, late: int | None) -> None:
+    """If the log ends at the due offset, nothing was skipped, although older records came: there is no limit to that wait."""
     monkeypatch.setattr("streams.kafka.decide.gap_detector.PATIENCE", 0.0)
     following, tp = Told(9), TP("made", 0)
     following.end = following.read = 9

@@ -1,4 +1,4 @@
-"""What Faust's consumer takes for compacted away, and would commit: plain and mended, without a broker."""
+"""Gaps that Faust's consumer takes for compacted records, and would commit: plain and with the workaround, without a broker."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COMMITTED = 100
 
 
 class Consuming:
-    """A consumer in one partition that was told, once records up to COMMITTED were done, to begin there again."""
+    """A consumer of one partition that has to start again at COMMITTED, after all records before it were processed."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, folder: Path, monkeypatch: pytest.MonkeyPatch, *, mended: bool) -> None:
         app: Any = application("gaps", "127.0.0.1:1", folder, 1, loop=loop)
@@ -52,12 +52,12 @@ class Consuming:
         self._loop.run_until_complete(drain())
 
     def done(self, offsets: Iterable[int]) -> None:
-        """These were decided."""
+        """Acknowledge records."""
         self.consumer._acked[PLACE].extend(offsets)
         self.consumer._acked_index[PLACE].update(offsets)
 
     def commits(self) -> int:
-        """What is committed in the end; the broker takes all. One commit may move on by a single record."""
+        """The offset that is committed in the end, if the broker takes all commits. One commit may advance by a single record."""
         committed = self.consumer._committed_offset
         while (offset := self.consumer._new_offset(PLACE)) is not None and offset > committed[PLACE]:
             committed[PLACE] = offset
@@ -70,7 +70,7 @@ Made = Callable[[bool], Consuming]
 
 @pytest.fixture
 def consuming(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Made]:
-    """A function that gives such a consumer, plain or mended."""
+    """A function that returns such a consumer, plain or with the workaround."""
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     yield lambda mended: Consuming(loop, tmp_path, monkeypatch, mended=mended)
@@ -79,15 +79,15 @@ def consuming(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Made]
 
 
 @pytest.mark.parametrize(("mended", "committed"), [(False, 501), (True, 106)], ids=["plain", "mended"])
-def test_what_was_fetched_before_a_rebalance_is_no_gap(consuming: Made, *, mended: bool, committed: int) -> None:
-    """Records of a fetch that was under way come once it begins anew, are dropped, and what lies before them is read after all.
+def test_records_fetched_before_rebalance_make_no_gap(consuming: Made, *, mended: bool, committed: int) -> None:
+    """Records of a fetch in flight arrive after the restart and are dropped, and the records before them are still read.
 
-    Plain, the hole that they seemed to make is committed once the first records in it are done: the others are lost with the next
-    rebalance.
+    Plain, the apparent gap before them is committed once the first records in it are processed: the next rebalance loses the
+    others.
     """
     one = consuming(mended)
     one.read([500, 501])
-    # The library drops what lies below what it has read; that is another mend (`test_what_is_asked_for_again_comes`).
+    # The library drops what is below its read offset; that has its own workaround (`test_seek_back_during_delivery_takes_effect`).
     one.consumer._read_offset[PLACE] = COMMITTED
     one.read(range(COMMITTED, 110))
     one.done(range(COMMITTED, 106))
@@ -95,8 +95,8 @@ def test_what_was_fetched_before_a_rebalance_is_no_gap(consuming: Made, *, mende
 
 
 @pytest.mark.parametrize("left", [False, True], ids=["read behind it", "nothing was read since"])
-def test_a_hole_that_was_decided_in_is_no_gap(consuming: Made, *, left: bool) -> None:
-    """However a gap came to lie over records: what was done inside it shows that it is none."""
+def test_gap_with_processed_records_is_not_committed(consuming: Made, *, left: bool) -> None:
+    """A gap over existing records is not committed, whatever caused it: a record processed inside it proves that it is none."""
     one = consuming(True)
     one.done(range(COMMITTED, 106))
     one.consumer._gap[PLACE].addi(103, 500)
@@ -105,8 +105,8 @@ def test_a_hole_that_was_decided_in_is_no_gap(consuming: Made, *, left: bool) ->
     assert one.commits() == 106
 
 
-def test_holes_are_committed(consuming: Made) -> None:
-    """What compaction has left out is passed, once the record behind it is done, and not before."""
+def test_compaction_holes_are_committed(consuming: Made) -> None:
+    """Holes that compaction left are committed once the record behind them is processed, and not before."""
     one = consuming(True)
     one.read([*range(COMMITTED, 105), 120, 121, 200, 201])
     one.done(range(COMMITTED, 105))

@@ -1,4 +1,4 @@
-"""The index sink without a broker: what it waits for, what counts as done, and whom it tells."""
+"""The index sink without a broker: batches, waits, progress and commits."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from tests.streams.kafka.test_index_sink import summary
 READ = buffer.Read(Logged("broker.main", 0, 0, 0, b"key", b"value"), None)
 
 
-def test_a_server_that_does_not_answer_is_no_fault_of_the_sink() -> None:
-    """While the index is asked how far it is, which has a deadline of its own, all partitions may stand; behind it none may."""
+def test_partitions_are_excused_while_index_is_asked_for_offsets() -> None:
+    """All partitions are excused while the index is asked for its offsets, which has a deadline of its own; afterwards none."""
     found: list[list[tuple[str, int]]] = []
 
     class Slow:
@@ -39,7 +39,7 @@ def test_a_server_that_does_not_answer_is_no_fault_of_the_sink() -> None:
 
 
 class Forgetful:
-    """An index on a server that takes all changes, and offsets where it is told to."""
+    """An index on a server that takes all changes, and offsets only while `takes` is set."""
 
     def __init__(self) -> None:
         self.takes = True
@@ -53,7 +53,7 @@ class Forgetful:
 
 
 class Group:
-    """A client that notes what the group is told."""
+    """A client that records the commits of the group."""
 
     def __init__(self) -> None:
         self.told: dict[int, int] = {}
@@ -62,13 +62,13 @@ class Group:
         self.told |= {place.partition: place.offset for place in offsets}
 
     def pause(self, places: Sequence[TopicPartition]) -> None:
-        """Nothing comes anyway."""
+        """Does nothing: no records arrive anyway."""
 
     resume = pause
 
 
 class Alone:
-    """A sink with two partitions, a record in one of them, no broker, and an index that the test has in hand."""
+    """A sink with two partitions and a simulated index, without a broker."""
 
     def __init__(self) -> None:
         self.index, self.group = Forgetful(), Group()
@@ -77,7 +77,7 @@ class Alone:
         self.sink._consumer = cast("Any", self.group)
 
     def begun(self) -> buffer.Part:
-        """The index has said where to go on, and a batch is under way."""
+        """Start a batch of one record, after the index has reported its offsets; returns the partition."""
         self.sink.parts = {number: buffer.Part(0) for number in range(2)}
         self.sink._placing.found()
         part = self.sink.parts[1]
@@ -86,15 +86,15 @@ class Alone:
         return part
 
     def answered(self) -> None:
-        """What is under way is answered, and the sink sees it."""
+        """Let all requests in flight finish, and have the sink process the answers."""
         for answer in (*(part.task for part in self.sink.parts.values()), self.sink._passing):
             if answer is not None:
                 answer.exception()
         self.sink._settle()
 
 
-def test_an_index_that_takes_no_offsets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the offsets are not written nothing counts as done: it is told once, and tried at longer and longer intervals."""
+def test_nothing_is_done_until_index_stores_offsets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the index does not store offsets, nothing counts as done; that is reported once, and retried at growing intervals."""
     monkeypatch.setattr(buffer, "BATCH", 1)
     alone = Alone()
     alone.index.takes = False
@@ -118,8 +118,8 @@ def test_an_index_that_takes_no_offsets(monkeypatch: pytest.MonkeyPatch) -> None
     assert alone.notes[1:] == ["the index is written again"]
 
 
-def test_who_leaves_writes_the_offsets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A member that goes while a batch is under way leaves its offset with the index, and tells the group."""
+def test_leaving_member_writes_and_commits_offsets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A member that leaves while a batch is in flight writes its offset to the index, and commits it to the group."""
     monkeypatch.setattr(buffer, "BATCH", 1)
     alone = Alone()
     alone.begun()
@@ -128,8 +128,8 @@ def test_who_leaves_writes_the_offsets(monkeypatch: pytest.MonkeyPatch) -> None:
     assert alone.sink.parts == {}
 
 
-def test_the_group_hears_of_what_the_index_knows() -> None:
-    """What lies behind the last record counts once the index knows of the last record."""
+def test_end_counts_once_index_has_last_offset() -> None:
+    """The end behind the last record counts as done once the index has stored the offset of the last record."""
     part = buffer.Part(1)
     part.acknowledged, part.end = 3, 4
     assert (part.passing(), part.done) == (True, 1)
@@ -137,8 +137,8 @@ def test_the_group_hears_of_what_the_index_knows() -> None:
     assert (part.passing(), part.done) == (False, 4)
 
 
-def test_a_server_that_is_away_at_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A sink that begins while its server is away waits for it, and says so once; told to stop, it waits no more."""
+def test_sink_waits_for_server_at_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sink that starts while its server is down waits for it and reports that once; it stops waiting when it is told to stop."""
     monkeypatch.setattr(run_sink, "FIRST", 0.001)
     index: Any = object()
     said: list[str] = []
@@ -159,8 +159,8 @@ def test_a_server_that_is_away_at_the_start(monkeypatch: pytest.MonkeyPatch) -> 
         run_sink.open_index(ask, threading.Event(), said.append)
 
 
-def test_a_batch_waits_for_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is less than a batch goes when its first record has waited."""
+def test_incomplete_batch_is_sent_after_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An incomplete batch is sent once its first record has waited long enough."""
     clock = [100.0]
     monkeypatch.setattr("streams.kafka.sink.buffer.time.monotonic", lambda: clock[0])
     part = buffer.Part(0)
@@ -177,8 +177,8 @@ def test_a_batch_waits_for_more(monkeypatch: pytest.MonkeyPatch) -> None:
     assert part.ripe()
 
 
-def test_a_commit_waits_for_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A commit is of all partitions: it waits as long as one of them gets more, and no longer than the first record may wait."""
+def test_commit_waits_for_records_of_any_partition(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A commit is of all partitions: it waits while any of them gets more, but no longer than the first record may wait."""
     clock = [100.0]
     monkeypatch.setattr("streams.kafka.sink.buffer.time.monotonic", lambda: clock[0])
     parts = quiet, busy = buffer.Part(0, whole=True), buffer.Part(0, whole=True)
@@ -206,8 +206,8 @@ def test_a_commit_waits_for_more(monkeypatch: pytest.MonkeyPatch) -> None:
     assert buffer.is_commit_due(parts)
 
 
-def test_what_stays_waits_as_others_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What came beside a batch waits for more from then on, however old that was."""
+def test_remaining_records_start_new_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The waiting time of records left over from a batch starts when that batch is sent, however old they are."""
     clock = [100.0]
     monkeypatch.setattr("streams.kafka.sink.buffer.time.monotonic", lambda: clock[0])
     monkeypatch.setattr(buffer, "GATHERED", 2)

@@ -1,4 +1,4 @@
-"""Dead letters of the index sink on a real Kafka: what is no record in any format, and what is too large for `rejected`."""
+"""Dead letters of the index sink on a real Kafka: undecodable records, and records too large for `rejected`."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from opensearchpy import OpenSearch
 
 UNKNOWN = b"\0\0\0\0\x63junk"
-"""The Confluent wire format, with a schema that no registry has."""
+"""The Confluent wire format, with a schema number that no registry has."""
 SMALL = range(1, 41)
-"""Sizes that a topic takes, but not all in one batch."""
+"""Sizes (bytes) of letters that a topic takes, but not all in one batch."""
 
 
 @pytest.fixture(params=["", "registry"], ids=["no registry", "a registry"])
 def url(request: pytest.FixtureRequest) -> Iterator[str]:
-    """No registry, and one of the test's own."""
+    """The URL of a registry of the test's own, or "" for none."""
     if not request.param:
         yield ""
         return
@@ -46,13 +46,13 @@ def url(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 def letter(size: int) -> Rejected:
-    """One about so many bytes."""
+    """A dead letter whose record has this many bytes."""
     about = {"stage": "index", "reason": "not a record", "topic": "broker.main", "partition": 0, "offset": 7}
     return Rejected(**about, time=1, key=b"key", value=b"x" * size)  # type: ignore[arg-type]
 
 
-def test_what_is_framed_wrongly(broker: Broker, opensearch: str, index: str, url: str) -> None:
-    """A record that only begins as the Confluent wire format does is a dead letter with its bytes; all else is indexed."""
+def test_wrongly_framed_record_is_dead_letter(broker: Broker, opensearch: str, index: str, url: str) -> None:
+    """A record that only starts like the Confluent wire format is a dead letter with its bytes; all others are indexed."""
     world = World(broker, opensearch, index)
     world.cluster = world.cluster._replace(registry=url)
     plain = [summary(number) for number in (0, 3)]
@@ -67,8 +67,8 @@ def test_what_is_framed_wrongly(broker: Broker, opensearch: str, index: str, url
     assert all(one.reason.startswith("not a record") and one.topic == "broker.main" for one in found)
 
 
-def test_one_format(kafka: str, topics: Topics, broker: Broker, url: str) -> None:
-    """Dead letters stand in `rejected` as all that the cluster has: by the registry, where there is one."""
+def test_dead_letters_have_format_of_cluster(kafka: str, topics: Topics, broker: Broker, url: str) -> None:
+    """Dead letters are written in the cluster's format: framed for the registry, if there is one."""
     cluster = Cluster(kafka, f"{topics.prefix}-", registry=url)
     name = topics.make("rejected")
     DeadLetterProducer(cluster).send([(letter(5), [("from", b"a stranger")])])
@@ -82,10 +82,10 @@ def test_one_format(kafka: str, topics: Topics, broker: Broker, url: str) -> Non
     [(4 << 20, MAX_MESSAGE, True), (2_000, MAX_MESSAGE, False), (4 << 20, 2_000, False)],
     ids=["room", "too large for the topic", "too large for the client"],
 )
-def test_large_letters(
+def test_oversized_letter_goes_without_bytes(
     broker: Broker, topics: Topics, monkeypatch: pytest.MonkeyPatch, taken: int, given: int, whole: bool
 ) -> None:
-    """One of more than a MB goes whole where the topic takes it, and else without its bytes; those beside it stay as they are."""
+    """A letter of more than a MB is sent whole if the topic takes it, else without its bytes; others are not affected."""
     monkeypatch.setitem(ORDERED, "message.max.bytes", given)
     topics.make("rejected", 1, {"max.message.bytes": str(taken)})
     cluster = Cluster(broker.address, f"{topics.prefix}-")
@@ -101,7 +101,7 @@ def test_large_letters(
 
 
 class Narrow(DeadLetterProducer):
-    """A topic that takes a batch of one letter of some bytes, or of two without."""
+    """A topic that takes a batch of at most two letters with at most 10 bytes of records."""
 
     def __init__(self) -> None:
         self.taken: list[Letter] = []
@@ -114,22 +114,22 @@ class Narrow(DeadLetterProducer):
         return []
 
 
-def test_letters_without_bytes_are_too_many_for_a_batch() -> None:
-    """Where the topic refuses a whole batch of those that go without bytes, each is tried alone too."""
+def test_letters_of_refused_batch_are_sent_alone() -> None:
+    """If the topic refuses a batch of letters without bytes, each of them is sent alone."""
     narrow = Narrow()
     narrow.send([(letter(size), []) for size in (5, 20, 30, 40)])
     assert sorted(len(one.value or b"") for one, _ in narrow.taken) == [0, 0, 0, 5]
 
 
 class Refusing:
-    """An index that takes nothing."""
+    """An index that refuses all changes."""
 
     def apply(self, changes: Sequence[Summary | Removed], offsets: Mapping[int, int]) -> list[Refused]:
         return [Refused(change, "odd") for change in changes]
 
 
 class Told:
-    """Takes dead letters."""
+    """Records the dead letters that it gets."""
 
     def __init__(self) -> None:
         self.letters: list[Letter] = []
@@ -140,8 +140,8 @@ class Told:
         self.times += 1
 
 
-def test_the_letter_is_of_what_was_refused() -> None:
-    """Where an older record stands behind the newer one that the index refuses, the dead letter has the newer one's bytes."""
+def test_dead_letter_has_bytes_of_refused_record() -> None:
+    """If the index refuses a newer record that precedes an older one, the dead letter has the newer record's bytes."""
     told = Told()
     values = [encode(summary(0, published)) for published in (4, 6, 5)]
     reads = [Read(Logged("broker.main", 1, at, 1, b"k", value), [("n", b"%d" % at)]) for at, value in enumerate(values)]
@@ -150,8 +150,8 @@ def test_the_letter_is_of_what_was_refused() -> None:
     assert (refused.partition, refused.offset, refused.value, with_it) == (1, 1, values[1], [("n", b"1")])
 
 
-def test_letters_of_a_batch_are_sent_together() -> None:
-    """What is no change is sent in one go, and what is refused in another; where there is neither, nothing is."""
+def test_letters_of_batch_are_sent_together() -> None:
+    """The undecodable records of a batch are sent together, the refused ones too; without any, nothing is sent."""
     told, values = Told(), [b"x", b"y", encode(summary(0)), encode(summary(1))]
     reads = [Read(Logged("broker.main", 0, at, 1, b"k", value), []) for at, value in enumerate(values)]
     applier = Applier(cast("BrokerIndex", Refusing()), cast("DeadLetterProducer", told), whole=False, plain=bytes)
@@ -161,8 +161,8 @@ def test_letters_of_a_batch_are_sent_together() -> None:
     assert told.times == 2
 
 
-def test_a_large_record_stops_nothing(broker: Broker, opensearch: str, index: str) -> None:
-    """What is no change, and leaves no room for anything about it, is a dead letter without bytes; the sink goes on behind it."""
+def test_oversized_record_does_not_stop_sink(broker: Broker, opensearch: str, index: str) -> None:
+    """An undecodable record too large for a dead letter becomes one without bytes, and the sink goes on behind it."""
     world = World(broker, opensearch, index, {"max.message.bytes": str(2 << 20)})
     producer = Producer({"bootstrap.servers": broker.address, "message.max.bytes": 4 << 20, "log_level": 0})
     producer.produce(world.topic, b"x" * 1_500_000, b"bad", partition=1, headers=[("n", b"1")])
@@ -175,10 +175,10 @@ def test_a_large_record_stops_nothing(broker: Broker, opensearch: str, index: st
     assert headers(world) == [(("n", b"1"),)]
 
 
-def test_a_closed_index(
+def test_closed_index_pauses_sink(
     broker: Broker, opensearch: str, index: str, search_client: OpenSearch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While the index is closed nothing is committed or rejected, which is said once; when it is open again all is applied."""
+    """While the index is closed nothing is committed or rejected, which is reported once; after it opens, all is applied."""
     monkeypatch.setattr(position, "LONGEST", 0.5)
     world, told = World(broker, opensearch, index), list[str]()
     world.send([summary(0)])

@@ -1,4 +1,4 @@
-"""`harvest index rebuild` on a real Kafka and a real OpenSearch, while others write and search."""
+"""`harvest index rebuild` on a real Kafka and a real OpenSearch, during writes and searches."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def world(broker: Broker, opensearch: str, index: str, monkeypatch: pytest.MonkeyPatch) -> World:
-    """Topics and an index, for small batches and short waits; the program is told where they are."""
+    """Topics and an index, with small batches and short waits; the program is configured for them."""
     return a_world(broker, opensearch, index, monkeypatch)
 
 
 def a_world(broker: Broker, opensearch: str, index: str, monkeypatch: pytest.MonkeyPatch) -> World:
-    """What the fixture of that name gives."""
+    """The world of the fixture of that name."""
     monkeypatch.setattr(buffer, "BATCH", 30)
     monkeypatch.setattr(rebuild, "BATCH", 40)
     monkeypatch.setattr(rebuild, "LOOK", 0.1)
@@ -68,7 +68,7 @@ def harvest(*words: str, code: int = 0) -> Result:
 
 
 def expected(world: World, folder: Path) -> Mapping[str, object]:
-    """What the embedded index says of the topic as it is now."""
+    """The answers of an embedded index filled from the current topic."""
     folder.mkdir()
     harvest_from = CliRunner(env={"HARVEST_INDEX_URL": "", "HARVEST_DATA": str(folder)})
     result = harvest_from.invoke(app, ["index", "rebuild"])
@@ -78,10 +78,10 @@ def expected(world: World, folder: Path) -> Mapping[str, object]:
 
 
 def meanwhile(work: Callable[[int], None]) -> AbstractContextManager[None]:
-    """Do something again and again, with a number that rises, until the block ends; what went wrong is raised."""
+    """Call `work` with rising numbers in a thread until the block ends; its error is raised."""
 
     def repeat(stop: threading.Event) -> None:
-        # Not as fast as can be: the machine is shared with what is tested.
+        # Not at full speed: the machine is shared with the code under test.
         for number in itertools.takewhile(lambda _: not stop.wait(0.05), itertools.count()):
             work(number)
 
@@ -89,13 +89,13 @@ def meanwhile(work: Callable[[int], None]) -> AbstractContextManager[None]:
 
 
 def served(client: OpenSearch, world: World) -> str:
-    """The index behind the alias, which is the only one there is."""
+    """The index behind the alias; fails if there is another one."""
     assert list(client.indices.get_alias(name=world.alias)) == list(client.indices.get(index=f"{world.alias}*"))
     return str(*client.indices.get_alias(name=world.alias))
 
 
-def test_under_live_writes(world: World, search_client: OpenSearch, tmp_path: Path) -> None:
-    """Two rebuilds, while a sink writes what comes and others search: no search fails or finds less, and no write is lost."""
+def test_rebuild_during_writes_and_searches_loses_nothing(world: World, search_client: OpenSearch, tmp_path: Path) -> None:
+    """During two rebuilds with concurrent writes and searches, no search fails or misses a result, and no write is lost."""
     lasting = [summary(number) for number in range(1_000, 1_150)]
     world.send([*stream(), *lasting])
     urls = {one.url for one in lasting}
@@ -127,8 +127,8 @@ def test_under_live_writes(world: World, search_client: OpenSearch, tmp_path: Pa
     reader.close()
 
 
-def test_several_begin_at_once(world: World, search_client: OpenSearch, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of rebuilds that begin at once one comes to its end; the others are told so in one line, and leave nothing."""
+def test_one_of_concurrent_rebuilds_succeeds(world: World, search_client: OpenSearch, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of several concurrent rebuilds one succeeds; the others fail with a message of one line, and leave no index behind."""
     barrier, begin = threading.Barrier(3), aliases.begin_rebuild
 
     def together(*args: Any) -> str:
@@ -149,8 +149,8 @@ def test_several_begin_at_once(world: World, search_client: OpenSearch, monkeypa
             served(search_client, world)
 
 
-def test_a_search_outlives_two_swaps(world: World, search_client: OpenSearch, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A search that began before a rebuild comes to its end, though another rebuild begins meanwhile; then its index goes."""
+def test_search_completes_across_two_swaps(world: World, search_client: OpenSearch, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search begun before a rebuild completes although another rebuild begins meanwhile; then its index is dropped."""
     world.send(stream())
     monkeypatch.setattr(opensearch_search, "SCROLL", 50)
     harvest("index", "rebuild")
@@ -169,7 +169,7 @@ def test_a_search_outlives_two_swaps(world: World, search_client: OpenSearch, mo
 
 
 def rebuilt(world: World, number: int) -> str:
-    """Rebuild the index; gives what went wrong."""
+    """Rebuild the index; returns the error message, or ""."""
     with KafkaLog(world.cluster, topology(TopologySettings())) as log:
         try:
             rebuild.on_server(log, Selection("broker.main"), world.url, world.alias, f"20260101t000000{number}")
@@ -178,8 +178,8 @@ def rebuilt(world: World, number: int) -> str:
     return ""
 
 
-def test_swapped_before_it_had_all(world: World, search_client: OpenSearch, tmp_path: Path) -> None:
-    """Whoever ends a rebuild at its worst moment loses nothing: a sink goes on from what the new index holds."""
+def test_sink_completes_prematurely_swapped_index(world: World, search_client: OpenSearch, tmp_path: Path) -> None:
+    """A rebuild that swaps in an incomplete index loses nothing: the sink goes on from the offsets of the new index."""
     world.send(stream())
     with world.sink():
         world.until_read()
@@ -194,8 +194,8 @@ def test_swapped_before_it_had_all(world: World, search_client: OpenSearch, tmp_
             assert answers(index) == expected(world, tmp_path / "data")
 
 
-def test_replayed_twice(world: World, search_client: OpenSearch) -> None:
-    """A topic that is replayed twice gives equal indexes, without a sink too; what a killed rebuild has left goes."""
+def test_two_rebuilds_give_equal_indexes(world: World, search_client: OpenSearch) -> None:
+    """Two rebuilds from one topic give equal indexes, without a sink too; the remains of a killed rebuild are dropped."""
     world.send(stream())
     with closing(world.open()) as index:
         aliases.make(index.node, f"{world.alias}-20260101t000000")
@@ -207,8 +207,8 @@ def test_replayed_twice(world: World, search_client: OpenSearch) -> None:
         assert sum(index.offsets().values()) == len(stream())
 
 
-def test_another_number(world: World, search_client: OpenSearch, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An index with another number of summaries than its topic does not serve: the old one stays, the new one goes."""
+def test_index_with_wrong_count_is_dropped(world: World, search_client: OpenSearch, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new index whose number of summaries differs from its topic's is dropped; the old one stays in service."""
     world.send(stream())
     before = world.open()
     counting = OpenSearchIndex.count
@@ -219,8 +219,8 @@ def test_another_number(world: World, search_client: OpenSearch, monkeypatch: py
     before.close()
 
 
-def test_asked_by_the_program(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`search` and `show` say of the index on a server what they say of the one in the folder, of the same topic."""
+def test_search_and_show_agree_on_server_and_folder(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`search` and `show` give the same output for an index on a server as for one in the folder, made from one topic."""
     world.send(stream())
     harvest("index", "rebuild")
 
@@ -241,8 +241,8 @@ def test_asked_by_the_program(world: World, tmp_path: Path, monkeypatch: pytest.
     assert sorted(map(str, in_folder)) == sorted(map(str, on_server))
 
 
-def test_no_index(world: World) -> None:
-    """Where there is no index yet the commands say so in a line, and what makes one on a cluster."""
+def test_missing_index_is_reported_with_remedy(world: World) -> None:
+    """Without an index the commands say so in one line, with the commands that make one on a cluster."""
     for command in ("search", "whale"), ("show", "http://a/1"):
         said = harvest(*command, code=1).stderr
         assert said.startswith("harvest: there is no such index at http://127.0.0.1")

@@ -1,4 +1,4 @@
-"""The index sink on a real Kafka, into a real OpenSearch."""
+"""The index sink, from a real Kafka into a real OpenSearch."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 PARTITIONS = 4
 SESSION = 120.0
-"""Seconds that a sink may be silent: none is thrown out for a pause of the machine. One that is to be killed has a short one."""
+"""Seconds of a sink's session: no pause of the machine ends it. A sink that is to be killed has a short one."""
 QUERIES = ("*", "whale", "title:whale", "whale OR squid", '"white whale"', "number:3", "type:text", "squid -whale", "remark:*")
 
 CHILD = """
@@ -60,7 +60,7 @@ fill_index(Cluster(kafka, prefix), "main", OpenSearchIndex(url, alias, fresh=Fal
 
 
 def summary(number: int, published: int = 1, **more: Any) -> Summary:
-    """One of many."""
+    """The summary of one of many objects."""
     url = f"http://a/{number}"
     words = ("white whale", "squid", "whale", "a white squid and a whale")
     given: dict[str, tuple[str | bytes, ...]] = {"title": (words[(number + published) % 4],), "number": (f"{number % 7}",)}
@@ -71,7 +71,7 @@ def summary(number: int, published: int = 1, **more: Any) -> Summary:
 
 
 def removal(number: int, published: int) -> Removed:
-    """The removal of one of them."""
+    """The removal of the object of that number."""
     url = f"http://a/{number}"
     about: dict[str, Any] = {"oid": oid("g", url), "url": url, "object_url": url, "version": 1, "time": 1}
     return Removed(**about, reason="gone", published=published)
@@ -108,31 +108,31 @@ class World:
         self.broker.append(self.topic, [(change.oid.encode(), encode(change)) for change in changes])
 
     def sink(self, index: BrokerIndex | None = None, told: list[str] | None = None) -> AbstractContextManager[None]:
-        """A member of the group, in a thread; whatever ends it early is raised."""
-        # Those that are given are in a folder.
+        """Run a member of the group in a thread; an error that ends it early is raised."""
+        # A given index is one in a folder.
         how = sink_options("" if index else self.url)
         how |= {"plain": wire(self.cluster, topology(TopologySettings()).topics).plain}
         more: Mapping[str, Any] = {"session": SESSION, "note": (told if told is not None else []).append, **how}
         return beside(lambda stop: fill_index(self.cluster, "main", index or self.open(), stop, **more), self.errors)
 
     def child(self, fault: str = "") -> subprocess.Popen[bytes]:
-        """A member of the group, in a process."""
+        """Start a member of the group as a process."""
         command = [sys.executable, "-c", CHILD, self.broker.address, self.cluster.prefix, self.url, self.alias]
         return subprocess.Popen(command, env={**os.environ, "HARVEST_FAULT": fault})
 
     def until_read(self) -> None:
-        """Wait until the group has committed all that there is."""
+        """Wait until the group has committed all records."""
         self.until(lambda: self.lag() == 0)
 
     def lag(self) -> int:
-        """What the group has still to commit; all, while its coordinator is not there yet."""
+        """The records that the group has yet to commit; all of them while it has no coordinator yet."""
         try:
             return self.broker.lag(self.group, self.topic, PARTITIONS)
         except KafkaException:
             return 1 << 30
 
     def until(self, true: Callable[[], object]) -> None:
-        """Wait until something holds (the test's own limit of time ends the wait). Raises what ended a sink."""
+        """Wait until a condition holds; only the test's time limit ends the wait. Raises an error that ended a sink."""
         while not true():
             time.sleep(0.05)
             for error in self.errors:
@@ -145,7 +145,7 @@ class World:
 
 
 def answers(index: BrokerIndex) -> Mapping[str, object]:
-    """What an index says: counts and hits, each with all but its score."""
+    """Counts and hits of an index, the hits without their scores."""
     found: dict[str, object] = {}
     for query in QUERIES:
         page = index.search(parse(query), limit=1_000)
@@ -156,7 +156,7 @@ def answers(index: BrokerIndex) -> Mapping[str, object]:
 
 @pytest.fixture
 def expected(tmp_path: Path) -> Mapping[str, object]:
-    """What the embedded index says of the stream."""
+    """The answers of an embedded index for the stream."""
     with closing(TantivyIndex(tmp_path / "expected", heap=15_000_000)) as index:
         index.apply(stream(), {})
         return answers(index)
@@ -164,14 +164,14 @@ def expected(tmp_path: Path) -> Mapping[str, object]:
 
 @pytest.fixture
 def world(broker: Broker, opensearch: str, index: str, monkeypatch: pytest.MonkeyPatch) -> World:
-    """Topics and an index, for small batches."""
+    """Topics and an index, with small batches."""
     monkeypatch.setattr(buffer, "BATCH", 30)
     monkeypatch.setattr(buffer, "GATHERED", 30)
     return World(broker, opensearch, index)
 
 
-def test_the_same_answers(world: World, tmp_path: Path, expected: Mapping[str, object]) -> None:
-    """Of one stream, both engines say the same as the embedded index; the group has committed all; nothing was rejected."""
+def test_both_engines_answer_like_embedded_index(world: World, tmp_path: Path, expected: Mapping[str, object]) -> None:
+    """Both engines answer like the embedded index for one stream; the group has committed all, and nothing was rejected."""
     world.send(stream())
     with world.sink():
         world.until_read()
@@ -187,8 +187,8 @@ def test_the_same_answers(world: World, tmp_path: Path, expected: Mapping[str, o
     assert not world.letters()
 
 
-def test_what_stands_behind_the_last_record(world: World, expected: Mapping[str, object]) -> None:
-    """Of a stranger's transactions what stands is indexed, what was taken back is not, and no marker is a lag, the last neither."""
+def test_aborted_records_are_not_indexed_and_markers_leave_no_lag(world: World, expected: Mapping[str, object]) -> None:
+    """Records of committed foreign transactions are indexed, aborted ones are not, and markers leave no lag, even at the end."""
     made = stream()
     never: list[Summary | Removed] = [summary(number, 9) for number in range(40)]
     parts: list[list[Summary | Removed]] = [made[:300], never, made[300:], [summary(999)]]
@@ -204,7 +204,7 @@ def test_what_stands_behind_the_last_record(world: World, expected: Mapping[str,
 
 
 class Counted(TantivyIndex):
-    """An index in a folder that remembers what it was given: how many changes, and the offsets behind them."""
+    """An index in a folder that records its calls: the number of changes, and the offsets behind them."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, heap=15_000_000)
@@ -215,8 +215,8 @@ class Counted(TantivyIndex):
         return super().apply(changes, offsets)
 
 
-def test_a_folder_gets_offsets_with_their_batch(world: World, tmp_path: Path) -> None:
-    """Of an index in a folder, each commit is a batch with the offsets behind it; no commit has an offset alone."""
+def test_folder_index_commits_offsets_with_their_batch(world: World, tmp_path: Path) -> None:
+    """Each commit of an index in a folder is a batch together with its offsets; no commit has offsets alone."""
     index = Counted(tmp_path / "embedded")
     world.send(stream())
     with world.sink(index):
@@ -227,8 +227,8 @@ def test_a_folder_gets_offsets_with_their_batch(world: World, tmp_path: Path) ->
     assert sum(ends.values()) == len(stream())
 
 
-def test_killed(world: World, expected: Mapping[str, object]) -> None:
-    """Sinks that are killed before a bulk, between it and its offset, and before the commit lose nothing."""
+def test_killed_sinks_lose_nothing(world: World, expected: Mapping[str, object]) -> None:
+    """Sinks killed before a bulk request, between it and its offset, and before the commit lose nothing."""
     world.send(stream())
     for point in ("index.apply:3", "index.applied:3", "index.passed:2"):
         assert world.child(f"{point}:kill").wait() == -signal.SIGKILL
@@ -240,8 +240,8 @@ def test_killed(world: World, expected: Mapping[str, object]) -> None:
 
 
 @pytest.mark.usefixtures("narrow")
-def test_poison(world: World, broker: Broker) -> None:
-    """What is no change, and what the index refuses, is in `rejected` with bytes, headers and place; all else is indexed."""
+def test_undecodable_and_refused_records_are_rejected(world: World, broker: Broker) -> None:
+    """Undecodable and refused records go to `rejected` with bytes, headers and place; all others are indexed."""
     producer = Producer({"bootstrap.servers": broker.address, "acks": "all", **PARTITIONER})
     wide, other = summary(2, 1_000), Rejected(stage="a", reason="b", time=1)
     values = [encode(summary(0)), b"no record", encode(other), encode(wide), None, encode(summary(3))]
@@ -275,8 +275,8 @@ def headers(world: World) -> list[tuple[Any, ...]]:
         return sorted(tuple(message.headers() or ()) for message in found)
 
 
-def test_members_come_and_go(world: World, expected: Mapping[str, object]) -> None:
-    """While members join, leave and are killed, each record is applied by whoever has its partition: nothing is lost."""
+def test_members_joining_and_leaving_lose_nothing(world: World, expected: Mapping[str, object]) -> None:
+    """While members join, leave and are killed, each record is applied by the owner of its partition: none is lost."""
     made = stream()
     killed = world.child()
     with world.sink():
@@ -293,8 +293,8 @@ def test_members_come_and_go(world: World, expected: Mapping[str, object]) -> No
         assert answers(index) == expected
 
 
-def test_an_index_that_is_gone_is_filled_anew(world: World, search_client: OpenSearch, expected: Mapping[str, object]) -> None:
-    """Whatever the group has committed: an index that somebody deletes is made again, and filled from the beginning."""
+def test_deleted_index_is_filled_again(world: World, search_client: OpenSearch, expected: Mapping[str, object]) -> None:
+    """A deleted index is created again and filled from the beginning, whatever the group has committed."""
     world.send(stream())
     with world.sink():
         world.until_read()
@@ -307,8 +307,8 @@ def test_an_index_that_is_gone_is_filled_anew(world: World, search_client: OpenS
             assert answers(index) == expected
 
 
-def test_an_index_of_another_topic(world: World) -> None:
-    """An index that holds more than its topic is not written: that is said, and ends the sink."""
+def test_index_of_another_topic_is_refused(world: World) -> None:
+    """A sink refuses an index with more records than its topic: it ends with that message, and writes nothing."""
     with closing(world.open()) as index:
         index.apply([summary(1)], {2: 1_000})
     with pytest.raises(IndexDamaged, match=r"holds more than its topic .*1,000 of 0"):
@@ -316,13 +316,13 @@ def test_an_index_of_another_topic(world: World) -> None:
 
 
 @pytest.mark.slow
-def test_a_server_that_stops_and_starts(broker: Broker, monkeypatch: pytest.MonkeyPatch, expected: Mapping[str, object]) -> None:
-    """While the server is down nothing is committed or rejected, and the sink says so once; when it is back all is applied."""
+def test_sink_survives_server_restart(broker: Broker, monkeypatch: pytest.MonkeyPatch, expected: Mapping[str, object]) -> None:
+    """While the server is down nothing is committed or rejected, which is reported once; after its start, all is applied."""
     monkeypatch.setattr(buffer, "BATCH", 30)
     monkeypatch.setattr(position, "LONGEST", 0.5)
     port, told, made = free_port(), list[str](), stream()
     world = World(broker, f"http://127.0.0.1:{port}", "harvest-main")
-    # Not below pytest's own folder, which is closed to the user that the server runs as.
+    # Not below pytest's own folder: the user that the server runs as cannot enter it.
     with TemporaryDirectory(prefix="harvest-node-") as name, ExitStack() as running:
         folder = Path(name)
         folder.chmod(0o755)

@@ -1,4 +1,4 @@
-"""Records that are as large as topics take: what `harvest topics apply` has made room for passes stages that decide."""
+"""Records of the maximum size: those that `harvest topics apply` leaves room for pass the deciding stages."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.streams.kafka.conftest import Run
 
 
 def summary(name: str, size: int) -> Summary:
-    """One of so many bytes of text."""
+    """A summary with this many bytes of text."""
     url = f"http://example.org/{name}"
     about = {"oid": oid("test", url), "url": url, "object_url": url, "gatherer": "test", "version": 1, "time": 1}
     return Summary(**about, type="Text", attributes={"full-text": ("x" * size,)})  # type: ignore[arg-type]
@@ -32,7 +32,7 @@ def summary(name: str, size: int) -> Summary:
 
 @pytest.fixture
 def catalog(harvest: Run, cluster: Cluster, root: Path, tmp_path: Path) -> Iterator[KafkaLog]:
-    """The topics as they are made, and a worker of the catalogue."""
+    """The topics as `harvest topics apply` makes them, and a worker of the catalogue."""
     harvest("topics", "apply")
     told = {"KAFKA_BROKERS": cluster.brokers, "KAFKA_PREFIX": cluster.prefix, "DATA": str(tmp_path / "data"), "GATHERER": "test"}
     worker = subprocess.Popen(
@@ -54,8 +54,8 @@ def written(log: KafkaLog, topic: str) -> list[Record]:
     return [decode(logged.value) for logged in found if logged.value is not None]
 
 
-def test_what_topics_take_is_catalogued(catalog: KafkaLog) -> None:
-    """A summary with as much full text as the setting lets it have is catalogued, as it is on the embedded runner."""
+def test_largest_allowed_summary_is_catalogued(catalog: KafkaLog) -> None:
+    """A summary with as much full text as the setting allows is catalogued, as on the embedded runner."""
     whole, small = summary("large", 1 << 20), summary("small", 5)
     catalog.write(Logged("made", -1, -1, 1, one.object_url.encode(), encode(one)) for one in (whole, small))
     while len(found := written(catalog, "summaries") + written(catalog, "rejected")) < 2:

@@ -1,4 +1,4 @@
-"""The log on a real Kafka: where reads end, and what they wait for."""
+"""The log on a real Kafka: the ends of reads, and the waits of polls."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ SUMMARIES = "summaries"
 
 
 def append(log: KafkaLog, numbers: Iterable[int], partition: int | None = None) -> None:
-    """A removal for each number."""
+    """Append a removal for each number."""
     made = ((n, Removed(oid=f"{n:064d}", url="u", object_url="u", version=1, time=2, reason="gone")) for n in numbers)
     log.append(SUMMARIES, [(b"k%d" % n, one) for n, one in made], partition)
 
 
 def offsets(records: Iterable[Logged]) -> list[int]:
-    """Where records stand."""
+    """The offsets of records."""
     return [logged.offset for logged in records]
 
 
 class Asked:
-    """A consumer, and what it was asked for."""
+    """A consumer that records the calls to it."""
 
     def __init__(self, consumer: Any) -> None:
         self._consumer = consumer
         self.waited: list[int] = []
-        """For how many messages each poll waited."""
+        """The number of messages that each poll waited for."""
         self.calls: list[str] = []
 
     def consume(self, count: int, timeout: float) -> Any:
@@ -53,13 +53,13 @@ class Asked:
 
 @pytest.fixture
 def log(cluster: Cluster, topics: Topics) -> KafkaLog:
-    """Summaries in one partition."""
+    """A log whose topic of summaries has one partition."""
     topics.make(SUMMARIES, 1)
     return KafkaLog(cluster, topology(TopologySettings()))
 
 
-def test_a_transaction_that_is_open_is_beyond_the_end(log: KafkaLog, broker: Broker) -> None:
-    """A topic ends, for who reads up to its end, before what may yet be taken back: it is left out by nobody once it stands."""
+def test_log_ends_before_open_transaction(log: KafkaLog, broker: Broker) -> None:
+    """The end of a topic is before its open transaction; once that has ended, committed records are read, aborted ones not."""
     append(log, range(3))
 
     def found() -> tuple[Sequence[int], list[int]]:
@@ -73,31 +73,31 @@ def test_a_transaction_that_is_open_is_beyond_the_end(log: KafkaLog, broker: Bro
             assert stranger.flush(TIMEOUT) == 0
             assert found() == before
         while log.ends(SUMMARIES) == before[0]:
-            # Whoever ends a transaction is answered before its markers are written.
+            # The commit of a transaction is acknowledged before its markers are written.
             time.sleep(0.02)
         assert found() == after
 
 
 def asked(log: KafkaLog) -> Asked:
-    """Watch the consumer of a log."""
+    """Record the calls to the consumer of a log."""
     log.__dict__["_consumer"] = watched = Asked(log._reader())
     return watched
 
 
 @pytest.mark.parametrize("first", [50, 40])
-def test_an_old_end_is_no_end(log: KafkaLog, first: int) -> None:
-    """What comes behind a read that was full is read, be the end that was there before met at once, or behind some records."""
+def test_outdated_end_does_not_end_read(log: KafkaLog, first: int) -> None:
+    """Records appended after a full read are read, whether the outdated end is reported before the next records or behind some."""
     append(log, range(50))
     with log:
         assert offsets(log.read(SUMMARIES, 0, 0, first, until=first)) == list(range(first))
-        time.sleep(1.0)  # the client meets the end, and keeps word of it
+        time.sleep(1.0)  # the client reports the end, which is kept in its queue
         append(log, range(50, 60))
         (end,) = log.ends(SUMMARIES)
         assert offsets(logged for batch, _ in batches(log, SUMMARIES, 0, first, end, 50) for logged in batch) == [*range(first, 60)]
 
 
-def test_a_read_ends_where_the_log_ends(log: KafkaLog) -> None:
-    """Reads go on where the last one ended, and give nothing where nothing is, whether they are told of the end or not."""
+def test_reads_continue_and_end_with_log(log: KafkaLog) -> None:
+    """Each read goes on where the last one ended, and returns nothing at the end, with and without `until`."""
     append(log, range(7))
     with log:
         for until in (None, 7):
@@ -109,8 +109,8 @@ def test_a_read_ends_where_the_log_ends(log: KafkaLog) -> None:
         assert offsets(log.read(SUMMARIES, 0, 99, 9)) == []
 
 
-def test_who_follows_from_beyond_the_end_waits(log: KafkaLog) -> None:
-    """Records below the offset that is followed from are given by no means, though the topic has not come so far yet."""
+def test_follow_from_beyond_end_waits(log: KafkaLog) -> None:
+    """To follow from an offset beyond the end waits for it; records below it are not returned."""
     append(log, range(5))
     with log:
         coming: Any = log.follow(SUMMARIES, {0: 7})
@@ -123,8 +123,8 @@ def test_who_follows_from_beyond_the_end_waits(log: KafkaLog) -> None:
             coming.close()
 
 
-def test_reads_wait_for_no_more_than_there_is(log: KafkaLog) -> None:
-    """A poll waits for one record, and for none once the end is reached: what has come is taken, and not waited with for others."""
+def test_poll_does_not_wait_for_more_records(log: KafkaLog) -> None:
+    """A poll waits for one record, and not at all at the end; records that have arrived are returned without a wait for more."""
     append(log, range(20))
     with log:
         watched = asked(log)
@@ -136,8 +136,8 @@ def test_reads_wait_for_no_more_than_there_is(log: KafkaLog) -> None:
         assert len(watched.waited) == before
 
 
-def test_find_reads_all_partitions_at_once(cluster: Cluster, topics: Topics) -> None:
-    """A whole scan is one assignment, whatever there is in each partition; its records are found in their order."""
+def test_find_assigns_all_partitions_once(cluster: Cluster, topics: Topics) -> None:
+    """A scan of a whole topic assigns all partitions once; the records of each are found in their order."""
     topics.make(SUMMARIES, 12)
     with KafkaLog(cluster, topology(TopologySettings())) as log:
         for partition in range(0, 12, 2):

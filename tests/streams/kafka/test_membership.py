@@ -1,4 +1,4 @@
-"""Workers that keep their place in a group (static membership), on a real Kafka."""
+"""Workers with static group membership, on a real Kafka."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from tests.streams.kafka.station import Station
 
 PARTITIONS = 4
 SESSION = 20.0
-"""Longer than a worker takes to start anew."""
+"""Seconds of a session; longer than the restart of a worker takes."""
 PATIENCE = 90.0
 
 
 @pytest.fixture
 def flow(broker: Broker, root: Path, tmp_path: Path) -> Iterator[Flow]:
-    """Topics, and nobody at work."""
+    """Topics, without workers."""
     flow = Flow(broker, root, tmp_path, PARTITIONS, {}, [])
     yield flow
     flow.close()
 
 
 class Group:
-    """The group of a stage, and workers in it that have names."""
+    """The group of a stage, and its workers by name."""
 
     def __init__(self, flow: Flow, stage: str) -> None:
         self._flow, self._stage = flow, stage
 
     def start(self, name: str) -> subprocess.Popen[str]:
-        """A worker of that name."""
+        """Start a worker of that name."""
         station = Station(
             self._flow.broker.address, self._flow.prefix, str(self._flow.folder / "data"), session=SESSION, instance=name
         )
@@ -46,7 +46,7 @@ class Group:
         return worker
 
     def members(self) -> dict[str, tuple[str, frozenset[int]]]:
-        """By name: the identity of each member's process, and the partitions that it has."""
+        """The member id of each worker's process and its partitions, by worker name."""
         admin = AdminClient({"bootstrap.servers": self._flow.broker.address, "log_level": 0})
         (asked,) = admin.describe_consumer_groups([self._flow.prefix + self._stage]).values()
         found = {}
@@ -56,7 +56,7 @@ class Group:
         return found
 
     def settled(self, *names: str) -> dict[str, tuple[str, frozenset[int]]]:
-        """The members, once they are these, and share all partitions. Raises AssertionError."""
+        """Wait until exactly these members share all partitions; returns them. Raises AssertionError."""
         until = time.monotonic() + PATIENCE
         while True:
             found = self.members()
@@ -70,8 +70,8 @@ class Group:
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("stage", ["dedup.main", "fetch", "index.main"])
-def test_a_worker_keeps_its_partitions(flow: Flow, stage: str) -> None:
-    """A worker that leaves and starts anew under its name finds its partitions waiting for it; the others' do not move."""
+def test_restarted_worker_keeps_its_partitions(flow: Flow, stage: str) -> None:
+    """A worker that stops and starts again under its name keeps its partitions, and those of the others do not move."""
     group = Group(flow, stage)
     first = group.start("first")
     group.settled("first")
@@ -97,8 +97,8 @@ def test_a_worker_keeps_its_partitions(flow: Flow, stage: str) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("stage", ["dedup.main", "fetch"])
-def test_two_of_one_name(flow: Flow, stage: str) -> None:
-    """Where two workers are given one name the later one has it; the earlier one ends, and says which setting it was."""
+def test_later_worker_takes_over_name(flow: Flow, stage: str) -> None:
+    """If two workers have one name, the later one takes it over; the earlier one ends with a message that names the setting."""
     group = Group(flow, stage)
     earlier = group.start("first")
     group.settled("first")

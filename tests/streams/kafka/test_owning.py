@@ -1,4 +1,4 @@
-"""Which partitions a stage works on, and when: what holds without a broker."""
+"""The partitions that a stage processes, from assignment to revocation; without a broker."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BOTH = {TP("holders.main", 0), TP("holders.main", 1)}
 
 
 class Client:
-    """What the stage asks of Faust's application, answered by the test. `rows`: the partitions of its changelog."""
+    """A simulated Faust application. `rows`: the partitions of its changelog."""
 
     def __init__(self, rows: set[TP]) -> None:
         self.rows = rows
@@ -46,13 +46,13 @@ class Client:
 
 @pytest.fixture
 def ends() -> list[Any]:
-    """What ended the process."""
+    """The errors that ended the process."""
     return []
 
 
 @pytest.fixture
 def decided(tmp_path: Path, ends: list[Any]) -> Decider:
-    """A stage with derived rows and ticks, in an application that nobody starts."""
+    """A stage with derived rows and ticks, in an application that is not started."""
     found = decider(tmp_path, "dedup.main", ends)
     found.owned._app = Client({TP(found.table.changelog_topic.get_topic_name(), tp.partition) for tp in BOTH})
 
@@ -68,17 +68,17 @@ def decided(tmp_path: Path, ends: list[Any]) -> Decider:
 
 @pytest.fixture
 def owned(decided: Decider) -> OwnedPartitions:
-    """Its partitions."""
+    """The partitions of that stage."""
     return decided.owned
 
 
 def restoring(decided: Decider, restore: Callable[[Any], None]) -> None:
-    """Have derived rows made so."""
+    """Replace the function that makes derived rows."""
     decided.stage = replace(decided.stage, restore=restore)
 
 
-def test_a_recovery_that_is_over_takes_nothing(decided: Decider, owned: OwnedPartitions) -> None:
-    """What ends between a revocation and the assignment is of another generation: its tables make no derived rows."""
+def test_outdated_recovery_takes_no_partitions(decided: Decider, owned: OwnedPartitions) -> None:
+    """A recovery that ends between a revocation and the next assignment is outdated: no derived rows are made, nothing is taken."""
     made: list[int] = []
     restoring(decided, lambda rows: made.append(rows._partition))
 
@@ -93,8 +93,8 @@ def test_a_recovery_that_is_over_takes_nothing(decided: Decider, owned: OwnedPar
     assert (made, sorted(owned.partitions)) == ([0, 1], [0, 1])
 
 
-def test_nobody_decides_without_the_rows_of_a_partition(decided: Decider, owned: OwnedPartitions, ends: list[Any]) -> None:
-    """A member that assigns may not know of a changelog yet: what it leaves out is recovered by nobody, and the process ends."""
+def test_missing_changelog_partition_ends_process(decided: Decider, owned: OwnedPartitions, ends: list[Any]) -> None:
+    """The process ends if the assignment lacks a changelog partition: the assigning member may not know of the changelog yet."""
     client: Any = owned._app
     client.rows = {tp for tp in client.rows if tp.partition == 0}
 
@@ -107,8 +107,8 @@ def test_nobody_decides_without_the_rows_of_a_partition(decided: Decider, owned:
     assert ["partitions 1 are not assigned" in str(error) for error in ends] == [True]
 
 
-def test_derived_rows_take_their_time(decided: Decider, owned: OwnedPartitions, ends: list[Any]) -> None:
-    """While they are made the loop goes round, and the watchdog is told that there is progress, as long as there is."""
+def test_partitions_are_excused_while_derived_rows_are_made(decided: Decider, owned: OwnedPartitions, ends: list[Any]) -> None:
+    """While derived rows are made the event loop runs, and partitions are excused to the watchdog as long as there is progress."""
     on, seen = threading.Event(), threading.Event()
 
     def restore(rows: Rows) -> None:
@@ -131,8 +131,8 @@ def test_derived_rows_take_their_time(decided: Decider, owned: OwnedPartitions, 
     assert (sorted(owned.partitions), ends) == ([0, 1], [])
 
 
-def test_derived_rows_that_are_not_wanted_any_more(decided: Decider, owned: OwnedPartitions, ends: list[Any]) -> None:
-    """Partitions that are given up meanwhile are given up at once, and whoever has them next makes all of their rows."""
+def test_revocation_stops_making_derived_rows(decided: Decider, owned: OwnedPartitions, ends: list[Any]) -> None:
+    """Partitions revoked meanwhile are given up at once, and their next owner makes all of their derived rows."""
     begun = threading.Event()
     made: list[int] = []
 
@@ -158,8 +158,8 @@ def test_derived_rows_that_are_not_wanted_any_more(decided: Decider, owned: Owne
     assert (made, sorted(owned.partitions), ends) == ([0, 0, 1], [0, 1], [])
 
 
-def test_partitions_that_go_while_it_is_asked_what_is_due(decided: Decider, owned: OwnedPartitions) -> None:
-    """They are not worked on; those that come back get their first tick all the same."""
+def test_partitions_revoked_during_offset_lookup_are_not_processed(decided: Decider, owned: OwnedPartitions) -> None:
+    """Partitions revoked during the look-up of due offsets are not processed; after their return they get their first tick."""
     nothing = decided.following.settled
 
     async def gone(tp: TP) -> int:
@@ -182,8 +182,8 @@ def test_partitions_that_go_while_it_is_asked_what_is_due(decided: Decider, owne
     assert decided.ticker._wanted == {0, 1}
 
 
-def test_a_tick_waits_for_inputs_that_move(decided: Decider, owned: OwnedPartitions) -> None:
-    """A tick that is held stands with good reason, as long as an input of its partition moves; where none does it is watched."""
+def test_waiting_tick_is_excused_while_inputs_advance(decided: Decider, owned: OwnedPartitions) -> None:
+    """A waiting tick is excused while an input of its partition advances; without progress the watchdog counts it."""
     owned._generation = 6
     due = decided.following.next
     due |= {TP("holders.main", 0): 5, TP("holders.main", 1): 5}
@@ -193,8 +193,8 @@ def test_a_tick_waits_for_inputs_that_move(decided: Decider, owned: OwnedPartiti
     assert owned.excused() == []
 
 
-def test_before_the_start_there_is_nothing_to_watch(owned: OwnedPartitions) -> None:
-    """A client that has not begun has no partitions, and is no mistake of ours."""
+def test_consumer_before_start_has_no_partitions(owned: OwnedPartitions) -> None:
+    """A consumer that has not started has no partitions, which is no error."""
     client = Client(set())
     client.started = False
     owned._app = client
@@ -205,16 +205,16 @@ class Sick:
     """A store whose disk fails."""
 
     def get(self, key: bytes) -> bytes:
-        """As RocksDB says it."""
+        """Raise an error of RocksDB."""
         raise Exception("Corruption: block checksum mismatch")  # noqa: TRY002 - what it raises
 
     def items(self, **_: Any) -> Iterator[tuple[bytes, bytes]]:
-        """As RocksDB says it."""
+        """Raise an error of RocksDB."""
         raise Exception("IO error: Too many open files")  # noqa: TRY002 - what it raises
 
 
-def test_a_store_that_fails_refuses_no_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No record becomes a dead letter for it: the error leaves the batch, and ends the process; a stage's own mistake does not."""
+def test_store_error_makes_no_dead_letter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error of the store makes no dead letter: it leaves the batch and ends the process; a stage's own error makes one."""
     decided = decider(tmp_path, "catalog")
     message = Message(3)
     message.value = encode(Summary(oid="o", url="u", object_url="u", gatherer="g", version=1, time=1, type="Text"))
@@ -233,8 +233,8 @@ def test_a_store_that_fails_refuses_no_record(tmp_path: Path, monkeypatch: pytes
     assert decode(letter.value or b"").stage == "catalog"  # type: ignore[attr-defined]
 
 
-def test_a_broker_that_is_away_ends_no_supervisor(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Starts that ask for ten seconds each, and end, are made again and again; such as end at once are given up."""
+def test_slow_failing_starts_are_repeated_forever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stage whose starts fail after ten seconds each is restarted forever; one whose starts fail at once is given up."""
 
     def tried(seconds: float) -> int:
         ward, now, waits = StageProcess("catalog", []), time.monotonic(), BACK_OFF

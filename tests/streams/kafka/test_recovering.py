@@ -1,4 +1,4 @@
-"""Stores filled from changelogs, on a real Kafka: what they hold, and from where on."""
+"""Stores filled from changelogs, on a real Kafka: their rows and offsets."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PARTITIONS = 3
 
 
 class Stores:
-    """A store for each partition of a changelog, and what is known of how far each was filled."""
+    """A store for each partition of a changelog, and the offset up to which each was filled."""
 
     def __init__(self, broker: Broker, topic: str, folder: Path) -> None:
         self.broker = broker
@@ -32,7 +32,7 @@ class Stores:
         self.offsets: dict[TP, Any] = dict.fromkeys(self.stores)
 
     def filling(self) -> Filling:
-        """Whoever fills them."""
+        """A filling of these stores."""
         return Filling({"bootstrap.servers": self.broker.address, "log_level": 0}, self.stores, self.offsets, OWN)
 
     def held(self, partition: int) -> dict[bytes, bytes]:
@@ -41,12 +41,12 @@ class Stores:
         return {key: value for key, value in store.items() if key != OWN}
 
     def persisted(self) -> dict[TP, Any]:
-        """The offset that each store names, as Faust reads it."""
+        """The offset in each store, as Faust reads it."""
         return {tp: None if (found := store.get(OWN)) is None else int(found) for tp, store in self.stores.items()}
 
 
 class Changelog:
-    """What was appended to each partition, and what it comes to."""
+    """A changelog and the rows that it results in."""
 
     def __init__(self, broker: Broker, topic: str) -> None:
         self._broker, self._topic = broker, topic
@@ -55,7 +55,7 @@ class Changelog:
         self._random = random.Random(7)
 
     def grow(self, count: int) -> None:
-        """Rows written, written again and deleted."""
+        """Append rows that are written, overwritten and deleted."""
         for partition, rows in enumerate(self.rows):
             records: list[tuple[bytes, Any]] = []
             for number in range(count):
@@ -82,7 +82,7 @@ def changelog(broker: Broker, topics: Topics) -> Changelog:
 
 @pytest.fixture
 def stores(broker: Broker, changelog: Changelog, tmp_path: Path) -> Iterator[Stores]:
-    """Its stores, empty."""
+    """The stores of the changelog, empty."""
     (topic,) = {tp.topic for tp in changelog.last()}
     made = Stores(broker, topic, tmp_path)
     yield made
@@ -91,13 +91,13 @@ def stores(broker: Broker, changelog: Changelog, tmp_path: Path) -> Iterator[Sto
 
 
 def agree(stores: Stores, rows: list[dict[bytes, bytes]], last: Mapping[TP, int]) -> None:
-    """The stores hold these rows, and say how far they go."""
+    """Check that the stores have these rows and these offsets."""
     assert [stores.held(partition) for partition in range(PARTITIONS)] == rows
     assert stores.offsets == stores.persisted() == last
 
 
-def test_stores_hold_what_the_changelog_does(changelog: Changelog, stores: Stores) -> None:
-    """From nothing, and again from where they were; what is there already is not read again."""
+def test_stores_are_filled_from_changelog(changelog: Changelog, stores: Stores) -> None:
+    """Stores are filled from the beginning, and later from their own offsets; rows that are there already are not read again."""
     stores.filling().run()
     agree(stores, changelog.rows, changelog.last())
     for store in stores.stores.values():
@@ -107,8 +107,8 @@ def test_stores_hold_what_the_changelog_does(changelog: Changelog, stores: Store
     agree(stores, [rows | {b"mine": b"is left alone"} for rows in changelog.rows], changelog.last())
 
 
-def test_a_filling_that_is_stopped_goes_on(changelog: Changelog, stores: Stores, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cut off at any batch, each store holds its changelog up to the offset that it names; the next filling ends it."""
+def test_stopped_filling_is_completed_by_next(changelog: Changelog, stores: Stores, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A filling stopped at any batch leaves each store with its changelog up to the stored offset; the next one completes it."""
     monkeypatch.setattr(recovering, "ROWS", 100)
     filling, write = stores.filling(), Filling._write
     left = 7
@@ -129,23 +129,23 @@ def test_a_filling_that_is_stopped_goes_on(changelog: Changelog, stores: Stores,
     agree(stores, changelog.rows, changelog.last())
 
 
-def test_an_empty_changelog(broker: Broker, topics: Topics, tmp_path: Path) -> None:
-    """Nothing to fill is no reason to wait."""
+def test_empty_changelog_needs_no_wait(broker: Broker, topics: Topics, tmp_path: Path) -> None:
+    """An empty changelog is filled without a wait."""
     stores = Stores(broker, topics.make("empty", partitions=PARTITIONS), tmp_path)
     stores.filling().run()
     assert set(stores.offsets.values()) == {None}
     assert [stores.held(partition) for partition in range(PARTITIONS)] == [{}] * PARTITIONS
 
 
-def test_brokers_that_do_not_answer(changelog: Changelog, stores: Stores, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What cannot be read is left as it was, to Faust."""
+def test_stores_stay_unchanged_without_broker(changelog: Changelog, stores: Stores, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stores that cannot be filled, since no broker answers, stay unchanged, for Faust to fill."""
     monkeypatch.setattr(recovering, "REACH", 0.5)
     Filling({"bootstrap.servers": "127.0.0.1:1", "log_level": 0}, stores.stores, stores.offsets, OWN).run()
     assert set(stores.offsets.values()) == {None}
 
 
 class Full:
-    """A table in one partition, on a disk that is full."""
+    """A table of one partition, on a full disk."""
 
     offset_key = OWN
 
@@ -158,12 +158,12 @@ class Full:
         return self
 
     def write(self, batch: Any) -> None:
-        """As RocksDB says it."""
+        """Raise an error of RocksDB."""
         raise Exception("IO error: No space left on device")  # noqa: TRY002 - what it raises
 
 
-def test_a_disk_that_is_full_is_told_in_a_line(monkeypatch: pytest.MonkeyPatch, broker: Broker, topics: Topics) -> None:
-    """Where a store cannot be filled the process ends with what it says; whatever else goes wrong is raised."""
+def test_full_disk_ends_process_with_one_line(monkeypatch: pytest.MonkeyPatch, broker: Broker, topics: Topics) -> None:
+    """If a store cannot be filled the process ends with the store's error message; any other error is raised."""
     place, said = TP(topics.make("log"), 0), list[str]()
     broker.fill(place.topic, {b"k": b"v"})
     filled = Filled.__new__(Filled)

@@ -1,4 +1,4 @@
-"""Values through a Schema Registry: subjects, numbers, compatibility, and what is not registered."""
+"""Values with a Schema Registry: subjects, schema numbers, compatibility, and missing schemas."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def registry() -> Iterator[Registry]:
 
 @pytest.fixture
 def cluster(kafka: str, topics: Topics, registry: Registry) -> Cluster:
-    """The broker with that registry."""
+    """The broker, with that registry."""
     return Cluster(kafka, f"{topics.prefix}-", registry=registry.url)
 
 
-def test_subjects_and_numbers() -> None:
-    """A topic's schema is registered under TOPIC-value with the prefix, once, and its number stands in the value."""
+def test_schema_is_registered_once_and_number_is_in_value() -> None:
+    """A topic's schema is registered once, under PREFIX + TOPIC-value, and its number is part of the value."""
     client: Any = SchemaRegistryClient.new_client({"url": "mock://"})
     cluster = Cluster("", "p-", registry="mock://")
     ours = Ours(cluster, TOPICS, client).wire()
@@ -56,16 +56,16 @@ def test_subjects_and_numbers() -> None:
     assert decode(ours.plain(ours.frame("copies.main", encode(role)))) == role
 
 
-def test_summaries_are_fully_compatible(cluster: Cluster, registry: Registry) -> None:
-    """Topics that are read for years are set to FULL_TRANSITIVE; the others stay as the registry has them."""
+def test_lasting_topics_are_fully_compatible(cluster: Cluster, registry: Registry) -> None:
+    """Topics that are read for years are set to FULL_TRANSITIVE; the others keep the registry's default."""
     values = wire(cluster, TOPICS)
     values.frame("summaries", encode(REMOVED))
     values.frame("copies.main", encode(Role(oid="o", version=1)))
     assert registry.compatibility == {f"{cluster.prefix}summaries-value": "FULL_TRANSITIVE"}
 
 
-def test_nothing_is_registered_in_production(cluster: Cluster, registry: Registry) -> None:
-    """Where `kafka.register` is false a missing schema is one line, and one that is there is used."""
+def test_missing_schema_is_error_if_registration_is_off(cluster: Cluster, registry: Registry) -> None:
+    """If `kafka.register` is false, a missing schema is an error of one line, and an existing one is used."""
     careful = cluster._replace(register=False)
     with pytest.raises(ClusterError, match="summaries-value: its schema is not registered"):
         wire(careful, TOPICS).frame("summaries", encode(REMOVED))
@@ -76,8 +76,10 @@ def test_nothing_is_registered_in_production(cluster: Cluster, registry: Registr
     assert not registry.compatibility
 
 
-def test_an_operator_registers(harvest: Run, cluster: Cluster, registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In production the schemas of all topics are registered by one command and no other; what is missing is told until then."""
+def test_apply_register_registers_all_schemas(
+    harvest: Run, cluster: Cluster, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In production `topics apply --register` registers the schemas of all topics; other commands report the missing ones."""
     monkeypatch.setenv("HARVEST_KAFKA_REGISTRY", cluster.registry)
     monkeypatch.setenv("HARVEST_KAFKA_REGISTER", "false")
     assert f"{cluster.prefix}summaries-value: its schema is not registered" in harvest("topics", "apply", code=1).output
@@ -89,16 +91,16 @@ def test_an_operator_registers(harvest: Run, cluster: Cluster, registry: Registr
     wire(cluster._replace(register=False), TOPICS).frame("summaries", encode(REMOVED))
 
 
-def test_a_registry_that_does_not_answer(cluster: Cluster) -> None:
-    """It is told in one line, and is never the fault of a record."""
+def test_unreachable_registry_is_error_of_one_line(cluster: Cluster) -> None:
+    """A registry that does not answer is an error of one line, and no record is rejected for it."""
     for url, said in (("http://127.0.0.1:1", "the Schema Registry"), ("nonsense", "kafka.registry")):
         with pytest.raises(ClusterError, match=said) as raised:
             wire(cluster._replace(registry=url), TOPICS).plain(b"\0\0\0\0\1x")
         assert "\n" not in str(raised.value)
 
 
-def test_others_read_what_we_write(cluster: Cluster, topics: Topics, broker: Broker) -> None:
-    """Confluent's own deserializer reads our values by the registry alone; our reader takes both formats from one topic."""
+def test_confluent_deserializer_reads_harvest_values(cluster: Cluster, topics: Topics, broker: Broker) -> None:
+    """Confluent's own deserializer reads Harvest's values with only the registry; Harvest reads both formats from one topic."""
     name = topics.make("summaries")
     with KafkaLog(cluster, topology(TopologySettings())) as log:
         log.append("summaries", [(b"o", REMOVED), (b"x", None)])
@@ -112,8 +114,8 @@ def test_others_read_what_we_write(cluster: Cluster, topics: Topics, broker: Bro
     assert [logged.value for logged in read] == [encode(REMOVED), None, encode(REMOVED), b"junk", b"\0\0\0\0\x63junk"]
 
 
-def test_another_version_wrote_it(cluster: Cluster, topics: Topics, registry: Registry) -> None:
-    """What a producer with another version of our schema wrote is read by the writer's schema, as ours has it."""
+def test_value_of_other_schema_version_is_read(cluster: Cluster, topics: Topics, registry: Registry) -> None:
+    """A value written with another version of a schema is read with the writer's schema, and converted to Harvest's."""
     name = topics.make("copies.main")
     other = {**schema_text("Role"), "fields": [{"name": n, "type": t} for n, t in (("oid", "string"), ("version", "int"))]}
     registry.post(f"/subjects/{name}-value/versions", {"schema": json.dumps(other)})

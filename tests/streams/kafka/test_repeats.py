@@ -1,4 +1,4 @@
-"""What the farm allows workers to say again, which would be worth nothing if it allowed anything."""
+"""The number of repeats that the farm allows: a bound that allowed any number would prove nothing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from schemas.records import FetchedObject, FetchRequest, Record, Root
 from tests.streams.kafka.repeats import LINES, Fault, repeats
 
 SAID = 100_000
-"""When something was said for the first time (ms)."""
+"""Time of the first write of a record (ms)."""
 ROOT = Root(url="file:///", run="1")
 
 
@@ -23,8 +23,8 @@ ROOT = Root(url="file:///", run="1")
         ([Fault("frontier", SAID + 100, SAID + 200)], 1),
     ],
 )
-def test_only_what_a_fault_explains_may_be_repeated(faults: list[Fault], allowed: int) -> None:
-    """A record is said again because its writer was hit within a commit interval of it, or since its source was said again."""
+def test_only_repeats_explained_by_faults_are_allowed(faults: list[Fault], allowed: int) -> None:
+    """A repeat is allowed for a fault of its writer within a commit interval, or for a repeat of its source."""
     request = FetchRequest(url="file:///a", host="file:///", version=1, time=1, root=ROOT)
     other = FetchRequest(url="file:///b", host="file:///", version=2, time=1, root=ROOT)
     objects = [

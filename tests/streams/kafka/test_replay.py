@@ -37,27 +37,29 @@ PROGRAM = [sys.executable, "-c", "from streams.cli import main; main()"]
 
 @pytest.fixture
 def world(broker: Broker, opensearch: str, index: str, monkeypatch: pytest.MonkeyPatch) -> World:
-    """Topics and an index, for small batches and short waits; the program is told where they are."""
+    """Topics and an index, with small batches and short waits; the program is configured for them."""
     monkeypatch.setattr(replay, "BATCH", 40)
     return a_world(broker, opensearch, index, monkeypatch)
 
 
 def says(world: World, alias: str = "") -> tuple[Mapping[str, object], Mapping[int, int]]:
-    """What an index says of everything, and its offsets."""
+    """Counts and hits of an index, and its offsets."""
     with closing(OpenSearchIndex(world.url, alias or world.alias, writable=False)) as index:
         offsets = index.offsets()
         return answers(index), offsets
 
 
 def by(name: str, change: Summary | Removed) -> Any:
-    """The same of another Gatherer."""
+    """The same change by another Gatherer."""
     url = change.url.replace("http://a/", f"http://{name}/")
     more = {"gatherer": name} if isinstance(change, Summary) else {}
     return msgspec.structs.replace(change, oid=oid(name, url), url=url, object_url=url, **more)
 
 
-def test_two_indexes(world: World, index: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A topic that is replayed into two indexes gives equal ones, and an equal one in a folder; the one that serves stays."""
+def test_replays_into_two_indexes_and_folder_are_equal(
+    world: World, index: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A topic replayed into two indexes and a folder gives three equal indexes; the one in service stays."""
     world.send(stream())
     harvest("index", "rebuild")
     with closing(world.open()) as serving:
@@ -75,8 +77,10 @@ def test_two_indexes(world: World, index: str, tmp_path: Path, monkeypatch: pyte
     assert harvest("search", "whale").stderr.endswith("10 shown\n")
 
 
-def test_over_itself_and_killed(world: World, index: str, search_client: OpenSearch, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A replay that is killed leaves what serves, and leaves nothing in the way of the next, which takes the same name."""
+def test_killed_replay_leaves_index_in_service(
+    world: World, index: str, search_client: OpenSearch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A killed replay leaves the index in service, and does not block the next replay under the same name."""
     world.send(stream())
     harvest("index", "rebuild")
     before = says(world)
@@ -97,12 +101,12 @@ def test_over_itself_and_killed(world: World, index: str, search_client: OpenSea
 
 
 def interrupted(point: str) -> None:
-    """Ctrl-C."""
+    """Simulate Ctrl-C."""
     raise KeyboardInterrupt
 
 
-def test_since(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A part is put in place beside a sink that is behind: its offsets stay, and it goes on to all the rest; so in a folder."""
+def test_partial_replay_since_keeps_offsets_of_sink(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A partial replay in place keeps the offsets of a sink with lag, which goes on with all the rest; in a folder as well."""
     first = [summary(number) for number in range(100)]
     world.send(first)
     with world.sink():
@@ -110,7 +114,7 @@ def test_since(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     reader = world.open()
     before = reader.offsets()
     world.send([summary(number) for number in range(100, 150)])
-    time.sleep(0.01)  # the broker tells ms apart, and takes the clock of whoever sends
+    time.sleep(0.01)  # the broker's times are in ms, by the clock of the sender
     since = str(time.time_ns() // 1_000_000)
     time.sleep(0.01)
     last: list[Summary | Removed] = [
@@ -136,14 +140,14 @@ def test_since(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         assert answers(embedded) == whole
 
 
-def test_by_gatherer(world: World, index: str) -> None:
-    """Of one Gatherer: what the index lost comes, what was removed goes, and nothing of the other is touched."""
+def test_replay_of_one_gatherer_leaves_others_alone(world: World, index: str) -> None:
+    """A replay of one Gatherer restores its lost summaries, applies its removals, and leaves those of others alone."""
     mine, others = stream(60), [by("h", change) for change in stream(60)]
     world.send([change for pair in zip(mine, others, strict=True) for change in pair])
     harvest("replay", "--to", f"{index}-b", "--gatherer", "g")
     wanted, none = says(world, f"{index}-b-main")
     with closing(world.open()) as index_behind:
-        # As they were before they were removed.
+        # The state before the removals.
         index_behind.apply([summary(4), by("h", summary(4))], {})
         harvest("replay", "--gatherer", "g")
         assert index_behind.count(parse("gatherer:h")) == 1
@@ -157,8 +161,8 @@ def test_by_gatherer(world: World, index: str) -> None:
     assert says(world)[0] == replayed
 
 
-def test_under_live_writes(world: World, index: str, tmp_path: Path) -> None:
-    """Parts in place and whole indexes elsewhere, while a sink writes and others search: nothing is lost or comes back."""
+def test_replay_during_writes_and_searches_loses_nothing(world: World, index: str, tmp_path: Path) -> None:
+    """Partial replays in place and whole ones elsewhere, during writes and searches: nothing is lost or comes back."""
     lasting = [summary(number) for number in range(1_000, 1_100)]
     world.send([*stream(), *lasting])
     urls = {one.url for one in lasting}
@@ -186,8 +190,8 @@ def test_under_live_writes(world: World, index: str, tmp_path: Path) -> None:
     assert says(world, f"{index}-b-main") == says(world)
 
 
-def test_swapped_meanwhile(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the index is rebuilt in the middle of a replay in place, the new one has the part as well."""
+def test_partial_replay_reaches_index_rebuilt_meanwhile(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the index is rebuilt during a partial replay in place, the new index gets the part too."""
     world.send(stream())
     harvest("index", "rebuild")
     before = says(world)
@@ -208,8 +212,8 @@ def test_swapped_meanwhile(world: World, monkeypatch: pytest.MonkeyPatch) -> Non
     assert said.splitlines()[-1] == f"harvest: {len(stream())} records read, 300 applied, 263 summaries held"
 
 
-def test_what_is_somebody_elses(world: World, index: str, search_client: OpenSearch) -> None:
-    """An alias or an index of that name that was not made here is refused, and stays; a part makes no index where none is."""
+def test_foreign_alias_or_index_is_refused(world: World, index: str, search_client: OpenSearch) -> None:
+    """A foreign alias or index of the wanted name is refused and stays; a partial replay does not create an index."""
     world.send(stream(8))
     search_client.indices.create(index=f"{index}-b-main")
     search_client.indices.create(index=f"{index}-their", body={"aliases": {f"{index}-c-main": {}}})

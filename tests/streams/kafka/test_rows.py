@@ -1,4 +1,4 @@
-"""Rows on a Faust table, and the end of a batch: what holds without a broker."""
+"""Rows of a Faust table, and the end of a batch; without a broker."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.streams.kafka.test_following import Message
 
 
 def decider(folder: Path, stage: str, ends: list[Any] | None = None) -> Decider:
-    """A stage in an application that nobody starts."""
+    """A stage in an application that is not started."""
     found = topology(TopologySettings()).stage(stage)
     assert isinstance(found, Stage)
     return Decider(application("rows", "127.0.0.1:1", folder, 1), found, end=(ends if ends is not None else []).append)
@@ -35,21 +35,21 @@ def rows(tmp_path: Path) -> TableRows:
     rows = TableRows(decided.table, 0, Cursors(()))
     for key in (b"a|2", b"a|1", b"b|1", b"a|3", b"\xff"):
         rows.put(key, b"of " + key)
-    # Faust keeps a row of its own there.
+    # Faust stores a row of its own there.
     rows._store.put(rows._own, b"7")
     return TableRows(decided.table, 0, Cursors(()))
 
 
-def test_rows_are_scanned_in_order(rows: TableRows) -> None:
-    """A scan gives the rows of a prefix, from behind a key, up to a limit, and nothing of Faust's own."""
+def test_scan_returns_rows_in_order(rows: TableRows) -> None:
+    """A scan returns the rows of a prefix, from behind a key, up to a limit, without Faust's own row."""
     assert [key for key, _ in rows.scan(b"a|")] == [b"a|1", b"a|2", b"a|3"]
     assert [key for key, _ in rows.scan(b"a|", b"a|1", 1)] == [b"a|2"]
     assert list(rows.scan(b"a|", limit=0)) == []
     assert [key for key, _ in rows.scan(b"")] == [b"a|1", b"a|2", b"a|3", b"b|1", b"\xff"]
 
 
-def test_rows_of_a_failed_record_are_undone(rows: TableRows) -> None:
-    """What was put and deleted, once or more often, is as it was before, and nothing of it would be sent."""
+def test_changes_of_failed_record_are_undone(rows: TableRows) -> None:
+    """All changes of a failed record are undone, repeated ones too, and none of them would be sent."""
     before = dict(rows.scan(b""))
     rows.put(b"a|1", b"x")
     rows.put(b"a|1", b"y")
@@ -62,7 +62,7 @@ def test_rows_of_a_failed_record_are_undone(rows: TableRows) -> None:
 
 
 def queue(folder: Path) -> TableRows:
-    """Rows whose prefix q| is a queue, with two in it and one behind it."""
+    """Rows with q| as the prefix of a queue: two in the queue, and one behind it."""
     cursors = Cursors((b"q|",))
     rows = TableRows(decider(folder, "catalog").table, 0, cursors)
     for key in (b"q|a|2", b"q|b|1", b"u|1"):
@@ -70,8 +70,8 @@ def queue(folder: Path) -> TableRows:
     return rows
 
 
-def test_a_queue_is_scanned_from_its_first_row(tmp_path: Path) -> None:
-    """A scan begins where the last one found the first row; a row below it, put or restored, is found all the same."""
+def test_queue_scan_starts_at_first_known_row(tmp_path: Path) -> None:
+    """A scan starts at the first row that the last one found; a lower row, put or restored, is found too."""
     rows = queue(tmp_path)
 
     def keys(prefix: bytes, after: bytes = b"") -> list[bytes]:
@@ -93,19 +93,19 @@ def test_a_queue_is_scanned_from_its_first_row(tmp_path: Path) -> None:
 
 
 def test_derived_rows_have_no_changelog(tmp_path: Path) -> None:
-    """What can be made from other rows is written here alone."""
+    """Rows that are derived from other rows are written only to the local store."""
     rows = queue(tmp_path)
     assert [(row.topic, row.partition, row.key) for row in rows.written()] == [("rows-rows-changelog", 0, b"u|1")]
 
 
 @pytest.mark.parametrize(("prefix", "end"), [(b"q|", b"q}"), (b"q\xff\xff", b"r"), (b"\xff", None), (b"", None)])
-def test_the_end_of_a_prefix(prefix: bytes, end: bytes | None) -> None:
-    """The least key behind all keys of a prefix, where there is one."""
+def test_behind_returns_end_of_prefix(prefix: bytes, end: bytes | None) -> None:
+    """`behind` returns the lowest key behind all keys of a prefix, or None."""
     assert prefix_end(prefix) == end
 
 
-def test_a_batch_that_fails_ends_the_process(tmp_path: Path) -> None:
-    """A batch whose sends failed is not left to Faust, which would commit it."""
+def test_failed_batch_ends_process(tmp_path: Path) -> None:
+    """A batch whose sends failed ends the process, since Faust would commit it."""
     ends: list[Any] = []
     failing = decider(tmp_path, "catalog", ends)
 
@@ -118,8 +118,8 @@ def test_a_batch_that_fails_ends_the_process(tmp_path: Path) -> None:
     assert [str(error) for error in ends] == ["no broker"]
 
 
-def test_a_broker_that_is_slow_is_no_sleep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While it is asked again for what is due, and does not answer, the signs of life go on."""
+def test_heartbeat_goes_on_while_broker_is_slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the look-up of due offsets waits for a slow broker, the heartbeat of the process goes on."""
     monkeypatch.setattr("streams.kafka.decide.partition_ownership.BEAT", 0.01)
     ends: list[Any] = []
     decided = decider(tmp_path, "catalog", ends)
@@ -148,10 +148,10 @@ def test_a_broker_that_is_slow_is_no_sleep(tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(("size", "kept"), [(10, True), (LARGEST - 5, False)])
-def test_what_is_too_large_for_the_log_is_a_dead_letter(
+def test_oversized_output_makes_dead_letter_of_input(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, *, kept: bool
 ) -> None:
-    """A stage that gives what the log does not take has its rows undone; its input is told with its bytes, if they find room."""
+    """If a stage's output is too large, its rows are undone, and the dead letter has the input's bytes if they fit."""
     decided = decider(tmp_path, "catalog")
     value = encode(Annotation(url="u", object_url="u", time=1, attributes={"a": ("x" * size,)}))
 
@@ -173,8 +173,8 @@ def test_what_is_too_large_for_the_log_is_a_dead_letter(
     assert decided.rows(0).get(b"row") is None
 
 
-def test_a_cancelled_agent_ends_its_batch(tmp_path: Path) -> None:
-    """A batch is whole before a cancelled agent lets go of it, for it is acknowledged then."""
+def test_cancelled_agent_completes_its_batch(tmp_path: Path) -> None:
+    """A cancelled agent completes its batch first, since it is acknowledged then."""
     ends: list[Any] = []
     done: list[Any] = []
     slow = decider(tmp_path, "catalog", ends)

@@ -1,4 +1,4 @@
-"""What a stage gives, on its way to a real Kafka: in order, where it is told, and known to be there."""
+"""`Sender` on a real Kafka: the order, the positions and the acknowledgment of a stage's records."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PARTITIONS = 3
 
 
 def sent(broker: Broker, records: Sequence[Outgoing], settings: Mapping[str, Any] = MappingProxyType({})) -> list[RecordPosition]:
-    """Where records stand that a new sender has sent, by two calls."""
+    """Send records with a new sender, in two calls; returns their positions."""
     sender = Sender(broker.address, lambda: TIMEOUT)
     sender._settings |= settings
 
@@ -44,7 +44,7 @@ def topic(broker: Broker) -> str:
 
 
 def found(broker: Broker, topic: str) -> dict[RecordPosition, tuple[bytes | None, bytes | None, Any]]:
-    """All records by where they stand: key, value, headers."""
+    """Key, value and headers of all records, by position."""
     client, made = broker.client("reader"), {}
     try:
         for partition in range(PARTITIONS):
@@ -57,8 +57,8 @@ def found(broker: Broker, topic: str) -> dict[RecordPosition, tuple[bytes | None
 
 
 @pytest.mark.parametrize("room", [100_000, 7], ids=["room", "a queue that is full all the time"])
-def test_records_stand_where_it_says(broker: Broker, topic: str, room: int) -> None:
-    """Each in the partition of its key, or in the one that was asked for, in the order in which they were sent."""
+def test_records_are_at_returned_positions_in_order(broker: Broker, topic: str, room: int) -> None:
+    """Each record is in the partition of its key, or in the requested one, at the returned position and in order."""
     keys = [b"k%d" % (number % 50) for number in range(400)]
     records = [Outgoing(topic, key, b"v%d" % number) for number, key in enumerate(keys)]
     records += [Outgoing(topic, key, None, 1) for key in keys[:9]]
@@ -74,15 +74,15 @@ def test_records_stand_where_it_says(broker: Broker, topic: str, room: int) -> N
 
 
 @pytest.mark.parametrize("headers", [None, (), [("a", b"1"), ("a", b"2")], (("a", b"1"), ("a", b"2")), {"a": b"1"}])
-def test_headers_go_along(broker: Broker, topic: str, headers: Any) -> None:
-    """However a client has told of them: Faust's messages have a tuple of tuples."""
+def test_headers_of_each_form_are_sent(broker: Broker, topic: str, headers: Any) -> None:
+    """Headers are sent in each form that clients have; Faust's messages have a tuple of tuples."""
     (place,) = sent(broker, [Outgoing(topic, b"k", b"v", headers=headers)])
     told = list(headers.items()) if isinstance(headers, dict) else list(headers or ())
     assert found(broker, topic)[place] == (b"k", b"v", told or None)
 
 
-def test_what_the_broker_does_not_take_is_told(broker: Broker) -> None:
-    """Whoever waits is told of a record that is too large, once all others have been answered."""
+def test_oversized_record_raises_after_all_acknowledgments(broker: Broker) -> None:
+    """A record that is too large raises an error, once all other records have been acknowledged."""
     small = broker.topics.make("small", PARTITIONS, {"max.message.bytes": "1000"})
     records = [Outgoing(small, b"k", b"x" * size) for size in (10, 5_000)]
     with pytest.raises(KafkaException, match="too large"):
@@ -90,16 +90,16 @@ def test_what_the_broker_does_not_take_is_told(broker: Broker) -> None:
     assert [value for _, value, _ in found(broker, small).values()] == [b"x" * 10]
 
 
-def test_a_broker_that_does_not_answer_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is given up after about a session, and not before there was time to start anew."""
+def test_silent_broker_is_given_up_after_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker that does not answer is given up after about a session, but not before there was time for a restart."""
     monkeypatch.setattr(sending, "PATIENCE", 0.5)
     sender = Sender("127.0.0.1:1", lambda: 1.0)
     with pytest.raises(KafkaException, match="timed out"):
         asyncio.run(sender.send([Outgoing("t", b"k", b"v")]))
 
 
-def test_what_the_client_has_let_go_is_sent_again(broker: Broker, topic: str) -> None:
-    """A record waits in the client no longer than it may; whoever is awake sends it again, with all behind it, in order."""
+def test_timed_out_records_are_sent_again_in_order(broker: Broker, topic: str) -> None:
+    """A record that timed out in the client is sent again, with all behind it, in order, as long as the process is awake."""
     asked = iter([True, True])
     sender = Sender("127.0.0.1:1", lambda: 0.5)
     records = [Outgoing(topic, b"k", b"v%d" % number, 0) for number in range(3)]
@@ -107,15 +107,15 @@ def test_what_the_client_has_let_go_is_sent_again(broker: Broker, topic: str) ->
     def awake() -> None:
         next(asked)
         if sender._producer is not None:
-            # The broker is to be had now.
+            # From now on the broker can be reached.
             sender._producer = ordered_producer({**worker_client(broker.address), "delivery.timeout.ms": int(TIMEOUT * 1_000)})
 
     sender._awake = awake
     assert asyncio.run(sender.send(records)) == [RecordPosition(0, 0), RecordPosition(0, 1), RecordPosition(0, 2)]
 
 
-def test_much_goes_in_parts(broker: Broker, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One behind the other; before each it is asked whether the process is awake."""
+def test_many_records_are_sent_in_parts(broker: Broker, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many records are sent in parts, one after the other; before each, the sender checks that the process is awake."""
     monkeypatch.setattr(producers, "MAX_SEND", 3 * (OVERHEAD + 3))
     asked: list[bool] = []
     sender = Sender(broker.address, lambda: TIMEOUT, lambda: asked.append(True))
@@ -124,8 +124,8 @@ def test_much_goes_in_parts(broker: Broker, topic: str, monkeypatch: pytest.Monk
     assert len(asked) == 4
 
 
-def test_no_part_goes_behind_one_that_failed(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the broker has not taken is told before anything else is sent."""
+def test_failed_part_stops_later_parts(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error in one part is raised before anything else is sent."""
     monkeypatch.setattr(producers, "MAX_SEND", 1)
     small = broker.topics.make("small", PARTITIONS, {"max.message.bytes": "1000"})
     with pytest.raises(KafkaException, match="too large"):
@@ -133,8 +133,8 @@ def test_no_part_goes_behind_one_that_failed(broker: Broker, monkeypatch: pytest
     assert [value for _, value, _ in found(broker, small).values()] == [b"x" * 10]
 
 
-def test_what_was_acknowledged_fills_no_part(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What an edge sends is cut where it is too much at a time, and not where it was much by now."""
+def test_only_bytes_in_flight_count_toward_part(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An edge's output is split by the bytes in flight at a time, not by those sent since the start."""
     monkeypatch.setattr(producers, "MAX_SEND", 10_000)
     broker.topics.make("made", partitions=1)
     outbox, waits = Outbox(broker.address, broker.topics.prefix + "-", {}), [0]
@@ -158,13 +158,13 @@ def test_what_was_acknowledged_fills_no_part(broker: Broker, monkeypatch: pytest
     assert asyncio.run(play()) == [1, 1, 2, 1]
 
 
-def test_nothing_is_sent_at_once() -> None:
-    """Where there is nothing to send, no broker is asked."""
+def test_send_without_records_contacts_no_broker() -> None:
+    """Without records the sender returns at once, and contacts no broker."""
     assert asyncio.run(Sender("127.0.0.1:1", lambda: 1.0).send([])) == []
 
 
-def test_what_is_given_up_is_left() -> None:
-    """Whoever gives up waiting for a broker is told how many records it may never have."""
+def test_left_counts_records_given_up() -> None:
+    """After a timeout, `left` is the number of records that the broker may never get."""
     sender = Sender("127.0.0.1:1", lambda: TIMEOUT)
 
     async def give_up() -> None:

@@ -1,4 +1,4 @@
-"""Stages of the topology on a real Kafka give what the simulator gives."""
+"""Stages of the topology on a real Kafka have the same output as in the simulator."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ JUNK = b"\xff no record"
 
 
 def made(seed: int) -> Iterator[Record]:
-    """What essence gives of some objects over three versions: members come, change and go; one object is gone at last."""
+    """The output of essence for some objects over three versions: members come, change and go; one object is gone at last."""
     choose = random.Random(seed)
     for version in (1000, 2000, 3000):
         for number in range(OBJECTS):
@@ -63,13 +63,13 @@ def summary(url: str, path: str, version: int) -> Summary:
 
 
 def annotated() -> list[Annotation]:
-    """Words of people about some of the objects."""
+    """Annotations of some of the objects."""
     urls = [f"http://example.org/{number}" for number in range(0, OBJECTS, 3)]
     return [Annotation(url=url, object_url=url, time=1, attributes={"reviewed": ("yes",)}) for url in urls]
 
 
 def simulated(records: Sequence[Record], partitions: int) -> dict[bytes, Record]:
-    """The summaries that the simulator ends with, crashes included."""
+    """The final summaries in the simulator, with crashes."""
     catalog = topology(TopologySettings()).stage("catalog")
     simulator = Simulator(Topology((catalog,)), partitions, random.Random(1).randrange, lambda *_: [], lambda _: [])
     for record in records:
@@ -97,14 +97,14 @@ class Cluster:
             self.broker.append(self.prefix + topic.name, [(topic.key(r).encode(), encode(r)) for r in mine])
 
     def transact(self, records: Sequence[Record], *, keep: bool = True) -> None:
-        """Append records in a stranger's transaction."""
+        """Append records in a foreign transaction."""
         with self.broker.transaction(keep=keep) as producer:
             for record in records:
                 topic = ANNOTATIONS if isinstance(record, Annotation) else MADE
                 producer.produce(self.prefix + topic.name, encode(record), topic.key(record).encode())
 
     def start(self, cut: str = ":0") -> subprocess.Popen[str]:
-        """Start a worker that may be cut."""
+        """Start a worker, to be killed or stopped at `cut`."""
         words = ["catalog", self.broker.address, self.prefix, str(self.partitions), str(self.folder / "worker"), cut]
         command = [sys.executable, "-m", "tests.streams.kafka.stage", *words]
         with (self.folder / "worker.log").open("ab") as log:
@@ -122,7 +122,7 @@ class Cluster:
         return self.workers[-1]
 
     def drain(self) -> None:
-        """Wait until all inputs are committed to their ends; how long that takes is the machine's business."""
+        """Wait until all inputs are committed to their ends, however long the machine takes."""
         topics = [self.prefix + topic.name for topic in (MADE, ANNOTATIONS)]
         while any(self.broker.lag(f"{self.prefix}catalog", topic, self.partitions) for topic in topics):
             if self.workers[-1].poll() is not None:
@@ -130,12 +130,12 @@ class Cluster:
             time.sleep(0.2)
 
     def again(self) -> None:
-        """Start the worker again, as an operator's supervisor would, where it has ended itself."""
+        """Restart the worker if it has ended itself, as an operator's supervisor would."""
         assert self.workers[-1].returncode == 1
         self.start()
 
     def asleep(self, cut: str) -> subprocess.Popen[str]:
-        """A worker that has stopped at an agreed place; one that the machine had sleep before that has ended itself."""
+        """A worker stopped at a given place; one that ended itself before that, after a sleep of the machine, is replaced."""
         worker = self.start(cut)
         while True:
             if (code := worker.poll()) is not None:
@@ -146,7 +146,7 @@ class Cluster:
             time.sleep(0.05)
 
     def cut(self, where: str) -> None:
-        """A worker that is killed at an agreed place."""
+        """Run a worker until it is killed at a given place."""
         while (code := self.start(where).wait()) == 1:
             pass
         assert code == -signal.SIGKILL
@@ -159,7 +159,7 @@ class Cluster:
 
 @pytest.fixture
 def cluster(broker: Broker, root: Path, tmp_path: Path, partitions: int) -> Iterator[Cluster]:
-    """Topics for a test."""
+    """The topics for a test."""
     cluster = Cluster(broker, root, tmp_path, partitions)
     yield cluster
     for worker in cluster.workers:
@@ -168,8 +168,8 @@ def cluster(broker: Broker, root: Path, tmp_path: Path, partitions: int) -> Iter
 
 
 @pytest.mark.parametrize("partitions", [1, 4])
-def test_catalog_gives_what_the_simulator_gives(cluster: Cluster, partitions: int) -> None:
-    """The catalogue on Kafka ends as in the simulator, summaries and removals; what is no record is a dead letter."""
+def test_catalog_has_same_output_as_simulator(cluster: Cluster, partitions: int) -> None:
+    """The catalogue on Kafka ends with the simulator's summaries and removals; an undecodable record is a dead letter."""
     records = [*made(1), *annotated()]
     cluster.send(records)
     cluster.broker.append(cluster.prefix + "made", [(b"http://example.org/0", JUNK)])
@@ -185,7 +185,7 @@ def test_catalog_gives_what_the_simulator_gives(cluster: Cluster, partitions: in
 @pytest.mark.parametrize("partitions", [1])
 @pytest.mark.parametrize("where", ["rows", "outputs"])
 def test_catalog_survives_kills(cluster: Cluster, where: str, partitions: int) -> None:
-    """Killed between rows and outputs, or between outputs and offset, it ends as if it had not been."""
+    """Killed between rows and outputs, or between outputs and offset, it ends as if it had not been killed."""
     records = [*made(2), *annotated()]
     expected = simulated(records, partitions)
     assert any(isinstance(record, Removed) for record in expected.values())
@@ -200,10 +200,10 @@ def test_catalog_survives_kills(cluster: Cluster, where: str, partitions: int) -
 
 
 @pytest.mark.parametrize("partitions", [1])
-def test_who_was_asleep_writes_nothing(cluster: Cluster, partitions: int) -> None:
-    """Workers that were stopped in a batch until another one had done all end when they go on, and add no row and no output.
+def test_resumed_workers_write_nothing_and_end(cluster: Cluster, partitions: int) -> None:
+    """Workers stopped during a batch, until another one has finished all work, end when resumed, and write no row or output.
 
-    So it is where they had decided, and where what they sent was in their clients still.
+    This holds both after processing, before the send, and with records still waiting in their clients.
     """
     records = [*made(5), *annotated()]
     cluster.send(records)
@@ -221,10 +221,10 @@ def test_who_was_asleep_writes_nothing(cluster: Cluster, partitions: int) -> Non
 
 
 @pytest.mark.parametrize("partitions", [1])
-def test_what_stands_between_records_is_passed_over(cluster: Cluster, partitions: int) -> None:
-    """Markers of a stranger's transactions are waited for by nobody, between records and behind the last: all is committed.
+def test_transaction_markers_do_not_delay_stage(cluster: Cluster, partitions: int) -> None:
+    """Markers of foreign transactions, between records and behind the last, do not delay a stage: all is committed.
 
-    What such a transaction has taken back is decided by nobody.
+    Records of an aborted transaction are not processed.
     """
     records = [*made(3), *annotated()]
     never = [summary(f"http://example.org/{number}", "", 9000) for number in range(OBJECTS)]

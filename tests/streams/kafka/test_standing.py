@@ -1,4 +1,4 @@
-"""What a flow says it waits for, and a worker it is at."""
+"""Messages of a flow about what is missing, and stack dumps of its workers."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def flow(broker: Broker, root: Path, tmp_path: Path) -> Iterator[Flow]:
     flow.close()
 
 
-def test_each_thing_that_is_missing_is_told(flow: Flow) -> None:
-    """A worker that has not begun, what was not read, and what was not committed: each by its name, with its offsets."""
+def test_missing_workers_reads_and_commits_are_reported(flow: Flow) -> None:
+    """A worker that has not begun, records not read, and records not committed are each reported by name, with offsets."""
     flow.expect("frontier", TOPOLOGY.stage("frontier"))
     flow.send("made", MADE)
     expected = [
@@ -57,10 +57,10 @@ def test_each_thing_that_is_missing_is_told(flow: Flow) -> None:
     assert told.endswith("catalog DEAD (nobody), frontier DEAD (nobody)")
 
 
-def test_what_is_waited_for_is_told_again_and_again(
+def test_wait_reports_missing_things_regularly(
     flow: Flow, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Whoever waits for a flow says each minute what for, until nothing is missing."""
+    """A wait for a flow prints what is missing at regular intervals, until nothing is."""
     monkeypatch.setattr("tests.streams.kafka.flows.SAYS", 0.0)
     monkeypatch.setattr("tests.streams.kafka.flows.QUIET", 0.0)
     rounds = iter([False, False, True])
@@ -72,10 +72,8 @@ def test_what_is_waited_for_is_told_again_and_again(
     assert all("catalog has committed 0 of 1 in annotations-0" in line for line in lines)
 
 
-def test_a_reader_that_stopped_gives_way_to_a_new_one(
-    flow: Flow, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A reader that gets nothing any more, though it is behind, is told of; the new one goes on where it stood."""
+def test_stopped_reader_is_replaced(flow: Flow, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """A reader that stops although there is more to read is reported and replaced; the new one goes on at its offsets."""
     flow.stages = []
     flow.send("made", MADE)
     flow.rest()
@@ -87,8 +85,8 @@ def test_a_reader_that_stopped_gives_way_to_a_new_one(
     assert "the reader stopped, and gives way to a new one: made-0 was read here to 1 of 2" in capsys.readouterr().out
 
 
-def test_who_stands_still_is_given_up(flow: Flow, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where nothing moves for long the wait fails, with what was waited for and what the workers are at."""
+def test_wait_without_progress_fails_with_stacks(flow: Flow, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If nothing moves for long the wait fails, with what is missing and the workers' stacks."""
     for limit in ("SAYS", "STANDS"):
         monkeypatch.setattr(f"tests.streams.kafka.flows.{limit}", 0.0)
     flow.send("made", MADE)
@@ -101,8 +99,8 @@ def test_who_stands_still_is_given_up(flow: Flow, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.slow(40)
-def test_groups_are_told_of_after_restarts() -> None:
-    """A broker that was away, more than once, still answers for its groups."""
+def test_groups_are_described_after_broker_restarts() -> None:
+    """Groups are still described after several restarts of the broker."""
     with broker_of_its_own() as own:
         standing = Standing(Broker(own.address, Topics(own.address)), "", 1)
         before = list(standing.groups(["catalog"]))
@@ -111,8 +109,8 @@ def test_groups_are_told_of_after_restarts() -> None:
             assert list(standing.groups(["catalog"])) == before
 
 
-def test_a_worker_tells_what_it_is_at() -> None:
-    """Asked by a signal, it says where its threads and its tasks are, and goes on."""
+def test_signal_dumps_stacks_of_worker() -> None:
+    """On the signal a worker prints the stacks of its threads and tasks, and goes on."""
     with subprocess.Popen([sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as worker:
         assert worker.stdout is not None
         assert worker.stderr is not None

@@ -1,4 +1,4 @@
-"""The batches of a stage that decides, as its agent takes and acknowledges them, in an application that nobody starts."""
+"""Batches of a deciding stage, as its agent takes and acknowledges them, in an application that is not started."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.streams.kafka.test_rows import decider
 
 TPS = TP("annotations", 0)
 SOON = 5.0
-"""Seconds in which what waits for nothing has happened."""
+"""Seconds within which an event without a wait must happen."""
 
 
 class Event:
@@ -29,7 +29,7 @@ class Event:
         self.acknowledged = False
 
     def ack(self) -> None:
-        """It is done."""
+        """Note the acknowledgment."""
         self.acknowledged = True
 
 
@@ -54,7 +54,7 @@ class Playing:
         self.decider.batch = whole  # type: ignore[method-assign]
 
     async def begin(self) -> asyncio.Task[None]:
-        """The agent, begun."""
+        """Start the agent; returns its task."""
         flow = FlowControlEvent(initially_suspended=False)
         self.queue = ThrowableQueue(maxsize=1_000, flow_control=flow)
         stream = SimpleNamespace(channel=SimpleNamespace(queue=self.queue), maybe_start=lambda: asyncio.sleep(0))
@@ -63,14 +63,14 @@ class Playing:
         return task
 
     def give(self, numbers: range) -> list[Event]:
-        """Records come."""
+        """Put records into the queue."""
         events = [Event(number) for number in numbers]
         for event in events:
             self.queue.put_nowait(event)
         return events
 
     async def until(self, batches: int) -> None:
-        """So many batches were begun, and the loop has gone round since."""
+        """Wait until this many batches were begun, and the loop has run since."""
         while len(self.batches) < batches:
             self.came.clear()
             await self.came.wait()
@@ -82,12 +82,12 @@ async def nothing() -> None:
 
 
 async def fails() -> None:
-    """A batch that does not."""
+    """A batch that fails."""
     raise OSError("the broker does not take it")
 
 
-def test_batches_are_in_order_and_acknowledged(tmp_path: Path) -> None:
-    """All that waits goes together, up to a limit, in its order; it is acknowledged behind its batch."""
+def test_batches_are_ordered_and_acknowledged(tmp_path: Path) -> None:
+    """All waiting records are taken together, up to a limit, in order, and acknowledged after their batch."""
     playing = Playing(tmp_path, nothing)
 
     async def play() -> None:
@@ -106,8 +106,8 @@ def test_batches_are_in_order_and_acknowledged(tmp_path: Path) -> None:
     assert (playing.ends, playing.idle) == ([], [False, False, False])
 
 
-def test_a_batch_that_failed_is_not_acknowledged(tmp_path: Path) -> None:
-    """Its process is told to end, and nothing of it counts as done."""
+def test_failed_batch_is_not_acknowledged(tmp_path: Path) -> None:
+    """A failed batch ends the process, and none of its records is acknowledged."""
     playing = Playing(tmp_path, fails)
 
     async def play() -> None:
@@ -122,8 +122,10 @@ def test_a_batch_that_failed_is_not_acknowledged(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cancelled", [False, True], ids=["its stream ends", "it is cancelled"])
-def test_what_is_in_hand_when_it_ends_comes_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, cancelled: bool) -> None:
-    """Records that wait for more, when their agent ends, are neither decided nor acknowledged; until then it is not idle."""
+def test_waiting_records_of_ended_agent_are_not_acknowledged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, cancelled: bool
+) -> None:
+    """Records that wait for a batch when their agent ends are neither processed nor acknowledged; until then it is not idle."""
     monkeypatch.setattr(agents, "LEAST", 0.05)
     playing = Playing(tmp_path, nothing)
 
@@ -146,8 +148,8 @@ def test_what_is_in_hand_when_it_ends_comes_again(tmp_path: Path, monkeypatch: p
     assert (playing.batches, playing.ends) == ([], [])
 
 
-def test_a_stream_that_ends_ends_its_agent(tmp_path: Path) -> None:
-    """Where it waits for records."""
+def test_end_of_stream_ends_agent(tmp_path: Path) -> None:
+    """The end of a stream ends an agent that waits for records."""
     playing = Playing(tmp_path, nothing)
 
     async def play() -> None:
@@ -168,15 +170,15 @@ def test_a_stream_that_ends_ends_its_agent(tmp_path: Path) -> None:
         (10.0, 2 * agents.MOST, agents.LEAST),
     ],
 )
-def test_a_busy_stage_waits_longer(tmp_path: Path, took: float, paused: float, waits: float) -> None:
-    """It waits for more in proportion to its last batch; behind a pause, for the least."""
+def test_wait_is_proportional_to_last_batch(tmp_path: Path, took: float, paused: float, waits: float) -> None:
+    """The wait for more records is proportional to the last batch's time; after a pause it is the shortest."""
     decided = decider(tmp_path, "catalog")
     decided._took = took
     assert decided.waits(paused) == waits
 
 
-def test_a_batch_that_is_full_waits_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever time it had."""
+def test_full_batch_starts_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full batch is started at once, however long the wait would be."""
     monkeypatch.setattr(agents, "LEAST", 3_600.0)
     monkeypatch.setattr(agents, "MOST", 3_600.0)
     playing = Playing(tmp_path, nothing)

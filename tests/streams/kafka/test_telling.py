@@ -1,4 +1,4 @@
-"""What workers on a real Kafka say of themselves: probes, metrics, logs."""
+"""Telemetry of workers on a real Kafka: probes, metrics, logs."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from tests.streams.kafka.flows import Flow
 
 PATIENCE = 120
 STALL = "30"
-"""Seconds; the watchdog looks at partitions six times as often. Some of them a worker needs to begin, on a slow machine more."""
+"""Seconds, six times the watchdog's interval. A worker needs some of them to start, on a slow machine more."""
 
 
 def until(port: int, path: str, texts: Sequence[str], process: subprocess.Popen[str], log: Path) -> str:
-    """What is answered once it is well and has all of some texts. Fails when the process ends before, or takes too long."""
+    """The first successful response that has all texts. Fails if the process ends before, or takes too long."""
     body = ""
     for _ in range(PATIENCE * 10):
         try:
@@ -57,8 +57,8 @@ def until(port: int, path: str, texts: Sequence[str], process: subprocess.Popen[
 
 
 @pytest.mark.parametrize("stage", ["catalog", "fetch", "essence", "index.main"])
-def test_no_worker_is_ready_before_its_runner_is(stage: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Until the runner of a stage, whichever it is, has said what it needs its worker lives, and is not ready."""
+def test_worker_is_not_ready_before_its_runner(stage: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Until the runner of a stage, of whatever kind, has registered its checks, its worker is alive and not ready."""
     health, seen = Health(), list[tuple[bool, Verdict]]()
 
     def begun(_: Context) -> None:
@@ -83,8 +83,8 @@ def flow(broker: Broker, root: Path, tmp_path: Path) -> Iterator[Flow]:
 
 
 @pytest.mark.slow
-def test_workers_are_watched(flow: Flow, tmp_path: Path) -> None:
-    """A stage that decides, an edge and a sink are each alive and ready at a port of its own, count, and tell in JSON."""
+def test_each_kind_of_worker_has_probes_metrics_and_logs(flow: Flow, tmp_path: Path) -> None:
+    """A deciding stage, an edge and a sink are each alive and ready at a port of its own, with metrics and JSON logs."""
     port, log = free_port(3), tmp_path / "workers.log"
     flow.junk("made")
     flow.junk("objects")
@@ -118,8 +118,8 @@ def test_workers_are_watched(flow: Flow, tmp_path: Path) -> None:
     assert [line["event"] for line in lines if line["stage"] == "supervisor"][-1] == "stopped"
 
 
-def test_what_the_watchdog_sees_is_told() -> None:
-    """Lag is that of the partitions that a worker has; those that went are told of no more; what is excused stands unblamed."""
+def test_lag_is_of_current_partitions_only() -> None:
+    """Lag is reported only for the current partitions of a worker; an excused partition does not count as stalled."""
     health, metrics = Health(), Metrics()
     telling = WorkerTelemetry("catalog", "p-", 0.0, health, metrics, Logs(sys.stderr))
     telling.looked(
@@ -138,12 +138,12 @@ def test_what_the_watchdog_sees_is_told() -> None:
 
 @pytest.fixture
 def telling() -> WorkerTelemetry:
-    """Of a stage that may stand still for a minute."""
+    """The telemetry of a stage that may stall for a minute."""
     return WorkerTelemetry("catalog", "p-", 60.0, Health(), Metrics(), Logs(sys.stderr))
 
 
-def test_a_broker_that_is_gone(telling: WorkerTelemetry, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who has not been answered for half of the time that it may stand still says so, until it is answered again."""
+def test_silent_broker_is_reported_after_half_stall(telling: WorkerTelemetry, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker without an answer of the broker for half of its stall time reports that, until the next answer."""
     begun = time.monotonic()
     telling.looked({})
     assert telling.broker() == ""
@@ -153,8 +153,8 @@ def test_a_broker_that_is_gone(telling: WorkerTelemetry, monkeypatch: pytest.Mon
     assert telling.broker() == ""
 
 
-def test_age_grows_while_nothing_is_finished(telling: WorkerTelemetry, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The age is that of what is left: it grows while a partition stands, whatever others do, and is 0 where nothing is left."""
+def test_event_age_grows_while_a_partition_stalls(telling: WorkerTelemetry, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The event age is that of the oldest pending record: it grows while any partition stalls, and is 0 if none is pending."""
     ages: list[float] = []
 
     def at(second: int, *lags: tuple[int, int], worked: int | None = None) -> None:
@@ -168,11 +168,11 @@ def test_age_grows_while_nothing_is_finished(telling: WorkerTelemetry, monkeypat
     at(1_000, (5, 3), (5, 3))
     at(1_060, (5, 3), (5, 3))
     assert ages == [0, 60]
-    # The second partition moves; the first stands.
+    # The second partition advances; the first stalls.
     at(1_100, worked=1_090)
     at(1_120, (5, 3), (7, 1))
     assert ages[2:] == [100, 120]
-    # The first moves too: what is left is about as old as what was finished last.
+    # The first advances too: the pending records are about as old as the last one processed.
     at(1_130, (6, 2), (7, 1), worked=1_005)
     at(1_200, (6, 2), (7, 1))
     assert ages[4:] == [125, 195]
@@ -184,8 +184,8 @@ def test_age_grows_while_nothing_is_finished(telling: WorkerTelemetry, monkeypat
     assert telling.metrics.event_age.values() == {}
 
 
-def test_what_an_index_was_handed(telling: WorkerTelemetry) -> None:
-    """Changes count by what became of them; nothing is no outcome."""
+def test_index_changes_are_counted_by_outcome(telling: WorkerTelemetry) -> None:
+    """Changes are counted by outcome; a count of 0 adds no outcome."""
     telling.indexed("main", "applied", 7)
     telling.indexed("main", "refused", 0)
     telling.indexed("main", "applied", 1)
@@ -193,7 +193,7 @@ def test_what_an_index_was_handed(telling: WorkerTelemetry) -> None:
 
 
 class Moody:
-    """An index that refuses one change, and then cannot be reached."""
+    """An index that refuses one change, and later cannot be reached."""
 
     def __init__(self) -> None:
         self.reached = True
@@ -205,8 +205,8 @@ class Moody:
         return [Refused(change, "no") for change in changes[:1]]
 
 
-def test_the_sink_tells_what_its_index_did(telling: WorkerTelemetry, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the index took, what it refused, and what it has to be handed again, counts as such: an alert asks for it."""
+def test_sink_counts_applied_refused_and_retried(telling: WorkerTelemetry, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Applied, refused and retried changes are counted separately, which an alert relies on."""
     index = Moody()
     sink = IndexSink(Cluster("127.0.0.1:1"), "main", index, plain=SINGLE.plain)  # type: ignore[arg-type]
     sink.applier.saw = partial(telling.indexed, "main")

@@ -1,4 +1,4 @@
-"""What a tick waits for: what holds without a broker."""
+"""The inputs that a tick waits for, and ticks with a time in the future; without a broker."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.streams.kafka.test_rows import decider
 
 INPUT = TP("holders.main", 0)
 NAMED = 9
-"""The end that the tick names."""
+"""The end offset in the tick."""
 
 
 @pytest.mark.parametrize(
@@ -35,8 +35,8 @@ NAMED = 9
     ],
     ids=["read", "comes", "undecided", "made anew", "made anew, empty", "nobody answers"],
 )
-def test_a_tick_waits_for_what_is_there(tmp_path: Path, due: int, reached: int, end: int | None, *, ripe: bool) -> None:
-    """A tick waits for its inputs up to the end that it names, or that they have, where they are shorter than that."""
+def test_tick_waits_for_existing_input(tmp_path: Path, due: int, reached: int, end: int | None, *, ripe: bool) -> None:
+    """A tick waits for its inputs up to the ends that it names, or up to their actual ends if those are lower."""
     decided: Any = decider(tmp_path, "dedup.main")
     ticker = decided.ticker
     assert isinstance(ticker, Ticker)
@@ -58,8 +58,8 @@ def test_a_tick_waits_for_what_is_there(tmp_path: Path, due: int, reached: int, 
     assert asyncio.run(ticker.ripe()) == ([event] if ripe else [])
 
 
-def test_a_tick_of_a_time_to_come_is_rejected(tmp_path: Path) -> None:
-    """A stranger's tick moves neither the time of a stage nor the clock of its process farther ahead than clocks may be apart."""
+def test_tick_in_future_is_rejected(tmp_path: Path) -> None:
+    """A foreign tick far in the future is rejected: it advances neither the time of a stage nor the clock of its process."""
     decided: Any = decider(tmp_path, "dedup.main")
     topic, before = "dedup.main.ticks", now_ms()
     decided.following.committed = lambda _: 0

@@ -1,4 +1,4 @@
-"""`harvest topics` on a real Kafka: topics made as the topology has them, mended, listed, and the lag of their readers."""
+"""`harvest topics` on a real Kafka: creation, repair and listing of topics, and the lag of their readers."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def removed(oid: str) -> Removed:
     return Removed(oid=oid, url="u", object_url="u", version=1, time=2, reason="gone")
 
 
-def test_apply(harvest: Run, cluster: Cluster) -> None:
-    """All topics of the topology are made, compacted or kept for a time as it says, changelogs too; once more, nothing differs."""
+def test_apply_creates_all_topics_once(harvest: Run, cluster: Cluster) -> None:
+    """`apply` creates all topics and changelogs with their retention or compaction; a second run changes nothing."""
     assert "missing, 2 partitions" in harvest("topics", "apply", "--check", code=1).stdout
     assert f"{cluster.prefix}crawl: made, 2 partitions" in harvest("topics", "apply").stdout
-    # Those of other tests come and go meanwhile.
+    # Topics of other tests come and go meanwhile.
     found = Admin(cluster).found(name for name in Admin(cluster).partitions() if name.startswith(cluster.prefix))
     for topic in topology(TopologySettings()).topics:
         made = found[cluster.topic(topic.name)]
@@ -46,8 +46,8 @@ def test_apply(harvest: Run, cluster: Cluster) -> None:
     assert (again.stdout, again.stderr) == ("", f"harvest: {len(plan)} topics, as they should be\n")
 
 
-def test_apply_mends_what_differs(harvest: Run, cluster: Cluster, topics: Topics) -> None:
-    """A topic whose settings are others is told, setting by setting, and mended; what nobody planned stays."""
+def test_apply_corrects_differing_settings(harvest: Run, cluster: Cluster, topics: Topics) -> None:
+    """`apply` reports and corrects each differing setting of a topic; settings that the topology does not have stay."""
     topics.make("crawl", 2, {"retention.ms": "1000", "segment.ms": "12345"})
     said = harvest("topics", "apply").stdout.splitlines()
     assert f"{cluster.prefix}crawl: retention.ms was 1000, now 604800000" in said
@@ -56,8 +56,8 @@ def test_apply_mends_what_differs(harvest: Run, cluster: Cluster, topics: Topics
     assert not harvest("topics", "apply", "--check").stdout
 
 
-def test_partition_counts_are_never_changed(harvest: Run, cluster: Cluster, topics: Topics) -> None:
-    """Another number of partitions is one clear line, and nothing else is made or changed then."""
+def test_apply_never_changes_partition_count(harvest: Run, cluster: Cluster, topics: Topics) -> None:
+    """A differing number of partitions is an error of one line, and nothing else is created or changed."""
     name = topics.make("made", 3, {"retention.ms": "1000"})
     result = harvest("topics", "apply", code=1)
     assert result.stderr == f"harvest: {name} has 3 partitions, not 2: the number is fixed (take new topics, by kafka.prefix)\n"
@@ -69,22 +69,22 @@ def test_partition_counts_are_never_changed(harvest: Run, cluster: Cluster, topi
 
 
 @pytest.mark.parametrize("words", ["topics lag", "rejected list", "why http://h/", "cat crawl", "roots list", "export crawl x"])
-def test_without_topics_nothing_is_told(words: str, harvest: Run) -> None:
-    """Where nothing was made yet, or all has another prefix, nothing is told as if all had been read."""
+def test_commands_report_that_no_topics_exist(words: str, harvest: Run) -> None:
+    """If no topic exists, or none with this prefix, commands report that, not an empty result."""
     result = harvest(*words.split(), code=1)
     assert (result.stdout, result.stderr) == ("", "harvest: none of the topics is there (harvest topics apply)\n")
 
 
-def test_replicas_are_told(cluster: Cluster, topics: Topics) -> None:
-    """Too few replicas are said, and left to whoever reassigns partitions."""
+def test_too_few_replicas_are_reported(cluster: Cluster, topics: Topics) -> None:
+    """Too few replicas are reported, and left to the operator to reassign."""
     name = topics.make("crawl", 2)
     (plan,) = [one for one in plan_topics(topology(TopologySettings()), cluster, RETENTION, 1) if one.name == name]
     said = list(Admin(cluster).apply([plan._replace(replication=3, settings={})]))
     assert said == [f"{name}: 1 replica, not 3: reassign its partitions"]
 
 
-def test_a_topic_that_another_makes_meanwhile(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two that apply at once do not stand in each other's way."""
+def test_concurrent_applies_both_succeed(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two concurrent runs of `apply` do not fail because of each other."""
     (plan, *_) = plan_topics(topology(TopologySettings()), cluster, RETENTION, 1)
     admin = Admin(cluster)
     assert list(admin.apply([plan]))
@@ -92,8 +92,8 @@ def test_a_topic_that_another_makes_meanwhile(cluster: Cluster, monkeypatch: pyt
     assert list(admin.apply([plan]))
 
 
-def test_list_and_lag(harvest: Run, cluster: Cluster, topics: Topics) -> None:
-    """Topics are listed with their offsets; a group is behind by what it has not committed; what is missing is said, and fails."""
+def test_list_prints_offsets_and_lag_prints_uncommitted(harvest: Run, cluster: Cluster, topics: Topics) -> None:
+    """`list` prints offsets; `lag` prints what a group has not committed; missing topics are reported, with exit code 1."""
     topics.make("crawl", 2)
     for command in ("list", "lag"):
         assert "summaries: not there (harvest topics apply)\n" in harvest("topics", command, code=1).stderr
@@ -118,8 +118,8 @@ def test_list_and_lag(harvest: Run, cluster: Cluster, topics: Topics) -> None:
     assert "           1 to read  (partition 1: 1)" in harvest("topics", "lag").stdout
 
 
-def test_offsets_of_a_topic_that_was_just_made(cluster: Cluster, topics: Topics) -> None:
-    """A broker tells of a topic before its leaders know of it: whoever asks for offsets then waits for them."""
+def test_offsets_of_new_topic_are_awaited(cluster: Cluster, topics: Topics) -> None:
+    """A broker knows a new topic before its leaders do: a request for its offsets waits for them."""
     names = [cluster.topic(f"new-{number}") for number in range(10)]
     for made in topics.client.create_topics([NewTopic(name, 4, 1) for name in names]).values():
         made.result(TIMEOUT)
@@ -130,8 +130,8 @@ def test_offsets_of_a_topic_that_was_just_made(cluster: Cluster, topics: Topics)
     assert admin.offsets(places, LATEST) == dict.fromkeys(places, 0)
 
 
-def test_no_cluster(harvest: Run, monkeypatch: pytest.MonkeyPatch, cluster: Cluster) -> None:
-    """Without brokers, or where none answers, one line says so."""
+def test_unreachable_cluster_is_error_of_one_line(harvest: Run, monkeypatch: pytest.MonkeyPatch, cluster: Cluster) -> None:
+    """Without brokers, or without an answer of one, the error has one line."""
     monkeypatch.setattr("streams.kafka.client.cluster.REACH", 0.5)
     monkeypatch.setattr("streams.kafka.client.admin.REACH", 0.5)
     monkeypatch.setenv("HARVEST_KAFKA_BROKERS", "127.0.0.1:1")
@@ -140,15 +140,15 @@ def test_no_cluster(harvest: Run, monkeypatch: pytest.MonkeyPatch, cluster: Clus
     assert "kafka.brokers is not set" in harvest("topics", "apply", code=2).stderr
 
 
-def test_what_a_broker_refuses(cluster: Cluster) -> None:
-    """What cannot be made is told as the broker says it."""
+def test_refused_topic_has_message_of_broker(cluster: Cluster) -> None:
+    """A topic that cannot be created is reported with the broker's message."""
     plan = plan_topics(topology(TopologySettings()), cluster._replace(replication=5), RETENTION, 1)
     with pytest.raises(ClusterError, match="replication factor"):
         list(Admin(cluster).apply(plan))
 
 
-def test_topics_beside_ours(cluster: Cluster, topics: Topics) -> None:
-    """Topics that are no part of the topology are not shown, whatever they are called."""
+def test_foreign_topics_are_not_listed(cluster: Cluster, topics: Topics) -> None:
+    """Topics outside of the topology are not listed, whatever their names."""
     topics.client.create_topics([NewTopic(f"{cluster.prefix}foreign", 1, 1)], operation_timeout=TIMEOUT)[
         f"{cluster.prefix}foreign"
     ].result(TIMEOUT)
@@ -157,11 +157,11 @@ def test_topics_beside_ours(cluster: Cluster, topics: Topics) -> None:
         assert dict(log.topics()) == {"crawl": 2}
 
 
-def test_the_doctor_looks_at_servers(harvest: Run, topics: Topics, opensearch: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the settings name a Kafka and an OpenSearch, the doctor says whether they answer, and what is missing there."""
+def test_doctor_checks_configured_servers(harvest: Run, topics: Topics, opensearch: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the settings have a Kafka and an OpenSearch, the doctor reports whether they answer, and what they lack."""
 
     def told() -> dict[str, tuple[bool, str]]:
-        # Its exit code tells of the machine too.
+        # Its exit code depends on the machine too.
         lines = map(json.loads, CliRunner().invoke(app, ["doctor", "--json"]).stdout.splitlines())
         return {line["check"]: (line["ok"], line["detail"]) for line in lines if line["check"] in ("kafka", "index server")}
 
@@ -179,7 +179,7 @@ def test_the_doctor_looks_at_servers(harvest: Run, topics: Topics, opensearch: s
     nobody = f"127.0.0.1:{free_port()}"
     monkeypatch.setenv("HARVEST_INDEX_URL", f"http://{nobody}")
     monkeypatch.setenv("HARVEST_KAFKA_BROKERS", nobody)
-    monkeypatch.setattr("streams.kafka.client.admin.REACH", 1.0)  # the test's own patience is for a broker that is there
+    monkeypatch.setattr("streams.kafka.client.admin.REACH", 1.0)  # the test's longer timeout is for an existing broker
     found = told()
     assert found["kafka"] == (False, f"{nobody}: no broker of Kafka answers")
     ok, said = found["index server"]

@@ -1,4 +1,4 @@
-"""What ends a worker that stands still, and what does not."""
+"""The watchdog of workers without progress, the table folders of workers, and the buffer of an edge."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STALL = 10.0
 
 
 class Watched:
-    """A topic of five records, a group that has committed some of them, and what the watchdog says of it."""
+    """A topic of five records, a group that has committed some of them, and the watchdog's messages."""
 
     def __init__(self, broker: Broker) -> None:
         self.topic = broker.topics.make("in")
@@ -48,21 +48,21 @@ class Watched:
 
 @pytest.fixture
 def watched(broker: Broker) -> Iterator[Watched]:
-    """A watchdog that looks when it is told to."""
+    """A watchdog that checks only when a test calls it."""
     watched = Watched(broker)
     yield watched
     watched.client.close()
 
 
-def test_who_stands_still_is_ended(watched: Watched) -> None:
-    """An offset that stands for too long, while there is more to read, is the end; one that was never committed counts too."""
+def test_stalled_partition_ends_worker(watched: Watched) -> None:
+    """An offset that stays the same for too long although there is more to read ends the worker, even one never committed."""
     assert not watched.look(0.0)
     assert not watched.look(STALL - 1)
     assert watched.look(STALL + 1) == [f"{watched.topic}-0: stands at 0 of 5 for more than 10 s"]
 
 
-def test_who_moves_is_let_be(watched: Watched) -> None:
-    """What moves, be it in the metadata alone, begins to stand anew; what has read all never stands."""
+def test_progress_restarts_time_limit(watched: Watched) -> None:
+    """Each change of an offset, or of its metadata alone, restarts the time limit; a partition read to its end never stalls."""
     watched.look(0.0)
     watched.commit(2)
     assert not watched.look(STALL + 1)
@@ -73,8 +73,8 @@ def test_who_moves_is_let_be(watched: Watched) -> None:
     assert not watched.look(9 * STALL)
 
 
-def test_who_is_excused_is_let_be(watched: Watched) -> None:
-    """What has deadlines of its own may stand; when it is excused no more its time begins."""
+def test_excused_partition_may_stall(watched: Watched) -> None:
+    """An excused partition may stall, since it has deadlines of its own; its time limit starts when the excuse ends."""
     watched.excused = [(watched.topic, 0)]
     watched.look(0.0)
     assert not watched.look(STALL + 1)
@@ -83,8 +83,8 @@ def test_who_is_excused_is_let_be(watched: Watched) -> None:
     assert watched.look(2 * STALL + 3)
 
 
-def test_who_has_nothing_is_well_where_others_have_all(watched: Watched, broker: Broker) -> None:
-    """A worker without partitions waits to take over, however others stand; it ends where one stands that nobody has."""
+def test_worker_without_partitions_ends_if_unowned_one_stalls(watched: Watched, broker: Broker) -> None:
+    """A worker without partitions is well while others own them all; it ends if a partition without an owner stalls."""
     watched.mine = []
     other = broker.client(watched.group)
     taken = threading.Event()
@@ -105,8 +105,8 @@ def test_who_has_nothing_is_well_where_others_have_all(watched: Watched, broker:
     ]
 
 
-def test_a_topic_that_was_made_anew_is_read_by_nobody(watched: Watched, broker: Broker) -> None:
-    """Who has a partition of one topic of its group has it of all: one that a rebalance left out, while it was away, stands too."""
+def test_unassigned_partition_of_recreated_topic_stalls(watched: Watched, broker: Broker) -> None:
+    """A group's member owns its partitions of all topics: one of a topic recreated since the rebalance counts as stalled too."""
     anew = broker.topics.make("anew")
     watched.everywhere += [(anew, 0), (anew, 1)]
     watched.commit(5)
@@ -117,8 +117,8 @@ def test_a_topic_that_was_made_anew_is_read_by_nobody(watched: Watched, broker: 
     assert watched.look(2 * STALL + 3) == [f"{anew}-0: stands at 0 of 1 for more than 10 s"]
 
 
-def test_a_topic_that_is_not_there(watched: Watched) -> None:
-    """A topic that somebody has deleted ends who reads it, but not at once: a broker that starts knows none for a moment."""
+def test_deleted_topic_ends_reader_after_delay(watched: Watched) -> None:
+    """A deleted topic ends its reader, but not at once: a starting broker knows no topics for a moment."""
     watched.everywhere.append((f"{watched.topic}-gone", 0))
     watched.commit(5)
     assert not watched.look(0.0)
@@ -126,8 +126,8 @@ def test_a_topic_that_is_not_there(watched: Watched) -> None:
     assert watched.look(STALL + 1) == [f"{watched.topic}-gone-0: not there for more than 10 s (harvest topics apply)"]
 
 
-def test_each_worker_has_tables_of_its_own(tmp_path: Path) -> None:
-    """A second worker of a stage takes the next folder; one that was killed leaves its own to the next."""
+def test_each_worker_has_its_own_table_folder(tmp_path: Path) -> None:
+    """A second worker of a stage uses the next folder; the folder of a killed worker is free for the next one."""
     command = f"""
 from pathlib import Path
 from streams.kafka.decide.run_agent import claim_folder
@@ -146,7 +146,7 @@ with claim_folder(Path({str(tmp_path / "t")!r})) as folder:
 
 
 class Came:
-    """A record as the client gives it."""
+    """A record as the client returns it."""
 
     def __init__(self, offset: int) -> None:
         self._offset = offset
@@ -171,13 +171,13 @@ class Came:
 
 
 def add(buffer: Buffer, offset: int) -> None:
-    """A record comes."""
+    """Add a record to a buffer."""
     message: Message = Came(offset)  # type: ignore[assignment]
     buffer.add(message)
 
 
-def test_a_buffer_gives_what_is_not_done() -> None:
-    """What was finished above the offset is left out; what was taken is known, headers too, until it is finished or gone."""
+def test_buffer_leaves_out_finished_records() -> None:
+    """Finished records are left out; taken ones are available, with headers, until finished or until their partition goes."""
     buffer = Buffer("in", 1)
     add(buffer, 2)
     buffer.open(0, 3, frozenset({5}))
@@ -194,8 +194,8 @@ def test_a_buffer_gives_what_is_not_done() -> None:
     assert buffer.taken(0, 6) is None
 
 
-def test_a_buffer_tells_of_an_end_once_nothing_waits() -> None:
-    """Where a partition ends is told once, when all that came of it was taken; of one that went, never."""
+def test_buffer_reports_end_once_all_is_taken() -> None:
+    """The end of a partition is reported once, after all its records were taken; of a revoked partition, never."""
     buffer = Buffer("in", 2)
     for partition in (0, 1):
         buffer.open(partition, 0, frozenset())
@@ -212,8 +212,8 @@ def test_a_buffer_tells_of_an_end_once_nothing_waits() -> None:
     assert buffer.reached() == {}
 
 
-def test_a_buffer_is_full_until_it_is_read() -> None:
-    """Enough is enough; what is read, or goes with its partition, makes room."""
+def test_buffer_is_full_until_records_are_read() -> None:
+    """A buffer is full at its limit; records that are read, or whose partition goes, make room."""
     buffer = Buffer("in", 1)
     buffer.open(0, 0, frozenset())
     for offset in range(FULL):

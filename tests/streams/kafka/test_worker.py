@@ -1,4 +1,4 @@
-"""`harvest worker`: the whole topology on a real Kafka, and what its supervisor does."""
+"""`harvest worker`: the supervisor, the checks before the start, and the end of stages, on a real Kafka."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ from tests.streams.kafka.conftest import Broker
 from tests.streams.kafka.own import Own, broker_of_its_own
 
 
-def test_a_stage_that_cannot_stay_ends_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stage that ends again and again is started again each time, and then the supervisor gives up, and leaves nobody behind."""
-    # Five ends take a while on a busy machine.
+def test_supervisor_gives_up_stage_that_keeps_ending(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stage that keeps ending is restarted each time until the supervisor gives up; then it ends all others."""
+    # Five restarts take a while on a busy machine.
     monkeypatch.setattr(supervisor, "WITHIN", 3600.0)
     said: list[str] = []
     commands = {"good": "import time; time.sleep(600)", "bad": "raise SystemExit(3)"}
@@ -55,8 +55,8 @@ def test_a_stage_that_cannot_stay_ends_all(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.timeout(60)
-def test_a_signal_is_heard_whenever_it_comes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A supervisor that is told to stop does, whichever line it is at; and so does a sink that waits for its index."""
+def test_sigterm_stops_program_at_any_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A supervisor, and a sink that waits for its index, stop at SIGTERM whatever line they are at."""
     monkeypatch.setattr(supervisor, "LOOK", 0.001)
     monkeypatch.setattr(run_sink, "LOOK", 0.001)
     stop = threading.Event()
@@ -86,7 +86,7 @@ def test_a_signal_is_heard_whenever_it_comes(monkeypatch: pytest.MonkeyPatch) ->
 
 @contextmanager
 def signalled(line: int) -> Iterator[None]:
-    """Have SIGTERM come at the line of that number, of those behind which somebody listens."""
+    """Raise SIGTERM at the line of that number, counted where a handler is installed."""
     left = line
 
     def traced(frame: FrameType, event: str, _: Any) -> Any:
@@ -105,8 +105,8 @@ def signalled(line: int) -> Iterator[None]:
         sys.settrace(None)
 
 
-def test_stages_are_those_that_have_a_runner() -> None:
-    """Every stage has one."""
+def test_each_stage_has_a_runner() -> None:
+    """Each stage has a runner."""
     assert list(runnable_stages(topology(TopologySettings()))) == [stage.name for stage in topology(TopologySettings()).stages]
 
 
@@ -119,8 +119,10 @@ def test_stages_are_those_that_have_a_runner() -> None:
         (["dedup"], {"HARVEST_GATHERER": "x", "HARVEST_KAFKA_BROKERS": "127.0.0.1:1"}, 1, "none of 127.0.0.1:1 answers"),
     ],
 )
-def test_mistakes(words: Sequence[str], environ: dict[str, str], code: int, line: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a worker has not got is told in one line."""
+def test_wrong_settings_are_errors_of_one_line(
+    words: Sequence[str], environ: dict[str, str], code: int, line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A missing or wrong setting of a worker is an error of one line."""
     monkeypatch.setattr("streams.kafka.client.brokers.TIMEOUT", 1.0)
     result = CliRunner().invoke(app, ["worker", *words], env={SESSION: None, **environ})
     assert result.exit_code == code
@@ -129,7 +131,7 @@ def test_mistakes(words: Sequence[str], environ: dict[str, str], code: int, line
 
 
 def environment(broker: Broker | Own, prefix: str = "", **more: str) -> dict[str, str]:
-    """What a worker is told of a broker."""
+    """Environment variables of a worker for a broker."""
     return {"HARVEST_GATHERER": "x", "HARVEST_KAFKA_BROKERS": broker.address, "HARVEST_KAFKA_PREFIX": prefix, **more}
 
 
@@ -142,8 +144,10 @@ def environment(broker: Broker | Own, prefix: str = "", **more: str) -> dict[str
     ],
     ids=["registry", "folder"],
 )
-def test_what_is_missing_is_told_at_once(broker: Broker, stages: Sequence[str], more: dict[str, str], line: str) -> None:
-    """A registry that does not answer, and a data folder that cannot be made, are told in one line before a stage begins."""
+def test_missing_registry_or_folder_is_error_before_start(
+    broker: Broker, stages: Sequence[str], more: dict[str, str], line: str
+) -> None:
+    """A registry without an answer, and a data folder that cannot be created, are errors of one line before a stage begins."""
     environ = environment(broker, f"{broker.topics.prefix}-")
     applied = CliRunner().invoke(app, ["topics", "apply"], env={SESSION: None, **environ})
     assert applied.exit_code == 0, applied.stderr
@@ -156,10 +160,10 @@ def test_what_is_missing_is_told_at_once(broker: Broker, stages: Sequence[str], 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("stage", ["catalog", "fetch"])
-def test_a_broker_that_is_gone(stage: str, tmp_path: Path) -> None:
-    """A stage leaves in order where no broker answers any more, without waiting for it, and says what went wrong a few times.
+def test_worker_leaves_in_order_without_broker(stage: str, tmp_path: Path) -> None:
+    """A stage leaves in order, without a wait, although no broker answers any more, and logs only a few lines about it.
 
-    Until then it listens where its settings say, on loopback, and nowhere else: Faust has a server of its own, for everybody.
+    Until then it listens only on loopback, at its configured port: Faust's own server would listen on all addresses.
     """
     with broker_of_its_own() as broker:
         plain = {name: value for name, value in os.environ.items() if not name.startswith("HARVEST_")}
@@ -173,7 +177,7 @@ def test_a_broker_that_is_gone(stage: str, tmp_path: Path) -> None:
             assert listening(worker.pid) == {("0100007F", port)}
             broker.close()
             worker.send_signal(signal.SIGTERM)
-            # Less than Faust waits for a thread that is gone.
+            # Less than the time for which Faust waits for an ended thread.
             assert worker.wait(timeout=50) == 0
         finally:
             worker.kill()
@@ -185,7 +189,7 @@ def test_a_broker_that_is_gone(stage: str, tmp_path: Path) -> None:
 
 
 def listening(pid: int) -> set[tuple[str, int]]:
-    """Where a process listens: addresses as /proc has them, in hexadecimal, and ports."""
+    """The listening sockets of a process: hexadecimal addresses, as in /proc, and ports."""
     links = (str(link.readlink()) for link in Path(f"/proc/{pid}/fd").iterdir() if link.is_symlink())
     own = {link[8:-1] for link in links if link.startswith("socket:[")}
     found = set()
@@ -199,7 +203,7 @@ def listening(pid: int) -> set[tuple[str, int]]:
 
 
 def ready(worker: subprocess.Popen[bytes], port: int) -> None:
-    """Wait until a worker says that it is."""
+    """Wait until a worker reports that it is ready."""
     while worker.poll() is None:
         with suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz") as answer:
             if answer.status == 200:
@@ -208,8 +212,8 @@ def ready(worker: subprocess.Popen[bytes], port: int) -> None:
     pytest.fail("the worker has ended")
 
 
-def test_missing_topics(broker: Broker) -> None:
-    """Topics that were never made are named, with the command that makes them; the broker makes none by itself."""
+def test_missing_topics_are_named_with_remedy(broker: Broker) -> None:
+    """Missing topics are named, with the command that creates them; the broker creates none by itself."""
     environ = {"HARVEST_GATHERER": "x", "HARVEST_KAFKA_BROKERS": broker.address, "HARVEST_KAFKA_PREFIX": f"{broker.topics.prefix}-"}
     result = CliRunner().invoke(app, ["worker", "catalog"], env={SESSION: None, **environ})
     assert result.exit_code == 1
@@ -219,8 +223,8 @@ def test_missing_topics(broker: Broker) -> None:
     assert result.stderr == f"harvest: topics are missing: {wanted} (`harvest topics apply` makes them)\n"
 
 
-def test_a_topic_that_was_made_anew(broker: Broker) -> None:
-    """Where a group has read beyond the end of its topic nobody begins: what comes would be passed over as done, in silence."""
+def test_offset_beyond_end_of_topic_prevents_start(broker: Broker) -> None:
+    """No stage starts if its group's offset is beyond the end of a topic: new records would silently count as processed."""
     environ = environment(broker, prefix := f"{broker.topics.prefix}-", HARVEST_KAFKA_PARTITIONS="2")
     assert CliRunner().invoke(app, ["topics", "apply"], env={SESSION: None, **environ}).exit_code == 0
     with closing(Consumer({"bootstrap.servers": broker.address, "group.id": f"{prefix}catalog"})) as group:
@@ -233,8 +237,8 @@ def test_a_topic_that_was_made_anew(broker: Broker) -> None:
 
 
 @pytest.mark.parametrize("given", [False, True])
-def test_a_changelog_that_was_made_anew(given: bool, broker: Broker, tmp_path: Path) -> None:
-    """Where a stage has given something and its rows are gone nobody begins: nobody would miss what has vanished."""
+def test_empty_changelog_with_outputs_prevents_start(given: bool, broker: Broker, tmp_path: Path) -> None:
+    """No stage starts that has outputs but an empty changelog: what vanished with its rows would never be removed."""
     environ = environment(broker, prefix := f"{broker.topics.prefix}-", HARVEST_KAFKA_PARTITIONS="2")
     assert CliRunner().invoke(app, ["topics", "apply"], env={SESSION: None, **environ}).exit_code == 0
     broker.append(f"{prefix}made", [(b"key", b"no record")])
@@ -255,8 +259,8 @@ def test_a_changelog_that_was_made_anew(given: bool, broker: Broker, tmp_path: P
     assert bool(told) is given
 
 
-def test_the_loops_are_in_c(tmp_path: Path) -> None:
-    """Whoever runs an application does so on uvloop: its own loop, and those that its threads make."""
+def test_applications_run_on_uvloop(tmp_path: Path) -> None:
+    """Applications run on uvloop: their own loop, and those of their threads."""
     code = """import asyncio, sys
 from streams.kafka.decide.apps import application, runner
 app = application("group", "127.0.0.1:1", sys.argv[1], 1)

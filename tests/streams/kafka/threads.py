@@ -1,4 +1,4 @@
-"""Work beside a test, in a thread."""
+"""Work in a thread beside a test."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def beside(work: Callable[[threading.Event], object], errors: list[BaseException] | None = None) -> Iterator[None]:
-    """Do something until the block ends, and `stop` is set. What went wrong goes to `errors` at once, and is raised behind it."""
+    """Run `work` in a thread until the block ends and `stop` is set; its error goes to `errors` at once, and is raised last."""
     stop = threading.Event()
     raised = [] if errors is None else errors
 

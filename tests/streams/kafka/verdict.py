@@ -1,4 +1,4 @@
-"""What the topics, the index and the dead letters of a distributed run hold, against the oracle."""
+"""Compares the topics, the index and the dead letters of a distributed run with the oracle."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WHOLE = 1_000_000
 
 
 def latest(records: Iterable[Record]) -> dict[str, Summary]:
-    """What a compacted topic comes to, by URL, for who heeds counters."""
+    """The final state of a topic of summaries, by URL, to a consumer that heeds versions and publish counters."""
     last: dict[str, Summary | Removed] = {}
     for record in records:
         one = cast("Summary | Removed", record)
@@ -36,7 +36,7 @@ def latest(records: Iterable[Record]) -> dict[str, Summary]:
 
 
 def anew(cluster: Cluster, topic: str) -> list[Record]:
-    """All records of a topic as it is now; what is none is left out."""
+    """All records of a topic, read from the beginning, without the undecodable ones."""
     found = []
     with KafkaLog(cluster, topology(TopologySettings())) as log:
         for partition in range(log.topics()[topic]):
@@ -49,7 +49,7 @@ def anew(cluster: Cluster, topic: str) -> list[Record]:
 
 
 def archives(oracle: Oracle, summaries: Mapping[str, Summary], broker: Mapping[str, Summary]) -> None:
-    """Summaries, the Broker's archive and the roles are what the tree holds."""
+    """Check that summaries, the Broker's archive and the roles equal the content of the tree."""
     things, roles = oracle.things(), oracle.roles(GATHERER)
     bytes_of = {url: ("", -1) if t.md5 == "" else (t.md5, t.size) for url, t in things.items()}
     for name, held in (("summaries", summaries), ("broker.main", broker)):
@@ -60,7 +60,7 @@ def archives(oracle: Oracle, summaries: Mapping[str, Summary], broker: Mapping[s
 
 
 def indexed(url: str, alias: str, broker: Mapping[str, Summary]) -> None:
-    """The index holds each summary of the archive, whole, and finds what the predicate accepts."""
+    """Check that the index has each whole summary of the archive, and that its hits are those that the predicate accepts."""
     with closing(OpenSearchIndex(url, alias, writable=False)) as index:
         index.refresh()
         oids = list(index.scroll(Every()))
@@ -77,7 +77,7 @@ def indexed(url: str, alias: str, broker: Mapping[str, Summary]) -> None:
 
 
 def rejections(cluster: Cluster, oracle: Oracle, summaries: Mapping[str, Summary]) -> None:
-    """The dead letters that stand are those of the oracle, and so are the summaries that say why."""
+    """Check that the current rejections, and the summaries with a reason, are those of the oracle."""
     with KafkaLog(cluster, topology(TopologySettings())) as log:
         told = {(one.url, one.path) for one in standing(log) if one.url}
     rejected = oracle.rejected()
@@ -87,7 +87,7 @@ def rejections(cluster: Cluster, oracle: Oracle, summaries: Mapping[str, Summary
 
 
 def letters(records: Iterable[tuple[Record, Iterable[object]]], junked: set[tuple[str, int, int]]) -> None:
-    """What was no record is told of with bytes, headers and place, by each stage that reads it; nothing else is."""
+    """Check that each reader of an undecodable record made a dead letter with bytes, headers and place, and nobody else did."""
     told = set()
     for one, headers in records:
         if isinstance(one, Rejected) and one.reason.startswith("not a record"):

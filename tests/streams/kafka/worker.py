@@ -1,6 +1,7 @@
-"""A Faust worker as a process: what one test asks for, with our mends or without. Killed, it leaves what a killed worker leaves.
+"""A Faust worker process for one test, with this project's workarounds or without.
 
-python -m tests.streams.kafka.worker JSON, an object with the fields of `Task`. It says on standard output what it has done.
+python -m tests.streams.kafka.worker JSON, an object with the fields of `Task`. It reports on standard output. When it is killed, it
+leaves the files that any killed worker leaves.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from streams.kafka.decide.recovering import manager
 
 
 class Task(msgspec.Struct, frozen=True):
-    """What the worker is to do."""
+    """The work of the worker."""
 
     broker: str
     id: str
@@ -33,33 +34,33 @@ class Task(msgspec.Struct, frozen=True):
     folder: str
     does: str
     count: int
-    """Records of the topic."""
+    """Number of records in the topic."""
     mended: bool = False
-    """Whether ours stand in for the plain library's ways."""
+    """Whether the workarounds replace the plain library's behavior."""
     fresh: bool = False
-    """Whether its folder is that of `mends.tables`."""
+    """Whether its folder is managed by `client_workarounds.tables`."""
     refused: int = 0
-    """Commits that fail, as they do in the middle of a rebalance."""
+    """Number of commits that fail, as commits do during a rebalance."""
     commit: float = 0.3
     linger: float = 0.0
     partitions: int = 1
 
 
 def say(*words: object) -> None:
-    """Tell the test."""
+    """Report words to the test, on standard output."""
     print(*words, flush=True)
 
 
 class Commits(Sensor):
-    """Tells of each round of commits."""
+    """Reports each round of commits."""
 
     def on_commit_completed(self, consumer: Any, state: Any) -> None:
-        """One more."""
+        """Report one round."""
         say("commit")
 
 
 def make(task: Task) -> Any:
-    """The application, its table, its agent."""
+    """Build the application, with its table and its agent."""
     more: dict[str, Any] = {}
     if task.mended:
         more["TableManager"] = manager({"bootstrap.servers": task.broker, "log_level": 0})
@@ -91,7 +92,7 @@ Agent = Callable[[Any], Awaitable[None]]
 
 
 def counted(task: Task) -> Callable[[], bool]:
-    """A function that says, and tells the test, when it was called for the last record."""
+    """A function to call for each record: at the last one it reports "seen" and returns True."""
     seen = 0
 
     def one() -> bool:
@@ -105,7 +106,7 @@ def counted(task: Task) -> Callable[[], bool]:
 
 
 def passing(task: Task, table: Any) -> Agent:
-    """Does nothing with its records."""
+    """An agent that does nothing with its records."""
     one = counted(task)
 
     async def agent(stream: Any) -> None:
@@ -116,7 +117,7 @@ def passing(task: Task, table: Any) -> Agent:
 
 
 def putting(task: Task, table: Any) -> Agent:
-    """Puts what it does not know; puts always, mended."""
+    """An agent that puts the rows that its table lacks; with the workarounds, all rows."""
     one = counted(task)
 
     async def agent(stream: Any) -> None:
@@ -129,7 +130,7 @@ def putting(task: Task, table: Any) -> Agent:
 
 
 def dying(task: Task, table: Any) -> Agent:
-    """Puts all, and dies before the broker has any of it."""
+    """An agent that puts all rows, then kills its process before the broker has any of them."""
     one = counted(task)
 
     async def agent(stream: Any) -> None:
@@ -142,7 +143,7 @@ def dying(task: Task, table: Any) -> Agent:
 
 
 def going_back(task: Task, table: Any) -> Agent:
-    """Asks for the first record again while more are being delivered; tells whether it came, whenever the last one does."""
+    """An agent that seeks back to the first record during delivery; reports at each last record whether the first came again."""
 
     async def agent(stream: Any) -> None:
         asked = came = False
@@ -158,7 +159,7 @@ def going_back(task: Task, table: Any) -> Agent:
 
 
 def counting(task: Task, table: Any) -> Agent:
-    """Tells how many rows its table has at the first record, and how many of them came by way of Faust."""
+    """An agent that reports how many rows its table has at the first record, and how many of them Faust handled."""
     handed = 0
     handle = table.on_changelog_event
 
@@ -177,11 +178,11 @@ def counting(task: Task, table: Any) -> Agent:
 
 
 def batching(task: Task, table: Any) -> Agent:
-    """Puts a batch at a time; under the current event, mended."""
+    """An agent that puts a batch at a time; with the workarounds, each row under its event as the current one."""
     one = counted(task)
 
     async def agent(stream: Any) -> None:
-        # Held by no name: a generator that somebody still holds is not closed, and acknowledges nothing.
+        # No variable refers to the generator: one that is still referenced is not closed, and acknowledges nothing.
         async for batch in stream.take_events(task.count, within=1.0):
             for event in batch:
                 with client_workarounds.current(event) if task.mended else nullcontext():
@@ -196,11 +197,11 @@ def batching(task: Task, table: Any) -> Agent:
 
 
 ASKED, SOON = 4, 2.5
-"""How often it is asked where a partition ends, and within how many seconds all answers come: one of a plain worker takes 1.5."""
+"""Number of requests for the end of a partition, and seconds in which all are to be answered: a plain worker takes 1.5 for each."""
 
 
 def asking(task: Task, table: Any) -> Agent:
-    """Asks where its partition ends, while nothing comes; tells whether it was answered soon."""
+    """An agent that asks for the end of its partition while no record arrives; reports whether the answers came in time."""
 
     async def agent(stream: Any) -> None:
         async for event in stream.events():
@@ -224,7 +225,7 @@ DOES: dict[str, Callable[[Task, Any], Agent]] = {
 
 
 def refuse(times: int) -> None:
-    """Have the broker's answer to so many commits be that the group was given other members."""
+    """Make the first commits fail with CommitFailedError, as after a rebalance."""
     commits = iter(range(times))
     commit = AIOKafkaConsumer.commit
 
@@ -237,7 +238,7 @@ def refuse(times: int) -> None:
 
 
 def main() -> None:
-    """Until SIGTERM."""
+    """Run the worker until SIGTERM."""
     task = msgspec.json.decode(sys.argv[1], type=Task)
     refuse(task.refused)
     with client_workarounds.tables(Path(task.folder), time.time()) if task.fresh else nullcontext():

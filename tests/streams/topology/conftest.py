@@ -41,7 +41,7 @@ class World:
         self.files: dict[str, bytes | dict[str, bytes]] = {}
         self.pages: dict[str, tuple[str, tuple[str, ...]]] = {}
         self.moves: dict[str, str] = {}
-        """Where a page that has moved is now."""
+        """The present URL of each page that has moved."""
         self.robots: dict[str, bytes] = {}
         self.failing: set[str] = set()
         self.away: dict[str, int] = {}
@@ -67,7 +67,7 @@ class World:
         return out.getvalue()
 
     def listing(self, folder: str) -> tuple[Entry, ...] | None:
-        """The entries of a folder ("" is the top); None where it is not there."""
+        """The entries of a folder ("" is the top); None if it does not exist."""
         inside = [n for n in self.files if n.startswith(folder)]
         if not inside and folder:
             return None
@@ -82,7 +82,7 @@ class World:
 
 
 def event(request: FetchRequest, now: int, kind: Any, **more: Any) -> CrawlEvent:
-    """What the edge says of a request."""
+    """The event with which the edge answers a request."""
     return CrawlEvent(
         kind=kind,
         host=request.host,
@@ -144,7 +144,7 @@ def fetcher(world: World) -> Callable[[FetchRequest, int], list[Record]]:
 
 
 def plain_essence(obj: FetchedObject) -> list[Record]:
-    """A stand-in for Essence: a tar gives its members, a page its links, a listing its children; all else one summary."""
+    """A stand-in for Essence: the members of a tar, the links of a page, the children of a listing; else one summary."""
     if obj.outcome in ("gone", "expired"):
         made: list[Record] = []
         if obj.url.startswith("file:") and obj.url.endswith("/") and obj.outcome == "gone":
@@ -202,7 +202,7 @@ def children(obj: FetchedObject, entries: tuple[Entry, ...]) -> CrawlEvent:
 
 
 def summary(obj: FetchedObject, path: str, body: bytes, attempt: str) -> Summary:
-    """A summary that says no more than which bytes it is of."""
+    """A summary whose only content is the first bytes and the digests of a body."""
     url = member_url(obj.url, path)
     return Summary(
         oid=oid("g", url),
@@ -223,7 +223,7 @@ def summary(obj: FetchedObject, path: str, body: bytes, attempt: str) -> Summary
 
 @pytest.fixture
 def seeded() -> Callable[..., CrawlEvent]:
-    """The event that starts a run, or ends a root, in one partition."""
+    """A function that makes the event for one partition that starts a run, or ends a root."""
 
     def make(root: Root, now: int, *, owner: bool, kind: Any = "seeded") -> CrawlEvent:
         folder = root.url.endswith("/") and root.url.startswith("file:")
@@ -235,7 +235,7 @@ def seeded() -> Callable[..., CrawlEvent]:
 
 @pytest.fixture
 def make_simulator() -> Callable[[World, int, random.Random], Simulator]:
-    """A simulator over a world, its choices from a seed."""
+    """A function that makes a simulator over a world, with choices from a random generator."""
 
     def make(world: World, partitions: int, rng: random.Random) -> Simulator:
         return Simulator(topology(TopologySettings()), partitions, rng.randrange, fetcher(world), plain_essence)
@@ -245,7 +245,7 @@ def make_simulator() -> Callable[[World, int, random.Random], Simulator]:
 
 @pytest.fixture
 def make_world() -> type[World]:
-    """Makes empty worlds."""
+    """The class of worlds, to make empty ones."""
     return World
 
 

@@ -11,8 +11,8 @@ from streams.clock import Clock
 HOUR = 3_600_000
 
 
-def test_a_machine_that_sleeps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It goes on while the machine sleeps, and takes no notice of a wall clock that is set."""
+def test_clock_goes_on_while_machine_sleeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock goes on while the machine sleeps, and ignores changes of the wall clock."""
     real, slept = time.clock_gettime_ns, [0]
     asleep = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
     monkeypatch.setattr(time, "clock_gettime_ns", lambda which: real(which) + (slept[0] if which == asleep else 0))
@@ -24,8 +24,8 @@ def test_a_machine_that_sleeps(monkeypatch: pytest.MonkeyPatch) -> None:
     assert clock() - before >= 8 * HOUR
 
 
-def test_not_before() -> None:
-    """It is never earlier than it was told to be, and is not set back."""
+def test_not_before_moves_clock_only_forward() -> None:
+    """`not_before` moves the clock forward to a time, and never back."""
     clock = Clock()
     ahead = clock() + HOUR
     clock.not_before(ahead)

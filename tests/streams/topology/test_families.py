@@ -1,4 +1,4 @@
-"""Large families of equal contents: answered in rounds of bounded chunks, whatever is redelivered meanwhile."""
+"""Large families of equal contents, answered in rounds of bounded chunks, under crashes and redelivery."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize("partitions", [1, 4])
 @pytest.mark.parametrize("seed", range(12))
-def test_chunks_and_crashes(
+def test_members_of_large_family_get_final_roles(
     seed: int, partitions: int, world: World, make_simulator: Make, seeded: Seeded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where a family takes many ticks, every member is told all the same what it is in the end."""
+    """In a family that takes many ticks, every member gets its final role."""
     monkeypatch.setattr(dedup, "SMALL", 2)
     monkeypatch.setattr(dedup, "CHUNK", 2)
     rng = random.Random(seed)
@@ -38,7 +38,7 @@ def test_chunks_and_crashes(
 
 
 class CountedRows(MemoryRows):
-    """Rows that count what is scanned of them."""
+    """Rows that count the scanned ones."""
 
     scanned = 0
 
@@ -48,8 +48,8 @@ class CountedRows(MemoryRows):
             yield found
 
 
-def test_a_family_that_goes_on_growing() -> None:
-    """It is told as it grows, a chunk a lull, and no tick looks at more of it than that; in the end all know their place."""
+def test_growing_family_is_answered_in_bounded_chunks() -> None:
+    """A growing family gets a chunk of roles in each lull, and no tick scans more rows; in the end all roles are right."""
     rows, now, joined, ticks = CountedRows(), 1_000_000, 0, 0
     told: dict[str, str] = {}
 

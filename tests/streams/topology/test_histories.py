@@ -1,7 +1,7 @@
-"""Histories of a few objects through the stages that decide, with crashes: several versions of one may share a batch.
+"""Histories of a few objects through the deciding stages, with crashes: a batch may have several versions of an object.
 
-The batches of the worlds (`worlds.py`) hardly ever hold two versions of an object; those of a busy worker do. Then the rows that a
-killed worker leaves know of a version whose predecessor comes again.
+Batches of the worlds (`worlds.py`) rarely have two versions of an object; those of a busy worker do. The rows that a killed worker
+leaves then contain a version whose predecessor is delivered again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ URL = "http://example.org/a"
 
 
 def summary(url: str, path: str, version: int, md5: str = "", gatherer: str = "test") -> Summary:
-    """A member's summary, or an object's."""
+    """The summary of a member or of an object."""
     whole = member_url(url, path) if path else url
     about: dict[str, Any] = {
         "oid": oid(gatherer, whole),
@@ -39,7 +39,7 @@ def summary(url: str, path: str, version: int, md5: str = "", gatherer: str = "t
 
 
 def complete(url: str, version: int, count: int) -> Complete:
-    """The end of an attempt; of one without a summary, the object is gone."""
+    """The end of an attempt; without a summary, the object is gone."""
     attempt = f"a{version}" if count else ""
     return Complete(
         object_url=url, version=version, time=version, attempt=attempt, count=count, reason="whole" if count else "gone"
@@ -47,9 +47,9 @@ def complete(url: str, version: int, count: int) -> Complete:
 
 
 def history(chance: random.Random, names: tuple[str, ...]) -> Iterator[Record]:
-    """Versions of one or two objects, whose members come and go, and whose contents are those of others now and then.
+    """Versions of one or two objects whose members come and go, sometimes with the contents of others.
 
-    Each version is made under one of the names of a Gatherer.
+    Each version is made under one of the Gatherer's names.
     """
     objects = chance.randint(1, 2)
     for version in range(1, chance.randint(3, 5)):
@@ -63,7 +63,7 @@ def history(chance: random.Random, names: tuple[str, ...]) -> Iterator[Record]:
 
 
 def ended(stages: tuple[str, ...], seed: int, crashes: int, names: tuple[str, ...] = ("test",)) -> Mapping[bytes, Record]:
-    """The summaries that a history ends with, by key; for a Broker, the latest that was published."""
+    """The final summaries of a history, by key; of a Broker, those with the highest publish counter."""
     simulator = Simulator(
         Topology(tuple(topology(TopologySettings()).stage(name) for name in stages)),
         1,
@@ -83,15 +83,15 @@ def ended(stages: tuple[str, ...], seed: int, crashes: int, names: tuple[str, ..
 
 
 @pytest.mark.parametrize("stages", [("catalog",), ("catalog", "register.main", "dedup.main")], ids=["summaries", "broker"])
-def test_a_history_ends_as_without_crashes(stages: tuple[str, ...]) -> None:
-    """Whatever a batch holds, and wherever it is cut."""
+def test_history_ends_as_without_crashes(stages: tuple[str, ...]) -> None:
+    """A history ends the same with crashes as without, whatever its batches contain and wherever they are cut."""
     failed = [seed for seed in range(SEEDS) if ended(stages, seed, CRASHES) != ended(stages, seed, 0)]
     assert failed == []
 
 
 @pytest.mark.parametrize("stages", [("catalog",), ("catalog", "register.main", "dedup.main")], ids=["summaries", "broker"])
-def test_an_object_has_one_oid(stages: tuple[str, ...]) -> None:
-    """What is made under another name of the Gatherer takes the place of what was, whatever is cut; no URL is held twice."""
+def test_url_has_one_summary_under_changing_gatherer_names(stages: tuple[str, ...]) -> None:
+    """A summary made under another Gatherer's name replaces the old one, wherever batches are cut; no URL has two summaries."""
     names = "test", "other"
     for seed in range(SEEDS // 2):
         found = ended(stages, seed, 0, names)
@@ -100,8 +100,8 @@ def test_an_object_has_one_oid(stages: tuple[str, ...]) -> None:
         assert ended(stages, seed, CRASHES, names) == found, seed
 
 
-def test_a_member_under_another_oid_takes_its_place() -> None:
-    """The old OID is removed, until that is delivered for sure, and not where the member has it again."""
+def test_summary_under_new_oid_replaces_old_one() -> None:
+    """The old OID is removed, again until its removal is surely delivered, but not if the member has that OID again."""
     rows = MemoryRows()
     old, new = summary(URL, "", 1), summary(URL, "", 2, gatherer="other")
 
@@ -116,8 +116,8 @@ def test_a_member_under_another_oid_takes_its_place() -> None:
     assert given(msgspec.structs.replace(old, version=4), 4, 4) == [(Removed, new.oid), (Summary, old.oid)]
 
 
-def test_a_removal_comes_again_behind_a_later_version() -> None:
-    """Rows of a batch are kept, its outputs are not; its first half comes again, is committed, and then the second."""
+def test_removal_is_repeated_when_batch_comes_again_in_halves() -> None:
+    """A removal is repeated when a batch's rows are kept but its outputs are lost, and the batch comes again in two halves."""
     rows = MemoryRows()
     records = [
         *(summary(URL, "", 1), summary(URL, "m", 1), complete(URL, 1, 2)),

@@ -1,4 +1,4 @@
-"""The declared topology held to its laws: who writes what, what carries which records, what is drawn."""
+"""Laws of the declared topology: the writers of topics, the records that topics carry, and the drawn flowchart."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from streams.topology.routing import Router
 SCHEMAS = Path(schemas.__file__).parent
 TOPOLOGIES = [topology(TopologySettings()), topology(TopologySettings(brokers=(Broker(), Broker("library", "type:PDF"))))]
 FROM_OUTSIDE = {"annotations"}
-"""Topics that no stage writes: what people say comes from the command line."""
+"""Topics that no stage writes: annotations come from people, by the command line."""
 
 
 class Asked:
-    """In place of a record: remembers which fields were asked for."""
+    """A stand-in for a record that notes the requested fields."""
 
     def __init__(self) -> None:
         self.fields: set[str] = set()
@@ -52,7 +52,7 @@ def types(hint: Any) -> set[type[Record]]:
 
 
 def hints(stage: Stage[Any, Any]) -> tuple[set[type[Record]], set[type[Record]]]:
-    """What a stage's function says that it takes, and gives."""
+    """The record types that a stage's function takes and returns, by its annotations."""
     function = getattr(stage.process, "func", stage.process)
     found = typing.get_type_hints(function)
     return types(found["record"]), types(found["return"])
@@ -64,7 +64,7 @@ def carried(topics: tuple[Topic[Any], ...]) -> set[type[Record]]:
 
 
 @pytest.mark.parametrize("drawn", TOPOLOGIES)
-def test_what_a_topic_carries_has_a_schema(drawn: Topology) -> None:
+def test_records_of_topics_have_schemas(drawn: Topology) -> None:
     """Every topic carries records of the contract, each with its schema."""
     for topic in drawn.topics:
         assert topic.carries
@@ -74,7 +74,7 @@ def test_what_a_topic_carries_has_a_schema(drawn: Topology) -> None:
 
 
 @pytest.mark.parametrize("drawn", TOPOLOGIES)
-def test_a_key_is_made_of_fields(drawn: Topology) -> None:
+def test_topic_key_uses_fields_of_all_records(drawn: Topology) -> None:
     """The key of a topic is made of fields that all of its records have."""
     for topic in drawn.topics:
         asked = Asked()
@@ -84,8 +84,8 @@ def test_a_key_is_made_of_fields(drawn: Topology) -> None:
 
 
 @pytest.mark.parametrize("drawn", TOPOLOGIES)
-def test_a_compacted_topic_has_one_writer(drawn: Topology) -> None:
-    """A compacted topic has exactly one stage that writes it (law 1), or none where its records come from outside."""
+def test_compacted_topic_has_one_writer(drawn: Topology) -> None:
+    """A compacted topic has exactly one stage that writes it (law 1), or none if its records come from outside."""
     for topic in drawn.topics:
         if topic.keep == "compact":
             assert len(drawn.writers(topic)) == (topic.name not in FROM_OUTSIDE), topic.name
@@ -93,7 +93,7 @@ def test_a_compacted_topic_has_one_writer(drawn: Topology) -> None:
 
 @pytest.mark.parametrize("drawn", TOPOLOGIES)
 def test_every_topic_is_written_and_read(drawn: Topology) -> None:
-    """What a stage reads is written by a stage, or from outside; what is written is read by a stage, or public."""
+    """Every topic is written by a stage or from outside, and is read by a stage or public."""
     ticks = {stage.ticks.name for stage in deciding(drawn) if stage.ticks}
     for topic in drawn.topics:
         if topic.name not in ticks:
@@ -102,8 +102,8 @@ def test_every_topic_is_written_and_read(drawn: Topology) -> None:
 
 
 @pytest.mark.parametrize("drawn", TOPOLOGIES)
-def test_functions_fit_their_topics(drawn: Topology) -> None:
-    """A stage's function takes just what its input topics carry, and all that it gives has a topic among its outputs."""
+def test_functions_match_their_topics(drawn: Topology) -> None:
+    """A stage's function takes exactly the records of its input topics, and returns only records of its output topics."""
     for stage in deciding(drawn):
         takes, gives = hints(stage)
         assert takes == carried(stage.inputs) | ({Tick} if stage.ticks else set()), stage.name
@@ -111,16 +111,16 @@ def test_functions_fit_their_topics(drawn: Topology) -> None:
         assert gives <= carried(stage.outputs), stage.name
 
 
-def test_essence_fits_its_topics() -> None:
-    """What essence gives has a topic among the outputs of its edge, and each of those topics gets something."""
+def test_essence_matches_its_topics() -> None:
+    """The records that essence returns are exactly those of its edge's output topics."""
     edge = topology(TopologySettings()).stage("essence")
     gives = types(typing.get_type_hints(essence.essence)["return"])
     assert gives == carried(edge.outputs)
 
 
 @pytest.mark.parametrize("drawn", TOPOLOGIES)
-def test_a_record_of_a_stage_has_one_topic(drawn: Topology) -> None:
-    """No two outputs of a stage carry the same record, so that its type alone says where it goes; `rejected` is open to all."""
+def test_each_output_record_type_has_one_topic(drawn: Topology) -> None:
+    """No two outputs of a stage carry the same record type, so that the type selects the topic; all may write `rejected`."""
     for stage in drawn.stages:
         outputs = [cls for topic in stage.outputs for cls in topic.carries]
         assert len(outputs) == len(set(outputs)), stage.name
@@ -129,8 +129,8 @@ def test_a_record_of_a_stage_has_one_topic(drawn: Topology) -> None:
 
 
 @pytest.mark.parametrize("drawn", TOPOLOGIES)
-def test_names(drawn: Topology) -> None:
-    """Stages and topics have names of their own, and a topic is the same wherever it is named."""
+def test_stage_names_are_unique_and_topics_consistent(drawn: Topology) -> None:
+    """Stages have unique names, and topics of one name are equal everywhere."""
     assert len({stage.name for stage in drawn.stages}) == len(drawn.stages)
     for stage in drawn.stages:
         for topic in (*stage.inputs, *stage.outputs):
@@ -138,8 +138,8 @@ def test_names(drawn: Topology) -> None:
 
 
 @pytest.mark.parametrize("drawn", TOPOLOGIES)
-def test_deadlines_and_derived_rows(drawn: Topology) -> None:
-    """A stage has a topic of ticks just if it has deadlines, and whoever has derived rows can restore them."""
+def test_deadlines_have_ticks_and_derived_rows_have_restore(drawn: Topology) -> None:
+    """A stage has a topic of ticks if and only if it has deadlines, and a restore function if it has derived rows."""
     for stage in deciding(drawn):
         assert (stage.ticks is None) == (stage.deadline is None)
         assert bool(stage.derived) == (stage.restore is not None)
@@ -160,9 +160,9 @@ def test_inputs_of_a_stage_have_equal_partitions(tmp_path: Path, partitions: int
         assert {counts[topic.name] for topic in (*stage.inputs, *ticks)} == {partitions}, stage.name
 
 
-def test_describe_names_everything(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`harvest describe` names every stage and topic, and the flowchart every stage and all that is no tick or rejection."""
-    # The variable that shares servers between workers of pytest is no setting.
+def test_describe_names_all_stages_and_topics(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`harvest describe` names every stage and topic, and the flowchart all but ticks and rejections."""
+    # The variable that shares servers between workers of pytest is not a setting.
     monkeypatch.delenv("HARVEST_TEST_SESSION", raising=False)
     drawn = topology(TopologySettings())
     text, chart = (CliRunner().invoke(app, ["describe", *option]).stdout for option in ([], ["--mermaid"]))
@@ -175,7 +175,7 @@ def test_describe_names_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     assert nodes >= {stage.name.replace(".", "_") for stage in drawn.stages}
 
 
-def test_edges_are_no_functions() -> None:
-    """What does I/O is an edge of one of three kinds, and says what it does."""
+def test_edges_have_kind_and_description() -> None:
+    """Each stage that does I/O is an edge of one of three kinds, with a description."""
     assert {stage.kind for stage in topology(TopologySettings()).stages if isinstance(stage, Edge)} == {"fetch", "sandbox", "sink"}
     assert all(stage.says for stage in topology(TopologySettings()).stages if isinstance(stage, Edge))

@@ -1,4 +1,4 @@
-"""Answers that come again, since the worker was killed between the rows and what it gave."""
+"""Events of the frontier delivered again, after a worker was killed between its rows and its outputs."""
 
 from __future__ import annotations
 
@@ -19,55 +19,55 @@ from streams.simulator import MemoryRows
 HOST = "http://example.org"
 URL = f"{HOST}/"
 DELIVERED = 100
-"""An offset behind all before it."""
+"""An offset behind all earlier ones."""
 
 
 class Partition:
-    """A partition of the frontier, which is told of a root that lives for a second."""
+    """A partition of the frontier, with a root whose time-to-live is one second."""
 
     def __init__(self) -> None:
         self.rows = MemoryRows()
         self.offset = 0
 
     def give(self, record: CrawlEvent, offset: int = 0, committed: int = 0) -> list[Record]:
-        """What an event gives; without an offset, the next one's."""
+        """The outputs of an event; without an offset, it gets the next one."""
         self.offset += 1
         return list(frontier(self.rows, record, Origin("crawl", 0, offset or self.offset, committed), FrontierSettings()))
 
     def seeded(self, run: str, time: int) -> FetchRequest:
-        """The request of the root, or of the robots.txt before it."""
+        """The request for the root, or for the robots.txt before it."""
         return one(self.give(seed(run, time)))
 
     def resolved(self, to: FetchRequest, time: int) -> FetchRequest:
-        """The request that waited for the host."""
+        """The request that waited for the host's resolution."""
         there: dict[str, Any] = {"addresses": ("192.0.2.1",), "robots": b""}
         return one(self.give(CrawlEvent(kind="resolved", host=HOST, time=time, version=to.version, **there)))
 
     def fetched(self, of: FetchRequest, time: int) -> None:
-        """It was fetched."""
+        """Report that a request was fetched."""
         self.give(CrawlEvent(kind="fetched", host=of.host, time=time, url=of.url, version=of.version, root=of.root))
 
     def begins(self) -> None:
-        """Its root is gathered, and fetched, within three milliseconds."""
+        """Gather and fetch the root, within three milliseconds."""
         self.fetched(self.resolved(self.seeded("1", 1), 2), 3)
 
 
 def seed(run: str, time: int, url: str = URL) -> CrawlEvent:
-    """A root that lives for a second is to be gathered."""
+    """The event that starts a root with a time-to-live of one second."""
     root, links = Root(url=url, run=run, ttl=1), (Link(url=url, kind="page"),)
     return CrawlEvent(kind="seeded", host=HOST, time=time, url=url, root=root, links=links)
 
 
 def one(given: list[Record]) -> FetchRequest:
-    """The only record, a request."""
+    """The only output, which must be a request."""
     (request,) = given
     assert isinstance(request, FetchRequest)
     return request
 
 
 @pytest.mark.parametrize("kind", ["resolved", "failed", "refused", "deferred"])
-def test_what_expires_is_told_again(kind: Any) -> None:
-    """A URL that goes past its time-to-live, for whatever answer, goes again where that answer comes again: no removal is lost."""
+def test_expiry_is_repeated_with_its_answer(kind: Any) -> None:
+    """The removal of a URL past its time-to-live, whatever answer caused it, is repeated when that answer comes again."""
     partition = Partition()
     partition.begins()
     asked = partition.seeded("2", 2 * DAY)
@@ -84,8 +84,8 @@ FORBIDS = b"User-agent: *\nDisallow: /"
 
 
 @pytest.mark.parametrize("later", [False, True])
-def test_what_is_forbidden_is_told_again(later: bool) -> None:
-    """A URL that goes since its host forbids it now goes again with the event that asked for it, also behind another such event."""
+def test_removal_of_forbidden_url_is_repeated(later: bool) -> None:
+    """The removal of a forbidden URL is repeated with the event that requested the URL, even behind another such event."""
     partition = Partition()
     other = f"{HOST}/other"
     for of in (partition.resolved(partition.seeded("1", 1), 2), one(partition.give(seed("1", 3, other)))):
@@ -104,8 +104,8 @@ def test_what_is_forbidden_is_told_again(later: bool) -> None:
     assert told[0] == told[1]
 
 
-def test_what_another_host_forbids_is_told_again() -> None:
-    """So it is on a host that the root has moved to, of which its own event names no link."""
+def test_removal_on_other_host_is_repeated() -> None:
+    """So is the removal on a host that the root has moved to, to which its own event has no link."""
     partition = Partition()
     moved = "http://www.example.org"
     root = Root(url=URL, run="1", ttl=1)
@@ -122,8 +122,8 @@ def test_what_another_host_forbids_is_told_again() -> None:
     assert told[0] == told[1]
 
 
-def test_what_a_tick_finds_forbidden_is_told_again() -> None:
-    """So it is where a tick asked for it."""
+def test_removal_by_tick_is_repeated() -> None:
+    """So is a removal that a tick caused."""
     partition = Partition()
     partition.begins()
     rows = Table(partition.rows)
@@ -134,8 +134,8 @@ def test_what_a_tick_finds_forbidden_is_told_again() -> None:
     assert told[0] == told[1]
 
 
-def test_what_is_listed_no_more_is_told_once() -> None:
-    """A file that is in two listings no more goes with the first of them, and again only where that one comes again."""
+def test_unlisted_file_is_removed_by_first_listing_only() -> None:
+    """A file missing in two listings is removed by the first, and removed again only when that listing comes again."""
     partition = Partition()
     folder, url = "file:///tree/", "file:///tree/a"
     root = Root(url=folder, run="1", ttl=1)
@@ -156,8 +156,8 @@ def test_what_is_listed_no_more_is_told_once() -> None:
 
 
 @pytest.mark.parametrize("committed", [0, DELIVERED + 1])
-def test_what_is_found_behind_its_removal(committed: int) -> None:
-    """A URL expires, and a page behind leads to it: its removal may come again still; that it fails now is no reason to go."""
+def test_url_found_after_expiry_survives_one_failure(committed: int) -> None:
+    """After a URL expires, a later page links to it: the removal may still be repeated; one failure now does not remove it."""
     partition = Partition()
     partition.begins()
     asked = partition.resolved(partition.seeded("2", 2 * DAY), 2 * DAY + 1)
@@ -177,8 +177,8 @@ def test_what_is_found_behind_its_removal(committed: int) -> None:
     assert not fails(anew, DELIVERED + 2)
 
 
-def test_what_no_root_asks_for_is_not_looked_for() -> None:
-    """A root whose source says that it is gone ends: nobody asks that source again."""
+def test_gone_root_is_not_asked_again() -> None:
+    """A root whose source reported it gone has ended: the source is not asked again."""
     partition = Partition()
     asked = partition.resolved(partition.seeded("1", 1), 2)
     partition.give(CrawlEvent(kind="gone", host=HOST, time=3, url=URL, version=asked.version, root=asked.root))
@@ -187,8 +187,8 @@ def test_what_no_root_asks_for_is_not_looked_for() -> None:
     assert not list(partition.rows.scan(b"u|"))
 
 
-def test_long_gone_is_no_reason_to_go() -> None:
-    """What a tick ended, and a page leads to later, does not go for one failure: it is tried again in the next run."""
+def test_url_found_long_after_removal_survives_one_failure() -> None:
+    """A URL that a tick removed and a page links to later is not removed for one failure: the next run tries it again."""
     partition = Partition()
     partition.begins()
     rows = Table(partition.rows)
@@ -208,12 +208,12 @@ def test_long_gone_is_no_reason_to_go() -> None:
 
 
 class Two(Partition):
-    """Two roots with a page each on one host; that of the second lives for a second."""
+    """Two roots with a page each on one host; the second has a time-to-live of one second."""
 
     first, second = Root(url=URL, run="1"), Root(url=f"{HOST}/b", run="1", ttl=1)
 
     def finds(self, root: Root, url: str, time: int) -> None:
-        """A page of a root, or the root itself, is found and fetched."""
+        """Discover a page of a root, or the root itself, and fetch it."""
         links = (Link(url=url, kind="page"),)
         kind: Any = "seeded" if url == root.url else "discovered"
         host = url[: url.index("/", len("http://"))]
@@ -225,13 +225,13 @@ class Two(Partition):
         self.fetched(request, time)
 
     def says(self, host: str, body: bytes, wait: int = 0) -> None:
-        """The robots.txt of a host is another by now; `wait`: it is left alone until then."""
+        """Change the robots.txt of a host; `wait`: the time before which no request goes to it (ms)."""
         rows = Table(self.rows)
         rows.put_host(host, rows.host(host).but(robots=body, robots_until=99 * DAY, next_allowed=wait))
 
 
-def test_what_two_roots_asked_for_is_told_again() -> None:
-    """A root ends, and another's page goes, since it is past its time and forbidden: both go again where that comes again."""
+def test_removals_by_end_of_root_are_repeated() -> None:
+    """A root's end removes its URLs, and another root's expired, forbidden page; both are repeated when the event comes again."""
     partition = Two()
     shared = f"{HOST}/shared"
     partition.finds(partition.first, URL, 1)
@@ -249,8 +249,8 @@ def test_what_two_roots_asked_for_is_told_again() -> None:
 
 
 @pytest.mark.parametrize("forbidden", [FORBIDS, b"User-agent: *\nDisallow: /x"])
-def test_what_another_root_queued_is_given_again(forbidden: bytes) -> None:
-    """A run pumps another host, where another root's page waits: that is asked for, or goes, again where the run comes again."""
+def test_outputs_for_queue_of_other_root_are_repeated(forbidden: bytes) -> None:
+    """A repeated run repeats its outputs for another host: a request for, or the removal of, a page of another root there."""
     partition = Two()
     elsewhere = "http://elsewhere.example.org"
     partition.finds(partition.first, f"{elsewhere}/x", 1)
@@ -267,8 +267,8 @@ def test_what_another_root_queued_is_given_again(forbidden: bytes) -> None:
     assert told[0] == told[1]
 
 
-def test_cut_between_the_two_writes_of_a_removal() -> None:
-    """Noted, and there still: a worker died between the two rows. It goes when the event comes again, once."""
+def test_removal_cut_between_two_rows_is_completed() -> None:
+    """If a worker dies between the two rows of a removal, the repeated event removes the URL, once."""
     partition = Partition()
     partition.begins()
     before = {key: value for prefix in (b"u|", b"g|", b"c|") for key, value in partition.rows.scan(prefix)}
@@ -280,8 +280,8 @@ def test_cut_between_the_two_writes_of_a_removal() -> None:
     assert Table(partition.rows).get(HOST, url_digest(URL)) is None
 
 
-def test_what_is_delivered_is_noted_no_longer() -> None:
-    """Removals are noted as long as they may have to be told again."""
+def test_delivered_removals_are_forgotten() -> None:
+    """Removals are noted only as long as they may have to be repeated."""
     partition = Partition()
     partition.begins()
     ends = CrawlEvent(kind="unseeded", host=HOST, time=9, url=URL, root=Root(url=URL, run="2"))
@@ -293,5 +293,5 @@ def test_what_is_delivered_is_noted_no_longer() -> None:
 
 
 def removed(given: Sequence[Record]) -> list[FetchedObject]:
-    """The removals of what was given."""
+    """The removals in some outputs."""
     return [record for record in given if isinstance(record, FetchedObject)]

@@ -1,4 +1,4 @@
-"""The whole topology in the simulator, from many seeds, against an oracle that walks the world plainly."""
+"""The whole topology in the simulator, from many seeds, against an oracle that is a plain walk of the world."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 def test_final_state_is_a_function_of_the_world(
     seed: int, partitions: int, world: World, make_simulator: Make, seeded: Seeded
 ) -> None:
-    """Whatever moves, crashes or comes twice, database and Broker end as a plain walk of the world says, run after run."""
+    """Despite moves, crashes and repeats, database and Broker end as a plain walk of the world, run after run."""
     rng = random.Random(seed)
     simulator = make_simulator(world, partitions, rng)
     furnish(world, rng, 14)
@@ -52,15 +52,15 @@ def test_final_state_is_a_function_of_the_world(
         move(world, rng)
         gather(simulator, run, seeded, crashes=20)
         check_circles(world, simulator)
-        # A last run without a crash: what a repeated fetch met while the world stood still is the world.
+        # A last run without a crash: the world did not change, so repeated fetches returned its present state.
         check(simulator, reachable_only(world, oracle(world), simulator))
         disturb(world, rng)
 
 
 @pytest.mark.parametrize("partitions", [1, 3])
 @pytest.mark.parametrize("seed", [*range(60), 700855, 701113])  # the last: a crash between two writes about one page
-def test_pages_that_move(seed: int, partitions: int, world: World, seeded: Seeded) -> None:
-    """Pages on two hosts that move to one another, asked for one or two at a time: all are held, and none stays on its way."""
+def test_moving_pages_reach_final_state(seed: int, partitions: int, world: World, seeded: Seeded) -> None:
+    """Pages on two hosts that move to one another, with one or two requests at a time, all end in a final state."""
     rng = random.Random(seed)
     urls = [SITE, *(f"http://{rng.choice('ab')}.test/p{number}" for number in range(8))]
     for url in urls:
@@ -73,15 +73,17 @@ def test_pages_that_move(seed: int, partitions: int, world: World, seeded: Seede
         states = {url: known.state for url, known in frontier(simulator).items()}
         assert set(states.values()) <= {"ok", "gone", "failed"}
         check_circles(world, simulator)
-        # What has failed, in a circle, keeps the summary that it had.
+        # A failed page, one in a circle, keeps its summary.
         found = {each.url for each in summaries(simulator) if states[each.url] != "failed"}
         assert found == set(reachable_only(world, oracle(world, anywhere=True), simulator))
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_every_choice_drawn(data: st.DataObject, make_world: Callable[[], World], make_simulator: Make, seeded: Seeded) -> None:
-    """The same, every choice drawn by hypothesis, which finds the smallest run that breaks it."""
+def test_final_state_with_every_choice_drawn(
+    data: st.DataObject, make_world: Callable[[], World], make_simulator: Make, seeded: Seeded
+) -> None:
+    """The same with every choice drawn by hypothesis, which finds the smallest run that fails."""
     world = make_world()
     world.write("a", b"same")
     world.write("d/b", b"same")
@@ -98,7 +100,7 @@ def test_every_choice_drawn(data: st.DataObject, make_world: Callable[[], World]
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_versions_rise(seed: int, world: World, make_simulator: Make, seeded: Seeded) -> None:
+def test_publish_counters_rise_without_crash(seed: int, world: World, make_simulator: Make, seeded: Seeded) -> None:
     """Without a crash, the publish counter of every OID rises from record to record."""
     rng = random.Random(seed)
     simulator = make_simulator(world, 4, rng)
@@ -126,8 +128,8 @@ def test_unchanged_run_summarizes_nothing(world: World, make_simulator: Make, se
     check(simulator, oracle(world))
 
 
-def test_root_removed(world: World, make_simulator: Make, seeded: Seeded) -> None:
-    """What a removed root alone asked for goes; what another root asks for stays."""
+def test_removed_root_takes_only_its_own_urls(world: World, make_simulator: Make, seeded: Seeded) -> None:
+    """URLs that only a removed root asked for are removed; those that another root asks for stay."""
     simulator = make_simulator(world, 4, random.Random(2))
     furnish(world, random.Random(2), 20)
     gather(simulator, "r1", seeded, roots=(TOP, TOP + "d2/", SITE))
@@ -143,8 +145,8 @@ def test_root_removed(world: World, make_simulator: Make, seeded: Seeded) -> Non
 
 @pytest.mark.parametrize("moves", [False, True])
 @pytest.mark.parametrize("seed", range(8))
-def test_one_of_two_roots_removed(seed: int, moves: bool, world: World, make_simulator: Make, seeded: Seeded) -> None:
-    """What both roots lead to, by a page that they share or by one that moves, stays when either of them goes."""
+def test_urls_of_remaining_root_stay(seed: int, moves: bool, world: World, make_simulator: Make, seeded: Seeded) -> None:
+    """When one of two roots ends, URLs reachable from the other stay, by a shared page or by one that moves."""
     simulator = make_simulator(world, 2, random.Random(seed))
     shared, end, two = SITE + "shared", SITE + "end", SITE + "two"
     world.pages |= {SITE: ("home", (shared,)), two: ("two", (shared,)), end: ("end", ())}
@@ -161,8 +163,8 @@ def test_one_of_two_roots_removed(seed: int, moves: bool, world: World, make_sim
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_root_removed_while_it_is_gathered(seed: int, world: World, make_simulator: Make, seeded: Seeded) -> None:
-    """What is on its way when its root is removed leaves nothing behind, whatever crashes."""
+def test_root_removed_during_run_leaves_nothing(seed: int, world: World, make_simulator: Make, seeded: Seeded) -> None:
+    """A root removed during its run leaves nothing behind, despite crashes."""
     rng = random.Random(seed)
     simulator = make_simulator(world, 4, rng)
     furnish(world, rng, 14)
@@ -182,7 +184,7 @@ def test_root_removed_while_it_is_gathered(seed: int, world: World, make_simulat
 
 
 def test_transient_failure_removes_nothing(world: World, make_simulator: Make, seeded: Seeded) -> None:
-    """A URL that fails is rejected after its tries, keeps its summary before its time-to-live has passed, and goes after it."""
+    """A failing URL is rejected after its tries; its summary stays until its time-to-live ends, and is then removed."""
     simulator = make_simulator(world, 1, random.Random(3))
     world.pages[SITE] = ("home", (SITE + "a",))
     world.pages[SITE + "a"] = ("a", ())
@@ -197,8 +199,8 @@ def test_transient_failure_removes_nothing(world: World, make_simulator: Make, s
     check(simulator, oracle(world))
 
 
-def test_limits(world: World, make_simulator: Make, seeded: Seeded) -> None:
-    """Depth and URL limits hold, what they refuse is an event with its rule, and a run with wider limits takes it."""
+def test_depth_and_url_limits_hold(world: World, make_simulator: Make, seeded: Seeded) -> None:
+    """Depth and URL limits hold; each refused URL is an event with the rule, and a run with wider limits gathers it."""
     simulator = make_simulator(world, 1, random.Random(4))
     for i in range(6):
         world.pages[SITE + str(i) if i else SITE] = (f"page {i}", (SITE + str(i + 1),))
@@ -215,8 +217,8 @@ def test_limits(world: World, make_simulator: Make, seeded: Seeded) -> None:
     check(simulator, oracle(world))
 
 
-def test_annotations_survive(world: World, make_simulator: Make, seeded: Seeded) -> None:
-    """A manual attribute is joined without fetching, kept apart, and survives every re-summarizing."""
+def test_annotations_survive_new_summaries(world: World, make_simulator: Make, seeded: Seeded) -> None:
+    """An annotation is joined without a fetch, kept apart, and survives every new summary."""
     simulator = make_simulator(world, 4, random.Random(5))
     world.write("a.tar", {"m": b"one"})
     gather(simulator, "r1", seeded, roots=(TOP,))
@@ -234,7 +236,7 @@ def test_annotations_survive(world: World, make_simulator: Make, seeded: Seeded)
 
 
 def test_large_family_is_coalesced(world: World, make_simulator: Make, seeded: Seeded) -> None:
-    """A thousand equal files cost a few answers each, and one is canonical with the first hundred listed."""
+    """A thousand equal files cost a few answers each; one is canonical, with the first hundred copies listed."""
     simulator = make_simulator(world, 1, random.Random(6))
     for i in range(1000):
         world.write(f"f{i:04}", b"licence")
@@ -246,8 +248,8 @@ def test_large_family_is_coalesced(world: World, make_simulator: Make, seeded: S
     check(simulator, oracle(world))
 
 
-def test_removed_is_a_record(world: World, make_simulator: Make, seeded: Seeded) -> None:
-    """A file that is gone leaves a Removed with its reason in the database and in the Broker."""
+def test_missing_file_leaves_removed_record(world: World, make_simulator: Make, seeded: Seeded) -> None:
+    """A missing file leaves a Removed record with its reason in the database and in the Broker."""
     simulator = make_simulator(world, 1, random.Random(7))
     world.write("a", b"x")
     world.write("b.tar", {"m": b"1", "n": b"2"})
@@ -260,8 +262,8 @@ def test_removed_is_a_record(world: World, make_simulator: Make, seeded: Seeded)
         assert removed == {TOP + "a": "gone", TOP + "b.tar#m": "member_missing"}
 
 
-def test_delay_without_end(world: World, make_simulator: Make, seeded: Seeded) -> None:
-    """A robots.txt that asks for an endless delay holds up no run."""
+def test_endless_crawl_delay_does_not_delay_run(world: World, make_simulator: Make, seeded: Seeded) -> None:
+    """A robots.txt with an endless delay does not delay a run."""
     simulator = make_simulator(world, 1, random.Random(8))
     world.pages[SITE] = ("home", (SITE + "a",))
     world.pages[SITE + "a"] = ("a", ())
@@ -272,8 +274,8 @@ def test_delay_without_end(world: World, make_simulator: Make, seeded: Seeded) -
 
 
 @pytest.mark.parametrize("wait", [0, 86_400_000])
-def test_host_that_is_not_there(wait: int, world: World, make_simulator: Make, seeded: Seeded) -> None:
-    """A host that cannot be looked up is given up for the run, however long it asks to wait, and asked again by the next."""
+def test_unresolvable_host_is_given_up_until_next_run(wait: int, world: World, make_simulator: Make, seeded: Seeded) -> None:
+    """A host that cannot be resolved is given up for the run, whatever wait it asks for, and asked again in the next."""
     simulator = make_simulator(world, 1, random.Random(9))
     world.pages[SITE] = ("home", ())
     world.away[SITE.rstrip("/")] = wait
@@ -285,8 +287,8 @@ def test_host_that_is_not_there(wait: int, world: World, make_simulator: Make, s
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_host_that_goes_away_in_the_middle(seed: int, world: World, make_simulator: Make, seeded: Seeded) -> None:
-    """What robots.txt forbids is no dead letter while its host fails, whenever its turn would have come."""
+def test_forbidden_urls_of_failing_host_are_no_dead_letters(seed: int, world: World, make_simulator: Make, seeded: Seeded) -> None:
+    """While a host fails, URLs that its robots.txt forbids become no dead letters, whatever their place in the queue."""
     simulator = make_simulator(world, 1, random.Random(seed))
     pages = [f"{SITE}{'private/' if number % 2 else ''}{number}" for number in range(60)]
     world.pages |= {SITE: ("home", tuple(pages)), **{url: (url, ()) for url in pages}}
@@ -299,8 +301,8 @@ def test_host_that_goes_away_in_the_middle(seed: int, world: World, make_simulat
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_root_in_a_root(seed: int, world: World, make_simulator: Make, seeded: Seeded) -> None:
-    """When the outer one of two roots goes, what the inner one asks for stays, whoever found it, whatever crashes."""
+def test_inner_root_keeps_its_urls_when_outer_root_ends(seed: int, world: World, make_simulator: Make, seeded: Seeded) -> None:
+    """When the outer of two nested roots ends, the URLs of the inner one stay, whoever found them, despite crashes."""
     rng = random.Random(seed)
     simulator = make_simulator(world, 4, rng)
     world.write("a", b"1")
@@ -316,8 +318,8 @@ def test_root_in_a_root(seed: int, world: World, make_simulator: Make, seeded: S
     check(simulator, oracle(world, top="d/"))
 
 
-def test_root_that_a_listing_hides(world: World, make_simulator: Make, seeded: Seeded) -> None:
-    """A root that the listing of its folder does not select stays: no listing ends it."""
+def test_root_left_out_of_listing_stays(world: World, make_simulator: Make, seeded: Seeded) -> None:
+    """A root that the listing of its folder leaves out stays: no listing ends it."""
     simulator = make_simulator(world, 1, random.Random(10))
     world.write("a", b"1")
     world.write("hidden/b", b"2")
@@ -330,8 +332,8 @@ def test_root_that_a_listing_hides(world: World, make_simulator: Make, seeded: S
     check(simulator, oracle(world))
 
 
-def test_limit_with_room_again(world: World, make_simulator: Make, seeded: Seeded) -> None:
-    """What a root's limit of URLs refused is taken by a later run, once there is room."""
+def test_refused_url_is_gathered_once_there_is_room(world: World, make_simulator: Make, seeded: Seeded) -> None:
+    """A URL refused by a root's limit is gathered by a later run, once there is room."""
     simulator = make_simulator(world, 1, random.Random(11))
     for name in "abcdef":
         world.write(name, name.encode())
@@ -345,8 +347,8 @@ def test_limit_with_room_again(world: World, make_simulator: Make, seeded: Seede
     check(simulator, oracle(world))
 
 
-def test_at_rest_nothing_waits_for_ever(world: World, make_simulator: Make, seeded: Seeded) -> None:
-    """After a run with crashes no URL is queued or asked for, and no host is being looked up."""
+def test_no_url_or_host_is_pending_after_run(world: World, make_simulator: Make, seeded: Seeded) -> None:
+    """After a run with crashes no URL is queued or requested, and no host is being resolved."""
     for seed in range(8):
         rng = random.Random(seed)
         simulator = make_simulator(world, 2, rng)

@@ -1,4 +1,4 @@
-"""The index sink of an embedded runner."""
+"""The index sink of the embedded runner."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from streams.store.data_folder import index_folder
 
 
 def summary(number: int) -> Summary:
-    """One of many."""
+    """The summary of one of many objects."""
     url = f"http://a/{number}"
     return Summary(oid=url, url=url, object_url=url, gatherer="g", version=1, time=1, type="Text", published=1)
 
 
-def test_batches_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However far behind it is, the sink commits after a batch and a step at the most, and comes to the end of the topic."""
+def test_sink_batches_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However large its lag, the sink commits after at most a batch and a step, and reaches the end of the topic."""
     monkeypatch.setattr(module, "BATCH", 10)
     monkeypatch.setattr(module, "STEP", 4)
     commits: list[int] = []
@@ -60,8 +60,10 @@ def test_batches_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize(("lacking", "busy", "nudges"), [(3, "yynn", 1), (2, "yn", 0), (3, "n", 0)])
-def test_the_index_is_hastened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lacking: int, busy: str, nudges: int) -> None:
-    """When the last object has been fetched the index commits, once, if there is much to commit."""
+def test_index_commits_after_last_fetch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lacking: int, busy: str, nudges: int
+) -> None:
+    """After the fetch of the last object the index commits, once, if there is much to commit."""
     monkeypatch.setattr(running, "NEARLY", 3)
     runner = running.Embedded(tmp_path, running.EmbeddedSettings(children=1), pytest.fail)
     with closing(runner.store), closing(runner._reading):
@@ -74,8 +76,8 @@ def test_the_index_is_hastened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     assert len(nudged) == nudges
 
 
-def test_an_index_that_is_not_there_yet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An empty topic is in the index when there is one: who asks it as soon as the sink has caught up finds it."""
+def test_sink_has_caught_up_only_when_index_exists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sink with an empty topic has caught up only when its index exists."""
     may_open = threading.Event()
     opening = IndexSink._open
 
@@ -97,8 +99,8 @@ def test_an_index_that_is_not_there_yet(tmp_path: Path, monkeypatch: pytest.Monk
     assert TantivyIndex(index_folder(tmp_path, "main"), writable=False).count(Every()) == 0
 
 
-def test_what_is_no_change(tmp_path: Path) -> None:
-    """Garbage becomes a dead letter with its bytes; what stands before it under its key is applied, and what stands behind it."""
+def test_undecodable_record_becomes_dead_letter(tmp_path: Path) -> None:
+    """An undecodable record becomes a dead letter with its bytes; records before and behind it are applied."""
     rejected = encode(Rejected(stage="x", reason="x", time=1))
     with Store(tmp_path, {"broker.main": 1, "rejected": 1}) as store:
         store.append("broker.main", [(b"1", summary(1))])
@@ -120,21 +122,21 @@ def test_what_is_no_change(tmp_path: Path) -> None:
 
 
 def ahead(folder: Path) -> None:
-    """An index of another day: it has applied more than there is."""
+    """Make an index with a higher offset than its log has."""
     index = TantivyIndex(index_folder(folder, "main"))
     index.apply([summary(7)], {0: 9})
     index.close()
 
 
 def damaged(folder: Path) -> None:
-    """An index that cannot be read."""
+    """Make an index that cannot be read."""
     ahead(folder)
     (index_folder(folder, "main") / "meta.json").write_text("{")
 
 
 @pytest.mark.parametrize("before", [ahead, damaged], ids=lambda before: before.__name__)
-def test_an_index_that_is_not_of_this_log(tmp_path: Path, before: Callable[[Path], None]) -> None:
-    """An index that knows more than the log, or that cannot be read, is made anew from the topic."""
+def test_unsuitable_index_is_rebuilt_from_topic(tmp_path: Path, before: Callable[[Path], None]) -> None:
+    """An index that is ahead of the log, or cannot be read, is rebuilt from the topic."""
     with Store(tmp_path, {"broker.main": 1}) as store:
         before(tmp_path)
         store.append("broker.main", [(b"1", summary(1)), (b"2", summary(2))])

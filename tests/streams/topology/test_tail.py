@@ -1,4 +1,4 @@
-"""The tail against the log that it is a cache of."""
+"""The tail cache compared with the log that it caches."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LENGTH = 6
 
 
 class TailMachine(RuleBasedStateMachine):
-    """One partition with two readers: what the runner appends and publishes, what another process appends, and what is undone."""
+    """A partition with two readers: appends and publications of the runner, appends of another process, and rollbacks."""
 
     groups: ClassVar = ("a", "b")
 
@@ -35,9 +35,9 @@ class TailMachine(RuleBasedStateMachine):
         self.tail = TurnCache()
         self.tx: Transaction | None = None
         self.log: list[bytes] = []
-        """What is committed."""
+        """Committed records."""
         self.written: list[bytes] = []
-        """What the open transaction holds behind it."""
+        """Records of the open transaction, behind the committed ones."""
         self.offsets = dict.fromkeys(self.groups, 0)
         self.mark: tuple[int, tuple[int, int], list[bytes], dict[str, int]] | None = None
         self.number = 0
@@ -91,7 +91,7 @@ class TailMachine(RuleBasedStateMachine):
         assert [each.value for each in found] == expected[: len(found)]
         assert [each.offset for each in found] == list(range(start, start + len(found)))
         assert all(each.record is None or each.record == Tick(time=int(each.value or b"")) for each in found)
-        # Something of what is there: what a publication parted is read when it is committed.
+        # At least some of the records: those behind a publication of this transaction are read after its commit.
         assert found or self.parted or not expected
         if found:
             self.tx.commit_offset(group, "t", 0, Offsets(found[-1].offset + 1))
@@ -155,8 +155,8 @@ TestTail.settings = settings(max_examples=100, stateful_step_count=40, deadline=
 TestTail.__doc__ = "A reader of the tail reads what the log has, in order, each once, whatever was undone or came in between."
 
 
-def test_a_long_tail_is_not_kept() -> None:
-    """What has grown too long is read from the log again, be it read here or not."""
+def test_long_tail_is_dropped() -> None:
+    """A tail that has grown too long is dropped, and read from the log again."""
     tail = TurnCache()
     for offset in range(module.LENGTH + 1):
         tail.add("t", 0, offset, b"k", b"v", None)

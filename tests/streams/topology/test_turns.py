@@ -1,4 +1,4 @@
-"""A turn of the embedded runner, without edges and children."""
+"""A turn of the embedded runner, without edges and child processes."""
 
 from __future__ import annotations
 
@@ -33,27 +33,27 @@ def turns(tmp_path: Path) -> Iterator[Turns]:
 
 
 def frames(url: str) -> list[Frame]:
-    """What an object of one file gives."""
+    """The output of an object with one file."""
     summary = Summary(oid=url, url=url, object_url=url, gatherer="g", version=1, time=1, type="Text", attempt="1")
     whole = Complete(object_url=url, version=1, time=1, attempt="1", count=1)
     return [Frame("made", 0, url.encode(), encode(record)) for record in (summary, whole)]
 
 
 def finished(offset: int, url: str, owner: str = "") -> Finished:
-    """An object that has ended; with an owner, all that it gave was staged."""
+    """A finished object; with an owner, all its output was staged."""
     return Finished("essence", "objects", 0, offset, [] if owner else frames(url), owner)
 
 
 def published(turns: Turns) -> list[str]:
-    """The URLs of the summaries, in order."""
+    """The sorted URLs of the published summaries."""
     for _ in range(3):
         turns.take(Inbox([], [], []))
     return sorted(getattr(decode(logged.value or b""), "url", "") for logged in turns.store.read("summaries", 0, 0, 99))
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (1, 2, 0)])
-def test_staged_beside_others(turns: Turns, order: tuple[int, int, int]) -> None:
-    """An object whose records were staged is read like those that end in the same turn, before and behind it."""
+def test_staged_records_are_read_like_others(turns: Turns, order: tuple[int, int, int]) -> None:
+    """Staged records of an object are read like those of objects that end in the same turn, before and behind it."""
     turns.take(Inbox([], [Staging("o", frames("http://staged/"))], []))
     ended = [finished(0, "http://staged/", "o"), finished(1, "http://b/"), finished(2, "http://c/")]
     turns.take(Inbox([ended[number] for number in order], [], [("essence", "objects", 0, Offsets(3))]))
@@ -62,8 +62,8 @@ def test_staged_beside_others(turns: Turns, order: tuple[int, int, int]) -> None
 
 
 @pytest.mark.parametrize("staged", [False, True])
-def test_rejections_are_counted(turns: Turns, *, staged: bool) -> None:
-    """What an object rejects is counted with its end, staged or not; what was staged and dropped is not."""
+def test_rejections_are_counted_at_end_of_object(turns: Turns, *, staged: bool) -> None:
+    """The rejections of an object are counted at its end, staged or not; those staged and dropped are not counted."""
     letters = [Rejected(stage="essence", reason="damaged", time=1, url="http://a/", path=str(n)) for n in range(3)]
     made = [Frame("rejected", 0, b"k", encode(each)) for each in letters]
     if staged:
@@ -76,8 +76,8 @@ def test_rejections_are_counted(turns: Turns, *, staged: bool) -> None:
     assert turns.store.ends("rejected") == [3]
 
 
-def test_a_turn_that_takes_long(turns: Turns, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It ends where it is, and the next ones go on: nothing is left out, and nothing decided twice."""
+def test_long_turn_is_continued_by_next_ones(turns: Turns, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A turn ends after its time, and the next ones go on: no record is left out, and none is processed twice."""
     monkeypatch.setattr("streams.embedded.turns.SPELL", 0)
     urls = [f"http://{n}/" for n in range(5)]
     turns.take(Inbox([finished(n, url) for n, url in enumerate(urls)], [], []))
@@ -90,8 +90,8 @@ def test_a_turn_that_takes_long(turns: Turns, monkeypatch: pytest.MonkeyPatch) -
     assert turns.store.offsets("catalog")["made", 0] == Offsets(2 * len(urls))
 
 
-def test_what_is_undone_is_not_counted(turns: Turns, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a record that a stage could not process to its end, the closing table knows the rejection only."""
+def test_undone_outputs_are_not_counted(turns: Turns, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A record that a stage fails to process counts only as a rejection, not with its undone outputs."""
     (task,) = [task for task in turns.tasks if task.stage.name == "catalog"]
     process = task.stage.process
 
@@ -107,8 +107,8 @@ def test_what_is_undone_is_not_counted(turns: Turns, monkeypatch: pytest.MonkeyP
     assert turns.tally.rejected == {"error in catalog: KeyError": 2}
 
 
-def test_an_event_of_a_time_to_come_is_rejected(turns: Turns, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that was imported moves the clock of the frontier no more than a tick does."""
+def test_event_in_future_is_rejected(turns: Turns, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An imported event with a time in the future is rejected, as a tick is, and does not advance the frontier's clock."""
     logged: list[str] = []
     monkeypatch.setattr(turns, "log", logged.append)
     now = now_ms()
@@ -128,10 +128,10 @@ def test_an_event_of_a_time_to_come_is_rejected(turns: Turns, monkeypatch: pytes
 @pytest.mark.parametrize(
     ("ahead", "ends", "letters"), [(2 * AHEAD, {}, 1), (0, {"crawl": 9}, 0), (0, {"junk": 9}, 0)], ids=["time", "ends", "topic"]
 )
-def test_a_strange_tick_holds_up_nothing(
+def test_invalid_tick_neither_moves_clock_nor_blocks(
     turns: Turns, monkeypatch: pytest.MonkeyPatch, ahead: int, ends: dict[str, int], letters: int
 ) -> None:
-    """A tick that was imported, a time in the future, or of ends that are not there: it moves no clock, and the next is applied."""
+    """An imported tick with a future time or unknown ends does not move the clock, and the next tick is applied."""
     logged: list[str] = []
     monkeypatch.setattr(turns, "log", logged.append)
     turns.take(Inbox([], [], []))
@@ -148,7 +148,7 @@ def test_a_strange_tick_holds_up_nothing(
 
 
 def damage(folder: Path, space: str) -> None:
-    """Overwrite the rows of a stage in partition 0, but not their index, in a store that nobody has open."""
+    """Overwrite the rows of a stage in partition 0, but not their index, in a closed store."""
     connection = apsw.Connection(str(folder / FILE))
     ((number,),) = connection.execute("SELECT id FROM spaces WHERE name=? AND partition=0", (space,))
     ((page,),) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name=?", (f"rows_{number}",))
@@ -158,8 +158,8 @@ def damage(folder: Path, space: str) -> None:
         file.write(b"\xff" * PAGE)
 
 
-def test_an_unreadable_row_is_no_dead_letter(tmp_path: Path) -> None:
-    """Where the disk does not give a stage its rows, the turn ends with what is wrong, and nothing of it stands."""
+def test_unreadable_row_fails_turn_without_dead_letter(tmp_path: Path) -> None:
+    """If a stage's rows cannot be read, the turn raises the store's error, and none of its writes is kept."""
     declared = topology(TopologySettings())
     topics = {topic.name: 1 for topic in declared.topics}
     inbox = Inbox([finished(0, "http://a/")], [], [("essence", "objects", 0, Offsets(1))])
@@ -176,8 +176,8 @@ def test_an_unreadable_row_is_no_dead_letter(tmp_path: Path) -> None:
         assert store.ends("rejected") == [0]
 
 
-def test_full_disk(turns: Turns, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A turn that cannot be committed says so as it is, leaves nothing, and lets no other be taken for whole."""
+def test_full_disk_fails_turn_without_writes(turns: Turns, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A turn that cannot be committed raises the error, writes nothing, and sets `failed`: no edge results are accepted."""
 
     def full(name: str) -> None:
         if name == "turn.register.main":
@@ -205,6 +205,6 @@ def test_full_disk(turns: Turns, monkeypatch: pytest.MonkeyPatch) -> None:
         ("9" * 5_000 + "\na", (0, "")),
     ],
 )
-def test_blamed(said: str, found: tuple[int, str]) -> None:
-    """What a child says that it is at: the number of an object and the path of a member; nonsense blames the first one."""
+def test_blamed_parses_position_of_child(said: str, found: tuple[int, str]) -> None:
+    """`blamed` parses a child's position, an object's number and a member's path; an invalid one blames the first object."""
     assert find_culprit(said) == found

@@ -1,4 +1,4 @@
-"""What upkeep must leave: what is not read, what people wrote, what is in flight."""
+"""Data that upkeep must keep: unread records, annotations, and bodies in flight."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MEMBERS = ("a", "b")
 
 @pytest.fixture
 def runner(tmp_path: Path) -> Iterator[Any]:
-    """What upkeep asks of a runner, of one partition, with a clock that is a month ahead of the file system's."""
+    """The parts of a runner that upkeep uses, with one partition and a clock a month ahead of the file system's."""
     declared = topology(TopologySettings())
     with pytest.MonkeyPatch.context() as patch, Store(tmp_path, {t.name: 1 for t in declared.topics}, runner=True) as store:
         patch.setattr(now_ms, "_wall", now_ms._wall + 30 * DAY * 10**9)
@@ -38,8 +38,8 @@ def runner(tmp_path: Path) -> Iterator[Any]:
         yield SimpleNamespace(store=store, topology=declared, blobs=kept)
 
 
-def test_annotations_stay(runner: Any) -> None:
-    """Each annotation of a URL is a change of its own: none goes, read or not."""
+def test_upkeep_keeps_all_annotations(runner: Any) -> None:
+    """Each annotation of a URL is a change of its own: none is dropped, read or unread."""
     urls = [f"http://h/a.tar#{member}" for member in MEMBERS]
     made = [Annotation(url=url, object_url="http://h/a.tar", time=1, attributes={"x": ("y",)}) for url in urls]
     runner.store.append("annotations", [(b"http://h/a.tar", each) for each in made])
@@ -50,8 +50,8 @@ def test_annotations_stay(runner: Any) -> None:
 
 
 @pytest.mark.parametrize(("topic", "reader"), [("summaries", "register.main"), ("made", "catalog")])
-def test_what_is_not_read_stays(runner: Any, topic: str, reader: str) -> None:
-    """Nothing that a stage has still to read is compacted or trimmed, however old; once it is read, it is."""
+def test_upkeep_keeps_unread_records(runner: Any, topic: str, reader: str) -> None:
+    """Records that a stage has yet to read are not compacted or trimmed, however old; once read, they are."""
     upkeep.upkeep(runner, 0)
     with runner.store.transaction() as tx:
         for number in range(4):
@@ -67,8 +67,8 @@ def test_what_is_not_read_stays(runner: Any, topic: str, reader: str) -> None:
     assert len(runner.store.read(topic, 0, 0, 9)) < 2
 
 
-def test_bodies_in_flight(runner: Any) -> None:
-    """A body that was just written stays, whatever the file system says of the time: its record is still to come."""
+def test_upkeep_keeps_bodies_in_flight(runner: Any) -> None:
+    """A new body stays, whatever its time in the file system: its record is yet to be written."""
     digest, _, _ = runner.blobs.put(io.BytesIO(bytes(100_000)))
     upkeep.upkeep(runner, 7 * DAY)
     assert list(runner.blobs.digests()) == [digest]
@@ -79,8 +79,8 @@ def test_bodies_in_flight(runner: Any) -> None:
     assert list(runner.blobs.digests()) == [digest]
 
 
-def test_old_bodies(runner: Any) -> None:
-    """An old body stays while an object that names it is to be parsed, and goes then."""
+def test_upkeep_deletes_old_bodies_once_parsed(runner: Any) -> None:
+    """An old body stays while an object that refers to it waits for parsing, and is then deleted."""
     old = FolderBlobs(runner.blobs._folder, clock=lambda: 1_000)
     named, _, _ = old.put(io.BytesIO(bytes(100_000)))
     old.put(io.BytesIO(bytes(100_001)))
@@ -95,8 +95,8 @@ def test_old_bodies(runner: Any) -> None:
     assert list(runner.blobs.digests()) == []
 
 
-def test_chores_are_done_between_turns(tmp_path: Path) -> None:
-    """A runner does them step by step, never on the loop, and goes on turning; what one raises ends it."""
+def test_chores_run_between_turns(tmp_path: Path) -> None:
+    """Chores run step by step between turns, off the event loop; an error of theirs ends the runner."""
     places: list[int] = []
 
     def chores() -> Iterator[None]:
@@ -116,8 +116,8 @@ def test_chores_are_done_between_turns(tmp_path: Path) -> None:
     assert threading.get_ident() not in places
 
 
-def test_an_upkeep_that_takes_long_is_not_begun_anew(runner: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While one is under way, no other takes its place: what stands at its end would never be done."""
+def test_upkeep_in_progress_is_not_restarted(runner: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While upkeep is in progress no other one starts: its last steps would never be done."""
     monkeypatch.setattr(upkeep, "EVERY", 0.0)
     runner.chores = None
     service = upkeep.Service(runner, 0)
@@ -137,19 +137,19 @@ def rejected(url: str, version: int, *, path: str = "", reason: str = "damaged")
 
 
 def reject(runner: Any, *letters: Rejected, time: int) -> None:
-    """Append dead letters, each at a time."""
+    """Append dead letters with a given time."""
     with runner.store.transaction() as tx:
         for letter in letters:
             tx.append("rejected", 0, letter.url.encode(), encode(letter), time)
 
 
 def left(runner: Any) -> list[int]:
-    """The offsets of the dead letters that are there."""
+    """The offsets of the remaining dead letters."""
     return [logged.offset for logged in runner.store.read("rejected", 0, 0, 99)]
 
 
 def complete(runner: Any, url: str, version: int) -> None:
-    """Let the catalogue know that an object was read well."""
+    """Report to the catalogue that an object was parsed successfully."""
     with runner.store.transaction() as tx:
         rows = tx.rows("catalog", 0)
         for _ in catalog(
@@ -158,8 +158,8 @@ def complete(runner: Any, url: str, version: int) -> None:
             raise AssertionError("there is nothing to say of it")
 
 
-def test_rejections_that_stand_stay(runner: Any) -> None:
-    """Of what was rejected long ago the latest of each origin stays while it stands; what it follows goes, and what has ended."""
+def test_upkeep_keeps_current_rejections(runner: Any) -> None:
+    """Of old rejections the latest of each origin stays while it is current; earlier ones, and those that ended, are dropped."""
     url, well, again = "http://h/a", "http://h/b", "http://h/c"
     reject(runner, rejected(url, 1), rejected(url, 2), rejected(url, 2, path="m"), time=1)
     reject(runner, rejected(well, 1), rejected(again, 1), rejected(again, 1, reason=RETRIED), time=1)
@@ -171,8 +171,8 @@ def test_rejections_that_stand_stay(runner: Any) -> None:
     assert [(one.url, one.path, one.version) for one in before] == [(url, "", 2), (url, "m", 2)]
 
 
-def test_young_rejections_stay(runner: Any) -> None:
-    """What is younger than the retention stays, whatever became of it; and with it what has ended it, and what it ended."""
+def test_upkeep_keeps_young_rejections(runner: Any) -> None:
+    """Rejections younger than the retention stay, whatever their state, with the records that ended them or that they ended."""
     url = "http://h/a"
     reject(runner, rejected(url, 1, reason=RETRIED), time=1)
     reject(runner, rejected(url, 0), rejected("http://h/b", 1), time=now_ms())
@@ -182,8 +182,8 @@ def test_young_rejections_stay(runner: Any) -> None:
     assert standing(StoreLog(runner.store)) == []
 
 
-def test_rejections_are_looked_at_when_there_are_many_more(runner: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The topic is not read whole at every upkeep: only when it has grown."""
+def test_rejections_are_read_only_after_growth(runner: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The topic of rejections is read whole only if it has grown, not at every upkeep."""
     monkeypatch.setattr(upkeep, "GROWN", 3)
     for number, expected in enumerate(([0], [0, 1], [2], [2, 3], [2, 3, 4], [5])):
         reject(runner, rejected("http://h/a", number), time=1)

@@ -1,4 +1,4 @@
-"""Worlds that change by chance, what a plain walk finds in them, and what a simulator must have come to."""
+"""Worlds that change at random, the oracle that walks them, and checks of a simulator's final state."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SITE = "http://a.test/"
 
 
 def oracle(world: World, top: str = "", *, anywhere: bool = False) -> Found:
-    """URL to (MD5-able bytes) of everything that the world holds under a folder, and on the site; or on all that it leads to."""
+    """Bytes by URL of all that a world has under a folder and on the site; with `anywhere`, on all linked hosts."""
     found: Found = {}
     for name, content in world.files.items():
         if not name.startswith(top):
@@ -46,7 +46,7 @@ def oracle(world: World, top: str = "", *, anywhere: bool = False) -> Found:
 
 
 def arrived(world: World, url: str) -> str:
-    """Where moves lead from a page; "" where they lead round and round."""
+    """The final URL of a page that moves; "" in a circle of moves."""
     way: list[str] = []
     while url in world.moves and url not in way:
         way.append(url)
@@ -55,7 +55,7 @@ def arrived(world: World, url: str) -> str:
 
 
 def circle(world: World, url: str) -> frozenset[str]:
-    """The circle of moves that a page leads to; empty where it arrives."""
+    """The circle of moves that a page leads to; empty if there is none."""
     for _ in world.moves:
         url = world.moves.get(url, url)
     way = {url}
@@ -65,12 +65,12 @@ def circle(world: World, url: str) -> frozenset[str]:
 
 
 def frontier(simulator: Simulator) -> dict[str, UrlState]:
-    """What the frontier knows, by URL."""
+    """The states of the frontier's URLs."""
     return {known.url: known for rows in simulator.rows("frontier") for _, _, known in Table(rows).all()}
 
 
 def check_circles(world: World, simulator: Simulator) -> None:
-    """Of each circle that was come upon, one page has failed: none vanishes without a word."""
+    """Check that one page of each circle encountered has failed: no page vanishes without a rejection."""
     known = frontier(simulator)
     told = {letter.url for letter in rejections(simulator) if letter.reason == "moved in a circle"}
     for pages in {circle(world, url) for url in world.moves if url in known and SITE in world.pages}:
@@ -79,7 +79,7 @@ def check_circles(world: World, simulator: Simulator) -> None:
 
 
 def families(found: Found) -> dict[str, tuple[str, tuple[str, ...], int]]:
-    """URL to the URL of its canonical holder, and canonical URL to its copies, by rank."""
+    """Role by URL: the OID of the canonical holder, or for that one its first hundred copies by rank and their number."""
     by_content = defaultdict(list)
     for url, body in found.items():
         if body:
@@ -93,13 +93,13 @@ def families(found: Found) -> dict[str, tuple[str, tuple[str, ...], int]]:
 
 
 def check(simulator: Simulator, found: Found) -> None:
-    """The Gatherer's database and the Broker's archive are what the oracle says."""
+    """Check that the Gatherer's database and the Broker's archive equal the oracle."""
     held = {s.url: s for s in summaries(simulator)}
     assert set(held) == set(found)
     assert all(s.attributes["text"] == (found[u][:40].hex(),) for u, s in held.items())
     latest: dict[str, Summary | Removed] = {}
     for record in archived(simulator):
-        # What an index does: external_gte.
+        # As an index with external_gte versions.
         if record.oid not in latest or record.published >= latest[record.oid].published:
             latest[record.oid] = record
     held = {s.url: s for s in latest.values() if isinstance(s, Summary)}
@@ -110,12 +110,12 @@ def check(simulator: Simulator, found: Found) -> None:
 
 
 def summaries(simulator: Simulator) -> list[Summary]:
-    """What the Gatherer's database holds."""
+    """The summaries of the Gatherer's database."""
     return [r for r in simulator.compacted("summaries").values() if isinstance(r, Summary)]
 
 
 def archived(simulator: Simulator) -> list[Summary | Removed]:
-    """The Broker's archive, record by record."""
+    """The records of the Broker's archive."""
     return [cast("Summary | Removed", r) for _, r in simulator.records("broker.main")]
 
 
@@ -128,7 +128,7 @@ def gather(
     anywhere: bool = False,
     **limits: Any,
 ) -> None:
-    """One run over some roots, to its end; they stay on their servers, or go anywhere."""
+    """Run some roots to the end; they stay on their hosts unless `anywhere`."""
     for url in roots:
         root = Root(url=url, run=run, host="" if anywhere or url.startswith("file:") else url.rstrip("/"), **limits)
         owner = simulator.owner("crawl", seeded(root, 0, owner=True))
@@ -138,7 +138,7 @@ def gather(
 
 
 def furnish(world: World, rng: random.Random, size: int) -> None:
-    """Files, copies, archives and pages."""
+    """Fill a world with files, copies, archives and pages."""
     contents = [f"text {i}".encode() for i in range(size // 2)] + [b""]
     for i in range(size):
         name = rng.choice(["", "d1/", "d2/", "d2/e/"]) + f"f{i}"
@@ -154,13 +154,13 @@ def furnish(world: World, rng: random.Random, size: int) -> None:
 
 
 def move(world: World, rng: random.Random) -> None:
-    """Some pages move, one to another: there are ways that meet, and circles."""
+    """Move some pages to one another: moves may join or form circles."""
     pages = sorted(url for url in world.pages if url != SITE and "/private/" not in url)
     world.moves = {url: rng.choice([other for other in pages if other != url]) for url in rng.sample(pages, len(pages) // 3)}
 
 
 def disturb(world: World, rng: random.Random) -> None:
-    """Change, remove, add, rename, shrink."""
+    """Change, remove, add, rename and shrink files and pages."""
     names = sorted(world.files)
     for name in rng.sample(names, len(names) // 3):
         content = world.files[name]
@@ -183,7 +183,7 @@ def disturb(world: World, rng: random.Random) -> None:
 
 
 def reachable_only(world: World, found: Found, simulator: Simulator) -> Found:
-    """Pages that nothing links to any more stay while they answer: the oracle takes them from what was gathered."""
+    """The oracle with pages that nothing links to any more but that still answer, taken from the gathered summaries."""
     for record in summaries(simulator):
         if record.url in world.pages.keys() - world.moves and record.url not in found:
             page = world.pages[record.url]
