@@ -81,7 +81,7 @@ def test_old_rejections_stay(kept: Callable[[float], dict[str, int]], tmp_path: 
 def test_topic_is_compacted_after_growing_by_half(
     kept: Callable[[float], dict[str, int]], tmp_path: Path, harvest: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A topic is compacted once it has grown by half since its first measurement; it then contains the latest record of each key."""
+    """A topic is compacted once it has grown by half since its first measurement, down to the latest record of each key."""
     monkeypatch.setattr(upkeep, "GROWN", 1)
     left = [kept(7 * 86_400)["broker.main"]]
     for number in range(4):
