@@ -90,7 +90,7 @@ def test_invalid_options_are_an_error_of_one_line(harvest: Any, words: tuple[str
 
 
 def test_target_without_slash_is_an_index_on_the_server(harvest: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a server in the settings, a TARGET without a slash is an index there; an invalid name and the current index are refused."""
+    """With a server configured, a TARGET without a slash is an index there; an invalid name and the current index are refused."""
     write([summary(1)])
     monkeypatch.setenv("HARVEST_INDEX_URL", "http://127.0.0.1:1/")
     assert "Other: no name of an index" in harvest("replay", "--to", "Other", code=2).stderr

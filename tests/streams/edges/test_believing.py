@@ -317,7 +317,7 @@ def test_frame_setting_below_the_chunk_size_is_refused() -> None:
 
 
 def test_members_before_the_failure_keep_their_summaries() -> None:
-    """After a member at which the object is given up: earlier ones have summaries, later ones are Unrecognized, the object is Partial."""
+    """If an object is given up at a member, earlier ones keep their summaries, later ones are Unrecognized, and it is Partial."""
     raw = io.BytesIO()
     with zipfile.ZipFile(raw, "w") as archive:
         for name in "abcd":

@@ -21,7 +21,7 @@ def read(offset: int, limit: int) -> Sequence[Logged]:
 
 @given(st.data(), st.integers(0, END), st.booleans())
 def test_each_unfinished_record_is_started_once(data: st.DataObject, start: int, ordered: bool) -> None:
-    """After a restart each unfinished record is started once, and no other; at the end no finished offsets above the minimum remain."""
+    """After a restart each unfinished record is started once, and no other; at the end all offsets are below the committed one."""
     above = st.integers(start + 1, END - 1) if start < END - 1 else st.nothing()
     done = data.draw(st.frozensets(above))
     window = Window(Offsets(start, done), 10, ordered=ordered)
