@@ -136,7 +136,7 @@ def do_hog(argument: bytes, body: BinaryIO | None, emit: Emit, progress: Progres
 
 
 def do_hog_disguised(argument: bytes, body: BinaryIO | None, emit: Emit, progress: Progress) -> None:
-    """Run out of memory as a C library does, and report damaged input."""
+    """Run out of memory and hide it, as a C library does: end normally, or with `raise` report damaged input."""
     progress("a hog in disguise")
     held = []
     try:
