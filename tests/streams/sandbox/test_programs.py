@@ -68,7 +68,7 @@ def test_program_gets_its_file_and_environment(play: Play) -> None:
 
 
 def test_failures_of_programs_are_reported(play: Play) -> None:
-    """An exit status with the last line of standard error, a signal, a timeout and too much output are reported; the next one runs."""
+    """An exit status with the last error line, a signal, a timeout and too much output are reported; the next program runs."""
     scripts = {
         "status": "echo first >&2; echo no salt >&2; exit 3",
         "signal": "kill -SEGV $$",

@@ -245,7 +245,7 @@ def test_one_transaction_at_a_time(store: Store) -> None:
 
 
 def test_second_runner_is_refused(store: Store, opened: Open) -> None:
-    """A second runner gets an error of one line that names the folder; appenders and readers are admitted; closing releases the lock."""
+    """A second runner gets an error of one line that names the folder; appenders and readers do not; closing releases the lock."""
     with pytest.raises(LockedError, match=r"data: in use by another run of harvest \(process \d+\)") as caught:
         opened(runner=True)
     assert "\n" not in str(caught.value)

@@ -214,7 +214,7 @@ def test_bitmap_reports_every_added_key(added: list[bytes], more: list[bytes], b
 
 
 def test_absent_rows_are_known_without_a_query(opened: Callable[..., Store], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keys that were never written are known to be absent, for `get` and for scans by stem; written ones are read from the table."""
+    """Keys that were never written are known to be absent, for `get` and scans by stem; written ones are read from the table."""
     asked: list[str] = []
     store = opened(runner=True, rows_cache=100_000)
     for key in (b"m|one\0x", b"m|one\0y"):

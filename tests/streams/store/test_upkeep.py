@@ -92,7 +92,7 @@ def test_stats_count_records_and_bytes(store: Store) -> None:
 
 
 def test_drop_removes_records_and_moves_the_horizon(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Dropped records are gone, also with several transactions, and the horizon informs a reader below the last one; the rest remains."""
+    """Dropped records are gone, also with several transactions, and the horizon informs readers below the last one."""
     monkeypatch.setattr(upkeep, "CHUNK", 2)
     write(store, "crawl", [(b"k", b"v")] * 8)
     assert store.drop("crawl", {0: [1, 2, 5], 1: []}) == 3

@@ -19,7 +19,7 @@ REMOVED = Removed(oid="o1", url="http://a/x#m", object_url="http://a/x", version
 
 
 def written(record: Record) -> Written:
-    """A record as if written by catalog; it is not encoded."""
+    """An encoded record, as written by catalog."""
     return Written("catalog", "summaries", 3, 41, encode(record))
 
 
@@ -109,7 +109,7 @@ def aiokafka() -> Iterator[logging.Logger]:
 
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_repeated_library_messages_are_left_out(form: str, aiokafka: logging.Logger) -> None:
-    """A message that a library repeats with other values is logged once a minute with the number left out; others are all logged."""
+    """A message that a library repeats with other values is logged once a minute, with a count; all other messages are logged."""
     stream, now = io.StringIO(), [0.0]
     if form == "text":
         logging.getLogger().handlers = [logging.StreamHandler(stream)]
