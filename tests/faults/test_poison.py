@@ -82,7 +82,7 @@ def test_damaged_record_becomes_a_dead_letter(tmp_path: Path, corpus: Corpus, or
 @pytest.mark.slow
 @pytest.mark.parametrize("partitions", [1, 4])
 def test_record_of_a_raising_stage_becomes_a_dead_letter(tmp_path: Path, corpus: Corpus, oracle: Oracle, partitions: int) -> None:
-    """If a stage raises, its changes for the record are undone, the record becomes a dead letter, and other records are processed."""
+    """If a stage raises, its changes for the record are undone, the record becomes a dead letter, and others are processed."""
     victim = file_url(os.path.join(corpus.root, b"large3.txt"))
 
     def spoil(runner: Embedded) -> None:
