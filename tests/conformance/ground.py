@@ -1,6 +1,6 @@
-"""What a flow changes, and what it finds: files and pages of its own, and all that a runner has come to of them.
+"""The files and pages that a flow changes, and the state that a runner derives from them.
 
-Names are short in all that is found: "a.zip#b.txt" is a member of a file below `Ground.folder`, "/x.html" a page of `Ground.site`.
+Results use short names: "a.zip#b.txt" is a member of a file below `Ground.folder`, "/x.html" a page of `Ground.site`.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from tests.samples.make_corpus import DATE
 from tests.samples.site_server import Site
 
 OLD = 946_684_800
-"""s: files that are younger were written by a flow just now."""
+"""Unix time in seconds: a later file was written by a flow and has no fixed date yet."""
 
 
 class Order(NamedTuple):
-    """A command: its words, the roots that are visited by it, the settings given with it, and whether one of its roots fails."""
+    """A command: its words, the roots that it visits, its settings, and whether one of its roots fails."""
 
     words: tuple[str, ...]
     roots: tuple[str, ...] = ()
@@ -31,46 +31,46 @@ class Order(NamedTuple):
 
 
 def gather(*roots: str | Path, options: Sequence[str | int] = (), fails: bool = False, **settings: str) -> Order:
-    """Visit roots, the known ones again."""
+    """Visit roots, known ones again."""
     return Order(tuple(map(str, options)), tuple(map(str, roots)), tuple(settings.items()), fails)
 
 
 def harvest(*words: str | Path) -> Order:
-    """Another command."""
+    """Run another command."""
     return Order(tuple(map(str, words)))
 
 
 class Found(NamedTuple):
-    """What a runner has come to, by name; versions, times and counters are left out."""
+    """The state of a runner, by short name, without versions, times and counters."""
 
     summaries: Mapping[str, Summary]
-    """The Gatherer's database ..."""
+    """Summaries in the Gatherer's database."""
     removed: Mapping[str, str]
-    """... and what was in it, with the reason."""
+    """Removed summaries in the Gatherer's database, with the reason."""
     archive: Mapping[str, Summary]
-    """That of the Broker `main` ..."""
+    """Summaries of the Broker `main`."""
     pages: Mapping[str, Summary]
-    """... and of the one that has a filter."""
+    """Summaries of the Broker with a filter."""
     files: Mapping[str, str]
-    """The type of every file that was unnested, the last time."""
+    """The latest type of every unnested file."""
     roots: Mapping[str, str]
-    """Whether they are active."""
+    """The state of each root, such as active or paused."""
     rejected: Mapping[str, str]
-    """The dead letters that stand: stage and reason."""
+    """Current dead letters: stage and reason."""
     hits: Mapping[str, Mapping[str, Hit]]
-    """What the index finds, by query; the score is each engine's own."""
+    """Hits of the index, by query; scores are left out, since they depend on the engine."""
 
     def copies(self, ground: Ground) -> dict[str, list[str]]:
-        """The names of the copies of each content that has any, by that of the canonical one."""
+        """The names of the copies of each content that has any, by the name of the canonical one."""
         return {name: [ground.name(url) for url in one.copies] for name, one in self.archive.items() if one.copies}
 
 
 Flow = Generator[Order, Found, None]
-"""Gives what is to be done, and gets what has become of it."""
+"""A generator that yields commands, and is sent the resulting state."""
 
 
 class Ground:
-    """A folder and a web site, at the same addresses whoever plays."""
+    """A folder and a web site, at the same addresses for both runners."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -79,7 +79,7 @@ class Ground:
         self._day = 0
 
     def clear(self) -> None:
-        """Nothing is there any more, and nothing was ever asked."""
+        """Delete all files and pages, and the list of requests."""
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir()
         self.site.files, self.site.redirects, self.site.fail = {}, {}, False
@@ -94,7 +94,7 @@ class Ground:
             path.write_bytes(content.encode() if isinstance(content, str) else content)
 
     def date(self) -> None:
-        """What was written since the last call is dated a day later than what was written before it, whoever plays, and when."""
+        """Date files written since the last call one day after those before, so that dates do not depend on runner and time."""
         self._day += 1
         at = DATE + 86_400 * self._day
         for folder, _, names in os.walk(os.fsencode(self.folder)):
@@ -103,6 +103,6 @@ class Ground:
                     os.utime(path, (at, at), follow_symlinks=False)
 
     def name(self, url: str) -> str:
-        """The name of what is here; "" for what is not."""
+        """The short name of a URL of this folder or site; "" for any other."""
         names = (short + url.removeprefix(prefix) or "./" for prefix, short in self.prefixes.items() if url.startswith(prefix))
         return next(names, "")

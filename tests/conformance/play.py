@@ -1,4 +1,4 @@
-"""Flows are played together: what they ask for in a round is done, all are waited for once, and each is told what became of it."""
+"""Plays flows together: in each round the commands of all flows run, one wait serves all, and each flow gets its state."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ QUERIES = (
     *("*", "whale", "whale OR thistle", "whale -thistle", '"white whale"', "title:whale", "type:html"),
     *("url:*notes*", "keywords:leviathan"),
 )
-"""Words of the flows, by all kinds of questions."""
+"""Queries of every kind, with words of the flows."""
 
 
 class Played(NamedTuple):
-    """One flow on one runner."""
+    """The results of one flow on one runner."""
 
     found: list[Found]
-    """What it was told, round by round."""
+    """The state after each round."""
     failed: list[BaseException]
-    """What was not as it has to be, with which it ended."""
+    """The failed assertion or other exception that ended the flow, if any."""
 
 
 def play(runner: Runner, flows: Mapping[str, Callable[[Ground], Flow]], grounds: Mapping[str, Ground]) -> dict[str, Played]:
-    """Play all flows from their beginnings to their ends, or to where they find something wrong."""
+    """Play all flows to their ends, or to their first error."""
     played = {name: Played([], []) for name in flows}
     for name in flows:
         grounds[name].clear()
@@ -53,7 +53,7 @@ def play(runner: Runner, flows: Mapping[str, Callable[[Ground], Flow]], grounds:
 
 
 def _together(orders: Iterable[Order]) -> Iterable[Order]:
-    """The same orders; what is visited in the same way is so by one command, for each takes a while to start."""
+    """Combine orders that differ only in their roots into one command, since each command takes a while to start."""
     visits: dict[Order, tuple[str, ...]] = {}
     for order in orders:
         if order.roots:
@@ -75,7 +75,7 @@ def _next(flow: Flow, found: Found, failed: list[BaseException]) -> Order | None
 
 
 def look(runner: Runner, grounds: Mapping[str, Ground]) -> dict[str, Found]:
-    """What has become of each ground."""
+    """The current state of each ground."""
     last = {topic: list(newest(runner.records(topic)).values()) for topic in ("summaries", "broker.main", "broker.pages")}
     files: dict[str, File] = {}
     for _, record in runner.records("files"):
@@ -104,7 +104,7 @@ def _summaries(ground: Ground, records: Iterable[Record]) -> dict[str, Summary]:
 
 
 def _named(ground: Ground, found: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """What is of a ground, by name."""
+    """Select what belongs to a ground, by short name."""
     named = {ground.name(url): one for url, one in found}
     named.pop("", None)
     return named
@@ -115,7 +115,7 @@ def _member(letter: Mapping[str, str]) -> str:
 
 
 def _hits(runner: Runner) -> dict[str, list[Any]]:
-    """What the index finds, as it gives it to one who asks for all of it at once; "canonical" is what it finds without copies."""
+    """All hits of each query, copies included; "canonical" has the hits without copies, "pages" those of the second Broker."""
     found = defaultdict(list)
     with closing(runner.index()) as index:
         for text in QUERIES:

@@ -1,7 +1,7 @@
-"""The two runners, as one interface: the same commands are given to both, and what became of them is read from each.
+"""The two runners behind one interface: both get the same commands, and the resulting state is read from each.
 
-The embedded one gathers where it is told to, and its index is tantivy. The other one is `harvest worker`, with stages as processes
-on Kafka and an index on OpenSearch: it is started once, and has come to its end when nothing moves any more.
+The embedded one gathers with each command, and its index is Tantivy. The other one is `harvest worker`, with stages as processes
+on Kafka and an index on OpenSearch: it is started once, and is at rest when no more records are written.
 """
 
 from __future__ import annotations
@@ -44,20 +44,20 @@ SETTINGS = {
     "ESSENCE_FULL_TEXT": "100000",
     "BROKERS_PAGES_QUERY": PAGES.query,
 }
-"""What both are told; nobody waits for his turn at a server."""
+"""Settings of both runners; there is no pause between requests to a server."""
 
 
 class Runner(Protocol):
-    """What a flow is played on."""
+    """The interface of a runner."""
 
     gather: Sequence[str]
-    """The command that has it visit roots."""
+    """The command that visits roots."""
     tells: bool
-    """Whether that command tells, by its exit code, that a root has failed."""
+    """Whether the exit code of that command reports a failed root."""
     environment: Mapping[str, str]
 
     def rest(self) -> None:
-        """Until all is done that it was told to."""
+        """Wait until all commands are processed."""
         ...
 
     def records(self, topic: str) -> Sequence[tuple[bytes, Record]]:
@@ -65,16 +65,16 @@ class Runner(Protocol):
         ...
 
     def index(self, broker: str = MAIN) -> BrokerIndex:
-        """The index of a Broker, to read."""
+        """The index of a Broker, opened for reading."""
         ...
 
     def close(self) -> None:
-        """End it."""
+        """Stop the runner."""
         ...
 
 
 def tell(runner: Runner, words: Sequence[str], settings: Mapping[str, str] = {}, *, code: int = 0) -> str:
-    """Give a command; gives what it says."""
+    """Run a command, and return its standard output."""
     plain: dict[str, str | None] = {name: None for name in os.environ if name.startswith("HARVEST_")}
     told = {f"HARVEST_{name}": value for name, value in {**SETTINGS, **runner.environment, **settings}.items()}
     result = CliRunner(env=plain | told).invoke(app, list(words))
@@ -83,13 +83,13 @@ def tell(runner: Runner, words: Sequence[str], settings: Mapping[str, str] = {},
 
 
 def obey(runner: Runner, order: Order) -> None:
-    """Give the command of an order, in the words of that runner."""
+    """Run the command of an order in the form of this runner."""
     words = (*runner.gather, *order.words, *order.roots) if order.roots else order.words
     tell(runner, words, dict(order.settings), code=int(order.fails and runner.tells))
 
 
 class EmbeddedRunner:
-    """A data folder, in this process."""
+    """A data folder, used in this process."""
 
     gather: Sequence[str] = ("gather", "--quiet")
     tells = True
@@ -99,19 +99,19 @@ class EmbeddedRunner:
         self.environment: Mapping[str, str] = {"DATA": str(folder), "PARTITIONS": str(PARTITIONS)}
 
     def rest(self) -> None:
-        """Each command has waited for its end."""
+        """Do nothing: each command waits for its end."""
 
     def records(self, topic: str) -> list[tuple[bytes, Record]]:
-        """Those of the store."""
+        """The records in the store."""
         with Store(self.folder, readonly=True) as store:
             return list(_stored(store, topic))
 
     def index(self, broker: str = MAIN) -> BrokerIndex:
-        """That of the folder."""
+        """The index in the folder."""
         return TantivyIndex(index_folder(self.folder, broker), writable=False)
 
     def close(self) -> None:
-        """Nobody runs."""
+        """Do nothing: no process is running."""
 
 
 def _stored(store: Store, topic: str) -> Iterator[tuple[bytes, Record]]:
@@ -122,7 +122,7 @@ def _stored(store: Store, topic: str) -> Iterator[tuple[bytes, Record]]:
 
 
 class KafkaRunner:
-    """`harvest worker` on servers that others use as well: topics and indexes have names of its own."""
+    """`harvest worker` on shared servers, with its own prefix for topics and indexes."""
 
     gather: Sequence[str] = ("roots", "add")
     tells = False
@@ -143,27 +143,27 @@ class KafkaRunner:
         self.flow.workers["all"] = self.flow.run("-m", "streams.cli", "worker", **told)
 
     def rest(self) -> None:
-        """Until nothing moves any more."""
+        """Wait until no more records are written."""
         self.flow.rest()
 
     def records(self, topic: str) -> list[tuple[bytes, Record]]:
-        """Those that were read while it was waited for."""
+        """The records that were read during the wait."""
         return self.flow.records[topic]
 
     def index(self, broker: str = MAIN) -> BrokerIndex:
-        """That behind the alias; all of it is found."""
+        """The index behind the alias, refreshed so that all documents are found."""
         index = OpenSearchIndex(self.opensearch, f"{self.topics.prefix}-{broker}", writable=False)
         index.refresh()
         return index
 
     def stop(self) -> int:
-        """Have the workers leave in order; gives the exit code."""
+        """Stop the workers by SIGTERM; return the exit code."""
         workers = self.flow.workers.pop("all")
         workers.send_signal(signal.SIGTERM)
         return workers.wait()
 
     def close(self) -> None:
-        """End all, and delete what it has made."""
+        """Stop everything, and delete its topics and indexes."""
         from opensearchpy import OpenSearch
 
         self.flow.close()

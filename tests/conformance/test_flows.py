@@ -1,6 +1,6 @@
-"""What becomes of files and sites is the same on both runners: each flow is written once, and keeps its promises on either.
+"""Files and sites give the same results on both runners: each flow is written once, and its assertions apply to either.
 
-The flows of a runner are played together, when the first of its tests asks for one: see `play.py`.
+The flows of a runner are played together, when the first of its tests needs one: see `play.py`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.servers, pytest.mark.slow(180), pytest.mark.xdist_grou
 
 
 def whale(of: str) -> bytes:
-    """A text; those of two flows are no copies of each other."""
+    """A text with the flow's name, so that the texts of two flows are no copies of each other."""
     return f"The white whale.\nIt swims in {of}.\n".encode()
 
 
@@ -32,7 +32,7 @@ def whale(of: str) -> bytes:
 
 
 def a_tree_that_changes(ground: Ground) -> Flow:
-    """Copies are told, the next holder follows one that goes, and what an archive gives no more is removed."""
+    """Copies are listed, the next holder is promoted when one is removed, and members missing from an archive are removed."""
     text = whale("a file and its copies")
     members = {"in/whale.txt": text, "in/thistle.txt": b"A thistle, in an archive.\n"}
     ground.write({"whale.txt": text, "notes/copy.txt": text, "a.zip": zipped({**members, "b.tar.gz": gzipped(tar(members))})})
@@ -67,7 +67,7 @@ def a_tree_that_changes(ground: Ground) -> Flow:
 
 
 def roots_that_come_and_go(ground: Ground) -> Flow:
-    """A root that is removed takes with it what no other root asks for; one that is paused stays, and so does what it gave."""
+    """A removed root takes along the objects that no other root needs; a paused one and its objects stay."""
     make_corpus.write(ground.folder / "corpus")
     notes = os.listdir(ground.folder / "corpus" / "notes")
     found = yield gather(ground.folder, ground.folder / "corpus" / "notes")
@@ -84,7 +84,7 @@ def roots_that_come_and_go(ground: Ground) -> Flow:
 
 
 def what_is_said_by_hand(ground: Ground) -> Flow:
-    """Annotations are found, of members too, stay with what is gathered anew, and can be taken back."""
+    """Annotations, also of members, are found, survive a new summary, and can be removed."""
     ground.write({"notes/sea.txt": "Of the sea.\n", "b.zip": zipped({"m.txt": b"A member, of the sea too.\n"})})
     member = f"file://{ground.folder}/b.zip#m.txt"
     yield gather(ground.folder)
@@ -99,7 +99,7 @@ def what_is_said_by_hand(ground: Ground) -> Flow:
 
 
 def what_is_damaged(ground: Ground) -> Flow:
-    """What cannot be read is rejected with the reason, and what could be read of it stays; it is told no more once it is mended."""
+    """An unreadable file is rejected with the reason, and its readable part stays; once it is repaired, the rejection is gone."""
     text = gzipped(whale("what is damaged"))
     whole = gzipped(tar({f"{name}.txt": f"{name}, of a whale, {'x' * 600}\n".encode() for name in ("one", "two", "three")}))
     ground.write({"a.tar.gz": whole, "b.txt.gz": text, "large.txt": "x"})
@@ -117,7 +117,7 @@ def what_is_damaged(ground: Ground) -> Flow:
 
 
 def what_is_tried_again(ground: Ground) -> Flow:
-    """A dead letter that is tried again and fails as before stands again, and the summaries are what they were."""
+    """A retried dead letter that fails again is listed again, and the summaries are unchanged."""
     ground.write({"b.txt.gz": gzipped(whale("what is tried again"))[:-9]})
     first = yield gather(ground.folder)
     found = yield harvest("rejected", "retry", ground.folder / "b.txt.gz")
@@ -126,7 +126,7 @@ def what_is_tried_again(ground: Ground) -> Flow:
 
 
 def a_large_family(ground: Ground) -> Flow:
-    """Of more copies than are listed all are counted, and the next is promoted with what is left."""
+    """More copies than the list can have are all counted; after a removal the next one is promoted with the remaining copies."""
     ground.write({f"{number:03}.txt": "The licence of everything.\n" for number in range(130)})
     found = yield gather(ground.folder)
     (canonical,) = found.copies(ground)
@@ -144,7 +144,7 @@ def a_large_family(ground: Ground) -> Flow:
 
 
 def odd_files(ground: Ground) -> Flow:
-    """Odd names, links, large bodies and lists with entries come to the same, and go."""
+    """Odd names, links, large bodies and lists with entries give the same results, and are removed."""
     odd = (b"caf\xe9 #1%.txt", b"new\nline.txt", "\N{CJK UNIFIED IDEOGRAPH-6DF1}.txt".encode())
     for name in odd:
         (ground.folder / name.decode("utf-8", "surrogateescape")).write_text(f"An odd name: {name!r}.\n")
@@ -167,7 +167,7 @@ def odd_files(ground: Ground) -> Flow:
 
 
 def a_tree_by_chance(ground: Ground) -> Flow:
-    """Whatever a tree holds, and however it changes: both come to the same (the oracle of `tests/faults` says to what)."""
+    """Any tree, with any changes, gives the same results; the oracle of `tests/faults` defines which."""
     corpus = Corpus(bytes(ground.folder), 11, 250)
     corpus.build()
     for _ in range(3):
@@ -180,12 +180,12 @@ def a_tree_by_chance(ground: Ground) -> Flow:
 
 
 def page(title: str, *links: str) -> bytes:
-    """A page."""
+    """Build a page with a title and links."""
     return f"<title>{title}</title>{' '.join(f'<a href={link!r}>{link}</a>' for link in links)}".encode()
 
 
 def a_site_that_changes(ground: Ground) -> Flow:
-    """A site is gathered as robots.txt allows; pages that change, vanish, appear and move are told apart."""
+    """A site is gathered as robots.txt allows; changed, removed, new and moved pages are distinguished."""
     site = ground.site
     site.files |= {"/robots.txt": b"User-agent: *\nDisallow: /private/\n", "/private/x": page("Secret"), "/a": page("Whale A")}
     site.files |= {"/": page("Home", "/a", "/old", "/private/x", "/dead", "/b.zip", "/long"), "/new": page("New", "/deep/c")}
@@ -209,7 +209,7 @@ def a_site_that_changes(ground: Ground) -> Flow:
 
 
 def a_site_that_fails(ground: Ground) -> Flow:
-    """While a server fails nothing is removed; past its time-to-live it is, and comes back with the server."""
+    """While a server fails nothing is removed before its time-to-live ends; it returns with the server."""
     site = ground.site
     site.files |= {"/": page("Home", "/a", "/b"), "/a": page("A whale"), "/b": page("B")}
     found = yield gather(site.url, ROOTS_TTL="1")
@@ -227,7 +227,7 @@ def a_site_that_fails(ground: Ground) -> Flow:
 
 
 def limits_of_a_root(ground: Ground) -> Flow:
-    """A root is followed as far as it is told to, and further once it is told so."""
+    """A root is followed up to its limits, and further after they are raised."""
     site = ground.site
     site.files |= {f"/{n}": page(f"Page {n}", f"/{n + 1}") for n in range(6)}
     found = yield gather(f"{site.url}0", options=("--depth", 2))
@@ -282,15 +282,15 @@ def plays(runners: Start, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 @pytest.mark.parametrize("flow", FLOWS)
 @pytest.mark.parametrize("runner", RUNNERS)
-def test_a_flow(runner: str, flow: str, plays: Plays) -> None:
-    """A flow keeps its promises, on either runner."""
+def test_flow_on_each_runner(runner: str, flow: str, plays: Plays) -> None:
+    """All assertions of a flow are true on each runner."""
     for error in plays(runner)[flow].failed:
         raise error
 
 
 @pytest.mark.parametrize("flow", FLOWS)
-def test_both_end_alike(flow: str, plays: Plays) -> None:
-    """After each step of a flow both have the same summaries, archive, roles, removals, rejections and hits, OID by OID."""
+def test_both_runners_give_the_same_results(flow: str, plays: Plays) -> None:
+    """After each step of a flow both runners have the same summaries, archive, roles, removals, rejections and hits, OID by OID."""
     embedded, kafka = (plays(runner)[flow].found for runner in RUNNERS)
     for step, (one, other) in enumerate(zip(embedded, kafka, strict=True)):
         for name in one._fields:
@@ -299,15 +299,15 @@ def test_both_end_alike(flow: str, plays: Plays) -> None:
 
 @pytest.mark.parametrize("runner", RUNNERS)
 @pytest.mark.parametrize("flow", FLOWS)
-def test_broker_with_filter_holds_what_it_accepts(runner: str, flow: str, plays: Plays) -> None:
-    """After each step, a Broker with a filter holds, and finds, those summaries of the Gatherer that match it, and no others."""
+def test_broker_with_filter_contains_matching_summaries(runner: str, flow: str, plays: Plays) -> None:
+    """After each step a Broker with a filter contains and finds exactly the summaries of the Gatherer that match it."""
     for found in plays(runner)[flow].found:
         accepted = {name for name, summary in found.summaries.items() if summary.type in ("HTML", "Mail")}
         assert set(found.pages) == set(found.hits["pages"]) == accepted
 
 
-def test_workers_leave_in_order(plays: Plays, runners: Start) -> None:
-    """Told to stop, `harvest worker` leaves in order, and has written nothing to standard output."""
+def test_workers_stop_at_sigterm(plays: Plays, runners: Start) -> None:
+    """At SIGTERM `harvest worker` ends with exit code 0; it has written nothing to standard output."""
     plays("kafka")
     runner: object = runners("kafka")
     assert isinstance(runner, KafkaRunner)

@@ -1,4 +1,4 @@
-"""Files that want to fill the memory, the disk or the time of whoever opens them, and names that want to lead out."""
+"""Files that exhaust memory, disk or time of their reader, and archives whose names point outside."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ZEROS = bytes(1 << 20)
 
 
 def zipped(members: Iterable[tuple[str, bytes]]) -> bytes:
-    """A zip."""
+    """Build a zip."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in members:
@@ -26,7 +26,7 @@ def zipped(members: Iterable[tuple[str, bytes]]) -> bytes:
 
 
 def tarred(members: Iterable[tuple[str, bytes]]) -> bytes:
-    """A tar."""
+    """Build a tar."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w") as archive:
         for name, data in members:
@@ -51,7 +51,7 @@ def overlapping() -> bytes:
 
 
 def itself() -> bytes:
-    """A zip whose one entry begins where the zip does."""
+    """A zip whose only entry starts at the start of the zip."""
     name, head = b"x.zip", struct.pack("<4s5HIIIHH", b"PK\x03\x04", 20, 0, 0, 0, 0, 0, 0, 0, 5, 0)
     size = len(head) + len(name) + 46 + len(name) + 22
     central = struct.pack("<4s6HIIIHHHHHII", b"PK\x01\x02", 20, 20, 0, 0, 0, 0, 0, size, size, 5, 0, 0, 0, 0, 0, 0)
@@ -60,7 +60,7 @@ def itself() -> bytes:
 
 
 def nested(levels: int) -> bytes:
-    """Bombs in bombs."""
+    """Bombs nested in bombs."""
     data = zipped((f"z{n}", ZEROS * 4) for n in range(8))
     for _ in range(levels):
         data = zipped((f"n{n}.zip", data) for n in range(8))
@@ -68,7 +68,7 @@ def nested(levels: int) -> bytes:
 
 
 def deep(levels: int) -> bytes:
-    """Archives in archives, each with a text beside it."""
+    """Nested archives, each with a text beside the next one."""
     data = b"the end\n"
     for level in range(levels):
         data = tarred([(f"{level}.tar", data), (f"{level}.txt", b"level %d\n" % level)])
@@ -76,7 +76,7 @@ def deep(levels: int) -> bytes:
 
 
 def deeply_compressed(levels: int) -> bytes:
-    """Encodings in encodings."""
+    """Data that is compressed repeatedly."""
     data = b"words\n"
     for _ in range(levels):
         data = gzip.compress(data, mtime=0)
@@ -85,7 +85,7 @@ def deeply_compressed(levels: int) -> bytes:
 
 @cache
 def bombs() -> Mapping[str, tuple[bytes, str]]:
-    """Files by name, each with words of the reason for which it is rejected."""
+    """Files by name, each with a part of the reason for its rejection."""
     return {
         "bomb.zip": (zipped((f"z{n}", ZEROS * 2) for n in range(12)), "times its own size"),
         "bomb.gz": (gzip.compress(ZEROS * 100, 9, mtime=0), "times its own size"),
@@ -101,7 +101,7 @@ def bombs() -> Mapping[str, tuple[bytes, str]]:
 
 
 def leading_out() -> bytes:
-    """A tar whose names and links point out of it."""
+    """A tar with names and links that point outside of it."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w") as archive:
         for name in ("../../outside.txt", "/outside.txt", "a/../../outside.txt", "nul.txt"):

@@ -1,4 +1,4 @@
-"""A data folder against the oracle, and against another data folder."""
+"""Comparison of a data folder with the oracle, and with another data folder."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from tests.faults.oracle import Oracle, Role
 
 ALONE: Role = ("", (), 0)
 VARYING = {"version": 0, "time": 0, "attempt": "", "published": 0}
-"""What two runs may tell differently."""
+"""Fields that may differ between two runs."""
 
 
 class Held:
-    """All that a data folder holds, read from outside."""
+    """The content of a data folder: summaries, Broker, index and dead letters."""
 
     def __init__(self, data: Path) -> None:
         with Store(data, readonly=True) as store:
@@ -47,7 +47,10 @@ class Held:
 
     @staticmethod
     def _latest(store: Store, topic: str, counter: str) -> dict[str, Summary]:
-        """What a compacted topic comes to, by URL; asserts that its counter never falls, and that of `published` rises."""
+        """The latest summaries of a compacted topic, by URL.
+
+        Asserts that the counter of each OID never decreases, and that `published` increases.
+        """
         latest: dict[str, Summary | Removed] = {}
         dead = {(r.topic, r.partition, r.offset) for r in standing(StoreLog(store))}
         for partition in range(store.topics()[topic]):
@@ -63,14 +66,14 @@ class Held:
 
 
 def same(name: str, found: Mapping[Any, Any], expected: Mapping[Any, Any]) -> None:
-    """Two mappings are equal; the message names a few keys that are not."""
+    """Assert that two mappings are equal; the message names a few differing keys."""
     differing = [k for k in {*found, *expected} if found.get(k, "nothing") != expected.get(k, "nothing")]
     told = [(k, found.get(k, "nothing"), expected.get(k, "nothing")) for k in sorted(differing)[:8]]
     assert not differing, f"{name}: {len(differing)} differ: {told}"
 
 
 def check(data: Path, oracle: Oracle) -> Held:
-    """Summaries, Broker, index and rejections are what the oracle says."""
+    """Assert that summaries, Broker, index and rejections are as the oracle says; return the content of the folder."""
     held, things, roles = Held(data), oracle.things(), oracle.roles(GATHERER)
     bytes_of = {url: ("", -1) if t.md5 == "" else (t.md5, t.size) for url, t in things.items()}
     for name, kept in (("summaries", held.summaries), ("broker.main", held.broker)):
@@ -94,7 +97,7 @@ def _hits(broker: Mapping[str, Summary]) -> dict[str, tuple[str, tuple[str, ...]
 
 
 def alike(one: Held, other: Held) -> None:
-    """Two folders hold the same, but for versions, counters, times and offsets."""
+    """Assert that two folders have the same content, except versions, counters, times and offsets."""
     for name in ("summaries", "broker"):
         same(name, *({u: msgspec.structs.replace(s, **VARYING) for u, s in getattr(h, name).items()} for h in (one, other)))
     same("reasons", one.reasons, other.reasons)

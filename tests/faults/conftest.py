@@ -1,4 +1,4 @@
-"""Small trees with what they hold."""
+"""A small tree of files, and the oracle of its content."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.faults.oracle import Oracle
 
 @pytest.fixture
 def corpus(tmp_path: Path) -> Corpus:
-    """A tree of 200 files, some with bodies too large for the log."""
+    """A tree of 200 files, some with bodies too large to be inline in the log."""
     os.makedirs(tmp_path / "tree")
     corpus = Corpus(os.fsencode(tmp_path / "tree"), 5, 200)
     corpus.build()
@@ -25,7 +25,7 @@ def corpus(tmp_path: Path) -> Corpus:
 
 @pytest.fixture
 def oracle(corpus: Corpus) -> Oracle:
-    """What the tree holds."""
+    """The expected content of the tree."""
     oracle = Oracle(corpus.root, MAX_FILE)
     oracle.look()
     return oracle

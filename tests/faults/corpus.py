@@ -1,4 +1,4 @@
-"""A tree of files that changes from step to step: copies, archives in archives, damage, links, odd names; all from a seed."""
+"""A tree of files that changes step by step: copies, nested archives, damage, links, odd names; all derived from a seed."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ WORDS = [a + b for a in ("ba", "ke", "lo", "mi", "nu", "ro", "sa", "te") for b i
 SUFFIXES = (b".txt", b".txt", b".txt", b".html", b".c", b".py", b".1", b"")
 TARS, ZIPS, GZIPS = (b".tar", b".tar.gz"), (b".zip",), (b".txt.gz",)
 TOO_LARGE = 1 << 30
-"""Length of sparse files that no run under test reads."""
+"""Size in bytes of sparse files, above the limit of the runs under test."""
 Members = list[tuple[bytes, bytes]]
 
 
 def packed(kind: bytes, members: Members) -> bytes:
-    """An archive, the same bytes for the same members."""
+    """Build an archive; the same members give the same bytes."""
     out = io.BytesIO()
     if kind in ZIPS:
         with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as zipped:
@@ -37,7 +37,7 @@ def packed(kind: bytes, members: Members) -> bytes:
 
 
 def damaged(kind: bytes, members: Members, rng: random.Random) -> bytes:
-    """The same with something wrong: cut in the middle of a text, or one checksum that fails."""
+    """Build a damaged archive: truncated within a text, or with a wrong checksum."""
     if kind in ZIPS:
         data, last = packed(kind, members), members[-1][0]
         at = data.index(last) - 16  # CRC-32 in the local header ...
@@ -55,7 +55,7 @@ def damaged(kind: bytes, members: Members, rng: random.Random) -> bytes:
 
 
 class Corpus:
-    """The tree under `root`, and what is needed to change it."""
+    """The tree under `root`, and the state needed to change it."""
 
     def __init__(self, root: bytes, seed: int, count: int = 5_000) -> None:
         self.root = root
@@ -63,7 +63,7 @@ class Corpus:
         self.rng = random.Random(seed)
         self.contents = [self._text() for _ in range(60)]
         self.archives: dict[bytes, tuple[bytes, Members]] = {}
-        """Kind and members by path, whole ones as they should be."""
+        """Kind and members by path, also of damaged archives, as they should be."""
         self.broken: set[bytes] = set()
         self.large: set[bytes] = set()
         self._names = 0
@@ -75,7 +75,7 @@ class Corpus:
         return (" ".join(words) + f"\nnumber {self.rng.randrange(1 << 40)}\n").encode()
 
     def content(self) -> bytes:
-        """A text: mostly new, often a copy, sometimes empty, sometimes too long for the log."""
+        """A text: mostly new, often a copy, sometimes empty, sometimes too long to be inline in the log."""
         chance = self.rng.random()
         if chance < 0.02:
             return b""
@@ -86,7 +86,7 @@ class Corpus:
         return self._text()
 
     def members(self, depth: int) -> Members:
-        """Members of an archive; archives and gzip files among them."""
+        """Members of an archive, with archives and gzip files among them."""
         made: Members = []
         for number in range(self.rng.randrange(2, 6)):
             chance = self.rng.random()
@@ -123,7 +123,7 @@ class Corpus:
         self._write(path, damaged(kind, members, self.rng) if broken else packed(kind, members))
 
     def add(self, folder: bytes) -> None:
-        """One new file, link or archive."""
+        """Add a file, link or archive."""
         chance = self.rng.random()
         if chance < 0.01:
             os.symlink(b"../" + self.rng.choice((b"f00001.txt", b"nowhere")), self._fresh(folder, b".lnk"))
@@ -141,13 +141,13 @@ class Corpus:
             self._write(self._fresh(folder, self.rng.choice(SUFFIXES)), self.content())
 
     def enlarge(self, path: bytes) -> None:
-        """Make a file too large to be read; it takes no room."""
+        """Make a file too large to be read; it is sparse."""
         self._write(path, b"")
         os.truncate(path, TOO_LARGE)
         self.large.add(path)
 
     def build(self) -> None:
-        """The first state of the tree."""
+        """Create the first state of the tree."""
         folders = [self.root]
         for number in range(max(8, self.count // 120)):
             folders.append(os.path.join(self.rng.choice(folders), b"d%d" % number))
@@ -170,7 +170,7 @@ class Corpus:
         return sorted(top for top, _, _ in os.walk(self.root) if top != self.root)
 
     def disturb(self) -> None:
-        """One step: change, remove, rename, add, shrink, damage, mend."""
+        """Take one step: change, remove, rename, add, shrink, damage and repair files."""
         for path in self.files():
             if path in self.archives:
                 self._disturb_archive(path)
@@ -197,7 +197,7 @@ class Corpus:
             self.rng.choice(doings)()
 
     def _disturb_folders(self) -> None:
-        """One folder goes, one gets another name, one file becomes a folder."""
+        """Remove a folder, rename another, and replace a file by a folder."""
         folders = self.folders()
         leaves = [f for f in folders if not any(other.startswith(f + b"/") for other in folders)]
         gone, moved = self.rng.sample(leaves, 2)

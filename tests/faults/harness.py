@@ -1,4 +1,4 @@
-"""`harvest gather` as a process of its own: started with a fault, killed, looked after."""
+"""`harvest gather` as a separate process that may be started with a fault, killed, and checked for remaining processes."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ SETTINGS = {
     "ESSENCE_LIMITS_MEMORY": str(1 << 20),
     "SANDBOX_MEMORY": str(256 << 20),
 }
-"""Small budgets, so that a bomb is found in a second; what may be trimmed is trimmed."""
+"""Small budgets, so that a bomb is found within a second, and no retention, so that everything old is trimmed."""
 PATIENCE = 60.0
-"""Seconds in which the children of a killed process must be gone."""
+"""Seconds within which the children of a killed process must end."""
 
 
 class Ended(NamedTuple):
-    """How a run ended."""
+    """Exit code and standard error of a run."""
 
     code: int
     errors: str
 
 
 class Run:
-    """One `harvest gather` under way."""
+    """A running `harvest gather`."""
 
     def __init__(self, data: Path, root: bytes, partitions: int, fault: str = "", first: str = "", **settings: str) -> None:
-        """`first`: what its process does before anything else, as lines of Python."""
+        """Start the run; `first` is Python code that its process executes first."""
         environment = {k: v for k, v in os.environ.items() if not k.startswith("HARVEST_")}
         environment |= {f"HARVEST_{k}": v for k, v in {**SETTINGS, **settings}.items()}
         environment |= {"HARVEST_FAULT": fault, "NO_COLOR": "1"}
@@ -53,13 +53,13 @@ class Run:
         )
 
     def wait(self, seconds: float = 200.0) -> Ended:
-        """Its end; asserts that it leaves no process behind."""
+        """Wait for the end; assert that no process is left."""
         _, errors = self.process.communicate(timeout=seconds)
         assert not self.left_behind(), errors
         return Ended(self.process.returncode, errors)
 
     def killed_after(self, seconds: float) -> Ended:
-        """Killed after that time, unless it ends before."""
+        """Kill the run after this time, unless it ends before."""
         try:
             self.process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -67,11 +67,11 @@ class Run:
         return self.wait()
 
     def children(self) -> list[int]:
-        """The processes that parse for it, dead parents or not: the forkserver's command line ends with whose it is."""
+        """The process ids of its parser processes, also after its end: the forkserver's command line ends with the parent's id."""
         return [pid for pid, command in commands() if "streams.sandbox.server" in command and command[-1] == str(self.process.pid)]
 
     def left_behind(self) -> list[int]:
-        """The children that do not go away."""
+        """The children that have not ended after PATIENCE."""
         end = time.monotonic() + PATIENCE
         while (left := self.children()) and time.monotonic() < end:
             time.sleep(0.02)
@@ -91,5 +91,5 @@ def commands() -> Iterator[tuple[int, list[str]]]:
 
 
 def gather(data: Path, root: bytes, partitions: int, fault: str = "", **settings: str) -> Ended:
-    """One run to its end."""
+    """Run `harvest gather` to its end."""
     return Run(data, root, partitions, fault, **settings).wait()

@@ -1,4 +1,4 @@
-"""What a tree of files holds, by a plain walk with the standard library: of Harvest's own code only how URLs are written."""
+"""The expected content of a tree of files, from a walk with the standard library; it shares only the form of URLs with Harvest."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from processors.identity import file_url, member_path, member_url, oid, split_ur
 
 
 class Thing(NamedTuple):
-    """One URL: MD5 and size of its stored bytes, whether they count as a content, whether it is rejected."""
+    """One URL: MD5 and size of its stored bytes, the digest of its content if it has copies, and whether it is rejected."""
 
     md5: str
     size: int
@@ -30,16 +30,16 @@ Role = tuple[str, tuple[str, ...], int]
 
 
 def thing(data: bytes, *, rejected: bool = False) -> Thing:
-    """A thing whose bytes are known whole."""
+    """Build a thing from its complete bytes."""
     return Thing(hashlib.md5(data).hexdigest(), len(data), hashlib.sha256(data).hexdigest() if data else "", rejected)
 
 
 LOST = Thing("", -1, "", True)
-"""A member whose bytes could not be read whole."""
+"""A member whose bytes could not be read completely."""
 
 
 class Reading:
-    """One object as it is now: what it holds by path, and whether all of it could be read."""
+    """The current state of one object: its members by path, and whether all of it could be read."""
 
     def __init__(self, name: bytes, data: bytes) -> None:
         self.things: dict[str, Thing] = {}
@@ -56,7 +56,7 @@ class Reading:
         self.things[path] = thing(data, rejected=not sound)
 
     def _members(self, path: str, members: Iterator[tuple[bytes, bytes | None] | None]) -> bool:
-        """Note the members; says whether the container itself came to its end."""
+        """Record the members; return whether the container is complete."""
         seen: Counter[bytes] = Counter()
         for member in members:
             if member is None:
@@ -73,12 +73,12 @@ class Reading:
 
 
 def unzipped(data: bytes) -> bytes:
-    """What is not compressed, as it is."""
+    """Return uncompressed data unchanged."""
     return data
 
 
 def inflated(data: bytes) -> tuple[bytes, bool]:
-    """As much of a gzip file as can be read, and whether that was all."""
+    """The readable part of a gzip file, and whether it is complete."""
     decoder = zlib.decompressobj(31)
     plain = decoder.decompress(data)
     if decoder.eof:
@@ -87,14 +87,14 @@ def inflated(data: bytes) -> tuple[bytes, bool]:
 
 
 def tarred(data: bytes) -> Iterator[tuple[bytes, bytes | None] | None]:
-    """Names and bodies of a tar; no body where it is cut, and None at the end of what is cut."""
+    """Names and bodies of a tar: no body for a truncated member, and None at the end of a truncated tar."""
     try:
         with tarfile.open(fileobj=io.BytesIO(data), errorlevel=2) as tar:
             for info in tar:
                 start = info.offset_data
                 body = data[start : start + info.size]
                 yield info.name.encode(), body if len(body) == info.size else None
-            # Two blocks of zeros end a tar; without them it is cut.
+            # A complete tar ends with two blocks of zeros.
             if not data[tar.offset :].startswith(bytes(512)):
                 yield None
     except tarfile.ReadError:
@@ -102,7 +102,7 @@ def tarred(data: bytes) -> Iterator[tuple[bytes, bytes | None] | None]:
 
 
 def zipped(data: bytes) -> Iterator[tuple[bytes, bytes | None] | None]:
-    """Names and bodies of a zip; no body where its checksum fails."""
+    """Names and bodies of a zip; no body for a member with a wrong checksum."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         for info in archive.infolist():
             try:
@@ -112,17 +112,17 @@ def zipped(data: bytes) -> Iterator[tuple[bytes, bytes | None] | None]:
 
 
 class Oracle:
-    """The tree at its last `look`, with what is still known of objects that could not be read whole."""
+    """The tree at its last `look`, with the earlier content of objects that could not be read completely."""
 
     def __init__(self, root: bytes, max_file: int) -> None:
         self.root = root
         self.max_file = max_file
         self.objects: dict[str, dict[str, Thing]] = {}
         self.refused: set[str] = set()
-        """Objects that were rejected before they were read."""
+        """Objects that are rejected without being read."""
 
     def look(self) -> None:
-        """Walk the tree as it is now."""
+        """Walk the tree in its current state."""
         before, self.objects, self.refused = self.objects, {}, set()
         for top, folders, names in os.walk(self.root):
             for name in (*names, *(f for f in folders if os.path.islink(os.path.join(top, f)))):
@@ -141,19 +141,19 @@ class Oracle:
         else:
             with open(path, "rb") as file:
                 reading = Reading(os.path.basename(path), file.read())
-            # What is damaged takes nothing away that was there before.
+            # A damaged object loses none of its earlier members.
             self.objects[url] = reading.things if reading.whole else {**before, **reading.things}
 
     def things(self) -> dict[str, Thing]:
-        """Everything by URL."""
+        """Everything in the tree, by URL."""
         return {member_url(url, path): t for url, things in self.objects.items() for path, t in things.items()}
 
     def rejected(self) -> set[tuple[str, str]]:
-        """(object URL, path) of what is rejected now."""
+        """(object URL, path) of everything that is currently rejected."""
         return {split_url(url) for url, t in self.things().items() if t.rejected} | {(url, "") for url in self.refused}
 
     def roles(self, gatherer: str) -> dict[str, Role]:
-        """URL to OID of the canonical holder, copies by rank and their number, for what has copies or is one."""
+        """The role of each URL that has copies or is one: OID of the canonical holder, copies by rank, number of copies."""
         families: dict[tuple[str, int], list[str]] = defaultdict(list)
         for url, t in self.things().items():
             if t.content:

@@ -23,7 +23,7 @@ PEAK = re.compile(rb"VmHWM:\s+(\d+) kB")
 
 
 class Watch(threading.Thread):
-    """The most memory that any process of a run had, in bytes."""
+    """Measures the peak memory of any process of a run, in bytes."""
 
     def __init__(self, run: Run) -> None:
         super().__init__()
@@ -54,14 +54,14 @@ def kept(held: Held, path: Path) -> dict[str, Summary]:
 
 
 def used(folder: Path) -> int:
-    """Bytes of the files in a folder."""
+    """Total size of the files in a folder, in bytes."""
     return sum(f.stat().st_size for f in folder.rglob("*") if f.is_file())
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("partitions", [1, 4])
-def test_bombs(tmp_path: Path, tree: Path, partitions: int) -> None:
-    """Every kind of bomb is rejected for what it is, costs neither memory nor disk, and harms nobody beside it."""
+def test_bombs_are_rejected_at_low_cost(tmp_path: Path, tree: Path, partitions: int) -> None:
+    """Every kind of bomb is rejected with its reason, costs neither memory nor disk, and does not affect other files."""
     for name, (data, _) in bombs().items():
         (tree / name).write_bytes(data)
     for number in range(20):
@@ -92,8 +92,8 @@ def test_bombs(tmp_path: Path, tree: Path, partitions: int) -> None:
 
 
 @pytest.mark.slow
-def test_names_and_links_that_lead_out(tmp_path: Path, tree: Path) -> None:
-    """Names and links are words: nothing is written or read where they point to."""
+def test_names_and_links_outside_are_not_followed(tmp_path: Path, tree: Path) -> None:
+    """Nothing is written to or read from the paths that names and links in an archive point to."""
     (tree / "out.tar").write_bytes(leading_out())
     os.symlink("/etc/passwd", tree / "passwd.txt")
     os.symlink("..", tree / "up")
@@ -115,7 +115,7 @@ from streams.sandbox.worker import Worker
 tick = Worker.tick
 Worker.tick = lambda self, s: tick(self, s if self.task and b"heavy" in self.task.request else s / 100)
 """
-"""A run whose clock goes fast for what is heavy alone: a busy machine may let the others wait for longer than a second."""
+"""Slows the clock for all tasks but that of the heavy file: on a busy machine others may take longer than a second."""
 
 
 @pytest.mark.slow
@@ -127,8 +127,8 @@ Worker.tick = lambda self, s: tick(self, s if self.task and b"heavy" in self.tas
         ("SANDBOX_MEMORY", str(24 << 20), "HTML"),
     ],
 )
-def test_limits_of_a_child(tmp_path: Path, tree: Path, setting: str, value: str, why: str) -> None:
-    """An object that breaks a limit of the sandbox is rejected with a reason; what is beside it is not."""
+def test_object_beyond_a_sandbox_limit_is_rejected(tmp_path: Path, tree: Path, setting: str, value: str, why: str) -> None:
+    """An object that exceeds a limit of the sandbox is rejected with a reason; the file beside it is not."""
     rng = random.Random(8)
     texts = tarred((f"{n}.txt", rng.randbytes(4_000).hex().encode()) for n in range(3_000))
     pages = tarred([("page.html", b"<html><body>" + b"<div><p>words" * 900_000)])
@@ -144,7 +144,7 @@ def test_limits_of_a_child(tmp_path: Path, tree: Path, setting: str, value: str,
 
 
 def forked(run: Run) -> tuple[list[int], list[int]]:
-    """The forkserver of a run, and what it has forked."""
+    """The forkserver of a run, and the children that it has forked."""
     found = run.children()
     parents = {pid: _parent(pid) for pid in found}
     servers = [pid for pid, parent in parents.items() if parent == run.process.pid]
@@ -160,8 +160,8 @@ def _parent(pid: int) -> int:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("server", [False, True])
-def test_children_that_are_killed(tmp_path: Path, tree: Path, *, server: bool) -> None:
-    """Who kills a child costs one path at the most, and says so; who kills the forkserver costs nothing."""
+def test_killed_child_costs_one_path_at_most(tmp_path: Path, tree: Path, *, server: bool) -> None:
+    """A killed child costs one path at most, with the reason; a killed forkserver costs none."""
     corpus = Corpus(os.fsencode(tree), 6, 1_500)
     corpus.build()
     oracle = Oracle(corpus.root, MAX_FILE)

@@ -32,11 +32,11 @@ def limited(*given):
     resource.setrlimit(resource.RLIMIT_FSIZE, ({room}, {room}))
 Forkserver.__init__ = limited
 """
-"""A run that may write no longer files. The children have limits of their own, which the parent's must not come before."""
+"""A run with a limit of the file size. The children have their own limits, which the parent's must not undercut."""
 
 
 def one_line(ended: Ended) -> None:
-    """A failure told as a user can read it."""
+    """Assert that the run failed with one line that a user can read."""
     assert ended.code == 1
     assert "Traceback" not in ended.errors
     (line,) = ended.errors.splitlines()
@@ -45,8 +45,8 @@ def one_line(ended: Ended) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "point"), list(enumerate(POINTS)))
-def test_full_disk(tmp_path: Path, corpus: Corpus, oracle: Oracle, number: int, point: str) -> None:
-    """Wherever the disk is full the run stops with one line; the next one goes on, and ends as the oracle says."""
+def test_full_disk_ends_the_run_with_one_line(tmp_path: Path, corpus: Corpus, oracle: Oracle, number: int, point: str) -> None:
+    """A full disk at any point ends the run with one line; the next run continues, and ends as the oracle says."""
     partitions = (1, 4)[number % 2]
     one_line(gather(tmp_path / "data", corpus.root, partitions, f"{point}:enospc"))
     assert gather(tmp_path / "data", corpus.root, partitions) == Ended(0, "")
@@ -55,16 +55,16 @@ def test_full_disk(tmp_path: Path, corpus: Corpus, oracle: Oracle, number: int, 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("room", [150_000, 300_000])
-def test_full_disk_for_real(tmp_path: Path, corpus: Corpus, oracle: Oracle, room: int) -> None:
-    """Where the system itself refuses to write more, the same holds."""
+def test_system_write_limit_ends_the_run_with_one_line(tmp_path: Path, corpus: Corpus, oracle: Oracle, room: int) -> None:
+    """The same if the system itself refuses the write."""
     one_line(Run(tmp_path / "data", corpus.root, 1, first=LIMITED.format(room=room)).wait())
     assert gather(tmp_path / "data", corpus.root, 1) == Ended(0, "")
     check(tmp_path / "data", oracle)
 
 
 @pytest.mark.slow
-def test_no_child_can_be_made(tmp_path: Path, corpus: Corpus) -> None:
-    """Where the children cannot be set up, one line says why."""
+def test_failing_setup_of_children_is_one_line(tmp_path: Path, corpus: Corpus) -> None:
+    """If the children cannot be set up, one line states the reason."""
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, limits[1]))
     try:

@@ -26,21 +26,21 @@ TURNS = (
     "log.commit",
     "log.committed",
 )
-"""Points that are passed once or more in a turn."""
+"""Points that are passed at least once per turn."""
 OBJECTS = ("fetch.read", "essence.deliver")
 """Points that are passed by each object."""
 BLOBS = ("blob.write", "blob.flushed", "blob.renamed", "blob.synced")
 FIRST = "run.seeded:1:kill"
-"""A run has begun, and nothing else."""
+"""A run has started and done nothing else."""
 LAST = ("index.apply:1:kill", "index.applied:1:kill", "run.finished:1:kill")
-"""Points that a run comes to when all else is done."""
+"""Points that a run reaches after everything else is done."""
 
 
 def plans(rng: random.Random, kills: int, depth: int) -> list[str]:
-    """What is to kill one run after another; "": a moment by the clock. `depth`: turns that a run is left alone for, at most."""
+    """Faults that kill successive runs; "" means a kill at a random time. `depth` is the maximum of turns before a kill."""
     found = []
     for number in range(kills - len(LAST) - 1):
-        # Where a point is not passed any more, a later turn is fatal.
+        # If the point is not passed any more, a later turn kills the run.
         last = f",turn.begin:{depth + 2}:kill"
         if number % 4 == 0:
             found.append("")
@@ -54,7 +54,7 @@ def plans(rng: random.Random, kills: int, depth: int) -> list[str]:
 
 
 def killed_often(data: Path, corpus: Corpus, partitions: int, plan: list[str], rng: random.Random) -> int:
-    """One run that is killed again and again, and then left to come to its end; gives how often it was killed."""
+    """Kill successive runs by plan, then let one end; return the number of kills."""
     kills = 0
     for fault in plan:
         run = Run(data, corpus.root, partitions, fault)
@@ -69,7 +69,10 @@ def killed_often(data: Path, corpus: Corpus, partitions: int, plan: list[str], r
 
 
 def rounds(folder: Path, partitions: int, count: int, kills: int, depth: int, seed: int) -> int:
-    """Three rounds or more, with changes between; after each, what was killed is what was not, and what the oracle says."""
+    """Do three rounds or more, with changes between; after each, killed and undisturbed runs agree with each other and the oracle.
+
+    Returns the number of kills.
+    """
     os.makedirs(folder / "tree")
     rng, corpus = random.Random(seed), Corpus(os.fsencode(folder / "tree"), seed, count)
     corpus.build()
@@ -90,21 +93,21 @@ def rounds(folder: Path, partitions: int, count: int, kills: int, depth: int, se
 
 @pytest.mark.slow(120)
 @pytest.mark.timeout(900)  # two minutes on two idle cores
-def test_killed_fifty_times(tmp_path: Path) -> None:
-    """Killed at any moment and every point, a folder ends as one that never was, and as a plain walk says; no child stays."""
+def test_fifty_kills_give_the_undisturbed_result(tmp_path: Path) -> None:
+    """After kills at random times and at every point a folder equals an undisturbed one and the oracle; no child is left."""
     assert rounds(tmp_path, 1, 5_000, 50, 16, 1) >= 50
 
 
 @pytest.mark.slow(50)
 @pytest.mark.timeout(900)  # most of a minute on two idle cores
-def test_killed_with_four_partitions(tmp_path: Path) -> None:
-    """The same holds with four partitions, in small."""
+def test_kills_with_four_partitions(tmp_path: Path) -> None:
+    """The same with four partitions, on a smaller tree."""
     assert rounds(tmp_path, 4, 500, 12, 12, 2) >= 12
 
 
 @pytest.mark.slow
-def test_interrupted(tmp_path: Path, corpus: Corpus, oracle: Oracle) -> None:
-    """Ctrl-C ends a run with 130, one line and no child; the runs behind it go on, and end as the oracle says."""
+def test_interrupted_runs_continue(tmp_path: Path, corpus: Corpus, oracle: Oracle) -> None:
+    """Ctrl-C ends a run with 130, one line and no child; the next runs continue, and end as the oracle says."""
     rng = random.Random(4)
     for _ in range(5):
         run = Run(tmp_path / "data", corpus.root, 1)

@@ -29,7 +29,7 @@ GARBAGE = b"\xc3\x01 this is no record"
 
 
 def gathered(data: Path, root: bytes, partitions: int, spoil: Callable[[Embedded], None]) -> list[str]:
-    """One run in this process, after `spoil`; gives what was logged."""
+    """Run once in this process, after `spoil`; return the logged lines."""
     logged: list[str] = []
 
     async def main() -> None:
@@ -47,7 +47,7 @@ def gathered(data: Path, root: bytes, partitions: int, spoil: Callable[[Embedded
 
 
 def letters(data: Path) -> list[Rejected]:
-    """The dead letters that name a place in the log."""
+    """The dead letters that have a position in the log."""
     with Store(data, readonly=True) as store:
         everything = [r for p in range(store.topics()["rejected"]) for r in store.read("rejected", p, 0, 100_000)]
     found = [cast("Rejected", decode(r.value or b"")) for r in everything]
@@ -56,8 +56,8 @@ def letters(data: Path) -> list[Rejected]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("partitions", [1, 4])
-def test_garbage_in_the_log(tmp_path: Path, corpus: Corpus, oracle: Oracle, partitions: int) -> None:
-    """What is no record, or stands on the wrong topic, becomes a dead letter with its bytes; nothing else is lost."""
+def test_damaged_record_becomes_a_dead_letter(tmp_path: Path, corpus: Corpus, oracle: Oracle, partitions: int) -> None:
+    """A damaged record, or one on the wrong topic, becomes a dead letter with its bytes; nothing else is lost."""
     topics = ("annotations", "broker.main", "copies.main", "crawl", "fetches", "holders.main", "made", "objects")
     misplaced = encode(Complete(object_url="file:///x", version=1, time=1, attempt="", count=0))
 
@@ -81,8 +81,8 @@ def test_garbage_in_the_log(tmp_path: Path, corpus: Corpus, oracle: Oracle, part
 
 @pytest.mark.slow
 @pytest.mark.parametrize("partitions", [1, 4])
-def test_processor_that_raises(tmp_path: Path, corpus: Corpus, oracle: Oracle, partitions: int) -> None:
-    """What a stage did with a record before it raised is undone, the record is kept as a dead letter, its neighbours go on."""
+def test_record_of_a_raising_stage_becomes_a_dead_letter(tmp_path: Path, corpus: Corpus, oracle: Oracle, partitions: int) -> None:
+    """If a stage raises, its changes for the record are undone, the record becomes a dead letter, and others are processed."""
     victim = file_url(os.path.join(corpus.root, b"large3.txt"))
 
     def spoil(runner: Embedded) -> None:
@@ -110,8 +110,8 @@ def _raising(process: Callable[..., Iterator[Record]], victim: str) -> Callable[
 
 
 @pytest.mark.slow
-def test_body_that_is_not_there(tmp_path: Path, corpus: Corpus, oracle: Oracle) -> None:
-    """An object whose body is not in the blob store is a dead letter; the run goes on."""
+def test_object_without_its_body_becomes_a_dead_letter(tmp_path: Path, corpus: Corpus, oracle: Oracle) -> None:
+    """An object whose body is missing from the blob store becomes a dead letter, and the run continues."""
     lost = FetchedObject(url="file:///lost", version=1, time=1, outcome="fetched", blob="0" * 64, size=70_000)
 
     def spoil(runner: Embedded) -> None:
@@ -127,33 +127,33 @@ def test_body_that_is_not_there(tmp_path: Path, corpus: Corpus, oracle: Oracle) 
 
 
 def nonsense(on_frame: Callable[[bytes], None]) -> Outcome:
-    """A child whose memory was overwritten: frames that are none."""
+    """A child with overwritten memory: it sends invalid frames."""
     on_frame(b"\x09 nonsense")
     return Done()
 
 
 def silence(on_frame: Callable[[bytes], None]) -> Outcome:
-    """One that says that it is done, and gave nothing."""
+    """A child that ends normally without frames."""
     return Done()
 
 
 def death(on_frame: Callable[[bytes], None]) -> Outcome:
-    """One that dies, whatever it is told not to open."""
+    """A child that crashes, whatever it is asked to skip."""
     return Crashed(9, 0, "")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("child", [nonsense, silence, death])
-def test_object_that_no_child_survives(
+def test_object_that_fails_every_child_becomes_a_dead_letter(
     tmp_path: Path,
     corpus: Corpus,
     oracle: Oracle,
     child: Callable[[Callable[[bytes], None]], Outcome],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """An object at which every child goes wrong, even unopened, ends as a dead letter; the others are as they were."""
+    """An object at which every child fails, even unopened, ends as a dead letter; all others are unaffected."""
     victim = file_url(os.path.join(corpus.root, b"large3.txt"))
-    # Alone in its request, so that what spoils the request spoils no other.
+    # Each object in a request of its own, so that a failing request affects no other object.
     monkeypatch.setattr(work, "ALONE", 0)
 
     def spoil(runner: Embedded) -> None:

@@ -1,4 +1,4 @@
-"""Running the program: in this process where that tells the same, as a child where signals and pipes matter."""
+"""Fixtures that run the program: in this process where the result is the same, as a child where signals and pipes matter."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PROGRAM = [sys.executable, "-c", "from streams.cli import main; main()"]
 
 
 class Harvest:
-    """The program in a folder of its own."""
+    """The program with a working folder of its own."""
 
     program = PROGRAM
 
@@ -31,25 +31,25 @@ class Harvest:
         self.folder = folder
 
     def __call__(self, *arguments: str | Path, code: int = 0) -> Result:
-        """Run a command in this process, and hold it to its exit code."""
+        """Run a command in this process and assert its exit code."""
         result = CliRunner().invoke(app, list(map(str, arguments)))
         assert result.exit_code == code, (arguments, result.exit_code, result.output, result.exception)
         assert "Traceback" not in result.stderr
         return result
 
     def lines(self, *arguments: str | Path) -> list[dict[str, Any]]:
-        """What a command with --json gives."""
+        """Run a command with --json and return its output, one object per line."""
         return [json.loads(line) for line in self(*arguments, "--json").stdout.splitlines()]
 
     def start(self, *arguments: str | Path) -> subprocess.Popen[bytes]:
-        """Run a command as a process of its own."""
+        """Start a command as a separate process."""
         command = [*PROGRAM, *map(str, arguments)]
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=self.folder)
 
 
 @pytest.fixture
 def harvest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Harvest:
-    """The program, in an empty folder, without settings."""
+    """The program in an empty folder, without settings from the environment."""
     for variable in [name for name in os.environ if name.startswith("HARVEST_")]:
         monkeypatch.delenv(variable)
     monkeypatch.chdir(tmp_path)
@@ -58,7 +58,7 @@ def harvest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Harvest:
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """A small tree: a page, a text with a copy, a folder."""
+    """A folder with an HTML page and, in a subfolder, a text file and its copy."""
     folder = tmp_path / "tree"
     (folder / "notes").mkdir(parents=True)
     (folder / "page.html").write_text("<html><title>Moby</title><body>The white whale again.</body></html>")
@@ -76,7 +76,7 @@ def site() -> Iterator[Site]:
 
 @pytest.fixture
 def nested() -> Callable[[Mapping[str, bytes]], bytes]:
-    """A function from files to a zip that holds a tar.gz that holds them, the same bytes each time."""
+    """A function that packs files into a tar.gz within a zip; the same files give the same bytes."""
 
     def build(files: Mapping[str, bytes]) -> bytes:
         inner = io.BytesIO()

@@ -1,4 +1,4 @@
-"""What the tests of `harvest replay` share: a data folder whose topic they write, and what indexes in folders hold of it."""
+"""Helpers for the tests of `harvest replay`: they write topics of a data folder and read indexes in folders."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ PARTITIONS = 2
 
 
 def summary(number: int, published: int = 1, *, by: str = "a", of: str = "", **more: Any) -> Summary:
-    """One of many. `of`: what its OID is made of, where that is not the Gatherer and the URL."""
+    """Build a numbered summary of the Gatherer `by`; `of` replaces the Gatherer's name in the computation of the OID."""
     url = f"http://example.org/{by}/{number}"
     about: dict[str, Any] = {"oid": oid(of or by, url), "url": url, "object_url": url, "gatherer": by, "time": 1, "type": "Text"}
     return Summary(**{**about, "version": published, "published": published, "attributes": {"title": (f"v{published}",)}, **more})
 
 
 def removal(of: Summary, published: int, time: int = 1) -> Removed:
-    """The removal of one."""
+    """Build the removal of a summary."""
     about: dict[str, Any] = {"oid": of.oid, "url": of.url, "object_url": of.object_url, "version": published, "time": time}
     return Removed(**about, reason="gone", published=published)
 
 
 def write(changes: Iterable[Change | bytes], time: int = 1_000, topic: str = "broker.main") -> None:
-    """Append to a topic of the data folder, which is made if need be; bytes are no record, of the first change's key."""
+    """Append to a topic of the data folder, created if it is missing. Bytes are a damaged record with the first change's key."""
     with Store(DATA, {each.name: PARTITIONS for each in topology(TopologySettings()).topics}) as store:
         given = list(changes)
         key = next(change.oid for change in given if not isinstance(change, bytes)).encode()
@@ -49,28 +49,28 @@ def write(changes: Iterable[Change | bytes], time: int = 1_000, topic: str = "br
 
 
 def last(result: Result) -> str:
-    """The closing line: on a machine that is busy progress stands before it."""
+    """The last line on standard error: on a busy machine progress lines precede it."""
     return str(result.stderr.splitlines()[-1])
 
 
 def held(folder: Path = DATA) -> dict[str, str]:
-    """URL and title of what an index holds, copies included."""
+    """URL and title of every summary in an index, copies included."""
     with closing(TantivyIndex(index_folder(folder, MAIN), writable=False)) as index:
         return {hit.url: hit.title for hit in index.search(Every(), limit=1_000, copies=True).hits}
 
 
 def offsets(folder: Path = DATA) -> Mapping[int, int]:
-    """The offsets that an index holds."""
+    """The offsets that are stored in an index."""
     with closing(TantivyIndex(index_folder(folder, MAIN), writable=False)) as index:
         return index.offsets()
 
 
 def apply(changes: Sequence[Change]) -> None:
-    """Put something into the index that serves, without offsets."""
+    """Apply changes to the current index, without offsets."""
     with closing(TantivyIndex(index_folder(DATA, MAIN), heap=15_000_000)) as index:
         index.apply(changes, {})
 
 
 def titles(changes: Iterable[Summary]) -> dict[str, str]:
-    """What `held` says of an index that holds these."""
+    """What `held` returns for an index of these summaries."""
     return {each.url: str(each.attributes["title"][0]) for each in changes}

@@ -1,4 +1,4 @@
-"""What a program writes to a terminal."""
+"""Captures what a program writes to a terminal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from pathlib import Path
 
 
 def on_terminal(command: Sequence[str | Path], folder: Path | None = None, *, errors: bool = False) -> bytes:
-    """All that a program that ends well writes to a terminal that is its standard output; and its standard error, with `errors`."""
+    """Run a program with a terminal as standard output, and as standard error with `errors`; return all that it wrote.
+
+    The program has to end with exit code 0.
+    """
     ours, theirs = os.openpty()
     with subprocess.Popen(command, stdout=theirs, stderr=theirs if errors else None, cwd=folder) as process:
         os.close(theirs)

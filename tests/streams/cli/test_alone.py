@@ -1,4 +1,4 @@
-"""`harvest summarize` with children that are late, or lie."""
+"""`harvest summarize` with parser processes that are slow or send false frames."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 
 class Scripted:
-    """In place of a pool: it gives these frames for each request, after so many seconds for a file."""
+    """A substitute for a pool: it sends the given frames for each request, after a delay in seconds per URL."""
 
     def __init__(self, frames: Sequence[bytes], waits: Mapping[str, float] | None = None) -> None:
         self.frames, self.waits = frames, waits or {}
 
     async def run(self, request: bytes, body: int | None, on_frame: Callable[[bytes], None], clock: Any) -> Done:
-        """As `Pool.run`."""
+        """Same signature as `Pool.run`."""
         jobs = msgspec.msgpack.decode(request, type=Chunk).jobs
         await asyncio.sleep(sum(self.waits.get(job.obj.url, 0) for job in jobs))
         for job in jobs:
@@ -47,8 +47,8 @@ def summary(url: str) -> Summary:
 
 
 @pytest.mark.parametrize("frame", [b"nonsense", b"\0" + pack(summary("file:///another")), b"\0" + b"\x91" * 100_000])
-def test_summarize_what_a_child_makes_up(frame: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A child that was taken over tells nothing of another file, and costs its own file alone."""
+def test_false_frame_of_a_child_fails_its_own_file_only(frame: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A compromised child cannot report on another file; its own file fails, and the others are summarized."""
     for name in ("a", "b"):
         (tmp_path / name).write_text("text")
     command = standalone_summarize.StandaloneSummarize(Settings(), json=True)
@@ -65,8 +65,8 @@ def test_summarize_what_a_child_makes_up(frame: bytes, tmp_path: Path, capsys: p
 
 
 @pytest.mark.parametrize("change", ["fifo", "link", "other", "grown"])
-def test_summarize_what_changes(change: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A large file that is another one when its turn comes is not read: nor what a link leads to; nobody waits for a writer."""
+def test_file_replaced_before_parsing_is_not_read(change: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A large file that was replaced before it is parsed is not read, nor is the target of a link; a fifo is not waited for."""
     path, other = tmp_path / "tree" / "large", tmp_path / "secret"
     path.parent.mkdir()
     path.write_bytes(b"text " * 20_000)
@@ -89,8 +89,10 @@ def test_summarize_what_changes(change: str, tmp_path: Path, capsys: pytest.Capt
     assert err.startswith(f"harvest: file://{path}: ")
 
 
-def test_summarize_behind_a_slow_one(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The order is that of the files, though those behind a slow one are done before it, and what waits is more than is kept."""
+def test_output_keeps_the_order_of_files_behind_a_slow_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The output is in the order of the files when one is slow, also with more finished files than the limit KEPT."""
     names = [f"{number:03d}" for number in range(60)]
     for name in names:
         (tmp_path / name).write_text("text")
@@ -104,5 +106,5 @@ def test_summarize_behind_a_slow_one(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 @asynccontextmanager
 async def entered(pool: Scripted) -> AsyncIterator[Scripted]:
-    """It, as a pool is entered."""
+    """The pool as an async context manager."""
     yield pool

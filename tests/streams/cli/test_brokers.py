@@ -1,4 +1,4 @@
-"""Brokers of the settings: each has topics, rows and an index of its own, and commands find it by its name."""
+"""Brokers of the settings: each has its own topics, rows and index, and commands select one by its name."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ PAGES = "[brokers.pages]\nquery = 'type:HTML'\nttl = 60\n"
 
 @pytest.fixture
 def gathered(harvest: Any, tree: Path) -> Any:
-    """A data folder with two Brokers, one of which holds pages only."""
+    """A data folder with two Brokers, one of which indexes HTML pages only."""
     Path("harvest.toml").write_text(PAGES)
     harvest("gather", tree, "--quiet")
     return harvest
 
 
-def test_broker_holds_what_its_query_accepts(gathered: Any) -> None:
-    """A search of a Broker finds what its query accepts; `main` holds everything."""
+def test_broker_indexes_what_its_query_accepts(gathered: Any) -> None:
+    """A search in a Broker finds what its query accepts; `main` indexes everything."""
     found = {hit["url"].rpartition("/")[2] for hit in gathered.lines("search", "*", "--broker", "pages")}
     assert found == {"page.html"}
     assert {hit["type"] for hit in gathered.lines("search", "*")} == {"HTML", "RawText"}
 
 
 def test_commands_take_a_broker(gathered: Any, tree: Path) -> None:
-    """`show`, `index rebuild`, `replay` and `doctor` work on the Broker that is named."""
+    """`show`, `index rebuild`, `replay` and `doctor` work on the Broker given with --broker."""
     assert "time-to-live{2}:\t60\n" in gathered("show", tree / "page.html", "--broker", "pages").stdout
     assert "time-to-live{8}:\t14515200\n" in gathered("show", tree / "page.html").stdout
     assert "no summary of it" in gathered("show", tree / "notes" / "a.txt", "--broker", "pages", code=1).stderr
@@ -55,8 +55,8 @@ def test_summary_that_no_longer_matches_leaves_the_broker(harvest: Any, tree: Pa
     assert "removed: filtered" in harvest("why", tree / "page.html").stdout
 
 
-def test_wrong_definitions_are_one_line(harvest: Any, tree: Path) -> None:
-    """An unknown Broker, a query that is none, a name that no topic can have and an unknown key end with one line and 2."""
+def test_invalid_broker_definition_is_an_error_of_one_line(harvest: Any, tree: Path) -> None:
+    """An unknown Broker, a malformed query, a name invalid for a topic and an unknown key are errors of one line, exit code 2."""
     for text, line in (
         ("[brokers.pages]\nquery = '(whale'\n", "harvest: brokers.pages.query: this parenthesis is never closed: ^(whale"),
         ("[brokers.'Pages!']\n", "harvest: harvest.toml: brokers.Pages!"),
@@ -69,8 +69,8 @@ def test_wrong_definitions_are_one_line(harvest: Any, tree: Path) -> None:
         assert told.count("\n") == 1
 
 
-def test_environment_names_brokers() -> None:
-    """Brokers come from the environment too, hyphens written as underscores; `main` is always there, and first."""
+def test_environment_defines_brokers() -> None:
+    """Brokers are also read from the environment, with underscores for hyphens; `main` always exists and is the first."""
     found = load({}, None, {"HARVEST_BROKERS_TECH_REPORTS_QUERY": "type:PDF", "HARVEST_BROKERS_MAIN_TTL": "60"})
     assert brokers_of(found) == (Broker(ttl=60), Broker("tech-reports", "type:PDF"))
     assert broker_named(found, "tech-reports") == "tech-reports"
@@ -82,7 +82,7 @@ def test_environment_names_brokers() -> None:
 
 
 def test_register_is_wired_to_the_definition() -> None:
-    """The register stage of a Broker gets its filter and its time-to-live; that of a Broker over everything gets none."""
+    """The register stage of a Broker gets its filter and its time-to-live; that of a Broker without a query gets neither."""
     found = topology_of(load({}, None, {"HARVEST_BROKERS_PAGES_QUERY": "type:HTML"}))
     processes: Any = [found.stage(name).process for name in ("register.main", "register.pages")]  # type: ignore[union-attr]
     assert [process.func for process in processes] == [register, register]

@@ -1,4 +1,4 @@
-"""The commands beside `gather`: what they print, on what they fail."""
+"""The commands other than `gather`: their output and their errors."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def gathered(harvest: Any, tree: Path) -> Path:
-    """The small tree, gathered."""
+    """The sample tree, after `harvest gather`."""
     harvest("gather", tree, "--quiet")
     return tree
 
 
-def test_search_for_people(harvest: Any, gathered: Path) -> None:
-    """A hit shows its URL, title, type and snippet, and its copies; how many there are goes to standard error."""
+def test_search_prints_hits_with_copies_and_count(harvest: Any, gathered: Path) -> None:
+    """A hit shows its URL, title, type and snippet, and its copies; the number of hits goes to standard error."""
     result = harvest("search", "Ishmael")
     first, copy = sorted([f"file://{gathered}/notes/a.txt", f"file://{gathered}/notes/copy.txt"], key=len)
     assert result.stdout.splitlines()[0] == first
@@ -42,16 +42,16 @@ def test_search_for_people(harvest: Any, gathered: Path) -> None:
     assert harvest("search", "*", "--limit", 1).stderr == "2 found, 1 shown\n"
 
 
-def test_a_first_line_is_shown_once(harvest: Any, tree: Path) -> None:
-    """A text whose first line is its title is not shown with that line again; what follows it is."""
+def test_title_is_not_repeated_in_the_snippet(harvest: Any, tree: Path) -> None:
+    """A text whose first line is its title is shown with that line once; the snippet is the text that follows."""
     (tree / "notes" / "b.txt").write_text("The whale\n\nIt blows, the whale.\n")
     harvest("gather", tree / "notes", "--quiet")
     assert harvest("search", "Ishmael").stdout.count("Ishmael") == 1
     assert harvest("search", "whale").stdout.splitlines()[2] == "  It blows, the whale."
 
 
-def test_search_as_json(harvest: Any, gathered: Path) -> None:
-    """A hit is an object with oid, url, title, type, score and snippet; copies where it has any."""
+def test_search_prints_json_objects(harvest: Any, gathered: Path) -> None:
+    """A hit is an object with oid, url, title, type, score and snippet, and with copies if it has any."""
     (hit,) = harvest.lines("search", "whale")
     assert set(hit) == {"oid", "url", "title", "type", "score", "snippet"}
     assert (hit["title"], hit["type"], hit["url"]) == ("Moby", "HTML", f"file://{gathered}/page.html")
@@ -61,22 +61,22 @@ def test_search_as_json(harvest: Any, gathered: Path) -> None:
     assert not harvest.lines("search", "nowhere")
 
 
-def test_a_query_that_is_none(harvest: Any, gathered: Path) -> None:
-    """A malformed query is one line and exit code 2."""
+def test_malformed_query_is_an_error_of_one_line(harvest: Any, gathered: Path) -> None:
+    """A malformed query is an error of one line, exit code 2."""
     result = harvest("search", "whale AND", code=2)
     assert (result.stdout, result.stderr.count("\n")) == ("", 1)
 
 
 @pytest.mark.parametrize("command", [("search", "x"), ("show", "x"), ("why", "x"), ("roots", "list"), ("index", "rebuild")])
-def test_no_data_folder(harvest: Any, command: tuple[str, ...], tmp_path: Path) -> None:
-    """Asking where nothing was gathered is one line and exit code 1, and makes no folder."""
+def test_missing_data_folder_is_an_error_and_not_created(harvest: Any, command: tuple[str, ...], tmp_path: Path) -> None:
+    """A command that reads a missing data folder ends with an error of one line and exit code 1, and creates no folder."""
     result = harvest(*command, code=1)
     assert result.stderr.startswith("harvest: harvest-data: no ")
     assert not (tmp_path / "harvest-data").exists()
 
 
-def test_show(harvest: Any, gathered: Path) -> None:
-    """A summary is shown by URL, path or OID, as SOIF that can be read back, or as its record."""
+def test_show_accepts_url_path_or_oid(harvest: Any, gathered: Path) -> None:
+    """A summary is shown by URL, path or OID, as SOIF that can be parsed again, or as its record."""
     (hit,) = harvest.lines("search", "Ishmael")
     shown = {harvest("show", what).stdout for what in (hit["url"], hit["oid"], gathered / "notes" / "a.txt", "tree/notes/a.txt")}
     (text,) = shown
@@ -93,8 +93,10 @@ def test_show(harvest: Any, gathered: Path) -> None:
     assert "was removed" in harvest("show", f"file://{gathered}/page.html", code=1).stderr
 
 
-def test_why(harvest: Any, tmp_path: Path, nested: Callable[[Mapping[str, bytes]], bytes]) -> None:
-    """The history of a member tells what became of its object and of itself, in order, up to its removal."""
+def test_why_lists_events_of_object_and_member(
+    harvest: Any, tmp_path: Path, nested: Callable[[Mapping[str, bytes]], bytes]
+) -> None:
+    """The history of an archive member lists the events of its object and its own, in order, up to its removal."""
     folder = tmp_path / "corpus"
     folder.mkdir()
     (folder / "a.zip").write_bytes(nested({"x.txt": b"one\n"}))
@@ -113,8 +115,8 @@ def test_why(harvest: Any, tmp_path: Path, nested: Callable[[Mapping[str, bytes]
     assert "nothing is known" in harvest("why", "http://example.org/", code=1).stderr
 
 
-def test_annotate(harvest: Any, gathered: Path) -> None:
-    """What is said by hand is found at once, stays when the file is summarized anew, and can be taken back."""
+def test_annotation_is_found_and_survives_a_new_summary(harvest: Any, gathered: Path) -> None:
+    """An annotation is found at once, survives a change of the file, and can be removed."""
     page = gathered / "page.html"
     harvest("annotate", page, "keywords=leviathan", "rating=5", "rating=6")
     (hit,) = harvest.lines("search", "leviathan")
@@ -129,15 +131,17 @@ def test_annotate(harvest: Any, gathered: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["type", "MD5 ", "url", "oid"])
-def test_annotate_what_a_summary_is(harvest: Any, gathered: Path, name: str) -> None:
-    """What no description can change is refused as a mistake of usage, and nothing is written."""
+def test_annotation_of_reserved_attribute_is_refused(harvest: Any, gathered: Path, name: str) -> None:
+    """An annotation of a reserved attribute is refused as a usage error, and nothing is written."""
     said = " ".join(harvest("annotate", gathered, f"{name}=x", "rating=5", code=2).stderr.split())
     assert "no description changes what a summary is" in said
     assert not harvest.lines("cat", "annotations")
 
 
-def test_annotate_gathers_nothing(harvest: Any, gathered: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A root that was added, and what is due, are left to the next run: who says something of a page waits for no gathering."""
+def test_annotate_leaves_gathering_to_the_next_run(
+    harvest: Any, gathered: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`annotate` does not gather: an added root and a due refresh are left to the next run."""
     monkeypatch.setenv("HARVEST_ROOTS_REFRESH", "1")
     harvest("gather", gathered)
     other, page = tmp_path / "other", gathered / "page.html"
@@ -154,22 +158,22 @@ def test_annotate_gathers_nothing(harvest: Any, gathered: Path, tmp_path: Path, 
     assert len(harvest.lines("search", "Queequeg OR (rewritten leviathan)")) == 2
 
 
-def test_no_roots(harvest: Any, gathered: Path) -> None:
-    """A data folder without roots says so, on standard error."""
+def test_roots_list_reports_an_empty_list(harvest: Any, gathered: Path) -> None:
+    """For a data folder without roots `roots list` prints a note to standard error."""
     harvest("roots", "remove", gathered)
     result = harvest("roots", "list")
     assert (result.stdout, result.stderr) == ("", "harvest: no roots in harvest-data (harvest roots add ROOT)\n")
 
 
-def test_a_root_that_does_not_answer(harvest: Any, gathered: Path) -> None:
-    """A root of an earlier run that cannot be gathered is told with what would end that; one that is named just now is not."""
+def test_missing_earlier_root_advises_removal(harvest: Any, gathered: Path) -> None:
+    """The error about a missing root of an earlier run advises `roots remove`; that about a root of this command line does not."""
     gathered.rename(gathered.with_name("elsewhere"))
     assert "(harvest roots remove, if it is not coming back)\n" in harvest("gather", code=1).stderr
     assert "roots remove" not in harvest("gather", gathered, code=1).stderr
 
 
-def test_roots(harvest: Any, gathered: Path, tmp_path: Path) -> None:
-    """Roots accumulate; one that is added is gathered by the next run, one that is removed takes along what it alone asked for."""
+def test_roots_accumulate_and_are_removed_with_their_objects(harvest: Any, gathered: Path, tmp_path: Path) -> None:
+    """Roots accumulate; the next run gathers an added one, and a removed one takes the objects that only it reached with it."""
     other = tmp_path / "other"
     other.mkdir()
     (other / "b.txt").write_text("Queequeg\n")
@@ -186,8 +190,8 @@ def test_roots(harvest: Any, gathered: Path, tmp_path: Path) -> None:
     assert "not a root" in harvest("roots", "remove", gathered, code=1).stderr
 
 
-def test_paused_roots(harvest: Any, gathered: Path) -> None:
-    """A paused root keeps what it has, and is left out until it is resumed."""
+def test_paused_root_keeps_summaries_until_resumed(harvest: Any, gathered: Path) -> None:
+    """A paused root keeps its summaries and is not gathered until it is resumed."""
     harvest("roots", "pause", gathered)
     assert [r["state"] for r in harvest.lines("roots", "list")] == ["paused"]
     assert "no ROOT given, and all of harvest-data are paused (harvest roots resume)" in harvest("gather", code=2).stderr
@@ -199,8 +203,8 @@ def test_paused_roots(harvest: Any, gathered: Path) -> None:
     harvest("gather")
 
 
-def test_rejected(harvest: Any, tmp_path: Path) -> None:
-    """What is damaged is listed with stage, reason and origin, until a later attempt succeeds or the file is gone."""
+def test_rejection_is_listed_until_success_or_deletion(harvest: Any, tmp_path: Path) -> None:
+    """A damaged file is listed with stage, reason and origin until a later attempt succeeds or the file is deleted."""
     folder = tmp_path / "corpus"
     folder.mkdir()
     for name in ("a.tar.gz", "b.tar.gz"):
@@ -226,12 +230,12 @@ def test_rejected(harvest: Any, tmp_path: Path) -> None:
     assert "not rejected" in harvest("rejected", "show", folder / "a.tar.gz", code=1).stderr
 
 
-def test_index_rebuild(harvest: Any, gathered: Path, tmp_path: Path) -> None:
-    """The index made anew answers as the old one did, also where the old one was damaged or lost."""
+def test_rebuilt_index_gives_the_same_answers(harvest: Any, gathered: Path, tmp_path: Path) -> None:
+    """A rebuilt index gives the same answers as the old one, also if the old one was damaged."""
     queries = ("whale", "Ishmael", "*")
 
     def found() -> list[list[dict[str, Any]]]:
-        # Without the scores: they count what was replaced, until it is merged away.
+        # Scores are left out: they count replaced documents until these are merged away.
         return [[{k: v for k, v in hit.items() if k != "score"} for hit in harvest.lines("search", q, "--copies")] for q in queries]
 
     before = found()
@@ -247,8 +251,8 @@ def test_index_rebuild(harvest: Any, gathered: Path, tmp_path: Path) -> None:
     assert table["nothing_changed"]
 
 
-def test_topics_and_cat(harvest: Any, gathered: Path) -> None:
-    """Topics are listed with their offsets; a record is printed with its place and its fields under their Avro names."""
+def test_topics_list_offsets_and_cat_prints_records(harvest: Any, gathered: Path) -> None:
+    """Topics are listed with their offsets; a record is printed with its position and its fields under their Avro names."""
     topics = {line["topic"]: line for line in harvest.lines("topics", "list")}
     assert (topics["summaries"]["ends"], topics["summaries"]["keep"]) == ([3], "compact")
     assert {name for name, topic in topics.items() if topic["keep"] == "always"} == {"annotations", "rejected"}
@@ -267,8 +271,8 @@ def test_topics_and_cat(harvest: Any, gathered: Path) -> None:
     assert "it has 1 partition, counted from 0" in harvest("cat", "crawl", "--partition", 1, code=1).stderr
 
 
-def test_lag(harvest: Any, gathered: Path) -> None:
-    """A stage is behind by what it has not read; after a run none is, the index included, until something is appended."""
+def test_lag_counts_unread_records(harvest: Any, gathered: Path) -> None:
+    """The lag of a stage is the number of unread records: 0 for every stage after a run, the index included, until an append."""
 
     def behind() -> dict[tuple[str, str], int]:
         lines = harvest.lines("topics", "lag")
@@ -281,8 +285,10 @@ def test_lag(harvest: Any, gathered: Path) -> None:
     assert f"{'frontier':<18} {'crawl':<18}            1 to read\n" in harvest("topics", "lag").stdout
 
 
-def test_summarize(harvest: Any, tree: Path, tmp_path: Path, nested: Callable[[Mapping[str, bytes]], bytes]) -> None:
-    """Essence alone gives what `gather` gives, for files, folders and what is nested, and leaves nothing behind."""
+def test_summarize_gives_the_summaries_of_gather(
+    harvest: Any, tree: Path, tmp_path: Path, nested: Callable[[Mapping[str, bytes]], bytes]
+) -> None:
+    """`summarize` gives the same summaries as `gather`, for files, folders and nested archives, and creates no data folder."""
     (tree / "big.zip").write_bytes(nested({"x.txt": b"one\n", "noise": bytes(range(256)) * 400}))
     (tree / ".DS_Store").write_text("not selected")
     lines = harvest.lines("summarize", tree)
@@ -297,8 +303,8 @@ def test_summarize(harvest: Any, tree: Path, tmp_path: Path, nested: Callable[[M
     assert harvest.lines("summarize", tree / ".DS_Store")
 
 
-def test_summarize_what_cannot_be(harvest: Any, tree: Path) -> None:
-    """A path that is not there is one line and exit code 1, the others are summarized; so is a damaged file, with a note."""
+def test_summarize_reports_missing_and_damaged_files(harvest: Any, tree: Path) -> None:
+    """A missing path is an error of one line, exit code 1, and the others are summarized; a damaged file gives a note."""
     result = harvest("summarize", "missing", tree / "page.html", "--json", code=1)
     assert json.loads(result.stdout)["type"] == "HTML"
     assert result.stderr == "harvest: missing: No such file or directory\n"
@@ -308,8 +314,8 @@ def test_summarize_what_cannot_be(harvest: Any, tree: Path) -> None:
     assert f"harvest: file://{tree}/bad.gz: " in result.stderr
 
 
-def test_summarize_what_goes_away(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A file that goes away while it waits for its turn is one line, and ends nothing."""
+def test_summarize_reports_a_file_deleted_meanwhile(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A file that is deleted while it waits to be summarized is an error of one line."""
     url = f"file://{tmp_path}/gone.bin"
     seen = FetchedObject(url=url, version=1, time=1, outcome="fetched", blob="00", root=Root(url=url, run=""))
     alone = StandaloneSummarize(Settings(), json=False)
@@ -317,8 +323,8 @@ def test_summarize_what_goes_away(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert capsys.readouterr() == ("", f"harvest: {url}: No such file or directory\n")
 
 
-def test_summarize_what_is_refused(harvest: Any, tree: Path) -> None:
-    """A file that is named and not selected by its type gives no summary, and the rule is told; of a folder it is told how many."""
+def test_summarize_reports_files_refused_by_rules(harvest: Any, tree: Path) -> None:
+    """A file refused by the rules of selection gives no summary but a line with the rule; for a folder one line counts them."""
     core = tree / "old" / "crashed"
     core.parent.mkdir()
     core.write_bytes(b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x04\x00" + bytes(40))
@@ -332,8 +338,8 @@ def test_summarize_what_is_refused(harvest: Any, tree: Path) -> None:
     assert result.stdout.count("@FILE") == 3
 
 
-def test_doctor(harvest: Any, gathered: Path) -> None:
-    """Each check is an object with check, ok and detail; the safety layers and the data folder are among them."""
+def test_doctor_prints_checks_as_json(harvest: Any, gathered: Path) -> None:
+    """Each check is an object with check, ok and detail; the sandbox layers and the data folder are checked."""
     process = harvest.start("doctor", "--json")
     out, _ = process.communicate()
     checks = {line["check"]: line for line in map(json.loads, out.splitlines())}
@@ -342,8 +348,8 @@ def test_doctor(harvest: Any, gathered: Path) -> None:
     assert process.returncode == (0 if all(line["ok"] for line in checks.values()) else 1)
 
 
-def test_doctor_tells_the_limits_in_force(harvest: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is said of the limits is what the settings, from wherever they come, give to the processes that parse."""
+def test_doctor_reports_the_limits_in_force(harvest: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`doctor` reports the limits that the settings, from file and environment, give to the parser processes."""
     monkeypatch.setenv("HARVEST_SANDBOX_CPU", "5")
     (harvest.folder / "harvest.toml").write_text("[sandbox]\nmemory = 419430400\nfiles = 33\n")
     out, _ = harvest.start("doctor", "--json").communicate()
@@ -353,8 +359,8 @@ def test_doctor_tells_the_limits_in_force(harvest: Any, monkeypatch: pytest.Monk
     assert "an object 5 s of CPU time" in limits
 
 
-def test_describe(harvest: Any) -> None:
-    """The topology is drawn from the value that the runners execute: each stage and topic of it."""
+def test_describe_draws_the_executed_topology(harvest: Any) -> None:
+    """`describe` draws the topology that the runners execute, with each of its stages and topics."""
     drawn = topology(TopologySettings())
     text, drawing = harvest("describe").stdout, harvest("describe", "--mermaid").stdout
     assert (text, drawing) == (describe.plain(drawn).rstrip("\n") + "\n", describe.mermaid(drawn))
@@ -366,14 +372,14 @@ def test_describe(harvest: Any) -> None:
     assert drawing.startswith("flowchart LR\n")
 
 
-def test_version(harvest: Any) -> None:
-    """The program tells its version."""
+def test_version_is_printed(harvest: Any) -> None:
+    """`--version` prints the version."""
     assert re.fullmatch(r"harvest \d+\.\d+\.\d+\S*\n", harvest("--version").stdout)
 
 
 @pytest.mark.parametrize("command", [("gather",), ("search",), ("roots", "add")])
-def test_help_tells_defaults(harvest: Any, command: tuple[str, ...]) -> None:
-    """The help tells where the data folder and the settings are, and which limits a root has, unless it is told."""
+def test_help_states_defaults(harvest: Any, command: tuple[str, ...]) -> None:
+    """The help states the default data folder and settings file, and the default limits of a root."""
     shown = " ".join(harvest(*command, "--help").stdout.replace("│", "").split())
     assert "(default: harvest-data)" in shown
     assert "(default: harvest.toml, if it is there)" in shown
@@ -382,21 +388,21 @@ def test_help_tells_defaults(harvest: Any, command: tuple[str, ...]) -> None:
         assert "A lower limit than before removes nothing" in shown
 
 
-def test_used_wrongly(harvest: Any) -> None:
-    """An unknown command, option or value is told with the usage, exit code 2."""
+def test_usage_errors_exit_with_2(harvest: Any) -> None:
+    """An unknown command, option or value is a usage error, exit code 2."""
     for arguments in (("nothing",), ("search",), ("search", "x", "--nothing"), ("search", "x", "--limit", "many"), ("gather",)):
         assert harvest(*arguments, code=2).stderr
 
 
 @pytest.mark.parametrize("command", ["gather", "show", "why", "summarize"])
-def test_names_that_are_too_long(harvest: Any, gathered: Path, command: str) -> None:
-    """A URL or a path that is longer than any is one line."""
+def test_too_long_name_is_an_error_of_one_line(harvest: Any, gathered: Path, command: str) -> None:
+    """A URL or a path that is too long is an error of one line, exit code 1."""
     for name in ("http://a.example/" + "a" * 5_000, "a" * 5_000):
         assert harvest(command, name, code=1).stderr.count("\n") == 1
 
 
-def test_limits_that_no_root_has(harvest: Any, gathered: Path) -> None:
-    """A limit that no record could hold is a mistake in one line."""
+def test_too_large_limit_is_a_usage_error(harvest: Any, gathered: Path) -> None:
+    """A limit too large for a record is a usage error."""
     for option in ("--depth", "--max-urls"):
         assert "a limit is at most" in harvest("gather", gathered, option, 10**30, code=2).stderr
         assert "a limit is at most" in harvest("gather", option, 10**30, code=2).stderr

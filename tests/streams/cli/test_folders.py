@@ -1,4 +1,4 @@
-"""Data folders that were half made, or damaged: the first are made, of the others one line tells."""
+"""Incomplete and damaged data folders: the first are completed by a run, the others are reported in one line."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ NO_TEXT = "UPDATE {table} SET key=CAST(x'757cff' || substr(key, 4) AS BLOB) WHER
 
 
 def empty(folder: Path) -> None:
-    """The file, and nothing in it."""
+    """An empty store file."""
     (folder / FILE).touch()
 
 
@@ -45,12 +45,12 @@ def header(folder: Path) -> None:
 
 
 def tables(folder: Path) -> None:
-    """Tables without topics."""
+    """A database with tables but no topics."""
     Store(folder).close()
 
 
 def journal(folder: Path) -> None:
-    """A first transaction that was cut short, to be undone by who may write."""
+    """An interrupted first transaction, whose journal only a process with write access can roll back."""
     subprocess.run([sys.executable, "-c", CUT, folder / FILE], check=True)
     assert (folder / f"{FILE}-journal").exists()
 
@@ -59,8 +59,8 @@ HALVES: list[Callable[[Path], None]] = [empty, header, tables, journal]
 
 
 @pytest.mark.parametrize("half", HALVES, ids=lambda half: half.__name__)
-def test_half_made(harvest: Any, tree: Path, tmp_path: Path, half: Callable[[Path], None]) -> None:
-    """A data folder whose making was cut short is one that was not made: commands that read say so, and a run makes it."""
+def test_incomplete_data_folder_counts_as_absent(harvest: Any, tree: Path, tmp_path: Path, half: Callable[[Path], None]) -> None:
+    """An incomplete data folder counts as absent: commands that read it say so, and a run completes it."""
     folder = tmp_path / "harvest-data"
     folder.mkdir()
     half(folder)
@@ -72,8 +72,8 @@ def test_half_made(harvest: Any, tree: Path, tmp_path: Path, half: Callable[[Pat
     assert len(harvest.lines("search", "*", "--copies")) == 3
 
 
-def test_rows_that_do_not_decode(harvest: Any, tree: Path, tmp_path: Path) -> None:
-    """Where rows or records are not what was written there, one line says that the data folder is damaged."""
+def test_undecodable_rows_are_reported_as_damage(harvest: Any, tree: Path, tmp_path: Path) -> None:
+    """Rows or records that do not decode are reported in one line: the data folder is damaged."""
     harvest("gather", tree, "--quiet")
     with apsw.Connection(str(tmp_path / "harvest-data" / FILE)) as connection:
         tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type='table'")]
@@ -86,8 +86,8 @@ def test_rows_that_do_not_decode(harvest: Any, tree: Path, tmp_path: Path) -> No
         assert line.startswith("harvest: the data folder is damaged: ")
 
 
-def test_keys_that_are_no_text(harvest: Any, tree: Path, tmp_path: Path) -> None:
-    """A key of the frontier that was changed is damage, and no bug of ours."""
+def test_undecodable_frontier_key_is_reported_as_damage(harvest: Any, tree: Path, tmp_path: Path) -> None:
+    """A changed key of the frontier is reported as damage of the data folder, not as a bug."""
     harvest("gather", tree, "--quiet")
     with apsw.Connection(str(tmp_path / "harvest-data" / FILE)) as connection:
         ((table,),) = connection.execute("SELECT 'rows_' || id FROM spaces WHERE name='frontier'")
@@ -96,12 +96,12 @@ def test_keys_that_are_no_text(harvest: Any, tree: Path, tmp_path: Path) -> None
     process = harvest.start("gather", tree, "-q")
     _, said = process.communicate()
     assert process.returncode == 1
-    # What a stage made of it before stands in the log, as of any record that it cannot process.
+    # The traceback of the stage precedes it in the output, as for any record that a stage cannot process.
     assert said.decode().splitlines()[-1].startswith("harvest: the data folder is damaged: a key of the frontier: ")
 
 
-def test_the_doctor_sees_damage(harvest: Any, tree: Path, tmp_path: Path) -> None:
-    """A page of the store that is none is found."""
+def test_doctor_reports_a_damaged_store(harvest: Any, tree: Path, tmp_path: Path) -> None:
+    """`doctor` reports an overwritten page of the store."""
     harvest("gather", tree, "--quiet")
     store = tmp_path / "harvest-data" / FILE
     with apsw.Connection(str(store)) as connection:
@@ -116,8 +116,8 @@ def test_the_doctor_sees_damage(harvest: Any, tree: Path, tmp_path: Path) -> Non
     assert f"NOT OK  data folder: {store.parent.name}: damaged: " in output.decode()
 
 
-def test_the_doctor_sees_a_damaged_index(harvest: Any, tree: Path, tmp_path: Path) -> None:
-    """A bit of the index that has turned is found, and what helps is told, and does; so it is where the index cannot be opened."""
+def test_doctor_reports_a_damaged_index(harvest: Any, tree: Path, tmp_path: Path) -> None:
+    """`doctor` reports a flipped bit in the index, or one that cannot be opened, with the command that repairs it."""
     harvest("gather", tree, "--quiet")
     index = tmp_path / "harvest-data" / "index" / "main"
     (store,) = index.glob("*.store")
@@ -135,8 +135,8 @@ def test_the_doctor_sees_a_damaged_index(harvest: Any, tree: Path, tmp_path: Pat
 
 
 @pytest.mark.parametrize("lock", ["runner.lock", "writers.lock"])
-def test_a_lock_that_is_none(harvest: Any, tree: Path, tmp_path: Path, lock: str) -> None:
-    """What stands in the place of a lock file is named."""
+def test_wrong_lock_file_is_named(harvest: Any, tree: Path, tmp_path: Path, lock: str) -> None:
+    """A fifo or folder in place of a lock file is an error that names the path."""
     folder = tmp_path / "harvest-data"
     folder.mkdir()
     os.mkfifo(folder / lock)
@@ -147,38 +147,38 @@ def test_a_lock_that_is_none(harvest: Any, tree: Path, tmp_path: Path, lock: str
 
 
 def store_is_a_folder(data: Path) -> None:
-    """In the place of the store is a folder."""
+    """Replace the store by a folder."""
     (data / FILE).unlink()
     (data / FILE).mkdir()
 
 
 def shm_is_a_folder(data: Path) -> None:
-    """In the place of a file that SQLite makes is a folder."""
+    """Put a folder where SQLite creates its shared memory file."""
     (data / f"{FILE}-shm").mkdir()
 
 
 def store_is_empty(data: Path) -> None:
-    """The store was emptied."""
+    """Truncate the store to 0 bytes."""
     (data / FILE).write_bytes(b"")
 
 
 def store_is_a_byte(data: Path) -> None:
-    """The store was emptied but for a byte."""
+    """Replace the store by a single byte."""
     (data / FILE).write_bytes(b"x")
 
 
 def store_is_missing(data: Path) -> None:
-    """The store is gone, and the index is not."""
+    """Delete the store and keep the index."""
     (data / FILE).unlink()
 
 
 def store_is_a_text(data: Path) -> None:
-    """In the place of the store is something else."""
+    """Replace the store by a text."""
     (data / FILE).write_bytes(b"no store " * 1_000)
 
 
 def data_is_a_file(data: Path) -> None:
-    """In the place of the data folder is a file."""
+    """Replace the data folder by a file."""
     shutil.rmtree(data)
     data.write_bytes(b"")
 
@@ -195,8 +195,10 @@ SPOILED: dict[Callable[[Path], None], str] = {
 
 
 @pytest.mark.parametrize("spoil", SPOILED, ids=lambda spoil: spoil.__name__)
-def test_a_store_that_is_lost(harvest: Any, tree: Path, tmp_path: Path, spoil: Callable[[Path], None]) -> None:
-    """What is left of a data folder is not written over: one line says what it lacks, and what helps; the doctor sees it."""
+def test_lost_store_is_reported_and_not_overwritten(
+    harvest: Any, tree: Path, tmp_path: Path, spoil: Callable[[Path], None]
+) -> None:
+    """A run does not overwrite a data folder with a lost store: one line states defect and remedy; `doctor` reports it."""
     harvest("gather", tree, "--quiet")
     data = tmp_path / "harvest-data"
     spoil(data)
@@ -211,8 +213,8 @@ def test_a_store_that_is_lost(harvest: Any, tree: Path, tmp_path: Path, spoil: C
 
 
 @pytest.mark.parametrize("instead", [None, b"no index"])
-def test_an_index_that_is_lost(harvest: Any, tree: Path, tmp_path: Path, instead: bytes | None) -> None:
-    """The doctor misses an index where there are summaries, and what it tells helps."""
+def test_doctor_reports_a_missing_index(harvest: Any, tree: Path, tmp_path: Path, instead: bytes | None) -> None:
+    """`doctor` reports a missing index, and the command that it names rebuilds it."""
     harvest("gather", tree, "--quiet")
     index = tmp_path / "harvest-data" / "index" / "main"
     shutil.rmtree(index)
@@ -228,30 +230,30 @@ def test_an_index_that_is_lost(harvest: Any, tree: Path, tmp_path: Path, instead
 
 
 def body_is_gone(body: Path) -> None:
-    """No body."""
+    """Delete the body."""
     body.unlink()
 
 
 def body_is_a_folder(body: Path) -> None:
-    """In the place of a body is a folder that holds something."""
+    """Replace the body by a folder that is not empty."""
     body.unlink()
     (body / "in").mkdir(parents=True)
 
 
 def body_is_a_pipe(body: Path) -> None:
-    """In the place of a body is a pipe, which nobody ever writes to."""
+    """Replace the body by a fifo without a writer."""
     body.unlink()
     os.mkfifo(body)
 
 
 def body_is_a_link(body: Path) -> None:
-    """In the place of a body is a link that leads nowhere."""
+    """Replace the body by a dangling link."""
     body.unlink()
     body.symlink_to("nowhere")
 
 
 def body_has_changed(body: Path) -> None:
-    """A body is as long as it was, and one byte of it is another."""
+    """Flip a bit of the body; its length stays."""
     held = bytearray(body.read_bytes())
     held[len(held) // 2] ^= 1
     body.write_bytes(held)
@@ -262,8 +264,10 @@ LOSSES = [(lose, SMALL) for lose in (body_is_gone, body_is_a_folder, body_is_a_p
 
 
 @pytest.mark.parametrize(("lose", "size"), [*LOSSES, (body_has_changed, 2 * ALONE)])
-def test_a_body_that_is_lost(harvest: Any, tree: Path, tmp_path: Path, lose: Callable[[Path], None], size: int) -> None:
-    """What cannot be tried again for want of its body is rejected for that, and fetched anew by the next run, unchanged or not."""
+def test_lost_body_is_rejected_and_fetched_again(
+    harvest: Any, tree: Path, tmp_path: Path, lose: Callable[[Path], None], size: int
+) -> None:
+    """A retry without the body is rejected for that reason, and the next run fetches the file again, also if it is unchanged."""
     torn = tree / "torn.gz"
     torn.write_bytes(gzip.compress(random.Random(1).randbytes(size))[:-50])
     harvest("gather", tree, "--quiet")

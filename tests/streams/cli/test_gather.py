@@ -1,4 +1,4 @@
-"""`harvest gather`, end to end: what is found, what a second run does, what becomes of what was there."""
+"""`harvest gather`, end to end: what is indexed, what a second run does, and what happens to earlier content."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def found(harvest: Any, query: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("partitions", [1, 4])
-def test_a_planted_word(harvest: Any, tmp_path: Path, nested: Nested, partitions: int) -> None:
-    """A word in an archive in an archive is found with its member path, goes with the file, and copies are listed and promoted."""
+def test_word_in_nested_archive_is_found_and_removed(harvest: Any, tmp_path: Path, nested: Nested, partitions: int) -> None:
+    """A word in a nested archive is found with its member path and removed with the file; copies are listed and promoted."""
     word, folder = f"z{secrets.token_hex(8)}", tmp_path / "corpus"
     folder.mkdir()
     planted = {"deep/note.txt": f"A note about {word}.\n".encode(), "other.txt": b"Nothing of interest.\n"}
@@ -53,8 +53,8 @@ def test_a_planted_word(harvest: Any, tmp_path: Path, nested: Nested, partitions
     assert [h["url"] for h in found(harvest, word)] == [copy]
 
 
-def test_second_run_of_an_unchanged_root(harvest: Any, tree: Path) -> None:
-    """A second run summarizes nothing again, counts what is unchanged, and says that nothing changed."""
+def test_second_run_of_unchanged_root_summarizes_nothing(harvest: Any, tree: Path) -> None:
+    """A second run summarizes nothing, counts the unchanged objects and reports that nothing changed."""
     (first,) = harvest.lines("gather", tree)
     assert (first["objects"], first["added"], first["summaries"], first["copies"]) == (3, 3, 3, 1)
     assert not first["nothing_changed"]
@@ -63,8 +63,8 @@ def test_second_run_of_an_unchanged_root(harvest: Any, tree: Path) -> None:
     assert "nothing changed" in harvest("gather", tree).stderr
 
 
-def test_added_changed_removed_and_renamed(harvest: Any, tree: Path) -> None:
-    """The closing table counts what was added, changed and removed; a file that was renamed is one of each."""
+def test_table_counts_added_changed_removed_and_renamed(harvest: Any, tree: Path) -> None:
+    """The closing table counts added, changed and removed objects; a renamed file counts as one added and one removed."""
     harvest("gather", tree)
     (tree / "new.txt").write_text("new\n")
     (tree / "page.html").write_text("<html><title>Moby</title>Changed.</html>")
@@ -74,8 +74,8 @@ def test_added_changed_removed_and_renamed(harvest: Any, tree: Path) -> None:
     assert (table["added"], table["changed"], table["removed"], table["unchanged"]) == (2, 1, 2, 0)
 
 
-def test_a_web_site(harvest: Any, site: Site) -> None:
-    """A site is gathered as robots.txt allows; a page that is gone leaves the index, and one that is as it was costs nothing."""
+def test_web_site_is_gathered_and_revalidated(harvest: Any, site: Site) -> None:
+    """A site is gathered as robots.txt allows; a deleted page leaves the index, and an unchanged one is not summarized again."""
     options = ("--pause", "0", "--allow", "127.0.0.0/8")
     (first,) = harvest.lines("gather", site.url, *options)
     assert first["refused"]["robots.txt"] == 1
@@ -87,8 +87,8 @@ def test_a_web_site(harvest: Any, site: Site) -> None:
     assert not found(harvest, "title:glimpse")
 
 
-def test_limits_of_a_root(harvest: Any, site: Site) -> None:
-    """A root is followed as deep and as far as it was said; what lies beyond is refused, with the limit."""
+def test_limits_of_a_root_are_enforced(harvest: Any, site: Site) -> None:
+    """A root is followed up to its depth and its number of URLs; a URL beyond a limit is refused, and the table names the limit."""
     options = ("--pause", "0", "--allow", "127.0.0.0/8")
     (table,) = harvest.lines("gather", site.url, "--depth", 0, *options)
     assert (table["objects"], set(table["refused"])) == (1, {"depth limit of the root"})
@@ -96,8 +96,8 @@ def test_limits_of_a_root(harvest: Any, site: Site) -> None:
     assert "URL limit of the root" in table["refused"]
 
 
-def test_a_root_that_moved(harvest: Any, site: Site) -> None:
-    """A root that redirects has not failed if what it leads to was fetched."""
+def test_redirected_root_is_no_failure(harvest: Any, site: Site) -> None:
+    """A root that redirects is no failure if the target was fetched."""
     harvest("gather", f"{site.url}old/harvest.html", "--pause", "0", "--allow", "127.0.0.0/8")
 
 
@@ -110,8 +110,8 @@ def test_a_root_that_moved(harvest: Any, site: Site) -> None:
         ("pipe", "neither"),
     ],
 )
-def test_a_root_that_cannot_be(harvest: Any, tree: Path, tmp_path: Path, root: str, reason: str) -> None:
-    """A root that cannot be gathered is one line and exit code 1; the others are gathered all the same."""
+def test_invalid_root_is_an_error_and_others_are_gathered(harvest: Any, tree: Path, tmp_path: Path, root: str, reason: str) -> None:
+    """A root that cannot be gathered is an error of one line, exit code 1; the others are gathered."""
     os.mkfifo(tmp_path / "pipe")
     result = harvest("gather", root, tree, code=1)
     assert f"harvest: {root}: " in result.stderr
@@ -120,7 +120,7 @@ def test_a_root_that_cannot_be(harvest: Any, tree: Path, tmp_path: Path, root: s
     assert harvest("gather", root, code=1).stderr.count("\n") == 1
 
 
-def test_a_server_that_is_not_there(harvest: Any, tree: Path, site: Site, tmp_path: Path) -> None:
+def test_unreachable_root_is_named_with_the_reason(harvest: Any, tree: Path, site: Site, tmp_path: Path) -> None:
     """A root that could not be fetched is named with the reason, exit code 1; the others are gathered."""
     (tmp_path / "harvest.toml").write_text('[frontier]\ntries = 1\n[fetch]\nallow = ["127.0.0.0/8"]\n')
     result = harvest("gather", f"{site.url}lost.html", tree, "--pause", "0", code=1)
@@ -129,16 +129,16 @@ def test_a_server_that_is_not_there(harvest: Any, tree: Path, site: Site, tmp_pa
     assert "harvest: http://127.0.0.1:1/: " in result.stderr
 
 
-def test_a_target_that_is_not_allowed(harvest: Any, site: Site) -> None:
-    """An address of this machine is not dialled unless it is allowed, and the line says so."""
+def test_loopback_address_needs_permission(harvest: Any, site: Site) -> None:
+    """A loopback address is not connected to unless it is allowed; the error states that."""
     assert "loopback" in harvest("gather", site.url, "--pause", "0", code=1).stderr
     assert not site.asked
-    # A reason stays on the line of its count, however long it is.
+    # The reason and its count are on one line, however long the reason is.
     assert re.search(r"(?m)^rejected: 127\.0\.0\.1.* have to be allowed .*--allow.* 1$", harvest("gather", site.url, code=1).stderr)
 
 
-def test_many_files_at_once(harvest: Any, tmp_path: Path) -> None:
-    """A large folder that is gathered again at once is told whole, though versions, one a ms, have run ahead of the clock."""
+def test_large_folder_is_counted_completely_in_a_second_run(harvest: Any, tmp_path: Path) -> None:
+    """A second run at once over a large folder counts it completely, though versions, one a ms, are ahead of the clock."""
     (tmp_path / "large").mkdir()
     for number in range(4_000):
         (tmp_path / "large" / f"{number}.txt").touch()
@@ -149,29 +149,29 @@ def test_many_files_at_once(harvest: Any, tmp_path: Path) -> None:
     assert (table["unchanged"], table["removed"], table["objects"]) == (3_900, 100, 0)
 
 
-def test_a_data_folder_without_a_name(harvest: Any, tree: Path) -> None:
-    """A variable of a shell that is not set does not make the working folder the data folder."""
+def test_empty_data_option_is_refused(harvest: Any, tree: Path) -> None:
+    """An empty --data, as from an unset shell variable, does not make the working folder the data folder."""
     said = harvest("gather", tree, "--data", "", code=2).stderr
     assert "a folder has to be named" in said
     assert not (harvest.folder / "store.sqlite").exists()
 
 
-def test_gather_where_workers_are(harvest: Any, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where brokers are set, gather says that these learn nothing of it."""
+def test_gather_with_kafka_brokers_names_roots_add(harvest: Any, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If Kafka brokers are configured, `gather` notes that the workers do not gather its roots, and names `roots add`."""
     monkeypatch.setenv("HARVEST_KAFKA_BROKERS", "127.0.0.1:1")
     assert "harvest roots add" in harvest("gather", tree).stderr
 
 
-def test_the_data_folder_is_not_gathered(harvest: Any, tree: Path) -> None:
-    """A root that holds the data folder is gathered without it."""
+def test_data_folder_is_not_gathered(harvest: Any, tree: Path) -> None:
+    """A root that contains the data folder is gathered without it."""
     (table,) = harvest.lines("gather", tree.parent)
     assert table["refused"] == {"the data folder itself": 1}
     (table,) = harvest.lines("gather", tree.parent)
     assert table["nothing_changed"]
 
 
-def test_the_data_folder_by_another_path(harvest: Any, tree: Path, tmp_path: Path) -> None:
-    """The data folder is not gathered either where a link in the path of the root hides that it is in there, or around it."""
+def test_data_folder_is_not_gathered_through_a_link(harvest: Any, tree: Path, tmp_path: Path) -> None:
+    """The data folder is left out also if a link in the path of the root hides that one of them contains the other."""
     (tmp_path / "link").symlink_to(tmp_path)
     table = harvest.lines("gather", "link/tree", "--data", tree / "data")[0]
     assert table["refused"] == {"the data folder itself": 1}
@@ -182,8 +182,8 @@ def test_the_data_folder_by_another_path(harvest: Any, tree: Path, tmp_path: Pat
         assert "the data folder itself" in harvest("gather", f"link/tree/{inside}", "--data", tree / "data", code=1).stderr
 
 
-def test_a_root_that_is_the_data_folder(harvest: Any, tree: Path) -> None:
-    """What would gather itself is refused before anything is written."""
+def test_root_that_is_the_data_folder_is_refused(harvest: Any, tree: Path) -> None:
+    """A root that is the data folder is refused before anything is written."""
     before = sorted(tree.rglob("*"))
     told = "harvest: .: the data folder itself (--data names another one)\n"
     os.chdir(tree)
@@ -192,8 +192,8 @@ def test_a_root_that_is_the_data_folder(harvest: Any, tree: Path) -> None:
     assert sorted(tree.rglob("*")) == before
 
 
-def test_a_folder_that_becomes_a_link(harvest: Any, tree: Path, tmp_path: Path) -> None:
-    """Where a link has taken the place of a folder, what was below is gone, and nothing is read where the link leads."""
+def test_folder_replaced_by_a_link_is_not_followed(harvest: Any, tree: Path, tmp_path: Path) -> None:
+    """If a link replaces a folder, the objects below it are removed, and nothing is read from the target."""
     outside = tmp_path / "outside"
     harvest("gather", tree)
     (tree / "notes").rename(outside)
@@ -204,14 +204,14 @@ def test_a_folder_that_becomes_a_link(harvest: Any, tree: Path, tmp_path: Path) 
     assert "okapi" not in harvest("cat", "objects").stdout
 
 
-def test_a_link_to_a_folder(harvest: Any, tree: Path, tmp_path: Path) -> None:
-    """A root that is a link to a folder is that folder."""
+def test_root_given_as_link_is_its_folder(harvest: Any, tree: Path, tmp_path: Path) -> None:
+    """A root that is a link to a folder is gathered as that folder."""
     (tmp_path / "link").symlink_to(tree)
     harvest("gather", "link")
     assert [root["url"] for root in harvest.lines("roots", "list")] == [f"file://{tree}/"]
 
 
-def test_names_that_are_no_text(harvest: Any, tmp_path: Path) -> None:
+def test_file_with_non_utf8_name_is_gathered(harvest: Any, tmp_path: Path) -> None:
     """A file whose name is not UTF-8 is gathered and found like any other."""
     folder = tmp_path / "odd"
     folder.mkdir()
@@ -223,7 +223,7 @@ def test_names_that_are_no_text(harvest: Any, tmp_path: Path) -> None:
 
 
 def test_progress_and_table_go_to_standard_error(harvest: Any, tree: Path) -> None:
-    """Standard output has nothing but what was asked for; --quiet says nothing at all; --json is one object."""
+    """`gather` writes nothing to standard output; with --quiet it writes nothing at all, with --json one object."""
     result = harvest("gather", tree)
     assert result.stdout == ""
     assert "summaries made" in result.stderr

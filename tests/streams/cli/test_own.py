@@ -1,4 +1,4 @@
-"""Own summarizers, from a folder, a package and a program, as an operator meets them."""
+"""Own summarizers from a folder, a package and a program, as an operator uses them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Put = Callable[..., Path]
 
 @pytest.fixture
 def put(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Put:
-    """A function that makes a folder of rules and summarizers, and names it in the environment."""
+    """A function that writes a folder of rules and summarizers and sets it in the environment."""
     folder = tmp_path / "own"
 
     def made(**files: str) -> Path:
@@ -51,7 +51,7 @@ def put(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Put:
 
 @pytest.fixture
 def kitchen(tmp_path: Path) -> Path:
-    """A tree with two recipes, one of them known by its place alone, and a text."""
+    """A tree with two recipes, one of them recognized by its folder alone, and a plain text."""
     folder = tmp_path / "tree"
     (folder / "kitchen").mkdir(parents=True)
     (folder / "cake.recipe").write_text("flour\neggs\n")
@@ -64,8 +64,8 @@ def _types(harvest: Any, tree: Path) -> dict[str, str]:
     return {line["url"].rpartition("/")[2]: line["type"] for line in harvest.lines("summarize", tree)}
 
 
-def test_a_folder(harvest: Any, put: Put, kitchen: Path) -> None:
-    """What it says is found by search; what is changed in it is made anew by the next run, and nothing else is."""
+def test_own_folder_adds_a_type_and_its_changes_apply(harvest: Any, put: Put, kitchen: Path) -> None:
+    """A search finds the attributes of an own summarizer; the next run repeats the summaries only after the summarizer changed."""
     put(rules__toml=RULES, recipe__py=SUMMARIZER)
     harvest("gather", kitchen, "--quiet")
     hits = {hit["url"].rpartition("/")[2]: hit["type"] for hit in harvest.lines("search", "type:Recipe")}
@@ -79,8 +79,8 @@ def test_a_folder(harvest: Any, put: Put, kitchen: Path) -> None:
     assert not harvest.lines("search", "ingredients:flour")
 
 
-def test_without_it(harvest: Any, put: Put, kitchen: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once it is no longer named, all is as Harvest has it."""
+def test_removed_own_folder_restores_builtin_types(harvest: Any, put: Put, kitchen: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the setting is removed, the next run summarizes with the built-in types again."""
     put(rules__toml=RULES, recipe__py=SUMMARIZER)
     harvest("gather", kitchen, "--quiet")
     monkeypatch.delenv("HARVEST_ESSENCE_OWN")
@@ -88,8 +88,8 @@ def test_without_it(harvest: Any, put: Put, kitchen: Path, monkeypatch: pytest.M
     assert not harvest.lines("search", "type:Recipe")
 
 
-def test_a_program(harvest: Any, put: Put, kitchen: Path) -> None:
-    """A program may summarize a type; one that fails rejects the file, with what it said."""
+def test_program_summarizes_or_rejects(harvest: Any, put: Put, kitchen: Path) -> None:
+    """A program may summarize a type; if it fails, the file is rejected with its message."""
     folder = put(rules__toml=RULES + f'[programs.Recipe]\ncommand = ["{kitchen.parent}/own/recipe.sh"]\n', recipe__sh="")
     (folder / "recipe.sh").write_text(
         "#!/bin/sh\nread first\n"
@@ -103,8 +103,10 @@ def test_a_program(harvest: Any, put: Put, kitchen: Path) -> None:
     assert found["soup"]["attributes"]["reason"] == ["Recipe: recipe.sh: it ended with 1: no carrots"]
 
 
-def test_a_package(harvest: Any, put: Put, kitchen: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An installed package that is named brings its summarizers; one that is not named brings none."""
+def test_package_contributes_only_if_named(
+    harvest: Any, put: Put, kitchen: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An installed package contributes summarizers only if the settings name it."""
     put(rules__toml=RULES)
     site = tmp_path / "site"
     info = site / "kitchen_tools-1.0.dist-info"
@@ -121,8 +123,8 @@ def test_a_package(harvest: Any, put: Put, kitchen: Path, tmp_path: Path, monkey
     assert line["attributes"]["ingredients"] == ["flour", "eggs"]
 
 
-def test_hostile_or_broken_summarizers(harvest: Any, put: Put, kitchen: Path) -> None:
-    """One that opens files, one that brings its process down: the file is rejected with why, and all others are summarized."""
+def test_hostile_summarizer_rejects_its_file_only(harvest: Any, put: Put, kitchen: Path) -> None:
+    """If a summarizer opens a file or ends its process, its file is rejected with the reason, and all others are summarized."""
     put(rules__toml=RULES, recipe__py=SUMMARIZER.replace("    for line", '    open("/etc/hostname").read()\n    for line'))
     found = {line["url"].rpartition("/")[2]: line for line in harvest.lines("summarize", kitchen)}
     assert found["cake.recipe"]["attributes"]["reason"] == [
@@ -134,8 +136,8 @@ def test_hostile_or_broken_summarizers(harvest: Any, put: Put, kitchen: Path) ->
     assert found["plain.txt"]["type"] == "RawText"
 
 
-def test_many_small_files(harvest: Any, put: Put, tmp_path: Path) -> None:
-    """Small files go to a child together: each gives its summary, in order; one that ends its child costs no other its own."""
+def test_small_files_share_a_child_without_side_effects(harvest: Any, put: Put, tmp_path: Path) -> None:
+    """Small files share a child: each gives its summary, in order, and one that crashes the child does not affect the others."""
     put(
         rules__toml=RULES,
         recipe__py=SUMMARIZER.replace(
@@ -150,14 +152,16 @@ def test_many_small_files(harvest: Any, put: Put, tmp_path: Path) -> None:
     assert [line["attributes"]["file-name"] for line in found] == [[f"{number}.recipe"] for number in range(10, 70)]
     reasons = {line["attributes"]["file-name"][0]: line["attributes"].get("reason") for line in found}
     assert {name: reason for name, reason in reasons.items() if reason} == {"41.recipe": ["crashed: the parser left with status 5"]}
-    # Named one by one they are the same files.
+    # The same files, given one by one.
     named = harvest.lines("summarize", *sorted(tree.iterdir()), "--jobs", 2)
     assert [line["url"] for line in named] == [line["url"] for line in found]
 
 
 @pytest.mark.slow
-def test_an_object_has_one_time(harvest: Any, put: Put, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Members that hold their child cost no other: `summarize` says the same of each of them as `gather` does."""
+def test_members_that_time_out_do_not_affect_others(
+    harvest: Any, put: Put, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Members that time out do not affect the others: `summarize` gives the same reason for each of them as `gather`."""
     put(
         rules__toml=RULES, recipe__py=SUMMARIZER.replace("    for line", "    while facts.name < b'4':\n        pass\n    for line")
     )
@@ -191,8 +195,10 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("files", "code", "said"), MISTAKES)
-def test_mistakes(harvest: Any, put: Put, kitchen: Path, files: dict[str, str], code: int, said: str) -> None:
-    """Each is one line that names the file; nothing is summarized."""
+def test_mistake_in_own_file_is_an_error_of_one_line(
+    harvest: Any, put: Put, kitchen: Path, files: dict[str, str], code: int, said: str
+) -> None:
+    """A mistake in an own file is an error of one line that names the file, and nothing is summarized."""
     put(**files)
     result = harvest("summarize", kitchen, code=code)
     assert said in result.stderr
@@ -200,8 +206,8 @@ def test_mistakes(harvest: Any, put: Put, kitchen: Path, files: dict[str, str], 
     assert said in harvest("gather", kitchen, "--quiet", code=code).stderr
 
 
-def test_what_is_not_there(harvest: Any, kitchen: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder or package that is not there is one line, exit code 2."""
+def test_missing_folder_or_package_is_an_error(harvest: Any, kitchen: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A missing folder or package is an error of one line, exit code 2."""
     monkeypatch.setenv("HARVEST_ESSENCE_OWN", "nowhere")
     assert "nowhere: No such file or directory" in harvest("summarize", kitchen, code=2).stderr
     monkeypatch.delenv("HARVEST_ESSENCE_OWN")
@@ -211,8 +217,8 @@ def test_what_is_not_there(harvest: Any, kitchen: Path, monkeypatch: pytest.Monk
     assert "pytest: no entry point harvest.summarizers" in harvest("summarize", kitchen, code=2).stderr
 
 
-def test_doctor_tells(harvest: Any, put: Put) -> None:
-    """`harvest doctor` says what was added, or what is wrong with it."""
+def test_doctor_reports_own_summarizers(harvest: Any, put: Put) -> None:
+    """`harvest doctor` counts the own types, places, programs and summarizers, or names the mistake in them."""
     put(rules__toml=RULES, recipe__py=SUMMARIZER)
     assert "own summarizers: 1 type, 1 place, 0 programs, 1 summarizer" in harvest("doctor").stdout
     put(recipe__py="SUMMARIZER = 1")

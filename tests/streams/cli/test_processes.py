@@ -1,4 +1,4 @@
-"""The program as a process: signals, closed pipes, two at once, full disks, data folders that it must not touch."""
+"""The program as a process: signals, closed pipes, concurrent runs, full disks, foreign data folders."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ pytestmark = pytest.mark.slow
 SLOW = ("--pause", "0.4", "--allow", "127.0.0.0/8")
 FAST = ("--pause", "0", "--allow", "127.0.0.0/8")
 PATIENCE = 240.0
-"""Seconds after which a process that does not come so far is a failure."""
+"""Seconds that a test waits for a process before it fails."""
 
 
 def until(condition: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
-    """Wait for something that a process does."""
+    """Wait until a condition is true while the process runs."""
     end = time.monotonic() + PATIENCE
     while not condition():
         assert process.poll() is None, process.communicate()
@@ -37,7 +37,7 @@ def until(condition: Callable[[], bool], process: subprocess.Popen[bytes]) -> No
 
 
 def halfway(harvest: Any, site: Site) -> subprocess.Popen[bytes]:
-    """A run that has asked the site for three things and has two answers; it waits for the third until the site goes on."""
+    """Start a run with two answers from the site; it waits for the third until `site.go_on` is called."""
     site.hold(2)
     process: subprocess.Popen[bytes] = harvest.start("gather", site.url, *SLOW)
     until(lambda: len(site.asked) >= 3, process)
@@ -45,22 +45,22 @@ def halfway(harvest: Any, site: Site) -> subprocess.Popen[bytes]:
 
 
 def stopped(process: subprocess.Popen[bytes], number: signal.Signals) -> tuple[int, str]:
-    """Send a signal; gives the exit code and what went to standard error."""
+    """Send a signal; return the exit code and the standard error."""
     process.send_signal(number)
     _, err = process.communicate(timeout=PATIENCE)
     return process.returncode, err.decode()
 
 
 def run_is_finished(folder: Path) -> bool:
-    """Whether the last run of a data folder came to its end."""
+    """Whether the last run of a data folder is finished."""
     with Store(folder, readonly=True) as store:
         last = runs.last(store)
     return last is not None and last.finished
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_interrupted_and_continued(harvest: Any, site: Site, number: signal.Signals) -> None:
-    """A run that is interrupted says so, exit code 130; the next goes on, asks for no page twice, and ends as one run."""
+def test_interrupted_run_is_continued(harvest: Any, site: Site, number: signal.Signals) -> None:
+    """An interrupted run says so, exit code 130; the next continues it, fetches no page twice, and ends as one run."""
     process = halfway(harvest, site)
     code, err = stopped(process, number)
     assert (code, err.splitlines()[-1]) == (130, "harvest: stopped; run again to go on")
@@ -76,8 +76,8 @@ def test_interrupted_and_continued(harvest: Any, site: Site, number: signal.Sign
     assert len(site.asked) > len(asked)
 
 
-def test_killed_and_continued(harvest: Any, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run that was killed leaves nothing that the next one trips over."""
+def test_killed_run_is_completed_by_the_next(harvest: Any, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next run after a killed one completes its work."""
     monkeypatch.setenv("HARVEST_FAULT", "turn.catalog:3:kill")
     process = harvest.start("gather", tree)
     process.communicate(timeout=PATIENCE)
@@ -90,11 +90,13 @@ def test_killed_and_continued(harvest: Any, tree: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("point", ["log.commit", "log.write", "blob.write"])
-def test_full_disk(harvest: Any, tree: Path, monkeypatch: pytest.MonkeyPatch, point: str) -> None:
-    """A full disk is one clear line and exit code 1, and the next run goes on."""
+def test_full_disk_is_an_error_and_next_run_continues(
+    harvest: Any, tree: Path, monkeypatch: pytest.MonkeyPatch, point: str
+) -> None:
+    """A full disk is an error of one line, exit code 1, and the next run continues."""
     (tree / "large.txt").write_text("A whale of a file.\n" * 10_000)
     monkeypatch.setenv("HARVEST_FAULT", f"{point}:{1 if point == 'blob.write' else 5}:enospc")
-    # A run that takes long tells its progress, unless it is to be quiet.
+    # With --quiet, since a long run reports its progress.
     process = harvest.start("gather", tree, "--quiet")
     _, err = process.communicate(timeout=PATIENCE)
     (line,) = err.decode().splitlines()
@@ -105,8 +107,8 @@ def test_full_disk(harvest: Any, tree: Path, monkeypatch: pytest.MonkeyPatch, po
     assert len(harvest.lines("search", "*", "--copies")) == 4
 
 
-def test_a_second_runner(harvest: Any, tree: Path, site: Site) -> None:
-    """A second runner on a data folder is one line and exit code 1; what only reads or appends runs beside the first."""
+def test_second_runner_is_refused(harvest: Any, tree: Path, site: Site) -> None:
+    """A second runner on a data folder is an error of one line, exit code 1; reads and appends work beside the first."""
     harvest("gather", tree)
     process = halfway(harvest, site)
     result = harvest("gather", tree, code=1)
@@ -121,8 +123,8 @@ def test_a_second_runner(harvest: Any, tree: Path, site: Site) -> None:
     assert len(harvest.lines("search", "leviathan")) == 1
 
 
-def test_a_newer_data_folder(harvest: Any, tree: Path, tmp_path: Path) -> None:
-    """A data folder of a newer version, or of another program, is one line and exit code 1, and stays as it is."""
+def test_newer_or_foreign_data_folder_is_not_changed(harvest: Any, tree: Path, tmp_path: Path) -> None:
+    """A data folder of a newer version or another program is an error of one line, exit code 1, and is not changed."""
     harvest("gather", tree)
     store = tmp_path / "harvest-data" / "store.sqlite"
     connection = apsw.Connection(str(store))
@@ -136,14 +138,14 @@ def test_a_newer_data_folder(harvest: Any, tree: Path, tmp_path: Path) -> None:
     assert harvest("gather", tree, code=1).stderr.count("\n") == 1
 
 
-def test_a_data_folder_that_cannot_be_made(harvest: Any, tree: Path, tmp_path: Path) -> None:
-    """A data folder in the place of a file is one line and exit code 1."""
+def test_file_in_place_of_data_folder_is_an_error(harvest: Any, tree: Path, tmp_path: Path) -> None:
+    """A file in place of the data folder is an error of one line, exit code 1."""
     (tmp_path / "file").write_text("")
     assert harvest("gather", tree, "--data", "file", code=1).stderr.count("\n") == 1
 
 
-def test_a_reader_that_has_enough(harvest: Any, tree: Path) -> None:
-    """Whoever closes the pipe early ends the program without a word."""
+def test_closed_pipe_ends_the_program_silently(harvest: Any, tree: Path) -> None:
+    """If the reader closes the pipe early, the program ends without a message."""
     harvest("gather", tree)
     for command in (("cat", "crawl", "--json"), ("search", "*", "--json")):
         reading, writing = os.pipe()
@@ -154,8 +156,8 @@ def test_a_reader_that_has_enough(harvest: Any, tree: Path) -> None:
         assert (process.returncode, err.replace(b"3 found\n", b"").replace(b"2 found\n", b"")) == (1, b"")
 
 
-def test_a_reader_that_has_enough_of_summaries(harvest: Any, tree: Path) -> None:
-    """Whoever closes the pipe ends `summarize` without a word too, with files still being parsed."""
+def test_closed_pipe_ends_summarize_silently(harvest: Any, tree: Path) -> None:
+    """If the reader closes the pipe, `summarize` ends without a message too, while files are still being parsed."""
     for number in range(20):
         (tree / f"{number}.txt").write_text(f"Chapter {number}\n")
     reading, writing = os.pipe()
@@ -180,12 +182,12 @@ assert module not in sys.modules
 sys.meta_path.insert(0, Interrupts())
 main()
 """
-"""The program, interrupted when it imports a module for the first time."""
+"""Runs the program, which gets SIGINT when it first imports the module given as argument."""
 
 
 @pytest.mark.parametrize("module", ["typer", "streams.cli.gathering"])
-def test_interrupted_while_it_begins(harvest: Any, module: str) -> None:
-    """Ctrl-C during the first imports, or those of a command, is exit code 130 without a traceback."""
+def test_interrupt_during_imports_exits_with_130(harvest: Any, module: str) -> None:
+    """Ctrl-C during the first imports, or the imports of a command, gives exit code 130 without a traceback."""
     command = [harvest.program[0], "-c", AT_IMPORT, module, "gather", "nothing"]
     done = subprocess.run(command, capture_output=True, cwd=harvest.folder, check=False, timeout=PATIENCE)
     assert (done.returncode, done.stderr) == (130, b"")
@@ -198,18 +200,18 @@ atexit.register(lambda: os.kill(os.getpid(), signal.SIGINT))
 from streams.cli import main
 main()
 """
-"""The program, interrupted when it has done all."""
+"""Runs the program, which gets SIGINT when it exits."""
 
 
-def test_interrupted_while_it_ends(harvest: Any) -> None:
-    """Ctrl-C while Python ends is exit code 130 without a traceback too."""
+def test_interrupt_at_exit_exits_with_130(harvest: Any) -> None:
+    """Ctrl-C while Python exits gives exit code 130 without a traceback."""
     command = [harvest.program[0], "-c", AT_EXIT, "--version"]
     done = subprocess.run(command, capture_output=True, cwd=harvest.folder, check=False, timeout=PATIENCE)
     assert (done.returncode, done.stderr) == (130, b"")
 
 
-def test_an_output_that_is_full(harvest: Any, tree: Path) -> None:
-    """Standard output that cannot be written is one line and exit code 1."""
+def test_unwritable_standard_output_is_an_error_of_one_line(harvest: Any, tree: Path) -> None:
+    """A write error on standard output is an error of one line, exit code 1."""
     harvest("gather", tree)
     with Path("/dev/full").open("wb") as full:
         result = subprocess.run([*harvest.program, "cat", "crawl"], stdout=full, stderr=subprocess.PIPE, check=False)
@@ -220,8 +222,8 @@ def test_an_output_that_is_full(harvest: Any, tree: Path) -> None:
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
-def test_a_standard_stream_that_is_closed(closed: str, harvest: Any, tree: Path) -> None:
-    """A closed stream is as good as one to nowhere: no file gets its number, and what was asked for is done."""
+def test_closed_standard_stream_acts_as_dev_null(closed: str, harvest: Any, tree: Path) -> None:
+    """A closed standard stream acts as /dev/null: no other file gets its descriptor, and the command succeeds."""
     commands = (("gather", str(tree)), ("search", "*"), ("cat", "crawl"), ("index", "rebuild"), ("doctor",), ("--help",))
     for command in commands:
         line = ["sh", "-c", f'exec "$@" {closed}', "sh", *harvest.program, *command]
@@ -230,8 +232,8 @@ def test_a_standard_stream_that_is_closed(closed: str, harvest: Any, tree: Path)
     assert len(harvest.lines("search", "*", "--copies")) == 3
 
 
-def test_run_as_a_service(harvest: Any, tree: Path) -> None:
-    """The service gathers a root that is added beside it, and ends cleanly at SIGTERM."""
+def test_service_gathers_added_root_and_ends_at_sigterm(harvest: Any, tree: Path) -> None:
+    """The service gathers a root that is added while it runs, and ends with exit code 0 at SIGTERM."""
     process = harvest.start("run")
     until((harvest.folder / "harvest-data" / "index" / "main" / "meta.json").is_file, process)
     harvest("roots", "add", tree)
@@ -243,8 +245,8 @@ def test_run_as_a_service(harvest: Any, tree: Path) -> None:
     assert not harvest.lines("roots", "list")
 
 
-def test_a_root_removed_behind_a_service(harvest: Any, tree: Path) -> None:
-    """A root that is removed when the service was stopped takes what it had along at once, and `gather` has nothing to do."""
+def test_root_removed_after_the_service_stopped_is_removed_at_once(harvest: Any, tree: Path) -> None:
+    """`roots remove` after the service has stopped removes the objects of the root at once, and nothing is left to gather."""
     process = harvest.start("run")
     until((harvest.folder / "harvest-data" / "index" / "main" / "meta.json").is_file, process)
     harvest("roots", "add", tree)
@@ -255,8 +257,8 @@ def test_a_root_removed_behind_a_service(harvest: Any, tree: Path) -> None:
     assert "no ROOT given, and none known" in harvest("gather", code=2).stderr
 
 
-def test_a_root_removed_while_others_wait(harvest: Any, tree: Path, site: Site) -> None:
-    """A run that was interrupted goes on first; where none of its roots is left, the removal waits for nobody."""
+def test_removal_waits_for_an_interrupted_run(harvest: Any, tree: Path, site: Site) -> None:
+    """An interrupted run takes precedence over a removal; once its last root is removed, the removal is applied at once."""
     harvest("gather", tree)
     process = halfway(harvest, site)
     assert stopped(process, signal.SIGINT)[0] == 130
@@ -269,8 +271,8 @@ def test_a_root_removed_while_others_wait(harvest: Any, tree: Path, site: Site) 
     assert table["added"]
 
 
-def test_a_root_removed_beside_its_run(harvest: Any, site: Site) -> None:
-    """A root that was removed while it was gathered is gathered anew when it is named again, though that run was interrupted."""
+def test_root_removed_during_its_run_is_gathered_again(harvest: Any, site: Site) -> None:
+    """A root that was removed while it was gathered is gathered anew when it is given again, though that run was interrupted."""
     process = halfway(harvest, site)
     assert "applies it" in harvest("roots", "remove", site.url).stderr
     assert stopped(process, signal.SIGINT)[0] == 130
@@ -278,8 +280,8 @@ def test_a_root_removed_beside_its_run(harvest: Any, site: Site) -> None:
     assert harvest.lines("gather", site.url, *FAST)[0]["added"]
 
 
-def test_gather_without_a_root_settles_removals(harvest: Any, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the last roots were removed, and that was not applied, `gather` without a ROOT applies it and says so."""
+def test_gather_without_root_applies_removals(harvest: Any, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the removal of the last roots was not applied, `gather` without a ROOT applies it and says so."""
     harvest("gather", tree)
     monkeypatch.setenv("HARVEST_FAULT", "turn.begin:1:kill")
     harvest.start("roots", "remove", tree).communicate(timeout=PATIENCE)
@@ -290,16 +292,16 @@ def test_gather_without_a_root_settles_removals(harvest: Any, tree: Path, monkey
     assert "no ROOT given, and none known" in harvest("gather", code=2).stderr
 
 
-def test_plain_progress(harvest: Any, site: Site) -> None:
-    """Where standard error is no terminal, nothing is drawn: lines only."""
+def test_progress_without_terminal_is_plain_lines(harvest: Any, site: Site) -> None:
+    """If standard error is no terminal, progress consists of plain lines without escape sequences."""
     process = harvest.start("gather", site.url, *FAST)
     _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0
     assert b"\x1b" not in err
 
 
-def test_progress_on_a_terminal(harvest: Any, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a terminal progress is drawn and the table follows; NO_COLOR takes the colours away."""
+def test_progress_on_a_terminal_respects_no_color(harvest: Any, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a terminal progress is drawn and the table follows; NO_COLOR switches the colors off."""
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm-256color")
     ours, theirs = os.openpty()
@@ -309,15 +311,15 @@ def test_progress_on_a_terminal(harvest: Any, tree: Path, monkeypatch: pytest.Mo
     try:
         while piece := os.read(ours, 65536):
             seen += piece
-    except OSError:  # how a terminal says that nobody writes to it any more
+    except OSError:  # EIO: the terminal has no more writers
         os.close(ours)
     assert process.wait(PATIENCE) == 0
     assert b"summaries made" in seen
     assert b"\x1b[3" not in seen
 
 
-def test_a_terminal_is_not_commanded(harvest: Any, tree: Path) -> None:
-    """What a file says to a terminal is shown there, escaped; a pipe gets the bytes."""
+def test_control_characters_are_escaped_on_a_terminal(harvest: Any, tree: Path) -> None:
+    """Control characters of a file are escaped on a terminal; a pipe gets the bytes."""
     (tree / "notes" / "a.txt").write_bytes("Red \x1b[31m, \x9b31m, left \u202e: \u00e9t\u00e9.\n".encode())
     harvest("gather", tree)
     piped = subprocess.run([*harvest.program, "show", tree / "notes" / "a.txt"], capture_output=True, check=True).stdout
@@ -328,8 +330,8 @@ def test_a_terminal_is_not_commanded(harvest: Any, tree: Path) -> None:
         assert seen.decode().replace("\r\n", "").replace("\t", "").isprintable()
 
 
-def test_the_service_ends_an_interrupted_run(harvest: Any, site: Site) -> None:
-    """A run that was interrupted and that the service went on with is not gone on with once more: the next one revalidates."""
+def test_run_finished_by_the_service_is_not_continued(harvest: Any, site: Site) -> None:
+    """An interrupted run that the service has finished is not continued again: the next run revalidates."""
     assert stopped(halfway(harvest, site), signal.SIGINT)[0] == 130
     site.go_on()
     process = harvest.start("run", *FAST)
@@ -363,7 +365,7 @@ except KeyboardInterrupt:
 """
 
 
-def test_an_interruption_that_python_swallows(root: Path) -> None:
-    """Ctrl-C in the callback of a weak reference, as imports have them, is an exception that nobody gets: it comes again."""
+def test_discarded_interrupt_is_repeated(root: Path) -> None:
+    """Python discards a KeyboardInterrupt in a weak reference callback, as imports have them; it is raised again."""
     done = subprocess.run([sys.executable, "-c", LOST], cwd=root, capture_output=True, text=True, check=False, timeout=PATIENCE)
     assert (done.returncode, done.stdout, done.stderr) == (0, "heard\n", "")

@@ -1,4 +1,4 @@
-"""`harvest replay` from a data folder into indexes in folders: what is applied again, and what stays as it was."""
+"""`harvest replay` from a data folder into indexes in folders: what is applied again, and what stays unchanged."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from tests.streams.cli.terminals import on_terminal
 DAY = 86_400_000
 
 
-def test_all_of_it(harvest: Any, tree: Path) -> None:
-    """Without options it is `index rebuild`: an index that lost something, or is damaged, has all again, and its offsets."""
+def test_replay_without_options_repairs_the_index(harvest: Any, tree: Path) -> None:
+    """Without options it equals `index rebuild`: an incomplete or damaged index is complete again, with its offsets."""
     harvest("gather", tree, "--quiet")
     whole, at = held(), offsets()
     (index_folder(DATA, MAIN) / "meta.json").write_text("nonsense")
@@ -45,14 +45,14 @@ def test_all_of_it(harvest: Any, tree: Path) -> None:
     assert table["nothing_changed"]
 
 
-def test_since(harvest: Any) -> None:
-    """What was appended from a time on is in the index again, as its topic has it last; nothing else comes or goes."""
+def test_replay_since_applies_latest_state_of_later_changes(harvest: Any) -> None:
+    """The changes appended since a time are applied in their latest state; all other documents stay as they are."""
     old, new = [summary(n) for n in range(5)], [summary(n) for n in range(5, 9)]
     write(old, time=1_000)
     write([*new, summary(5, 2), removal(new[1], 2), summary(0, 2)], time=5_000)
     harvest("index", "rebuild")
     whole, at = held(), offsets()
-    # What an index may lose and gain by mistake, with versions that say nothing of it.
+    # Documents that an index lost or gained by mistake; their versions do not reveal it.
     index = shutil.copytree(index_folder(DATA, MAIN), "elsewhere")
     shutil.rmtree(index_folder(DATA, MAIN))
     apply([summary(1), summary(2, 7)])
@@ -67,8 +67,8 @@ def test_since(harvest: Any) -> None:
     assert last(harvest("replay", "--since", "2999-01-01")).startswith("harvest: 0 records read, 0 applied")
 
 
-def test_an_index_that_is_behind(harvest: Any, tmp_path: Path) -> None:
-    """A replay passes nothing for the sink: an index behind its topic has the part, and then, by its sink, all the rest."""
+def test_replay_does_not_move_sink_offsets(harvest: Any, tmp_path: Path) -> None:
+    """A replay does not move the sink's offsets: an index behind its topic gets the selected part, and later all from its sink."""
     folder = tmp_path / "texts"
     folder.mkdir()
 
@@ -93,15 +93,15 @@ def test_an_index_that_is_behind(harvest: Any, tmp_path: Path) -> None:
     assert (held(), offsets()) == (whole, at)
 
 
-def test_by_gatherer(harvest: Any) -> None:
-    """Of one Gatherer: what it made comes, what its topic has removed goes, and nothing of others is touched."""
+def test_replay_by_gatherer_leaves_others_unchanged(harvest: Any) -> None:
+    """With --gatherer the summaries of that Gatherer are applied and its removals removed; those of others stay."""
     mine, others = [summary(n) for n in range(6)], [summary(n, by="b") for n in range(4)]
-    # What came to a Gatherer from another one has an OID of its own: its removal cannot be told by itself.
+    # Summaries that a Gatherer imported from another one keep a foreign OID, so a removal alone does not show whose they are.
     foreign = [summary(n, of="elsewhere") for n in range(10, 13)]
     strange = [summary(n, by="b", of="elsewhere") for n in range(10, 12)]
     write([*mine, *others, *foreign[:1], *strange])
     gone = [removal(each, 2) for each in (mine[0], others[0], foreign[0], strange[0])]
-    # Their summaries are in the log no more.
+    # The log no longer contains the summaries of these removals.
     write([*gone, removal(foreign[1], 2), removal(strange[1], 2)])
     write([summary(1, 2), b"no record"])
     apply([*mine[:1], *others, *foreign, *strange])
@@ -116,8 +116,8 @@ def test_by_gatherer(harvest: Any) -> None:
     assert held(Path("target")) == titles([summary(1, 2), *mine[2:]])
 
 
-def test_nothing_to_replay_into(harvest: Any) -> None:
-    """Without a data folder, or without an index to put a part in, that is said in a line, and nothing is made."""
+def test_replay_without_data_or_index_is_an_error(harvest: Any) -> None:
+    """Without a data folder, or without an index for a partial replay, the error is one line, and nothing is created."""
     assert harvest("replay", "--since", "1h", code=1).stderr.startswith("harvest: harvest-data: no ")
     assert harvest("replay", "--to", "other", code=1).stderr.startswith("harvest: harvest-data: no ")
     assert not list(Path().iterdir())
@@ -129,8 +129,8 @@ def test_nothing_to_replay_into(harvest: Any) -> None:
 
 
 @pytest.mark.parametrize("words", [(), ("--to", "target"), ("--since", "1")])
-def test_interrupted(harvest: Any, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C in the middle ends with 130; the index that was there serves, with its offsets, and nothing is left beside it."""
+def test_interrupted_replay_keeps_the_index(harvest: Any, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C gives exit code 130; the existing index stays in use with its offsets, and no partial index is left."""
     write(summary(n) for n in range(20))
     harvest("index", "rebuild")
     harvest("replay", "--to", "target", "--quiet")
@@ -145,7 +145,7 @@ def test_interrupted(harvest: Any, words: tuple[str, ...], monkeypatch: pytest.M
 
 
 def third() -> Callable[[str], None]:
-    """What a user who presses Ctrl-C does, at the third point that is passed."""
+    """A function that raises KeyboardInterrupt at its third call, as Ctrl-C does."""
     passed = iter(range(3))
 
     def point(_: str) -> None:
@@ -157,8 +157,8 @@ def third() -> Callable[[str], None]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("words", [("replay",), ("replay", "--to", "target"), ("replay", "--gatherer", "a")])
-def test_killed(harvest: Any, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A replay that is killed leaves the index serving; what it leaves is in nobody's way."""
+def test_killed_replay_keeps_the_index(harvest: Any, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a killed replay the existing index stays in use; its leftovers do not hinder the next replay."""
     write([summary(n) for n in range(20)])
     harvest("index", "rebuild")
     before = (held(), offsets())
@@ -175,11 +175,11 @@ def test_killed(harvest: Any, words: tuple[str, ...], monkeypatch: pytest.Monkey
 
 
 class Interrupted(Exception):  # noqa: N818 - it is no error
-    """Nothing more is applied."""
+    """The index accepts no more batches."""
 
 
 class Failing:
-    """An index that takes so many batches, and no more."""
+    """An index that accepts the given number of batches."""
 
     def __init__(self, index: BrokerIndex, batches: int) -> None:
         self._index = index
@@ -196,7 +196,7 @@ class Failing:
 
 @pytest.fixture
 def log(harvest: Any) -> Iterator[StoreLog]:
-    """A log in which a summary, removed long ago, comes long before its removal."""
+    """A log in which a summary precedes its removal of long ago by many records."""
     long_gone = summary(1)
     write([long_gone, *(summary(n) for n in range(100, 140)), removal(long_gone, 2, time=DAY)])
     write([removal(summary(2, 1), 2, time=200 * DAY)])
@@ -204,8 +204,8 @@ def log(harvest: Any) -> Iterator[StoreLog]:
         yield opened
 
 
-def test_nothing_comes_back(log: StoreLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was removed so long ago that the index has forgotten it does not come back, wherever a replay is stopped."""
+def test_removed_summary_is_not_restored(log: StoreLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A summary whose removal the index no longer remembers is not restored, wherever the replay is interrupted."""
     monkeypatch.setattr(replay, "BATCH", 3)
     for batches in range(0, 16, 5):
         folder = Path(f"index-{batches}")
@@ -218,11 +218,11 @@ def test_nothing_comes_back(log: StoreLog, monkeypatch: pytest.MonkeyPatch) -> N
             assert not index.count(Word("http://example.org/a/1", "url")), batches
 
 
-def test_an_older_record_behind_a_newer_one(harvest: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The newest of an OID is the one of the highest counter, wherever it stands, under whatever key, and a tombstone is none.
+def test_highest_counter_wins_at_any_position(harvest: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The latest version of an OID has the highest counter, at any position and under any key; a tombstone is no version.
 
-    Whoever was the owner of a partition may write an older record behind a newer one. An index has the newest; so has one that is
-    made anew, or replayed into, and both are counted so.
+    A former owner of a partition may write an older record behind a newer one. The index contains the latest; so does an index that
+    is rebuilt or replayed into, and the counts agree.
     """
     monkeypatch.setattr(replay, "BATCH", 2)
     monkeypatch.setattr(rebuild, "BATCH", 2)
@@ -232,7 +232,7 @@ def test_an_older_record_behind_a_newer_one(harvest: Any, monkeypatch: pytest.Mo
     write([removal(summary(5), 2), newest[4]])
     write(newest[1:4])
     with Store(DATA) as store:
-        # A stranger's: one with the key of another, and the end of what was never taken back.
+        # Foreign records: one under the key of another OID, and a tombstone of a summary that was never removed.
         pairs = [(newest[1], summary(4, 2)), (newest[2], None)]
         values = [(key.oid.encode(), None if value is None else encode(value)) for key, value in pairs]
         StoreLog(store).write(Logged("broker.main", -1, -1, 1_000, key, value) for key, value in values)
@@ -247,16 +247,16 @@ def test_an_older_record_behind_a_newer_one(harvest: Any, monkeypatch: pytest.Mo
 
 
 class Choosy(TantivyIndex):
-    """An index that refuses what has a counter above 5."""
+    """An index that refuses changes with a counter above 5."""
 
     def apply(self, changes: Sequence[Change], offsets: Mapping[int, int]) -> Sequence[Refused]:
-        """All others are applied; of each OID the newest, as an engine takes them."""
+        """Apply the other changes, of each OID the latest, as an engine does."""
         super().apply([change for change in changes if change.published <= 5], offsets)
         return [Refused(change, "too new") for change in changes if change.published > 5]
 
 
-def test_what_is_refused_leaves_what_was_there(harvest: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the index refuses a change of what it has, it has it still, and is counted so; what it never had it has not."""
+def test_refused_change_keeps_the_earlier_version(harvest: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the index refuses a change, the earlier version stays and is counted; a refused new document is not counted."""
     monkeypatch.setattr(rebuild, "BATCH", 2)
     write([summary(1, 1), summary(2, 1), summary(3, 1), summary(1, 9), removal(summary(2), 9), summary(4, 9)])
     with StoreLog(Store(DATA, readonly=True)) as log, closing(Choosy(Path("choosy"), heap=15_000_000)) as index:
@@ -266,8 +266,8 @@ def test_what_is_refused_leaves_what_was_there(harvest: Any, monkeypatch: pytest
         assert (filler.tally.held, filler.tally.refused) == (3, 3)
 
 
-def test_progress(harvest: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A line now and then says how many were read and applied, and how many are left; --quiet says nothing, nor its end."""
+def test_progress_lines_count_records(harvest: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A progress line states the records read, applied and remaining; --quiet suppresses these and the closing line."""
     write(summary(n) for n in range(50))
     monkeypatch.setattr(replay_progress, "PLAIN", 0.0)
     monkeypatch.setattr(rebuild, "BATCH", 10)
@@ -281,8 +281,8 @@ def test_progress(harvest: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         assert (result.stdout, result.stderr) == ("", "")
 
 
-def test_progress_on_a_terminal(harvest: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a terminal progress is drawn, without colours where there is NO_COLOR, and the closing line stands below."""
+def test_progress_on_a_terminal_respects_no_color(harvest: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a terminal progress is drawn, without colors under NO_COLOR, and the closing line follows."""
     write(summary(n) for n in range(5))
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm-256color")
@@ -293,8 +293,8 @@ def test_progress_on_a_terminal(harvest: Any, monkeypatch: pytest.MonkeyPatch) -
     assert seen.endswith(b"harvest: 5 records read, 5 applied, 5 summaries held\r\n")
 
 
-def test_what_is_refused_is_told(harvest: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the index refuses is no summary held, and is told in the closing line."""
+def test_closing_line_counts_refused_changes(harvest: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The closing line counts refused changes separately."""
     write([summary(1)])
     monkeypatch.setattr(rebuild, "in_folder", lambda *_: ReplayProgress(read=3, applied=2, refused=1, held=2))
     said = harvest("replay").stderr

@@ -1,4 +1,4 @@
-"""`harvest replay --to`: indexes of their own, in folders; what is refused before anything is made."""
+"""`harvest replay --to`: separate indexes in folders, and targets that are refused before anything is created."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from streams.store.data_folder import index_folder
 from tests.streams.cli.replays import DATA, held, offsets, removal, summary, titles, write
 
 
-def test_to_a_folder(harvest: Any) -> None:
-    """Into a folder, beside a runner: whole with its offsets, or a part without; searched by --data; made again over itself."""
+def test_replay_to_a_folder_whole_or_partial(harvest: Any) -> None:
+    """A whole replay to a folder, beside a runner, has offsets, a partial one none; --data searches it; a repeat replaces it."""
     mine, others = [summary(n) for n in range(4)], [summary(n, by="b") for n in range(3)]
     write([*mine, *others, removal(mine[0], 2), removal(others[0], 2)], time=1_000)
     write([summary(9)], time=9_000)
@@ -39,8 +39,8 @@ def test_to_a_folder(harvest: Any) -> None:
     assert (held(), offsets()) == (before, at)
 
 
-def test_twice(harvest: Any, tree: Path) -> None:
-    """A topic that is replayed into two indexes gives equal ones."""
+def test_two_replays_give_equal_indexes(harvest: Any, tree: Path) -> None:
+    """A topic that is replayed into two indexes gives equal indexes."""
     harvest("gather", tree, "--quiet")
     (tree / "page.html").unlink()
     harvest("gather", tree, "--quiet")
@@ -54,8 +54,8 @@ def test_twice(harvest: Any, tree: Path) -> None:
     assert held(Path("one")) == held()
 
 
-def test_from_summaries(harvest: Any, tree: Path) -> None:
-    """From the Gatherer's database, whose summaries are nobody's copies: each is a hit; annotations and removals are in it."""
+def test_replay_of_summaries_has_no_copies(harvest: Any, tree: Path) -> None:
+    """A replay of the Gatherer's `summaries` has no copies, so each is a hit; annotations and removals are applied."""
     harvest("gather", tree, "--quiet")
     harvest("annotate", tree / "notes" / "a.txt", "keywords=leviathan")
     (tree / "page.html").unlink()
@@ -80,8 +80,8 @@ def test_from_summaries(harvest: Any, tree: Path) -> None:
         (("--to", "http://host/Name"), "http://host/Name: no index on OpenSearch"),
     ],
 )
-def test_used_wrongly(harvest: Any, words: tuple[str, ...], said: str) -> None:
-    """What is asked for wrongly is one line and exit code 2, and makes nothing."""
+def test_invalid_options_are_an_error_of_one_line(harvest: Any, words: tuple[str, ...], said: str) -> None:
+    """Options that cannot be combined or parsed are an error of one line, exit code 2, and nothing is created."""
     write([summary(1)])
     result = harvest("replay", *words, code=2)
     assert result.stderr.startswith(f"harvest: {said}")
@@ -89,8 +89,8 @@ def test_used_wrongly(harvest: Any, words: tuple[str, ...], said: str) -> None:
     assert not index_folder(DATA, MAIN).exists()
 
 
-def test_names_on_a_server(harvest: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the settings name a server a TARGET without a slash is a name there: one that cannot be, or serves, is refused."""
+def test_target_without_slash_is_an_index_on_the_server(harvest: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a server configured, a TARGET without a slash is an index there; an invalid name and the current index are refused."""
     write([summary(1)])
     monkeypatch.setenv("HARVEST_INDEX_URL", "http://127.0.0.1:1/")
     assert "Other: no name of an index" in harvest("replay", "--to", "Other", code=2).stderr
@@ -103,8 +103,8 @@ def test_names_on_a_server(harvest: Any, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.parametrize("there", ["letter.txt", "index/other/x", "index/main/photo.png", "index/main"])
-def test_a_folder_that_holds_something_else(harvest: Any, there: str) -> None:
-    """A folder that holds anything but an index is refused, and stays as it is."""
+def test_folder_with_other_files_is_refused(harvest: Any, there: str) -> None:
+    """A folder with any other file than an index is refused and not changed."""
     write([summary(1)])
     file = Path("target", there)
     file.parent.mkdir(parents=True)
@@ -115,8 +115,8 @@ def test_a_folder_that_holds_something_else(harvest: Any, there: str) -> None:
     assert len([path for path in Path("target").rglob("*") if path.is_file()]) == 1
 
 
-def test_one_at_a_time(harvest: Any) -> None:
-    """While another runner or another replay is at work on an index, it is left alone, and that is said in a line."""
+def test_index_in_use_is_not_touched(harvest: Any) -> None:
+    """An index in use by another runner or replay is not touched, and the error is one line."""
     write([summary(1)])
     harvest("index", "rebuild")
     with Store(DATA, runner=True):

@@ -1,4 +1,4 @@
-"""What `harvest run` says of itself: probes, metrics, logs."""
+"""What `harvest run` reports about itself: probes, metrics, logs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import pytest
 from tests.servers.process import free_port
 
 PATIENCE = 120
-# What the tree of the test gives, each counted by another stage.
+# Metrics that the sample tree must produce, each from another stage.
 COUNTED = (
     'harvest_fetches_total{outcome="fetched"}',
     'harvest_dedup_answers_total{role="copy",stage="dedup.main"} 1.0',
@@ -28,7 +28,7 @@ COUNTED = (
 
 
 def ask(port: int, path: str) -> tuple[int, str]:
-    """The status and the body; 0 while nobody listens."""
+    """The status and the body of an answer; status 0 while nothing listens on the port."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=30) as answer:
             return answer.status, answer.read().decode()
@@ -39,12 +39,15 @@ def ask(port: int, path: str) -> tuple[int, str]:
 
 
 def lags(text: str) -> list[float]:
-    """What each stage has before it, of the metrics."""
+    """The lag of each stage in the metrics, in records."""
     return [float(line.rsplit(" ", 1)[1]) for line in text.splitlines() if line.startswith("harvest_lag_records{")]
 
 
 def until(port: int, path: str, wanted: Callable[[str], bool], process: subprocess.Popen[bytes]) -> str:
-    """What is answered once it is as wanted. Fails when the process ends before, or takes too long."""
+    """Poll until the body is as wanted, and return it.
+
+    Fails if the process ends first, or after PATIENCE seconds.
+    """
     body = ""
     for _ in range(PATIENCE * 10):
         status, body = ask(port, path)
@@ -56,8 +59,8 @@ def until(port: int, path: str, wanted: Callable[[str], bool], process: subproce
 
 
 @pytest.mark.slow
-def test_a_service_is_watched(harvest: Any, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`harvest run` is alive, becomes ready, counts what it does without naming it, and traces each object by its version."""
+def test_service_reports_probes_metrics_and_logs(harvest: Any, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`harvest run` is alive, becomes ready, serves metrics without paths, and traces each object by its version."""
     port = free_port()
     harvest("roots", "add", tree)
     (tree / "torn.zip").write_bytes(b"PK\3\4" + bytes(40))
@@ -67,7 +70,7 @@ def test_a_service_is_watched(harvest: Any, tree: Path, monkeypatch: pytest.Monk
     try:
         until(port, "/livez", lambda text: '"progress": "ok"' in text, process)
         until(port, "/readyz", lambda text: '"ok": true' in text, process)
-        # What is counted early says nothing of what is still on its way: all must have come, and nothing be waiting.
+        # An early count does not show what is still in transit: all metrics must exist, and no stage may lag.
         text = until(port, "/metrics", lambda text: all(part in text for part in COUNTED) and not any(lags(text)), process)
     finally:
         process.send_signal(signal.SIGTERM)
@@ -83,8 +86,8 @@ def test_a_service_is_watched(harvest: Any, tree: Path, monkeypatch: pytest.Monk
     assert len({line["version"] for line in page}) == 1
 
 
-def test_a_port_that_is_taken(harvest: Any, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An address that somebody else has is one line and exit code 1."""
+def test_port_in_use_is_an_error_of_one_line(harvest: Any, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An address in use is an error of one line, exit code 1."""
     with socket.create_server(("127.0.0.1", 0)) as other:
         monkeypatch.setenv("HARVEST_WORKER_PORT", str(other.getsockname()[1]))
         process = harvest.start("run", "--quiet")

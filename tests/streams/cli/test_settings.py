@@ -1,4 +1,4 @@
-"""Settings: their sources, their mistakes, and the values that they become."""
+"""Settings: sources, errors, and the values that they configure."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ from streams.topology.flow import TopologySettings
 
 @pytest.fixture
 def toml(tmp_path: Path) -> Path:
-    """A file of settings."""
+    """A settings file."""
     path = tmp_path / "some.toml"
     path.write_text('gatherer = "file"\n[fetch]\npause = 3\npatience = 4.5\nallow = ["::1"]\n')
     return path
 
 
-def test_priorities(toml: Path) -> None:
-    """Flags stand above the environment, and that above the file, key by key."""
+def test_flags_override_environment_overrides_file(toml: Path) -> None:
+    """Flags override the environment, and the environment overrides the file, key by key."""
     found = load({"fetch.pause": 1.5, "data": None}, toml, {"HARVEST_FETCH_PAUSE": "2", "HARVEST_FETCH_ALLOW": "127.0.0.0/8, ::1"})
     assert (found.fetch.pause, found.fetch.patience, found.gatherer) == (1.5, 4.5, "file")
     assert found.fetch.allow == ("127.0.0.0/8", "::1")
     assert load(None, toml, {"HARVEST_FETCH_PAUSE": "2"}).fetch.pause == 2
 
 
-def test_environment_names_are_told_apart() -> None:
-    """No two settings have the same name in the environment, and none the name of what is no setting."""
+def test_environment_names_are_unique() -> None:
+    """Each setting has its own name in the environment, different from variables that are not settings."""
     names = [setting.variable for setting in known()]
     assert len(set(names)) == len(names)
     assert not settings.NOT_SETTINGS & set(names)
@@ -72,8 +72,8 @@ def test_environment_names_are_told_apart() -> None:
     ],
     ids=itertools.count(),
 )
-def test_mistakes(tmp_path: Path, text: str, environ: dict[str, str], line: str) -> None:
-    """What is wrong with a setting is one line: where it stands, which it is, what is wrong."""
+def test_invalid_setting_is_an_error_of_one_line(tmp_path: Path, text: str, environ: dict[str, str], line: str) -> None:
+    """An error in a setting is one line: source, key and problem."""
     (tmp_path / "some.toml").write_bytes(text.encode("utf-8", "surrogateescape"))
     with pytest.raises(SettingsError) as error:
         load(None, tmp_path / "some.toml", environ)
@@ -83,8 +83,8 @@ def test_mistakes(tmp_path: Path, text: str, environ: dict[str, str], line: str)
 
 @pytest.mark.parametrize("setting", [s for s in known() if isinstance(s.default, int | float) and not isinstance(s.default, bool)])
 @pytest.mark.parametrize("value", ["9" * 20, "inf", "nan"])
-def test_numbers_have_an_end(tmp_path: Path, setting: Any, value: str) -> None:
-    """Every number has a most that all it becomes can hold."""
+def test_numbers_have_an_upper_bound(tmp_path: Path, setting: Any, value: str) -> None:
+    """Every number has an upper bound."""
     section, _, key = setting.key.rpartition(".")
     path = tmp_path / "some.toml"
     path.write_text(f"[{section}]\n{key} = {value}\n" if section else f"{key} = {value}\n")
@@ -92,21 +92,21 @@ def test_numbers_have_an_end(tmp_path: Path, setting: Any, value: str) -> None:
         load(None, path, {})
 
 
-def test_settings_are_in_a_file(tmp_path: Path) -> None:
-    """A fifo is not waited for, and a folder is none."""
+def test_settings_file_must_be_a_regular_file(tmp_path: Path) -> None:
+    """A fifo or folder as the settings file is refused; the fifo is not waited for."""
     os.mkfifo(tmp_path / "fifo")
     for path in (tmp_path / "fifo", tmp_path):
         with pytest.raises(SettingsError, match=f"{path}: (not a file|Is a directory)"):
             load(None, path, {})
 
 
-def test_what_is_no_setting_is_let_through() -> None:
-    """The variable of planned faults is not taken for a setting."""
+def test_fault_variable_is_not_a_setting() -> None:
+    """The variable for planned faults is not read as a setting."""
     load(None, None, {"HARVEST_FAULT": "log.commit:1:kill", "PATH": "/bin"})
 
 
-def test_a_file_that_was_asked_for_must_be_there(tmp_path: Path) -> None:
-    """A file of settings that is named and missing is a mistake; the usual one may be missing."""
+def test_named_settings_file_must_exist(tmp_path: Path) -> None:
+    """A missing settings file is an error if it was named; the default one may be missing."""
     with pytest.raises(SettingsError, match="no such file"):
         load(None, tmp_path / "none.toml", {})
     with pytest.raises(SettingsError, match="no such file"):
@@ -124,28 +124,28 @@ def test_a_file_that_was_asked_for_must_be_there(tmp_path: Path) -> None:
         (sections.Essence, EssenceSettings, {"gatherer", "added", "own", "packages"}),
     ],
 )
-def test_sections_are_what_they_become(section: Any, value: Any, left_out: set[str]) -> None:
-    """A section has the fields of the value that it becomes, with the same defaults."""
+def test_sections_have_the_fields_of_their_values(section: Any, value: Any, left_out: set[str]) -> None:
+    """A section has the fields of the value that it configures, with the same defaults."""
     fields = {f.name: f.default for f in msgspec.structs.fields(value) if f.name not in left_out}
     assert set(section.model_fields) - left_out == set(fields)
     plain = {n: d for n, d in fields.items() if not isinstance(d, msgspec.Struct | type(msgspec.NODEFAULT))}
     assert {name: section.model_fields[name].default for name in plain} == plain
 
 
-def test_defaults_become_the_defaults(harvest: Any) -> None:
-    """Without settings, the runner gets its own defaults."""
+def test_no_settings_give_the_defaults_of_the_runner(harvest: Any) -> None:
+    """Without settings the runner has its own defaults."""
     found = embedded_settings(load(None, None, {"HARVEST_GATHERER": "localhost", "HARVEST_CHILDREN": "2"}))
     assert msgspec.structs.replace(found, flow=TopologySettings()) == EmbeddedSettings()
     assert found.flow.brokers == TopologySettings().brokers
 
 
-def test_every_setting_is_explained() -> None:
-    """Each setting says what it is."""
+def test_every_setting_has_a_description() -> None:
+    """Each setting has a description."""
     assert not [setting.key for setting in known() if not setting.says.endswith((".", "..."))]
 
 
-def test_commands_refuse_them(harvest: Any, tree: Path, tmp_path: Path) -> None:
-    """An unknown or impossible setting ends a command with one line and exit code 2, before anything is made."""
+def test_commands_refuse_invalid_settings(harvest: Any, tree: Path, tmp_path: Path) -> None:
+    """An unknown or invalid setting ends a command with an error of one line, exit code 2, before anything is created."""
     for text, line in (
         ("[fetch]\npausee = 1\n", "harvest: harvest.toml: fetch.pausee: no such setting"),
         ('[fetch]\nallow = ["nowhere"]\n', "harvest: fetch.allow: 'nowhere' does not appear to be"),
@@ -158,8 +158,8 @@ def test_commands_refuse_them(harvest: Any, tree: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "harvest-data").exists()
 
 
-def test_fixed_settings_of_a_data_folder(harvest: Any, tree: Path) -> None:
-    """The Gatherer's name and the partitions stay what they were; another that is asked for is refused."""
+def test_gatherer_and_partitions_of_a_data_folder_are_fixed(harvest: Any, tree: Path) -> None:
+    """The Gatherer's name and the number of partitions are fixed by the first run; other values are refused."""
     harvest("gather", tree, "--gatherer", "here", "--partitions", 2)
     assert "made by the gatherer here" in harvest("gather", tree, "--gatherer", "there", code=1).stderr
     assert "made with 2 partitions" in harvest("gather", tree, "--partitions", 3, code=1).stderr

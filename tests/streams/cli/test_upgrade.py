@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 MADE_IN = Path("/var/tmp/harvest-sample-0.1")
-"""Where the version before had its documents: URLs of files are absolute."""
+"""The folder of the documents when the earlier version gathered them: URLs of files are absolute."""
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("upgrade")]
 
 
 @pytest.fixture
 def old(samples: Path, tmp_path: Path) -> Iterator[Path]:
-    """The data folder that the version before left; its documents are where they were then."""
+    """The data folder of the earlier version, with its documents at their original path."""
     with tarfile.open(samples / "upgrade" / "0.1.0.tar.xz") as archive:
         archive.extractall(tmp_path / "old")  # noqa: S202 - a sample of our own
     shutil.rmtree(MADE_IN, ignore_errors=True)
@@ -28,7 +28,7 @@ def old(samples: Path, tmp_path: Path) -> Iterator[Path]:
 
 
 def hits(harvest: Any, old: Path, query: str, *options: str) -> dict[str, dict[str, Any]]:
-    """Search, and return the hits by the ends of their URLs."""
+    """Search, and return the hits by the relative part of their URLs."""
     lines = harvest("search", query, "--data", str(old), "--json", "--limit", "50", "--copies", *options).stdout.splitlines()
     return {hit["url"].removeprefix(f"file://{MADE_IN}/docs/"): hit for hit in map(json.loads, lines)}
 
@@ -55,7 +55,7 @@ def test_old_data_folder_is_gathered_again(old: Path, harvest: Any) -> None:
 
 
 def test_old_data_folder_gains_a_broker(old: Path, harvest: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A Broker that the settings add to an old data folder takes all that the Gatherer has, by its filter."""
+    """A Broker that is added to an old data folder gets all summaries of the Gatherer that its query accepts."""
     monkeypatch.setenv("HARVEST_BROKERS_PAGES_QUERY", "type:HTML")
     assert harvest("gather", "--data", str(old), "--quiet").exit_code == 0
     assert set(hits(harvest, old, "*", "--broker", "pages")) == {"squid.html"}

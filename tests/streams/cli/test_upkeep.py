@@ -1,4 +1,4 @@
-"""What keeps a data folder small, and paused roots quiet."""
+"""Trimming and compaction of a data folder, and paused roots."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ DAY = 86_400_000
 
 
 def held(folder: Path) -> set[str]:
-    """The bodies in a data folder."""
+    """The names of the bodies in the blob store of a data folder."""
     return {path.name for path in (folder / "blobs").glob("??/*") if path.parent.name != "new"}
 
 
 @pytest.fixture
 def kept(harvest: Any, tree: Path, tmp_path: Path) -> Callable[[float], dict[str, int]]:
-    """Gather a tree with a large file, then have the folder looked after with a retention in s; gives the records left by topic."""
+    """A function that runs the upkeep of a gathered tree, with a retention in seconds; it returns the records left by topic."""
     (tree / "large.txt").write_text("A whale of a file.\n" * 10_000)
     harvest("gather", tree, "--quiet")
 
@@ -46,15 +46,15 @@ def kept(harvest: Any, tree: Path, tmp_path: Path) -> Callable[[float], dict[str
     return look_after
 
 
-def test_nothing_young_is_trimmed(kept: Callable[[float], dict[str, int]], tmp_path: Path) -> None:
-    """What is younger than the retention stays, bodies included."""
+def test_records_younger_than_the_retention_stay(kept: Callable[[float], dict[str, int]], tmp_path: Path) -> None:
+    """Records younger than the retention stay, with their bodies."""
     left = kept(7 * 86_400)
     assert all(left[topic] for topic in ("crawl", "fetches", "objects", "made", "summaries"))
     assert len(held(tmp_path / "harvest-data")) == 1
 
 
-def test_what_is_read_and_old_is_trimmed(kept: Callable[[float], dict[str, int]], tmp_path: Path, harvest: Any) -> None:
-    """Records that all stages have read go with their bodies once they are old; what is compacted stays, and all still works."""
+def test_old_records_read_by_all_stages_are_removed(kept: Callable[[float], dict[str, int]], tmp_path: Path, harvest: Any) -> None:
+    """Old records that all stages have read are removed with their bodies; compacted topics stay, and the next run works."""
     time.sleep(0.01)
     folder = tmp_path / "harvest-data"
     (body,) = (path for path in (folder / "blobs").glob("??/*") if path.parent.name != "new")
@@ -69,7 +69,7 @@ def test_what_is_read_and_old_is_trimmed(kept: Callable[[float], dict[str, int]]
     assert len(harvest.lines("search", "*", "--copies")) == 4
 
 
-def test_rejections_and_unread_records_stay(kept: Callable[[float], dict[str, int]], tmp_path: Path, harvest: Any) -> None:
+def test_old_rejections_stay(kept: Callable[[float], dict[str, int]], tmp_path: Path, harvest: Any) -> None:
     """An old rejection of a file that is not fetched again stays."""
     (tmp_path / "tree" / "bad.gz").write_bytes(b"\x1f\x8b\x08\x00 this is no gzip")
     harvest("gather", tmp_path / "tree")
@@ -78,10 +78,10 @@ def test_rejections_and_unread_records_stay(kept: Callable[[float], dict[str, in
     assert len(harvest.lines("rejected", "list")) == 1
 
 
-def test_compaction_waits_and_works(
+def test_topic_is_compacted_after_growing_by_half(
     kept: Callable[[float], dict[str, int]], tmp_path: Path, harvest: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A compacted topic is compacted once it has grown by half since it was first seen: then it holds the latest of each key."""
+    """A topic is compacted once it has grown by half since its first measurement, down to the latest record of each key."""
     monkeypatch.setattr(upkeep, "GROWN", 1)
     left = [kept(7 * 86_400)["broker.main"]]
     for number in range(4):
@@ -94,7 +94,7 @@ def test_compaction_waits_and_works(
 
 
 def test_paused_roots_are_not_refreshed() -> None:
-    """What only paused roots ask for is put off by a tick; resumed, or asked for by another root too, it is asked for again."""
+    """A tick postpones URLs that only paused roots need; they are fetched again if resumed or needed by another root."""
     rows, root = MemoryRows(), Root(url="file:///a/", run="1", refresh=1)
     host, number = frontier_key(root.url), iter(range(1_000))
 
@@ -116,8 +116,8 @@ def test_paused_roots_are_not_refreshed() -> None:
     assert again.url == root.url
 
 
-def test_roots_paused_by_events() -> None:
-    """A root that an event pauses is put off by ticks, and visited only when it is asked for, until an event resumes it."""
+def test_root_paused_by_event_is_fetched_only_on_request() -> None:
+    """A root paused by an event is not refreshed by ticks, only fetched when requested, until an event resumes it."""
     rows, root, other = MemoryRows(), Root(url="file:///a/", run="1", refresh=1), Root(url="file:///b/", run="1", refresh=1)
     number = iter(range(1_000))
 

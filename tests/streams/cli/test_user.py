@@ -1,4 +1,4 @@
-"""The program for a user without privileges: files and data folders that may be read only, or not even that."""
+"""The program for a user without privileges: files and data folders that are read-only or unreadable."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ pytestmark = pytest.mark.slow
 
 PR_CAPBSET_DROP = 24
 OVERRIDES = (1, 2)
-"""CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH: what makes modes of files mean nothing to root."""
+"""CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH, by which root bypasses the permissions of files."""
 
 
 def bound() -> None:
-    """In the child: be held to the modes of files, as everybody but root is."""
+    """In the child: drop these capabilities if it is root."""
     if os.geteuid() == 0:
         for capability in OVERRIDES:
             if ctypes.CDLL(None, use_errno=True).prctl(PR_CAPBSET_DROP, capability, 0, 0, 0):
@@ -29,9 +29,9 @@ def bound() -> None:
 
 
 def plainly(harvest: Any, *arguments: str | Path) -> tuple[int, str, str]:
-    """Run a command without privileges; gives the exit code and what it printed."""
+    """Run a command without privileges; return the exit code, standard output and standard error."""
     command = [*harvest.program, *map(str, arguments)]
-    # The children are bound by exec, so nothing of this process runs in them but `bound`.
+    # The reduced bounding set takes effect at exec, so no code of this process runs in the child but `bound`.
     done = subprocess.run(command, cwd=harvest.folder, capture_output=True, text=True, check=False, preexec_fn=bound)
     assert "Traceback" not in done.stderr
     return done.returncode, done.stdout, done.stderr
@@ -39,7 +39,7 @@ def plainly(harvest: Any, *arguments: str | Path) -> tuple[int, str, str]:
 
 @pytest.fixture
 def sealed(harvest: Any, tree: Path) -> Iterator[Path]:
-    """The data folder of the small tree, which nobody may write."""
+    """The data folder of the sample tree, without write permissions."""
     harvest("gather", tree, "--quiet")
     data = tree.parent / "harvest-data"
     paths = [data, *data.rglob("*")]
@@ -50,16 +50,16 @@ def sealed(harvest: Any, tree: Path) -> Iterator[Path]:
         path.chmod(path.stat().st_mode | 0o200)
 
 
-def test_summarize_what_may_not_be_read(harvest: Any, tree: Path) -> None:
-    """A file that may not be read is one line and exit code 1, the others are summarized."""
+def test_summarize_reports_unreadable_files(harvest: Any, tree: Path) -> None:
+    """An unreadable file is an error of one line, exit code 1, and the others are summarized."""
     (tree / "secret.txt").write_text("secret\n")
     (tree / "secret.txt").chmod(0)
     code, out, err = plainly(harvest, "summarize", "tree/secret.txt", "tree/page.html", "--json")
     assert (code, out.count("\n"), err) == (1, 1, "harvest: tree/secret.txt: Permission denied\n")
 
 
-def test_a_data_folder_that_may_not_be_written(harvest: Any, sealed: Path) -> None:
-    """Whoever may only read a data folder is answered, and leaves nothing there."""
+def test_reading_commands_work_on_a_read_only_data_folder(harvest: Any, sealed: Path) -> None:
+    """Reading commands work on a read-only data folder and leave no file there."""
     before = sorted(sealed.rglob("*"))
     answers = {
         ("search", "Ishmael"): "notes/a.txt",
@@ -74,16 +74,16 @@ def test_a_data_folder_that_may_not_be_written(harvest: Any, sealed: Path) -> No
     assert sorted(sealed.rglob("*")) == before
 
 
-def test_writing_to_a_data_folder_that_may_not_be_written(harvest: Any, sealed: Path) -> None:
-    """What has to write there is one line and exit code 1."""
+def test_writing_commands_fail_on_a_read_only_data_folder(harvest: Any, sealed: Path) -> None:
+    """A writing command on a read-only data folder is an error of one line, exit code 1."""
     for command in (("gather", "tree"), ("annotate", "tree/page.html", "a=b")):
         code, out, err = plainly(harvest, *command)
         assert (code, out, err.count("\n")) == (1, "", 1), (command, err)
         assert "Permission denied" in err
 
 
-def test_a_data_folder_of_a_run_that_was_cut_off(harvest: Any, sealed: Path) -> None:
-    """What a killed run left in the WAL is not passed over in silence: one line says who can read it."""
+def test_unreadable_wal_of_a_killed_run_is_reported(harvest: Any, sealed: Path) -> None:
+    """If a killed run left records in the WAL that a read-only user cannot read, an error of one line says who can."""
     log = sealed / "store.sqlite-wal"
     sealed.chmod(0o755)
     (sealed / "store.sqlite").chmod(0o644)
@@ -99,8 +99,8 @@ def test_a_data_folder_of_a_run_that_was_cut_off(harvest: Any, sealed: Path) -> 
     assert "a run was cut off here" in err
 
 
-def test_what_could_not_be_looked_at_is_not_unchanged(harvest: Any, tree: Path) -> None:
-    """Files of a folder that may not be read are kept, and counted for nothing: nobody has seen that they are as they were."""
+def test_files_of_unreadable_folder_are_not_counted_unchanged(harvest: Any, tree: Path) -> None:
+    """Files of an unreadable folder are kept, and not counted as unchanged, since their state is unknown."""
     harvest("gather", tree, "--quiet")
     (tree / "notes").chmod(0)
     try:

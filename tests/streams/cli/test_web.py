@@ -1,4 +1,4 @@
-"""A web site that changes, gathered again and again: what is fetched, what is not, and what becomes of it."""
+"""A web site that changes between runs: what is fetched, and what happens to its summaries."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ALLOW = ("--allow", "127.0.0.0/8", "--pause", "0", "--data", "d")
 
 
 def gather(harvest: Any, *roots: str | Path, code: int = 0) -> dict[str, Any]:
-    """One run; gives its closing table."""
+    """Run `harvest gather`; return its closing table."""
     table: dict[str, Any] = harvest.lines("gather", *roots, *ALLOW)[0] if not code else {}
     if code:
         harvest("gather", *roots, *ALLOW, code=code)
@@ -22,11 +22,11 @@ def gather(harvest: Any, *roots: str | Path, code: int = 0) -> dict[str, Any]:
 
 
 def held(harvest: Any) -> set[str]:
-    """URLs of what search finds, members left out."""
+    """URLs of all search results, archive members left out."""
     return {hit["url"] for hit in harvest.lines("search", "*", "--data", "d", "--limit", "500") if "#" not in hit["url"]}
 
 
-def test_unchanged_pages_are_asked_conditionally(harvest: Any, site: Site) -> None:
+def test_unchanged_pages_are_fetched_conditionally(harvest: Any, site: Site) -> None:
     """A second run asks for every page again, and summarizes none of them."""
     gather(harvest, site.url)
     first = set(site.asked)
@@ -37,7 +37,7 @@ def test_unchanged_pages_are_asked_conditionally(harvest: Any, site: Site) -> No
     assert {path for path in first if path in site.files} <= set(site.asked) | {"/robots.txt"}
 
 
-def test_pages_that_change_vanish_and_appear(harvest: Any, site: Site) -> None:
+def test_changed_removed_and_new_pages_are_indexed(harvest: Any, site: Site) -> None:
     """A changed page is summarized again, a page that answers 404 is removed, a newly linked one is found."""
     gather(harvest, site.url)
     site.files["/wais.html"] = b"<title>WAIS</title><a href='/new.html'>new</a> zanzibar"
@@ -51,8 +51,8 @@ def test_pages_that_change_vanish_and_appear(harvest: Any, site: Site) -> None:
     assert [h["url"] for h in harvest.lines("search", "zanzibar", "--data", "d")] == [site.url + "wais.html"]
 
 
-def test_robots_forbid_from_now_on(harvest: Any, site: Site) -> None:
-    """What robots.txt forbids is not asked for, and the refusal is an event with its reason."""
+def test_disallowed_urls_are_not_fetched(harvest: Any, site: Site) -> None:
+    """URLs that robots.txt disallows are not fetched, and the refusal is an event with its reason."""
     gather(harvest, site.url)
     assert not [path for path in site.asked if path.startswith("/private/")]
     told = harvest("why", site.url + "private/draft.html", "--data", "d").stdout
@@ -60,22 +60,22 @@ def test_robots_forbid_from_now_on(harvest: Any, site: Site) -> None:
 
 
 @pytest.mark.parametrize("link", ["file:///etc/passwd", "http://169.254.169.254/latest/", "http://0x7f.1:9/", "gopher://x/"])
-def test_links_that_lead_elsewhere(harvest: Any, site: Site, link: str) -> None:
-    """No page leads a Gatherer to the file system, to another server or to an address of the inside."""
+def test_links_to_forbidden_targets_are_not_followed(harvest: Any, site: Site, link: str) -> None:
+    """No page makes a Gatherer fetch a file, another server or an internal address."""
     site.files["/"] = f"<title>Trap</title><a href='{link}'>x</a> <a href='/wais.html'>y</a>".encode()
     gather(harvest, site.url)
     assert held(harvest) <= {site.url + path.lstrip("/") for path in site.files}
 
 
-def test_a_pause_without_end(harvest: Any, site: Site) -> None:
-    """A Crawl-delay that nobody could wait for is cut to a minute, and the user is told why nothing happens."""
+def test_excessive_crawl_delay_is_cut(harvest: Any, site: Site) -> None:
+    """An excessive Crawl-delay is cut to 60 s, and a note states the reason for the wait."""
     site.files |= {"/": b"<title>Alone</title>", "/robots.txt": b"User-agent: *\nCrawl-delay: 9999999999\n"}
     told = harvest("gather", site.url, *ALLOW).stderr
     assert f"{site.url.rstrip('/')}: its robots.txt asks for a pause; 60 s are kept between requests\n" in told
 
 
-def test_a_server_that_fails_for_a_while(harvest: Any, site: Site) -> None:
-    """While a server does not answer, nothing that is known of it is removed."""
+def test_failing_server_loses_no_objects(harvest: Any, site: Site) -> None:
+    """While a server fails, none of its objects are removed."""
     gather(harvest, site.url)
     before = held(harvest)
     site.fail = True
@@ -85,8 +85,8 @@ def test_a_server_that_fails_for_a_while(harvest: Any, site: Site) -> None:
     assert gather(harvest, site.url)["nothing_changed"]
 
 
-def test_what_was_gone_comes_back(harvest: Any, site: Site) -> None:
-    """A page that was missing for a while, and one that moves elsewhere now, are found by links in pages that are as they were."""
+def test_missing_page_is_found_again_by_unchanged_links(harvest: Any, site: Site) -> None:
+    """A page that was missing, and the new target of a redirect, are found by links in unchanged pages."""
     site.files["/"] = b"<title>Home</title><a href='/a'>x</a> <a href='/latest'>x</a>"
     site.files |= {"/a": b"<title>Aardvark</title>", "/1": b"<title>First</title>", "/2": b"<title>Second</title>"}
     site.redirects["/latest"] = "/1"
@@ -103,8 +103,8 @@ def test_what_was_gone_comes_back(harvest: Any, site: Site) -> None:
     assert held(harvest) == there | {site.url + "2"}
 
 
-def test_a_root_that_moves_without_end(harvest: Any, site: Site) -> None:
-    """A chain of redirects ends after ten, run after run; the root has failed, and every move is told."""
+def test_redirect_chain_of_a_root_ends_after_ten(harvest: Any, site: Site) -> None:
+    """A chain of redirects ends after ten in every run; the root has failed, and `why` lists every redirect."""
     for _ in range(2):
         site.asked.clear()
         told = harvest("gather", site.url + "moves/0", *ALLOW, "--depth", "1", code=1)
@@ -114,8 +114,8 @@ def test_a_root_that_moves_without_end(harvest: Any, site: Site) -> None:
     assert harvest.lines("rejected", "list", "--data", "d")[0]["reason"] == "moved too often"
 
 
-def test_a_circle_of_redirects(harvest: Any, site: Site) -> None:
-    """Pages that move to each other are rejected, not lost; one that two ways lead to by moves is no circle."""
+def test_circle_of_redirects_is_rejected(harvest: Any, site: Site) -> None:
+    """Pages that redirect to each other are rejected, not lost; a page that two redirects lead to is no circle."""
     site.files["/"] = b"<a href='/a'>x</a> <a href='/c'>x</a> <a href='/d'>x</a>"
     site.redirects |= {"/a": "/b", "/b": "/a", "/c": "/d", "/d": "/wais.html"}
     for _ in range(3):
@@ -132,8 +132,8 @@ def test_a_circle_of_redirects(harvest: Any, site: Site) -> None:
     assert f"moved to {site.url}essence.html" in harvest("why", site.url + "b", "--data", "d").stdout
 
 
-def test_ways_that_meet(harvest: Any, site: Site) -> None:
-    """A second way into a chain of redirects is no reason to reject what the first has found, though both together are too long."""
+def test_second_entry_to_a_chain_does_not_reject_its_end(harvest: Any, site: Site) -> None:
+    """A second entry to a chain of redirects does not reject its end, though both together exceed the limit."""
     site.files["/"] = b"<a href='/c0'>x</a> <a href='/x0'>x</a>"
     site.files["/end"] = b"<title>End</title>"
     site.redirects |= {f"/c{n}": f"/c{n + 1}" for n in range(8)} | {f"/x{n}": f"/x{n + 1}" for n in range(4)}
@@ -143,8 +143,8 @@ def test_ways_that_meet(harvest: Any, site: Site) -> None:
     assert not harvest.lines("rejected", "list", "--data", "d")
 
 
-def test_a_shorter_way(harvest: Any, site: Site) -> None:
-    """What was the end of a chain too long is fetched by the next run once a page links to it."""
+def test_end_of_a_long_chain_is_fetched_once_linked(harvest: Any, site: Site) -> None:
+    """The URL behind a chain of redirects that was too long is fetched by the next run after a page links to it."""
     site.files["/"] = b"<a href='/moves/0'>x</a>"
     gather(harvest, site.url)
     site.asked.clear()
@@ -156,8 +156,8 @@ def test_a_shorter_way(harvest: Any, site: Site) -> None:
     assert "/moves/11" in site.asked
 
 
-def test_pages_that_move_count(harvest: Any, site: Site) -> None:
-    """What moved counts against the limit of its root, and a link to a chain without end is rejected with the reason."""
+def test_redirects_count_against_the_url_limit(harvest: Any, site: Site) -> None:
+    """Redirects count against the URL limit of their root, and a link to an endless chain is rejected with the reason."""
     site.files["/"] = b"".join(b"<a href='/moves/%d000'>x</a>" % n for n in range(1, 9))
     gather(harvest, site.url, "--max-urls", "20")
     asked = [path for path in site.asked if path.startswith("/moves/")]
@@ -167,8 +167,8 @@ def test_pages_that_move_count(harvest: Any, site: Site) -> None:
     assert reasons == ["moved too often"] * 8
 
 
-def test_a_removed_root_leaves_the_others(harvest: Any, site: Site, tree: Path) -> None:
-    """A root that is removed takes with it what it alone asked for."""
+def test_removed_root_leaves_objects_of_other_roots(harvest: Any, site: Site, tree: Path) -> None:
+    """Removing a root removes the objects that no other root needs."""
     gather(harvest, site.url, tree)
     harvest("roots", "remove", site.url, "--data", "d")
     gather(harvest, tree)
@@ -176,8 +176,8 @@ def test_a_removed_root_leaves_the_others(harvest: Any, site: Site, tree: Path) 
     assert not {url for url in held(harvest) if url.startswith("http:")}
 
 
-def test_links_that_lead_nowhere(harvest: Any, site: Site) -> None:
-    """A dead link is counted, and what moved is none, and tells where to."""
+def test_dead_links_are_counted_and_redirects_are_not(harvest: Any, site: Site) -> None:
+    """A dead link is counted; a redirect is not one, and `why` names its target."""
     site.files["/"] = b"<title>Links</title><a href='/none.html'>x</a> <a href='/old/harvest.html'>y</a>"
     for path in set(site.files) - {"/", "/robots.txt", "/harvest.html"}:
         del site.files[path]

@@ -1,4 +1,4 @@
-"""What the essence edge believes of its children, how much of it it holds, and how long it tries."""
+"""Validation of frames from the parser processes, limits on buffered frames, and limits on retries."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ LIMITS = SandboxLimits(deadline=10.0, whole=100.0)
 
 @dataclass
 class Given:
-    """An edge, and the objects that it has begun with."""
+    """An edge, and the work items that it has started, by URL."""
 
     edge: EssenceEdge
     works: dict[str, Work]
 
     def say(self, url: str, topic: str, key: str, record: Record, partition: int = -1, carried: bytes = b"") -> None:
-        """A child says a record of the object."""
+        """Feed the edge a frame with a record, as a child sends it for an object."""
         name = key.encode()
         at = partition_of(name, 3) if partition < 0 else partition
         head = HEAD.pack(TOPICS.index(topic), at, len(name), len(carried))
@@ -52,13 +52,13 @@ class Given:
 
 
 def root(url: str) -> Root:
-    """A root of that URL."""
+    """Build a root with this URL."""
     return Root(url=url, run="9" * 13, depth=10)
 
 
 @pytest.fixture
 def given(tmp_path: Path) -> Iterator[Given]:
-    """Three objects in the hands of one edge."""
+    """One edge with three objects in progress."""
     with Store(tmp_path / "d", {t.name: 3 for t in topology(TopologySettings()).topics}) as store:
         for url, at in ((PAGE, root("http://a.example/")), (FOLDER, root(FOLDER)), (FILE, root(FOLDER))):
             obj = FetchedObject(url=url, version=5, time=1, outcome="fetched", body=b"x", size=1, root=at, depth=2)
@@ -72,7 +72,7 @@ def given(tmp_path: Path) -> Iterator[Given]:
 
 
 def summary(url: str = PAGE, path: str = "", **changed: object) -> Summary:
-    """A summary of an object or of a member."""
+    """Build a summary of an object or of a member."""
     whole = f"{url}#{path}" if path else url
     made = Summary(
         oid=oid("g", whole), url=whole, object_url=url, path=path, gatherer="g", version=5, time=1, type="PDF", attempt="5"
@@ -81,14 +81,14 @@ def summary(url: str = PAGE, path: str = "", **changed: object) -> Summary:
 
 
 def found(url: str = PAGE, to: str = ELSE, **changed: object) -> CrawlEvent:
-    """A link that was found."""
+    """Build the event of a discovered link."""
     at = root("http://a.example/") if url == PAGE else root(FOLDER)
     made = CrawlEvent(kind="discovered", host=frontier_key(to), time=1, url=url, version=5, depth=2, root=at, links=(Link(url=to),))
     return msgspec.structs.replace(made, **changed)
 
 
-def test_own_records_are_believed(given: Given) -> None:
-    """What essence gives of an object passes, members, links, listings and dead letters included."""
+def test_records_of_its_own_object_are_accepted(given: Given) -> None:
+    """Every kind of record that essence produces for an object is accepted: members, links, listings and dead letters included."""
     given.say(PAGE, "made", PAGE, summary())
     given.say(PAGE, "made", PAGE, summary(path="é/b#c.txt"))
     given.say(PAGE, "made", PAGE, Complete(object_url=PAGE, version=5, time=1, attempt="5", count=2))
@@ -133,8 +133,8 @@ FORGED: tuple[tuple[str, str, str, Record], ...] = (
 )
 
 
-def test_a_damaged_body_gives_nothing(given: Given) -> None:
-    """That a body is damaged is believed where there is one in the blob store, and before anything else is said of it."""
+def test_damaged_frame_is_accepted_only_first_and_for_a_blob(given: Given) -> None:
+    """A DAMAGED frame is accepted only for a body in the blob store, and only before any other frame of the object."""
     work = given.works[PAGE]
     receive = given.edge._receiver([work])
     with pytest.raises(CorruptChildError):
@@ -150,20 +150,20 @@ def test_a_damaged_body_gives_nothing(given: Given) -> None:
 
 
 @pytest.mark.parametrize(("url", "topic", "key", "record"), FORGED)
-def test_nothing_is_believed_of_another(given: Given, url: str, topic: str, key: str, record: Record) -> None:
-    """A child that was taken over changes nothing but the object that it was handed."""
+def test_records_of_another_object_are_rejected(given: Given, url: str, topic: str, key: str, record: Record) -> None:
+    """A compromised child cannot change anything but the object that it was given."""
     with pytest.raises(CorruptChildError):
         given.say(url, topic, key, record)
     assert not any(work.frames for work in given.works.values())
 
 
 LISTED = {**msgspec.structs.asdict(summary()), "attributes": {"title": [1]}}
-"""A summary whose title is a number."""
+"""A summary with a number as its title."""
 DONE = Complete(object_url=PAGE, version=5, time=1, attempt="5", count=2)
 
 
-def test_records_that_go_with_their_bytes(given: Given) -> None:
-    """A record in msgpack is taken as it is, and nobody decodes its bytes again; of the crawl none is taken."""
+def test_msgpack_copy_of_a_record_is_used(given: Given) -> None:
+    """A record sent in msgpack too is used as it is, and its Avro bytes are not decoded again; crawl events may not be sent so."""
     made, link = summary(attributes={"title": ("é", b"\xff")}), found()
     given.say(PAGE, "made", PAGE, made, carried=pack(made))
     given.say(PAGE, "made", PAGE, DONE, carried=pack(DONE))
@@ -190,8 +190,8 @@ def test_records_that_go_with_their_bytes(given: Given) -> None:
         {"copies_count": 1},
     ],
 )
-def test_a_record_says_what_its_bytes_do(given: Given, changed: dict[str, Any]) -> None:
-    """Whose a summary is, and that no Broker has said anything of it, is believed of neither alone."""
+def test_identity_is_checked_in_avro_and_msgpack(given: Given, changed: dict[str, Any]) -> None:
+    """Identity fields and fields set by Brokers are checked both in the Avro bytes and in the msgpack copy of a summary."""
     with pytest.raises(CorruptChildError):
         given.say(PAGE, "made", PAGE, summary(), carried=pack(summary(**changed)))
     if "published" not in changed and not set(changed) & {"copy_of", "copies", "copies_count"}:
@@ -203,8 +203,8 @@ def test_a_record_says_what_its_bytes_do(given: Given, changed: dict[str, Any]) 
 @pytest.mark.parametrize(
     "carried", [b"\xc1", b"\x80", pack(DONE), pack(1), pack(summary())[:-1], pack(summary()) + b"\0", pack(LISTED)]
 )
-def test_what_goes_with_bytes_is_their_record(given: Given, carried: bytes) -> None:
-    """Something else than the record is nonsense, and so is the end of another object's attempt."""
+def test_invalid_msgpack_copy_is_rejected(given: Given, carried: bytes) -> None:
+    """A msgpack part that is no valid record of the same kind is rejected, and so is the completion of another object's attempt."""
     with pytest.raises(CorruptChildError):
         given.say(PAGE, "made", PAGE, summary(), carried=carried)
     for other in ({"object_url": ELSE}, {"version": 9}):
@@ -213,8 +213,8 @@ def test_what_goes_with_bytes_is_their_record(given: Given, carried: bytes) -> N
     assert not given.works[PAGE].frames
 
 
-def test_bytes_are_no_records(given: Given) -> None:
-    """A frame whose record is cut or mere bytes, or whose partition is another, is nonsense; never another exception."""
+def test_truncated_or_random_record_is_rejected(given: Given) -> None:
+    """A truncated or random record, or a wrong partition, raises NonsenseError and no other exception."""
     whole, key = encode(summary()), PAGE.encode()
     at = partition_of(key, 3)
     head = HEAD.pack(0, at, len(key), 0) + key
@@ -226,8 +226,8 @@ def test_bytes_are_no_records(given: Given) -> None:
         given.say(PAGE, "made", PAGE, summary(), partition=(at + 1) % 3)
 
 
-def test_children_wait_for_the_runner(given: Given, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Frames that the runner does not take hold children back, and no new objects are begun with, until it takes them."""
+def test_full_buffers_hold_children_back(given: Given, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A child whose frames exceed the limits of the buffers waits until the runner takes them."""
     monkeypatch.setattr(parsing, "HELD_BYTES", 100_000)
     monkeypatch.setattr(parsing, "STAGED_BYTES", 10_000)
 
@@ -251,8 +251,8 @@ def test_children_wait_for_the_runner(given: Given, monkeypatch: pytest.MonkeyPa
     asyncio.run(scenario())
 
 
-def test_an_object_is_given_up(given: Given) -> None:
-    """Too many members that hold a child end their object: the rest is listed, then not even that, then it is not opened."""
+def test_object_fails_after_too_many_slow_members(given: Given) -> None:
+    """Members that time out are skipped; after PATIENCE of them the rest is listed only, then not listed, then the object fails."""
     edge, work = given.edge, given.works[FILE]
     for number in range(PATIENCE):
         assert not work.stop
@@ -270,8 +270,8 @@ def test_an_object_is_given_up(given: Given) -> None:
     assert (list(other.skip), other.clock.spent) == ([""], LIMITS.whole - LIMITS.deadline)
 
 
-def test_looking_for_slow_members_leaves_time_to_read_the_others() -> None:
-    """Once half of an object's time is spent, the next member that holds a child is the last one that is looked for."""
+def test_half_the_time_ends_the_search_for_slow_members() -> None:
+    """Once half of an object's time is spent, the next member that times out is the last one that is skipped separately."""
     tries = RetryState()
     tries.failed_at("m0", TimedOut("m0"), LIMITS)
     tries.clock.spent = LIMITS.whole / 2
@@ -279,8 +279,8 @@ def test_looking_for_slow_members_leaves_time_to_read_the_others() -> None:
     assert (list(tries.skip), tries.stop) == (["m0", "m1"], "m1")
 
 
-def test_members_that_crash_cost_nobody_else() -> None:
-    """Behind the last member that may be skipped nothing is opened; the object is."""
+def test_no_member_is_opened_after_too_many_crashes() -> None:
+    """After MEMBERS crashes no further member is opened, but the object itself still is."""
     tries = RetryState()
     for number in range(MEMBERS):
         assert not tries.stop
@@ -289,19 +289,19 @@ def test_members_that_crash_cost_nobody_else() -> None:
 
 
 @pytest.mark.parametrize(("container", "member"), [("", "m"), ("a.7z", "a.7z#m")])
-def test_what_cannot_be_passed_over_ends_its_container(container: str, member: str) -> None:
-    """A member that must be read to come to the next one, and holds the child even then: what came before it stands."""
+def test_member_that_cannot_be_skipped_ends_its_container(container: str, member: str) -> None:
+    """If a member times out even while it is skipped, its container ends there; earlier members keep their summaries."""
     tries = RetryState()
     tries.failed_at(member, TimedOut(member), LIMITS)
     tries.failed_at(BEHIND + member, TimedOut(BEHIND + member), LIMITS)
     assert (list(tries.skip), list(tries.ends), tries.stop) == ([member], [member], "")
-    # What cannot even be ended is not opened.
+    # A container that cannot be ended either is not opened.
     tries.failed_at(BEHIND + member, TimedOut(BEHIND + member), LIMITS)
     assert list(tries.skip) == [member, container]
 
 
-def test_nobody_is_blamed_for_what_a_chunk_gave_together(given: Given) -> None:
-    """Too much output of several objects is no object's fault: one of them goes alone, and is blamed if it is too much again."""
+def test_too_much_output_of_a_chunk_is_attributed_to_no_object(given: Given) -> None:
+    """Too much output of several objects in a chunk is attributed to none: one is retried alone, and rejected if it repeats."""
     edge, chunk = given.edge, [given.works[PAGE], given.works[FILE]]
     [alone] = edge._left(chunk, Flooded("0\n", "total"), Clock())
     assert not alone.skip
@@ -309,15 +309,15 @@ def test_nobody_is_blamed_for_what_a_chunk_gave_together(given: Given) -> None:
     assert alone.skip == {"": "too much output (total)"}
 
 
-def test_a_frame_holds_what_a_child_is_handed() -> None:
-    """A setting below what travels at once is refused in one line."""
+def test_frame_setting_below_the_chunk_size_is_refused() -> None:
+    """A value of sandbox.frame below the size of a chunk is refused in one line."""
     with pytest.raises(SettingsError, match=r"sandbox\.frame: input should be greater than or equal to 4194304"):
         load({"sandbox.frame": 400_000}, environ={})
     assert 2 * CHUNK_BYTES + ALONE < 4 << 20
 
 
-def test_what_was_read_before_stands() -> None:
-    """Given up behind a member: those before it have their summaries, all behind it are Unrecognized, and the object is Partial."""
+def test_members_before_the_failure_keep_their_summaries() -> None:
+    """If an object is given up at a member, earlier ones keep their summaries, later ones are Unrecognized, and it is Partial."""
     raw = io.BytesIO()
     with zipfile.ZipFile(raw, "w") as archive:
         for name in "abcd":
@@ -338,8 +338,8 @@ def test_what_was_read_before_stands() -> None:
     assert len({made[-1].attempt for made in (records, ended) if isinstance(made[-1], Partial)}) == 2
 
 
-def test_what_lies_around_is_listed_too() -> None:
-    """Where it is given up in an archive in an archive, what comes behind that is listed, and each of the two says why."""
+def test_members_after_a_nested_archive_are_listed() -> None:
+    """If an object is given up in a nested archive, the members after that archive are listed too, each with the reason."""
     inner, raw = io.BytesIO(), io.BytesIO()
     for out, names in ((inner, "ab"), (raw, "cde")):
         with zipfile.ZipFile(out, "w") as archive:
@@ -361,15 +361,15 @@ def _zip(members: Mapping[str, str | bytes]) -> bytes:
 
 
 def _around() -> FetchedObject:
-    """An archive in an archive, three members in the inner one, two documents around it."""
+    """A nested archive with four members, between two documents."""
     inner = _zip({f"m{n}.txt": f"text {n}" for n in range(4)})
     raw = _zip({"a.txt": "before", "x.zip": inner, "z.txt": "behind"})
     return FetchedObject(url=FILE, version=5, time=1, outcome="fetched", body=raw, size=len(raw))
 
 
 @pytest.mark.parametrize("skip", [{}, {"x.zip#m1.txt": "slow"}], ids=["behind one that was read", "behind one that was skipped"])
-def test_what_lies_around_a_container_that_ends_is_read(skip: dict[str, str]) -> None:
-    """A container that is stuck ends behind the member that was done with last; the documents around it have their summaries."""
+def test_documents_around_an_ended_container_are_read(skip: dict[str, str]) -> None:
+    """A container that times out ends after its last finished member; the documents around it have their summaries."""
     records = list(essence(_around(), None, EssenceSettings(gatherer="g"), skip, lambda _: None, "", {"x.zip#m1.txt": "slow"}))
     read = [r.path for r in records if isinstance(r, Summary) and r.type == "RawText"]
     assert read == ["a.txt", "x.zip#m0.txt", *([] if skip else ["x.zip#m1.txt"]), "z.txt"]
@@ -377,8 +377,8 @@ def test_what_lies_around_a_container_that_ends_is_read(skip: dict[str, str]) ->
     assert isinstance(records[-1], Partial)
 
 
-def test_what_is_given_up_in_a_package_is_told() -> None:
-    """In an archive that was settled to be a package before: each member that was not opened says why."""
+def test_unread_members_of_a_package_are_rejected_with_reason() -> None:
+    """In an archive already recognized as a package, each member that was not opened is rejected with the reason."""
     members = {"a-1/PKG-INFO": "Name: a\nVersion: 1\n", **{f"a-1/{name}.py": f"def {name}(): pass\n" for name in "abcdefgh"}}
     raw = _zip(members)
     obj = FetchedObject(url=FILE, version=5, time=1, outcome="fetched", body=raw, size=len(raw))

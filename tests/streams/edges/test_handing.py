@@ -1,4 +1,4 @@
-"""What a turn appended reaches the edges without the log being asked, once, in order, whole."""
+"""The cache of appended records: edges get each record once, in order and complete, without a read of the log."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from streams.embedded.edge_cache import EdgeCache
 
 
 class Log:
-    """A log of one partition, and how many records were read from it."""
+    """A log of one partition that counts the records read from it."""
 
     def __init__(self) -> None:
         self.records: list[Logged] = []
         self.asked = 0
 
     def append(self, size: int = 1) -> Logged:
-        """One more record; what is read from the log has none of the decoded ones."""
+        """Append a record, and return it with its decoded form, which a read of the log does not have."""
         offset = len(self.records)
         self.records.append(Logged("objects", 0, offset, 1, b"k", b"v" * size))
         return self.records[-1]._replace(record=Tick(time=offset, ends={}))
 
     def ends(self, topic: str) -> Sequence[int]:
-        """As `Source.ends`."""
+        """Same signature as `Source.ends`."""
         return [len(self.records)]
 
     def read(self, topic: str, partition: int, offset: int, limit: int) -> Sequence[Logged]:
-        """As `Source.read`."""
+        """Same signature as `Source.read`."""
         found = self.records[offset : offset + limit]
         self.asked += len(found)
         return found
 
 
 @given(st.lists(st.tuples(st.sampled_from(["keep", "miss", "read"]), st.integers(1, 5)), max_size=60))
-def test_handed_as_the_log_has_it(steps: list[tuple[str, int]]) -> None:
-    """Whatever was kept, missed and read in between: offset by offset, each record comes once, with the bytes of the log."""
+def test_each_record_is_returned_once_in_order(steps: list[tuple[str, int]]) -> None:
+    """For any order of cached, uncached and read records, each is returned once, in order of offsets, with the bytes of the log."""
     log = Log()
     source = EdgeCache(log)
     given = list[Logged]()
@@ -57,8 +57,8 @@ def test_handed_as_the_log_has_it(steps: list[tuple[str, int]]) -> None:
     assert source._bytes == 0
 
 
-def test_the_log_is_not_asked() -> None:
-    """What is here comes from here, decoded; asked for again it comes from the log."""
+def test_cached_records_are_not_read_from_the_log() -> None:
+    """A cached record is returned decoded, without a read of the log; a second read comes from the log."""
     log = Log()
     source = EdgeCache(log)
     kept = [log.append() for _ in range(10)]
@@ -69,8 +69,8 @@ def test_the_log_is_not_asked() -> None:
 
 
 @pytest.mark.parametrize(("name", "bound"), [("COUNT", 5), ("BYTES", 5 * 101)])
-def test_only_so_much_waits(monkeypatch: pytest.MonkeyPatch, name: str, bound: int) -> None:
-    """What comes while it is full is read from the log, and so is what stands behind that."""
+def test_records_beyond_the_bound_are_read_from_the_log(monkeypatch: pytest.MonkeyPatch, name: str, bound: int) -> None:
+    """Records that exceed the bounds of the cache, and all that follow them, are read from the log."""
     monkeypatch.setattr(edge_cache, name, bound)
     log = Log()
     source = EdgeCache(log)

@@ -1,4 +1,4 @@
-"""What a program is told of a file: as much as goes in one packet to its runner."""
+"""The facts of a file that a program gets, limited to one packet to its runner."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from streams.sandbox.programs import PACKET, Programs
 
 
 @pytest.mark.parametrize("name", [b"n" * 70_000, b"\x01" * 70_000, "ä".encode() * 70_000, b"\xff" * 70_000])
-def test_names_of_any_length(name: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A member may be called anything, at any length: its program is run all the same."""
+def test_program_runs_for_names_of_any_length(name: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program of a member runs however long its name is."""
     sent: list[int] = []
 
     def run(self: Programs, kind: str, about: Mapping[str, str], body: BinaryIO) -> bytes:

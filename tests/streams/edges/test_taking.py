@@ -1,4 +1,4 @@
-"""How an edge takes from the partitions of its input."""
+"""How an edge takes records from the partitions of its input."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from streams.store import Offsets, Store
 
 
 class Taking(EdgeBase):
-    """An edge that begins with nothing by itself."""
+    """An edge that does not process what it takes."""
 
     def launch(self, ready: int = 0) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 @pytest.mark.parametrize("room", [1, 2, 3, 7])
-def test_every_partition_has_its_turn(tmp_path: Path, room: int) -> None:
-    """However little room there is at a time, no partition waits for the others, and one that has no records costs no turn."""
+def test_every_partition_gets_its_share(tmp_path: Path, room: int) -> None:
+    """However few records are taken at a time, every partition gets its share, and an empty one does not delay the others."""
     with Store(tmp_path / "d", {"t": 5}) as store:
         for p in range(4):
             store.append("t", [(b"k", Tick(time=n)) for n in range(100)], partition=p)

@@ -1,4 +1,4 @@
-"""A window over one partition of an edge's input."""
+"""The window over one partition of an edge's input."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ END = 30
 
 
 def read(offset: int, limit: int) -> Sequence[Logged]:
-    """A partition of END records."""
+    """Read from a partition of END records."""
     return [Logged("t", 0, at, 0, b"%d" % (at % 3), b"") for at in range(offset, min(offset + limit, END))]
 
 
 @given(st.data(), st.integers(0, END), st.booleans())
-def test_each_record_once(data: st.DataObject, start: int, ordered: bool) -> None:
-    """After a restart all is begun that was not finished, nothing else, each once; at the end nothing is left above the offset."""
+def test_each_unfinished_record_is_started_once(data: st.DataObject, start: int, ordered: bool) -> None:
+    """After a restart each unfinished record is started once, and no other; at the end all offsets are below the committed one."""
     above = st.integers(start + 1, END - 1) if start < END - 1 else st.nothing()
     done = data.draw(st.frozensets(above))
     window = Window(Offsets(start, done), 10, ordered=ordered)
@@ -37,8 +37,8 @@ def test_each_record_once(data: st.DataObject, start: int, ordered: bool) -> Non
     assert window.offsets() == Offsets(END, frozenset())
 
 
-def test_what_is_behind_the_last_record_is_finished() -> None:
-    """Where a partition is read to its end, what stands behind the last record is finished with it, and never before it."""
+def test_offsets_after_the_last_record_count_as_finished() -> None:
+    """At the end of a partition the offsets after its last record count as finished, but not while records are unread."""
     window = Window(Offsets(0, frozenset()), 10, ordered=True)
     assert [logged.offset for logged in window.take(3, read)] == [0, 1, 2]
     assert not window.reach(3)

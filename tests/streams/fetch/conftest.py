@@ -1,4 +1,4 @@
-"""A server that misbehaves on demand, a blob store in memory, and requests: what the tests of the edge share."""
+"""Fixtures of the fetch edge: a server that misbehaves on demand, a blob store in memory, and requests."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Handler = Callable[["Heard", asyncio.StreamWriter], Awaitable[None]]
 
 
 class Memory:
-    """Blobs in a dict; `full` makes it refuse, as a full disk does."""
+    """Blobs in a dict; `full` makes `put` fail, as a full disk does."""
 
     def __init__(self) -> None:
         self.bodies: dict[str, bytes] = {}
@@ -52,7 +52,7 @@ class Heard:
 
 @dataclass
 class Server:
-    """Plain asyncio streams: every byte of an answer is the test's."""
+    """A server on plain asyncio streams, for which the test gives every byte of an answer."""
 
     port: int = 0
     heard: list[Heard] = field(default_factory=list)
@@ -81,7 +81,7 @@ class Server:
 
 
 def answer(status: str = "200 OK", body: bytes = b"", **headers: str) -> bytes:
-    """A whole answer with its length; an underscore in a name stands for a hyphen."""
+    """Build an answer with its Content-Length; an underscore in a name stands for a hyphen."""
     fields = {"Content-Length": str(len(body)), "Connection": "close"}
     fields |= {name.replace("_", "-"): value for name, value in headers.items()}
     lines = [f"HTTP/1.1 {status}", *(f"{name}: {value}" for name, value in fields.items()), "", ""]
@@ -109,7 +109,7 @@ class Edge:
 
 
 def request(url: str, **options: Any) -> FetchRequest:
-    """A request that the frontier could have made."""
+    """Build a request as the frontier does."""
     given: dict[str, Any] = {
         "depth": 2,
         "version": 7,
@@ -121,37 +121,37 @@ def request(url: str, **options: Any) -> FetchRequest:
 
 @pytest.fixture
 def make_request() -> Callable[..., FetchRequest]:
-    """How a request is made: URL, then what differs from the usual."""
+    """A function that builds a request from a URL and the fields that differ from the defaults."""
     return request
 
 
 @pytest.fixture
 def make_answer() -> Callable[..., bytes]:
-    """How the bytes of an answer are made."""
+    """A function that builds the bytes of an answer."""
     return answer
 
 
 @pytest.fixture
 def now() -> int:
-    """The time at which everything happens, in ms."""
+    """The current time of all tests, in ms."""
     return NOW
 
 
 @pytest.fixture
 def blobs() -> Memory:
-    """An empty store."""
+    """An empty blob store."""
     return Memory()
 
 
 @pytest.fixture
 def run() -> Callable[[Coroutine[Any, Any, Any]], Any]:
-    """How a scenario is run."""
+    """A function that runs a scenario in an event loop."""
     return asyncio.run
 
 
 @pytest.fixture
 def edge(blobs: Memory) -> Callable[..., Any]:
-    """An async context manager that gives an Edge: no pauses, loopback allowed, unless `settings` say otherwise."""
+    """An async context manager that gives an Edge, without pauses and with loopback allowed, unless `settings` override it."""
 
     @asynccontextmanager
     async def open_edge(
@@ -170,7 +170,7 @@ def edge(blobs: Memory) -> Callable[..., Any]:
 
 @pytest.fixture
 def split() -> Callable[[list[Record]], tuple[FetchedObject | None, CrawlEvent]]:
-    """The object and the (one) event of an answer, once it is sure that each carries what the request carried."""
+    """A function that splits an answer into object and event, and asserts that both repeat the fields of the request."""
 
     def take(records: list[Record]) -> tuple[FetchedObject | None, CrawlEvent]:
         objects = [r for r in records if isinstance(r, FetchedObject)]

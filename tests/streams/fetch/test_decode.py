@@ -21,7 +21,7 @@ else:
 
 
 def bare(data: bytes) -> bytes:
-    """Deflate as RFC 1951 has it: no header, no checksum."""
+    """Compress to raw deflate (RFC 1951): no header, no checksum."""
     return zlib.compress(data)[2:-4]
 
 
@@ -41,7 +41,7 @@ ENCODERS: list[tuple[str, Callable[[bytes], bytes]]] = [
 
 
 def unfold(coding: str, data: bytes, step: int) -> bytes:
-    """A body that arrives in pieces of `step` bytes."""
+    """Decode a body that arrives in pieces of `step` bytes."""
     decoding = Decoding(coding, 10_000_000, 100_000)
     body = b"".join(piece for at in range(0, len(data), step) for piece in decoding.feed(data[at : at + step]))
     decoding.end()
@@ -50,17 +50,17 @@ def unfold(coding: str, data: bytes, step: int) -> bytes:
 
 @pytest.mark.parametrize("case", ENCODERS)
 @given(body=st.binary(max_size=3_000), step=st.sampled_from([1, 7, 65_536]))
-def test_round_trip(case: tuple[str, Callable[[bytes], bytes]], body: bytes, step: int) -> None:
-    """What a server encodes comes out as it was, fed whole or byte by byte."""
+def test_encoded_bodies_decode_to_the_original(case: tuple[str, Callable[[bytes], bytes]], body: bytes, step: int) -> None:
+    """Every encoded body is decoded to the original, fed whole or byte by byte."""
     coding, encoder = case
     if encoder is bare and step == 1:
-        step = 2  # a single byte does not tell bare deflate from zlib's format
+        step = 2  # a single byte does not distinguish raw deflate from zlib's format
     assert unfold(coding, encoder(body), step) == body
 
 
 @pytest.mark.parametrize("coding", CODINGS)
-def test_pieces_are_small(coding: str) -> None:
-    """However much a byte unfolds to, it comes in pieces of about 64 kB."""
+def test_decoded_pieces_are_small(coding: str) -> None:
+    """A highly compressed body is decoded in pieces of about 64 kB."""
     body = bytes(3_000_000)
     encoded = {"gzip": gzip.compress, "deflate": zlib.compress, "br": brotli.compress, "zstd": zstd.compress}[coding](body)
     decoding = Decoding(coding, 10_000_000, 1_000_000)
@@ -72,13 +72,13 @@ def test_pieces_are_small(coding: str) -> None:
 
 @pytest.mark.parametrize("coding", CODINGS)
 @given(data=st.binary(min_size=1, max_size=200))
-def test_noise_is_a_failure_or_a_body(coding: str, data: bytes) -> None:
-    """Bytes that no encoder wrote give a FetchError or some body, and nothing else."""
+def test_random_bytes_are_a_failure_or_a_body(coding: str, data: bytes) -> None:
+    """Random bytes give a FetchError or a body, and no other exception."""
     with contextlib.suppress(FetchError):
         assert isinstance(unfold(coding, data, 50), bytes)
 
 
 @pytest.mark.parametrize("coding", CODINGS)
-def test_an_empty_body(coding: str) -> None:
-    """A body of no bytes is empty, whatever its header says."""
+def test_empty_body_decodes_to_empty(coding: str) -> None:
+    """An empty body decodes to an empty one, whatever its Content-Encoding."""
     assert unfold(coding, b"", 1) == b""

@@ -20,12 +20,12 @@ BOMB = bytes(4_000_000)
 
 
 def raw(data: bytes) -> bytes:
-    """An answer, from its header fields on."""
+    """An answer with status 200, given from its header fields on."""
     return HEAD + data
 
 
 def endless(head: bytes, piece: bytes, pause: float = 0.0) -> Page:
-    """A peer that never stops; it ends when the other side hangs up."""
+    """A server that sends without end until the client closes the connection."""
 
     async def page(_: Any, writer: asyncio.StreamWriter) -> None:
         writer.write(head)
@@ -38,7 +38,7 @@ def endless(head: bytes, piece: bytes, pause: float = 0.0) -> Page:
 
 
 async def silent(_: Any, writer: asyncio.StreamWriter) -> None:
-    """A peer that takes the request and says nothing."""
+    """A server that reads the request and sends nothing."""
     while not writer.is_closing():
         writer.write(b"")
         await asyncio.sleep(0.01)
@@ -49,7 +49,7 @@ LIMITS: dict[str, dict[str, float]] = {
     "too slow": {"grace": 0.1, "min_rate": 100_000},
     "not whole after 0.5 seconds": {"total_timeout": 0.5},
 }
-"""Limits that a case has to run into; all others are far away, so that a busy machine changes no verdict."""
+"""Tight limits by expected reason; all others are generous, so that a busy machine does not change the result."""
 
 CASES: list[tuple[str, bytes | Page, str, bool]] = [
     ("no answer", silent, "no answer in time", True),
@@ -96,8 +96,8 @@ CASES: list[tuple[str, bytes | Page, str, bool]] = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=[c[0] for c in CASES])
-def test_a_hostile_answer_is_a_failure(case: tuple[str, bytes | Page, str, bool], edge: Any, run: Any, split: Any) -> None:
-    """Whatever a server sends, or does not send, ends in one bounded failure that says whether to try again."""
+def test_hostile_answer_is_a_bounded_failure(case: tuple[str, bytes | Page, str, bool], edge: Any, run: Any, split: Any) -> None:
+    """Whatever a server sends or omits, the result is one failure with a bounded reason that says whether to retry."""
     _, page, reason, retryable = case
 
     async def scenario() -> None:
@@ -115,8 +115,8 @@ def test_a_hostile_answer_is_a_failure(case: tuple[str, bytes | Page, str, bool]
     run(scenario())
 
 
-def test_a_decoded_body_has_its_own_cap(edge: Any, run: Any, split: Any, make_answer: Any) -> None:
-    """A body that unfolds beyond the cap fails, even where its ratio is modest."""
+def test_decoded_size_is_limited(edge: Any, run: Any, split: Any, make_answer: Any) -> None:
+    """A body whose decoded size exceeds the limit fails, also at a moderate ratio."""
 
     async def scenario() -> None:
         body = gzip.compress(bytes(range(256)) * 2_000)
@@ -130,11 +130,11 @@ def test_a_decoded_body_has_its_own_cap(edge: Any, run: Any, split: Any, make_an
     run(scenario())
 
 
-def test_a_connection_that_nobody_takes(edge: Any, run: Any, split: Any) -> None:
-    """No listener is a failure that may pass."""
+def test_refused_connection_may_be_retried(edge: Any, run: Any, split: Any) -> None:
+    """A refused connection is a failure that may be retried."""
 
     async def scenario() -> None:
-        # Kept while it is asked, so that nobody is given it who listens.
+        # Bound but not listening, so that no other process gets the port.
         with socket.socket() as kept:
             kept.bind(("127.0.0.1", 0))
             async with edge() as world:
@@ -155,8 +155,8 @@ FORBIDDEN = [
 
 
 @pytest.mark.parametrize("case", FORBIDDEN)
-def test_forged_targets_are_not_dialled(case: tuple[str, str], edge: Any, run: Any) -> None:
-    """Neither a pinned address nor a host that is an address gets a connection where the guard refuses it."""
+def test_forbidden_addresses_are_not_connected_to(case: tuple[str, str], edge: Any, run: Any) -> None:
+    """Neither a pinned address nor a host that is an address is connected to if the guard refuses it."""
 
     async def scenario() -> None:
         async with edge() as world:
@@ -168,8 +168,8 @@ def test_forged_targets_are_not_dialled(case: tuple[str, str], edge: Any, run: A
     run(scenario())
 
 
-def test_a_mistake_of_ours_answers_too(edge: Any, run: Any, split: Any, caplog: Any, make_request: Any) -> None:
-    """Even an error in the edge itself gives the frontier its answer, and the log a traceback."""
+def test_internal_error_is_an_event_and_a_traceback(edge: Any, run: Any, split: Any, caplog: Any, make_request: Any) -> None:
+    """An internal error of the edge also gives the frontier an event, and the log a traceback."""
 
     def broken(host: str, port: int) -> list[str]:
         raise RuntimeError("oops")
@@ -186,8 +186,8 @@ def test_a_mistake_of_ours_answers_too(edge: Any, run: Any, split: Any, caplog: 
     run(scenario())
 
 
-def test_robots_beyond_its_cap(edge: Any, run: Any) -> None:
-    """An endless robots.txt counts as far as RFC 9309 asks for it to be read, and no further."""
+def test_endless_robots_txt_is_truncated(edge: Any, run: Any) -> None:
+    """An endless robots.txt is read up to the limit that RFC 9309 requires, and no further."""
 
     async def scenario() -> None:
         head = HEAD + b"\r\nUser-agent: *\nDisallow: /private\n"
@@ -199,8 +199,8 @@ def test_robots_beyond_its_cap(edge: Any, run: Any) -> None:
     run(scenario())
 
 
-def test_a_circle_of_redirects(edge: Any, run: Any, make_answer: Any) -> None:
-    """Each redirect of a circle is one answer to one request: the edge goes round no circle."""
+def test_circle_of_redirects_is_not_followed(edge: Any, run: Any, make_answer: Any) -> None:
+    """Each redirect of a circle is one answer to one request: the edge follows none."""
 
     async def scenario() -> None:
         pages = {"/a": make_answer("302 Found", Location="/b"), "/b": make_answer("302 Found", Location="/a")}
@@ -213,8 +213,8 @@ def test_a_circle_of_redirects(edge: Any, run: Any, make_answer: Any) -> None:
     run(scenario())
 
 
-def test_a_cancelled_request_lets_go(edge: Any, run: Any, split: Any, make_answer: Any) -> None:
-    """A request that is cut off has no answer, and holds neither its host nor its address afterwards."""
+def test_cancelled_request_releases_host_and_address(edge: Any, run: Any, split: Any, make_answer: Any) -> None:
+    """A cancelled request gives no answer, and occupies neither its host nor its address afterwards."""
 
     async def scenario() -> None:
         asked = asyncio.Event()
@@ -235,8 +235,8 @@ def test_a_cancelled_request_lets_go(edge: Any, run: Any, split: Any, make_answe
     run(scenario())
 
 
-def test_more_than_was_announced(edge: Any, run: Any, split: Any, make_answer: Any) -> None:
-    """Bytes behind the length that was stated belong to no answer, not even to the next on that connection."""
+def test_bytes_after_the_content_length_are_ignored(edge: Any, run: Any, split: Any, make_answer: Any) -> None:
+    """Bytes after the stated Content-Length belong to no answer, not even to the next one on the connection."""
 
     async def scenario() -> None:
         liar = raw(b"Content-Length: 2\r\n\r\nok" + make_answer(body=b"smuggled"))

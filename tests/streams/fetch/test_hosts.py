@@ -9,8 +9,8 @@ import pytest
 ROBOTS = b"User-agent: *\nDisallow: /private\n"
 
 
-def test_a_host_is_resolved_once(edge: Any, run: Any, make_answer: Any) -> None:
-    """The answer to a request to resolve: one event with the pinned address and robots.txt."""
+def test_resolve_gives_one_event_with_address_and_robots(edge: Any, run: Any, make_answer: Any) -> None:
+    """The answer to a resolve request is one event with the pinned address and robots.txt."""
 
     async def scenario() -> None:
         async with edge({"/robots.txt": make_answer(body=ROBOTS)}) as world:
@@ -34,8 +34,8 @@ STATUSES = [
 
 
 @pytest.mark.parametrize("case", STATUSES)
-def test_robots_statuses(case: tuple[str, bytes | None, bool], edge: Any, run: Any, make_answer: Any) -> None:
-    """RFC 9309, 2.3.1: unavailable allows all; unreachable disallows all, with a reason, until another try."""
+def test_robots_status_allows_or_disallows_all(case: tuple[str, bytes | None, bool], edge: Any, run: Any, make_answer: Any) -> None:
+    """RFC 9309, 2.3.1: unavailable allows all; unreachable disallows all, with a reason, until another attempt."""
     status, robots, retryable = case
 
     async def scenario() -> None:
@@ -48,8 +48,8 @@ def test_robots_statuses(case: tuple[str, bytes | None, bool], edge: Any, run: A
 
 
 @pytest.mark.parametrize("hops", [1, 5, 6])
-def test_robots_redirects(hops: int, edge: Any, run: Any, make_answer: Any) -> None:
-    """Five redirects are followed; with a sixth robots.txt counts as unavailable."""
+def test_robots_redirects_are_followed_five_times(hops: int, edge: Any, run: Any, make_answer: Any) -> None:
+    """Five redirects are followed; after a sixth robots.txt counts as unavailable."""
 
     async def scenario() -> None:
         chain = ["/robots.txt", *(f"/r{n}" for n in range(hops))]
@@ -62,8 +62,10 @@ def test_robots_redirects(hops: int, edge: Any, run: Any, make_answer: Any) -> N
 
 
 @pytest.mark.parametrize("case", [("http://inner.example/robots.txt", None), ("file:///etc/passwd", b""), ("gopher://a/", b"")])
-def test_robots_redirected_elsewhere(case: tuple[str, bytes | None], edge: Any, run: Any, make_answer: Any) -> None:
-    """A redirect of robots.txt is judged like any other target: a private address is not dialled."""
+def test_robots_redirect_to_forbidden_target_is_refused(
+    case: tuple[str, bytes | None], edge: Any, run: Any, make_answer: Any
+) -> None:
+    """A redirect of robots.txt is checked as any other target: a private address is not connected to."""
     target, robots = case
 
     def lookup(host: str, port: int) -> list[str]:
@@ -88,7 +90,7 @@ ADDRESSES = [
 
 @pytest.mark.parametrize("case", ADDRESSES)
 def test_one_bad_address_refuses_the_host(case: tuple[list[str], str], edge: Any, run: Any) -> None:
-    """Every address of a host is judged before any is dialled."""
+    """All addresses of a host are checked before any is connected to."""
     addresses, reason = case
 
     async def scenario() -> None:
@@ -102,7 +104,7 @@ def test_one_bad_address_refuses_the_host(case: tuple[list[str], str], edge: Any
 
 
 def test_the_address_that_answers_is_pinned(edge: Any, run: Any, make_answer: Any) -> None:
-    """Where the first address takes no connection the next is tried, and that one is pinned."""
+    """If the first address refuses the connection, the next one is tried and pinned."""
 
     async def scenario() -> None:
         lookup = lambda *_: ["127.0.0.77", "127.0.0.1"]  # noqa: E731
@@ -123,8 +125,8 @@ FAILURES: list[tuple[Exception, bool]] = [
 
 
 @pytest.mark.parametrize("case", FAILURES)
-def test_names_that_do_not_resolve(case: tuple[Exception, bool], edge: Any, run: Any, make_request: Any) -> None:
-    """A name that does not resolve is told as such, with whether that may pass; so it is for an object without an address."""
+def test_unresolvable_name_is_reported(case: tuple[Exception, bool], edge: Any, run: Any, make_request: Any) -> None:
+    """A name that does not resolve is an event with the reason and whether to retry; so is a request without an address."""
     error, retryable = case
 
     def lookup(host: str, port: int) -> list[str]:
@@ -141,8 +143,8 @@ def test_names_that_do_not_resolve(case: tuple[Exception, bool], edge: Any, run:
     run(scenario())
 
 
-def test_a_name_server_that_does_not_answer(edge: Any, run: Any) -> None:
-    """A look-up has its time; the thread that waits for it holds up nobody."""
+def test_name_lookup_has_a_timeout(edge: Any, run: Any) -> None:
+    """A lookup has a timeout; the thread that waits for it blocks no other request."""
     import threading
 
     release = threading.Event()
@@ -161,8 +163,8 @@ def test_a_name_server_that_does_not_answer(edge: Any, run: Any) -> None:
     run(scenario())
 
 
-def test_files_have_no_host(edge: Any, run: Any, make_request: Any) -> None:
-    """A request to resolve a folder is answered at once: nothing to look up, all allowed."""
+def test_resolve_of_a_folder_allows_all(edge: Any, run: Any, make_request: Any) -> None:
+    """A resolve request for a folder is answered at once: no lookup, all allowed."""
 
     async def scenario() -> None:
         async with edge() as world:

@@ -21,7 +21,7 @@ NOW = 1_700_000_000_000
 
 @pytest.fixture
 def fetch(blobs: Any, make_request: Any) -> Any:
-    """One request for a path, answered; the records are sure to be fit for the log."""
+    """A function that fetches a path and asserts that the records survive encoding."""
 
     def run(
         path: Path | bytes, *, folder: bool = False, known: Validators | None = None, root: Root | None = None, **options: Any
@@ -36,8 +36,8 @@ def fetch(blobs: Any, make_request: Any) -> Any:
     return run
 
 
-def test_a_small_file_is_inline(fetch: Any, tmp_path: Path, blobs: Any) -> None:
-    """A file up to 64 kB is in its record, with digests, size, times and inode as validators, owner and mode as headers."""
+def test_small_file_is_inline(fetch: Any, tmp_path: Path, blobs: Any) -> None:
+    """A file up to 64 kB is inline in its record, with digests, size, times and inode as validators, owner and mode as headers."""
     path = tmp_path / "a b#c"
     path.write_bytes(b"x" * 65_536)
     path.chmod(0o640)
@@ -54,8 +54,8 @@ def test_a_small_file_is_inline(fetch: Any, tmp_path: Path, blobs: Any) -> None:
     assert not blobs.bodies
 
 
-def test_a_large_file_is_a_blob(fetch: Any, tmp_path: Path, blobs: Any) -> None:
-    """A file above 64 kB is in the store; one that is as it was is read, and not stored again."""
+def test_large_file_is_a_blob(fetch: Any, tmp_path: Path, blobs: Any) -> None:
+    """A file above 64 kB is in the blob store; if it is unchanged, it is read but not stored again."""
     path = tmp_path / "large"
     body = os.urandom(200_000)
     path.write_bytes(body)
@@ -72,8 +72,8 @@ def test_a_large_file_is_a_blob(fetch: Any, tmp_path: Path, blobs: Any) -> None:
     assert (again.kind, blobs.bodies[got.blob]) == ("fetched", body[::-1])
 
 
-def test_unchanged(fetch: Any, tmp_path: Path) -> None:
-    """The same bytes are unchanged, with the validators of now; other bytes of the same size are not."""
+def test_same_bytes_are_unchanged(fetch: Any, tmp_path: Path) -> None:
+    """A file with the same bytes is unchanged, with its current validators; other bytes of the same size are a change."""
     path = tmp_path / "a"
     path.write_bytes(b"abc")
     _, event = fetch(path)
@@ -85,8 +85,8 @@ def test_unchanged(fetch: Any, tmp_path: Path) -> None:
     assert (got.body, again.kind) == (b"abd", "fetched")
 
 
-def test_links_are_not_followed(fetch: Any, tmp_path: Path) -> None:
-    """A link is an object whose body is its target, wherever that leads, and whether it exists."""
+def test_link_is_an_object_and_not_followed(fetch: Any, tmp_path: Path) -> None:
+    """A link is an object whose body is its target, whether the target exists or not."""
     path = tmp_path / "link"
     path.symlink_to("/etc/passwd")
     got, event = fetch(path)
@@ -99,8 +99,8 @@ def test_links_are_not_followed(fetch: Any, tmp_path: Path) -> None:
     assert (got.outcome, event.kind, event.reason) == ("gone", "gone", "not a folder")
 
 
-def test_no_link_on_the_way_is_followed(fetch: Any, tmp_path: Path) -> None:
-    """What is under a link below the root is gone, files and folders alike; the root itself is reached by links as it was named."""
+def test_links_below_the_root_are_not_followed(fetch: Any, tmp_path: Path) -> None:
+    """Files and folders under a link below the root are gone; links in the path of the root itself are followed."""
     (tmp_path / "real" / "root" / "a" / "sub").mkdir(parents=True)
     (tmp_path / "outside" / "sub").mkdir(parents=True)
     for folder in (tmp_path / "real" / "root" / "a" / "sub", tmp_path / "outside" / "sub"):
@@ -115,8 +115,8 @@ def test_no_link_on_the_way_is_followed(fetch: Any, tmp_path: Path) -> None:
     assert [fetch(path, folder=folder, root=root)[1].kind for path, folder in ways] == ["gone"] * 3 + ["fetched"]
 
 
-def test_a_bulk_sees_the_next_folder(blobs: Any, make_request: Any, tmp_path: Path) -> None:
-    """Files of several folders and roots in one bulk are each read where they are."""
+def test_bulk_reads_files_of_several_folders(blobs: Any, make_request: Any, tmp_path: Path) -> None:
+    """In one bulk of requests, files of several folders and roots are read from their own folders."""
     paths = [tmp_path / name / "sub" / file for name in "ab" for file in "xy"]
     for path in paths:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -131,8 +131,8 @@ def test_a_bulk_sees_the_next_folder(blobs: Any, make_request: Any, tmp_path: Pa
                 assert got.body == bytes(path)
 
 
-def test_an_own_folder_is_known_by_its_inode(blobs: Any, make_request: Any, tmp_path: Path) -> None:
-    """A folder that is not to be listed is refused under any name; its neighbours are listed."""
+def test_excluded_folder_is_recognized_by_its_inode(blobs: Any, make_request: Any, tmp_path: Path) -> None:
+    """A folder excluded by its inode is refused under any name; its siblings are listed."""
     for name in ("own", "other"):
         (tmp_path / name).mkdir()
     found = (tmp_path / "own").stat()
@@ -143,7 +143,7 @@ def test_an_own_folder_is_known_by_its_inode(blobs: Any, make_request: Any, tmp_
 
 
 def test_special_files_are_refused(fetch: Any, tmp_path: Path) -> None:
-    """A fifo, a socket and a device are never opened."""
+    """A fifo, a socket and a device are not opened."""
     os.mkfifo(tmp_path / "fifo")
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(tmp_path / "s"))
@@ -152,8 +152,8 @@ def test_special_files_are_refused(fetch: Any, tmp_path: Path) -> None:
     assert [e.reason for e in found] == ["not a file: a fifo", "not a file: a socket", "not a file: a device"]
 
 
-def test_gone(fetch: Any, tmp_path: Path) -> None:
-    """What is missing is gone, for essence and for the frontier; so is a file that became a folder, and the reverse."""
+def test_missing_or_replaced_path_is_gone(fetch: Any, tmp_path: Path) -> None:
+    """A missing path is gone, for essence and for the frontier; so is a file that became a folder, and the reverse."""
     (tmp_path / "file").write_bytes(b"")
     (tmp_path / "folder").mkdir()
     for name, folder in (("x", False), ("x", True), ("file/x", False), ("file", True), ("folder", False)):
@@ -161,8 +161,8 @@ def test_gone(fetch: Any, tmp_path: Path) -> None:
         assert (got.outcome, event.kind) == ("gone", "gone")
 
 
-def test_a_folder_is_its_listing(fetch: Any, tmp_path: Path) -> None:
-    """A folder's body is its entries by lstat, sorted by the bytes of their names; it changes when one of them does."""
+def test_folder_is_its_sorted_listing(fetch: Any, tmp_path: Path) -> None:
+    """The body of a folder is its entries by lstat, sorted by the bytes of their names; it changes when an entry changes."""
     for name in (b"b", b"a\xff", b"\xc3\xa4", b"B"):
         (tmp_path / os.fsdecode(name)).write_bytes(name)
     (tmp_path / "c").mkdir()
@@ -183,8 +183,8 @@ def test_a_folder_is_its_listing(fetch: Any, tmp_path: Path) -> None:
     assert fetch(tmp_path, folder=True, known=event.validators)[1].kind == "fetched"
 
 
-def test_a_large_folder_is_a_blob(fetch: Any, tmp_path: Path, blobs: Any) -> None:
-    """A listing above 64 kB goes by the store, once."""
+def test_large_listing_is_a_blob(fetch: Any, tmp_path: Path, blobs: Any) -> None:
+    """A listing above 64 kB is in the blob store, and stored once."""
     for n in range(2_000):
         (tmp_path / f"{n:040}").touch()
     got, event = fetch(tmp_path, folder=True)
@@ -196,8 +196,8 @@ def test_a_large_folder_is_a_blob(fetch: Any, tmp_path: Path, blobs: Any) -> Non
     assert not blobs.bodies
 
 
-def test_the_root_folder(fetch: Any) -> None:
-    """The folder / is a folder."""
+def test_root_folder_is_listed(fetch: Any) -> None:
+    """The folder / is listed."""
     got, event = fetch(b"/", folder=True)
     assert (event.kind, event.listing, got.url) == ("fetched", True, "file:///")
 
@@ -214,8 +214,8 @@ ERRORS = [
 
 @pytest.mark.parametrize("folder", [False, True])
 @pytest.mark.parametrize("case", ERRORS)
-def test_errors(case: tuple[int, str, bool], folder: bool, fetch: Any, tmp_path: Path, monkeypatch: Any) -> None:
-    """What cannot be read or listed is a failure that removes nothing; another try may do, but for permissions."""
+def test_read_errors_are_failures(case: tuple[int, str, bool], folder: bool, fetch: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    """A path that cannot be read or listed is a failure that removes nothing; it is retried unless permissions are the reason."""
     number, kind, retryable = case
 
     def refuse(*_: Any, **__: Any) -> int:
@@ -227,8 +227,8 @@ def test_errors(case: tuple[int, str, bool], folder: bool, fetch: Any, tmp_path:
     assert (event.kind, event.retryable, got is None) == (kind, retryable, kind == "failed")
 
 
-def test_a_listing_that_breaks_off(fetch: Any, tmp_path: Path, monkeypatch: Any) -> None:
-    """A folder whose reading fails in the middle is a failure, never half a listing."""
+def test_interrupted_listing_is_a_failure(fetch: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    """A folder whose reading fails halfway is a failure, never an incomplete listing."""
 
     def broken(fd: int) -> Any:
         yield from ()
@@ -239,8 +239,8 @@ def test_a_listing_that_breaks_off(fetch: Any, tmp_path: Path, monkeypatch: Any)
     assert (got, event.kind, event.retryable) == (None, "failed", True)
 
 
-def test_changed_while_reading(fetch: Any, tmp_path: Path, monkeypatch: Any) -> None:
-    """A file that grows, shrinks or is rewritten under our eyes is no object yet; a folder that keeps changing neither."""
+def test_file_or_folder_changed_during_read_is_a_failure(fetch: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    """A file that grows, shrinks or is rewritten during the read is a failure to retry; so is a folder that keeps changing."""
     real = os.read
     path = tmp_path / "x"
     for change in (b"grown and grown", b"", b"same"):
@@ -268,8 +268,8 @@ def test_changed_while_reading(fetch: Any, tmp_path: Path, monkeypatch: Any) -> 
     assert (got, event.kind, event.retryable, event.reason) == (None, "failed", True, "changed while reading")
 
 
-def test_too_large(fetch: Any, tmp_path: Path) -> None:
-    """A file beyond the limit is a failure for good, found without reading it."""
+def test_too_large_file_is_a_permanent_failure(fetch: Any, tmp_path: Path) -> None:
+    """A file beyond the size limit is a permanent failure, without a read."""
     path = tmp_path / "sparse"
     path.touch()
     os.truncate(path, 1 << 40)
@@ -278,22 +278,22 @@ def test_too_large(fetch: Any, tmp_path: Path) -> None:
     assert "larger than" in event.reason
 
 
-def test_a_file_that_says_it_is_empty(fetch: Any) -> None:
-    """A file of the kernel, whose size is 0 and whose bytes are not, does not pass for an empty one."""
+def test_kernel_file_of_size_0_is_not_empty(fetch: Any) -> None:
+    """A file of the kernel with size 0 that has bytes is not taken for an empty one."""
     _, event = fetch(b"/proc/self/status")
     assert (event.kind, event.reason) == ("failed", "changed while reading")
 
 
 @pytest.mark.parametrize("url", ["file:///a%00b", "file:///" + "x" * 300, "file://host/x", "file:///a%00b/"])
-def test_names_that_no_file_has(url: str, blobs: Any, make_request: Any) -> None:
-    """A URL that names no possible file is a failure for good."""
+def test_impossible_file_url_is_a_permanent_failure(url: str, blobs: Any, make_request: Any) -> None:
+    """A URL that no file can have is a permanent failure."""
     (event,) = fetch_local(make_request(url), blobs, NOW)
     assert isinstance(event, CrawlEvent)
     assert (event.kind, event.retryable) == ("failed", False)
 
 
-def test_a_full_store_is_not_the_files_fault(fetch: Any, tmp_path: Path, blobs: Any) -> None:
-    """Where the store cannot take a body a StoreError is raised, since the run has to stop; it keeps the system's number."""
+def test_full_store_raises_store_error(fetch: Any, tmp_path: Path, blobs: Any) -> None:
+    """If the blob store cannot store a body, a StoreError with the system's errno is raised, since the run has to stop."""
     (tmp_path / "x").write_bytes(bytes(70_000))
     for n in range(2_000):
         (tmp_path / f"{n:040}").touch()
@@ -304,8 +304,8 @@ def test_a_full_store_is_not_the_files_fault(fetch: Any, tmp_path: Path, blobs: 
         assert error.value.errno == errno.ENOSPC
 
 
-def test_an_unreadable_device_is_not_the_stores_fault(fetch: Any, tmp_path: Path, monkeypatch: Any) -> None:
-    """An error while a large file is read is a failure of that file."""
+def test_read_error_is_a_failure_of_the_file(fetch: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    """A read error of a large file is a failure of that file."""
 
     def readv(*_: Any) -> int:
         raise OSError(errno.EIO, "Input/output error")
@@ -316,8 +316,8 @@ def test_an_unreadable_device_is_not_the_stores_fault(fetch: Any, tmp_path: Path
     assert (event.kind, event.retryable, event.reason) == ("failed", True, "Input/output error")
 
 
-def test_by_the_fetcher(edge: Any, run: Any, split: Any, tmp_path: Path, make_request: Any) -> None:
-    """The fetcher answers for files what fetch_local answers, from a thread where it may take long; a full store is told."""
+def test_fetcher_gives_the_records_of_fetch_local(edge: Any, run: Any, split: Any, tmp_path: Path, make_request: Any) -> None:
+    """The fetcher gives the same records for files as fetch_local, from a thread for slow ones, and reports a full store."""
     (tmp_path / "small").write_bytes(b"s")
     (tmp_path / "large").write_bytes(bytes(100_000))
 

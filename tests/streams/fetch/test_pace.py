@@ -10,7 +10,7 @@ from streams.fetch.pace import MANY, Pace, TooLongError
 
 
 class Time:
-    """A clock that moves only when someone sleeps."""
+    """A clock that advances only by sleeps."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -23,8 +23,8 @@ class Time:
         await asyncio.sleep(0)
 
 
-def test_a_pause_between_end_and_start(run: Any) -> None:
-    """The next request of a host starts one pause after the end of the one before; the longer pause wins."""
+def test_pause_lies_between_end_and_next_start(run: Any) -> None:
+    """The next request of a host starts one pause after the end of the previous one; the longer pause wins."""
 
     async def scenario() -> None:
         time = Time()
@@ -38,8 +38,8 @@ def test_a_pause_between_end_and_start(run: Any) -> None:
     run(scenario())
 
 
-def test_an_address_rests_after_a_start(run: Any) -> None:
-    """An address is not asked in the first pause after a start; one met later is asked at once."""
+def test_address_waits_one_pause_after_a_start(run: Any) -> None:
+    """After a start an address waits one pause; one first used later does not."""
 
     async def scenario() -> None:
         time = Time()
@@ -54,8 +54,8 @@ def test_an_address_rests_after_a_start(run: Any) -> None:
     run(scenario())
 
 
-def test_addresses_rest_when_they_come_from_elsewhere(run: Any) -> None:
-    """When another process may have asked them, known addresses and new ones wait as after a start."""
+def test_addresses_of_another_process_wait_as_after_a_start(run: Any) -> None:
+    """If another process may have used them, known and new addresses wait as after a start."""
 
     async def scenario() -> None:
         time = Time()
@@ -73,7 +73,7 @@ def test_addresses_rest_when_they_come_from_elsewhere(run: Any) -> None:
 
 
 def test_two_hosts_of_one_address_share_its_pause(run: Any) -> None:
-    """Hosts of one address take turns; each waits for the end of the other, and a pause."""
+    """Hosts with the same address take turns; each waits for the end of the previous request and a pause."""
 
     async def scenario() -> None:
         time, spans = Time(), []
@@ -91,8 +91,8 @@ def test_two_hosts_of_one_address_share_its_pause(run: Any) -> None:
     run(scenario())
 
 
-def test_who_would_wait_too_long_is_told_at_once(run: Any) -> None:
-    """A wait beyond the patience is refused at once with an estimate, by the time left and by those ahead."""
+def test_too_long_wait_is_refused_at_once(run: Any) -> None:
+    """A wait longer than the patience is refused at once with an estimate, from the remaining pause and the queue."""
 
     async def scenario() -> None:
         time = Time()
@@ -115,8 +115,8 @@ def test_who_would_wait_too_long_is_told_at_once(run: Any) -> None:
     run(scenario())
 
 
-def test_a_host_that_is_slow_does_not_keep_the_others(run: Any) -> None:
-    """Who waits behind a request that does not end is let go when its patience is over."""
+def test_request_behind_a_slow_one_is_refused_in_time(run: Any) -> None:
+    """A request behind one that does not end is refused when its patience is over."""
 
     async def scenario() -> None:
         pace = Pace(0.0)
@@ -130,8 +130,8 @@ def test_a_host_that_is_slow_does_not_keep_the_others(run: Any) -> None:
     run(scenario())
 
 
-def test_hosts_are_forgotten(run: Any) -> None:
-    """The memory of hosts is bounded: those that nobody waits for go."""
+def test_number_of_hosts_is_bounded(run: Any) -> None:
+    """The number of remembered hosts is bounded: those without waiting requests are dropped."""
 
     async def scenario() -> None:
         time = Time()
@@ -144,8 +144,8 @@ def test_hosts_are_forgotten(run: Any) -> None:
     run(scenario())
 
 
-def test_deferred(edge: Any, run: Any, split: Any, make_answer: Any, make_request: Any) -> None:
-    """A request whose host asks for a longer pause than our patience goes back with the time to wait; resolving waits."""
+def test_request_with_a_too_long_pause_is_deferred(edge: Any, run: Any, split: Any, make_answer: Any, make_request: Any) -> None:
+    """A request whose host asks for a pause beyond the patience is deferred with the time to wait; a resolve request waits."""
 
     async def scenario() -> None:
         time = Time()

@@ -16,8 +16,8 @@ PAGE = b"<html><title>Page</title></html>"
 MD5 = hashlib.md5(PAGE).hexdigest()
 
 
-def test_a_page_is_an_object_and_an_event(edge: Any, run: Any, split: Any, make_answer: Any) -> None:
-    """A 200 gives the object with body, digests, headers and validators, and tells the frontier the validators."""
+def test_page_gives_object_and_event(edge: Any, run: Any, split: Any, make_answer: Any) -> None:
+    """A 200 gives the object with body, digests, headers and validators, and the frontier an event with the validators."""
 
     async def scenario() -> None:
         page = make_answer(
@@ -61,8 +61,8 @@ STATUSES = [
 
 
 @pytest.mark.parametrize("case", STATUSES)
-def test_statuses(case: tuple[str, str, bool], edge: Any, run: Any, split: Any, make_answer: Any) -> None:
-    """What a status means: gone is told to essence too, a failure only to the frontier, with whether another try may do."""
+def test_status_determines_kind_and_retry(case: tuple[str, str, bool], edge: Any, run: Any, split: Any, make_answer: Any) -> None:
+    """404 and 410 are gone, for essence too; other statuses are failures, only for the frontier, with whether to retry."""
     status, kind, retryable = case
 
     async def scenario() -> None:
@@ -92,13 +92,13 @@ def test_statuses(case: tuple[str, str, bool], edge: Any, run: Any, split: Any, 
         ("Tue, 99 Nov 2023 22:14:20 GMT", 0),
     ],
 )
-def test_retry_after(value: str, wait: int, now: int) -> None:
-    """Retry-After counts in seconds or as a date, from 0 up to a day; anything else is no wait."""
+def test_retry_after_is_seconds_or_date(value: str, wait: int, now: int) -> None:
+    """Retry-After is seconds or a date, limited to a day; anything else means no wait."""
     assert retry_after(value, now) == wait
 
 
-def test_retry_after_without_a_zone(monkeypatch: pytest.MonkeyPatch, now: int) -> None:
-    """A date as asctime writes it is in GMT (RFC 9110, 5.6.7), wherever this machine is."""
+def test_retry_after_in_asctime_is_gmt(monkeypatch: pytest.MonkeyPatch, now: int) -> None:
+    """A date in asctime format is in GMT (RFC 9110, 5.6.7), whatever the local time zone."""
     monkeypatch.setenv("TZ", "XYZ+7")
     time.tzset()
     try:
@@ -108,8 +108,8 @@ def test_retry_after_without_a_zone(monkeypatch: pytest.MonkeyPatch, now: int) -
         time.tzset()
 
 
-def test_unchanged_by_304(edge: Any, run: Any, split: Any, make_answer: Any) -> None:
-    """A 304 to our validators is unchanged, keeps them, and takes a new ETag."""
+def test_304_means_unchanged(edge: Any, run: Any, split: Any, make_answer: Any) -> None:
+    """A 304 to the sent validators means unchanged; they are kept, with a new ETag if there is one."""
 
     async def scenario() -> None:
         known = Validators(etag='"old"', modified="Mon, 01 Jan 2024 00:00:00 GMT", md5="d" * 32, size=9)
@@ -125,8 +125,8 @@ def test_unchanged_by_304(edge: Any, run: Any, split: Any, make_answer: Any) -> 
     run(scenario())
 
 
-def test_unchanged_by_content(edge: Any, run: Any, split: Any, make_answer: Any) -> None:
-    """A 200 with the bytes that we know is unchanged; without validators it is an object again."""
+def test_known_bytes_mean_unchanged(edge: Any, run: Any, split: Any, make_answer: Any) -> None:
+    """A 200 with the known bytes means unchanged; without validators it is an object again."""
 
     async def scenario() -> None:
         async with edge({"/x": make_answer(body=PAGE, ETag='"2"')}) as world:
@@ -148,8 +148,8 @@ MOVES = [
 
 
 @pytest.mark.parametrize(("location", "target"), MOVES)
-def test_a_redirect_moves(location: str, target: str, edge: Any, run: Any, make_answer: Any) -> None:
-    """A redirect is not followed: gone here, discovered there as far from the root as the source was."""
+def test_redirect_ends_source_and_discovers_target(location: str, target: str, edge: Any, run: Any, make_answer: Any) -> None:
+    """A redirect is not followed: the source is gone, the target discovered at the same depth."""
 
     async def scenario() -> None:
         async with edge({"/x": make_answer("301 Moved", Location=location)}) as world:
@@ -168,8 +168,10 @@ def test_a_redirect_moves(location: str, target: str, edge: Any, run: Any, make_
 
 
 @pytest.mark.parametrize("case", [(0, "http://127.0.0.1", "http://b.example"), (0, "", ""), (1, "http://a", "http://a")])
-def test_a_root_that_moved(case: tuple[int, str, str], edge: Any, run: Any, make_answer: Any) -> None:
-    """A root that stays on its server stays on the one that it moved to; another page's redirect changes no root."""
+def test_root_limited_to_its_host_moves_with_its_redirect(
+    case: tuple[int, str, str], edge: Any, run: Any, make_answer: Any
+) -> None:
+    """A root limited to its host moves to the host of its redirect; the redirect of another page changes no root."""
     depth, host, expected = case
 
     async def scenario() -> None:
@@ -184,8 +186,8 @@ def test_a_root_that_moved(case: tuple[int, str, str], edge: Any, run: Any, make
 
 
 @pytest.mark.parametrize("location", ["/x", "file:///etc/passwd", "javascript:alert(1)", "http://", "ftp://a/b", ""])
-def test_a_redirect_to_nowhere_fails(location: str, edge: Any, run: Any, split: Any, make_answer: Any) -> None:
-    """A redirect to itself, to a file of this machine or to no URL that we fetch is a failure for good."""
+def test_redirect_to_unsupported_target_fails(location: str, edge: Any, run: Any, split: Any, make_answer: Any) -> None:
+    """A redirect to itself, to a local file or to an unsupported URL is a permanent failure."""
 
     async def scenario() -> None:
         async with edge({"/x": make_answer("302 Found", Location=location)}) as world:
@@ -198,8 +200,8 @@ def test_a_redirect_to_nowhere_fails(location: str, edge: Any, run: Any, split: 
     run(scenario())
 
 
-def test_large_bodies_are_blobs(edge: Any, run: Any, split: Any, make_answer: Any) -> None:
-    """Up to 64 kB a body is inline; above, it is in the store under its digest, whether it went through a file or not."""
+def test_large_body_is_a_blob(edge: Any, run: Any, split: Any, make_answer: Any) -> None:
+    """A body up to 64 kB is inline; a larger one is in the blob store under its digest, whether it was spooled or not."""
 
     async def scenario() -> None:
         sizes = (65_536, 65_537, 1_000_000)
@@ -215,8 +217,8 @@ def test_large_bodies_are_blobs(edge: Any, run: Any, split: Any, make_answer: An
     run(scenario())
 
 
-def test_a_full_disk_is_told(edge: Any, run: Any, split: Any, make_answer: Any) -> None:
-    """Where the store cannot take a body the attempt failed, and the fetcher remembers why the runner has to stop."""
+def test_full_disk_fails_the_attempt_and_is_kept(edge: Any, run: Any, split: Any, make_answer: Any) -> None:
+    """If the blob store cannot store a body, the attempt fails, and the fetcher keeps the error that has to stop the runner."""
 
     async def scenario() -> None:
         async with edge({"/x": make_answer(body=bytes(100_000))}) as world:
@@ -230,8 +232,8 @@ def test_a_full_disk_is_told(edge: Any, run: Any, split: Any, make_answer: Any) 
     run(scenario())
 
 
-def test_texts_from_the_network_are_bounded(edge: Any, run: Any, split: Any, make_answer: Any) -> None:
-    """Header fields are cut, cleaned of what Avro cannot hold, and an ETag that cannot be sent back is none."""
+def test_header_fields_are_bounded_and_cleaned(edge: Any, run: Any, split: Any, make_answer: Any) -> None:
+    """Header fields are truncated and cleaned of what Avro cannot encode; an ETag that cannot be sent back is dropped."""
 
     async def scenario() -> None:
         page = make_answer(body=b"x", Content_Type="text/\xff\x7f" + "y" * 5_000, ETag='"\xe9"', Set_Cookie="a=b", X_Other="1")
@@ -248,8 +250,8 @@ def test_texts_from_the_network_are_bounded(edge: Any, run: Any, split: Any, mak
     run(scenario())
 
 
-def test_many_hosts_at_once(edge: Any, run: Any, make_answer: Any) -> None:
-    """Hosts do not wait for each other: one that never answers holds up nobody on another address."""
+def test_hosts_do_not_wait_for_each_other(edge: Any, run: Any, make_answer: Any) -> None:
+    """Hosts do not wait for each other: one that does not answer delays none on another address."""
 
     async def scenario() -> None:
         asked, release = asyncio.Event(), asyncio.Event()
@@ -269,7 +271,7 @@ def test_many_hosts_at_once(edge: Any, run: Any, make_answer: Any) -> None:
                     for request in [world.request(f"http://h{n}.example:{world.server.port}/x", f"127.0.0.{n + 2}")]
                 ]
                 answers = await asyncio.gather(*from_others)
-            assert {records[-1].kind for records in answers} == {"failed"}  # nobody listens there; all have answered
+            assert {records[-1].kind for records in answers} == {"failed"}  # nothing listens there; all requests have ended
             assert not slow.done()
             release.set()
             assert (await slow)[0].body == b"late"
@@ -278,13 +280,13 @@ def test_many_hosts_at_once(edge: Any, run: Any, make_answer: Any) -> None:
 
 
 def test_response_headers_and_status_are_kept() -> None:
-    """All fields are kept with names in lower case, repeated ones joined; Set-Cookie, which may not be, by a line feed."""
+    """All fields are kept under names in lower case, repeated ones joined by a comma, but Set-Cookie by a line feed."""
     fields = [("X-Robots-Tag", "noindex"), ("x-robots-tag", "otherbot: none"), ("Set-Cookie", "a=1, 2"), ("Set-Cookie", "b=2")]
     assert kept_headers(fields) == {"x-robots-tag": "noindex, otherbot: none", "set-cookie": "a=1, 2\nb=2"}
 
 
 def test_response_headers_are_bounded() -> None:
-    """Fields beyond 16 kB in all are left out, whatever their number and length; controls do not enter a record."""
+    """Fields beyond 16 kB in total are left out, whatever their number and length; control characters do not enter a record."""
     many = kept_headers((f"x-{number}", "v" * 1_000) for number in range(100))
     assert list(many) == [f"x-{number}" for number in range(16)]
     assert kept_headers([("a", "x\x00\x1b[31m\ny")]) == {"a": "x\ufffd\ufffd[31m y"}

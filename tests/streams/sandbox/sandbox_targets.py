@@ -1,4 +1,4 @@
-"""What the tests have sandboxed children do: well behaved, damaged and hostile."""
+"""Targets that the tests run in sandboxed children: well behaved, faulty and hostile."""
 
 from __future__ import annotations
 
@@ -34,52 +34,52 @@ def load_badly() -> None:
 
 
 def load_nothing() -> None:
-    """A preload after which the forkserver ends at once."""
+    """A preload that ends the forkserver at once."""
     os._exit(5)
 
 
 def load_sabotage() -> None:
-    """A preload after which no child can be set up."""
+    """A preload that makes the setup of every child fail."""
     sys.modules["__main__"].seal = None  # type: ignore[attr-defined]
 
 
 def work(request: bytes, body: BinaryIO | None, emit: Emit, progress: Progress) -> None:
-    """Do what the request says: the name of a function below, a space, its argument."""
+    """Do what the request says: the name of a function below without `do_`, a space, its argument."""
     name, _, argument = request.partition(b" ")
     globals()[f"do_{name.decode()}"](argument, body, emit, progress)
 
 
 def do_echo(argument: bytes, body: BinaryIO | None, emit: Emit, progress: Progress) -> None:
-    """The argument as one frame."""
+    """Emit the argument as one frame."""
     emit(argument)
 
 
 def do_chunks(argument: bytes, body: BinaryIO | None, emit: Emit, progress: Progress) -> None:
-    """Each given number of bytes as a frame."""
+    """Emit a frame for each of the given lengths in bytes."""
     for size in json.loads(argument):
         emit(b"x" * size)
 
 
 def do_count(argument: bytes, body: BinaryIO | None, emit: Emit, progress: Progress) -> None:
-    """So many long frames, each with its number."""
+    """Emit the given number of long frames, each with its number."""
     for number in range(int(argument)):
         emit(b"%d" % number + b" " * 60_000)
 
 
 def do_body(argument: bytes, body: BinaryIO | None, emit: Emit, progress: Progress) -> None:
-    """Where the body stood, and all of it."""
+    """Emit the position of the body and its content."""
     assert body is not None
     start = body.tell()
     emit(b"%d " % start + body.read())
 
 
 def do_pid(argument: bytes, body: BinaryIO | None, emit: Emit, progress: Progress) -> None:
-    """Which process this is."""
+    """Emit the process id."""
     emit(b"%d" % os.getpid())
 
 
 def do_abort(argument: bytes, body: BinaryIO | None, emit: Emit, progress: Progress) -> None:
-    """Die on the second of two members."""
+    """Abort at the second of two members."""
     progress("first")
     emit(b"frame of the first")
     time.sleep(2 * FLUSH_AFTER)
@@ -88,25 +88,25 @@ def do_abort(argument: bytes, body: BinaryIO | None, emit: Emit, progress: Progr
 
 
 def do_segfault(argument: bytes, body: BinaryIO | None, emit: Emit, progress: Progress) -> None:
-    """Read where nothing is."""
+    """Read from an invalid address."""
     progress(argument.decode())
     ctypes.string_at(8)
 
 
 def do_leave(argument: bytes, body: BinaryIO | None, emit: Emit, progress: Progress) -> None:
-    """Leave with this status."""
+    """Exit with the given status."""
     progress("leaving")
     os._exit(int(argument))
 
 
 def do_raise(argument: bytes, body: BinaryIO | None, emit: Emit, progress: Progress) -> None:
-    """Raise what is named."""
+    """Raise the named exception."""
     progress("raising")
     raise {b"ValueError": ValueError, b"SystemExit": SystemExit, b"KeyboardInterrupt": KeyboardInterrupt}[argument]("a bug")
 
 
 def do_loop(argument: bytes, body: BinaryIO | None, emit: Emit, progress: Progress) -> None:
-    """Compute for ever, silently."""
+    """Compute forever without progress reports."""
     emit(b"begun")
     time.sleep(2 * FLUSH_AFTER)
     progress("a loop")
@@ -115,20 +115,20 @@ def do_loop(argument: bytes, body: BinaryIO | None, emit: Emit, progress: Progre
 
 
 def do_lively_loop(argument: bytes, body: BinaryIO | None, emit: Emit, progress: Progress) -> None:
-    """Compute for ever, and say so."""
+    """Compute forever with progress reports."""
     while True:
         progress("round and round")
 
 
 def do_slowly(argument: bytes, body: BinaryIO | None, emit: Emit, progress: Progress) -> None:
-    """Frames with pauses, together far longer than the deadline."""
+    """Emit frames with pauses, in total far longer than the deadline."""
     for number in range(int(argument)):
         time.sleep(0.05)
         emit(b"%d" % number)
 
 
 def do_hog(argument: bytes, body: BinaryIO | None, emit: Emit, progress: Progress) -> None:
-    """Take memory until there is none."""
+    """Allocate memory until it fails."""
     progress("a hog")
     held = []
     while True:
@@ -136,7 +136,7 @@ def do_hog(argument: bytes, body: BinaryIO | None, emit: Emit, progress: Progres
 
 
 def do_hog_disguised(argument: bytes, body: BinaryIO | None, emit: Emit, progress: Progress) -> None:
-    """What a C library does: it runs out of memory, and says that the input is damaged."""
+    """Run out of memory and hide it, as a C library does: end normally, or with `raise` report damaged input."""
     progress("a hog in disguise")
     held = []
     try:
@@ -149,7 +149,7 @@ def do_hog_disguised(argument: bytes, body: BinaryIO | None, emit: Emit, progres
 
 
 def do_flood(argument: bytes, body: BinaryIO | None, emit: Emit, progress: Progress) -> None:
-    """Frames for ever, whatever is raised."""
+    """Emit frames forever, and ignore exceptions."""
     progress("a flood")
     while True:
         try:
@@ -159,7 +159,7 @@ def do_flood(argument: bytes, body: BinaryIO | None, emit: Emit, progress: Progr
 
 
 def do_forge(argument: bytes, body: BinaryIO | None, emit: Emit, progress: Progress) -> None:
-    """What code that took the child over can write to the parent: a head with this length and kind."""
+    """Write a header with this length and kind to the parent, as code that took over the child could."""
     progress("a forger")
     length, kind = json.loads(argument)
     for descriptor in range(3, 64):
@@ -172,7 +172,7 @@ def do_forge(argument: bytes, body: BinaryIO | None, emit: Emit, progress: Progr
 
 
 def do_try(argument: bytes, body: BinaryIO | None, emit: Emit, progress: Progress) -> None:
-    """One forbidden thing; what came of it as a frame."""
+    """Attempt one forbidden operation, and emit the result."""
     try:
         emit(repr(FORBIDDEN[argument.decode()]()).encode())
     except (OSError, ValueError) as error:
@@ -180,7 +180,7 @@ def do_try(argument: bytes, body: BinaryIO | None, emit: Emit, progress: Progres
 
 
 def do_facts(argument: bytes, body: BinaryIO | None, emit: Emit, progress: Progress) -> None:
-    """What a test wants to know of a child."""
+    """Emit facts about the child as JSON."""
     facts = {
         "environment": sorted(os.environ),
         "loaded": LOADED,
@@ -196,20 +196,20 @@ def do_facts(argument: bytes, body: BinaryIO | None, emit: Emit, progress: Progr
 
 
 def do_print(argument: bytes, body: BinaryIO | None, emit: Emit, progress: Progress) -> None:
-    """What a library prints that quotes its input."""
+    """Print as a library that quotes its input."""
     print("hostile", flush=True)
     os.write(2, b"hostile\n")
 
 
 def do_grow(argument: bytes, body: BinaryIO | None, emit: Emit, progress: Progress) -> None:
-    """Keep memory for good, and work long enough to be looked at."""
+    """Keep the given amount of memory, and work until the parent has measured it."""
     LOADED.append("x" * int(argument))
     time.sleep(0.01)
     emit(b"%d" % os.getpid())
 
 
 def do_spool(argument: bytes, body: BinaryIO | None, emit: Emit, progress: Progress) -> None:
-    """Write to anonymous memory."""
+    """Write to an anonymous memory file."""
     with open(os.memfd_create("spool"), "w+b") as file:
         try:
             file.write(bytes(int(argument)))
@@ -221,7 +221,7 @@ def do_spool(argument: bytes, body: BinaryIO | None, emit: Emit, progress: Progr
 
 
 def do_late(argument: bytes, body: BinaryIO | None, emit: Emit, progress: Progress) -> None:
-    """Import what nobody has imported before."""
+    """Import a module that was not preloaded."""
     import wave
 
     emit(wave.__name__.encode())

@@ -1,4 +1,4 @@
-"""A forkserver that is begun before the pool that takes it."""
+"""A forkserver that is started before its pool."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.mark.parametrize("killed", [False, True])
-def test_a_forkserver_begun_early(sandbox: Any, *, killed: bool) -> None:
-    """The pool takes it, whatever its limits are; where it is dead by then, another is started."""
+def test_early_forkserver_is_used_unless_dead(sandbox: Any, *, killed: bool) -> None:
+    """The pool uses it, whatever the pool's limits are; if it is dead by then, the pool starts another."""
     early.begin("sandbox_targets:work", "sandbox_targets:load")
     begun = early._begun[-1]
     if killed:
@@ -34,8 +34,8 @@ def test_a_forkserver_begun_early(sandbox: Any, *, killed: bool) -> None:
     assert not early._begun
 
 
-def test_a_forkserver_begun_for_others(sandbox: Any) -> None:
-    """One that loads something else is ended, and not taken."""
+def test_early_forkserver_with_another_preload_is_ended(sandbox: Any) -> None:
+    """An early forkserver with another preload is ended and not used."""
     early.begin("sandbox_targets:work", "sandbox_targets:missing")
     begun = early._begun[-1]
     assert [type(outcome) for _, outcome in sandbox.run(b"echo 1")] == [Done]
@@ -50,8 +50,8 @@ print(early._begun[0].process.pid)
 """
 
 
-def test_a_forkserver_begun_for_nobody(sandbox: Any) -> None:
-    """It ends with the process that began it."""
+def test_unused_early_forkserver_ends_with_its_parent(sandbox: Any) -> None:
+    """An unused forkserver ends with the process that started it."""
     done = subprocess.run([sys.executable, "-c", UNTAKEN], cwd=ROOT, capture_output=True, text=True, check=True)
     until = time.monotonic() + 30
     while not sandbox.dead(int(done.stdout)) and time.monotonic() < until:

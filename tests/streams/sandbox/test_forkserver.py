@@ -1,4 +1,4 @@
-"""How the forkserver comes and goes: killed, stopped, or wrong from the beginning."""
+"""Life cycle of the forkserver: killed, stopped, or failing at the start."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from streams.sandbox.values import Done, Lost, SandboxError, TimedOut
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def test_a_dead_forkserver_is_started_again(sandbox: Any) -> None:
-    """Tasks in progress and tasks that wait are done by the next forkserver, if nothing of them was handed over."""
+def test_tasks_continue_after_the_forkserver_dies(sandbox: Any) -> None:
+    """After the forkserver dies, running tasks without delivered frames and queued tasks are done by the next one."""
 
     async def job(pool: Any) -> Any:
         await sandbox.ask(pool, b"echo x")
@@ -32,8 +32,8 @@ def test_a_dead_forkserver_is_started_again(sandbox: Any) -> None:
     assert [(len(frames), outcome) for frames, outcome in sandbox.use(job, size=2)] == [(10, Done())] * 3
 
 
-def test_forkservers_killed_one_after_the_other(sandbox: Any) -> None:
-    """Two that die while the pool is started, and two under one task, are replaced: whoever kills them, the task is done."""
+def test_repeatedly_killed_forkservers_are_replaced(sandbox: Any) -> None:
+    """Two forkservers killed during the start of the pool and two during a task are replaced, and the task is done."""
 
     async def kill_two(pool: Any) -> None:
         killed = 0
@@ -59,8 +59,8 @@ def test_forkservers_killed_one_after_the_other(sandbox: Any) -> None:
     assert asyncio.run(main()) == (10, Done())
 
 
-def test_a_task_with_frames_is_lost_with_the_forkserver(sandbox: Any) -> None:
-    """A task of which frames were handed over is not run twice behind its caller's back: it ends as lost."""
+def test_task_with_frames_is_lost_with_its_forkserver(sandbox: Any) -> None:
+    """A task with delivered frames is not repeated if its forkserver dies: it ends as Lost."""
 
     async def job(pool: Any) -> Any:
         return await pool.run(b"slowly 500", None, lambda _: os.kill(pool.server_pid, signal.SIGKILL) if pool.server_pid else None)
@@ -68,8 +68,8 @@ def test_a_task_with_frames_is_lost_with_the_forkserver(sandbox: Any) -> None:
     assert isinstance(sandbox.use(job), Lost)
 
 
-def test_a_forkserver_that_is_stopped_is_replaced(sandbox: Any) -> None:
-    """One that kills nobody when it is told to, as where someone has stopped it, is killed itself; its child met the deadline."""
+def test_stopped_forkserver_is_replaced(sandbox: Any) -> None:
+    """A forkserver that does not react to a request to kill a child, as after SIGSTOP, is killed; its child has timed out."""
 
     async def job(pool: Any) -> Any:
         stopped = pool.server_pid
@@ -86,8 +86,8 @@ def test_a_forkserver_that_is_stopped_is_replaced(sandbox: Any) -> None:
     assert sandbox.use(job) == (TimedOut("a loop", "deadline"), ([b"next"], Done()))
 
 
-def test_a_forkserver_that_is_stopped_while_it_loads_is_replaced(sandbox: Any) -> None:
-    """One that is not ready after a long time is killed, and another started."""
+def test_forkserver_stopped_during_the_preload_is_replaced(sandbox: Any) -> None:
+    """A forkserver that is not ready after LOADING seconds is killed, and another is started."""
 
     async def main() -> Any:
         pool = sandbox.pool()
@@ -107,10 +107,8 @@ def test_a_forkserver_that_is_stopped_while_it_loads_is_replaced(sandbox: Any) -
 
 
 @pytest.mark.parametrize("cancelled", [1, 2])
-def test_a_forkserver_that_is_stopped_is_killed_by_a_task_that_is_cancelled(
-    sandbox: Any, monkeypatch: pytest.MonkeyPatch, cancelled: int
-) -> None:
-    """Whoever is told to end while he ends it, or before, leaves no process behind either."""
+def test_cancelled_task_kills_a_stopped_forkserver(sandbox: Any, monkeypatch: pytest.MonkeyPatch, cancelled: int) -> None:
+    """A task that is cancelled before or while it closes the pool leaves no process behind."""
     monkeypatch.setattr(forkserver_module, "PATIENCE", 0.1)
 
     async def main() -> bool:
@@ -144,8 +142,8 @@ def test_a_forkserver_that_is_stopped_is_killed_by_a_task_that_is_cancelled(
         ({"preload": "load_nothing"}, "the forkserver died"),
     ],
 )
-def test_a_bad_preload_is_told_at_the_start(sandbox: Any, options: dict[str, str], told: str) -> None:
-    """A preload or a target that fails raises SandboxError from start(), with the traceback."""
+def test_failing_preload_raises_at_the_start(sandbox: Any, options: dict[str, str], told: str) -> None:
+    """A failing preload or target raises SandboxError from start(), with the traceback."""
     with pytest.raises(SandboxError, match=told):
         sandbox.run(b"echo x", **options)
 
@@ -162,7 +160,7 @@ os.kill(os.getpid(), signal.SIGCHLD)
 """
 
 
-def test_a_child_that_ends_after_its_server() -> None:
-    """The end of a child that comes while the forkserver itself is ending is no news, and puts nothing on the terminal."""
+def test_sigchld_at_exit_prints_nothing() -> None:
+    """SIGCHLD while the forkserver itself exits prints nothing."""
     done = subprocess.run([sys.executable, "-c", ENDED], cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

@@ -1,4 +1,4 @@
-"""What a sealed child can and cannot do, and what goes over the wire."""
+"""Restrictions of a sealed child, and its channels to the parent."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from streams.sandbox.wire import ProgressPage
         "session",
     ],
 )
-def test_forbidden_things_are_refused(sandbox: Any, what: str) -> None:
-    """A sealed child has no socket, no file, no other process, and its limits for good; it is told so, and goes on."""
+def test_forbidden_operations_are_refused(sandbox: Any, what: str) -> None:
+    """A sealed child is refused sockets, files, other processes and signals with PermissionError, and continues."""
     assert sandbox.run(b"try " + what.encode()) == [([b"PermissionError"], Done())]
 
 
 def test_limits_are_final(sandbox: Any) -> None:
-    """A sealed child cannot set a limit, not even to what it is; Python tells that as a ValueError."""
+    """A sealed child cannot set a limit, not even to its current value; Python reports that as ValueError."""
     assert sandbox.run(b"try limits") == [([b"ValueError"], Done())]
 
 
-def test_every_layer_holds_here() -> None:
-    """On a machine whose kernel has them, all layers are active, and none is reported without having been tried."""
+def test_every_layer_is_active() -> None:
+    """On a kernel that supports them all layers are active, and each is tested before it is reported."""
     found = {layer.name: layer for layer in plain.layers()}
     assert not [layer for layer in found.values() if not layer.active]
     assert {
@@ -51,8 +51,8 @@ def test_every_layer_holds_here() -> None:
     assert all(0 < len(layer.detail) <= 250 for layer in found.values())
 
 
-def test_what_a_child_starts_with(sandbox: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A child has the preload and every codec, shares frozen pages, leaves SIGINT to the parent, and sees no secrets."""
+def test_initial_state_of_a_child(sandbox: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A child has the preload and all codecs, shares frozen pages, leaves SIGINT to the parent, and sees no secrets."""
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
     [(frames, outcome)] = sandbox.run(b"facts")
     facts = json.loads(frames[0])
@@ -65,25 +65,25 @@ def test_what_a_child_starts_with(sandbox: Any, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_children_are_silent(sandbox: Any, capfd: pytest.CaptureFixture[str]) -> None:
-    """What a library prints about its input reaches no terminal."""
+    """The output of a library in a child does not reach the terminal."""
     sandbox.run(b"print")
     assert "hostile" not in "".join(capfd.readouterr())
 
 
 def test_anonymous_memory_is_bounded(sandbox: Any) -> None:
-    """A child may spool to anonymous memory up to the limit of a file, and gets an error above it."""
+    """A child may write an anonymous memory file up to the file size limit; beyond it the write fails."""
     assert [f for f, _ in sandbox.run(b"spool 1000", b"spool 9000000", file_size=1 << 20)] == [[b"written"], [b"refused"]]
 
 
-def test_late_imports_are_bugs_that_show(sandbox: Any) -> None:
-    """A module that the preload forgot fails as a bug of ours, with its name."""
+def test_import_missing_from_the_preload_fails_with_its_name(sandbox: Any) -> None:
+    """An import missing from the preload ends as Failed, with the name of the module."""
     [(_, outcome)] = sandbox.run(b"late")
     assert isinstance(outcome, Failed)
     assert "wave" in outcome.traceback
 
 
 def verdict(program: bytes, number: int, arch: int, *arguments: int) -> int:
-    """What a filter says of a call: an interpreter for the few instructions that ours uses (`man 2 seccomp`, seccomp_data)."""
+    """Return the filter's result for a system call, by interpreting its few BPF instructions (`man 2 seccomp`, seccomp_data)."""
     data = struct.pack("=IIQ6Q", number, arch, 0, *arguments, *[0] * (6 - len(arguments)))
     steps = list(struct.iter_unpack("=HBBI", program))
     at = accumulator = 0
@@ -100,8 +100,8 @@ def verdict(program: bytes, number: int, arch: int, *arguments: int) -> int:
 
 
 @pytest.mark.parametrize("name", ["x86_64", "aarch64"])
-def test_filter_means_the_same_on_both_machines(name: str) -> None:
-    """The filter refuses what the table names, watches arguments, and lets the rest pass, by either machine's numbers."""
+def test_filter_is_equivalent_on_both_machines(name: str) -> None:
+    """The filter refuses the calls of the table, checks arguments and allows the rest, by the numbers of each machine."""
     machine = seccomp.MACHINES[name]
     me, thread, refused, nowhere = 4242, seccomp.CLONE_THREAD, 0x50000 | errno.EPERM, 0x50000 | errno.ENOSYS
     program = seccomp.program(machine, me)
@@ -128,7 +128,7 @@ def test_filter_means_the_same_on_both_machines(name: str) -> None:
 
 
 def test_x32_calls_are_refused() -> None:
-    """The x32 numbers, which share an architecture with x86_64, pass nothing."""
+    """Calls by x32 numbers, which share the architecture value of x86_64, are not allowed."""
     machine = seccomp.MACHINES["x86_64"]
     assert verdict(seccomp.program(machine, 1), 0x40000000, machine.audit) != seccomp.ALLOW
 
@@ -136,16 +136,16 @@ def test_x32_calls_are_refused() -> None:
 @pytest.mark.parametrize(
     ("abi", "size", "bits"), [(1, 8, 13), (2, 8, 14), (3, 8, 15), (4, 16, 15), (5, 16, 16), (6, 24, 16), (7, 24, 16)]
 )
-def test_landlock_asks_for_what_the_kernel_knows(abi: int, size: int, bits: int) -> None:
-    """Each ABI is asked for all rights that it knows and for none that it does not."""
+def test_landlock_handles_the_rights_of_each_abi(abi: int, size: int, bits: int) -> None:
+    """For each ABI the ruleset handles all access rights that the kernel knows, and no others."""
     attributes = landlock.handled(abi)
     assert len(attributes) == size
     assert struct.unpack_from("=Q", attributes)[0] == (1 << bits) - 1
 
 
 @given(st.lists(st.text(st.characters(codec=None), max_size=50), max_size=5))
-def test_progress_is_exact(texts: list[str]) -> None:
-    """The parent reads what was said last, lone surrogates included, and sees that something was said."""
+def test_progress_text_is_exact(texts: list[str]) -> None:
+    """The parent reads the last progress text, lone surrogates included, and detects each report."""
     descriptor = ProgressPage.create()
     child, parent = ProgressPage(descriptor), ProgressPage(descriptor)
     os.close(descriptor)
@@ -158,8 +158,8 @@ def test_progress_is_exact(texts: list[str]) -> None:
 
 
 @given(st.binary(max_size=200), st.integers(0, 2**32 - 1), st.integers(0, 2**64 - 1))
-def test_a_scribbled_page_is_harmless(garbage: bytes, length: int, slot: int) -> None:
-    """Whatever a child writes into the page, the parent reads some text of bounded length."""
+def test_corrupt_progress_page_is_harmless(garbage: bytes, length: int, slot: int) -> None:
+    """Whatever a child writes into the progress page, the parent reads a text of bounded length."""
     descriptor = ProgressPage.create()
     os.pwrite(descriptor, struct.pack("<QQI", 7, slot, length) + garbage, 0)
     page = ProgressPage(descriptor)

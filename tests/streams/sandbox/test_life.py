@@ -1,4 +1,4 @@
-"""How children and the pool come and go."""
+"""Life cycle of children and of the pool."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ asyncio.run(main())
 
 
 def children(pid: int) -> list[int]:
-    """The children of a process with one thread."""
+    """The child process ids of a single-threaded process."""
     return [int(p) for p in Path(f"/proc/{pid}/task/{pid}/children").read_text("ascii").split()]
 
 
 def eventually(holds: Callable[[], bool]) -> bool:
-    """Wait for something that must come to pass; half a minute of nothing is a failure."""
+    """Poll until the condition is true; return False after half a minute."""
     for _ in range(3_000):
         if holds():
             return True
@@ -59,23 +59,23 @@ def eventually(holds: Callable[[], bool]) -> bool:
     return False
 
 
-def test_children_are_recycled_by_count(sandbox: Any) -> None:
-    """After so many tasks a child is replaced, and nobody notices."""
+def test_child_is_replaced_after_a_number_of_tasks(sandbox: Any) -> None:
+    """A child is replaced after the configured number of tasks, without an effect on their outcomes."""
     done = sandbox.run(*[b"pid"] * 7, tasks=3)
     pids = [frames[0] for frames, _ in done]
     assert [len(set(part)) for part in (pids[:3], pids[3:6], pids[6:], pids)] == [1, 1, 1, 3]
     assert {outcome for _, outcome in done} == {Done()}
 
 
-def test_children_are_recycled_when_they_have_grown(sandbox: Any) -> None:
-    """A child that keeps memory is replaced once that is too much."""
+def test_child_is_replaced_after_memory_growth(sandbox: Any) -> None:
+    """A child whose memory has grown beyond the limit is replaced."""
     done = sandbox.run(b"grow 1000", b"grow 30000000", b"pid", growth=20_000_000)
     first, second, third = [frames[0] for frames, _ in done]
     assert first == second != third
 
 
-def test_a_child_that_dies_while_idle_is_replaced(sandbox: Any) -> None:
-    """A child killed between two tasks costs no task."""
+def test_child_killed_while_idle_is_replaced(sandbox: Any) -> None:
+    """A child killed between two tasks does not fail a task."""
 
     async def job(pool: Any) -> Any:
         for _ in range(3):
@@ -88,15 +88,15 @@ def test_a_child_that_dies_while_idle_is_replaced(sandbox: Any) -> None:
     sandbox.use(job)
 
 
-def test_nobody_waits_for_ever(sandbox: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where no child can be set up, a task ends as lost and not never."""
+def test_task_is_lost_if_no_child_can_be_set_up(sandbox: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If no child can be set up, a task ends as Lost instead of waiting forever."""
     monkeypatch.setattr(pool_module, "PAUSE", 0.001)
     [(_, outcome)] = sandbox.run(b"echo x", preload="load_sabotage")
     assert outcome == Lost("a child ended while it was set up (status 78)")
 
 
 def test_cancelling_kills_the_child(sandbox: Any) -> None:
-    """A cancelled run ends its child; one that only waited leaves the queue; the others are done."""
+    """A cancelled run kills its child; a cancelled queued run leaves the queue; the others are done."""
 
     async def job(pool: Any) -> Any:
         begun = asyncio.Event()
@@ -114,8 +114,8 @@ def test_cancelling_kills_the_child(sandbox: Any) -> None:
     assert sandbox.use(job) == (True, [cancelled, ([b"0"], Done()), cancelled, ([b"2"], Done())])
 
 
-def test_closing_ends_everything(sandbox: Any) -> None:
-    """close() ends what is in progress and what waits as lost, leaves no process, and run() is refused from then on."""
+def test_close_ends_all_tasks_and_processes(sandbox: Any) -> None:
+    """close() ends running and queued tasks as Lost and leaves no process; run() then raises RuntimeError."""
 
     async def job(pool: Any) -> Any:
         begun = asyncio.Event()
@@ -134,8 +134,8 @@ def test_closing_ends_everything(sandbox: Any) -> None:
     assert eventually(lambda: all(map(sandbox.dead, pids)))
 
 
-def test_a_consumer_can_hold_a_child_back(sandbox: Any) -> None:
-    """While on_frame's awaitable is not done, no frame comes and no deadline passes; then all come, in order."""
+def test_pending_consumer_pauses_frames_and_deadline(sandbox: Any) -> None:
+    """While the awaitable of on_frame is pending, no further frame and no deadline occurs; then all arrive, in order."""
 
     async def job(pool: Any) -> Any:
         frames: list[bytes] = []
@@ -160,8 +160,8 @@ def test_a_consumer_can_hold_a_child_back(sandbox: Any) -> None:
 
 
 @pytest.mark.parametrize("later", [False, True])
-def test_a_consumers_bug_is_its_own(sandbox: Any, later: bool) -> None:
-    """What on_frame raises, at once or when awaited, comes out of run(), and the pool goes on."""
+def test_exception_of_the_consumer_is_raised_by_run(sandbox: Any, later: bool) -> None:
+    """An exception of on_frame, direct or awaited, is raised by run(), and the pool continues."""
 
     async def fails(frame: bytes) -> None:
         raise LookupError("mine")
@@ -177,13 +177,13 @@ def test_a_consumers_bug_is_its_own(sandbox: Any, later: bool) -> None:
     assert sandbox.use(job) == ([b"alive"], Done())
 
 
-def test_a_busy_parent_blames_no_child(sandbox: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A loop that is held up for longer than the deadline does not take its children for dead."""
+def test_blocked_event_loop_times_out_no_child(sandbox: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An event loop that is blocked for longer than the deadline does not time out its children."""
 
     async def job(pool: Any) -> Any:
         loop = asyncio.get_running_loop()
         now, lost = loop.time, [0.0]
-        # Each frame takes the loop two deadlines, by its own clock.
+        # Each frame advances the loop's clock by two deadlines.
         monkeypatch.setattr(loop, "time", lambda: now() + lost[0])
 
         def held_up(frame: bytes) -> None:
@@ -194,11 +194,11 @@ def test_a_busy_parent_blames_no_child(sandbox: Any, monkeypatch: pytest.MonkeyP
     assert sandbox.use(job) == Done()
 
 
-def test_uvloop(sandbox: Any) -> None:
-    """The pool works the same on uvloop: frames, crashes, time-outs, cancelling."""
+def test_pool_works_on_uvloop(sandbox: Any) -> None:
+    """The pool works on uvloop too: frames, crashes, timeouts, cancellation."""
 
     async def main() -> Any:
-        # Only what must meet the short deadline has it.
+        # Only the task that must time out has the short deadline.
         async with sandbox.pool(size=2) as pool, sandbox.pool(deadline=0.5) as short:
             requests = [(pool, b"abort x"), (short, b"loop"), (pool, b"count 30"), (pool, b"echo %s" % bytes(1_000_000))]
             ended = await asyncio.gather(*(sandbox.ask(at, request) for at, request in requests))
@@ -212,8 +212,8 @@ def test_uvloop(sandbox: Any) -> None:
     assert uvloop.run(main()) == (["Crashed", "TimedOut", "Done", "Done"], 30, True, ([b"after"], Done()))
 
 
-def test_plain_calls(sandbox: Any) -> None:
-    """Without an event loop the same is had by blocking calls, one task at a time."""
+def test_blocking_calls_give_the_same_outcomes(sandbox: Any) -> None:
+    """Blocking calls without an event loop give the same outcomes, one task at a time."""
     with PlainPool("sandbox_targets:work", preload="sandbox_targets:load") as pool:
         frames: list[bytes] = []
         assert [
@@ -229,13 +229,13 @@ def test_plain_calls(sandbox: Any) -> None:
 
 
 def parent(request: bytes, here: str) -> subprocess.Popen[str]:
-    """A program of its own, in a process group of its own, with a pool of two children."""
+    """Start a program in a process group of its own, with a pool of two children."""
     command = [sys.executable, "-c", PARENT.format(here=here, request=request)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True, cwd=ROOT)
 
 
 def test_sigkill_of_the_parent_leaves_no_child(sandbox: Any) -> None:
-    """A parent that is killed at once takes forkserver and children with it, busy ones too."""
+    """If the parent is killed, the forkserver and its children end too, also busy ones."""
     with parent(b"loop", str(Path(__file__).parent)) as program:
         assert program.stdout
         pids = [int(p) for p in program.stdout.readline().split()]
@@ -244,8 +244,8 @@ def test_sigkill_of_the_parent_leaves_no_child(sandbox: Any) -> None:
     assert eventually(lambda: all(map(sandbox.dead, pids)))
 
 
-def test_the_terminals_interrupt_is_the_parents_to_decide() -> None:
-    """SIGINT to the parent's process group leaves children at work: a parent that ignores it gets its outcome."""
+def test_sigint_does_not_end_the_children() -> None:
+    """SIGINT to the parent's process group does not end the children: a parent that ignores it gets its outcome."""
     with parent(b"slowly 1", str(Path(__file__).parent)) as program:
         assert program.stdout
         program.stdout.readline()
@@ -254,8 +254,8 @@ def test_the_terminals_interrupt_is_the_parents_to_decide() -> None:
     assert program.returncode == 0
 
 
-def test_the_deadline_holds_while_others_work(sandbox: Any) -> None:
-    """A silent child is killed although its neighbour is lively, and only that one."""
+def test_deadline_ends_only_the_silent_child(sandbox: Any) -> None:
+    """A silent child is killed while another reports progress, and only that one."""
 
     async def job(pool: Any) -> Any:
         heard = asyncio.Event()

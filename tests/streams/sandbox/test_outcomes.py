@@ -1,4 +1,4 @@
-"""What becomes of a task: good, bad and hostile ones."""
+"""Outcomes of tasks: good, faulty and hostile ones."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from streams.sandbox.values import Crashed, Done, Failed, Flooded, Lost, OutOfMe
 from streams.sandbox.wire import DONE, FRAME
 
 
-def test_frames_come_back_in_order(sandbox: Any) -> None:
-    """Frames of any length arrive whole and in the order in which they were given."""
+def test_frames_arrive_complete_and_in_order(sandbox: Any) -> None:
+    """Frames of any length arrive complete and in order."""
     sizes = [0, 1, 5_000_000, 7, 65_536, 0, 300_000]
     [(frames, outcome)] = sandbox.run(b"chunks " + json.dumps(sizes).encode())
     assert ([len(f) for f in frames], outcome) == (sizes, Done())
 
 
 @pytest.mark.parametrize("size", [0, 100, 65_531, 65_536, 3_000_000])
-def test_requests_of_any_size(sandbox: Any, size: int) -> None:
-    """A request that does not fit into the socket at once arrives whole, and so does its neighbour."""
+def test_requests_of_any_size_arrive_complete(sandbox: Any, size: int) -> None:
+    """A request larger than the socket buffer arrives complete, and so does the next one."""
     text = os.urandom(size)
     done = sandbox.run(b"echo " + text, b"echo next")
     assert done == [([text], Done()), ([b"next"], Done())]
@@ -34,7 +34,7 @@ def test_requests_of_any_size(sandbox: Any, size: int) -> None:
 
 @pytest.mark.parametrize("size", [10, 1_000_000])
 def test_body_is_read_from_its_start(sandbox: Any, size: int) -> None:
-    """A body goes as a descriptor, is read from its start wherever it stood, and stays open for its owner."""
+    """A body is passed as a descriptor, read from its start whatever its position, and left open for its owner."""
     text = os.urandom(size)
     with tempfile.TemporaryFile() as file:
         file.write(text)
@@ -48,8 +48,8 @@ def test_body_is_read_from_its_start(sandbox: Any, size: int) -> None:
     assert done == [([b"0 " + text], Done())] * 3
 
 
-def test_a_closed_body_is_the_callers_mistake(sandbox: Any) -> None:
-    """A descriptor that is not open raises OSError from run(), and the child goes on."""
+def test_closed_body_raises_oserror(sandbox: Any) -> None:
+    """A closed descriptor raises OSError from run(), and the child continues."""
 
     async def job(pool: Any) -> Any:
         with pytest.raises(OSError, match="Bad file descriptor"):
@@ -76,15 +76,15 @@ def test_a_closed_body_is_the_callers_mistake(sandbox: Any) -> None:
         (b"forge [100, 63]", Crashed(0, 0, "a forger")),
     ],
 )
-def test_what_ends_a_task(sandbox: Any, request_: bytes, expected: object) -> None:
-    """Each way to fail has its outcome, with the culprit, and the next task finds a working child."""
+def test_each_failure_has_its_outcome(sandbox: Any, request_: bytes, expected: object) -> None:
+    """Each kind of failure has its outcome with the culprit, and the next task gets a working child."""
     limits = {"frame": 1 << 20, "total": 1 << 21, "memory": 64 << 20}
     (_, outcome), after = sandbox.run(request_, b"echo after", **limits)
     assert (outcome, after) == (expected, ([b"after"], Done()))
 
 
-def test_silence_ends_a_task(sandbox: Any) -> None:
-    """A task that gives no sign of life ends at the deadline, with the culprit, and the next task finds a working child."""
+def test_task_without_progress_times_out(sandbox: Any) -> None:
+    """A task without progress ends at the deadline with the culprit, and the next task gets a working child."""
 
     async def job(pool: Any) -> Any:
         looping = asyncio.ensure_future(pool.run(b"loop"))
@@ -94,25 +94,25 @@ def test_silence_ends_a_task(sandbox: Any) -> None:
     assert sandbox.use(job) == (TimedOut("a loop", "deadline"), ([b"after"], Done()))
 
 
-def test_the_deadline_is_real_time(sandbox: Any) -> None:
-    """The deadline passes by itself."""
+def test_deadline_passes_in_real_time(sandbox: Any) -> None:
+    """The deadline also passes in real time."""
     [(_, outcome)] = sandbox.run(b"loop", deadline=0.5)
     assert (type(outcome), outcome.which) == (TimedOut, "deadline")
 
 
-def test_frames_are_lost_for_a_moment_only(sandbox: Any) -> None:
-    """What was given some time before the culprit was begun arrives, however the child dies after it."""
+def test_frames_before_the_culprit_arrive(sandbox: Any) -> None:
+    """Frames emitted some time before the culprit started arrive, whatever kills the child."""
     [(frames, outcome)] = sandbox.run(b"abort second")
     assert frames == [b"frame of the first"]
     assert outcome.culprit == "second"
 
 
 def test_whole_task_has_a_limit(sandbox: Any) -> None:
-    """A task that says for ever that it goes on ends at the limit for a whole task."""
+    """A task that reports progress forever ends at the limit of a whole task."""
 
     async def job(pool: Any) -> Any:
         clock = Clock()
-        # Its time begins when it has begun.
+        # Its time starts only when it runs.
         clock.spent = -1e6
         looping = asyncio.ensure_future(pool.run(b"lively_loop", clock=clock))
         await sandbox.at(pool, "round and round")
@@ -123,19 +123,19 @@ def test_whole_task_has_a_limit(sandbox: Any) -> None:
 
 
 def test_processor_time_has_a_limit(sandbox: Any) -> None:
-    """A task that only computes ends at the limit of CPU time, whatever the clocks allow."""
+    """A task that computes forever ends at the limit of CPU time, whatever the other limits are."""
     [(_, outcome)] = sandbox.run(b"lively_loop", cpu=1)
     assert outcome == TimedOut("round and round", "cpu")
 
 
-def test_slow_is_allowed(sandbox: Any) -> None:
-    """A task may take far longer than the deadline, as long as frames keep coming."""
+def test_slow_task_with_progress_is_allowed(sandbox: Any) -> None:
+    """A task may take much longer than the deadline if frames keep coming."""
 
     async def job(pool: Any) -> Any:
         frames: list[bytes] = []
         slow, seen = asyncio.ensure_future(pool.run(b"slowly 30", None, frames.append)), 0
         while not slow.done():
-            # Half a deadline behind each sign of life.
+            # Half a deadline after each frame.
             for _ in range(TICKS // 2 if len(frames) > seen else 0):
                 sandbox.tick(pool)
             seen = len(frames)
@@ -146,8 +146,8 @@ def test_slow_is_allowed(sandbox: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", [b"ValueError", b"SystemExit", b"KeyboardInterrupt"])
-def test_a_bug_is_told_with_its_traceback(sandbox: Any, kind: bytes) -> None:
-    """Whatever the target raises is our own bug: the traceback comes back, and the same child goes on."""
+def test_exception_of_the_target_is_failed_with_traceback(sandbox: Any, kind: bytes) -> None:
+    """An exception of the target ends as Failed with the traceback, and the same child continues."""
     before, (_, failed), after = sandbox.run(b"pid", b"raise " + kind, b"pid")
     assert isinstance(failed, Failed)
     assert "do_raise" in failed.traceback
@@ -155,8 +155,8 @@ def test_a_bug_is_told_with_its_traceback(sandbox: Any, kind: bytes) -> None:
     assert before == after
 
 
-def test_a_forged_end_does_not_break_the_parent(sandbox: Any) -> None:
-    """Messages that nobody asked for end the child that sent them at the latest; later tasks are done."""
+def test_forged_messages_end_only_their_child(sandbox: Any) -> None:
+    """Forged messages end at most the child that sent them; later tasks are done."""
 
     async def job(pool: Any) -> Any:
         assert await pool.run(b"forge [100, %d]" % DONE) == Done()
@@ -182,8 +182,8 @@ def test_reasons_are_bounded(sandbox: Any) -> None:
     assert Crashed(11, 0, "x").reason == "crashed: SIGSEGV"
 
 
-def test_many_at_once_each_get_their_own(sandbox: Any) -> None:
-    """Hundreds of runs at once, good and bad ones mixed, end each with what is its own."""
+def test_concurrent_runs_get_their_own_outcomes(sandbox: Any) -> None:
+    """Of hundreds of concurrent runs, good and failing ones, each ends with its own frames and outcome."""
     kinds = {0: b"abort me", 1: b"raise ValueError", 2: b"leave 9"}
 
     async def job(pool: Any) -> Any:
@@ -196,8 +196,8 @@ def test_many_at_once_each_get_their_own(sandbox: Any) -> None:
             assert (frames, outcome) == ([b"%d" % n], Done())
 
 
-def test_a_request_longer_than_a_frame_is_refused(sandbox: Any) -> None:
-    """What is too long for a request raises ValueError and costs no child."""
+def test_request_longer_than_a_frame_is_refused(sandbox: Any) -> None:
+    """A request longer than a frame raises ValueError and does not end a child."""
 
     async def job(pool: Any) -> Any:
         with pytest.raises(ValueError, match="pass a body"):

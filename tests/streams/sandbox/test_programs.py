@@ -1,4 +1,4 @@
-"""Programs beside a sealed child: what they print, what they must not do, and how they end."""
+"""Programs run for a sealed child: their output, their restrictions and their failures."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Play = Callable[..., list[list[str]]]
 
 @pytest.fixture
 def play(tmp_path: Path) -> Play:
-    """A function from scripts for the shell and (name, body) runs to what became of each."""
+    """A function that takes shell scripts and runs of (name, body), and returns the result of each run."""
 
     def played(runs: list[tuple[str, str]], begin: bool = True, limits: Any = None, **scripts: str) -> list[list[str]]:
         commands: dict[str, Any] = {}
@@ -59,16 +59,16 @@ def play(tmp_path: Path) -> Play:
     return played
 
 
-def test_a_program_reads_and_prints(play: Play) -> None:
-    """The file is on its standard input and under a path; what is known of it is in its environment. One after the other."""
+def test_program_gets_its_file_and_environment(play: Play) -> None:
+    """A program gets the file on standard input and as a path, and its properties in the environment; programs run in turn."""
     made = play(
         [("a", "flour"), ("b", "salt"), ("a", "")], a="cat; cat < $1; echo; echo $HARVEST_NAME $HARVEST_TYPE", b="wc -c < $1"
     )
     assert made == [["printed", "flourflour\nsoup a\n"], ["printed", "4\n"], ["printed", "\nsoup a\n"]]
 
 
-def test_how_a_program_fails(play: Play) -> None:
-    """Its status with its last word, its signal, its time, too much output; and the next one runs."""
+def test_failures_of_programs_are_reported(play: Play) -> None:
+    """An exit status with the last error line, a signal, a timeout and too much output are reported; the next program runs."""
     scripts = {
         "status": "echo first >&2; echo no salt >&2; exit 3",
         "signal": "kill -SEGV $$",
@@ -86,8 +86,8 @@ def test_how_a_program_fails(play: Play) -> None:
     ]
 
 
-def test_what_a_program_starts_ends_with_it(play: Play, tmp_path: Path) -> None:
-    """A process that it leaves behind is killed."""
+def test_processes_of_a_program_end_with_it(play: Play, tmp_path: Path) -> None:
+    """A process that the program leaves behind is killed."""
     sign = "4711.25"
     assert play([("a", "")], a=f"sleep {sign} & echo done") == [["printed", "done\n"]]
     end = time.monotonic() + 20
@@ -107,8 +107,8 @@ def _runs(*arguments: str) -> bool:
     return False
 
 
-def test_what_a_program_must_not(play: Play, tmp_path: Path) -> None:
-    """It writes no file, reads none but programs' and its own, has no network, no namespace, no signal for others."""
+def test_program_is_restricted(play: Play, tmp_path: Path) -> None:
+    """A program writes no file, reads only programs and its own input, and has no network, namespace or signals to others."""
     secret, leak = tmp_path.parent / f"{tmp_path.name}.secret", tmp_path / "leak"
     secret.write_text("secret")
     tries = {
@@ -129,8 +129,8 @@ def test_what_a_program_must_not(play: Play, tmp_path: Path) -> None:
     assert secret.read_text() == "secret"
 
 
-def test_memory_of_a_program(play: Play) -> None:
-    """It has that of a child, and no more."""
+def test_program_has_the_memory_limit_of_a_child(play: Play) -> None:
+    """A program has the memory limit of a child."""
     hungry = "head -c 200000000 /dev/zero | tail -c 150000000 | wc -c"
     (small,) = play([("a", "")], a=hungry, limits={"memory": 64 << 20})
     (large,) = play([("a", "")], a=hungry, limits={"memory": 512 << 20})
@@ -138,15 +138,15 @@ def test_memory_of_a_program(play: Play) -> None:
     assert small != large
 
 
-def test_no_runner(play: Play) -> None:
-    """Where none was made, no program can be run; and a child whose runner was killed ends, so that another takes its place."""
+def test_missing_or_killed_runner(play: Play) -> None:
+    """Without a runner no program can be run; a child whose runner was killed exits, so that another replaces it."""
     assert play([("a", "")], begin=False, a="true") == [["failed", "no program can be run here"]]
     assert play([("a", ""), ("KILL", ""), ("a", "")], a="true") == [["printed", ""], ["ended", str(EXIT_LOST)]]
 
 
 @pytest.mark.parametrize("machine", seccomp.MACHINES.values(), ids=seccomp.MACHINES)
-def test_what_a_program_may_is_what_was_refused(machine: seccomp.Machine) -> None:
-    """Each call that it may is one that a child may not, by its own name; and no call of the network is among them."""
+def test_calls_of_programs_are_refused_to_children(machine: seccomp.Machine) -> None:
+    """Each call allowed to a program is refused to a child, under its own name; none of them is a network call."""
     assert set(seccomp.REFUSED) > seccomp.SPAWNING
     assert not {"socket", "connect", "bind", "unshare", "mount", "ptrace", "io_uring_setup"} & seccomp.SPAWNING
     assert seccomp.program(machine, 1, spawning=True) != seccomp.program(machine, 1)

@@ -1,4 +1,4 @@
-"""Stores on a folder of the test's own, and programs run beside them."""
+"""Fixtures for stores in a folder of the test's own, and for programs that run beside them."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ Run = Callable[..., "subprocess.Popen[str]"]
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A data folder that is not there yet."""
+    """The path of a data folder that does not exist yet."""
     return tmp_path / "data"
 
 
 @pytest.fixture
 def opened(folder: Path) -> Iterator[Open]:
-    """Opens stores on the folder, with topics `crawl` (4 partitions) and `summaries` (1); closes them."""
+    """A function that opens stores on the folder, with topics `crawl` (4 partitions) and `summaries` (1)."""
     with ExitStack() as stack:
 
         def opening(**options: Any) -> Store:
@@ -38,13 +38,13 @@ def opened(folder: Path) -> Iterator[Open]:
 
 @pytest.fixture
 def store(opened: Open) -> Store:
-    """The runner's store."""
+    """A store opened by the runner."""
     return opened(runner=True)
 
 
 @pytest.fixture
 def program(folder: Path) -> Iterator[Run]:
-    """Starts a Python program with the data folder as its first argument; ends it with the test."""
+    """A function that starts a Python program with the data folder as its first argument; the programs end with the test."""
     running: list[subprocess.Popen[str]] = []
 
     def start(code: str, *arguments: str, fault: str = "") -> subprocess.Popen[str]:

@@ -22,8 +22,8 @@ def files(folder: Path) -> list[str]:
     return sorted(p.name for p in folder.rglob("*") if p.is_file())
 
 
-def test_a_folder_among_leftovers(folder: Path) -> None:
-    """What is no file between unfinished ones is let alone."""
+def test_folder_among_unfinished_files_is_kept(folder: Path) -> None:
+    """A folder among the unfinished files is not removed."""
     (folder / "new" / "x" / "y").mkdir(parents=True)
     (folder / "new" / "left").touch()
     FolderBlobs(folder, owner=True)
@@ -32,7 +32,7 @@ def test_a_folder_among_leftovers(folder: Path) -> None:
 
 @pytest.fixture
 def kept(folder: Path) -> FolderBlobs:
-    """A folder of blobs, as the runner opens it."""
+    """A folder of blobs, opened as by the runner."""
     return FolderBlobs(folder, owner=True)
 
 
@@ -41,8 +41,8 @@ def kept(folder: Path) -> FolderBlobs:
     [b"", b"x", bytes(PIECE), random.Random(7).randbytes(3 * PIECE + 17)],
     ids=["empty", "one byte", "one piece", "pieces"],
 )
-def test_put(folder: Path, body: bytes) -> None:
-    """A body comes back as it was put, under its SHA-256, whatever its length; twice put, it is there once."""
+def test_body_is_read_back_and_stored_once(folder: Path, body: bytes) -> None:
+    """A body of any length is stored under its SHA-256 and read back unchanged; a second `put` stores it once."""
     kept: Blobs = FolderBlobs(folder, owner=True)
     digest = hashlib.sha256(body).hexdigest()
     for _ in range(2):
@@ -52,15 +52,15 @@ def test_put(folder: Path, body: bytes) -> None:
     assert files(folder) == [digest]
 
 
-def test_unknown(kept: FolderBlobs) -> None:
-    """An unknown digest, and a name that is none (a path out of the folder), are FileNotFoundError."""
+def test_unknown_or_invalid_digest_raises_file_not_found(kept: FolderBlobs) -> None:
+    """An unknown digest, or an invalid one such as a path out of the folder, raises FileNotFoundError."""
     for name in ("0" * 64, "../../etc/passwd", "", "G" * 64):
         with pytest.raises(FileNotFoundError):
             kept.open(name)
 
 
-def test_readable_before_sync(folder: Path, kept: FolderBlobs) -> None:
-    """A body that was written can be opened at once; it has its name only after the sync, which serves all of them."""
+def test_body_is_readable_before_sync(folder: Path, kept: FolderBlobs) -> None:
+    """A written body can be opened at once; it gets its name by the sync, which serves all written bodies."""
     digests = [kept.write(io.BytesIO(b"%d" % (i % 9)))[0] for i in range(10)]
     for digest in digests:
         kept.open(digest).close()
@@ -71,8 +71,8 @@ def test_readable_before_sync(folder: Path, kept: FolderBlobs) -> None:
         kept.open(digest).close()
 
 
-def test_leftovers(folder: Path, kept: FolderBlobs) -> None:
-    """What was not synced when a process ended is gone when the next runner opens the folder; a reader leaves it alone."""
+def test_unsynced_bodies_are_removed_by_the_next_runner(folder: Path, kept: FolderBlobs) -> None:
+    """Bodies left unsynced by an ended process are removed when the next runner opens the folder, but not by a reader."""
     kept.write(io.BytesIO(b"never synced"))
     FolderBlobs(folder)
     assert len(files(folder)) == 1
@@ -86,16 +86,16 @@ class Broken(io.BytesIO):
         raise OSError(errno.EIO, "broken pipe of a server")
 
 
-def test_source_fails(folder: Path, kept: FolderBlobs) -> None:
-    """An error of the source is passed on, and nothing of the body stays."""
+def test_failing_source_leaves_nothing(folder: Path, kept: FolderBlobs) -> None:
+    """An error of the source is raised, and nothing of the body remains."""
     with pytest.raises(OSError, match="broken pipe"):
         kept.put(Broken())
     assert files(folder) == []
 
 
 @pytest.mark.parametrize("point", ["blob.write", "blob.flushed", "blob.renamed"])
-def test_disk_full(folder: Path, kept: FolderBlobs, monkeypatch: pytest.MonkeyPatch, point: str) -> None:
-    """Without room, DiskFull comes; nothing unfinished stays, and the next body is stored."""
+def test_full_disk_leaves_nothing_unfinished(folder: Path, kept: FolderBlobs, monkeypatch: pytest.MonkeyPatch, point: str) -> None:
+    """On a full disk DiskFull is raised, nothing unfinished remains, and the next body is stored."""
 
     def full(passed: str) -> None:
         if passed == point:
@@ -112,10 +112,10 @@ def test_disk_full(folder: Path, kept: FolderBlobs, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("again", [False, True])
-def test_what_was_cut_off_unflushed_is_flushed_by_the_next_sync(
+def test_folder_of_a_failed_sync_is_flushed_by_the_next(
     folder: Path, kept: FolderBlobs, monkeypatch: pytest.MonkeyPatch, again: bool
 ) -> None:
-    """A folder that was made, or renamed into, by a sync that failed is not taken for durable by the next, nor by another run."""
+    """A folder created or renamed into by a failed sync is not taken for durable by the next sync, nor by another run."""
     flushed: list[Path] = []
     flush = blobs._fsync
 
@@ -139,8 +139,8 @@ def test_what_was_cut_off_unflushed_is_flushed_by_the_next_sync(
     assert {folder / digest[:2], folder, folder.parent} <= set(flushed)
 
 
-def test_trim(kept: FolderBlobs) -> None:
-    """A trim drops what is old and not live; a body put again is new."""
+def test_trim_removes_old_bodies_that_are_not_live(kept: FolderBlobs) -> None:
+    """A trim removes old bodies that are not live; a body that was put again counts as new."""
     old, live, again, new = (kept.put(io.BytesIO(text))[0] for text in (b"old", b"live", b"again", b"new"))
     for digest in (old, live, again):
         os.utime(kept.path(digest), (1, 1))
@@ -149,8 +149,8 @@ def test_trim(kept: FolderBlobs) -> None:
     assert set(kept.digests()) == {live, again, new}
 
 
-def test_threads(kept: FolderBlobs) -> None:
-    """Threads write and sync at once: each finds its bodies, durable, by the digests that it was given."""
+def test_threads_write_and_sync_concurrently(kept: FolderBlobs) -> None:
+    """Concurrent threads write and sync; each finds its bodies, durable, under the returned digests."""
     errors: list[BaseException] = []
 
     def work(number: int) -> None:
@@ -187,8 +187,10 @@ print("synced", flush=True)
 
 
 @pytest.mark.parametrize("point", ["blob.flushed:1", "blob.renamed:3", "blob.synced:1"])
-def test_killed(folder: Path, program: Callable[..., subprocess.Popen[str]], point: str) -> None:
-    """Killed in the middle of a sync: whatever stands under a digest is whole, and leftovers go with the next start."""
+def test_kill_during_sync_leaves_only_complete_bodies(
+    folder: Path, program: Callable[..., subprocess.Popen[str]], point: str
+) -> None:
+    """After a kill during a sync every body under a digest is complete, and leftovers are removed at the next start."""
     process = program(KILLED, fault=f"{point}:kill")
     assert process.communicate()[0] == "written\n"
     kept = FolderBlobs(folder, owner=True)

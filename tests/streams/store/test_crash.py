@@ -40,7 +40,7 @@ with Store(Path(sys.argv[1]), {{"crawl": 4, "summaries": 1}}, runner=True) as st
 
 
 def consistent(folder: Path) -> int:
-    """The number of whole batches in the store; asserts that there is nothing else."""
+    """Return the number of complete batches in the store; assert that it contains nothing else."""
     with Store(folder, readonly=True) as store:
         rows = store.rows("stage", 0)
         batches = int((rows.get(b"last") if rows else None) or b"-1") + 1
@@ -55,8 +55,8 @@ def consistent(folder: Path) -> int:
         return batches
 
 
-def test_killed_at_any_moment(program: Run, folder: Path) -> None:
-    """SIGKILL after some acknowledgements, wherever it falls: what was acknowledged is there, and nothing is there in part."""
+def test_acknowledged_transactions_survive_a_kill(program: Run, folder: Path) -> None:
+    """After a SIGKILL at any moment every acknowledged transaction is in the store, and none in part."""
     for acknowledgements in (1, 3, 9, 2, 12, 5, 1, 7):
         process = program(RUNNER)
         assert process.stdout
@@ -67,9 +67,9 @@ def test_killed_at_any_moment(program: Run, folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("point", "there"), [("log.write:4", 3), ("log.commit:4", 3), ("log.committed:4", 4)])
-def test_killed_at_points(program: Run, folder: Path, point: str, there: int) -> None:
-    """Killed before its COMMIT a transaction has never been; killed behind it, it is whole, though nobody was told."""
-    # The first transaction makes the topics.
+def test_kill_before_or_after_commit(program: Run, folder: Path, point: str, there: int) -> None:
+    """A transaction killed before its COMMIT leaves no trace; one killed after it is complete, though not acknowledged."""
+    # The first transaction creates the topics.
     process = program(RUNNER, fault=f"{point}:kill")
     assert process.communicate()[0].split() == ["0", "1"]
     assert process.returncode == -signal.SIGKILL
@@ -90,8 +90,8 @@ with Store(Path(sys.argv[1])) as store:
 """
 
 
-def test_processes_append_at_once(store: Store, program: Run) -> None:
-    """Three processes append to one partition at once: offsets have no gap, none is given twice, each keeps its order."""
+def test_processes_append_concurrently(store: Store, program: Run) -> None:
+    """Three processes append to one partition: offsets have no gaps or duplicates, and each process's records keep their order."""
     others = [program(APPENDER, name) for name in ("one", "two")]
     for process in others:
         assert process.stdout
@@ -120,8 +120,8 @@ with Store(Path(sys.argv[1]), {"t%d" % i: 1 for i in range(20)}) as store:
 """
 
 
-def test_created_at_once(program: Run, opened: Open) -> None:
-    """Several processes that make one new store at once make one, and lose nothing."""
+def test_store_is_created_once_by_concurrent_processes(program: Run, opened: Open) -> None:
+    """Several processes that create the same store at once create one, and lose no records."""
     creators = [program(CREATOR, str(i)) for i in range(4)]
     for process in creators:
         process.communicate("go\n")
@@ -131,8 +131,8 @@ def test_created_at_once(program: Run, opened: Open) -> None:
 
 
 @pytest.mark.parametrize("point", ["log.write", "log.commit"])
-def test_disk_full_injected(store: Store, monkeypatch: pytest.MonkeyPatch, point: str) -> None:
-    """Without room the transaction raises DiskFull and leaves no trace, in the caches neither; the next one goes on."""
+def test_full_disk_aborts_the_transaction(store: Store, monkeypatch: pytest.MonkeyPatch, point: str) -> None:
+    """On a full disk the transaction raises DiskFull and leaves no trace, also not in the caches; the next one succeeds."""
     with store.transaction() as tx:
         tx.rows("stage", 0).put(b"k", b"old")
 
@@ -178,8 +178,8 @@ with Store(Path(sys.argv[1]), {"crawl": 4}, runner=True) as store:
 """
 
 
-def test_disk_full_for_real(program: Run, opened: Open) -> None:
-    """Where the system itself refuses to write more, DiskFull comes, whole batches stay, and the store is usable afterwards."""
+def test_system_write_limit_raises_disk_full(program: Run, opened: Open) -> None:
+    """If the system refuses a write, DiskFull is raised, complete batches remain, and the store is usable afterwards."""
     process = program(FULL)
     first, second = process.communicate()[0].splitlines()
     written = int(first.split()[1])
@@ -204,8 +204,8 @@ os.kill(os.getpid(), 9)
 """
 
 
-def test_lock_goes_with_its_holder(program: Run, opened: Open) -> None:
-    """A runner that was killed holds no lock, even if a child that it forked lives on."""
+def test_killed_runner_releases_the_lock(program: Run, opened: Open) -> None:
+    """A killed runner releases the lock, even if a child that it forked lives on."""
     process = program(HOLDER)
     assert process.stdout
     child = int(process.stdout.readline())

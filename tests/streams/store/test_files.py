@@ -1,4 +1,4 @@
-"""Topics as files: out of one log and into another, nothing lost but offsets."""
+"""Export of topics to files and their import: everything but the offsets is preserved."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from tests.schemas.conftest import record
 TOPICS = {topic.name: topic for topic in topology(TopologySettings()).topics}
 REMOVED = Removed(oid="o", url="u", object_url="u", version=1, time=2, reason="gone")
 LONGER = encode(Tick(time=1)).removesuffix(b"\2\0") + b"\x82\0\0"
-"""A number in more bytes than it needs: Avro allows it."""
+"""A number in more bytes than necessary, as Avro allows."""
 
 
 def entries(name: str) -> st.SearchStrategy[list[Logged]]:
-    """Records of a topic, tombstones and others among them."""
+    """Records of a topic, with tombstones and damaged records among them."""
     own = st.one_of(*map(record, TOPICS[name].carries)).map(encode)
     value = st.one_of(own, st.none(), st.binary(max_size=9), st.sampled_from([encode(REMOVED), LONGER]))
     one = st.builds(
@@ -45,7 +45,7 @@ def entries(name: str) -> st.SearchStrategy[list[Logged]]:
 @settings(max_examples=10)
 @given(data=st.data())
 def test_file_round_trip(name: str, data: st.DataObject) -> None:
-    """A file gives back what was written, byte for byte: keys, values, times, tombstones, in order."""
+    """A file returns the written records byte for byte and in order: keys, values, times, tombstones."""
     written = data.draw(entries(name))
     stream = io.BytesIO()
     assert export.write(stream, TOPICS[name], written) == len(written)
@@ -54,8 +54,8 @@ def test_file_round_trip(name: str, data: st.DataObject) -> None:
     assert (topic, list(found)) == (TOPICS[name], written)
 
 
-def test_any_reader_can_read_it() -> None:
-    """The file carries its schema: a reader of Avro that knows nothing of us gets the fields of every record."""
+def test_generic_avro_reader_reads_the_file() -> None:
+    """The file contains its schema: a generic Avro reader gets the fields of every record."""
     stream = io.BytesIO()
     export.write(
         stream, TOPICS["summaries"], [Logged("summaries", 1, 2, 3, b"o", encode(REMOVED)), Logged("summaries", 1, 3, 4, b"o", None)]
@@ -67,8 +67,8 @@ def test_any_reader_can_read_it() -> None:
     assert (value["oid"], value["removed"], second["value"]) == ("o", True, None)
 
 
-def test_files_that_are_none() -> None:
-    """What is no export of ours, or is damaged, says so."""
+def test_foreign_or_damaged_file_is_refused() -> None:
+    """A file that is no export of this program, or is damaged, raises FileError with the reason."""
     stream = io.BytesIO()
     export.write(stream, TOPICS["summaries"], [Logged("summaries", 0, 0, 0, b"k%d" % n, encode(REMOVED)) for n in range(9)])
     whole = stream.getvalue()
@@ -81,8 +81,8 @@ def test_files_that_are_none() -> None:
             list(export.read(io.BytesIO(junk), TOPICS.values())[1])
 
 
-def test_an_older_release_wrote_it() -> None:
-    """A file whose schema lacks a field of ours is read, with the default."""
+def test_missing_field_gets_its_default() -> None:
+    """A file whose schema lacks a field is read with the default of the field."""
     old = union_text(["Removed"])
     old = {**old, "fields": [field for field in old["fields"] if field["name"] != "published"]}
     ours: Any = export.schema(TOPICS["summaries"])
@@ -98,7 +98,7 @@ def test_an_older_release_wrote_it() -> None:
 
 
 def by_key(log: StoreLog, topic: str) -> dict[bytes, list[tuple[int, bytes | None]]]:
-    """What each key has, in order."""
+    """Time and value of the records of each key, in order."""
     found: dict[bytes, list[tuple[int, bytes | None]]] = {}
     for partition in range(log.topics()[topic]):
         for logged in log.read(topic, partition, 0, 10_000):
@@ -107,7 +107,7 @@ def by_key(log: StoreLog, topic: str) -> dict[bytes, list[tuple[int, bytes | Non
 
 
 def run(*arguments: str | Path, code: int = 0, given: bytes | None = None) -> Any:
-    """Run a command."""
+    """Run a command, and assert its exit code."""
     result = CliRunner().invoke(app, list(map(str, arguments)), input=given)
     assert result.exit_code == code, (result.output, result.exception)
     return result
@@ -115,7 +115,7 @@ def run(*arguments: str | Path, code: int = 0, given: bytes | None = None) -> An
 
 @pytest.fixture
 def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder to work in, without settings from outside."""
+    """An empty working folder, without settings from the environment."""
     monkeypatch.chdir(tmp_path)
     for variable in [name for name in os.environ if name.startswith("HARVEST_")]:
         monkeypatch.delenv(variable)
@@ -123,8 +123,10 @@ def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("partitions", [(1, 4), (4, 1)])
-def test_from_folder_to_folder(partitions: Sequence[int], alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Exported and imported, with another number of partitions, each key has what it had, in its order."""
+def test_export_and_import_keep_the_order_of_each_key(
+    partitions: Sequence[int], alone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After export and import with another number of partitions each key has its records in order."""
     values = [None, b"junk", encode(REMOVED)]
     given = [Logged("summaries", -1, -1, 9_000 - n, b"k%d" % (n % 7), values[n % 3]) for n in range(2_500)]
     with StoreLog(Store(alone / "a", {"summaries": partitions[0], "rejected": 1})) as log:
@@ -150,8 +152,8 @@ def test_from_folder_to_folder(partitions: Sequence[int], alone: Path, monkeypat
     assert sorted(path.name for path in alone.iterdir()) == ["a", "b", "s.avro"]
 
 
-def test_damaged_file_says_how_far_it_came(alone: Path) -> None:
-    """What stands before the damage of a file is appended, and the one line says how much that was."""
+def test_damaged_file_is_imported_up_to_the_damage(alone: Path) -> None:
+    """Records before a damaged part of a file are appended, and the error, one line, states their number."""
     with StoreLog(Store(alone / "a", {"summaries": 1, "rejected": 1})) as log:
         log.write(Logged("summaries", 0, n, 9, b"k%d" % n, hashlib.sha256(b"%d" % n).digest() * 20) for n in range(3_000))
     run("export", "summaries", "s.avro", "--data", "a")

@@ -25,8 +25,8 @@ def values(store: Store, topic: str, partition: int) -> list[bytes | None]:
     return [logged.value for logged in store.read(topic, partition, 0, 100_000)]
 
 
-def test_appended_is_read(store: Store) -> None:
-    """What a transaction appends is read back in order, from any offset, up to a limit and an end."""
+def test_appended_records_are_read_in_order(store: Store) -> None:
+    """Appended records are read in order, from any offset, up to a limit and an end."""
     with store.transaction() as tx:
         assert [tx.append("crawl", 2, b"k%d" % i, b"v%d" % i if i else None, 1000 + i) for i in range(5)] == [0, 1, 2, 3, 4]
         assert tx.ends("crawl") == [0, 0, 5, 0]
@@ -45,8 +45,8 @@ def test_durable_pragmas(store: Store) -> None:
     assert (connection.pragma("journal_mode"), connection.pragma("synchronous")) == ("wal", 2)
 
 
-def test_undone_by_the_database(store: Store) -> None:
-    """A transaction that SQLite has undone by itself, as after an error of the disk, is not written beside one."""
+def test_transaction_rolled_back_by_sqlite_is_an_error(store: Store) -> None:
+    """If SQLite has rolled a transaction back by itself, as after a disk error, its end raises StoreError and writes nothing."""
     tx = store.transaction().__enter__()
     tx.append("crawl", 0, b"k", b"v", 1)
     tx.rows("stage", 0).put(b"k", b"v")
@@ -58,8 +58,8 @@ def test_undone_by_the_database(store: Store) -> None:
     assert store.rows("stage", 0) is None
 
 
-def test_what_cannot_be_read(folder: Path, opened: Open) -> None:
-    """Damage to a log or to rows is told in one line by whoever reads them, with the path."""
+def test_damaged_pages_are_an_error_of_one_line(folder: Path, opened: Open) -> None:
+    """A read of a damaged log or of damaged rows raises an error of one line with the path."""
     with opened(runner=True) as store, store.transaction() as tx:
         tx.append("crawl", 0, b"k", b"v", 1)
         tx.rows("stage", 0).put(b"k", b"v")
@@ -85,8 +85,8 @@ def test_what_cannot_be_read(folder: Path, opened: Open) -> None:
             read()
 
 
-def test_nothing_before_commit(store: Store, opened: Open) -> None:
-    """Until its transaction has committed, no reader sees a record, a row or an offset."""
+def test_nothing_is_visible_before_commit(store: Store, opened: Open) -> None:
+    """Before the commit of a transaction no reader sees its records, rows or offsets."""
     beside = opened(readonly=True)
     with store.transaction() as tx:
         tx.append("crawl", 0, b"k", b"v", 1)
@@ -102,7 +102,7 @@ def test_nothing_before_commit(store: Store, opened: Open) -> None:
 
 
 def test_abort_undoes_everything(store: Store) -> None:
-    """An exception in the block leaves no record, row, staged record or offset, and the next transaction starts from there."""
+    """An exception in the block removes its records, rows, staged records and offsets; the next transaction starts without them."""
     tx = store.transaction().__enter__()
     tx.append("crawl", 0, b"k", b"v", 1)
     tx.rows("stage", 0).put(b"k", b"v")
@@ -125,7 +125,7 @@ STEPS = st.lists(
 def test_rollback_to_mark(
     store: Store, before: list[tuple[str, int]], undone: list[tuple[str, int]], after: list[tuple[str, int]]
 ) -> None:
-    """What was written since a mark leaves no trace: the log is as if those steps had never been taken."""
+    """Everything written after a mark is removed, as if those steps had never been made."""
     starts = [len(values(store, "crawl", p)) for p in (0, 1)]
     expected: list[list[bytes]] = [[], []]
     held: list[list[bytes]] = [[], []]
@@ -161,8 +161,8 @@ def test_rollback_to_mark(
     assert [values(store, "crawl", p)[starts[p] :] for p in (0, 1)] == expected
 
 
-def test_staged_over_transactions(store: Store, opened: Open) -> None:
-    """Staged records stay out of sight over several transactions, and appear in order, gap-free, with their publication."""
+def test_staged_records_appear_when_published(store: Store, opened: Open) -> None:
+    """Staged records stay invisible over several transactions, and appear in order and without gaps when published."""
     for i in range(3):
         with store.transaction() as tx:
             tx.stage("object", "crawl", i % 2, b"k", b"s%d" % i, 5)
@@ -177,8 +177,8 @@ def test_staged_over_transactions(store: Store, opened: Open) -> None:
     assert values(store, "crawl", 1) == [b"s1"]
 
 
-def test_leftovers_dropped(store: Store, opened: Open) -> None:
-    """What a run staged and never published is dropped when the next runner starts, not when a reader or an appender does."""
+def test_unpublished_records_are_dropped_by_the_next_runner(store: Store, opened: Open) -> None:
+    """Records that a run staged and did not publish are dropped when the next runner starts, not by a reader or an appender."""
     with store.transaction() as tx:
         tx.stage("object", "crawl", 0, b"k", b"s", 5)
     store.close()
@@ -189,7 +189,7 @@ def test_leftovers_dropped(store: Store, opened: Open) -> None:
 
 
 def test_offsets_and_lag(store: Store) -> None:
-    """A group's offsets come back with those finished above the lowest unfinished one, and lag counts what is left."""
+    """A group's offsets are restored with those finished above the lowest unfinished one, and lag counts the rest."""
     with store.transaction() as tx:
         for i in range(10):
             tx.append("crawl", 1, b"k", b"%d" % i, 1)
@@ -202,8 +202,8 @@ def test_offsets_and_lag(store: Store) -> None:
     assert (store.groups(), store.lag("fetch"), store.lag("none")) == (["fetch"], {("crawl", 1): 6}, {})
 
 
-def test_log_protocol(opened: Open) -> None:
-    """The store is a Log: records are encoded, and go where murmur2 says or where they are told."""
+def test_store_implements_log(opened: Open) -> None:
+    """The store implements Log: records are encoded, and assigned to partitions by murmur2 unless one is given."""
     log: Log = opened(clock=lambda: 77)
     event = CrawlEvent(kind="seeded", host="h", time=1)
     log.append("crawl", [(b"%d" % i, event if i else None) for i in range(20)])
@@ -215,8 +215,8 @@ def test_log_protocol(opened: Open) -> None:
     assert log.topics() == {"crawl": 4, "summaries": 1}
 
 
-def test_unknown_topic(store: Store) -> None:
-    """An unknown topic or partition is a KeyError, and what the transaction did before is undone."""
+def test_unknown_topic_or_partition_raises_key_error(store: Store) -> None:
+    """An unknown topic or partition raises KeyError, and the transaction is rolled back."""
     with pytest.raises(KeyError):
         store.ends("none")
     with pytest.raises(KeyError), store.transaction() as tx:
@@ -225,8 +225,8 @@ def test_unknown_topic(store: Store) -> None:
         store.append("none", [])
 
 
-def test_counts_are_fixed(store: Store, folder: Path) -> None:
-    """A topic keeps the partition count that it was made with; new ones are added, also while others have the store open."""
+def test_number_of_partitions_is_fixed(store: Store, folder: Path) -> None:
+    """A topic keeps its number of partitions; new topics are added, also while others have the store open."""
     with Store(folder, {"crawl": 8, "broker.new": 2}) as other:
         assert other.topics() == {"broker.new": 2, "crawl": 4, "summaries": 1}
     assert store.ends("broker.new") == [0, 0]
@@ -236,7 +236,7 @@ def test_counts_are_fixed(store: Store, folder: Path) -> None:
 
 
 def test_one_transaction_at_a_time(store: Store) -> None:
-    """A second transaction of the same store is refused, and the first goes on unharmed."""
+    """A second transaction of the same store is refused, and the first continues unaffected."""
     with store.transaction() as tx:
         tx.append("crawl", 0, b"k", b"v", 1)
         with pytest.raises(RuntimeError, match="open already"), store.transaction():
@@ -244,8 +244,8 @@ def test_one_transaction_at_a_time(store: Store) -> None:
     assert values(store, "crawl", 0) == [b"v"]
 
 
-def test_one_runner(store: Store, opened: Open) -> None:
-    """A second runner gets one line that names the folder; an appender and a reader are let in; the lock goes with the first."""
+def test_second_runner_is_refused(store: Store, opened: Open) -> None:
+    """A second runner gets an error of one line that names the folder; appenders and readers do not; closing releases the lock."""
     with pytest.raises(LockedError, match=r"data: in use by another run of harvest \(process \d+\)") as caught:
         opened(runner=True)
     assert "\n" not in str(caught.value)
@@ -255,8 +255,8 @@ def test_one_runner(store: Store, opened: Open) -> None:
     opened(runner=True)
 
 
-def test_newer_version(store: Store, folder: Path) -> None:
-    """A folder written by a newer version is refused with one line, whoever opens it, and left as it is."""
+def test_newer_version_is_refused(store: Store, folder: Path) -> None:
+    """A folder written by a newer version is refused with an error of one line, in every mode, and not changed."""
     store.close()
     apsw.Connection(str(folder / FILE)).execute(f"PRAGMA user_version={VERSION + 1}")
     for options in ({}, {"readonly": True}, {"runner": True}):
@@ -264,8 +264,8 @@ def test_newer_version(store: Store, folder: Path) -> None:
             Store(folder, **options)  # type: ignore[arg-type]
 
 
-def test_none_of_ours(folder: Path) -> None:
-    """A missing folder (for a reader), a file that is no database and a database of another program are one line each."""
+def test_missing_or_foreign_store_is_an_error(folder: Path) -> None:
+    """A missing folder (for a reader), a file that is no database and a foreign database each give an error of one line."""
     with pytest.raises(StoreError, match="no data of harvest"):
         Store(folder, readonly=True)
     assert not folder.exists()
@@ -283,13 +283,13 @@ def test_none_of_ours(folder: Path) -> None:
 
 
 def test_reader_cannot_write(store: Store, opened: Open) -> None:
-    """A store opened for reading refuses to write, in one line."""
+    """A store opened for reading refuses writes with an error of one line."""
     with pytest.raises(StoreError, match="for reading only"):
         opened(readonly=True).append("crawl", [(b"k", None)])
 
 
-def test_stores_in_threads(store: Store, folder: Path) -> None:
-    """Threads with stores of their own append to one partition at once: no offset is lost or given twice."""
+def test_threads_append_with_separate_stores(store: Store, folder: Path) -> None:
+    """Threads with separate stores append to one partition: no offset is lost or duplicated."""
 
     def appender() -> None:
         with Store(folder) as mine:

@@ -18,7 +18,7 @@ CASES = {
 
 
 def plain(data: bytes) -> int:
-    """Kafka's loop, word by word and with signs, as a second witness."""
+    """Kafka's loop, word by word and with signed numbers, as an independent implementation."""
     h = 0x9747B28C ^ len(data)
     for i in range(0, len(data) - 3, 4):
         k = int.from_bytes(data[i : i + 4], "little") * 0x5BD1E995 % 2**32
@@ -33,18 +33,18 @@ def plain(data: bytes) -> int:
 
 
 @pytest.mark.parametrize("key", CASES)
-def test_kafkas_own_vectors(key: bytes) -> None:
-    """The hash of each key in Kafka's own test is Kafka's."""
+def test_hashes_of_kafkas_own_test(key: bytes) -> None:
+    """The hashes of the keys in Kafka's own test are equal."""
     assert murmur2(key) == CASES[key] % 2**32
 
 
 @given(st.binary(max_size=600))
-def test_any_length(key: bytes) -> None:
-    """Keys of any length hash as Kafka's loop does."""
+def test_keys_of_any_length(key: bytes) -> None:
+    """Keys of any length have the hash of Kafka's loop."""
     assert murmur2(key) == plain(key)
 
 
 @given(st.binary(max_size=80), st.integers(1, 64))
-def test_partition(key: bytes, count: int) -> None:
-    """The partition is Kafka's toPositive(hash) modulo the count."""
+def test_partition_is_positive_hash_modulo_count(key: bytes, count: int) -> None:
+    """The partition is Kafka's toPositive(hash) modulo the number of partitions."""
     assert partition(key, count) == (plain(key) & 0x7FFFFFFF) % count

@@ -1,4 +1,4 @@
-"""What is newest of each OID, when there are more than memory is given for."""
+"""The latest version by OID, for more OIDs than fit into memory."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from streams.operations.latest_versions import LatestVersions
 OIDS = 20_000
 
 
-def test_more_than_memory_holds() -> None:
-    """However many OIDs, and in whatever order: of each the highest counter stands, of several the last that was noted."""
+def test_latest_version_with_a_small_cache() -> None:
+    """In any order of records, each OID has the value of its highest counter, and of equal counters the last one."""
     choose = random.Random(1)
     noted = [(f"{choose.randrange(OIDS):064x}", choose.randrange(3), number % 2) for number in range(3 * OIDS)]
     expected: dict[str, tuple[int, int]] = {}

@@ -21,7 +21,7 @@ VALUES = st.binary(max_size=40)
 
 
 class RowsMachine(RuleBasedStateMachine):
-    """Rows in and out of transactions beside a dict that is copied where the store marks or commits."""
+    """Rows in and out of transactions, compared with a dict that is copied at each mark and commit."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -130,13 +130,13 @@ TestRows.settings = settings(max_examples=60, stateful_step_count=40, deadline=N
 TestRows.__doc__ = "Rows are a dict in order of the key: through transactions, marks, aborts, scans and small caches."
 
 
-def test_successor() -> None:
-    """The end of a prefix's range is the least key above it, or none."""
+def test_successor_ends_the_range_of_a_prefix() -> None:
+    """The end of a prefix's range is the smallest key above it, or none."""
     assert [successor(p) for p in (b"a", b"a\xff", b"\xff\xff", b"")] == [b"b", b"b", None, None]
 
 
-def test_no_write_outside(store: Store) -> None:
-    """Rows cannot be written once their transaction is over."""
+def test_no_write_after_the_transaction(store: Store) -> None:
+    """Rows cannot be written after the end of their transaction."""
     with store.transaction() as tx:
         rows = tx.rows("stage", 0)
         rows.put(b"a", b"1")
@@ -144,8 +144,8 @@ def test_no_write_outside(store: Store) -> None:
         rows.put(b"b", b"2")
 
 
-def test_change_while_scanning(store: Store) -> None:
-    """A queue may be emptied while it is scanned: each row is seen once, and none is left."""
+def test_rows_may_be_deleted_during_a_scan(store: Store) -> None:
+    """Rows may be deleted during a scan: each is returned once, and none remains."""
     keys = [b"q|%04d" % i for i in range(3_000)]
     with store.transaction() as tx:
         for key in keys:
@@ -160,8 +160,8 @@ def test_change_while_scanning(store: Store) -> None:
         assert list(rows.scan(b"")) == []
 
 
-def test_rows_written_beside(store: Store, opened: Callable[..., Store]) -> None:
-    """What another process has put into a table that was known to be empty is seen."""
+def test_rows_of_another_process_are_found(store: Store, opened: Callable[..., Store]) -> None:
+    """Rows that another process wrote into a table known to be empty are found."""
     with store.transaction() as tx:
         assert tx.rows("a", 0).get(b"g\0x") is None
     with opened().transaction() as tx:
@@ -171,16 +171,16 @@ def test_rows_written_beside(store: Store, opened: Callable[..., Store]) -> None
         assert list(tx.rows("a", 0).scan(b"g\0")) == [(b"g\0x", b"1")]
 
 
-def test_partitions_apart(store: Store) -> None:
-    """Stages and partitions do not see each other's rows."""
+def test_stages_and_partitions_have_separate_rows(store: Store) -> None:
+    """Stages and partitions have separate rows."""
     with store.transaction() as tx:
         for name, partition in (("a", 0), ("a", 1), ("b", 0)):
             tx.rows(name, partition).put(b"key", f"{name}{partition}".encode())
         assert [tx.rows(n, p).get(b"key") for n, p in (("a", 0), ("a", 1), ("b", 0), ("b", 1))] == [b"a0", b"a1", b"b0", None]
 
 
-def test_aborted_table(store: Store) -> None:
-    """The first rows of a stage may be aborted: the next transaction begins from nothing."""
+def test_aborted_first_rows_are_gone(store: Store) -> None:
+    """After an abort of the first rows of a stage the next transaction starts with none."""
     tx = store.transaction().__enter__()
     tx.rows("a", 0).put(b"k", b"v")
     tx.__exit__(KeyError, KeyError("no"), None)
@@ -190,7 +190,7 @@ def test_aborted_table(store: Store) -> None:
 
 
 def test_cache_is_bounded(opened: Callable[..., Store]) -> None:
-    """The committed rows kept in memory stay within their bound, however many are written and read."""
+    """The cache of committed rows stays within its bound, however many are written and read."""
     store = opened(runner=True, rows_cache=100_000)
     with store.transaction() as tx:
         rows = tx.rows("a", 0)
@@ -201,8 +201,8 @@ def test_cache_is_bounded(opened: Callable[..., Store]) -> None:
 
 
 @given(st.lists(KEYS), st.lists(KEYS), st.sampled_from([3, 8, BITS]))
-def test_seen_is_never_wrong_about_what_was_added(added: list[bytes], more: list[bytes], bits: int) -> None:
-    """However small the bitmap is: what was added may be there, with its stem; of what was not, a large one knows most."""
+def test_bitmap_reports_every_added_key(added: list[bytes], more: list[bytes], bits: int) -> None:
+    """A bitmap of any size reports each added key and its stems as possible; a large one excludes most others."""
     seen = Seen(bits)
     seen.add(sorted(added))
     seen.add(more)
@@ -213,8 +213,8 @@ def test_seen_is_never_wrong_about_what_was_added(added: list[bytes], more: list
     assert bits < BITS or sum(map(seen.may_hold, others)) < 10
 
 
-def test_a_first_run_asks_the_table_for_nothing(opened: Callable[..., Store], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows that were never written, one by one and by stem, are known not to be there; those that were are read."""
+def test_absent_rows_are_known_without_a_query(opened: Callable[..., Store], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys that were never written are known to be absent, for `get` and scans by stem; written ones are read from the table."""
     asked: list[str] = []
     store = opened(runner=True, rows_cache=100_000)
     for key in (b"m|one\0x", b"m|one\0y"):
@@ -244,7 +244,7 @@ def test_a_first_run_asks_the_table_for_nothing(opened: Callable[..., Store], mo
 
 
 def test_partitions_share_a_cache(opened: Callable[..., Store]) -> None:
-    """What a stage keeps of its rows in memory does not grow with its partitions."""
+    """The size of a stage's row cache does not grow with its number of partitions."""
     store = opened(runner=True, rows_cache=100_000)
     with store.transaction() as tx:
         assert 90_000 < sum(2 * tx.rows("a", partition)._half for partition in range(4)) <= 100_000

@@ -18,8 +18,8 @@ def write(store: Store, topic: str, records: Records, start: int = 0) -> None:
             tx.append(topic, 0, key, value, number)
 
 
-def test_trim(store: Store) -> None:
-    """A trim drops records that are both older than the time and below the offset, and tells readers by the horizon."""
+def test_trim_needs_age_and_offset(store: Store) -> None:
+    """A trim removes records that are both older than the time and below the offset, and the horizon informs readers."""
     write(store, "crawl", [(b"k", b"%d" % i) for i in range(10)])
     assert store.trim("crawl", before_ms=7, below={0: 5}) == 5
     assert (store.starts("crawl"), store.ends("crawl"), store.horizons("crawl")) == ([5, 0, 0, 0], [10, 0, 0, 0], [5, 0, 0, 0])
@@ -32,8 +32,8 @@ def test_trim(store: Store) -> None:
         assert tx.append("crawl", 0, b"k", b"v", 100) == 10
 
 
-def test_trim_in_chunks(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A trim of many records goes in several transactions and drops the same."""
+def test_trim_in_several_transactions(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A trim of many records takes several transactions, with the same result."""
     monkeypatch.setattr(upkeep, "CHUNK", 7)
     write(store, "crawl", [(b"k", b"v")] * 50)
     assert store.trim("crawl", before_ms=45, below={0: 99}) == 45
@@ -42,8 +42,10 @@ def test_trim_in_chunks(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @given(old=RECORDS, new=RECORDS, before=st.integers(0, 60), bounds=st.tuples(st.integers(1, 4), st.integers(1, 9)))
 @settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
-def test_compaction(store: Store, old: Records, new: Records, before: int, bounds: tuple[int, int]) -> None:
-    """However small its memory and its chunks, compaction leaves the last record of each key, but for old tombstones."""
+def test_compaction_keeps_the_last_record_of_each_key(
+    store: Store, old: Records, new: Records, before: int, bounds: tuple[int, int]
+) -> None:
+    """With any memory and chunk size, compaction keeps the last record of each key, except old tombstones."""
     keys, chunk = bounds
     topic = f"t{len(store.topics())}"
     store.create({topic: 1})
@@ -62,15 +64,15 @@ def test_compaction(store: Store, old: Records, new: Records, before: int, bound
     assert dropped >= len(gone)
 
 
-def test_horizon_without_tombstones(store: Store) -> None:
-    """Compaction that dropped no removal leaves the horizon: a slow reader misses nothing."""
+def test_compaction_without_tombstones_keeps_the_horizon(store: Store) -> None:
+    """Compaction that removes no tombstone does not move the horizon: a slow reader misses nothing."""
     write(store, "summaries", [(b"a", b"1"), (b"a", b"2")])
     assert store.compact("summaries", 99) == 1
     assert store.horizons("summaries") == [0]
 
 
-def test_find(store: Store) -> None:
-    """Search gives the records with that key, and those whose value holds the text, in order, over all partitions."""
+def test_find_by_key_and_by_text(store: Store) -> None:
+    """A search returns the records with a key, and those whose value contains a text, in order, over all partitions."""
     with store.transaction() as tx:
         for i in range(1_000):
             tx.append("crawl", i % 4, b"key%d" % i, b"\x00see http://host/%d\xff" % (i % 10), i)
@@ -81,7 +83,7 @@ def test_find(store: Store) -> None:
     assert list(store.find("crawl", b"nowhere")) == []
 
 
-def test_stats(store: Store) -> None:
+def test_stats_count_records_and_bytes(store: Store) -> None:
     """Statistics count records and bytes of keys and values by topic, and the size of the files."""
     write(store, "crawl", [(b"key", b"value"), (b"key", None)])
     stats = store.stats()
@@ -89,8 +91,8 @@ def test_stats(store: Store) -> None:
     assert stats.file_bytes > 0
 
 
-def test_drop(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is dropped is gone, in several transactions too, and a reader below the last of it is told; the rest stays."""
+def test_drop_removes_records_and_moves_the_horizon(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dropped records are gone, also with several transactions, and the horizon informs readers below the last one."""
     monkeypatch.setattr(upkeep, "CHUNK", 2)
     write(store, "crawl", [(b"k", b"v")] * 8)
     assert store.drop("crawl", {0: [1, 2, 5], 1: []}) == 3

@@ -1,4 +1,4 @@
-"""Health: what a process says of itself, over HTTP too."""
+"""Health: the state that a process reports, in this process and over HTTP."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from streams.telemetry.server import HealthServer
 
 
 class Clock:
-    """A clock that is set by hand."""
+    """A clock that the test sets."""
 
     now = 100.0
 
@@ -23,19 +23,19 @@ class Clock:
 
 @pytest.fixture
 def clock() -> Clock:
-    """At 100 s."""
+    """A clock at 100 s."""
     return Clock()
 
 
 @pytest.fixture
 def health() -> Health:
-    """Without checks."""
+    """A Health without checks."""
     return Health()
 
 
 @pytest.fixture
 def ask(health: Health) -> Iterator[Callable[..., tuple[int, str]]]:
-    """A function from a path to the status and the body that the server answers with."""
+    """A function from a path to the status and the body of the server's answer."""
     metrics = Metrics()
     metrics.records.add("catalog", "summaries")
     with HealthServer("127.0.0.1", 0, health, metrics) as server:
@@ -51,8 +51,8 @@ def ask(health: Health) -> Iterator[Callable[..., tuple[int, str]]]:
         yield get
 
 
-def test_what_stands_still_is_stalled(clock: Clock) -> None:
-    """A place with lag that has not moved for longer than it may take is named; one that moves, or has no lag, is not."""
+def test_partition_without_progress_is_stalled(clock: Clock) -> None:
+    """A partition with lag and without progress for longer than the limit is named; one that moves, or has no lag, is not."""
     progress = Progress(60, clock)
     progress.note("catalog made/0", 5, 3)
     progress.note("catalog made/1", 5, 0)
@@ -64,8 +64,8 @@ def test_what_stands_still_is_stalled(clock: Clock) -> None:
     assert progress.stalled() == ""
 
 
-def test_lag_begins_when_there_is_something_to_read(clock: Clock) -> None:
-    """A place that had nothing to do for an hour has its whole time from the first record on."""
+def test_stall_time_starts_with_the_first_unread_record(clock: Clock) -> None:
+    """The time without progress starts with the first unread record, however long the partition was idle."""
     progress = Progress(60, clock)
     progress.note("fetch fetches/0", 5, 0)
     clock.now += 3600
@@ -76,8 +76,8 @@ def test_lag_begins_when_there_is_something_to_read(clock: Clock) -> None:
     assert progress.stalled() != ""
 
 
-def test_a_place_that_goes_is_forgotten(clock: Clock) -> None:
-    """A partition that went to another worker stalls nobody; an edge has the time that one record may take there."""
+def test_revoked_partition_is_not_stalled(clock: Clock) -> None:
+    """A revoked partition no longer counts as stalled; an edge has its own limit, the time that one record may take."""
     progress = Progress(60, clock)
     progress.note("fetch fetches/0", 5, 1)
     progress.note("essence objects/0", 5, 1, 1800)
@@ -88,8 +88,8 @@ def test_a_place_that_goes_is_forgotten(clock: Clock) -> None:
     assert progress.stalled() == "no progress in essence objects/0"
 
 
-def test_a_loop_that_stands_still(clock: Clock) -> None:
-    """A loop is well as long as it beats."""
+def test_loop_is_healthy_while_it_beats(clock: Clock) -> None:
+    """The event loop is healthy as long as it beats."""
     pulse = Pulse(60, clock)
     clock.now += 61
     assert "stood still" in pulse.stopped()
@@ -97,8 +97,8 @@ def test_a_loop_that_stands_still(clock: Clock) -> None:
     assert pulse.stopped() == ""
 
 
-def test_nobody_is_ready_before_the_checks_are_there(health: Health, ask: Callable[..., tuple[int, str]]) -> None:
-    """Who is asked before its checks are there lives, and is not ready; not with some of them either."""
+def test_process_is_not_ready_before_all_checks_are_registered(health: Health, ask: Callable[..., tuple[int, str]]) -> None:
+    """Before all checks are registered a process is alive but not ready, also with some of them registered."""
     starting = (503, '{"ok": false, "checks": {"starting": "not all checks are there yet"}}\n')
     assert (ask("/livez"), ask("/readyz")) == ((200, '{"ok": true, "checks": {}}\n'), starting)
     health.ready_when("sandbox", str)
@@ -107,8 +107,8 @@ def test_nobody_is_ready_before_the_checks_are_there(health: Health, ask: Callab
     assert ask("/readyz") == (200, '{"ok": true, "checks": {"sandbox": "ok"}}\n')
 
 
-def test_answers(health: Health, ask: Callable[..., tuple[int, str]]) -> None:
-    """/livez is about progress alone; /readyz about that and what is needed; each check is told by its name."""
+def test_livez_and_readyz_report_their_checks(health: Health, ask: Callable[..., tuple[int, str]]) -> None:
+    """/livez reports progress; /readyz reports progress and dependencies; each check appears under its name."""
     health.started()
     wrong = {"progress": "", "index": "not open"}
     health.alive_when("progress", lambda: wrong["progress"])
@@ -122,8 +122,8 @@ def test_answers(health: Health, ask: Callable[..., tuple[int, str]]) -> None:
     assert [ask(path)[0] for path in ("/livez", "/readyz?verbose")] == [200, 200]
 
 
-def test_a_check_that_fails(health: Health, ask: Callable[..., tuple[int, str]]) -> None:
-    """A check that raises is bad news, told without what it raised."""
+def test_raising_check_fails_without_its_text(health: Health, ask: Callable[..., tuple[int, str]]) -> None:
+    """A check that raises fails, and the answer names the type of the exception, not its text."""
 
     def check() -> str:
         raise OSError("/secret")
@@ -133,7 +133,7 @@ def test_a_check_that_fails(health: Health, ask: Callable[..., tuple[int, str]])
 
 
 def test_metrics_are_served(ask: Callable[..., tuple[int, str]]) -> None:
-    """/metrics has what was counted, and the memory of the process; HEAD has no body; there is nothing else."""
+    """/metrics has the counters and the memory of the process; HEAD has no body; other paths and methods are refused."""
     status, text = ask("/metrics")
     assert status == 200
     assert 'harvest_records_total{stage="catalog",topic="summaries"} 1.0' in text
@@ -143,7 +143,7 @@ def test_metrics_are_served(ask: Callable[..., tuple[int, str]]) -> None:
     assert ask("/metrics", "POST")[0] == 501
 
 
-def test_an_address_that_is_taken(health: Health) -> None:
-    """An address that somebody has is an OSError where the server is made, not later."""
+def test_address_in_use_raises_oserror(health: Health) -> None:
+    """An address in use raises OSError when the server is created."""
     with HealthServer("127.0.0.1", 0, health, Metrics()) as first, pytest.raises(OSError, match="in use"):
         HealthServer(*first.address, health, Metrics())

@@ -1,4 +1,4 @@
-"""Logs: lines for a person, or JSON; the trace of records."""
+"""Logs: text or JSON lines, and the trace of records."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ REMOVED = Removed(oid="o1", url="http://a/x#m", object_url="http://a/x", version
 
 
 def written(record: Record) -> Written:
-    """A record as catalog would have written it; it is not decoded."""
+    """An encoded record, as written by catalog."""
     return Written("catalog", "summaries", 3, 41, encode(record))
 
 
-def test_lines_for_a_person() -> None:
-    """Text is as the commands print it; a traceback stays as it is; nothing is traced unasked."""
+def test_text_lines() -> None:
+    """Text is as the commands print it, a traceback is unchanged, and records are traced only on request."""
     stream = io.StringIO()
     logs = Logs(stream)
     logs.say("running")
@@ -33,8 +33,8 @@ def test_lines_for_a_person() -> None:
     assert stream.getvalue() == "harvest: running\nTraceback:\nValueError: x\n"
 
 
-def test_lines_for_a_machine() -> None:
-    """Every line is one JSON object with time and level, a traceback too; what stands always stands in each."""
+def test_json_lines() -> None:
+    """Every line is one JSON object with time and level, also a traceback; fixed fields are in each."""
     stream = io.StringIO()
     logs = Logs(stream, "json", clock=lambda: 12.3456, always={"stage": "run"})
     logs.say("running", roots=2)
@@ -47,8 +47,8 @@ def test_lines_for_a_machine() -> None:
     assert (third["level"], third["event"], "traceback" in third) == ("error", "crawl, partition 0, offset 7: not a record", False)
 
 
-def test_a_last_word(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Why a worker ends itself is one line like all its lines, and it ends with 1."""
+def test_reason_of_a_worker_to_end_is_logged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reason why a worker ends itself is a normal log line, and the exit code is 1."""
     ended: list[int] = []
     monkeypatch.setattr("streams.kafka.worker.telemetry.os._exit", ended.append)
     text, machine = io.StringIO(), io.StringIO()
@@ -60,8 +60,8 @@ def test_a_last_word(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
-def test_a_line_is_written_at_once(form: str) -> None:
-    """A line and its end are one write, so that processes that share a stream, as a command's stages do, tear none apart."""
+def test_line_is_one_write(form: str) -> None:
+    """A line and its end are one write, so that lines of processes that share a stream, as a command's stages do, do not mix."""
     writes: list[str] = []
 
     class Stream(io.StringIO):
@@ -88,8 +88,8 @@ def test_a_line_is_written_at_once(form: str) -> None:
         (Role(oid="o1", version=7), {"oid": "o1", "version": 7}),
     ],
 )
-def test_a_trace_names_the_object(record: Record, about: dict[str, object]) -> None:
-    """A traced record says where it stands, and of which object and version it is: what all records of one fetch share."""
+def test_trace_names_position_object_and_version(record: Record, about: dict[str, object]) -> None:
+    """A traced record has its position and the object and version that all records of one fetch share."""
     stream = io.StringIO()
     Logs(stream, "json", trace=True, clock=lambda: 0).wrote(written(record))
     line = json.loads(stream.getvalue())
@@ -99,7 +99,7 @@ def test_a_trace_names_the_object(record: Record, about: dict[str, object]) -> N
 
 @pytest.fixture
 def aiokafka() -> Iterator[logging.Logger]:
-    """One of its loggers; all is put back behind the test."""
+    """A logger of aiokafka; handlers are restored after the test."""
     library, root = logging.getLogger("aiokafka"), logging.getLogger()
     before = library.handlers, library.propagate, root.handlers
     root.handlers = []
@@ -108,8 +108,8 @@ def aiokafka() -> Iterator[logging.Logger]:
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
-def test_what_a_library_repeats_is_left_out(form: str, aiokafka: logging.Logger) -> None:
-    """The same words with other values are told once a minute, with how many there were; other words, and others' words, all."""
+def test_repeated_library_messages_are_left_out(form: str, aiokafka: logging.Logger) -> None:
+    """A message that a library repeats with other values is logged once a minute, with a count; all other messages are logged."""
     stream, now = io.StringIO(), [0.0]
     if form == "text":
         logging.getLogger().handlers = [logging.StreamHandler(stream)]
@@ -138,8 +138,8 @@ def test_what_a_library_repeats_is_left_out(form: str, aiokafka: logging.Logger)
 
 
 @pytest.mark.usefixtures("aiokafka")
-def test_levels_of_libraries() -> None:
-    """A warning of a library, or one of this program through logging, has its own level, and nothing but its words."""
+def test_library_messages_keep_their_level() -> None:
+    """A message of a library, or of this program through logging, keeps its level, and has nothing but its text."""
     stream = io.StringIO()
     Logs(stream, "json").capture()
     logging.getLogger("harvest").warning("the index is written again")
@@ -151,8 +151,8 @@ def test_levels_of_libraries() -> None:
     ]
 
 
-def test_lines_without_words_of_their_own(aiokafka: logging.Logger) -> None:
-    """Where a library's words are a value, as librdkafka's are, that value tells its lines apart."""
+def test_formats_of_values_only_are_distinguished(aiokafka: logging.Logger) -> None:
+    """If a message format consists of values only, as that of librdkafka, the first value distinguishes its lines."""
     stream = io.StringIO()
     logging.getLogger().handlers = [logging.StreamHandler(stream)]
     aiokafka.parent.handlers = [Sparing(lambda: 0.0)]  # type: ignore[union-attr]
@@ -163,8 +163,8 @@ def test_lines_without_words_of_their_own(aiokafka: logging.Logger) -> None:
     assert stream.getvalue().splitlines() == ["FAIL [consumer] try 0", "MAXPOLL [consumer] left"]
 
 
-def test_a_trace_for_a_person() -> None:
-    """As text, a traced record is one line too."""
+def test_trace_as_text_is_one_line() -> None:
+    """As text a traced record is one line too."""
     stream = io.StringIO()
     Logs(stream, trace=True).wrote(written(Role(oid="o1", version=7)))
     assert stream.getvalue() == "harvest: summaries/3@41 stage=catalog record=Role oid=o1 version=7\n"

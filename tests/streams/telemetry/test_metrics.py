@@ -1,4 +1,4 @@
-"""Metrics: what is counted, how it is bounded, and how Prometheus reads it."""
+"""Metrics: their values, their bounds, and how Prometheus reads them."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from streams.telemetry.observing import ended
 
 
 def read(metrics: Metrics, health: Health | None = None) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
-    """What a Prometheus that scrapes them reads."""
+    """Return the samples that a Prometheus reads from the exposition."""
     text = Exposition(metrics, health or Health()).text().decode()
     families = text_string_to_metric_families(text)
     return {(s.name, frozenset(s.labels.items())): s.value for family in families for s in family.samples}
 
 
 def series(name: str, **labels: str) -> tuple[str, frozenset[tuple[str, str]]]:
-    """A series as `read` names it."""
+    """The key of a series in the result of `read`."""
     return name, frozenset(labels.items())
 
 
-def test_prometheus_reads_what_was_counted() -> None:
-    """Counters, gauges and histograms come out as Prometheus' own parser reads them, labels and all."""
+def test_prometheus_parses_all_metrics() -> None:
+    """Prometheus' own parser reads counters, gauges and histograms with their labels."""
     metrics = Metrics()
     metrics.records.add("catalog", "summaries", by=3)
     metrics.lag.set(7, "catalog", "made", "0")
@@ -47,16 +47,16 @@ def test_prometheus_reads_what_was_counted() -> None:
     assert found[series("harvest_fetched_bytes_total")] == 0
 
 
-def test_states_are_metrics() -> None:
-    """What /livez and /readyz say is a metric too."""
+def test_health_states_are_metrics() -> None:
+    """The states of /livez and /readyz are metrics too."""
     health = Health()
     health.ready_when("index", lambda: "not open")
     found = read(Metrics(), health)
     assert [found[series(name)] for name in STATES] == [1, 0]
 
 
-def test_names_and_units() -> None:
-    """Every metric has our prefix, and what only rises ends in _total, as Prometheus wants it; none is declared twice."""
+def test_metric_names_follow_prometheus() -> None:
+    """Every metric has the prefix harvest_, counters end in _total, as Prometheus requires, and none is declared twice."""
     names = [metric.name for metric in Metrics()]
     assert len(names) == len(set(names))
     assert all(name.startswith("harvest_") for name in names)
@@ -65,8 +65,8 @@ def test_names_and_units() -> None:
 
 
 @given(st.lists(st.text(max_size=60), max_size=400))
-def test_reasons_are_bounded(reasons: list[str]) -> None:
-    """Whatever reasons say, a label is one of at most so many short classes, and never a URL or a path."""
+def test_reason_labels_are_bounded(reasons: list[str]) -> None:
+    """Whatever the reasons, labels are one of a limited number of short classes, without URLs or paths."""
     metrics = Metrics()
     for reason in reasons:
         metrics.rejected.add("essence", reason_class(reason))
@@ -76,8 +76,8 @@ def test_reasons_are_bounded(reasons: list[str]) -> None:
     assert all(len(label) <= 40 and not set("/#?&@:.") & set(label) for labels in values for label in labels)
 
 
-def test_series_are_bounded() -> None:
-    """A metric that is given one label after the other counts on, in one series more than it may have."""
+def test_number_of_series_is_bounded() -> None:
+    """Labels beyond the limit of a metric are counted together in one more series."""
     counter = Counter("harvest_sample_total", "A sample.", "name", most=3)
     for number in range(10):
         counter.add(f"n{number}")
@@ -97,21 +97,21 @@ def test_series_are_bounded() -> None:
         ("a/b", OTHER),
     ],
 )
-def test_classes_of_reasons(reason: str, expected: str) -> None:
-    """A reason's class is what stands before its colon, the class of its status, or `other`."""
+def test_class_of_a_reason(reason: str, expected: str) -> None:
+    """The class of a reason is the text before its colon, the class of its HTTP status, or `other`."""
     assert reason_class(reason) == expected
 
 
-def test_wrong_use() -> None:
-    """A counter does not fall, and labels are as many as were declared: both are bugs of ours."""
+def test_wrong_use_raises_value_error() -> None:
+    """A decrease of a counter, or a wrong number of labels, raises ValueError."""
     with pytest.raises(ValueError, match="only rises"):
         Metrics().records.add("a", "b", by=-1)
     with pytest.raises(ValueError, match="2 labels, not 1"):
         Metrics().records.add("a")
 
 
-def test_any_thread_counts() -> None:
-    """Nothing that several threads count is lost."""
+def test_threads_lose_no_counts() -> None:
+    """Concurrent threads lose no counts."""
     counter, times = Counter("harvest_sample_total", "A sample."), Histogram("harvest_sample_seconds", "A sample.")
 
     def count() -> None:
@@ -154,8 +154,8 @@ def test_any_thread_counts() -> None:
         (Role(oid="o", version=1), "harvest_dedup_answers_total", {"stage": "essence", "role": "canonical"}, 1),
     ],
 )
-def test_records_are_counted(record: Record, name: str, labels: dict[str, str], value: float) -> None:
-    """A record that is written counts as what it says."""
+def test_written_records_are_counted(record: Record, name: str, labels: dict[str, str], value: float) -> None:
+    """A written record is counted by its content."""
     metrics = Metrics()
     observe(metrics, "essence", "topic", record)
     found = read(metrics)
@@ -174,8 +174,8 @@ def test_records_are_counted(record: Record, name: str, labels: dict[str, str], 
         (Failed("Traceback", "m"), None),
     ],
 )
-def test_children_that_died_are_counted(outcome: Outcome, cause: str | None) -> None:
-    """A child that an object cost counts by its cause; one that lives on does not."""
+def test_ended_children_are_counted_by_cause(outcome: Outcome, cause: str | None) -> None:
+    """A child that an object ended is counted by its cause; one that continues is not."""
     metrics = Metrics()
     ended(metrics, outcome)
     assert metrics.pool_kills.values() == ({(cause,): 1} if cause else {})
