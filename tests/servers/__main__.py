@@ -1,4 +1,4 @@
-"""`make servers`: runs Kafka and OpenSearch interactively until Ctrl-C. Also `needs` and `install`, for make, and `keep`, for tests.
+"""`make servers`: runs Kafka and OpenSearch until Ctrl-C. Also `needs` and `install`, for make, and `keep`, for tests.
 
 python -m tests.servers [run | needs | install | keep NAME FOLDER PID]
 """
@@ -29,7 +29,10 @@ def needs() -> None:
 
 
 def get() -> None:
-    """Install images where a Docker engine answers and can pull them; otherwise jars. A server without an image is always installed as jars."""
+    """Install images where a Docker engine answers and can pull them; otherwise jars.
+
+    Tika, which has no image here, is always installed as a jar.
+    """
     if all(map(installed, NAMES)):
         return
     wanted = ("tika",) if containers.pull(kafka.IMAGE, opensearch.IMAGE) else NAMES

