@@ -60,7 +60,7 @@ class Site:
         return f"http://127.0.0.1:{self._server.server_address[1]}/"
 
     def hold(self, answered: int) -> None:
-        """Answer only the first `answered` requests; block all others until `go_on`, so that a client stays in the middle of a run."""
+        """Answer the first `answered` requests and block the others until `go_on`, which leaves a client in the middle of a run."""
         self._answered = answered
 
     def go_on(self) -> None:

@@ -79,7 +79,7 @@ def free_port(count: int = 1) -> int:
 
 
 def tried(start: Callable[[], AbstractContextManager[str]], running: ExitStack) -> str:
-    """Start a server and return its address; one that does not become ready is started again, on other ports. Raises ServerError."""
+    """Start a server and return its address; one that does not become ready is restarted on other ports. Raises ServerError."""
     for _ in range(STARTS - 1):
         try:
             return running.enter_context(start())
