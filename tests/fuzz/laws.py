@@ -71,7 +71,7 @@ class Source(io.BytesIO):
 
 
 def unnest(plugin: Unnester, data: bytes) -> Hashable:
-    """An unnester raises only UnnestError; a body that failed fails again; names are bounded; all output is paid from the budget."""
+    """Only UnnestError is raised; a body that failed fails again; names are bounded; all output is paid from the budget."""
     turn = zlib.crc32(data)
     source: Reader = Source(data, forward=bool(turn & 1))
     budget, outcome = Budget(LIMITS, len(data)), hashlib.sha256()

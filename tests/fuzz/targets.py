@@ -1,6 +1,7 @@
 """The targets: every unnester and every summarizer that the packages list, and the other parsers of the project.
 
-A target has a corpus (the golden samples of its part and its saved inputs in tests/samples/fuzz) and the tokens in its source code.
+A target has a corpus (the golden samples of its part, and its saved inputs in tests/samples/fuzz) and the tokens in its source
+code.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def _saved(name: str) -> list[bytes]:
 
 @cache
 def tokens(module: str) -> tuple[bytes, ...]:
-    """The constants in the source of a module and of the processors that it imports: the tokens of its format."""
+    """The constants in the source of a module and of processors that it imports: the tokens of its format."""
     spec = importlib.util.find_spec(module)
     tree = ast.parse(Path(str(spec and spec.origin)).read_text("utf-8"))
     found: dict[bytes, None] = {}
@@ -84,7 +85,7 @@ def tokens(module: str) -> tuple[bytes, ...]:
 
 
 def _cut(value: str | bytes) -> Iterator[bytes]:
-    """A constant if it is short, and the words in it, since it may be a pattern."""
+    """A constant if it is short, and its words, since it may be a regular expression."""
     raw = value if isinstance(value, bytes) else value.encode("utf-8", "replace")
     if 0 < len(raw) <= 12:
         yield raw
