@@ -58,7 +58,7 @@ class Target(NamedTuple):
 
     name: str
     run: Callable[[bytes], Hashable]
-    """Returns the outcome, the same for the same input. Raises laws.Broken if a law is violated; any other exception is a fault, too."""
+    """Returns the outcome, the same for the same input. Raises laws.Broken for a violated law; any other exception is a fault."""
     corpus: tuple[bytes, ...]
     words: tuple[bytes, ...]
 
