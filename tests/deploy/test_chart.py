@@ -285,7 +285,7 @@ def test_chart_has_the_project_version(helm: Helm, root: Path) -> None:
 
 
 def test_values_and_schema_have_the_same_keys(helm: Helm, root: Path) -> None:
-    """values.yaml and its schema have the same keys at every level, so that a misspelt key is rejected."""
+    """values.yaml and its schema have the same keys at every level, so that a misspelled key is rejected."""
     schema = json.loads((root / "helm" / "harvest" / "values.schema.json").read_text("utf-8"))
 
     def compare(values: Any, part: Mapping[str, Any], where: str) -> None:
