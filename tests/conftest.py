@@ -1,7 +1,7 @@
-"""What all tests share: the order that they run in, hypothesis without chance, and the servers.
+"""Shared configuration of all tests: their order, deterministic hypothesis profiles, and the server fixtures.
 
-Pure tests come first, so that a mistake in the contract or a processor is seen in seconds; what starts processes, opens
-ports or takes long comes last.
+Pure tests run first, so that a mistake in the contract or in a processor shows within seconds; tests that start processes,
+open ports or take long run last.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ __all__ = ["index", "kafka", "narrow", "opensearch", "search_client", "tika", "t
 
 ROOT = Path(__file__).resolve().parent.parent
 ORDER = ("schemas", "processors", "house", "sinks", "streams")
-"""Folders of tests/ in the order in which they run; the others follow."""
+"""Folders of tests/ in the order in which they run; all other folders follow."""
 
-# How long an example takes to be made tells of the machine, and of nothing else.
+# The time that hypothesis needs to build an example depends on the machine only, so it is no failure.
 SLOWLY = [HealthCheck.too_slow]
 settings.register_profile("harvest", derandomize=True, deadline=None, print_blob=True, database=None, suppress_health_check=SLOWLY)
 settings.register_profile("quick", parent=settings.get_profile("harvest"), max_examples=15)
@@ -28,13 +28,13 @@ settings.load_profile("harvest")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Begin a session that servers are started for; workers of xdist belong to that of their controller."""
+    """Begin a server session in the controlling process; xdist workers join the session of their controller."""
     if not hasattr(config, "workerinput"):
         sharing.begin()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Stop the servers that were started, also after an interruption."""
+    """Stop the servers of the session, also after an interruption."""
     if not hasattr(config, "workerinput"):
         sharing.end()
 
@@ -47,13 +47,13 @@ def _rank(item: pytest.Item) -> tuple[bool, float, int]:
 
 
 SERVERS = frozenset({"kafka", "narrow", "opensearch", "search_client", "tika", "topics"})
-"""Fixtures that start a server; a parameter of such a name asks for one, too."""
+"""Fixtures that start a server; a test parameter with one of these names counts as well."""
 LONG_ID = 100
 """Characters of a text in the name of a test, at most."""
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark a test as one of servers where it asks for one by a fixture; others say so themselves."""
+    """Mark a test as `servers` if it requests a server fixture; other tests that need servers carry the marker explicitly."""
     parameters = getattr(item, "callspec", None)
     asked = {*getattr(item, "fixturenames", ()), *(str(value) for value in (parameters.params.values() if parameters else ()))}
     if SERVERS & asked:
@@ -66,12 +66,12 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Sort the tests by `ORDER`, those marked slow behind all others, the longest first; the order inside a folder stays."""
+    """Sort tests by `ORDER`; tests marked slow come last, the longest first. The order inside a folder is kept."""
     items.sort(key=_rank)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Refuse to run where xdist does not keep the tests of a group on one worker: they share a folder or a server."""
+    """Raise UsageError if xdist does not keep the tests of a group on one worker: they share a folder or a server."""
     if not session.config.getoption("loadgroup", default=False):
         return
     for item in session.items:
@@ -87,5 +87,5 @@ def root() -> Path:
 
 @pytest.fixture(scope="session")
 def samples() -> Path:
-    """The folder of sample files of our own making."""
+    """The folder of the project's own sample files."""
     return ROOT / "tests" / "samples"

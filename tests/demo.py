@@ -1,11 +1,11 @@
-"""`make demo`: real input gathered, and three searches that find something, with no server running but the sample site.
+"""`make demo`: gathers real input and runs three searches that must find something; only the sample site runs as a server.
 
-The commands are the program's own, shown as they are typed; nothing is imported from it. A search without a hit, or a
-command that fails, ends the demonstration with exit code 1.
+The commands are those of the `harvest` program, printed as they are typed; nothing is imported from it. A search without a hit,
+or a command that fails, ends the demonstration with exit code 1.
 
-What is gathered: the sample corpus (made into a temporary folder), the sample web site (served on a free port of
-127.0.0.1), and the machine's own documentation. That is real and of any size, so a limit on each root is given: enough to
-see work done, little enough to be done in a minute or two.
+The input is the sample corpus (written into a temporary folder), the sample web site (served on a free port of 127.0.0.1), and
+the machine's own documentation. The latter can be of any size, so each root has a limit: large enough to show work, small enough
+to finish in a minute or two.
 """
 
 from __future__ import annotations
@@ -23,32 +23,32 @@ from tests.samples.site_server import Site
 HARVEST = Path(sys.executable).with_name("harvest")
 DOCUMENTATION = (Path("/usr/share/doc"), Path("/usr/share/man"))
 MAX_URLS = 1_500
-"""URLs that are taken from each root, folders included."""
+"""Maximum number of URLs taken from each root, folders included."""
 SEARCHES = (
     ("A word that many files have:", "license OR licence", ""),
     ("A title and a phrase, on the web site:", 'title:glimpse AND "few per cent"', "glimpse.html"),
     ("A word in an archive in an archive in an archive:", make_corpus.NESTED_WORD, make_corpus.NESTED_PATH),
 )
-"""What a search shows, the query, and how a URL ends that has to be among the hits."""
+"""For each search: what it shows, the query, and the suffix of a URL that must be among the hits."""
 
 
 class DemoError(Exception):
-    """The program did not do what the demonstration shows: it is at fault, not the machine."""
+    """The program did not behave as the demonstration expects: the fault is the program's, not the machine's."""
 
 
 def say(text: str) -> None:
-    """One line of the demonstration, at once."""
+    """Print one line of the demonstration and flush it."""
     print(text, flush=True)
 
 
 def shown(command: list[str]) -> str:
-    """A command as it is typed in the clone."""
+    """Return a command as it is typed in the clone."""
     return shlex.join([".venv/bin/harvest", *command])
 
 
 def gather(roots: list[str], data: Path) -> None:
-    """Gather the roots; progress goes to the terminal as it comes. Raises DemoError."""
-    # The site is ours, so it may be asked quickly; addresses of this machine are fetched from only where they are allowed.
+    """Gather the roots, with progress printed to the terminal. Raises DemoError."""
+    # The sample site is the demonstration's own, so requests may follow each other quickly; loopback addresses need --allow.
     options = ["--data", str(data), "--max-urls", str(MAX_URLS), "--pause", "0.05", "--allow", "127.0.0.0/8"]
     command = ["gather", *roots, *options]
     say("$ " + shown(command))
@@ -58,7 +58,7 @@ def gather(roots: list[str], data: Path) -> None:
 
 
 def search(what: str, query: str, ends: str, data: Path) -> None:
-    """Show one search and its hits, and hold them to what is expected. Raises DemoError."""
+    """Run one search, print its hits, and check that the expected URL is among them. Raises DemoError."""
     command = ["search", query, "--data", str(data), "--limit", "5"]
     say(f"\n{what}")
     say("$ " + shown(command))
@@ -71,7 +71,7 @@ def search(what: str, query: str, ends: str, data: Path) -> None:
 
 
 def show(folder: Path) -> None:
-    """The whole demonstration, in a folder that may be thrown away. Raises DemoError."""
+    """Run the whole demonstration in a temporary folder. Raises DemoError."""
     corpus, data = folder / "corpus", folder / "data"
     make_corpus.write(corpus)
     with Site() as site:
@@ -85,7 +85,7 @@ def show(folder: Path) -> None:
 
 
 def main() -> int:
-    """Run the demonstration; gives the exit code."""
+    """Run the demonstration and return the exit code."""
     with tempfile.TemporaryDirectory(prefix="harvest-demo-") as folder:
         try:
             show(Path(folder))

@@ -1,13 +1,13 @@
-"""`make bench`: what Harvest does in a second, against plain programs that do the same with the same libraries and cores.
+"""`make bench`: measures Harvest against plain programs that do the same work with the same libraries and cores.
 
 Groups: `objects` (the pipeline end to end), `log`, `index` (each against the bare library), `stage` (an agent on Kafka, against
 bare clients), `workers` (the pipeline on Kafka, against the embedded runner), `recovery` (a table, from its changelog), `sink` (the
 index sink on Kafka, against raw bulk loops into OpenSearch), `tree` (the whole documentation of the machine and two large
-packages: outcomes, memory, second run, sizes, search), `recognition` (corpora that other projects label: the right type, and
-everything in them summarized or rejected), `retrieval` (an index of summaries against one of the full text), `unnest` (a nested
-tar.gz, against plain libarchive; memory with one of 10 GB), `essence` (source bytes to summary bytes by type, the split of time,
-KB a minute), `tika` (documents, against a tika-server).
-`--quick` measures some hundred files that it makes; it shows that the benchmark works, and its figures say little.
+packages: outcomes, memory, second run, sizes, search), `recognition` (corpora that other projects label: the share of right types,
+and whether every file is summarized or rejected), `retrieval` (an index of summaries against one of the full text), `unnest` (a
+nested tar.gz, against plain libarchive; memory with one of 10 GB), `essence` (source bytes to summary bytes by type, time by step,
+KB per minute), `tika` (documents, against a tika-server).
+`--quick` measures some hundred generated files; it shows that the benchmark works, and its figures mean little.
 """
 
 from __future__ import annotations
@@ -36,28 +36,28 @@ from tests.servers.process import ServerError
 
 
 class Size(NamedTuple):
-    """How much is measured."""
+    """Sizes of the measurements."""
 
     quick: bool
     rounds: int
     light: int
     heavy: int
-    """Objects of the two trees."""
+    """`light`, `heavy`: objects of the two trees."""
     records: int
     documents: int
-    """Of the log and the index."""
+    """`records` of the log, `documents` of the index."""
     streamed: int
     """Documents that go through Kafka into OpenSearch."""
     streams: int
-    """Rounds of that."""
+    """Rounds of streaming them."""
     shared: int
     shared_heavy: int
-    """Objects of the two trees that workers share."""
+    """`shared`, `shared_heavy`: objects of the two trees that workers process."""
     messages: int
     rows: int
-    """Of an agent, and of a table."""
+    """`messages` of an agent, `rows` of a table."""
     unpacked: int
-    """Bytes of the large archive."""
+    """Unpacked bytes of the large archive."""
 
 
 FULL = Size(
@@ -93,7 +93,7 @@ QUICK = Size(
 
 
 def measure_objects(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
-    """Objects/s of many small objects, and of some that cost more."""
+    """Measure objects/s of many small objects, and of fewer large ones."""
     yield from start_up(work, size.rounds)
     if size.quick:
         yield from objects("objects", corpora.synthetic(work / "light", size.light), work, size.rounds)
@@ -106,14 +106,14 @@ def measure_objects(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
 
 
 def measure_log(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
-    """Records/s of the log against bare apsw at its best batch size."""
+    """Measure records/s of the log against bare apsw, each at its best batch size."""
     found = bench_log.log_ratio(size.records, size.rounds, work)
     yield Figure("log", "append", found.ours, "records/s", f"bare apsw, best batch: {found.bare:,.0f}")
     yield Figure("log", "append to bare apsw", found.ratio, "ratio", "records of 1 kB, each at the best of its batch sizes")
 
 
 def measure_index(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
-    """Documents/s of the index against bare tantivy."""
+    """Measure documents/s of the index against bare tantivy."""
     for name, figure, unit in bench_index.rows(size.documents):
         short, _, against = unit.partition("; ")
         if short.startswith("of "):
@@ -122,7 +122,7 @@ def measure_index(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
 
 
 def measure_tree(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
-    """Outcomes, memory, second run, sizes and search of a whole tree."""
+    """Measure outcomes, memory, second run, sizes and search of a whole tree."""
     if size.quick:
         made = corpora.synthetic(work / "tree", size.light)
         corpora.troubled(made / "troubled")
@@ -133,17 +133,17 @@ def measure_tree(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
 
 
 def measure_sink(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
-    """Documents/s of the index sink on Kafka against raw bulk loops."""
+    """Measure documents/s of the index sink on Kafka against raw bulk loops."""
     yield from sink.measured(size.streamed, size.streams, quick=size.quick)
 
 
 def measure_stage(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
-    """Messages/s of an agent that does nothing, against bare clients."""
+    """Measure messages/s of an agent that does nothing, against bare clients."""
     yield from stage.measured(size.messages, size.rounds, work)
 
 
 def measure_workers(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
-    """Objects/s of workers on Kafka, against the embedded runner, and where their time goes."""
+    """Measure objects/s of workers on Kafka against the embedded runner, and their CPU time by stage."""
     if size.quick:
         yield from workers("objects", corpora.synthetic(work / "light", size.shared), work, size.rounds)
         return
@@ -156,12 +156,12 @@ def measure_workers(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
 
 
 def measure_recovery(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
-    """How long a worker takes to recover a table."""
+    """Measure the seconds that a worker takes to recover a table."""
     yield from recovery.measured(size.rows, work)
 
 
 def measure_recognition(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
-    """The types of what other projects label, and the outcomes of everything in their corpora."""
+    """Measure recognition of labeled files of other projects, and the outcomes of all files of their corpora."""
     if size.quick:
         made = corpora.synthetic(work / "labelled", size.light)
         yield from recognized(by_suffix(made))
@@ -171,7 +171,7 @@ def measure_recognition(size: Size, cache: Path, work: Path) -> Iterator[Figure]
 
 
 def measure_retrieval(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
-    """What an index of summaries finds, and how small it is, against one of the full text."""
+    """Measure recall, precision and size of an index of summaries against one of the full text."""
     if size.quick:
         made = corpora.synthetic(work / "long", 90)
         yield from retrieval.retrieval(made, sorted(path.relative_to(made) for path in made.rglob("*.html")), work, 5_000)
@@ -184,7 +184,7 @@ def measure_retrieval(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
 
 
 def measure_unnest(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
-    """MB/s of unnesting against plain libarchive; memory with an archive of 10 GB."""
+    """Measure MB/s of unnesting against plain libarchive, and memory with an archive of 10 GB."""
     if size.quick:
         roots = [corpora.synthetic(work / "files", size.light)]
     else:
@@ -195,7 +195,7 @@ def measure_unnest(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
 
 
 def measure_essence(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
-    """Source bytes to summary bytes, the split of time, KB a minute."""
+    """Measure source bytes to summary bytes, time by step, and KB per minute."""
     if size.quick:
         yield from essence([corpora.synthetic(work / "tree", size.light)], work)
         return
@@ -204,7 +204,7 @@ def measure_essence(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
 
 
 def measure_tika(size: Size, cache: Path, work: Path) -> Iterator[Figure]:
-    """Documents/s of Harvest and of a tika-server, and how alike what they read is."""
+    """Measure documents/s of Harvest and of a tika-server, and the similarity of their results."""
     yield from readers.measured(cache, work, size.rounds, quick=size.quick, few=QUICK.heavy)
 
 
@@ -226,7 +226,7 @@ GROUPS: Mapping[str, Callable[[Size, Path, Path], Iterator[Figure]]] = {
 
 
 def arguments(given: Sequence[str] | None) -> argparse.Namespace:
-    """What the command line says."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description="Measure Harvest against plain programs.")
     parser.add_argument("groups", nargs="*", metavar="GROUP", help=f"{', '.join(GROUPS)}; all by default")
     parser.add_argument("--quick", action="store_true", help="some hundred files that are made for it")
@@ -239,7 +239,7 @@ def arguments(given: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(given: Sequence[str] | None = None) -> int:
-    """Print the figures as they come; gives the exit code: 1 where something did not work, whatever the figures are."""
+    """Print the figures as they are measured; return the exit code: 1 if a measurement failed, whatever the figures are."""
     asked = arguments(given)
     size = QUICK if asked.quick else FULL
     if not asked.json:
@@ -247,7 +247,7 @@ def main(given: Sequence[str] | None = None) -> int:
     adopt()
     failed = False
     for name in asked.groups or GROUPS:
-        # Beside the cache, on a disk: what is measured includes fsync, and /tmp may be memory.
+        # Beside the cache, on a disk: the measurements include fsync, and /tmp may be in memory.
         asked.cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=asked.cache) as work:
             try:

@@ -1,7 +1,7 @@
-"""Documents a second into the index against bare tantivy, size of the index, latency of search.
+"""Measures documents/s of the index against bare tantivy, the size of the index, and the latency of search.
 
-The baseline is what a plain program would do with the same engine: the same fields and the same stored bytes, text
-handed over as it is, each document deleted by its term and added, one commit a batch of the same size. Run:
+The baseline is what a plain program would do with the same engine: the same fields and the same stored bytes, text passed
+unchanged, each document deleted by its term and added, one commit for each batch of the same size. Run:
 `python tests/bench/bench_index.py`.
 """
 
@@ -35,7 +35,7 @@ SEARCHES = 400
 
 
 def corpus(count: int = DOCUMENTS) -> list[Summary]:
-    """Summaries of some 2 kB of text over a vocabulary with Zipf's distribution, one in twenty not ASCII."""
+    """Summaries with some 2 kB of text each, from a vocabulary with Zipf's distribution; one in twenty is not ASCII."""
     chance = random.Random(1994)
     vocabulary = [f"{chance.choice('bcdfgklmnprst')}{chance.choice('aeiou')}{at:x}" for at in range(40_000)]
 
@@ -61,7 +61,7 @@ def corpus(count: int = DOCUMENTS) -> list[Summary]:
 
 
 def bare(folder: Path, summaries: Sequence[Summary], batch: int) -> None:
-    """Index without Harvest: what a plain program does."""
+    """Index the summaries as a plain program does, without Harvest."""
     builder = tantivy.SchemaBuilder()
     builder.add_text_field("oid", tokenizer_name="raw", index_option="basic")
     builder.add_unsigned_field("published", fast=True)
@@ -80,7 +80,7 @@ def bare(folder: Path, summaries: Sequence[Summary], batch: int) -> None:
 
 
 def bare_document(summary: Summary) -> tantivy.Document:
-    """A document as a plain program makes it."""
+    """A tantivy document as a plain program builds it."""
     document = tantivy.Document()
     document.add_text("oid", summary.oid)
     document.add_unsigned("published", summary.published)
@@ -100,14 +100,14 @@ def bare_document(summary: Summary) -> tantivy.Document:
 
 
 def harvest(folder: Path, summaries: Sequence[Summary], batch: int) -> None:
-    """Index by TantivyIndex."""
+    """Index the summaries by TantivyIndex."""
     with closing(TantivyIndex(folder)) as index:
         for at in range(0, len(summaries), batch):
             index.apply(summaries[at : at + batch], {0: at + batch})
 
 
 def timed(run: Callable[[Path, Sequence[Summary], int], None], summaries: Sequence[Summary], batch: int, again: bool) -> float:
-    """Documents a second of one run into a new folder; with `again`, of replacing them all once they are there."""
+    """Documents/s of one run into a new folder; with `again`, of replacing all documents once they are indexed."""
     with tempfile.TemporaryDirectory() as folder:
         if again:
             run(Path(folder), summaries, 2_000)
@@ -117,11 +117,11 @@ def timed(run: Callable[[Path, Sequence[Summary], int], None], summaries: Sequen
 
 
 def rows(documents: int = DOCUMENTS) -> list[Row]:
-    """(what, number, unit and remark) of each measurement."""
+    """Run the measurements; return (name, figure, unit, remark) of each."""
     summaries = corpus(documents)
     made: list[Row] = []
     for name, batch, again in (("new", 2_000, False), ("new", 256, False), ("replaced", 2_000, True)):
-        # The better of two runs each, in turn, so that a busy moment does not fall on one side only.
+        # The better of two runs each, alternating, so that a busy moment does not affect one side only.
         runs = [(timed(bare, summaries, batch, again), timed(harvest, summaries, batch, again)) for _ in range(2)]
         plain, ours = max(run[0] for run in runs), max(run[1] for run in runs)
         made.append((f"index, {name}, batches of {batch}", ours, f"documents/s; bare tantivy {plain:,.0f}"))
@@ -130,7 +130,7 @@ def rows(documents: int = DOCUMENTS) -> list[Row]:
 
 
 def sizes_and_latency(summaries: Sequence[Summary]) -> list[Row]:
-    """Index bytes to bytes of summaries, and milliseconds a search."""
+    """Measure index bytes to summary bytes, and milliseconds per search."""
     chance = random.Random(7)
     words = [word.strip(".") for one in summaries[:200] for word in str(one.attributes["partial-text"][0]).split()]
     queries = [chance.choice(words) for _ in range(SEARCHES // 2)]

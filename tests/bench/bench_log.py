@@ -1,7 +1,7 @@
-"""Records/s of the embedded log against bare apsw with the same pragmas, each at the best of some batch sizes.
+"""Measures records/s of the embedded log against bare apsw with the same pragmas, each at its best batch size.
 
-The baseline is what a plain program does: one table, one prepared INSERT, executemany, one transaction a batch. Rounds of the two
-alternate, so that a busy machine slows both; the best round of each counts.
+The baseline is what a plain program does: one table, one prepared INSERT, executemany, one transaction for each batch. Rounds of
+the two alternate, so that a busy machine slows both; the best round of each counts.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ PARTITIONS = 4
 
 
 class LogRatio(NamedTuple):
-    """Records/s of 1 kB."""
+    """Records/s of both, with records of 1 kB."""
 
     ours: float
     bare: float
 
     @property
     def ratio(self) -> float:
-        """Ours to bare."""
+        """The rate of the log divided by that of bare apsw."""
         return self.ours / self.bare
 
 
@@ -51,7 +51,7 @@ def bare(folder: Path, records: int, batch: int) -> float:
 
 
 def ours(folder: Path, records: int, batch: int) -> float:
-    """Seconds that the store takes to append the records, over its partitions in turn."""
+    """Seconds that the store takes to append the records, to its partitions in turn."""
     with Store(folder / "store", {"topic": PARTITIONS}, runner=True) as store:
         start = time.perf_counter()
         for first in range(0, records, batch):
@@ -62,11 +62,11 @@ def ours(folder: Path, records: int, batch: int) -> float:
 
 
 def log_ratio(records: int = 40_000, rounds: int = 3, where: Path | None = None) -> LogRatio:
-    """Measure both in alternate rounds, in a folder inside `where` (the current folder)."""
+    """Measure both in alternating rounds, in a folder inside `where` (default: the current folder)."""
 
     def rate(writer: Callable[[Path, int, int], float], batch: int) -> float:
         count = records // batch * batch
-        # On the disk of the tree, not in a /tmp that may be memory: fsync is part of what is measured.
+        # On the disk of the clone, not in a /tmp that may be in memory: the measurement includes fsync.
         with tempfile.TemporaryDirectory(dir=where or Path.cwd()) as folder:
             return count / writer(Path(folder), count, batch)
 
@@ -82,7 +82,7 @@ def rows_rate(updates: int = 30_000, batch: int = 256) -> float:
             with store.transaction() as tx:
                 rows = tx.rows("stage", 0)
                 for i in range(first, first + batch):
-                    # Multiplied by a large odd number: keys that come in no order.
+                    # Multiplication by a large odd number gives keys in no order.
                     key = b"u|http://host.example.org:80|%032x" % (i * 0x9E3779B97F4A7C15 % 2**128)
                     rows.get(key)
                     rows.put(key, RECORD[:100])

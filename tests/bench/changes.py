@@ -1,4 +1,4 @@
-"""Files changed, added, removed and renamed in a tree, so many of each: what a second run has to find."""
+"""Changes, adds, removes and renames files of a tree, a given number of each, for a second run to detect."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import NamedTuple
 from tests.bench.corpora import chosen
 
 PLAIN = (b".html", b".txt", b".md", b"copyright")
-"""How the names of files end that may be changed without breaking them."""
+"""Endings of file names whose content may be changed without breaking the format."""
 
 
 class Expected(NamedTuple):
-    """What `harvest gather` has to report, in objects."""
+    """The number of objects that `harvest gather` has to report."""
 
     added: int
     changed: int
@@ -22,7 +22,7 @@ class Expected(NamedTuple):
 
 
 def change(paths: Sequence[bytes], count: int) -> Expected:
-    """Change `count` of the files, add and remove as many, and rename as many. Raises ValueError where there are too few."""
+    """Change, add, remove and rename `count` files each. Raises ValueError, before any change, if there are too few files."""
     plain = [path for path in paths if path.endswith(PLAIN) and stat.S_ISREG(os.lstat(path).st_mode) and os.path.getsize(path)]
     if len(plain) < 3 * count:
         raise ValueError(f"{len(plain)} files that may be changed, not {3 * count}")

@@ -1,4 +1,4 @@
-"""What the benchmarks of the distributed runner share: servers, topics, and processes that work until they are told to stop."""
+"""Shared by the benchmarks of the distributed runner: servers, topics, and processes that run until they are stopped."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ PARTITIONS = 4
 RETENTION = 86_400.0
 """Seconds that topics keep records."""
 LOOK = 0.05
-"""Seconds between two looks at what others do."""
+"""Seconds between two checks for progress."""
 READ = 10_000
-"""Records that a bare consumer is asked for at a time."""
+"""Maximum records of one consumer request."""
 STANDS = 300.0
-"""Seconds without anything new after which a measurement is given up."""
+"""Seconds without progress after which a measurement fails."""
 
 
 @contextmanager
 def servers(*names: str) -> Iterator[tuple[str, ...]]:
-    """The addresses of servers: those of the test session that this is a part of, else of its own. What fails tells their logs."""
+    """Yield the addresses of servers, of the surrounding test session or a new one; print their logs if the block fails."""
     own = sharing.SESSION not in os.environ
     if own:
         os.environ[LASTING] = "1"
@@ -56,7 +56,7 @@ def servers(*names: str) -> Iterator[tuple[str, ...]]:
 
 @contextmanager
 def topics(kafka: str) -> Iterator[Topics]:
-    """Topics of one measurement."""
+    """Topics of one measurement, deleted after it."""
     made = Topics(kafka)
     try:
         yield made
@@ -68,7 +68,7 @@ def topics(kafka: str) -> Iterator[Topics]:
 def processes(
     commands: Sequence[Sequence[str | Path]], folder: Path, more: Mapping[str, str]
 ) -> Iterator[list[subprocess.Popen[bytes]]]:
-    """Processes beside this one, with `more` in their environment; they are killed behind the block, if they are still there."""
+    """Run processes with `more` in their environment; at the end of the block, those that still run are killed."""
     log = folder / "processes.log"
     started: list[subprocess.Popen[bytes]] = []
     try:
@@ -95,7 +95,7 @@ def processes(
 
 
 def stop(started: Iterable[subprocess.Popen[bytes]]) -> None:
-    """Have processes leave in order. Raises BenchError where one does not."""
+    """Stop processes with SIGTERM. Raises BenchError if one exits with an error."""
     for process in started:
         process.send_signal(signal.SIGTERM)
     for process in started:
@@ -104,7 +104,7 @@ def stop(started: Iterable[subprocess.Popen[bytes]]) -> None:
 
 
 class Watch:
-    """Looks on while others work: the ends of topics, and what groups have committed, by partition."""
+    """Observes running processes: the end offsets of topics and the committed offsets of groups, by partition."""
 
     def __init__(self, kafka: str, started: Sequence[subprocess.Popen[bytes]], stands: float = STANDS) -> None:
         self._client = {"bootstrap.servers": kafka, "enable.auto.commit": False, "log_level": 0}
@@ -117,12 +117,12 @@ class Watch:
 
     def ends(self, *topics: str) -> list[int]:
         """The next offset of each partition, topic by topic."""
-        # One request for all: who looks on must not be what keeps the broker busy.
+        # One request for all partitions: observation must not keep the broker busy.
         places = [(topic, partition) for topic in topics for partition in range(PARTITIONS)]
         return list(self._admin.offsets(places, LATEST).values())
 
     def committed(self, group: str, topic: str) -> list[int]:
-        """What a group has committed."""
+        """The committed offsets of a group."""
         if group not in self._groups:
             self._groups[group] = Consumer({**self._client, "group.id": group})
         places = [TopicPartition(topic, partition) for partition in range(PARTITIONS)]
@@ -130,7 +130,7 @@ class Watch:
         return [max(0, place.offset) for place in found]
 
     def check(self, seen: object) -> None:
-        """Raises BenchError where a process has ended, or what is seen has not changed for long."""
+        """Raise BenchError if a process has ended, or if `seen` has not changed for `stands` seconds."""
         for process in self._started:
             if process.poll() is not None:
                 raise BenchError(f"{process.args!r} ended with {process.returncode}")
@@ -140,13 +140,13 @@ class Watch:
             raise BenchError(f"nothing has moved for {self._stands:.0f} s: {seen!r}")
 
     def close(self) -> None:
-        """Leave."""
+        """Close the consumers."""
         for client in self._groups.values():
             client.close()
 
 
 def read(kafka: str, topic: str, count: int, partitions: int = PARTITIONS) -> Iterator[Message]:
-    """So many records from the beginning of a topic, by a bare consumer. Raises BenchError where they do not come."""
+    """Read `count` records from the beginning of a topic with a bare consumer. Raises BenchError if they do not arrive."""
     reader = Consumer({"bootstrap.servers": kafka, "group.id": f"{topic}-bench", "enable.auto.commit": False, "log_level": 0})
     try:
         reader.assign([TopicPartition(topic, partition, 0) for partition in range(partitions)])
@@ -164,7 +164,7 @@ def read(kafka: str, topic: str, count: int, partitions: int = PARTITIONS) -> It
 
 
 def fill(kafka: str, topic: str, records: Iterable[tuple[bytes, bytes]], to: Callable[[bytes], int] = lambda _: -1) -> None:
-    """Append records, acknowledged; `to` is the partition of a key, as it comes that of murmur2. Raises BenchError."""
+    """Append records and wait for acknowledgment; `to` maps a key to its partition (default: murmur2). Raises BenchError."""
     producer = Producer({"bootstrap.servers": kafka, "acks": "all", "linger.ms": 20, "log_level": 0, **PARTITIONER})
     for key, value in records:
         while True:
@@ -180,5 +180,5 @@ def fill(kafka: str, topic: str, records: Iterable[tuple[bytes, bytes]], to: Cal
 
 
 def module(name: str, *words: object) -> list[str]:
-    """The command that runs a module of ours."""
+    """The command that runs a Python module."""
     return [sys.executable, "-m", name, *map(str, words)]

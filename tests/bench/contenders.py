@@ -1,9 +1,9 @@
-"""The programs that `stage` measures, each a process of its own: python -m tests.bench.contenders WHO JSON, the fields of `Task`.
+"""The programs that `stage` measures, each in its own process: python -m tests.bench.contenders NAME JSON (the fields of `Task`).
 
-All read the same records and write each one again, in batches, and commit an offset every second, once the broker has
-acknowledged all that lies below it: at least once, acks=all. Ours decodes and encodes the record besides, as stages do. `rows`
-puts a row for each record before that. The row of ours is in the changelog before the output is sent; that of bare Faust is on
-its way, since its tables do not tell when it has come.
+All of them read the same records and write each one again, in batches, and commit an offset every second, once the broker has
+acknowledged everything below it: at-least-once, acks=all. Harvest's stage also decodes and encodes the record, as all stages do.
+`rows` puts a row for each record first. Harvest's row is in the changelog before the output is sent; that of bare Faust may still
+be in flight, since Faust's tables do not report acknowledgment.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from streams.topology.flow import Stage, Topic
 COMMIT = 1.0
 """Seconds between two commits."""
 BATCH = 2_000
-"""Records of a batch of the clients that have no agent."""
+"""Batch size, in records, of the clients without an agent."""
 LINGER = 5
-"""ms that their producers wait for more."""
+"""Milliseconds that their producers wait for more records."""
 WITHIN = 0.06
-"""Seconds that the batch of an agent waits for more."""
+"""Seconds that the batch of an agent waits for more records."""
 
 
 class Task(msgspec.Struct, frozen=True):
-    """Where from, and where to. Names of topics are `prefix` and what follows."""
+    """The input of a contender. Topic and group names begin with `prefix`."""
 
     broker: str
     prefix: str
@@ -41,12 +41,12 @@ class Task(msgspec.Struct, frozen=True):
 
     @property
     def source(self) -> str:
-        """The topic that is read."""
+        """The input topic."""
         return f"{self.prefix}in"
 
     @property
     def target(self) -> str:
-        """The topic that is written."""
+        """The output topic."""
         return f"{self.prefix}out"
 
     @property
@@ -56,12 +56,12 @@ class Task(msgspec.Struct, frozen=True):
 
 
 def same(rows: Rows, record: Holder, origin: Origin) -> Iterator[Holder]:
-    """A stage that gives what it gets."""
+    """A stage that yields its input."""
     yield record
 
 
 def kept(rows: Rows, record: Holder, origin: Origin) -> Iterator[Holder]:
-    """A stage that keeps a row of it, too."""
+    """A stage that puts a row and yields its input."""
     rows.put(b"h|" + record.oid.encode(), record.content.encode())
     yield record
 
@@ -73,7 +73,7 @@ def stage(*, rows: bool) -> Stage[Holder, Holder]:
 
 
 def harvest(task: Task) -> None:
-    """Our agent."""
+    """Run Harvest's agent."""
     from streams.kafka.decide.agents import Decider
 
     app = _application(task)
@@ -82,7 +82,7 @@ def harvest(task: Task) -> None:
 
 
 def faust(task: Task) -> None:
-    """Faust alone, with the same settings."""
+    """Run bare Faust, with the same settings."""
     from faust.transport.drivers import aiokafka
 
     from streams.kafka.decide.agents import BATCH, RAW
@@ -122,7 +122,7 @@ def _serve(app: Any) -> None:
 
 
 def aiokafka(task: Task) -> None:
-    """The client below Faust, alone."""
+    """Run aiokafka, the client below Faust, alone."""
     import uvloop
     from aiokafka import AIOKafkaConsumer, AIOKafkaProducer  # type: ignore[import-untyped]
 
@@ -147,7 +147,7 @@ def aiokafka(task: Task) -> None:
 
 
 def confluent(task: Task) -> None:
-    """The client of C, alone."""
+    """Run confluent-kafka, the client based on the C library, alone."""
     from confluent_kafka import Consumer, Producer
 
     from streams.kafka.client.producer import PARTITIONER

@@ -1,6 +1,6 @@
-"""What is measured: parts of the machine's documentation, and large Debian documentation packages, in folders of our own.
+"""The input of the measurements: parts of the machine's documentation and large Debian packages, in separate folders.
 
-Choices are made by digests of names, so that the same files are taken on every run.
+Files are chosen by digests of their names, so that every run takes the same ones.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from tests.bench.figures import BenchError
 
 DOCUMENTATION = (Path("/usr/share/doc"), Path("/usr/share/man"))
 PACKAGES = ("openjdk-17-doc", "libboost1.81-doc")
-"""Two large Debian documentation packages: 18,000 files of 370 MB, most of them pages."""
+"""Two large Debian documentation packages: 18,000 files of 370 MB, most of them HTML pages."""
 HEAVY = 32 * 1024
-"""A page, a text or a PDF of so many bytes takes some ms."""
+"""Bytes from which a page, a text or a PDF takes some milliseconds."""
 FULL = 10
-"""Files that make a folder a full one."""
+"""Minimum files of a folder that counts as full."""
 HEAVY_NAMES = (b".html", b".htm", b".pdf")
 
 
 def cache() -> Path:
-    """Where packages are kept between runs: outside the clone."""
+    """The folder that keeps packages between runs, outside the clone."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "harvest-bench"
 
 
 def packages(folder: Path, names: Sequence[str] = PACKAGES) -> list[Path]:
-    """The files of Debian packages as apt has them, downloaded where they are missing. Raises BenchError."""
+    """The files of Debian packages, downloaded by apt if they are missing. Raises BenchError."""
     folder.mkdir(parents=True, exist_ok=True)
     missing = [name for name in names if not list(folder.glob(f"{name}_*.deb"))]
     if missing:
@@ -46,7 +46,7 @@ def packages(folder: Path, names: Sequence[str] = PACKAGES) -> list[Path]:
 
 
 def unpacked(archives: Sequence[Path], folder: Path) -> list[Path]:
-    """The packages' files, each package in a folder of its own."""
+    """The unpacked files of packages, each package in its own folder."""
     made = []
     folder.mkdir(parents=True, exist_ok=True)
     for archive in archives:
@@ -57,20 +57,20 @@ def unpacked(archives: Sequence[Path], folder: Path) -> list[Path]:
 
 
 def found(roots: Sequence[Path]) -> list[bytes]:
-    """All files and links below some folders, as `find` gives them."""
+    """All files and links below some folders, as `find` lists them."""
     command: list[str | Path] = ["find", *filter(os.path.lexists, roots), "(", "-type", "f", "-o", "-type", "l", ")", "-print0"]
     return subprocess.run(command, check=True, capture_output=True).stdout.split(b"\0")[:-1]
 
 
 def chosen(paths: Sequence[bytes], count: int) -> list[bytes]:
-    """Some of the paths, by the digests of their names."""
+    """`count` of the paths, chosen by the digests of their names."""
     return sorted(paths, key=lambda path: hashlib.sha256(path).digest())[:count]
 
 
 def neighbours(paths: Sequence[bytes], count: int) -> list[bytes]:
-    """Some of the paths, whole folders of them: files alone in their folders would cost a listing each, as real ones do not.
+    """`count` of the paths in whole folders: a file alone in its folder would cost a listing each, which real files do not.
 
-    Folders come by the digests of their names, and those with ten files or more before the others.
+    Folders are ordered by the digests of their names; those with ten files or more come first.
     """
     folders: dict[bytes, list[bytes]] = defaultdict(list)
     for path in paths:
@@ -80,14 +80,14 @@ def neighbours(paths: Sequence[bytes], count: int) -> list[bytes]:
 
 
 def heavy(paths: Sequence[bytes]) -> Iterator[bytes]:
-    """Files that take some ms."""
+    """The files that take some milliseconds to process."""
     for path in paths:
         if path.endswith(HEAVY_NAMES) and not os.path.islink(path) and os.path.getsize(path) >= HEAVY:
             yield path
 
 
 def synthetic(folder: Path, count: int) -> Path:
-    """A tree of small files and large pages, made of words by chance with one seed: what `--quick` measures."""
+    """Create a tree of small files and large pages of random words from a fixed seed: the input of `--quick`."""
     chance = random.Random(1994)
     words = [f"{chance.choice('bdfgklmnprst')}{chance.choice('aeiou')}{at:x}" for at in range(4_000)]
 
@@ -109,7 +109,7 @@ def synthetic(folder: Path, count: int) -> Path:
 
 
 def troubled(folder: Path) -> Path:
-    """A tree of what is not summarized, or hardly: refused by each kind of rule, rejected, links, odd names, nothing at all."""
+    """Create a tree of problem files: refused by each kind of rule, rejected, links, odd names, empty files."""
     (folder / "src" / ".git").mkdir(parents=True)
     sound = gzip.compress(b"It was the best of times.\n" * 200, mtime=0)
     bodies: dict[bytes, bytes] = {
@@ -138,7 +138,7 @@ def troubled(folder: Path) -> Path:
 
 
 def copied(paths: Sequence[bytes], folder: Path) -> Path:
-    """A folder with copies of these files under their own paths; links stay links."""
+    """Copy files into a folder under their own paths; links stay links."""
     for path in paths:
         target = os.path.join(os.fsencode(folder), path.lstrip(b"/"))
         os.makedirs(os.path.dirname(target), exist_ok=True)

@@ -1,4 +1,4 @@
-"""Seconds of CPU of processes and all below them (proc(5): stat), those of children that ended and were waited for included."""
+"""Seconds of CPU of process trees (proc(5): stat), including children that have ended and were waited for."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Stat(NamedTuple):
-    """A process as it is now: what it took so far, and its command."""
+    """The current state of a process: its seconds of CPU, and its command."""
 
     seconds: float
     command: Sequence[str]
 
 
 def stat(pid: int) -> Stat:
-    """Raises OSError where it is gone."""
-    # The name of the program stands in parentheses and may hold anything; utime to cstime are the fields 14 to 17.
+    """Read the state of a process. Raises OSError if it has ended."""
+    # The program name is in parentheses and may contain anything; utime to cstime are the fields 14 to 17.
     fields = (PROC / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()
     words = (PROC / str(pid) / "cmdline").read_bytes().decode(errors="replace").split("\0")
     return Stat(sum(map(int, fields[11:15])) / TICKS, words)
 
 
 def spent(pid: int, seen: Mapping[int, Sequence[int]] | None = None) -> float:
-    """What a process and all below it (as they were `seen`, or are just now) took so far."""
+    """Seconds of CPU of a process and all its descendants, from the snapshot `seen` or a new one."""
     found = 0.0
     for one in family(pid, seen):
         with suppress(OSError):
@@ -38,23 +38,23 @@ def spent(pid: int, seen: Mapping[int, Sequence[int]] | None = None) -> float:
 
 
 def _all_cores(first: int, last: int) -> float:
-    """Seconds so far of all cores together: these columns of the first line of /proc/stat."""
+    """Sum over all cores of these columns in the first line of /proc/stat, in seconds."""
     columns = (PROC / "stat").read_bytes().splitlines()[0].split()
     return sum(map(int, columns[first : last + 1])) / TICKS
 
 
 def idle() -> float:
-    """The seconds that the cores of this machine had nothing to do so far, all together; waiting for a disk is such."""
+    """Seconds that the cores of this machine were idle since boot, summed; waiting for a disk counts as idle."""
     return _all_cores(4, 5)
 
 
 def stolen() -> float:
-    """The seconds so far, as one core sees them, that this machine wanted to run and its host ran others (proc(5): steal)."""
+    """Seconds, averaged over cores, in which this machine had work but its host ran others (proc(5): steal)."""
     return _all_cores(8, 8) / (os.cpu_count() or 1)
 
 
 def by_stage(supervisors: Sequence[int], seen: Mapping[int, Sequence[int]] | None = None) -> Mapping[str, float]:
-    """What the stages below some `harvest worker` (as they were `seen`, or are just now) took so far."""
+    """Seconds of CPU by stage, below some `harvest worker` processes, from the snapshot `seen` or a new one."""
     seen = below() if seen is None else seen
     found: dict[str, float] = defaultdict(float)
     for pid in (pid for supervisor in supervisors for pid in family(supervisor, seen)[1:]):
@@ -67,7 +67,7 @@ def by_stage(supervisors: Sequence[int], seen: Mapping[int, Sequence[int]] | Non
 
 @contextmanager
 def apart(server: int) -> Iterator[None]:
-    """Inside the block a server, and all below it, has half of the cores; this process, and all else below it, the other half."""
+    """Inside the block, give a server and its descendants half of the cores, and this process and its others the rest."""
     all_cores = sorted(os.sched_getaffinity(0))
     half = len(all_cores) // 2
     _place(os.getpid(), all_cores[half:])
@@ -80,7 +80,7 @@ def apart(server: int) -> Iterator[None]:
 
 
 def _place(pid: int, on: Sequence[int]) -> None:
-    """Have all threads of a process, and of all below it, run on these cores; those that they begin do as well."""
+    """Pin all threads of a process and its descendants to these cores; threads that they start later inherit the setting."""
     for one in family(pid):
         with suppress(OSError):
             for thread in os.listdir(PROC / str(one) / "task"):

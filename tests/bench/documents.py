@@ -1,8 +1,8 @@
-"""Documents of other projects, by kind: what readers of documents are held against each other with.
+"""Documents of other projects, by kind: the common input for comparing document readers.
 
-They come from the tests of Apache Tika (nobody can say that they were chosen for us), pandoc, python-docx, python-pptx, odfpy,
-notmuch and Python's own email package, and from Debian's manuals: pages, PDFs of LaTeX packages, books. Each is taken as it stands;
-those that are damaged, encrypted or hostile too.
+They come from the tests of Apache Tika (which were not chosen in favor of Harvest), pandoc, python-docx, python-pptx, odfpy,
+notmuch and Python's own email package, and from Debian's manuals: pages, PDFs of LaTeX packages, books. Each is used unchanged,
+including those that are damaged, encrypted or hostile.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SDISTS = ("python-docx==1.2.0", "python-pptx==1.0.2", "odfpy==1.4.1")
 MANUALS = ("openjdk-17-doc", "libboost1.81-doc", "texlive-latex-recommended-doc", "developers-reference", "debian-policy")
 MAILS = "libpython3.11-testsuite"
 MOST = {"HTML": 600, "PDF": 60}
-"""Documents of one kind that are taken of a manual."""
+"""Maximum number of documents of one kind from one manual."""
 
 
 def _kind(name: str) -> str:
@@ -53,9 +53,9 @@ def _found(cache: Path, unpacked: Path) -> Iterator[tuple[str, Path]]:
 
 
 def taken(package: Path) -> Iterator[tuple[str, Path]]:
-    """The documents that are taken of a manual, with their kinds.
+    """The documents chosen from a manual, with their kinds.
 
-    They are chosen by their names in it: where it is unpacked is another place each time.
+    They are chosen by their names relative to the package, since the folder that it is unpacked into differs between runs.
     """
     for kind in KINDS:
         names = [os.fsencode(path.relative_to(package)) for path in files(package) if _kind(path.name) == kind]
@@ -63,7 +63,7 @@ def taken(package: Path) -> Iterator[tuple[str, Path]]:
 
 
 def documents(cache: Path, work: Path) -> dict[str, Path]:
-    """A folder for each kind, with copies of its documents under names of their own. Raises BenchError."""
+    """A folder for each kind, with copies of its documents under unique names. Raises BenchError."""
     folders = {kind: work / kind for kind in KINDS}
     for folder in folders.values():
         folder.mkdir(parents=True)
@@ -76,7 +76,7 @@ def documents(cache: Path, work: Path) -> dict[str, Path]:
 
 
 def made(work: Path, count: int) -> dict[str, Path]:
-    """What `--quick` measures: pages and messages of words by chance."""
+    """Create the input of `--quick`: pages and messages of random words."""
     pages = [path for path in files(corpora.synthetic(work / "made", 3 * count)) if path.suffix == ".html"]
     folders = {"HTML": work / "HTML", "mail": work / "mail"}
     for folder in folders.values():

@@ -1,4 +1,4 @@
-"""A figure of the benchmark, with what it is measured against and its goal; how a table and JSON lines show it."""
+"""A measured figure, with its baseline and its goal, and its forms in a table and as a JSON line."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ WIDTHS = (18, 30, 12, 12)
 
 
 class BenchError(Exception):
-    """What was to be measured did not work, or could not be had."""
+    """A measurement failed, or its input could not be obtained."""
 
 
 class Goal(NamedTuple):
-    """What a figure should be: a comparison and a number."""
+    """The goal of a figure: a comparison and a number."""
 
     compare: str
     number: float
 
     def met(self, figure: float) -> bool:
-        """Whether a figure reaches it."""
+        """Whether a figure meets the goal."""
         return COMPARE[self.compare](figure, self.number)
 
     def __str__(self) -> str:
@@ -47,23 +47,23 @@ class Figure(NamedTuple):
 
     @property
     def met(self) -> bool | None:
-        """Whether the goal is reached; None without one."""
+        """Whether the goal is met; None if there is none."""
         return self.goal.met(self.figure) if self.goal else None
 
     def as_json(self) -> str:
-        """A line of JSON."""
+        """The figure as a JSON line."""
         goal = str(self.goal) if self.goal else None
         return msgspec.json.encode(self._asdict() | {"goal": goal, "met": self.met}).decode()
 
     def as_line(self) -> str:
-        """A line of the table."""
+        """The figure as a line of the table."""
         goal = "" if self.goal is None else f"{self.goal} {'met' if self.met else 'MISSED'}"
         group, name, figure, unit = WIDTHS
         return f"{self.group:{group}} {self.name:{name}} {shown(self.figure):>{figure}} {self.unit:{unit}} {goal:16} {self.against}"
 
 
 def shown(figure: float) -> str:
-    """A number with as many digits as it can bear."""
+    """Format a number: integers whole, large figures without a fraction, small ones with three digits."""
     if isinstance(figure, int) or abs(figure) >= 1_000:
         return f"{figure:,.0f}"
     return f"{figure:,.3f}" if abs(figure) < 10 else f"{figure:,.1f}"

@@ -1,11 +1,11 @@
-"""A tar.gz of 10 GB through `harvest gather`: seconds, MB/s, and the most memory of all its processes at once.
+"""Runs `harvest gather` on a tar.gz of 10 GB: seconds, MB/s, and the peak memory of all its processes together.
 
-It is made for the run and takes 1 to 2 per cent of its size on the disk: one gzip stream of a tar with texts of 1 MiB and of 64
-MiB, in which a page of chance words comes again and again, with numbers between. (The bodies are compressed once each, and copied
-in with a full flush between them; only headers and checksums are new.) An operator who wants such files opened raises the limits
-of one object; what the default limits do with it is told too.
+The archive is generated for the run and takes 1 to 2 per cent of its size on disk: one gzip stream of a tar with texts of 1 MiB
+and of 64 MiB, in which a page of random words repeats, with numbers between. (Each body is compressed once, and copied in with a
+full flush between; only headers and checksums are new.) An operator who wants such files opened raises the limits of one object;
+a second run measures the default limits.
 
-Memory is PSS, and the anonymous files in which large members lie (memfd_create(2)), which are in nobody's PSS unless mapped.
+Memory is PSS plus the anonymous files that hold large members (memfd_create(2)), which PSS counts only if they are mapped.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from tests.bench.outcomes import records
 MB, MIB = 1_000_000, 1 << 20
 SMALL, LARGE = 1 * MIB, 64 * MIB
 EACH = 64
-"""Small members for each large one: half of the bytes are in either."""
+"""Small members for each large one, so that each kind has half of the bytes."""
 RAISED = {"HARVEST_ESSENCE_LIMITS_BYTES": str(64 << 30)}
-"""What an operator sets: the bytes that one object may give, of which a tar.gz gives each twice (`essence.limits.bytes`)."""
+"""The limit as an operator raises it: bytes that one object may yield (`essence.limits.bytes`); a tar.gz yields each byte twice."""
 
 
 class Made(NamedTuple):
-    """A tar.gz that was made: its members, their bytes, its own."""
+    """A generated tar.gz: its path, number of members, bytes of all members, and bytes of the file."""
 
     path: Path
     members: int
@@ -50,7 +50,7 @@ class Made(NamedTuple):
 
 
 class _Piece(NamedTuple):
-    """Bytes of a tar with their compressed form, which can stand anywhere in a deflate stream."""
+    """Bytes of a tar with their compressed form, which is valid at any position of a deflate stream."""
 
     data: bytes
     packed: bytes
@@ -62,7 +62,7 @@ def _piece(data: bytes) -> _Piece:
 
 
 def _text(size: int, seed: int) -> bytes:
-    """A text of lines, most of which were there before."""
+    """A text of lines, most of which repeat."""
     chance = random.Random(seed)
     words = [f"{chance.choice('bdfgklmnprst')}{chance.choice('aeiou')}{at:x}" for at in range(2_000)]
     page = [" ".join(chance.choices(words, k=12)).capitalize() + "." for _ in range(200)]
@@ -75,7 +75,7 @@ def _text(size: int, seed: int) -> bytes:
 
 
 def make(path: Path, size: int) -> Made:
-    """Make a tar.gz that holds so many bytes."""
+    """Generate a tar.gz with members of `size` bytes in all."""
     small, large = [_piece(_text(SMALL, seed)) for seed in range(8)], _piece(_text(LARGE, 64))
     crc = total = members = given = 0
     with path.open("wb") as out:
@@ -96,7 +96,7 @@ def make(path: Path, size: int) -> Made:
 
 
 def anonymous(pid: int) -> int:
-    """Bytes in anonymous files that a process and all below it have open, each file counted once."""
+    """Bytes in anonymous files that a process and its descendants have open, each file counted once."""
     found: dict[int, int] = {}
     for one in family(pid):
         with suppress(OSError):
@@ -110,7 +110,7 @@ def anonymous(pid: int) -> int:
 
 
 class Run(NamedTuple):
-    """`harvest gather` of one archive: its closing table, seconds, the most memory, processes, and what became of the members."""
+    """A run of `harvest gather` on one archive: closing table, seconds, peak memory in bytes, processes, outcomes of members."""
 
     said: Mapping[str, Any]
     seconds: float
@@ -122,7 +122,7 @@ class Run(NamedTuple):
 
 
 def run(root: Path, data: Path, settings: Mapping[str, str]) -> Run:
-    """Gather, with an eye on memory. Raises BenchError."""
+    """Run `harvest gather` and sample its memory. Raises BenchError."""
     began = time.perf_counter()
     command = gathering([root], data)
     environ = {**environment(), **settings}
@@ -149,7 +149,7 @@ def run(root: Path, data: Path, settings: Mapping[str, str]) -> Run:
 
 
 def huge(size: int, work: Path) -> Iterator[Figure]:
-    """Both runs. Raises BenchError where members are missing with the limits raised."""
+    """Measure both runs. Raises BenchError if members are missing with the limits raised."""
     folder = work / "huge"
     folder.mkdir()
     made = make(folder / "huge.tar.gz", size)

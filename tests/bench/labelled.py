@@ -1,10 +1,10 @@
-"""Corpora of other projects, with what those say that each file is.
+"""Corpora of other projects, with the label that those projects give to each file.
 
 Laws:
-- No label is ours: a project's own list (shared-mime-info), its expected answers (file), the folder of a language (Pygments, bat),
-  the patterns of names that Apache Tika's registry gives to its own and to others' samples, the places of Debian's files. What a
-  label means among Harvest's types stands in `labels.toml`, and nowhere else; so do the few names that no registry knows.
-- A file whose project says nothing is no labelled file; it is summarized all the same.
+- No label is Harvest's own: labels come from a project's own list (shared-mime-info), its expected answers (file), the folder of a
+  language (Pygments, bat), the name patterns of Apache Tika's registry, and the paths of Debian's files. Only `labels.toml` maps
+  labels to Harvest's types; it also has the few names that no registry knows.
+- A file without a label from its project is not judged; it is summarized all the same.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from tests.bench.placed import placed
 REGISTRY = "org.apache.tika:tika-core:1.28.5"
 LIST = "tests/mime-detection/list"
 UNKNOWN = "application/octet-stream"
-"""What a registry says of patterns that it knows no better media type for."""
+"""The registry's media type for patterns without a better one."""
 SAMPLES = {
     "patool==4.0.7": "tests/data/",
     "hachoir==3.4.0": "tests/files/",
     "filetype==1.2.0": "tests/fixtures/",
     "puremagic==1.30": "test/resources/",
 }
-"""Source distributions whose tests have samples, and where."""
+"""Source distributions whose tests have samples, and the folders of these."""
 DISGUISE = ".foo"
-"""What patool puts behind names, so that nothing but the content tells."""
+"""The suffix that patool appends to names, so that only the content identifies the file."""
 
 
 class Labelled(NamedTuple):
@@ -47,7 +47,7 @@ class Labelled(NamedTuple):
 
 
 class Labels(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`labels.toml`, which explains it."""
+    """The content of `labels.toml`, which documents its tables."""
 
     types: dict[str, list[str]]
     finer: dict[str, list[str]]
@@ -56,7 +56,7 @@ class Labels(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     places: dict[str, str]
 
     def wanted(self, label: str) -> str:
-        """The type that a label means; "" where there is none."""
+        """The type that a label means; "" if it means none."""
         kind, _, rest = label.partition(" ")
         if kind == "description":
             return next((t for start, t in self.descriptions.items() if rest.startswith(start)), "")
@@ -67,7 +67,7 @@ class Labels(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return next((name for name, own in self.types.items() if any(fnmatch.fnmatchcase(media, one) for one in own)), "")
 
     def right(self, wanted: str, found: str) -> bool:
-        """Whether a type is the one that was wanted, or says more."""
+        """Whether the type found is the wanted one, or a finer one."""
         return found == wanted or found in self.finer.get(wanted, ())
 
 
@@ -78,12 +78,12 @@ def labels() -> Labels:
 
 
 class Registry:
-    """The patterns of names in Apache Tika's registry of media types."""
+    """The name patterns of Apache Tika's registry of media types."""
 
     def __init__(self, folder: Path) -> None:
         packed = jar(folder, REGISTRY)
         where = opened(packed, folder / "opened", ("org/apache/tika/mime/",)) / "org/apache/tika/mime/tika-mimetypes.xml"
-        # The registry of a released jar, fetched by Maven: as much to be trusted as the code beside it.
+        # The registry is from a released jar, fetched by Maven: as trustworthy as the code beside it.
         root = ET.parse(where).getroot()  # noqa: S314
         self.globs = {
             glob.attrib["pattern"]: media.attrib["type"]
@@ -93,7 +93,7 @@ class Registry:
         }
 
     def media(self, name: str) -> str:
-        """The media type of a name: that of the longest pattern, as it stands or in lower case."""
+        """The media type of a name: that of the longest pattern that matches it unchanged, else in lower case."""
         for tried in (name, name.lower()):
             found = [glob for glob in self.globs if fnmatch.fnmatchcase(tried, glob)]
             if found:
@@ -112,7 +112,7 @@ def shared_mime_info(folder: Path) -> Iterator[Labelled]:
 
 
 def libmagic(folder: Path) -> Iterator[Labelled]:
-    """The tests of file(1): each with the description that is expected; names say nothing."""
+    """The tests of file(1), each with its expected description; file names carry no information."""
     root = opened(debian_source(folder, "file"), folder / "opened", ("tests/",))
     for path in files(root):
         if path.suffix == ".testfile":
@@ -121,7 +121,7 @@ def libmagic(folder: Path) -> Iterator[Labelled]:
 
 
 def _by_registry(corpus: str, root: Path, registry: Registry) -> Iterator[Labelled]:
-    """Samples whose names say what they are."""
+    """Samples labeled by their names."""
     special = labels().names
     for path in files(root):
         name = path.name.removesuffix(DISGUISE)
@@ -130,13 +130,13 @@ def _by_registry(corpus: str, root: Path, registry: Registry) -> Iterator[Labell
 
 
 def tika(folder: Path) -> Iterator[Labelled]:
-    """The documents that Apache Tika's parsers are tested with."""
+    """The test documents of Apache Tika's parsers."""
     archive = jar(folder, "org.apache.tika:tika-parsers:1.28.5:jar:tests")
     yield from _by_registry("tika", opened(archive, folder / "opened", ("test-documents/",)), Registry(folder))
 
 
 def media_samples(folder: Path) -> Iterator[Labelled]:
-    """Images, sound and video of the tests of ExifTool and mutagen."""
+    """Images, sound and video from the tests of ExifTool and mutagen."""
     registry = Registry(folder)
     exiftool = opened(debian_source(folder, "libimage-exiftool-perl"), folder / "opened", ("t/images/",))
     yield from _by_registry("exiftool", exiftool, registry)
@@ -144,7 +144,7 @@ def media_samples(folder: Path) -> Iterator[Labelled]:
 
 
 def samples(folder: Path) -> Iterator[Labelled]:
-    """Archives, disk images, programs, documents and media of the tests of programs that tell or open them."""
+    """Archives, disk images, programs, documents and media from the tests of programs that identify or open them."""
     registry = Registry(folder)
     for requirement, part in SAMPLES.items():
         root = opened(sdist(folder, requirement), folder / "opened", (part,))
@@ -152,7 +152,7 @@ def samples(folder: Path) -> Iterator[Labelled]:
 
 
 def _by_folder(corpus: str, root: Path) -> Iterator[Labelled]:
-    """Samples of languages: the folder is the language."""
+    """Samples of programming languages, labeled by their folder."""
     for path in files(root):
         parts = path.relative_to(root).parts
         if len(parts) > 1 and path.suffix != ".output":
@@ -161,7 +161,7 @@ def _by_folder(corpus: str, root: Path) -> Iterator[Labelled]:
 
 
 def languages(folder: Path) -> Iterator[Labelled]:
-    """Samples of languages: of Pygments' lexers and bat's syntaxes."""
+    """Samples of the languages of Pygments' lexers and bat's syntaxes."""
     part = "tests/examplefiles/"
     yield from _by_folder("pygments", opened(sdist(folder, "pygments==2.21.0"), folder / "opened", (part,)) / part)
     part = "tests/syntax-tests/source/"
@@ -169,7 +169,7 @@ def languages(folder: Path) -> Iterator[Labelled]:
 
 
 def debian(folder: Path) -> Iterator[Labelled]:
-    """Files of Debian packages: the place tells."""
+    """Files of Debian packages, labeled by their paths."""
     for path, label in placed(folder, labels().places):
         yield Labelled("debian", path, label)
 
@@ -192,6 +192,6 @@ def all_labelled(folder: Path) -> list[Labelled]:
 
 
 def by_suffix(folder: Path) -> list[Labelled]:
-    """What `--quick` makes, with what its names say."""
+    """The generated files of `--quick`, labeled by their names."""
     media = {".html": "text/html", ".txt": "text/plain", ".gz": "application/gzip"}
     return [Labelled("made", path, media.get(path.suffix, "")) for path in files(folder)]

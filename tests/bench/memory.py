@@ -1,4 +1,4 @@
-"""Memory of a process with all below it, sampled: what is shared counts once (PSS, proc(5): smaps_rollup)."""
+"""Samples the memory of a process tree; shared pages count once (PSS, proc(5): smaps_rollup)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PROC = Path("/proc")
 
 
 def below() -> Mapping[int, Sequence[int]]:
-    """The children of each process that has any, as they are just now: one look at all there are, which costs some ms."""
+    """A snapshot of the children of each process; it reads all processes, which takes some milliseconds."""
     found: dict[int, list[int]] = {}
     for number, parent in _parents():
         found.setdefault(parent, []).append(number)
@@ -24,7 +24,7 @@ def below() -> Mapping[int, Sequence[int]]:
 
 
 def family(pid: int, seen: Mapping[int, Sequence[int]] | None = None) -> list[int]:
-    """A process and all below it, as they are just now, or as they were `seen`."""
+    """A process and all its descendants, from the snapshot `seen` or a new one."""
     seen = below() if seen is None else seen
     found = [pid]
     for one in found:
@@ -33,7 +33,7 @@ def family(pid: int, seen: Mapping[int, Sequence[int]] | None = None) -> list[in
 
 
 def children(pid: int) -> list[int]:
-    """The children of a process, as they are just now."""
+    """The current children of a process."""
     return [number for number, parent in _parents() if parent == pid]
 
 
@@ -41,12 +41,12 @@ def _parents() -> Iterator[tuple[int, int]]:
     for name in os.listdir(PROC):
         if name.isdigit():
             with suppress(OSError):
-                # The name of the program stands in parentheses and may hold anything.
+                # The program name is in parentheses and may contain anything.
                 yield int(name), int((PROC / name / "stat").read_bytes().rpartition(b")")[2].split()[1])
 
 
 def pss(pid: int) -> int:
-    """Bytes of a process by PSS; by its resident set, which is no less, where that is all that we may see. 0: it is gone."""
+    """Bytes of a process by PSS; by its resident set, which is no less, if PSS is not readable; 0 if the process has ended."""
     for file, line in (("smaps_rollup", b"Pss:"), ("status", b"VmRSS:")):
         with suppress(OSError):
             for found in (PROC / str(pid) / file).read_bytes().splitlines():
@@ -56,11 +56,11 @@ def pss(pid: int) -> int:
 
 
 class Sampled:
-    """The most that a process and all below it held at once, for a `with` statement. `more(pid)`: bytes that PSS does not tell."""
+    """The peak memory of a process tree during a `with` statement. `more(pid)` returns bytes that PSS does not count."""
 
     def __init__(self, pid: int, more: Callable[[int], int] = lambda _: 0) -> None:
         self.peak = 0
-        """Bytes."""
+        """Peak memory in bytes."""
         self.processes = 0
         self._pid = pid
         self._more = more

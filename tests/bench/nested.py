@@ -1,11 +1,11 @@
-"""Unnesting: MB/s of Harvest's readers and of its walk through a tar.gz of tar.gz, against plain libarchive on the same bytes.
+"""Measures unnesting: MB/s of Harvest's readers and of its walk through a tar.gz of tar.gz, against plain libarchive.
 
-The content is real: documentation, much of it compressed once more. All read every member to its end, and open what is nested in it
-by the same means. `readers` is what unnesting is: `unnest` with its budget. `walk` is `walk.py` as it is in a sandboxed child, but
-for the summarizers: recognition, selection, paths, MD5 and SHA-256 of every member and a record for each are in it; the digests of
-the archive itself are not (they are made when it is fetched), nor is what carries records to a parent. So its ratio has no goal:
-the two digests alone take about what libarchive does, as the line "libarchive, digests" tells. Plain libarchive is told which
-format comes, reads into one large buffer, and does nothing with what stands there.
+The content is real: documentation, much of it compressed once more. All contenders read every member to its end and open nested
+archives by the same means. `readers` measures unnesting alone: `unnest` with its budget. `walk` measures `walk.py` as it runs in a
+sandboxed child, without the summarizers: it includes recognition, selection, paths, MD5 and SHA-256 of every member and a record
+for each; it excludes the digests of the archive itself (computed when it is fetched) and the transfer of records to the parent.
+Its ratio has no goal: the two digests alone take about as long as libarchive, as the line "libarchive, digests" shows. Plain
+libarchive knows the format in advance, reads into one large buffer, and ignores the content.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ from tests.bench.figures import BenchError, Figure, Goal
 
 MB = 1_000_000
 INNER = 200
-"""Files of one of the archives inside."""
+"""Files of each inner archive."""
 BLOCK = 1 << 17
-"""Bytes that libarchive is asked for at once, where that is fastest for it (64 kB to 1 MB make no difference)."""
+"""Bytes of each libarchive read, at its fastest (64 kB to 1 MB make no difference)."""
 
 
 class Packed(NamedTuple):
-    """A tar.gz of tar.gz: where it is, the files in the inner ones, their bytes, and those of them that are compressed."""
+    """A tar.gz of tar.gz: its path, the number of files in the inner archives, their bytes, and how many of them are compressed."""
 
     path: Path
     files: int
@@ -55,14 +55,14 @@ class Packed(NamedTuple):
 
 
 class Read(NamedTuple):
-    """What a reader met: members that are files, at all levels, and the bytes of those that hold nothing further."""
+    """The result of a reader: the number of member files at all levels, and the bytes of those that contain nothing further."""
 
     members: int
     size: int
 
 
 def pack(paths: Sequence[bytes], target: Path) -> Packed:
-    """Pack files, some hundred to an archive, and these archives into one."""
+    """Pack files into archives of some hundred each, and these archives into one."""
     files = size = compressed = 0
     with tarfile.open(target, "w:gz", compresslevel=6, format=tarfile.GNU_FORMAT) as outer:
         for start in range(0, len(paths), INNER):
@@ -81,7 +81,7 @@ def pack(paths: Sequence[bytes], target: Path) -> Packed:
 
 
 class Opening(Walk):
-    """The walk without the summarizers: a leaf is read to its end for its digest, and that is all."""
+    """The walk without the summarizers: a leaf is only read to its end for its digest."""
 
     leaves = 0
 
@@ -90,11 +90,11 @@ class Opening(Walk):
             self.leaves += len(data)
 
     def _summarized(self, thing: Thing, body: BinaryIO, state: State, stated: str) -> None:
-        """A document that holds files: only these are wanted of it."""
+        """Handle a document that contains files: only these are read."""
 
 
 class Unnested:
-    """The readers of `unnest` alone, driven as libarchive is: names tell what is nested, bytes are paid for and read."""
+    """The readers of `unnest` alone, used like libarchive: names identify nested archives; bytes are paid from the budget."""
 
     def __init__(self, budget: Budget, *, digested: bool = False) -> None:
         self._budget = budget
@@ -102,7 +102,7 @@ class Unnested:
         self.members = self.size = 0
 
     def archive(self, reader: Reader) -> None:
-        """All members of a tar.gz."""
+        """Read all members of a tar.gz."""
         tar = Counted(gzip.open_gzip(reader, self._budget), self._budget)
         for member in open_tar(tar, self._budget):
             if member.body is None:
@@ -123,7 +123,7 @@ class Unnested:
 
 
 def readers(path: Path, *, digested: bool = False) -> Read:
-    """Harvest's readers of tar and gzip."""
+    """Read with Harvest's readers of tar and gzip."""
     with path.open("rb") as body:
         read = Unnested(Budget(UnnestLimits(), os.fstat(body.fileno()).st_size), digested=digested)
         read.archive(body)
@@ -131,7 +131,7 @@ def readers(path: Path, *, digested: bool = False) -> Read:
 
 
 def walked(path: Path) -> Read:
-    """Harvest's walk. Raises BenchError where it rejects something."""
+    """Read with Harvest's walk. Raises BenchError if it rejects something."""
     off = Selection(off=tuple(RULES), stop_names=(), stop_types=())
     settings = EssenceSettings(gatherer="bench", select=off, entries=False)
     members = 0
@@ -147,7 +147,7 @@ def walked(path: Path) -> Read:
 
 
 class Plain:
-    """A program that reads with libarchive: each member into one buffer, nested archives from memory."""
+    """A plain libarchive program: reads each member into one buffer, and nested archives from memory."""
 
     def __init__(self, digests: Sequence[str] = ()) -> None:
         self._digests = digests
@@ -156,7 +156,7 @@ class Plain:
         self.members = self.size = 0
 
     def archive(self, read: Any, *, counted: bool = True) -> None:
-        """All members of an archive."""
+        """Read all members of an archive."""
         for entry in read:
             self.members += counted
             name = entry.pathname
@@ -168,7 +168,7 @@ class Plain:
                     self.archive(inner, counted=tar)
 
     def _read(self, entry: Any, *, kept: bool) -> list[bytes]:
-        """The bytes of a member, if they are kept."""
+        """Read a member; return its bytes if `kept`."""
         digests = [hashlib.new(name, usedforsecurity=False) for name in self._digests]
         parts = []
         while got := ffi.read_data(entry._archive_p, self._buffer, BLOCK):
@@ -185,7 +185,7 @@ class Plain:
 
 
 def theirs(path: Path, digests: Sequence[str] = ()) -> Read:
-    """libarchive, told the formats."""
+    """Read with libarchive, which is given the formats in advance."""
     plain = Plain(digests)
     with libarchive.file_reader(str(path), "tar", "gzip") as read:
         plain.archive(read)
@@ -193,7 +193,7 @@ def theirs(path: Path, digests: Sequence[str] = ()) -> Read:
 
 
 class Contender(NamedTuple):
-    """What is measured: its name, how it reads a file, what its line says."""
+    """A contender: its name, its reading function, and the remark of its line."""
 
     name: str
     read: Callable[[Path], Read]
@@ -215,7 +215,7 @@ RATIOS = (
 
 
 def unnesting(packed: Packed, rounds: int) -> Iterator[Figure]:
-    """MB/s of all contenders, and their ratios. Raises BenchError where one of them did not read everything."""
+    """Measure MB/s of all contenders, and their ratios. Raises BenchError if one of them did not read everything."""
     recognize.preload()
     held = f"{packed.files:,} files of {packed.size / MB:,.0f} MB in {-(-packed.files // INNER)} tar.gz in one of"
     yield Figure("unnest", "archive", packed.path.stat().st_size / MB, "MB", f"{held}; {packed.compressed:,} of them .gz")
@@ -239,7 +239,7 @@ def unnesting(packed: Packed, rounds: int) -> Iterator[Figure]:
 
 
 def clocked(read: Callable[[Path], Read], path: Path) -> tuple[float, Read]:
-    """The CPU seconds of a reading: on a busy machine the others' work counts for none of us."""
+    """The seconds of CPU of a reading: on a busy machine the work of other processes does not count."""
     gc.collect()
     began = time.process_time()
     found = read(path)

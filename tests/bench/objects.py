@@ -1,8 +1,8 @@
-"""Objects/s of `harvest gather`, end to end, against the plain program with the same processors on the same cores.
+"""Measures objects/s of `harvest gather`, end to end, against the plain program with the same processors on the same cores.
 
-Both are whole processes on the same files, start-up included (what one file takes is shown beside), in rounds of
-one right after the other; the round whose ratio is the middle one counts, so that a busy machine is unjust to neither. CPU time
-is shown too, and what the host of a virtual machine gave to others meanwhile: of a round that may be nothing or the half.
+Both are whole processes on the same files, start-up included (shown separately, as the time for one file), in rounds of one
+directly after the other; the round with the median ratio counts, so that a busy machine is unfair to neither. CPU time is shown as
+well, and the time that the host of a virtual machine gave to others (steal): in one round that may be nothing or half.
 """
 
 from __future__ import annotations
@@ -29,14 +29,15 @@ from tests.bench.plain import Counts
 
 HARVEST = (sys.executable, "-c", "from streams.cli import main; main()")
 HEAVY_MS = 2.0
-"""From this cost of the median object on, the ratio has a goal; below it, the overhead has. Costly objects have long summaries, and
-what an index and a log take grows with these; of cheap ones the plain program hardly does anything, and no ratio would tell."""
+"""Milliseconds of CPU of the median object from which the ratio has a goal; below it, the overhead has. Expensive objects have long
+summaries, which cost time in the index and the log; for cheap objects the plain program does so little that a ratio means nothing.
+"""
 
 
 class Timed(NamedTuple):
-    """A command: the JSON that it says, if any; the seconds that it took, and those of CPU in all its processes.
+    """A measured command: its JSON output, if any; its seconds, and the seconds of CPU of all its processes.
 
-    `stolen`: those of `seconds` that the host of this machine gave to others.
+    `stolen`: seconds of `seconds` that the host of this machine gave to others.
     """
 
     said: dict[str, Any]
@@ -46,24 +47,24 @@ class Timed(NamedTuple):
 
 
 Pair = tuple[Timed, Timed]
-"""The plain program and ours, one right after the other."""
+"""The plain program and Harvest, one directly after the other."""
 UNSAID = "PYTHONDONTWRITEBYTECODE"
-"""Where it is set, every start compiles all of Harvest anew: no run of a newcomer's does."""
+"""A variable that is removed: if it is set, every start compiles all of Harvest again, which does not happen to users."""
 
 
 def environment() -> dict[str, str]:
-    """The environment without settings of Harvest, and with the clone to import from."""
+    """The environment without settings of Harvest, and with the clone on PYTHONPATH."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("HARVEST_") and name != UNSAID}
     return {**kept, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
 
 
 def adopt() -> None:
-    """Become the parent of processes that lose theirs (prctl(2), PR_SET_CHILD_SUBREAPER): their CPU time counts too."""
+    """Become the parent of orphaned descendants (prctl(2), PR_SET_CHILD_SUBREAPER), so that their CPU time counts, too."""
     ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
 
 
 def buried(others: Collection[int]) -> None:
-    """Wait for all children that are left, but for those that were there before: a server does not end."""
+    """Wait for all remaining children except `others`, which existed before: a server does not end."""
     while left := set(children(os.getpid())) - set(others):
         for pid in left:
             with suppress(ChildProcessError):
@@ -71,7 +72,7 @@ def buried(others: Collection[int]) -> None:
 
 
 def timed(command: Sequence[str | Path], folder: Path) -> Timed:
-    """Run a command that says JSON, or nothing. Raises BenchError."""
+    """Run a command that prints JSON or nothing. Raises BenchError."""
     others = children(os.getpid())
     before, lost, began = ended(), stolen(), time.perf_counter()
     done = subprocess.run(command, cwd=folder, env=environment(), check=False, capture_output=True)
@@ -84,7 +85,7 @@ def timed(command: Sequence[str | Path], folder: Path) -> Timed:
 
 
 def ended() -> float:
-    """The seconds of CPU of children that have ended, and of all below them, so far."""
+    """Seconds of CPU of children that have ended, and of their descendants."""
     spent = os.times()
     return spent.children_user + spent.children_system
 
@@ -95,7 +96,7 @@ def gathering(roots: Sequence[Path], data: Path) -> list[str | Path]:
 
 
 def both(root: Path, work: Path) -> Pair:
-    """The plain program and `harvest gather` over one tree, one after the other."""
+    """Run the plain program and `harvest gather` on one tree, one after the other."""
     with tempfile.TemporaryDirectory(dir=work) as name:
         folder = Path(name)
         plain = timed([sys.executable, "-m", "tests.bench.plain", root, folder, str(cores())], folder)
@@ -103,13 +104,13 @@ def both(root: Path, work: Path) -> Pair:
 
 
 def middle(rounds: Sequence[Pair]) -> Pair:
-    """The round whose ratio is the middle one: both halves of a pair met the same machine, those of two rounds did not."""
+    """The round with the median ratio: both halves of a pair ran under the same conditions, those of two rounds did not."""
     return sorted(rounds, key=lambda pair: pair[0].seconds / pair[1].seconds)[len(rounds) // 2]
 
 
 def objects(name: str, root: Path, work: Path, rounds: int) -> Iterator[Figure]:
-    """The figures of one tree. Raises BenchError where the two did not work on the same objects."""
-    # The tree was just made: its pages go to the disk now, and not with the first flush of a log.
+    """Measure the figures of one tree. Raises BenchError if the two did not process the same objects."""
+    # The tree is new: its pages go to the disk now, rather than with the first flush of a log.
     os.sync()
     measured = [both(root, work) for _ in range(rounds)]
     plain, ours = middle(measured)
@@ -135,7 +136,7 @@ def objects(name: str, root: Path, work: Path, rounds: int) -> Iterator[Figure]:
 
 
 def start_up(work: Path, rounds: int) -> Iterator[Figure]:
-    """What one small file takes: start-up and end."""
+    """Measure the time for one small file: start-up and shutdown."""
     with tempfile.TemporaryDirectory(dir=work) as name:
         (Path(name) / "one.txt").write_text("One line.\n")
         plain, ours = middle([both(Path(name), work) for _ in range(rounds)])

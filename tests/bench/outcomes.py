@@ -1,9 +1,9 @@
-"""What became of each path of a tree, read from a data folder: exactly one outcome, or it is told which path has not.
+"""Determines the outcome of each path of a tree from a data folder, and reports paths without exactly one outcome.
 
-Outcomes of a path that `find` gives:
-- summarized: the compacted topic `summaries` holds a summary of its URL, and no rejection of it stands;
+Outcomes of a path that `find` lists:
+- summarized: the compacted topic `summaries` has a summary of its URL, and there is no current rejection of it;
 - refused: a `refused` event of the topic `crawl` names it, or a folder above it, with the rule;
-- rejected: a rejection of it stands. Its Unrecognized summary is not counted again.
+- rejected: there is a current rejection of it. Its Unrecognized summary is not counted again.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ READ = 1_000
 
 
 class Outcomes(NamedTuple):
-    """Paths by outcome, as URLs; `refused` and `rejected` by rule and by reason."""
+    """Paths by outcome: counts of `refused` by rule and of `rejected` by reason, and lists of URLs with a wrong outcome."""
 
     summarized: int
     refused: Counter[str]
     rejected: Counter[str]
     nothing: list[str]
-    """No outcome."""
+    """Paths without an outcome."""
     several: list[str]
-    """More than one."""
+    """Paths with more than one outcome."""
     strangers: list[str]
-    """Objects with a summary that no path has."""
+    """Objects that have a summary but no path."""
     unlike: list[str]
-    """Rejected in essence without an Unrecognized summary that says why, or the other way round."""
+    """Objects rejected in essence without an Unrecognized summary that has the reason, or the reverse."""
 
     @property
     def wrong(self) -> list[str]:
-        """All that must not be."""
+        """The URLs of all violations."""
         return [*self.nothing, *self.several, *self.strangers, *self.unlike]
 
 
 def outcomes(data: Path, paths: Iterable[bytes]) -> Outcomes:
-    """What became of the paths."""
+    """Determine the outcome of each path."""
     with Store(data, readonly=True) as store:
         summaries = _summaries(store)
         rules = _refused(store)
@@ -68,7 +68,7 @@ def outcomes(data: Path, paths: Iterable[bytes]) -> Outcomes:
 
 
 def _summaries(store: Store) -> dict[str, bool]:
-    """The objects that have a summary of their own, and whether it is that of a rejected one."""
+    """The URLs of objects with a summary of their own; true if it is the summary of a rejected object."""
     latest: dict[str, bool | None] = {}
     for record in records(store, "summaries"):
         if isinstance(record, Summary) and not record.path:
@@ -79,13 +79,13 @@ def _summaries(store: Store) -> dict[str, bool]:
 
 
 def _refused(store: Store) -> dict[str, str]:
-    """URLs that were not selected, by rule."""
+    """The rule of each URL that was not selected."""
     events = (one for one in records(store, "crawl") if isinstance(one, CrawlEvent) and one.kind == "refused")
     return {url: event.reason for event in events for url in ([link.url for link in event.links] or [event.url])}
 
 
 def _rule(url: str, rules: dict[str, str]) -> str:
-    """The rule that dropped a URL or a folder above it, or ""."""
+    """The rule that refused a URL or a folder above it; "" if there is none."""
     parts = url.split("/")
     above = ("/".join(parts[:count]) + "/" for count in range(4, len(parts)))
     return rules.get(url) or next((rules[folder] for folder in above if folder in rules), "")
@@ -98,7 +98,7 @@ def _unlike(summaries: dict[str, bool], rejected: dict[str, Rejected]) -> list[s
 
 
 def records(store: Store, topic: str) -> Iterator[Record]:
-    """Every record of a topic, tombstones left out."""
+    """All records of a topic, without tombstones."""
     for partition in range(store.topics()[topic]):
         offset = 0
         while batch := store.read(topic, partition, offset, READ):

@@ -1,7 +1,7 @@
-"""Packages that hold files of other projects, fetched by their names with the machine's own clients, and kept between runs.
+"""Fetches packages with files of other projects by name, with the machine's own clients, and keeps them between runs.
 
-No address stands here: apt tells where Debian's sources are, pip and Maven know for themselves. The code of a package is not run,
-but for what pip needs to know of a source distribution that it downloads.
+There are no addresses here: apt provides those of Debian's sources, pip and Maven have their own. The code of a package is not
+run, except for what pip needs to learn about a source distribution that it downloads.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from typing import IO, cast
 from tests.bench.figures import BenchError
 
 TIME = 600
-"""Seconds for one package."""
+"""Maximum seconds for one package."""
 TARGETS = ("indextargets", "--format", "deb-src $(REPO_URI) $(RELEASE) $(COMPONENT)", "Created-By: Packages")
 MAVEN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy"
 MARK = ".complete"
 
 
 def _run(command: Sequence[str | Path], folder: Path) -> str:
-    """What a client says. Raises BenchError."""
+    """Run a client and return its output. Raises BenchError."""
     try:
         done = subprocess.run(
             command, cwd=folder, check=True, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=TIME
@@ -40,7 +40,7 @@ def _run(command: Sequence[str | Path], folder: Path) -> str:
 
 
 def _apt(folder: Path) -> list[str]:
-    """apt-get with a list of sources of its own: those that the machine has, as sources."""
+    """The apt-get command with a separate source list: the machine's repositories as deb-src."""
     state = folder / "apt"
     made = state / "sources.list"
     common = {
@@ -66,7 +66,7 @@ def _apt(folder: Path) -> list[str]:
 
 
 def debian_source(folder: Path, name: str) -> Path:
-    """The upstream archive of a Debian source package. Raises BenchError."""
+    """Fetch the upstream archive of a Debian source package. Raises BenchError."""
     found = list(folder.glob(f"{name}_*.tar.*"))
     if not found:
         _run([*_apt(folder), "source", "--download-only", "--tar-only", name], folder)
@@ -77,9 +77,9 @@ def debian_source(folder: Path, name: str) -> Path:
 
 
 def sdist(folder: Path, requirement: str) -> Path:
-    """A source distribution ("name==version") from the index that pip knows. Raises BenchError."""
+    """Fetch a source distribution ("name==version") from pip's index. Raises BenchError."""
     name, _, version = requirement.partition("==")
-    # The archive is named as the project likes, or as PEP 625 wants.
+    # The archive is named as the project chooses, or by PEP 625.
     pattern = f"{re.sub('[-_.]+', '[-_.]', name)}-{version}.tar.gz"
     if not list(folder.glob(pattern)):
         pip = [sys.executable, "-m", "pip", "--quiet", "download", "--no-deps", "--no-binary", ":all:"]
@@ -91,7 +91,7 @@ def sdist(folder: Path, requirement: str) -> Path:
 
 
 def jar(folder: Path, artefact: str) -> Path:
-    """A jar by its coordinates (group:name:version[:jar:classifier]) from the repositories that Maven knows. Raises BenchError."""
+    """Fetch a jar by its coordinates (group:name:version[:jar:classifier]) with Maven. Raises BenchError."""
     _, name, version, *rest = artefact.split(":")
     path = folder / f"{'-'.join([name, version, *rest[1:]])}.jar"
     if not path.is_file():
@@ -104,9 +104,9 @@ def jar(folder: Path, artefact: str) -> Path:
 
 
 def opened(archive: Path, folder: Path, parts: Sequence[str] = ("",)) -> Path:
-    """The files of an archive whose names begin with one of some parts, behind the one folder that tarballs have.
+    """Extract the files whose names begin with one of `parts`; a tarball's top folder is stripped.
 
-    What is there from a run before stays. Nothing is written elsewhere (PEP 706), and no links are made. Raises BenchError.
+    Files of a complete earlier run are kept. Nothing is written outside the folder (PEP 706); links are skipped. Raises BenchError.
     """
     target, mark = folder / archive.name, complete(folder, archive.name)
     if mark.is_file():
@@ -122,9 +122,9 @@ def opened(archive: Path, folder: Path, parts: Sequence[str] = ("",)) -> Path:
 
 
 def complete(folder: Path, name: str) -> Path:
-    """The mark that says that something was opened to its end. It stands beside the folder: it is none of the files.
+    """The path of the mark of a complete extraction. It is beside the folder, so that it is none of its files.
 
-    It begins otherwise than the archive, so that it is not taken for one.
+    Its name begins differently from that of the archive, so that it does not match the pattern of archives.
     """
     return folder.parent / f"{MARK}-{name}"
 
@@ -145,7 +145,7 @@ def _untar(archive: Path, target: Path, parts: tuple[str, ...]) -> None:
 
 
 def _put(packed: tarfile.TarFile, member: tarfile.TarInfo, place: Path, target: Path) -> None:
-    """Write a file of a tarball. By hand, because Python 3.11 has filters for it from 3.11.4 on only."""
+    """Write a file of a tarball. Python has extraction filters only from 3.11.4 on, so the path is checked here."""
     if not place.resolve().is_relative_to(target.resolve()):
         raise tarfile.ExtractError(f"{member.name} lies outside")
     place.parent.mkdir(parents=True, exist_ok=True)
@@ -154,6 +154,6 @@ def _put(packed: tarfile.TarFile, member: tarfile.TarInfo, place: Path, target: 
 
 
 def files(folder: Path) -> list[Path]:
-    """All files below a folder, in the order of their names."""
+    """All files below a folder, sorted by path, without links."""
     found = (Path(above) / name for above, _, names in os.walk(folder) for name in names)
     return sorted(path for path in found if path.is_file() and not path.is_symlink())

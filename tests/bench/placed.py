@@ -1,6 +1,6 @@
-"""Files of Debian packages, labelled by where they lie.
+"""Files of Debian packages, labeled by their paths.
 
-The Debian Policy, the Filesystem Hierarchy Standard and the TeX Directory Structure say what belongs in a folder.
+The Debian Policy, the Filesystem Hierarchy Standard and the TeX Directory Structure define the content of folders.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ NAMES = (
     "tcllib",
 )
 MOST = 200
-"""Files of one place."""
+"""Maximum number of files with one label."""
 GZIP = ".gz"
 
 
 def placed(folder: Path, places: dict[str, str]) -> Iterator[tuple[Path, str]]:
-    """Files with the labels of their places; at most some hundred of each, by the digests of their names, decompressed."""
+    """Files with the labels of their paths, decompressed; at most `MOST` of each label, chosen by the digests of their names."""
     target, mark = folder / "opened" / "debian", complete(folder / "opened", "debian")
     if not mark.is_file():
         shutil.rmtree(target, ignore_errors=True)
@@ -47,14 +47,14 @@ def _label(path: str, places: dict[str, str]) -> str:
 
 
 def _chosen(folder: Path, target: Path, places: dict[str, str]) -> None:
-    """Copy what is chosen of the packages, each under its own path."""
+    """Copy the chosen files of the packages, each under its own path."""
     target.mkdir(parents=True)
     whole = folder / "packages"
     for package in corpora.unpacked(corpora.packages(folder, NAMES), whole):
         below: dict[str, list[bytes]] = {}
         for path in files(package):
             name = str(path.relative_to(package))
-            # A place is that of the decompressed file.
+            # The label is that of the decompressed file.
             label = _label(name.removesuffix(GZIP), places)
             below.setdefault(label, []).append(os.fsencode(name))
         for label, names in below.items():

@@ -1,8 +1,8 @@
 """The baseline of objects/s: what a plain program does with the same processors in two plain processes.
 
 It walks, selects, reads, hashes, calls Essence on each file and writes the encoded summaries to a file of each process: no log,
-no state, no sandbox, no index. What it gets wrong by that (a crash ends it, nothing is known the next time) is what the
-overhead of Harvest buys. Run: `python -m tests.bench.plain ROOT OUT [PROCESSES]`; it prints its counts as JSON.
+no state, no sandbox, no index. What it lacks (it survives no crash, and remembers nothing for the next run) is what the overhead of
+Harvest pays for. Run: `python -m tests.bench.plain ROOT OUT [PROCESSES]`; it prints its counts as JSON.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from schemas.records import FetchedObject, Root, Summary, Validators
 
 PROCESSES = 2
 CHUNK = 16
-"""Files that go to a process at a time."""
+"""Number of files given to a process at a time."""
 
 
 class Worked(NamedTuple):
-    """What one file gave: bytes read and written, summaries, ms of CPU."""
+    """The work for one file: bytes read and written, summaries, milliseconds of CPU."""
 
     size: int
     summaries: int
@@ -44,7 +44,7 @@ class Worked(NamedTuple):
 
 
 class Counts(msgspec.Struct, frozen=True):
-    """What a run of the plain program did; `median` is the ms of CPU of the median object."""
+    """The counts of a run of the plain program; `median` is the milliseconds of CPU of the median object."""
 
     objects: int
     summaries: int
@@ -54,7 +54,7 @@ class Counts(msgspec.Struct, frozen=True):
 
 
 class Process:
-    """One of the processes: its settings and its file."""
+    """The state of one process: its settings and its output file."""
 
     def __init__(self, root: bytes, out: Path) -> None:
         self.settings = EssenceSettings(gatherer="plain")
@@ -87,7 +87,7 @@ class Process:
 
 
 def read(path: bytes) -> tuple[bytes, os.stat_result]:
-    """A file's bytes, a link's target."""
+    """The bytes of a file or the target of a link, with its status."""
     found = os.lstat(path)
     if stat.S_ISLNK(found.st_mode):
         return os.readlink(path), found
@@ -96,7 +96,7 @@ def read(path: bytes) -> tuple[bytes, os.stat_result]:
 
 
 def walk(folder: bytes, settings: Selection) -> Iterator[bytes]:
-    """Files and links below a folder that are selected."""
+    """The selected files and links below a folder."""
     with os.scandir(folder) as entries:
         found = {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
     for name in sorted(found.keys() - select(found.items(), settings).keys()):
@@ -108,7 +108,7 @@ def walk(folder: bytes, settings: Selection) -> Iterator[bytes]:
 
 
 _process: list[Process] = []
-"""The one of this child."""
+"""The state of this child process."""
 
 
 def _begin(root: bytes, out: Path) -> None:

@@ -1,14 +1,15 @@
-"""Harvest and a tika-server on the same documents: how alike what they read is, and documents/s of both on the same cores.
+"""Measures Harvest and a tika-server on the same documents: similarity of their results, and documents/s on the same cores.
 
-Strategy: likeness as `tests/parity` judges it, over all documents of a kind. Speed in rounds: the server at each handler and number
-of clients of a grid, then `harvest summarize --json` with its sandbox, a process a core, full text on. Each at the middle of its
-rounds; of the server's cells the best counts, that of a handler which gives text alone too, though Harvest gives the links.
+Strategy: similarity is that of `tests/parity`, over all documents of a kind. Speed is measured in rounds: the server at each
+handler and number of clients of a grid, then `harvest summarize --json` with its sandbox, one process per core, full text on. Each
+counts with the median of its rounds; the best cell of the server counts, even with a handler that returns text alone, although
+Harvest returns links as well.
 
 Laws:
-- The server has read every document before anything is measured, by as many clients as it will ever have.
-- The server's clients have the bytes in memory; Harvest reads its files. What Harvest needs to start (the time that one empty
-  document takes) is taken off: the server was started before.
-- Who fails on a document has read it as fast as it failed: how many those are stands beside.
+- The server has read every document before the measurement, by as many clients as it will ever have.
+- The server's clients have the bytes in memory; Harvest reads its files. Harvest's start-up (the time for one empty document) is
+  subtracted: the server was started before.
+- A document that a reader fails on counts as read; the number of failures is shown beside.
 """
 
 from __future__ import annotations
@@ -37,23 +38,23 @@ from tests.parity.readings import FULL, Tika, TikaError, harvest
 from tests.servers import sharing
 
 GRID = (*product(("text",), (1, 2, 4, 8)), ("xml", 2))
-"""Handlers and numbers of clients. `text` is text alone, the fastest; links are only in `xml`: the text with its marks."""
+"""Handlers and numbers of clients. `text` returns text alone and is the fastest; only `xml`, the marked-up text, has links."""
 GOALS = {"HTML": Goal(">=", 3), "PDF": Goal(">=", 1.5), "Office": Goal(">=", 1.5), "mail": Goal(">=", 1.5)}
 ALIKE = Goal(">=", 0.9)
 TIMES = {"HTML": 4, "PDF": 2, "Office": 2, "mail": 12, "EPUB": 16}
-"""How often the documents of a kind are read for one measurement: it takes several times as long as what Harvest needs to start."""
+"""How often the documents of a kind are read for one measurement: it must take several times as long as Harvest's start-up."""
 TOLD = 5
 
 
 class Client:
-    """Clients of a server, each with a connection of its own."""
+    """Clients of a server, one connection for each thread."""
 
     def __init__(self, url: str) -> None:
         self._url = url
         self._own = threading.local()
 
     def ask(self, document: tuple[str, bytes], handler: str) -> bool:
-        """Whether the server reads a document."""
+        """Whether the server can read a document."""
         tika: Tika = self._own.__dict__.setdefault("tika", Tika(self._url))
         try:
             tika.ask(*document, handler)
@@ -63,14 +64,14 @@ class Client:
 
 
 class Run(NamedTuple):
-    """What a run took: seconds, and those of CPU in all processes that read (those of a server's clients are not counted)."""
+    """The cost of a run: seconds, and seconds of CPU of all reading processes (without those of a server's clients)."""
 
     seconds: float
     cpu: float
 
 
 def served(url: str, bodies: Sequence[tuple[str, bytes]], clients: int, handler: str) -> Run:
-    """A server at a number of clients."""
+    """Measure a server with a number of clients."""
     client, server = Client(url), sharing.keeper("tika")
     before, began = spent(server), time.perf_counter()
     with ThreadPoolExecutor(clients) as pool:
@@ -80,13 +81,13 @@ def served(url: str, bodies: Sequence[tuple[str, bytes]], clients: int, handler:
 
 
 def summarized(paths: Sequence[Path], out: Path, jobs: int) -> Run:
-    """What `harvest summarize` takes. Raises BenchError."""
+    """Measure `harvest summarize`. Raises BenchError."""
     command = [*HARVEST, "summarize", "--json", "--jobs", str(jobs), *map(str, paths)]
     settings = environment() | {"HARVEST_ESSENCE_FULL_TEXT": str(FULL)}
     others = children(os.getpid())
     before, began = ended(), time.perf_counter()
     with out.open("wb") as output:
-        # 1: some documents could not be read.
+        # Exit code 1: some documents could not be read.
         done = subprocess.run(command, check=False, stdout=output, stderr=subprocess.PIPE, env=settings)
     seconds = time.perf_counter() - began
     buried(others)
@@ -96,7 +97,7 @@ def summarized(paths: Sequence[Path], out: Path, jobs: int) -> Run:
 
 
 def alike(kind: str, url: str, paths: Sequence[Path]) -> Iterator[Figure]:
-    """How alike the texts, the links and the facts of documents are."""
+    """Measure the similarity of texts, links and facts."""
     found, failed = _compared(url, paths)
     group = f"tika, {kind}"
     score = text(found)
@@ -128,7 +129,7 @@ def _compared(url: str, paths: Sequence[Path]) -> tuple[list[Compared], int]:
 
 
 def speed(kind: str, url: str, paths: Sequence[Path], work: Path, rounds: int, grid: Sequence[tuple[str, int]]) -> Iterator[Figure]:
-    """Documents/s of both."""
+    """Measure documents/s of both."""
     group, jobs, times = f"tika, {kind}", cores(), TIMES.get(kind, 1)
     bodies = [(path.name, path.read_bytes()) for path in paths] * times
     for handler in ("text", "xml"):
@@ -142,7 +143,7 @@ def speed(kind: str, url: str, paths: Sequence[Path], work: Path, rounds: int, g
             theirs[handler, clients].append(served(url, bodies, clients, handler))
         start = summarized([empty], work / "out", jobs)
         whole = summarized(list(paths) * times, work / "out", jobs)
-        # Of some documents that are made, as --quick has them, the start is nearly all.
+        # For the few generated documents of --quick, start-up is nearly all of the time.
         ours.append(Run(*(max(all_ - first, all_ / 10) for all_, first in zip(whole, start, strict=True))))
     rates = {how: len(bodies) / median(run.seconds for run in runs) for how, runs in theirs.items()}
     costs = {how: median(run.cpu for run in runs) * 1_000 / len(bodies) for how, runs in theirs.items()}
@@ -160,7 +161,7 @@ def speed(kind: str, url: str, paths: Sequence[Path], work: Path, rounds: int, g
 
 
 def measured(cache: Path, work: Path, rounds: int, *, quick: bool, few: int) -> Iterator[Figure]:
-    """The groups of all kinds."""
+    """Measure all kinds of documents."""
     from processors.essence import summarize
 
     summarize.preload()

@@ -1,9 +1,8 @@
-"""Recognition over corpora that other projects label, and everything in them through essence.
+"""Measures recognition on corpora that other projects label, and the outcomes of all their files.
 
-Two halves. What a file is: `recognize` is asked with the name and the first 64 kB, as the walk asks it; the share of right
-answers is taken for each type, and the average is that over the types, so that a hundred images weigh no more than one font.
-What becomes of it: `harvest gather` over all corpora, in its sandbox; each path must have one outcome, and no process may
-have been brought down.
+Types: `recognize` gets the name and the first 64 kB, as in the walk; the share of right answers is taken for each type, and the
+average is over types, so that a hundred images weigh no more than one font. Outcomes: `harvest gather` on all corpora, in its
+sandbox; each path must have one outcome, and no process may have been terminated.
 """
 
 from __future__ import annotations
@@ -28,21 +27,21 @@ from tests.bench.tree import gather
 
 SOURCES = ("groff", "libarchive", "rcs", "cssc", "unrtf", "chroma")
 SDISTS = ("pdfminer.six==20250506", "openpyxl==3.1.5", "python-pptx==1.0.2", "odfpy==1.4.1")
-"""Packages without labels: they are summarized with the others."""
+"""Packages without labels: they are only summarized."""
 NAMELESS = frozenset({"file"})
-"""Corpora whose names say nothing: `x.testfile`."""
+"""Corpora whose file names carry no information: `x.testfile`."""
 _COMMON = "file-name target-uri owner group mode last-modification-time title strings language keywords encoding reason"
 COMMON = frozenset(_COMMON.split())
-"""Attributes that a file of any type may have."""
+"""Attributes that files of any type may have."""
 TROUBLE = ("crashed", "timed out", "out of memory", "too much output", "failed", "lost")
-"""How the reason begins where a process was brought down, and the file was not read."""
+"""Prefixes of the reasons of rejections after a process was terminated."""
 TOLD = 12
-"""Files, labels or types that are named in a line."""
+"""Maximum number of files, labels or types named in a line."""
 PAPER = "Essence: 97.5 on an FTP server, 71.15 on a department's file server (by size)"
 
 
 class Answer(NamedTuple):
-    """What was found of one labelled file, with its name and without."""
+    """The type found for one labeled file, with its name and without."""
 
     file: Labelled
     wanted: str
@@ -51,7 +50,7 @@ class Answer(NamedTuple):
 
 
 def answers(files: Sequence[Labelled], table: Labels) -> list[Answer]:
-    """The answers to all files that are judged."""
+    """Recognize all files that are judged."""
     asked = []
     for file in files:
         wanted = table.wanted(file.label) if judged(file) else ""
@@ -64,12 +63,12 @@ def answers(files: Sequence[Labelled], table: Labels) -> list[Answer]:
 
 
 def judged(file: Labelled) -> bool:
-    """Whether a file has a label that can be right: none is of an empty file."""
+    """Whether a file is judged: it has a label and is not empty."""
     return bool(file.label) and file.path.stat().st_size > 0
 
 
 def by_type(found: Sequence[Answer], table: Labels, *, named: bool = True) -> dict[str, float]:
-    """The share of right answers for each type, in per cent."""
+    """The percentage of right answers for each type."""
     right: dict[str, list[bool]] = defaultdict(list)
     for one in found:
         right[one.wanted].append(table.right(one.wanted, one.found if named else one.nameless))
@@ -77,7 +76,7 @@ def by_type(found: Sequence[Answer], table: Labels, *, named: bool = True) -> di
 
 
 def by_label(files: Sequence[Labelled], found: Sequence[Answer], table: Labels) -> dict[str, float]:
-    """The share of right answers for each label, in per cent; labels that mean no type have none."""
+    """The percentage of right answers for each label; a label that means no type has 0."""
     right: dict[str, list[bool]] = {file.label: [False] for file in files if judged(file) and not table.wanted(file.label)}
     for one in found:
         right.setdefault(one.file.label, []).append(table.right(one.wanted, one.found))
@@ -85,7 +84,7 @@ def by_label(files: Sequence[Labelled], found: Sequence[Answer], table: Labels) 
 
 
 def recognized(files: Sequence[Labelled]) -> Iterator[Figure]:
-    """How often the right type was found, and where it was not."""
+    """Measure how often the right type was found, and list the wrong answers."""
     table = labels()
     found = answers(files, table)
     shares, bare = by_type(found, table), by_type(found, table, named=False)
@@ -109,7 +108,7 @@ def recognized(files: Sequence[Labelled]) -> Iterator[Figure]:
 
 
 def _left_out(files: Sequence[Labelled], table: Labels) -> Iterator[Figure]:
-    """What is not judged, and why."""
+    """The files that are not judged, with the reasons."""
     unlabelled = [file for file in files if not file.label]
     typeless = Counter(file.label for file in files if judged(file) and not table.wanted(file.label))
     empty = [file.path.name for file in files if file.label and not file.path.stat().st_size]
@@ -123,7 +122,7 @@ def _listed(name: str, count: int, what: Collection[str]) -> Figure:
 
 
 def summarized(roots: Sequence[Path], work: Path) -> Iterator[Figure]:
-    """What became of everything: outcomes, trouble, attributes."""
+    """Measure the outcomes of all files, terminated processes, and attributes."""
     data = work / "data"
     run = gather(roots, data)
     yield Figure("essence", "objects", run.said["objects"], "objects", f"{run.seconds:.0f} s, {run.peak >> 20:,} MiB at most")
@@ -141,14 +140,14 @@ def summarized(roots: Sequence[Path], work: Path) -> Iterator[Figure]:
 
 
 def _trouble(letters: Sequence[Rejected]) -> Iterator[Figure]:
-    """Processes that were brought down, members included."""
+    """Rejections after a terminated process, including those of members."""
     for start in TROUBLE:
         named = [f"{one.url}#{one.path}: {one.reason}" for one in letters if one.reason.startswith(start)]
         yield Figure("essence", start, len(named), "files", " ".join(named[:TOLD]), Goal("=", 0))
 
 
 def _attributes(latest: Mapping[str, Summary]) -> Iterator[Figure]:
-    """The share of files, members included, that have what only their type has."""
+    """The percentage of files and members that have attributes specific to their type."""
     specific = [one for one in latest.values() if _specific(one)]
     count = len(latest)
     share = 100 * len(specific) / max(1, count)
@@ -170,7 +169,7 @@ def _specific(summary: Summary) -> bool:
 
 
 def recognition(cache: Path, work: Path) -> Iterator[Figure]:
-    """All figures. Raises BenchError where a package cannot be had."""
+    """Measure all figures. Raises BenchError if a package cannot be obtained."""
     folder = cache / "labelled"
     yield from recognized(all_labelled(folder))
     for archive in (*(debian_source(folder, name) for name in SOURCES), *(sdist(folder, name) for name in SDISTS)):

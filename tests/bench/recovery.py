@@ -1,8 +1,8 @@
-"""How long it takes to recover a table of many rows: a worker of ours against a bare consumer that reads the same changelog.
+"""Measures the recovery of a table with many rows: a Harvest worker against a bare consumer that reads the same changelog.
 
-The table is that of `register.main`, its rows as that stage writes them. A worker is measured from its start to its first answer
-in every partition, to a record that waits for it; the same with a table without rows is its start-up, which is taken off. So is
-one whose store was left in order, and holds what the changelog does.
+The table is that of `register.main`, with rows as that stage writes them. A worker is timed from its start to its first output in
+every partition, for a record that waits there. The same with an empty table is its start-up, which is subtracted. A worker whose
+store was closed properly and matches the changelog is measured, too.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from tests.bench.objects import HARVEST
 
 STAGE = "register.main"
 RECOVERS = 1_800.0
-"""Seconds that a recovery may take: nothing of it is to be seen from outside."""
+"""Maximum seconds of a recovery: its progress is not visible from outside."""
 INPUT, OUTPUT = "summaries", "broker.main"
 ROW = b"r|"
-"""Before the OID in the key of a row."""
+"""Prefix before the OID in the key of a row."""
 
 
 def summary(number: int, version: int) -> Summary:
@@ -61,14 +61,14 @@ def rows(count: int) -> Iterator[tuple[bytes, bytes]]:
 
 
 def filled(cluster: Cluster, count: int) -> None:
-    """The topics of a cluster, the changelog with so many rows. Raises BenchError."""
+    """Create the topics of a cluster, and `count` rows in the changelog. Raises BenchError."""
     list(Admin(cluster).apply(plan_topics(topology(TopologySettings()), cluster, RETENTION, SandboxLimits().frame)))
-    # Rows are in the partition of their OID's records, which the key of a row does not tell.
+    # Rows are in the partition of their OID's records, which is not that of the row's key.
     fill(cluster.brokers, cluster.changelog(STAGE), rows(count), lambda key: partition_of(key.removeprefix(ROW), PARTITIONS))
 
 
 class Table:
-    """A table of so many rows, and the worker that has it."""
+    """A table with `count` rows, and the data folder of its worker."""
 
     def __init__(self, cluster: Cluster, folder: Path, count: int) -> None:
         self.cluster, self.folder, self.count = cluster, folder, count
@@ -77,7 +77,7 @@ class Table:
         filled(cluster, count)
 
     def answers(self) -> float:
-        """Seconds from the start of a worker to its first answer in every partition; it leaves in order. Raises BenchError."""
+        """Seconds from the start of a worker to its first output in every partition; then it is stopped. Raises BenchError."""
         self._ask()
         told = {
             "HARVEST_GATHERER": "bench",
@@ -93,7 +93,7 @@ class Table:
         return seconds
 
     def _ask(self) -> None:
-        """A record for each partition, newer than what its row says."""
+        """Append one record to each partition, newer than its row."""
         self._asked += 1
         found: dict[int, Summary] = {}
         number = 0
@@ -112,7 +112,7 @@ class Table:
             time.sleep(LOOK)
 
     def read(self) -> float:
-        """Seconds of a bare consumer that reads the changelog, and keeps nothing. Raises BenchError."""
+        """Seconds that a bare consumer takes to read the changelog, storing nothing. Raises BenchError."""
         begun = time.perf_counter()
         for _ in read(self.cluster.brokers, self.cluster.changelog(STAGE), self.count):
             pass
@@ -120,7 +120,7 @@ class Table:
 
 
 def measured(count: int, work: Path) -> Iterator[Figure]:
-    """Start-up, recovery, a start with a store that is in order, and the bare consumer."""
+    """Measure start-up, recovery, a start with an intact store, and the bare consumer."""
     with ExitStack() as stack:
         (kafka,) = stack.enter_context(servers("kafka"))
 

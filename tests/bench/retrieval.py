@@ -1,12 +1,12 @@
-"""Retrieval, as Essence's paper measured it: an index of summaries against one of the full text, in the same engine.
+"""Measures retrieval as in Essence's paper: an index of summaries against one of the full text, in the same engine.
 
-Over long documents (LEAST characters of text) of documentation packages. A sentence in the middle of each makes a query that wants
-this document: for any of the sentence's words of content, as WAIS asked, or for two of them, as people type (the longest: both must
-be there). Relative recall is how often the index of summaries finds the wanted document in its first hits,
-to how often the full text does; relative precision is wanted documents to all hits, of the one to the other (seed 003, 6.1).
+The corpus is the long documents (at least LEAST characters of text) of documentation packages. A sentence in the middle of each
+makes a query for this document: any of the sentence's content words, as WAIS asked, or the two longest of them, as people type
+(both must occur). Relative recall divides how often the index of summaries has the wanted document among its first hits by how
+often the full text does; relative precision divides the two ratios of wanted documents to all hits (seed 003, 6.1).
 
-The index of full text is the one that `essence.full_text` gives: it keeps the text too, since who searches it wants to be shown the
-words that were found; the ratio without what either keeps to be shown stands beside it.
+The index of full text is that of `essence.full_text`: it also stores the text, since users want to see the words that were found;
+the ratio without the stored fields of both is shown as well.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from tests.bench.figures import BenchError, Figure, Goal
 from tests.parity.readings import fetched
 
 LEAST = 20_000
-"""Characters of text of a long document: some ten printed pages."""
+"""Minimum characters of text of a long document: some ten printed pages."""
 FILE = 60_000
-"""Bytes that a page has at least whose text is so long."""
+"""Minimum bytes of a file with so much text."""
 DOCUMENTS = 1_000
 SETS = (10, 40, 128, 256)
-"""Sizes of the set of hits, as the paper has them; WAIS gave 40 where nobody said otherwise."""
+"""Sizes of the set of hits, as in the paper; 40 was WAIS's default."""
 JUDGED = 256
-"""The precision of summaries rises to that of full text with the size of the set (seed 003, figure 7)."""
+"""The size with goals: the precision of summaries rises to that of full text with the size of the set (seed 003, figure 7)."""
 MOST = 20
-"""Words of a sentence that are taken."""
+"""Maximum number of words taken from a sentence."""
 FULL = EssenceSettings(gatherer="bench", full_text=1 << 20)
 PART = EssenceSettings(gatherer="bench")
 PAPER = "Essence: .95 and .70 of WAIS, an index of 3 to 11 per cent"
@@ -51,26 +51,26 @@ _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n")
 
 
 class Pair(NamedTuple):
-    """A document summarized, and in full."""
+    """A document's summary, without and with full text."""
 
     part: Summary
     full: Summary
 
     @property
     def text(self) -> str:
-        """Its full text."""
+        """The full text of the document."""
         return "".join(map(str, self.full.attributes.get("full-text", ())))
 
 
 class Sums(NamedTuple):
-    """Over all queries: wanted documents that were found, and hits."""
+    """Sums over all queries: wanted documents found, and hits."""
 
     found: int
     hits: int
 
 
 def retrieval(root: Path, files: Sequence[Path], work: Path, least: int = LEAST) -> Iterator[Figure]:
-    """The figures of an index of these files, named from their root. Raises BenchError where none of them is long."""
+    """Measure the figures of an index of these files, given relative to `root`. Raises BenchError if none of them is long."""
     recognize.preload()
     summarize.preload()
     with multiprocessing.get_context("fork").Pool(2) as pool:
@@ -88,7 +88,7 @@ def retrieval(root: Path, files: Sequence[Path], work: Path, least: int = LEAST)
 
 
 def _pair(root: Path, path: Path, least: int) -> Pair | None:
-    """A document, if it is long. Where it lies for this run is no part of its name, or the indexes would differ with it."""
+    """The summaries of a document if it is long. Its URL does not have this run's folder, which would make the indexes differ."""
     body = (root / path).read_bytes()
     obj = fetched(file_url(bytes(Path("/") / path)), body)
     part, full = (
@@ -99,7 +99,7 @@ def _pair(root: Path, path: Path, least: int) -> Pair | None:
 
 
 def _built(summaries: Sequence[Summary], folder: Path) -> TantivyIndex:
-    """An index of these summaries, merged, to be searched."""
+    """A merged index of these summaries, opened for searching."""
     index = TantivyIndex(folder)
     index.apply(summaries, {0: len(summaries)})
     index.close()
@@ -128,7 +128,7 @@ def _asked(pairs: Sequence[Pair], ours: TantivyIndex, full: TantivyIndex) -> Ite
 
 
 def _said(text: str) -> list[str]:
-    """The words of content of a sentence in the middle third of a text, whichever run asks; none where that has no sentence."""
+    """The content words of a sentence in the middle third of a text, the same in every run; empty if there is no sentence."""
     middle = text[len(text) // 3 : 2 * len(text) // 3]
     pieces = (said.split()[:MOST] for said in _SENTENCE.split(middle))
     sentences = [content for piece in pieces if len(piece) > 5 and len(content := _content(" ".join(piece))) > 1]
@@ -140,16 +140,16 @@ def _content(sentence: str) -> list[str]:
 
 
 def any_of(said: Sequence[str]) -> Query:
-    """Any of the words."""
+    """A query for any of the words."""
     return Or(tuple(map(Word, said)))
 
 
 def two_of(said: Sequence[str]) -> Query:
-    """The two longest words."""
+    """A query for the two longest words."""
     return And(tuple(map(Word, sorted(said, key=len, reverse=True)[:2])))
 
 
 def _sums(index: TantivyIndex, queries: Sequence[tuple[str, Query]]) -> dict[int, Sums]:
-    """By the size of the set of hits."""
+    """The sums for each size of the set of hits."""
     hits = [(oid, [hit.oid for hit in index.search(query, max(SETS), copies=True).hits]) for oid, query in queries]
     return {size: Sums(sum(oid in oids[:size] for oid, oids in hits), sum(len(oids[:size]) for _, oids in hits)) for size in SETS}

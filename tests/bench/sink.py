@@ -1,19 +1,19 @@
-"""Documents/s of the index sink, from a real Kafka into a real OpenSearch, against raw `_bulk` loops into the same server.
+"""Measures documents/s of the index sink, from a real Kafka into a real OpenSearch, against raw `_bulk` loops.
 
-The raw loop is given what the sink has to make: the same documents as bytes of JSON, under the same mapping, with the same
-versions; all that it does is to post them, by as many connections and in such batches as the grid has. The sink reads, decodes
-and analyses each record, and writes offsets to both.
+The raw loop gets the output that the sink has to produce: the same documents as bytes of JSON, under the same mapping, with the
+same versions; it only posts them, with the numbers of connections and batch sizes of the grid. The sink reads, decodes and analyzes
+each record, and writes offsets to both.
 
-What it has to do is to keep the server busy. So the server has cores of its own, as those of operators have machines; on the others
-are Kafka and whoever fills the index. Where all share the same cores, the second figure, what the loop is spared counts too: the
-faster the server, the more.
+The task of the sink is to keep the server busy. So the server has cores of its own, like an operator's separate machine; Kafka and
+the writer run on the others. In the second figure all share the same cores, and the work that the loop is spared counts as well:
+the faster the server, the more.
 
-Each index is filled as `harvest index rebuild` fills one: what was written is not shown meanwhile. Else a run of some seconds is
-one of refreshes, which go by the clock: whoever takes longer has more of them, and smaller pieces to merge.
+Each index is filled as by `harvest index rebuild`: refreshes are off. Otherwise a run of some seconds would mostly measure
+refreshes, which are periodic: a slower writer has more of them, and smaller segments to merge.
 
-The grid is measured once, and the best of it again, to find the best of all. In each round this loop is run before the sink and
-after it, since the machine is never the same for long; of the rounds the one in the middle is told. There are enough documents
-for what an index of some seconds does not do yet: few records are remembered from when they were written.
+The grid is measured once, and its best loops again, to find the best of all. In each round this loop runs before the sink and after
+it, since the machine's speed changes; the median round counts. There are enough documents to exceed the effects of a young index:
+few records are still cached from when they were written.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ from tests.servers.fixtures import TIMEOUT, Topics
 BATCHES = (250, 1_000, 2_000)
 CONNECTIONS = (1, 2, 4)
 Round = tuple[float, float]
-"""Documents/s of the best raw loop, before the sink and after it, and of the sink."""
+"""Documents/s of the best raw loop (mean of before and after the sink), and of the sink."""
 BEST, AGAIN = 3, 3
-"""Loops of the grid that are run again, and how often, to find the best."""
+"""Number of loops of the grid that are run again, and how often."""
 GOAL = Goal(">=", 0.8)
 
 
 class Watched(OpenSearchIndex):
-    """An index that knows when it was first asked where to go on, and when which offsets were written."""
+    """An index that records when its offsets were first read, and when which offsets were written."""
 
     def __init__(self, url: str, alias: str) -> None:
         super().__init__(url, alias, fresh=False)
@@ -79,7 +79,7 @@ class Watched(OpenSearchIndex):
 
 
 def raw(url: str, items: Sequence[bytes], batch: int, connections: int) -> float:
-    """Documents/s of a loop that posts; 0 where that is more at once than the server has memory for (429)."""
+    """Documents/s of a raw bulk loop; 0 if the server lacks the memory for the batches (429)."""
     alias = f"bench-{uuid.uuid4().hex[:10]}"
     with closing(Node(url)) as node, OpenSearch(url, timeout=TIMEOUT, pool_maxsize=connections) as client:
         make(node, f"{alias}-0", alias)
@@ -118,7 +118,7 @@ def sink(cluster: Cluster, url: str, documents: int) -> float:
 
 
 def filled(kafka: str, made: Topics, summaries: Sequence[Summary]) -> Cluster:
-    """A Broker's topic with these summaries."""
+    """Create a Broker's topic with these summaries."""
     cluster = Cluster(kafka, f"{made.prefix}-")
     topic = made.make("broker.main", PARTITIONS)
     fill(kafka, topic, ((summary.oid.encode(), encode(summary)) for summary in summaries))
@@ -126,7 +126,7 @@ def filled(kafka: str, made: Topics, summaries: Sequence[Summary]) -> Cluster:
 
 
 def measured(documents: int, rounds: int, *, quick: bool) -> Iterator[Figure]:
-    """The grid, the sink, and their ratio: on cores apart, and on the same."""
+    """Measure the grid, the sink, and their ratio: on separate cores, and on the same."""
     summaries = corpus(documents)
     items = list(map(item, summaries))
     grid = [(100, 1), (100, 2)] if quick else list(product(BATCHES, CONNECTIONS))
@@ -137,7 +137,7 @@ def measured(documents: int, rounds: int, *, quick: bool) -> Iterator[Figure]:
             return [_round(partial(raw, url, items, *how), partial(sink, cluster, url, documents)) for _ in range(times)]
 
         with apart(sharing.keeper("opensearch")):
-            # Neither is the first that the servers compile their code for.
+            # A first run of both warms up the servers' compilers.
             play(grid[-1], 1)
             found = {how: raw(url, items, *how) for how in grid}
             leading = sorted(grid, key=found.__getitem__)[-BEST:]

@@ -1,8 +1,8 @@
-"""Messages/s of a stage that does nothing, on our agent, against bare Faust, aiokafka and confluent-kafka (`contenders.py`).
+"""Measures messages/s of a stage that does nothing, on Harvest's agent, against bare Faust, aiokafka and confluent-kafka.
 
-Each is a process of its own that finds all records in the topic when it starts. The broker stamps what it appends, so the clock
-is the broker's and runs from the first output to the last; start-up counts for nobody. All take turns, round by round, and of
-each the best round counts. The CPU is that of the process, the broker's is not in it.
+Each contender (`contenders.py`) is a process of its own; all records are in the topic when it starts. The broker's timestamps of
+the outputs are the clock, from the first output to the last, so start-up does not count. Contenders alternate, round by round, and
+the best round of each counts. CPU is that of the process, without the broker's.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ STAMPED = {"message.timestamp.type": "LogAppendTime"}
 
 
 class Ran(NamedTuple):
-    """What a process did: messages/s, and microseconds of CPU a message."""
+    """The result of a contender: messages/s, and microseconds of CPU per message."""
 
     rate: float
     cost: float
 
 
 def records(count: int) -> Iterator[tuple[bytes, bytes]]:
-    """What is read: small records with keys of their own."""
+    """The input: small records with distinct keys."""
     for at in range(count):
         url = f"file:///usr/share/doc/package-{at // 8}/part-{at % 8}.html"
         content = f"{at:032x}-{at}"
@@ -44,7 +44,7 @@ def records(count: int) -> Iterator[tuple[bytes, bytes]]:
 
 
 def ran(kafka: str, who: str, count: int, work: Path, *, rows: bool) -> Ran:
-    """One contender from the first record to the last. Raises BenchError."""
+    """Run one contender from the first record to the last. Raises BenchError."""
     with ExitStack() as stack:
         made = stack.enter_context(topics(kafka))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=work)))
@@ -58,7 +58,7 @@ def ran(kafka: str, who: str, count: int, work: Path, *, rows: bool) -> Ran:
         watch = stack.enter_context(closing(Watch(kafka, [process])))
         before = 0.0
         while (done := sum(watch.ends(task.target))) < count:
-            # The last look at which nothing had been done yet: start-up is behind it.
+            # The CPU at the last check before any output: start-up is subtracted.
             before = before if done else spent(process.pid)
             watch.check(done)
             time.sleep(LOOK)
@@ -71,14 +71,14 @@ def ran(kafka: str, who: str, count: int, work: Path, *, rows: bool) -> Ran:
 
 
 def _rate(stamps: list[int], count: int) -> float:
-    """Messages/s behind the first batch. What was given twice counts once."""
+    """Messages/s after the first batch. Duplicates count once."""
     begun, ended = min(stamps), max(stamps)
     twice = len(stamps) - count
     return max(1, sum(stamp > begun for stamp in stamps) - twice) / max(1, ended - begun) * 1_000
 
 
 def measured(count: int, rounds: int, work: Path) -> Iterator[Figure]:
-    """All contenders, and the ratios of ours to each."""
+    """Measure all contenders, and the ratios of Harvest to each."""
     wanted = [(who, False) for who in WHO] + [("harvest", True), ("faust", True)]
     found: dict[tuple[str, bool], list[Ran]] = {one: [] for one in wanted}
     with servers("kafka") as (kafka,):

@@ -1,18 +1,18 @@
-"""How the time of Essence is split: recognize, unnest, select, summarize, and what none of them is (records, paths).
+"""Measures the CPU time of Essence by step: recognize, unnest, select, summarize, and the rest (records, paths).
 
-One process walks a tree as `plain.py` does, and calls `essence` on each file. Around the functions that the walk calls for a step
-stand clocks of the process's CPU time, put there from outside: nothing in processors/ knows of them. Times are exclusive: while a
-step has another one done (unnesting that reads a stream from further up), only the inner clock runs. What the clocks cost is told:
-the same tree is walked without them, in turn. Reading and hashing of files before essence is in no step.
+One process walks a tree as `plain.py` does, and calls `essence` on each file. The functions that the walk calls for a step are
+wrapped from outside with clocks of the process's CPU time; processors/ does not know of them. Times are exclusive: while a step
+calls another one (unnesting that reads from an outer stream), only the inner clock runs. The cost of the clocks is measured: the
+same tree is walked without them, alternately. Reading and hashing of files before essence belong to no step.
 
 - recognize: `recognize`, `placed`.
 - unnest: opening and reading of containers and encodings, the first bytes of a file for recognition, digests of members, and the
   spooling of a body that is to be summarized.
-- select: the rules by name, by neighbours and by type, in folders and in archives, and whether an archive is a package.
+- select: the rules by name, by neighbors and by type, in folders and in archives, and whether an archive is a package.
 - summarize: `summarize`.
 
-The paper (seed 003, table 6) gives shares of the whole time on an FTP server's 92.58 MB on a DECstation, indexing not included,
-processes that were started for each step included.
+The paper (seed 003, table 6) gives shares of the whole time on an FTP server's 92.58 MB on a DECstation, without indexing, with the
+processes that were started for each step.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ REST, OUTSIDE = "rest", "outside"
 
 
 class Split(msgspec.Struct, frozen=True):
-    """Files and bytes that were summarized, seconds of CPU by step; `switches`: how often another clock ran."""
+    """The result: summarized files and bytes, seconds of CPU by step; `switches` counts changes between clocks."""
 
     files: int
     size: int
@@ -53,12 +53,12 @@ class Split(msgspec.Struct, frozen=True):
 
     @property
     def seconds(self) -> float:
-        """Seconds of CPU in essence and in selecting."""
+        """Seconds of CPU in essence and in selection."""
         return sum(seconds for step, seconds in self.steps.items() if step != OUTSIDE)
 
 
 class Clocks:
-    """CPU time by step; the innermost step is the one that counts."""
+    """CPU time by step; time counts for the innermost step."""
 
     def __init__(self) -> None:
         self.spent = dict.fromkeys((*STEPS, REST, OUTSIDE), 0)
@@ -67,12 +67,12 @@ class Clocks:
         self._since = time.process_time_ns()
 
     def enter(self, step: str) -> None:
-        """From now on the time is this step's."""
+        """Start the clock of a step."""
         self._note()
         self._stack.append(step)
 
     def leave(self) -> None:
-        """From now on it is that of the step before."""
+        """Return to the clock of the previous step."""
         self._note()
         self._stack.pop()
 
@@ -83,7 +83,7 @@ class Clocks:
         self.switches += 1
 
     def function(self, step: str, called: Callable[..., Any]) -> Callable[..., Any]:
-        """A function whose time is a step's."""
+        """Wrap a function so that its time counts for a step."""
 
         def timed(*given: Any, **named: Any) -> Any:
             self.enter(step)
@@ -95,7 +95,7 @@ class Clocks:
         return timed
 
     def iterator(self, step: str, called: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
-        """A generator whose time is a step's, but not that of whoever takes what it gives."""
+        """Wrap a generator so that its time counts for a step, but not the time of its consumer."""
 
         def timed(*given: Any, **named: Any) -> Iterator[Any]:
             following = self.function(step, called(*given, **named).__next__)
@@ -109,7 +109,7 @@ class Clocks:
         return timed
 
     def context(self, step: str, called: Callable[..., Any]) -> Callable[..., Any]:
-        """A context manager whose beginning and end are a step's."""
+        """Wrap a context manager so that its entry counts for a step."""
 
         @contextlib.contextmanager
         def timed(*given: Any, **named: Any) -> Iterator[Any]:
@@ -120,7 +120,7 @@ class Clocks:
 
 
 class _Reading:
-    """A stream whose reading is unnesting."""
+    """A stream whose reads count as unnesting."""
 
     def __init__(self, stream: Any, clocks: Clocks) -> None:
         self._stream = stream
@@ -143,11 +143,11 @@ FUNCTIONS: Sequence[tuple[str, Any, Sequence[str]]] = (
     ("select", software_package.Unit, ("enter", "wants", "declare", "take", "tell")),
     ("summarize", walk, ("summarize",)),
 )
-"""What a step is, and where the callers find it."""
+"""The functions of each step, with the namespaces in which callers find them."""
 
 
 def _mended(clocks: Clocks) -> Iterator[tuple[Any, str, Any]]:
-    """What stands in place of each, with clocks."""
+    """The wrapped replacements: namespace, name and replacement."""
     for step, where, names in FUNCTIONS:
         for name in names:
             yield where, name, clocks.function(step, getattr(where, name))
@@ -174,7 +174,7 @@ def _replaced(mended: Sequence[tuple[Any, str, Any]]) -> Iterator[None]:
 
 
 def split(roots: Sequence[bytes], *, plainly: bool = False) -> Split:
-    """Summarize everything below some folders in this process. `plainly`: without the clocks of the steps."""
+    """Summarize everything below some folders in this process; `plainly` omits the clocks of the steps."""
     recognize.preload()
     summarize.preload()
     files = size = summaries = 0
@@ -193,7 +193,7 @@ def split(roots: Sequence[bytes], *, plainly: bool = False) -> Split:
 
 
 def measured(roots: Sequence[Path], work: Path, *, plainly: bool = False) -> Split:
-    """The same in a process of its own. Raises BenchError."""
+    """Run `split` in a separate process. Raises BenchError."""
     command = [sys.executable, "-m", "tests.bench.steps", "plainly" if plainly else "clocked", *roots]
     return msgspec.convert(timed(command, work).said, Split)
 

@@ -1,10 +1,10 @@
-"""What Essence makes of a tree: source bytes to summary bytes by type, the split of its time, KB a minute; beside the paper's.
+"""Measures Essence on a tree: source bytes to summary bytes by type, time by step, KB per minute; compared with the paper.
 
-The paper (seed 003, 6.2, table 4) divides the size of the source by that of the index of its summaries, for file types that hold
-nothing further, weighted by how often and how large they are: 38.81 on a department's file system, 21.93 on an FTP server. Its
-"indexing rate", 2,589.67 and 1,961.69 KB/min on a Sun 4/280, is extraction and indexing together. So here: source bytes are
-those of what holds nothing further, as they are once gzip is undone; the ratio is told to the summaries (as SOIF) and to the
-index; the rate is `harvest gather` with its index, by the clock on all cores, and by CPU time on one.
+The paper (seed 003, 6.2, table 4) divides the size of the source by that of the index of its summaries, for file types that contain
+no further files, weighted by their frequency and size: 38.81 on a department's file system, 21.93 on an FTP server. Its "indexing
+rate", 2,589.67 and 1,961.69 KB/min on a Sun 4/280, is extraction and indexing together. So here: source bytes are those of files
+that contain no further files, after gunzip; the ratio is given to the summaries (as SOIF) and to the index; the rate is that of
+`harvest gather` with its index, by wall time on all cores, and by CPU time on one.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ PAPER_RATIO = "Essence: 38.81 on a department's file system, 21.93 on an FTP ser
 PAPER_RATE = "Essence: 2,589.67 on a Sun 4/280"
 PAPER_STEPS = {"recognize": 23.8, "unnest": 36.6, "select": 1.1, "summarize": 38.5}
 TYPES = 25
-"""Types that have a line of their own."""
+"""Number of types that have a line of their own."""
 
 
 class Sizes(NamedTuple):
-    """Files of a type, their bytes and those of their summaries."""
+    """The number of files of a type, their bytes, and the bytes of their summaries."""
 
     files: int
     source: int
@@ -51,10 +51,10 @@ class Sizes(NamedTuple):
 
 
 def by_type(found: Iterable[Summary]) -> dict[str, Sizes]:
-    """Sizes of what holds nothing further, by type."""
+    """Sizes by type, of files that contain no further files."""
     sizes: dict[str, Sizes] = defaultdict(lambda: Sizes(0, 0, 0))
     for one in found:
-        # A link has no content. A file that is opened counts by what is in it, an entry of a list is a part of another file.
+        # A link has no content. A container counts by its members; an entry of a list is a part of another file.
         if one.type == "SymbolicLink" or "member-count" in one.attributes or "source" in one.attributes:
             continue
         files, source, summaries = sizes[one.type]
@@ -63,7 +63,7 @@ def by_type(found: Iterable[Summary]) -> dict[str, Sizes]:
 
 
 def unpacked(summary: Summary) -> int:
-    """The size of a file, without its compression where that is gzip, as it is all over a documentation tree."""
+    """The size of a file, without gzip compression, which is common throughout documentation trees."""
     if summary.path or summary.attributes.get("encoding") != ("gzip",):
         return summary.size
     size = 0
@@ -72,13 +72,13 @@ def unpacked(summary: Summary) -> int:
             while data := body.read(1 << 20):
                 size += len(data)
     except (OSError, EOFError):
-        # Damaged: what its author meant to be in it is not known.
+        # Damaged: its intended content is unknown.
         return summary.size
     return size
 
 
 def essence(roots: Sequence[Path], work: Path) -> Iterator[Figure]:
-    """All figures of a tree. Raises BenchError."""
+    """Measure all figures of a tree. Raises BenchError."""
     plainly, clocked = measured(roots, work, plainly=True), measured(roots, work)
     data = work / "data"
     gathered = timed(gathering(roots, data), work)
@@ -100,7 +100,7 @@ def essence(roots: Sequence[Path], work: Path) -> Iterator[Figure]:
 
 
 def ratios(sizes: dict[str, Sizes], index: int) -> Iterator[Figure]:
-    """Source bytes to summary bytes."""
+    """Measure source bytes to summary bytes."""
     total = Sizes(*map(sum, zip(*sizes.values(), strict=True)))
     told = f"{total.files:,} files, {total.source:,} bytes without gzip"
     yield Figure("ratio", "source to summaries", total.ratio, "bytes/byte", f"{told}, {total.summaries:,} of SOIF; {PAPER_RATIO}")
@@ -114,7 +114,7 @@ def ratios(sizes: dict[str, Sizes], index: int) -> Iterator[Figure]:
 
 
 def steps(plainly: Split, clocked: Split) -> Iterator[Figure]:
-    """The shares of the steps, as they are and of the four together, which is what the paper's add up to."""
+    """The shares of the steps, of all time and of the four together; the paper's shares add up to the latter."""
     four = sum(clocked.steps[step] for step in PAPER_STEPS)
     for step, paper in PAPER_STEPS.items():
         share = 100 * clocked.steps[step] / max(four, 1e-9)

@@ -38,8 +38,8 @@ def quick(root: Path, cache: Path, groups: Sequence[str]) -> dict[tuple[str, str
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)  # half a minute on two idle cores
-def test_the_benchmark_runs(root: Path, tmp_path: Path) -> None:
-    """The groups of the embedded runner end well, with figures, and counts that are as they should be."""
+def test_embedded_groups_succeed(root: Path, tmp_path: Path) -> None:
+    """The groups of the embedded runner succeed, and their counts are as expected."""
     figures = quick(root, tmp_path, EMBEDDED)
     assert {group for group, _ in figures} >= {
         *("objects", "log", "index", "outcomes", "second run", "sizes", "search", "recognition", "essence"),
@@ -61,8 +61,8 @@ def test_the_benchmark_runs(root: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow(60)
 @pytest.mark.timeout(900)  # a minute on two idle cores: fifteen workers start, one after the other
-def test_the_benchmark_of_the_distributed_runner_runs(root: Path, tmp_path: Path) -> None:
-    """The groups of the distributed runner end well; each contender, each stage and each table has figures above zero."""
+def test_distributed_groups_succeed(root: Path, tmp_path: Path) -> None:
+    """The groups of the distributed runner succeed; each contender, stage and table has figures above zero."""
     figures = quick(root, tmp_path, DISTRIBUTED)
     groups = {group: {name.strip() for of, name in figures if of == group} for group, _ in figures}
     assert set(groups) == {"stage", "workers, objects", "recovery", "sink"}
@@ -78,8 +78,8 @@ def test_the_benchmark_of_the_distributed_runner_runs(root: Path, tmp_path: Path
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)  # half a minute on two idle cores
-def test_the_benchmark_of_readers_runs(root: Path, tmp_path: Path) -> None:
-    """The group that measures against Tika ends well: texts that are alike, all facts found, and rates of both above zero."""
+def test_tika_group_succeeds(root: Path, tmp_path: Path) -> None:
+    """The group that measures against Tika succeeds: texts are similar, all facts found, and both rates above zero."""
     figures = quick(root, tmp_path, READERS)
     for kind in ("HTML", "mail"):
         found = {name: one["figure"] for (of, name), one in figures.items() if of == f"tika, {kind}"}
@@ -89,16 +89,16 @@ def test_the_benchmark_of_readers_runs(root: Path, tmp_path: Path) -> None:
         assert all(found.values())
 
 
-def test_an_unknown_group_is_a_mistake_of_the_user(capsys: pytest.CaptureFixture[str]) -> None:
-    """A group that is not there ends with 2 and the names of those that are."""
+def test_unknown_group_exits_with_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
+    """An unknown group ends with exit code 2 and the names of all groups."""
     with pytest.raises(SystemExit, match="2"):
         main(["nothing"])
     said = capsys.readouterr().err
     assert all(name in said for name in GROUPS)
 
 
-def test_a_goal_is_judged() -> None:
-    """A figure says whether its goal is met, in the table and as JSON; one without a goal says nothing."""
+def test_figure_shows_whether_its_goal_is_met() -> None:
+    """A figure shows whether its goal is met, in the table and as JSON; without a goal it shows nothing."""
     good, bad = (Figure("objects", "ratio", figure, "ratio", "plain", Goal(">=", 0.6)) for figure in (0.6, 0.59))
     assert (good.met, bad.met, good._replace(goal=None).met) == (True, False, None)
     assert ">= 0.6 met" in good.as_line()
@@ -114,13 +114,13 @@ def test_a_goal_is_judged() -> None:
     }
 
 
-def test_numbers_have_as_many_digits_as_they_bear() -> None:
+def test_numbers_are_shown_with_suitable_digits() -> None:
     """Counts are whole, large figures have no fraction, small ones three digits."""
     assert [shown(n) for n in (3, 12_345, 12_345.6, 12.34, 0.12345)] == ["3", "12,345", "12,346", "12.3", "0.123"]
 
 
-def test_changes_are_what_was_asked_for(tmp_path: Path) -> None:
-    """As many files are changed, added, removed and renamed as asked for; with too few to do so nothing is touched."""
+def test_requested_numbers_of_files_are_changed(tmp_path: Path) -> None:
+    """The requested numbers of files are changed, added, removed and renamed; with too few files, none is touched."""
     for number in range(10):
         (tmp_path / f"{number}.txt").write_text("text")
     paths = [os.fsencode(path) for path in tmp_path.iterdir()]
@@ -134,8 +134,8 @@ def test_changes_are_what_was_asked_for(tmp_path: Path) -> None:
     assert sum(text.endswith("Changed.\n") for text in after.values()) == 3
 
 
-def test_cpu_is_told_by_stage() -> None:
-    """What processes below a `harvest worker` took counts for the stage that each command names, also once they have ended."""
+def test_cpu_counts_for_the_stage_of_the_command() -> None:
+    """The CPU of processes below a `harvest worker` counts for the stage in their command line, also after they have ended."""
     busy = "import subprocess, sys, time\nwhile time.process_time() < 0.3: pass\nprint('ready', flush=True)\ninput()"
     stage = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {busy!r}]); print('ended', flush=True); input()"
     above = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {stage!r}, 'worker', 'catalog', '--data'])"
@@ -154,8 +154,8 @@ def test_cpu_is_told_by_stage() -> None:
     assert by_stage([supervisor.pid]) == {}
 
 
-def test_memory_counts_all_processes_below() -> None:
-    """The most memory of a process tree holds what a grandchild took; it counts as one of three processes."""
+def test_memory_includes_all_descendants() -> None:
+    """The peak memory of a process tree includes a grandchild, which counts as one of three processes."""
     hungry = "held = bytearray(64 << 20)\nfor at in range(0, len(held), 4096): held[at] = 1\nprint('ready', flush=True)\ninput()"
     between = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {hungry!r}])"
     parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {between!r}])"
@@ -172,8 +172,8 @@ def test_memory_counts_all_processes_below() -> None:
     assert pss(child.pid) == 0
 
 
-def test_the_same_documents_are_taken_wherever_they_are(tmp_path: Path) -> None:
-    """Of a manual with more documents than are wanted, the same ones are taken on every run, from whatever folder."""
+def test_same_documents_are_chosen_in_any_folder(tmp_path: Path) -> None:
+    """From a manual with too many documents, every run chooses the same ones, whatever the folder."""
     found = []
     for name in ("here", "there"):
         folder = tmp_path / name / "manual"

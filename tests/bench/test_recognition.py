@@ -1,4 +1,4 @@
-"""The bench of recognition, on some files of our own: what is right, what is left out, and what the table of labels must be."""
+"""The benchmark of recognition on some small files: right answers, files left out, and the rules of the table of labels."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ FILES = {
 
 @pytest.fixture
 def made(tmp_path: Path) -> list[Labelled]:
-    """Files with labels, two of them wrong."""
+    """Labeled files, two of them with wrong labels."""
     for name, (_, body, _) in FILES.items():
         (tmp_path / name).write_bytes(body)
     return [Labelled("made", tmp_path / name, label) for name, (label, _, _) in FILES.items()]
 
 
-def test_types_of_labels_are_there() -> None:
-    """Each type in the table of labels is one of ours, and no label means two."""
+def test_types_of_labels_exist() -> None:
+    """Each type in the table of labels exists, and no label means two types."""
     found = labels()
     kinds = {*found.types, *found.finer, *found.descriptions.values(), *(t for finer in found.finer.values() for t in finer)}
     assert kinds <= table().rules.keys()
@@ -48,8 +48,8 @@ def test_types_of_labels_are_there() -> None:
     assert all(found.wanted(media) for media in (*found.names.values(), *found.places.values()))
 
 
-def test_shares_are_of_types_and_of_labels(made: list[Labelled]) -> None:
-    """A share is taken for each type; a finer type is right, an empty file is not asked, a label without a type is wrong as one."""
+def test_shares_are_by_type_and_by_label(made: list[Labelled]) -> None:
+    """Shares are by type and by label: a finer type is right, empty files do not count, a label without a type counts as wrong."""
     found = answers(made, labels())
     assert {one.file.path.name: one.found for one in found} == {name: kind for name, (*_, kind) in FILES.items() if kind}
     assert by_type(found, labels()) == {"HTML": 50, "XML": 100, "SourceCode": 0}
@@ -61,8 +61,8 @@ def test_shares_are_of_types_and_of_labels(made: list[Labelled]) -> None:
     }
 
 
-def test_nothing_is_left_out_in_silence(made: list[Labelled]) -> None:
-    """What is not judged is counted, with the reason; a type that is not always right is named with its files."""
+def test_files_left_out_are_counted_with_reasons(made: list[Labelled]) -> None:
+    """Files that are not judged are counted with the reason; a type below 100 per cent is listed with its files."""
     figures = {one.name.strip(): one for one in recognized(made)}
     assert [figures[f"not judged: {why}"].figure for why in ("no label", "no type", "empty")] == [1, 1, 1]
     assert figures["right, average of types"].figure == 50
@@ -72,8 +72,8 @@ def test_nothing_is_left_out_in_silence(made: list[Labelled]) -> None:
     assert "XML" not in figures
 
 
-def test_common_attributes_are_none_of_a_type() -> None:
-    """A file has attributes of its type if it has others than any file may have, and its type is known."""
+def test_common_attributes_are_not_specific() -> None:
+    """A file has specific attributes if its type is known and it has others than those of any file."""
     summary = Summary(
         oid="x",
         url="file:///x",
@@ -99,8 +99,8 @@ def test_common_attributes_are_none_of_a_type() -> None:
     assert not _specific(Summary(**unknown))
 
 
-def test_archives_are_opened_once(tmp_path: Path) -> None:
-    """Of a tarball the named parts come out, without its one folder and without links; of a zip too; what is there stays."""
+def test_archives_are_extracted_once(tmp_path: Path) -> None:
+    """The named parts of a tarball (without its top folder and links) or a zip are extracted once; existing files are kept."""
     tarball, zipped, target = tmp_path / "a.tar.gz", tmp_path / "b.jar", tmp_path / "opened"
     with tarfile.open(tarball, "w:gz") as archive:
         for name in ("x-1/tests/a.txt", "x-1/src/b.txt"):
@@ -121,8 +121,8 @@ def test_archives_are_opened_once(tmp_path: Path) -> None:
         assert (opened(path, target, ("tests/",)) / "tests" / name).read_bytes() == b"other"
 
 
-def test_what_was_fetched_is_not_fetched_again(tmp_path: Path) -> None:
-    """An archive that is there is taken, whatever was opened of it; no client is asked."""
+def test_existing_archive_is_not_fetched_again(tmp_path: Path) -> None:
+    """An archive that exists is used without calling a client, even if it has been extracted."""
     for name in ("x_1.orig.tar.gz", "some_name-1.tar.gz"):
         with tarfile.open(tmp_path / name, "w:gz") as archive:
             archive.addfile(tarfile.TarInfo("x-1/a.txt"), io.BytesIO())
@@ -133,8 +133,8 @@ def test_what_was_fetched_is_not_fetched_again(tmp_path: Path) -> None:
         assert len(files(opened(sdist(tmp_path, "some.name==1"), tmp_path / "opened"))) == 1
 
 
-def test_nothing_is_written_elsewhere(tmp_path: Path) -> None:
-    """A tarball whose file would lie outside of its folder is refused."""
+def test_tarball_with_an_outside_path_is_refused(tmp_path: Path) -> None:
+    """A tarball with a file outside its folder is refused."""
     with tarfile.open(tmp_path / "a.tar.gz", "w:gz") as archive:
         archive.addfile(tarfile.TarInfo("x-1/../../out.txt"), io.BytesIO())
     with pytest.raises(BenchError, match="outside"):
@@ -142,16 +142,16 @@ def test_nothing_is_written_elsewhere(tmp_path: Path) -> None:
     assert files(tmp_path) == [tmp_path / "a.tar.gz"]
 
 
-def test_a_broken_archive_is_told(tmp_path: Path) -> None:
-    """An archive that cannot be opened is named, and is tried again the next time."""
+def test_broken_archive_is_named_and_tried_again(tmp_path: Path) -> None:
+    """An archive that cannot be opened is named in the error, and opened again on the next run."""
     (tmp_path / "x.tar.gz").write_bytes(b"no archive")
     for _ in range(2):
         with pytest.raises(BenchError, match=r"x\.tar\.gz"):
             opened(tmp_path / "x.tar.gz", tmp_path / "opened")
 
 
-def test_places_are_those_of_what_is_compressed(tmp_path: Path) -> None:
-    """A file's place tells its label, the first that fits; it is decompressed."""
+def test_label_is_that_of_the_decompressed_path(tmp_path: Path) -> None:
+    """The first pattern that matches a path gives its label; the file is decompressed."""
     assert _label("usr/share/man/man1/ls.1", labels().places) == "application/x-troff-man"
     assert _label("usr/share/nothing", labels().places) == ""
     (tmp_path / "a.1.gz").write_bytes(gzip.compress(b".TH A 1\n"))

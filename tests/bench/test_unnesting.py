@@ -20,8 +20,8 @@ def files(tmp_path: Path) -> Path:
     return corpora.synthetic(tmp_path / "files", 30)
 
 
-def test_all_contenders_read_the_same(files: Path, tmp_path: Path) -> None:
-    """libarchive, our readers and our walk meet every member, nested ones too, and the same bytes in them."""
+def test_all_contenders_read_the_same_bytes(files: Path, tmp_path: Path) -> None:
+    """libarchive, the readers and the walk read every member, nested ones included, with the same bytes."""
     packed = nested.pack(corpora.found([files]), tmp_path / "nested.tar.gz")
     assert (packed.files, packed.compressed) == (30, 10)
     found = {one.name: one.read(packed.path) for one in nested.CONTENDERS}
@@ -30,8 +30,8 @@ def test_all_contenders_read_the_same(files: Path, tmp_path: Path) -> None:
     assert found["walk"].size > packed.size
 
 
-def test_the_large_archive_is_one_that_others_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is made in pieces is one sound tar.gz, of members of both sizes, and far smaller than what it holds."""
+def test_generated_archive_is_a_valid_tar_gz(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The generated archive is one valid tar.gz with members of both sizes, far smaller than its content."""
     monkeypatch.setattr(huge, "EACH", 2)
     made = huge.make(tmp_path / "made.tar.gz", huge.LARGE + 3 * huge.SMALL)
     with tarfile.open(made.path) as archive:
@@ -41,8 +41,8 @@ def test_the_large_archive_is_one_that_others_read(tmp_path: Path, monkeypatch: 
     assert made.packed == made.path.stat().st_size < made.size / 20
 
 
-def test_anonymous_files_count_as_memory() -> None:
-    """The most memory has in it what lies in anonymous files, each once, however many have it open."""
+def test_anonymous_files_count_once_as_memory() -> None:
+    """Peak memory includes anonymous files, each once, however many descriptors it has."""
     held = os.memfd_create("held")
     again = os.dup(held)
     try:
@@ -58,8 +58,8 @@ def test_anonymous_files_count_as_memory() -> None:
         os.close(again)
 
 
-def test_a_step_within_a_step_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """While a step has another one done, only the inner one's clock runs; what takes members from a container is no unnesting."""
+def test_nested_steps_count_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a step calls another one, only the inner clock runs; the time of a consumer of members does not count as unnesting."""
     now = [0]
     monkeypatch.setattr(time, "process_time_ns", lambda: now[0])
 
@@ -88,8 +88,8 @@ def test_a_step_within_a_step_counts_once(monkeypatch: pytest.MonkeyPatch) -> No
     assert clocks.spent == spent
 
 
-def test_the_clocks_change_nothing(files: Path) -> None:
-    """With clocks and without, the same is summarized; afterwards the processors are as they were."""
+def test_clocks_do_not_change_results(files: Path) -> None:
+    """The result is the same with clocks and without; afterwards the processors are unchanged."""
     before = dict(vars(walk))
     with_clocks, without = steps.split([os.fsencode(files)]), steps.split([os.fsencode(files)], plainly=True)
     assert (with_clocks.files, with_clocks.size, with_clocks.summaries) == (30, without.size, without.summaries)
@@ -98,8 +98,8 @@ def test_the_clocks_change_nothing(files: Path) -> None:
     assert vars(walk) == before
 
 
-def test_what_holds_something_further_is_no_source(tmp_path: Path) -> None:
-    """Links, archives and entries of a list are left out of the ratio; what is compressed counts as it is without."""
+def test_containers_are_left_out_of_the_ratio(tmp_path: Path) -> None:
+    """Links, containers and entries of a list are left out of the ratio; a compressed file counts with its uncompressed size."""
     page = corpora.synthetic(tmp_path / "files", 2) / "part-0" / "1.1.gz"
 
     def summary(kind: str, **attributes: tuple[str, ...]) -> Summary:

@@ -1,4 +1,4 @@
-"""A whole tree, gathered twice: the outcome of each path, memory, what the second run takes and finds, sizes, search."""
+"""Gathers a whole tree twice: outcomes of all paths, memory, time and findings of the second run, sizes, search."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ QUERIES = 200
 GIB = 1 << 30
 WORD = re.compile(r"\b[a-z][a-z0-9]{2,14}\b")
 TOLD = 5
-"""Paths without exactly one outcome that are named."""
+"""Maximum number of reasons, or of paths without exactly one outcome, named in a line."""
 
 
 class Run(NamedTuple):
-    """`harvest gather`: its closing table, the seconds that it took, the most memory of all its processes and their number."""
+    """A run of `harvest gather`: its closing table, seconds, the peak memory in bytes of all its processes, and their number."""
 
     said: dict[str, Any]
     seconds: float
@@ -43,7 +43,7 @@ class Run(NamedTuple):
 
 
 def gather(roots: Sequence[Path], data: Path) -> Run:
-    """Gather, with an eye on memory. Raises BenchError."""
+    """Run `harvest gather` and sample its memory. Raises BenchError."""
     began = time.perf_counter()
     child = subprocess.Popen(
         gathering(roots, data), cwd=data.parent, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -57,7 +57,7 @@ def gather(roots: Sequence[Path], data: Path) -> Run:
 
 
 def tree(roots: Sequence[Path], ours: Sequence[Path], work: Path) -> Iterator[Figure]:
-    """The figures of a tree; `ours` are those of the roots that may be changed."""
+    """Measure the figures of a tree; `ours` are the roots whose files may be changed."""
     data = work / "data"
     first = gather(roots, data)
     yield from accounted(data, roots)
@@ -76,7 +76,7 @@ def tree(roots: Sequence[Path], ours: Sequence[Path], work: Path) -> Iterator[Fi
 
 
 def accounted(data: Path, roots: Sequence[Path]) -> Iterator[Figure]:
-    """Paths by outcome."""
+    """Count paths by outcome."""
     paths = corpora.found(roots)
     found = outcomes(data, paths)
     yield Figure("outcomes", "paths", len(paths), "paths", "find ( -type f -o -type l )")
@@ -129,7 +129,7 @@ def _searched(data: Path) -> Iterator[Figure]:
 
 
 def _queries(data: Path) -> list[str]:
-    """Words of the corpus, alone, together and one or the other. Frequent words come as often as they stand there."""
+    """Queries for words of the corpus: one word, both of two, either of two. Words are as frequent as in the corpus."""
     chance = random.Random(1994)
     with Store(data, readonly=True) as store:
         summaries = [one for number, one in enumerate(records(store, "summaries")) if number % 7 == 0 and isinstance(one, Summary)]

@@ -1,16 +1,16 @@
-"""Objects/s of `harvest worker` on Kafka, end to end, with one and with two of them, against the embedded runner on the same tree.
+"""Measures objects/s of `harvest worker` on Kafka, end to end, with one and two workers, against the embedded runner.
 
-All run on all cores of this machine, and so does the broker. Both fill the index of a data folder: on OpenSearch the distributed
-one would be measured against an engine that the embedded one has not (`sink` measures that). Start-up counts for neither: the
-clock of the embedded runner begins with its run, and that of the workers when they are ready and the root is asked for; it ends
-when the index has the last record of the Broker's archive. That is known in hindsight: then all groups have read all there is,
-and nothing has come for a while.
+All run on all cores of this machine, and so does the broker. Both fill the index of a data folder: with OpenSearch, the distributed
+runner would be measured with an engine that the embedded one does not have (`sink` measures that). Start-up counts for neither: the
+clock of the embedded runner begins with its run; that of the workers begins when they are ready and the root is requested. It ends
+when the index has the last record of the Broker's archive. This is known only afterwards: all groups have read everything, and
+nothing has changed for a while.
 
-The same code takes a fifth more or less from one minute to the next, here. So each run of workers is held to the embedded one of
-its own round, and of the rounds the one in the middle is told. The first round does not count: a new broker takes several times
-the CPU, most of it to compile itself, and those of operators are not new.
+The speed of the same code varies by a fifth from one minute to the next, here. So each run of workers is compared with the embedded
+run of its own round, and the median round counts. The first round does not count: a new broker takes several times the CPU, most of
+it for compiling its own code, and brokers in production are not new.
 
-Where the time goes is CPU by stage and of the broker: processes wait for each other as long as cores are free, and no longer.
+The cost is given as CPU by stage and of the broker: processes wait for each other only while cores are idle.
 """
 
 from __future__ import annotations
@@ -48,24 +48,24 @@ from tests.servers import sharing
 GATHERER = "bench"
 STAGES = runnable_stages(topology(TopologySettings()))
 ONCE = "index.main"
-"""An index in a folder has one writer."""
+"""The stage that only the first worker runs: an index in a folder has one writer."""
 ARCHIVE = "broker.main"
 QUIET = 2.5
-"""Seconds without anything new, after which the groups are asked whether they are through: longer than they wait to commit."""
+"""Seconds without a change before the lag of the groups is checked: longer than the interval of their commits."""
 BROKER = "Kafka"
 COUNTS = (1, 2)
-"""Workers."""
+"""Numbers of workers."""
 GOAL = Goal(">=", 0.5)
 
 
 class Run(NamedTuple):
-    """What some workers did: seconds from order to index, summaries held, seconds of CPU by who took them."""
+    """The result of some workers: seconds from request to index, number of summaries, seconds of CPU by stage."""
 
     seconds: float
     summaries: int
     cpu: Mapping[str, float]
     idle: float
-    """Seconds that cores had nothing to do."""
+    """Seconds that cores were idle."""
 
 
 class Round(NamedTuple):
@@ -75,7 +75,7 @@ class Round(NamedTuple):
     runs: Mapping[int, Run]
 
     def ratio(self, count: int) -> float:
-        """How fast so many workers are, the embedded runner being 1."""
+        """The speed of `count` workers relative to the embedded runner."""
         return float(self.plain.said["seconds"] / self.runs[count].seconds)
 
 
@@ -84,13 +84,13 @@ def _round(kafka: str, root: Path, work: Path) -> Round:
 
 
 def embedded(root: Path, work: Path) -> Timed:
-    """`harvest gather` over a tree."""
+    """Run `harvest gather` on a tree."""
     with tempfile.TemporaryDirectory(dir=work) as folder:
         return timed(gathering([root], Path(folder) / "data"), Path(folder))
 
 
 def distributed(kafka: str, root: Path, work: Path, workers: int) -> Run:
-    """So many `harvest worker` over a tree. Raises BenchError."""
+    """Run a number of `harvest worker` processes on a tree. Raises BenchError."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=work)))
         cluster = Cluster(kafka, f"{stack.enter_context(topics(kafka)).prefix}-", PARTITIONS)
@@ -116,7 +116,7 @@ def distributed(kafka: str, root: Path, work: Path, workers: int) -> Run:
 
 
 def _ports(count: int) -> int:
-    """The first of some ports in a row that nobody listens on; below those that systems give to whoever calls out."""
+    """The first of `count` consecutive free ports, below the range that systems assign to outgoing connections."""
     while True:
         first = random.randrange(20_000, 32_000)
         with ExitStack() as stack, suppress(OSError):
@@ -142,7 +142,7 @@ def _measured(cluster: Cluster, log: KafkaLog, watch: Watch, root: Path, pids: S
         return time.perf_counter(), idle(), {**by_stage(pids, seen), BROKER: spent(keeper, seen)}
 
     begun, idle_before, before = looked()
-    # Without limits, as `gather` asks for a folder: packages lie deep in the cache.
+    # Without limits, as `gather` requests a folder: packages lie deep in the cache.
     roots.ask(log, [Root(url=file_url(str(root).encode(), folder=True), run="", depth=-1, urls=0)])
     seen: object = None
     moved, idle_after, after = begun, idle_before, before
@@ -160,7 +160,7 @@ def _measured(cluster: Cluster, log: KafkaLog, watch: Watch, root: Path, pids: S
 
 
 def _held(log: KafkaLog) -> int:
-    """Summaries in the archive."""
+    """Number of summaries in the archive."""
     held: dict[bytes, bool] = {}
     for partition, end in enumerate(log.ends(ARCHIVE)):
         offset = 0
@@ -171,7 +171,7 @@ def _held(log: KafkaLog) -> int:
 
 
 def workers(name: str, root: Path, work: Path, rounds: int) -> Iterator[Figure]:
-    """The figures of one tree. Raises BenchError where the runners did not come to as many summaries."""
+    """Measure the figures of one tree. Raises BenchError if the runners made different numbers of summaries."""
     with servers("kafka") as (kafka,):
         played = [_round(kafka, root, work) for _ in range(1 + rounds)]
     objects = played[0].plain.said["objects"]

@@ -1,4 +1,4 @@
-"""What the tests of images and charts share: the tools, the files, and what they are held to."""
+"""Fixtures of the image and chart tests: the checking tools, the rendered manifests, and the rules to check against."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from tests.deploy import tools
 from tests.deploy.manifests import VALUES, Manifest
 
 PINNED = re.compile(r"^[a-z0-9./_-]+:(v?\d+\.\d+\.\d+[a-z0-9.-]*)(@sha256:[0-9a-f]{64})?$")
-"""An image that is one version: all three numbers, or a digest beside them."""
+"""An image reference with a complete version: three numbers, and optionally a digest."""
 
 
 class HelmError(Exception):
-    """Helm refused."""
+    """Helm rejected the chart or the values."""
 
 
 class Helm:
-    """Helm's SDK, in a child."""
+    """Helm's SDK, in a child process."""
 
     def __init__(self, chart: Path) -> None:
         self.chart = chart
@@ -42,36 +42,36 @@ class Helm:
         return answer["answer"]
 
     def lint(self, values: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
-        """What `helm lint --strict` says."""
+        """The messages of `helm lint --strict`."""
         return list(self._ask("lint", self.chart, values))
 
     def template(self, values: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
-        """The manifests that `helm template demo --namespace prod` gives. Raises HelmError."""
+        """The manifests of `helm template demo --namespace prod`. Raises HelmError."""
         return list(self._ask("template", self.chart, values))
 
     def notes(self, values: Mapping[str, Any] | None = None) -> str:
-        """What is told after an installation."""
+        """The notes printed after an installation."""
         return str(self._ask("notes", self.chart, values))
 
     def yaml(self, path: Path) -> Any:
-        """A file of YAML with one document."""
+        """The content of a YAML file with one document."""
         (found,) = self._ask("yaml", path)
         return found
 
     def close(self) -> None:
-        """End the child."""
+        """End the child process."""
         self._child.communicate()
 
 
 @pytest.fixture(scope="session", autouse=True)
 def installed() -> None:
-    """The tools are there; make has put them there already."""
+    """Install the tools if they are missing; make has normally installed them already."""
     tools.install()
 
 
 @pytest.fixture(scope="session")
 def helm(installed: None, root: Path) -> Iterator[Helm]:
-    """Helm, on the chart."""
+    """Helm, for the chart of the project."""
     found = Helm(root / "helm" / "harvest")
     yield found
     found.close()
@@ -79,25 +79,25 @@ def helm(installed: None, root: Path) -> Iterator[Helm]:
 
 @pytest.fixture(scope="session")
 def rendered(helm: Helm) -> dict[str, list[Manifest]]:
-    """The manifests of each set of values."""
+    """The manifests of each set of values, by its name."""
     return {name: helm.template(values) for name, values in VALUES.items()}
 
 
 @pytest.fixture(scope="session")
 def plain(rendered: dict[str, list[Manifest]]) -> list[Manifest]:
-    """The manifests as they come."""
+    """The manifests with the default values."""
     return rendered["as it comes"]
 
 
 @pytest.fixture(scope="session")
 def full(rendered: dict[str, list[Manifest]]) -> list[Manifest]:
-    """The manifests with all on."""
+    """The manifests with every option enabled."""
     return rendered["all"]
 
 
 @pytest.fixture(scope="session")
 def settings_of() -> Any:
-    """A function from an environment to the settings that it gives; what is no setting, or no value of one, is an error."""
+    """A function that loads settings from environment variables; an unknown setting or an invalid value is an error."""
 
     def read(environ: Mapping[str, str | None]) -> Any:
         ours = {name: str(value) for name, value in environ.items() if name.startswith("HARVEST_")}
@@ -110,5 +110,5 @@ def settings_of() -> Any:
 
 @pytest.fixture(scope="session")
 def pinned() -> re.Pattern[str]:
-    """What the name of an image looks like that is one version."""
+    """The pattern of an image reference with a complete version."""
     return PINNED

@@ -1,4 +1,4 @@
-"""Schemas of the custom resources that the chart may make: the fields that it uses, by their operators' documentation.
+"""Schemas of the custom resources that the chart can create: the fields that it uses, from their operators' documentation.
 
 KEDA's ScaledObject (keda.sh/v1alpha1), the Prometheus operator's ServiceMonitor and PrometheusRule (monitoring.coreos.com/v1).
 """
@@ -14,17 +14,17 @@ TEXTS: Schema = {"type": "object", "additionalProperties": {"type": "string"}}
 
 
 def fields(required: dict[str, Schema], **more: Schema) -> Schema:
-    """An object with these fields and no others."""
+    """Schema of an object with these fields and no others."""
     return {"type": "object", "properties": required | more, "required": sorted(required), "additionalProperties": False}
 
 
 def listed(item: Schema) -> Schema:
-    """A list that is not empty."""
+    """Schema of a list that is not empty."""
     return {"type": "array", "items": item, "minItems": 1}
 
 
 def resource(version: str, kind: str, spec: Schema) -> Schema:
-    """A resource."""
+    """Schema of a custom resource."""
     metadata = fields({"name": TEXT}, labels=TEXTS, annotations=TEXTS, namespace=TEXT)
     return fields({"apiVersion": {"const": version}, "kind": {"const": kind}, "metadata": metadata, "spec": spec})
 
@@ -69,4 +69,4 @@ CUSTOM = {
         "monitoring.coreos.com/v1", "PrometheusRule", fields({"groups": listed(fields({"name": TEXT, "rules": listed(RULE)}))})
     ),
 }
-"""By apiVersion and kind."""
+"""Schemas by apiVersion and kind."""

@@ -1,6 +1,6 @@
-"""Helm, in a process of its own: its SDK brings a Go runtime along, which no test process should have in it.
+"""Helm in a separate process: its SDK loads a Go runtime, which must not be loaded into a test process.
 
-Reads questions as JSON lines, writes an answer for each: {"error": …} or {"answer": …}.
+Reads requests as JSON lines and writes a response for each: {"error": …} or {"answer": …}.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 
 def main() -> None:
-    """Answer until there are no more questions."""
+    """Answer requests until standard input ends."""
     sys.path.insert(0, sys.argv[1])
     import helm_python as helm  # type: ignore[import-not-found]
 

@@ -1,4 +1,4 @@
-"""What the chart is rendered with, and how its manifests are looked at."""
+"""The sets of values that the chart is rendered with, and helpers that read manifests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ALL = {
     "nodeSelector": {"disk": "ssd"},
     "brokers": {"pages": {"query": "type:HTML"}},
 }
-"""All that may be on, on."""
+"""Values that enable every option."""
 LEAST = {
     "stages": {name: {"enabled": False} for name in ("fetch", "essence", "index")},
     "podDisruptionBudget": {"enabled": False},
@@ -30,18 +30,18 @@ LEAST = {
     "blobs": {"existingClaim": "bodies"},
     "index": {"url": ""},
 }
-"""All that may be off, off."""
+"""Values that disable every option."""
 VALUES: dict[str, Mapping[str, Any]] = {"as it comes": {}, "all": ALL, "least": LEAST}
 
 
 def of(manifests: list[Manifest], *kinds: str) -> dict[str, Manifest]:
-    """The manifests of some kinds, by the stage or other part that they are for."""
+    """The manifests of some kinds, by their component label, or by name where there is none."""
     found = [m for m in manifests if m["kind"] in kinds]
     return {m["metadata"]["labels"].get("app.kubernetes.io/component", m["metadata"]["name"]): m for m in found}
 
 
 def pods(manifests: list[Manifest]) -> Iterator[tuple[str, Manifest]]:
-    """The specifications of all pods, by name."""
+    """The name and pod specification of every pod and every workload."""
     for m in manifests:
         if m["kind"] == "Pod":
             yield m["metadata"]["name"], m["spec"]
@@ -50,5 +50,5 @@ def pods(manifests: list[Manifest]) -> Iterator[tuple[str, Manifest]]:
 
 
 def environment(container: Manifest) -> dict[str, str | None]:
-    """The variables of a container; None: from a secret."""
+    """The environment variables of a container; None for a value taken from a secret or a field."""
     return {entry["name"]: entry.get("value") for entry in container.get("env", [])}

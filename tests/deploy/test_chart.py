@@ -1,4 +1,4 @@
-"""The chart, as Helm itself renders it: what it makes is what Kubernetes takes, and as restricted as it says."""
+"""The chart as Helm renders it: Kubernetes accepts the manifests, and pods are as restricted as documented."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SCALED: Mapping[str, Any] = {"autoscaling": {"enabled": True}}
 
 @pytest.fixture(scope="module")
 def kubernetes() -> Callable[[Manifest], list[str]]:
-    """A function from a manifest to what Kubernetes would say against it: fields that it does not know too."""
+    """A function from a manifest to its schema errors, unknown fields included."""
 
     def schema(name: str) -> Any:
         return json.loads((tools.SCHEMAS / name).read_text("utf-8"))
@@ -45,22 +45,24 @@ def kubernetes() -> Callable[[Manifest], list[str]]:
 
 
 @pytest.mark.parametrize("values", VALUES.values(), ids=VALUES)
-def test_lint(helm: Helm, values: Mapping[str, Any]) -> None:
-    """`helm lint --strict` has nothing to say but that an icon would be nice."""
+def test_chart_passes_lint(helm: Helm, values: Mapping[str, Any]) -> None:
+    """`helm lint --strict` reports only the missing icon."""
     assert [message["error"] for message in helm.lint(values)] == ["icon is recommended"]
 
 
 @pytest.mark.parametrize("name", VALUES)
-def test_kubernetes_takes_it(rendered: dict[str, list[Manifest]], kubernetes: Callable[[Manifest], list[str]], name: str) -> None:
-    """Every manifest keeps the schema of its kind, without a field that the kind does not have; no name comes twice."""
+def test_manifests_match_kubernetes_schemas(
+    rendered: dict[str, list[Manifest]], kubernetes: Callable[[Manifest], list[str]], name: str
+) -> None:
+    """Every manifest is valid by the schema of its kind, without unknown fields; no kind and name occur twice."""
     faults = [fault for manifest in rendered[name] for fault in kubernetes(manifest)]
     assert not faults
     names = [(m["kind"], m["metadata"]["name"]) for m in rendered[name]]
     assert len(names) == len(set(names))
 
 
-def test_a_mistake_is_seen(plain: list[Manifest], kubernetes: Callable[[Manifest], list[str]]) -> None:
-    """A field that a kind does not have is found, deep inside too: the check checks."""
+def test_unknown_field_of_a_manifest_is_found(plain: list[Manifest], kubernetes: Callable[[Manifest], list[str]]) -> None:
+    """The check itself works: it finds an unknown field deep inside a manifest."""
     manifest = json.loads(json.dumps(of(plain, "Deployment")["fetch"]))
     manifest["spec"]["template"]["spec"]["containers"][0]["readinesProbe"] = {}
     assert kubernetes(manifest)
@@ -81,14 +83,14 @@ def test_a_mistake_is_seen(plain: list[Manifest], kubernetes: Callable[[Manifest
         ({"index": {"url": ""}}, "the stage index needs OpenSearch"),
     ],
 )
-def test_wrong_values(helm: Helm, values: Mapping[str, Any], text: str) -> None:
-    """A value that is none, or that cannot work, is refused by its name, before anything is made."""
+def test_invalid_values_are_rejected_by_name(helm: Helm, values: Mapping[str, Any], text: str) -> None:
+    """An unknown key, or a value that cannot work, is rejected by its name before anything is rendered."""
     with pytest.raises(HelmError, match=re.escape(text)):
         helm.template(values)
 
 
-def test_a_workload_a_stage(plain: list[Manifest]) -> None:
-    """Every stage of the topology is a workload of its own: a StatefulSet where it has rows, else a Deployment."""
+def test_each_stage_has_its_own_workload(plain: list[Manifest]) -> None:
+    """Every stage of the topology is a workload of its own: a StatefulSet if it has a table, else a Deployment."""
     stages = {stage.name.partition(".")[0]: isinstance(stage, Stage) for stage in topology(TopologySettings()).stages}
     assert set(of(plain, "StatefulSet")) == {name for name, rows in stages.items() if rows}
     assert set(of(plain, "Deployment")) == {name for name, rows in stages.items() if not rows}
@@ -98,7 +100,7 @@ def test_a_workload_a_stage(plain: list[Manifest]) -> None:
 
 
 def test_brokers_have_workloads_of_their_own(helm: Helm) -> None:
-    """Each Broker of the values has its three stages as workloads, with its settings; all groups and topics are the topology's."""
+    """Each configured Broker has its three stages as workloads, with its settings; all groups and topics are the topology's."""
     made = helm.template({"brokers": {"pages": {"query": "type:HTML", "ttl": 60}, "main": {"query": "*"}}, **SCALED})
     drawn = topology(TopologySettings(brokers=(Broker(), Broker("pages", "type:HTML", 60))))
     workloads = of(made, "StatefulSet", "Deployment")
@@ -119,8 +121,8 @@ def test_brokers_have_workloads_of_their_own(helm: Helm) -> None:
     assert read == {(stage.name, topic.name) for stage in drawn.stages for topic in stage.inputs}
 
 
-def test_volumes(plain: list[Manifest]) -> None:
-    """Tables have a volume for each worker; bodies one that all fetchers and parsers share; nothing else is kept."""
+def test_only_tables_and_bodies_have_persistent_volumes(plain: list[Manifest]) -> None:
+    """Each worker with a table has its own volume; all fetchers and parsers share one for bodies; nothing else is persistent."""
     for name, workload in of(plain, "StatefulSet", "Deployment").items():
         spec = workload["spec"]["template"]["spec"]
         mounts = {mount["mountPath"]: mount["name"] for mount in spec["containers"][0]["volumeMounts"]}
@@ -135,7 +137,7 @@ def test_volumes(plain: list[Manifest]) -> None:
 
 
 def test_pods_are_restricted(rendered: dict[str, list[Manifest]]) -> None:
-    """Every pod keeps the restricted Pod Security Standard, writes nowhere but into volumes, and has no token of the cluster's."""
+    """Every pod meets the restricted Pod Security Standard, writes only to volumes, and has no service account token."""
     seen = 0
     for name, spec in (pod for manifests in rendered.values() for pod in pods(manifests)):
         seen += 1
@@ -152,14 +154,14 @@ def test_pods_are_restricted(rendered: dict[str, list[Manifest]]) -> None:
     assert seen > len(topology(TopologySettings()).stages)
 
 
-def test_no_variables_of_services(rendered: dict[str, list[Manifest]]) -> None:
-    """Kubernetes adds no variables of services: HARVEST_CATALOG_PORT is no setting, and would be refused."""
+def test_pods_get_no_service_variables(rendered: dict[str, list[Manifest]]) -> None:
+    """Pods get no service environment variables: HARVEST_CATALOG_PORT is not a setting, and would be rejected."""
     assert all(spec["enableServiceLinks"] is False for manifests in rendered.values() for _, spec in pods(manifests))
 
 
 @pytest.mark.parametrize("name", VALUES)
-def test_settings_exist(rendered: dict[str, list[Manifest]], settings_of: Any, name: str) -> None:
-    """What pods are told are settings, with values that are taken, and none of them twice."""
+def test_variables_of_pods_are_valid_settings(rendered: dict[str, list[Manifest]], settings_of: Any, name: str) -> None:
+    """All variables of pods are settings with valid values, and none occurs twice."""
     for pod, spec in pods(rendered[name]):
         for container in spec["containers"]:
             variables = environment(container)
@@ -170,8 +172,8 @@ def test_settings_exist(rendered: dict[str, list[Manifest]], settings_of: Any, n
                 assert [port["containerPort"] for port in container["ports"]] == [found.worker.port]
 
 
-def test_values_reach_the_settings(full: list[Manifest], settings_of: Any) -> None:
-    """What values say is what a worker is told; `settings` stands above all; a URL with a password comes from its secret."""
+def test_chart_values_become_worker_settings(full: list[Manifest], settings_of: Any) -> None:
+    """Chart values reach the worker's settings; `settings` overrides all others; a URL with a password comes from its secret."""
     (container,) = of(full, "Deployment")["essence"]["spec"]["template"]["spec"]["containers"]
     found = settings_of(environment(container))
     assert (found.kafka.brokers, found.kafka.prefix, found.kafka.partitions) == (("a:9092", "b:9093"), "prod.", 6)
@@ -184,8 +186,8 @@ def test_values_reach_the_settings(full: list[Manifest], settings_of: Any) -> No
         assert settings_of({n: v for n, v in variables.items() if v is not None}).worker.session == 45
 
 
-def test_static_members(plain: list[Manifest], full: list[Manifest]) -> None:
-    """Workers with tables may keep their places by the names of their pods, which stay; others, whose names do not, never do."""
+def test_only_workers_with_tables_can_be_static_members(plain: list[Manifest], full: list[Manifest]) -> None:
+    """Workers with tables can be static members named after their pods, since those names are stable; other workers never are."""
     for manifests, wanted in ((plain, False), (full, True)):
         for workload in of(manifests, "StatefulSet", "Deployment").values():
             (container,) = workload["spec"]["template"]["spec"]["containers"]
@@ -194,8 +196,8 @@ def test_static_members(plain: list[Manifest], full: list[Manifest]) -> None:
             assert named == (told if wanted and workload["kind"] == "StatefulSet" else [])
 
 
-def test_probes(plain: list[Manifest]) -> None:
-    """Who does not move is started again, who is not ready is told so; each by its own path, at the port that is served."""
+def test_probes_use_their_paths_on_the_metrics_port(plain: list[Manifest]) -> None:
+    """A worker without progress is restarted, one that is not ready gets no traffic; each probe has its path on the served port."""
     for workload in of(plain, "StatefulSet", "Deployment").values():
         (container,) = workload["spec"]["template"]["spec"]["containers"]
         paths = {name: container[f"{name}Probe"]["httpGet"] for name in ("startup", "liveness", "readiness")}
@@ -207,8 +209,8 @@ def test_probes(plain: list[Manifest]) -> None:
         assert {probe["port"] for probe in paths.values()} == {"metrics"}
 
 
-def test_selectors(full: list[Manifest]) -> None:
-    """What selects pods selects those of its stage, and Prometheus' operator finds every service."""
+def test_selectors_match_the_pods_of_their_stage(full: list[Manifest]) -> None:
+    """Selectors match the pods of their stage, and the ServiceMonitor matches every service."""
     workloads = of(full, "StatefulSet", "Deployment")
     services, budgets = of(full, "Service"), of(full, "PodDisruptionBudget")
     assert set(services) == set(budgets) == set(workloads)
@@ -225,8 +227,8 @@ def test_selectors(full: list[Manifest]) -> None:
     assert {e["port"] for e in monitor["spec"]["endpoints"]} == {p["name"] for s in services.values() for p in s["spec"]["ports"]}
 
 
-def test_autoscaling(helm: Helm, plain: list[Manifest], full: list[Manifest]) -> None:
-    """Off as it comes; on, each stage is scaled by the lag of its own group on its own topics, never above the partitions."""
+def test_autoscaling_follows_lag_up_to_the_partition_count(helm: Helm, plain: list[Manifest], full: list[Manifest]) -> None:
+    """Autoscaling is off by default; if on, each stage scales by its group's lag on its input topics, up to the partition count."""
     assert not of(plain, "ScaledObject")
     assert all("replicas" in workload["spec"] for workload in of(plain, "StatefulSet", "Deployment").values())
     scaled = of(full, "ScaledObject")
@@ -241,15 +243,15 @@ def test_autoscaling(helm: Helm, plain: list[Manifest], full: list[Manifest]) ->
     assert {one["spec"]["maxReplicaCount"] for one in of(few, "ScaledObject").values()} == {1}
 
 
-def test_topics_are_made_first(plain: list[Manifest]) -> None:
-    """A job makes the topics before workers are installed or raised, and its success is waited for."""
+def test_topics_are_created_before_workers_start(plain: list[Manifest]) -> None:
+    """A hook job creates the topics before workers are installed or upgraded, and Helm waits for its success."""
     (job,) = of(plain, "Job").values()
     assert job["metadata"]["annotations"]["helm.sh/hook"] == "pre-install,pre-upgrade"
     assert job["spec"]["template"]["spec"]["containers"][0]["args"] == ["topics", "apply"]
 
 
-def test_helm_test(plain: list[Manifest], rendered: dict[str, list[Manifest]]) -> None:
-    """`helm test` fails where a topic that the chart makes is missing, and asks every stage that is enabled whether it is ready."""
+def test_helm_test_checks_topics_and_readiness(plain: list[Manifest], rendered: dict[str, list[Manifest]]) -> None:
+    """`helm test` fails if a topic that the chart creates is missing, and checks the readiness of every enabled stage."""
     check, ask = ["topics", "apply", "--check"], ["topics", "list"]
     for name, disabled, words in (("as it comes", set(), check), ("least", {"fetch", "essence", "index"}, ask)):
         (pod,) = of(rendered[name], "Pod").values()
@@ -261,29 +263,29 @@ def test_helm_test(plain: list[Manifest], rendered: dict[str, list[Manifest]]) -
         compile(stages["args"][0], "helm test", "exec")
 
 
-def test_notes(helm: Helm) -> None:
-    """What is told after an installation names what to type next, and warns of what is missing."""
+def test_notes_name_next_commands_and_warnings(helm: Helm) -> None:
+    """The notes after an installation name the next commands and warn of missing protections."""
     assert "helm test demo --namespace prod" in helm.notes()
     assert "WARNING" not in helm.notes()
     assert "fetchers may reach" in helm.notes(LEAST)
 
 
-def test_files_go_along(full: list[Manifest], helm: Helm, root: Path) -> None:
-    """The alerts and the dashboard of the chart are in what it makes, as they are; alerts' own templates are left alone."""
+def test_alerts_and_dashboard_are_rendered_unchanged(full: list[Manifest], helm: Helm, root: Path) -> None:
+    """The rendered alerts and dashboard are the chart's files, unchanged; Helm leaves the templates inside alerts alone."""
     (rule,) = of(full, "PrometheusRule").values()
     assert rule["spec"] == helm.yaml(root / "helm" / "harvest" / "files" / "alerts.yaml")
     (dashboard,) = of(full, "ConfigMap").values()
     assert json.loads(dashboard["data"]["harvest.json"])["uid"] == "harvest"
 
 
-def test_versions(helm: Helm, root: Path) -> None:
-    """The chart's version of the application is that of the project."""
+def test_chart_has_the_project_version(helm: Helm, root: Path) -> None:
+    """The chart's appVersion is the version of the project."""
     version = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]["version"]
     assert helm.yaml(root / "helm" / "harvest" / "Chart.yaml")["appVersion"] == version
 
 
-def test_schema_has_every_value(helm: Helm, root: Path) -> None:
-    """values.yaml and its schema have the same keys, all the way down, so that a key that is misspelt is refused."""
+def test_values_and_schema_have_the_same_keys(helm: Helm, root: Path) -> None:
+    """values.yaml and its schema have the same keys at every level, so that a misspelled key is rejected."""
     schema = json.loads((root / "helm" / "harvest" / "values.schema.json").read_text("utf-8"))
 
     def compare(values: Any, part: Mapping[str, Any], where: str) -> None:

@@ -1,4 +1,4 @@
-"""The dashboard and the alerts: they ask for metrics that there are."""
+"""The dashboard and the alerts query only metrics that exist."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from tests.deploy.conftest import Helm
 
 @pytest.fixture
 def dashboard(root: Path) -> dict[str, Any]:
-    """The dashboard."""
+    """The dashboard of the chart."""
     return dict(json.loads((root / "helm" / "harvest" / "files" / "dashboard.json").read_text("utf-8")))
 
 
 @pytest.fixture
 def rules(root: Path, helm: Helm) -> list[dict[str, Any]]:
-    """The alerts."""
+    """The alert rules of the chart."""
     return [rule for group in helm.yaml(root / "helm" / "harvest" / "files" / "alerts.yaml")["groups"] for rule in group["rules"]]
 
 
 @pytest.fixture
 def there() -> Mapping[str, frozenset[str]]:
-    """The names of all series, with their labels."""
+    """The names of all exported series, with their labels."""
     found: dict[str, frozenset[str]] = dict.fromkeys(STATES, frozenset())
     for metric in Metrics():
         labels = frozenset(metric.labels)
@@ -44,7 +44,7 @@ def there() -> Mapping[str, frozenset[str]]:
 
 
 def asked(expression: str) -> dict[str, set[str]]:
-    """The metrics of an expression, with the labels that it filters them by."""
+    """The metrics of an expression, with the labels that it filters by."""
     found: dict[str, set[str]] = {}
     for name, filters in re.findall(r"\b((?:harvest|process|python)_\w+)(?:\{([^}]*)\})?", expression):
         found.setdefault(name, set()).update(re.findall(r"(\w+)\s*[=!]~?", filters))
@@ -57,7 +57,7 @@ def grouped(expression: str) -> set[str]:
 
 
 def check(expression: str, there: Mapping[str, frozenset[str]]) -> None:
-    """Hold an expression to the metrics that there are, and to their labels."""
+    """Assert that all metrics of an expression exist and have the labels that it uses."""
     metrics = asked(expression)
     assert metrics, expression
     assert set(metrics) <= set(there), expression
@@ -68,12 +68,12 @@ def check(expression: str, there: Mapping[str, frozenset[str]]) -> None:
 
 
 def expressions(dashboard: Mapping[str, Any]) -> list[str]:
-    """All that the dashboard asks."""
+    """All expressions of the dashboard."""
     return [target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", [])]
 
 
-def test_dashboard_asks_for_what_there_is(dashboard: dict[str, Any], there: Mapping[str, frozenset[str]]) -> None:
-    """Every panel asks for metrics that are declared, by labels that they have."""
+def test_dashboard_queries_only_declared_metrics(dashboard: dict[str, Any], there: Mapping[str, frozenset[str]]) -> None:
+    """Every panel queries declared metrics, by labels that they have."""
     assert expressions(dashboard)
     for expression in expressions(dashboard):
         check(expression, there)
@@ -81,14 +81,14 @@ def test_dashboard_asks_for_what_there_is(dashboard: dict[str, Any], there: Mapp
     assert variables == ["label_values(harvest_lag_records, stage)"]
 
 
-def test_dashboard_shows_all(dashboard: dict[str, Any]) -> None:
-    """Every metric that is declared is on the dashboard: one that nobody looks at need not be counted."""
+def test_dashboard_shows_every_declared_metric(dashboard: dict[str, Any]) -> None:
+    """Every declared metric is on the dashboard: a metric that no panel shows need not be collected."""
     shown = {name.removesuffix("_bucket") for expression in expressions(dashboard) for name in asked(expression)}
     assert {metric.name for metric in Metrics()} | set(STATES) <= shown
 
 
-def test_dashboard_is_whole(dashboard: dict[str, Any]) -> None:
-    """Panels have ids of their own and do not lie on each other; each has a title, and asks the source that is chosen."""
+def test_dashboard_panels_are_unique_and_do_not_overlap(dashboard: dict[str, Any]) -> None:
+    """Panels have unique ids and do not overlap; each has a title and queries the selected data source."""
     ids = [panel["id"] for panel in dashboard["panels"]]
     assert len(ids) == len(set(ids))
     taken: set[tuple[int, int]] = set()
@@ -102,8 +102,8 @@ def test_dashboard_is_whole(dashboard: dict[str, Any]) -> None:
         assert panel["type"] == "row" or panel["datasource"]["uid"] == "${datasource}"
 
 
-def test_alerts_ask_for_what_there_is(rules: list[dict[str, Any]], there: Mapping[str, frozenset[str]]) -> None:
-    """Every alert asks for metrics that are declared, and says what is wrong by labels that its expression keeps."""
+def test_alerts_query_only_declared_metrics(rules: list[dict[str, Any]], there: Mapping[str, frozenset[str]]) -> None:
+    """Every alert queries declared metrics, and its summary uses labels that its expression keeps."""
     assert len({rule["alert"] for rule in rules}) == len(rules) > 0
     for rule in rules:
         check(rule["expr"], there)
@@ -116,7 +116,7 @@ def test_alerts_ask_for_what_there_is(rules: list[dict[str, Any]], there: Mappin
 @pytest.mark.parametrize(
     "expression", ["rate(harvest_nothing_total[5m])", 'harvest_alive{stage="x"}', "sum by (url) (harvest_lag_records)"]
 )
-def test_a_mistake_is_seen(expression: str, there: Mapping[str, frozenset[str]]) -> None:
-    """A metric that is not, a label that it has not, and a group by one, are found: the check checks."""
+def test_wrong_metric_or_label_is_found(expression: str, there: Mapping[str, frozenset[str]]) -> None:
+    """The check itself works: it finds an unknown metric, an unknown label, and grouping by an unknown label."""
     with pytest.raises(AssertionError):
         check(expression, there)

@@ -1,4 +1,4 @@
-"""The chart's network policies: where pods may go, and that fetchers reach nothing that the fetch edge refuses to dial."""
+"""The chart's network policies: allowed destinations of pods; fetchers reach no address that the fetch edge refuses to dial."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.deploy.manifests import Manifest, of
 
 
 def allowed(policy: Manifest, address: str) -> bool:
-    """Whether a policy lets its pods go to an address, by its blocks."""
+    """Whether an egress policy allows an address by its IP blocks."""
     found = ip_address(address.partition("%")[0])
     for peer in (peer for rule in policy["spec"]["egress"] for peer in rule.get("to", [])):
         block = peer.get("ipBlock")
@@ -39,8 +39,8 @@ def allowed(policy: Manifest, address: str) -> bool:
         *("64:ff9b:1::1", "2002:a9fe:a9fe::", "2001:0:7f00:1::f7f7:f7f7", "::ffff:0:127.0.0.1", "100::1"),
     ],
 )
-def test_fetchers_are_kept_out(plain: list[Manifest], address: str) -> None:
-    """What the fetch edge refuses to dial, its pods cannot reach either: metadata, private ranges, relays into them."""
+def test_fetchers_cannot_reach_refused_addresses(plain: list[Manifest], address: str) -> None:
+    """An address that the fetch edge refuses is also blocked for its pods: metadata services, private ranges, relays into them."""
     assert guard(address, ())
     assert not allowed(of(plain, "NetworkPolicy")["demo-harvest-fetch"], address)
 
@@ -48,14 +48,14 @@ def test_fetchers_are_kept_out(plain: list[Manifest], address: str) -> None:
 @pytest.mark.parametrize(
     "address", ["93.184.216.34", "8.8.8.8", "172.15.255.255", "100.128.0.1", "2606:4700::1111", "2a00:1450::200e"]
 )
-def test_fetchers_are_let_out(plain: list[Manifest], address: str) -> None:
-    """Public addresses are reached."""
+def test_fetchers_reach_public_addresses(plain: list[Manifest], address: str) -> None:
+    """Public addresses are allowed."""
     assert not guard(address, ())
     assert allowed(of(plain, "NetworkPolicy")["demo-harvest-fetch"], address)
 
 
-def test_blocks_are_well_formed(full: list[Manifest]) -> None:
-    """What is excepted of a block is inside it: Kubernetes refuses what is not. An intranet that is meant is let through."""
+def test_exceptions_lie_inside_their_block(full: list[Manifest]) -> None:
+    """Exceptions lie inside their block, as Kubernetes requires. An intranet range that is configured is allowed."""
     policy = of(full, "NetworkPolicy")["demo-harvest-fetch"]
     for peer in (peer for rule in policy["spec"]["egress"] for peer in rule["to"]):
         whole = ip_network(peer["ipBlock"]["cidr"])
@@ -66,8 +66,8 @@ def test_blocks_are_well_formed(full: list[Manifest]) -> None:
     assert not allowed(policy, "10.2.2.3")
 
 
-def test_only_fetchers_go_out(plain: list[Manifest]) -> None:
-    """The other stages are let to names, Kafka and what they need, on its port; nobody is let in but to the metrics."""
+def test_only_fetchers_reach_public_addresses(plain: list[Manifest]) -> None:
+    """Other stages reach only DNS, Kafka and their services, each on its port; incoming traffic reaches only the metrics port."""
     policies = of(plain, "NetworkPolicy")
     assert not allowed(policies["demo-harvest"], "8.8.8.8")
     assert not allowed(policies["demo-harvest-index"], "8.8.8.8")
@@ -77,7 +77,7 @@ def test_only_fetchers_go_out(plain: list[Manifest]) -> None:
     assert all(rule["ports"] for rule in policies["demo-harvest"]["spec"]["egress"])
 
 
-def test_ports_of_policies(full: list[Manifest]) -> None:
-    """Ports come from the addresses that are configured."""
+def test_policy_ports_come_from_configured_addresses(full: list[Manifest]) -> None:
+    """The ports of policies come from the configured addresses."""
     ports = {p["port"] for rule in of(full, "NetworkPolicy")["demo-harvest"]["spec"]["egress"] for p in rule["ports"]}
     assert ports == {53, 9108, 9092, 9093, 8081}

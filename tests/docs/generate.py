@@ -1,11 +1,11 @@
-"""What the READMEs say of the code, made from the code; and the sessions in README.md, made by running their commands.
+"""Generates the parts of READMEs that describe code, and the sessions, whose output comes from running their commands.
 
-Between `<!-- NAME: ... -->` and `<!-- end of NAME -->` stands what a function of `PARTS` gives. A block of `console` in
-README.md is a session: each line that begins with `$ ` is run, in order, in one folder that holds the sample corpus; what it
-prints follows it. A block behind `<!-- file: PATH -->` is a file of that folder.
+The text between `<!-- NAME: ... -->` and `<!-- end of NAME -->` is the result of a function of `PARTS`. A `console` block of
+`PAGES` is a session: each line that begins with `$ ` is run, in order, in one folder that has the sample corpus; its output
+follows it. A block after `<!-- file: PATH -->` is a file of that folder.
 
-Run as a program (`python -m tests.docs.generate`), it writes all of it anew. The folder is shown as `/srv/demo`; while the session
-is made it has a name of the same length, so that byte counts are those of a reader who uses that name.
+Run as a program (`python -m tests.docs.generate`), it rewrites all of them. The folder is shown as `/srv/demo`; the real folder has
+a name of the same length, so that byte counts equal those of a reader who uses that name.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from tests.samples import make_corpus
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ("README.md", "streams/cli/README.md", "processors/essence/README.md", "streams/operations/README.md")
-"""Pages with sessions, in the order in which they are played in one folder: each goes on where the one before ended."""
+"""Pages with sessions, in the order in which they run in one folder: each continues where the previous one ended."""
 SHOWN = "/srv/demo"
-"""The folder of the sessions, as a reader sees it."""
+"""The folder of the sessions, as shown to readers."""
 
 GATHERER = "example"
 """The name of the Gatherer in the sessions."""
@@ -47,7 +47,7 @@ SESSION = re.compile(r"(?ms)^```console\n(.*?)^```$")
 FILE = re.compile(r"(?ms)^<!-- file: (\S+) -->\n```\w+\n(.*?)^```$")
 
 PROGRESS = re.compile(r"harvest: [\d,]+ (?:done|read), ")
-"""What a run says every few seconds: on a busy machine, the shortest one too."""
+"""The progress lines of a run, printed every few seconds: on a busy machine, even a short run prints one."""
 
 VARYING = (
     (r"(?m)^harvest: [\d,]+ (?:done|read), .*\n", ""),
@@ -60,17 +60,18 @@ VARYING = (
     (r", \d+\.\d\d\]", ", SCORE]"),
     (r" {2,}", "  "),
 )
-"""What another run prints otherwise: the progress of a slow one, times, versions, and what depends on the length of the folder's
-name, on the code, on how well the machine's zlib compresses, or on how far the index has merged its segments."""
+"""Patterns of output that differ between runs: progress lines, times, versions, and values that depend on the length of the
+folder's name, on the code, on the machine's zlib, or on how far the index has merged its segments.
+"""
 
 
 def flow() -> str:
-    """The topology as GitHub and others draw it."""
+    """The topology as a Mermaid diagram."""
     return f"```mermaid\n{mermaid(topology(TopologySettings()))}```\n"
 
 
 def topics() -> str:
-    """The topics as a table: who writes and reads each."""
+    """The topics as a table, with their writers and readers."""
     drawn = topology(TopologySettings())
     rows = (f"| {' | '.join(_topic(drawn, topic.name))} |\n" for topic in drawn.topics if not topic.name.endswith(".ticks"))
     head = "| topic | records | kept | written by | read by | says |\n| --- | --- | --- | --- | --- | --- |\n"
@@ -88,7 +89,7 @@ def _topic(drawn: Topology, name: str) -> Iterator[str]:
 
 
 def commands() -> str:
-    """The commands, their parts included, with the first sentence of each."""
+    """The commands and subcommands, with the first sentence of each help text."""
     group = get_command(app)
     rows = []
     for name, command in sorted(getattr(group, "commands", {}).items()):
@@ -100,19 +101,19 @@ def commands() -> str:
 
 
 def rules() -> str:
-    """The selection rules, and in which profiles they are."""
+    """The selection rules, and the profiles that apply them."""
     head = f"| rule | not selected | {' | '.join(f'`{name}`' for name in PROFILES)} |\n| --- | --- |{' --- |' * len(PROFILES)}\n"
     applied = {rule: " | ".join("" if rule in off else "yes" for off in PROFILES.values()) for rule in RULES}
     return head + "".join(f"| `{name}` | {says} | {applied[name]} |\n" for name, says in RULES.items())
 
 
 def options() -> str:
-    """All settings."""
+    """The table of all settings."""
     return settings.table()
 
 
 def faults() -> str:
-    """The named points at which a test may kill the process, or fill the disk."""
+    """The named points at which a test can kill the process or fill the disk."""
     found: dict[str, list[str]] = {}
     for path in sorted((ROOT / "streams").rglob("*.py")):
         points = FAULT.findall(path.read_text("utf-8")) if path.name != "faults.py" else []
@@ -123,7 +124,7 @@ def faults() -> str:
 
 
 def files(folder: Path) -> str:
-    """The modules of a folder, each with the first line of its docstring."""
+    """The modules of a folder, each with the first paragraph of its docstring."""
     rows = []
     for path in sorted(folder.glob("*.py")):
         text = ast.get_docstring(ast.parse(path.read_text("utf-8"))) or ""
@@ -133,7 +134,7 @@ def files(folder: Path) -> str:
 
 
 def _listing() -> Iterator[str]:
-    """The READMEs, from the root of the project, that list the files of their folder."""
+    """The paths, from the root, of READMEs that list the files of their folder."""
     for package in ("processors", "schemas", "sinks", "streams"):
         for page in sorted((ROOT / package).rglob("README.md")):
             if "<!-- files: " in page.read_text("utf-8"):
@@ -153,11 +154,11 @@ PARTS: Mapping[str, Mapping[str, Callable[[], str]]] = {
     path: {**OWN.get(path, {}), **({"files": partial(files, (ROOT / path).parent)} if path in {*_listing()} else {})}
     for path in (*OWN, *(path for path in _listing() if path not in OWN))
 }
-"""What is made for each README, by the name in its marks."""
+"""The generated parts of each README, by the name in their marks."""
 
 
 def filled(text: str, parts: Mapping[str, Callable[[], str]]) -> str:
-    """A README with its generated parts as they should be. Raises ValueError where marks are missing."""
+    """The text of a README with its generated parts rewritten. Raises ValueError if marks are missing or repeated."""
     for name, make in parts.items():
         marks = re.compile(rf"(?s)(<!-- {name}: [^\n]*-->\n).*?(<!-- end of {name} -->\n)")
         if len(marks.findall(text)) != 1:
@@ -167,12 +168,12 @@ def filled(text: str, parts: Mapping[str, Callable[[], str]]) -> str:
 
 
 def sessions(text: str) -> list[str]:
-    """The commands of all sessions, in order."""
+    """The commands of all sessions of a text, in order."""
     return [line[2:] for block in SESSION.findall(text) for line in block.splitlines() if line.startswith("$ ")]
 
 
 def run(command: str, folder: Path) -> str:
-    """What a command prints in a folder, which is the working folder."""
+    """Run a command in a folder, which must be the working folder, and return its output. Raises ValueError if it fails."""
     if command.startswith("harvest "):
         result = CliRunner().invoke(app, shlex.split(command)[1:], color=False)
         code, output = result.exit_code, result.output
@@ -182,23 +183,23 @@ def run(command: str, folder: Path) -> str:
     if code:
         raise ValueError(f"{command}: exit code {code}: {output}")
     for url in re.findall(r"(?m)^@FILE \{ (\S+)$", output):
-        # An OID is made of the URL: that of the one that is shown.
+        # An OID is computed from the URL, so it must be that of the URL shown.
         output = output.replace(oid(GATHERER, url), oid(GATHERER, url.replace(str(folder), SHOWN)))
     lines = output.replace(str(folder), SHOWN).splitlines()
     return "".join(f"{line.rstrip()}\n" for line in lines if not PROGRESS.match(line))
 
 
 def masked(text: str) -> str:
-    """Output without what varies; events in one order, since those of a moment may be a millisecond apart or not."""
+    """Output without the parts that vary; events are sorted, since events of one moment may differ by a millisecond or not."""
     for pattern, word in VARYING:
         text = re.sub(pattern, word, text)
     return re.sub(r"(?m)(?:^TIME .*\n)+", lambda events: "".join(sorted(events[0].splitlines(keepends=True))), text)
 
 
 def played(text: str, folder: Path) -> str:
-    """A page with the output of its sessions, where that has changed; `folder` is the working folder, with the sample corpus.
+    """A page with the new output of its sessions, where it changed; `folder` is the working folder, with the sample corpus.
 
-    Raises ValueError for a command that fails.
+    Raises ValueError if a command fails.
     """
     for path, content in FILE.findall(text):
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
@@ -207,14 +208,14 @@ def played(text: str, folder: Path) -> str:
     def play(match: re.Match[str]) -> str:
         ran = [f"$ {command}\n{run(command, folder)}" for command in sessions(match[0])]
         block = f"```console\n{''.join(ran)}```"
-        # What differs in times and measurements alone stays as it was.
+        # A session that differs only in times and measurements stays unchanged.
         return match[0] if masked(block) == masked(match[0]) else block
 
     return SESSION.sub(play, text)
 
 
 def main() -> int:
-    """Write everything anew."""
+    """Rewrite all sessions and generated parts; return the exit code."""
     for name in [name for name in os.environ if name.startswith(settings.PREFIX)]:
         del os.environ[name]
     above = tempfile.gettempdir().rstrip("/")

@@ -1,4 +1,4 @@
-"""The description of the public topics is what the code gives, and what AsyncAPI 3 allows."""
+"""The description of the public topics matches the code and is valid AsyncAPI 3."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ ANEW = "run `python -m streams.topology.asyncapi` and commit what it wrote"
 
 @pytest.fixture(scope="module")
 def description(root: Path) -> dict[str, Any]:
-    """The file."""
+    """The AsyncAPI document."""
     found: dict[str, Any] = json.loads((root / "schemas" / asyncapi.FILE).read_text("utf-8"))
     return found
 
 
-def test_not_stale(root: Path) -> None:
-    """The file is the one that the topology and the schemas give."""
+def test_file_equals_the_generated_description(root: Path) -> None:
+    """The file equals the description generated from the topology and the schemas."""
     assert (root / "schemas" / asyncapi.FILE).read_text("utf-8") == asyncapi.text(), ANEW
 
 
-def test_every_public_topic(description: dict[str, Any]) -> None:
-    """Each public topic is a channel, with a message for each record that it carries, its key and how long it is kept."""
+def test_every_public_topic_is_described(description: dict[str, Any]) -> None:
+    """Each public topic is a channel with a message for each of its record types, and with its retention."""
     public = {topic.name: topic for topic in topology(TopologySettings()).topics if topic.public}
     channels = {channel["address"]: channel for channel in description["channels"].values()}
     assert set(channels) == set(public)
@@ -39,8 +39,8 @@ def test_every_public_topic(description: dict[str, Any]) -> None:
         assert (kept.get("retention.ms") == -1) == (topic.keep == "always")
 
 
-def test_asyncapi_allows_it(description: dict[str, Any]) -> None:
-    """A model of AsyncAPI 3 and its Kafka bindings takes every field, and refuses one that is none."""
+def test_description_is_valid_asyncapi(description: dict[str, Any]) -> None:
+    """A model of AsyncAPI 3 and its Kafka bindings accepts every field, and rejects an unknown one."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         from asyncapi3.models.asyncapi import AsyncAPI3  # type: ignore[import-untyped]
@@ -52,8 +52,8 @@ def test_asyncapi_allows_it(description: dict[str, Any]) -> None:
         AsyncAPI3.model_validate(wrong)
 
 
-def test_references_lead_somewhere(description: dict[str, Any]) -> None:
-    """Each reference names a part of the document."""
+def test_references_resolve(description: dict[str, Any]) -> None:
+    """Each reference resolves to a part of the document."""
 
     def references(node: Any) -> list[str]:
         if isinstance(node, dict):

@@ -1,4 +1,4 @@
-"""The table of types for README.md, made from the rules and the plug-ins; a test fails when the README has another."""
+"""Generates the table of types for README.md from the rules and the plug-ins; a test fails if the README differs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ END = "<!-- types: end -->"
 
 
 def type_table() -> str:
-    """One line a type: its media type, how it is recognized, and which summarizer serves it."""
+    """A table with one row per type: its media type, how it is recognized, and its summarizer."""
     lines = ["| type | media type | names | by content | summarizer |", "| --- | --- | --- | --- | --- |"]
     for name, rule in table().rules.items():
         lines.append(f"| {name} | {rule.media} | {_names(rule)} | {_content(rule)} | {_served(name, rule)} |")
@@ -18,7 +18,7 @@ def type_table() -> str:
 
 
 def with_table(readme: str) -> str:
-    """A README with the table that stands between its two marks made anew. Raises ValueError where a mark is missing."""
+    """The text of a README with the table between its two marks rewritten. Raises ValueError if a mark is missing."""
     begin, end = readme.index(BEGIN) + len(BEGIN), readme.index(END)
     return f"{readme[:begin]}\n{type_table()}\n{readme[end:]}"
 

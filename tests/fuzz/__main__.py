@@ -1,9 +1,9 @@
-"""`make fuzz`: hunts for inputs that break a law, for as long as one wishes.
+"""`make fuzz`: searches for inputs that break a law, for any length of time.
 
-    make fuzz ARGS="seconds=600 target=zip"       all targets in whose names is `zip`, ten minutes in all
+    make fuzz ARGS="seconds=600 target=zip"       all targets whose names contain `zip`, ten minutes in all
     make fuzz ARGS="target=unnest-zip input=F"    one input again
 
-`seed=N` repeats a hunt, `runs=N` ends it after so many inputs a target, `jobs=N` is the number of processes (2). The exit code
+`seed=N` repeats a hunt, `runs=N` ends it after N inputs for each target, `jobs=N` is the number of processes (2). The exit code
 tells whether anything was found.
 """
 
@@ -21,13 +21,13 @@ from tests.fuzz.targets import wanted
 
 SETTINGS = {"seconds": "60", "target": "", "input": "", "seed": "", "runs": str(1 << 62), "jobs": "2"}
 LEAST = 5.0
-"""Seconds that a target is hunted at a time, at least."""
+"""Minimum seconds of one hunt of a target."""
 SLOW = 2.0
-"""Seconds of CPU of an input that is worth a look: what is linear takes some tenths, counted line by line."""
+"""Seconds of CPU above which an input is worth reporting: linear work takes some tenths of a second with line counting."""
 
 
 def settings(words: list[str]) -> Mapping[str, str]:
-    """The settings of the command line. Raises SystemExit for one that is not known."""
+    """Parse the settings of the command line. Raises SystemExit for an unknown one."""
     given = dict(word.partition("=")[::2] for word in words)
     if unknown := sorted(set(given) - set(SETTINGS)):
         raise SystemExit(f"no such setting: {', '.join(unknown)} (known: {', '.join(SETTINGS)})")
@@ -35,12 +35,12 @@ def settings(words: list[str]) -> Mapping[str, str]:
 
 
 def work(name: str, seed: str, runs: int, seconds: float) -> Report:
-    """One hunt, in a process of the pool."""
+    """Run one hunt, in a process of the pool."""
     return hunt(wanted(name)[0], seed, runs, seconds)
 
 
 def hunted(names: list[str], given: Mapping[str, str]) -> Iterator[tuple[str, Report]]:
-    """All hunts, as they end. One seed after the other where there is time for more than one."""
+    """Yield all hunts as they end; with time left, targets are hunted again with the next seed."""
     jobs, seconds = int(given["jobs"]), float(given["seconds"])
     seed = given["seed"] or str(random.randrange(1 << 32))
     print(f"{len(names)} targets, seed {seed}", flush=True)
@@ -53,7 +53,7 @@ def hunted(names: list[str], given: Mapping[str, str]) -> Iterator[tuple[str, Re
 
 
 def main() -> int:
-    """Run, and give the exit code."""
+    """Run the hunts and return the exit code."""
     given = settings(sys.argv[1:])
     chosen = wanted(given["target"])
     if not chosen:

@@ -1,7 +1,7 @@
-"""The hunt: inputs for one target, made and run in a process of its own, which may die of them.
+"""The hunt: generates inputs for one target and runs them in a child process, which an input may kill.
 
-Strategy: what reaches lines of our code that nothing before has reached is kept, and changed again. A process writes each input
-where its parent can read it before it runs it; when it dies, or hangs, the parent knows of what. What was found is made smaller.
+Strategy: an input that reaches new lines of the project's code is kept and mutated further. The child writes each input into
+memory shared with its parent before it runs it; if the child dies or hangs, the parent knows the input. Findings are reduced.
 """
 
 from __future__ import annotations
@@ -29,53 +29,53 @@ from tests.fuzz.targets import Target
 from tests.fuzz.watch import ROOT, Overrun, Watch
 
 STEPS, STEPS_A_BYTE = 2_000_000, 400
-"""Lines and calls that an input may take, whatever it is, and more for each of its bytes."""
+"""Maximum number of lines and calls for an input: a constant, and an addition for each byte."""
 GROWTH, SIZES, FLOOR = 8, (2_048, 8_192, 32_768), 50_000
-"""A fragment that is repeated four times as often takes at most so many times the steps, where they are more than FLOOR."""
+"""A fragment repeated four times as often may take at most GROWTH times the steps, plus FLOOR; SIZES are bytes."""
 MEMORY = 256 << 10
-"""kB that one input may add to the largest size of the process."""
+"""Maximum growth of the peak memory of the process by one input, in kB."""
 CPU = 60
-"""Seconds of CPU for one input: the end of a hang in the code of libraries. What is linear takes some hundredths."""
+"""Seconds of CPU for one input, which ends hangs in the code of libraries. Linear work takes some hundredths of a second."""
 ROOM = 8 << 20
 AGAIN, GROWING = 16, 24
-"""Every so many inputs one is run twice, or repeated."""
+"""Every AGAIN-th input is run twice; every GROWING-th has a repeated fragment."""
 POOL = 1_000
 ENOUGH = 20
-"""Findings that end a hunt: they are of few causes."""
+"""Number of findings that end a hunt: many findings have few causes."""
 REDUCED = 300
-"""Smaller inputs that are tried."""
+"""Maximum number of smaller inputs that reduction tries."""
 
 
 class Found(NamedTuple):
-    """An input for which a law does not hold."""
+    """An input that breaks a law."""
 
     target: str
     seed: str
-    """Of the process that made it ..."""
+    """The seed of the process that generated the input."""
     number: int
-    """... and which one of its inputs it is."""
+    """The number of the input in that process."""
     why: str
     data: bytes
 
     @property
     def kind(self) -> str:
-        """What is alike of two findings of one cause."""
+        """The message without numbers and quoted parts, equal for findings of one cause."""
         return re.sub(r"\d+|'.*'", "", self.why.partition("\n")[0])
 
 
 class Report(NamedTuple):
-    """What a hunt came to."""
+    """The result of a hunt."""
 
     inputs: int
     kept: int
-    """Inputs that reached something new."""
+    """Number of inputs that reached new lines."""
     found: tuple[Found, ...]
     slowest: tuple[float, bytes] = 0.0, b""
-    """Seconds of CPU of the one input that took most, which is no law, and that input."""
+    """The slowest input and its seconds of CPU; no law limits these."""
 
 
 def check(target: Target, data: bytes, watch: Watch, *, again: bool = False) -> str:
-    """Run a target on an input: "", or which law does not hold."""
+    """Run a target on an input; return "" or the law that it breaks."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     limit = STEPS + STEPS_A_BYTE * len(data)
     try:
@@ -99,7 +99,7 @@ def _place(error: Exception) -> str:
 
 
 def grows(target: Target, make: Callable[[int], bytes], watch: Watch) -> str:
-    """Run a target on ever more of a fragment: "", or that the work grows faster than the input."""
+    """Run a target on longer and longer repetitions of a fragment; return "" or that the work grows faster than the input."""
     counts = []
     for size in SIZES:
         if why := check(target, make(size), watch):
@@ -111,7 +111,7 @@ def grows(target: Target, make: Callable[[int], bytes], watch: Watch) -> str:
 
 
 class _Box:
-    """Memory that parent and child share: the input at work."""
+    """Memory shared by parent and child, with the current input and its number."""
 
     def __init__(self) -> None:
         self._map = mmap.mmap(-1, ROOM)
@@ -128,17 +128,17 @@ class _Box:
 
 
 def _inputs(target: Target, chance: random.Random, pool: list[bytes]) -> Iterator[bytes | Callable[[int], bytes]]:
-    """The corpus, then what is made of it."""
+    """The corpus, then inputs generated from it."""
     yield from target.corpus
     mutator = Mutator(chance, target.words, target.corpus)
     for number in range(sys.maxsize):
-        # The newest are the likeliest to lead on.
+        # The newest inputs are the most likely to lead to further new lines.
         one = chance.choice(pool[-8:] if pool and chance.random() < 0.3 else [*target.corpus, *pool])
         yield mutator.repeated(one) if number % GROWING == GROWING - 1 else mutator.mutate(one)
 
 
 def _work(target: Target, seed: str, runs: int, until: float, box: _Box) -> Report:
-    """The work of the child."""
+    """Run the inputs, in the child process."""
     watch, pool = Watch(), list[bytes]()
     found: dict[str, Found] = {}
     number = kept = failed = 0
@@ -163,13 +163,13 @@ def _work(target: Target, seed: str, runs: int, until: float, box: _Box) -> Repo
 
 
 def apart(work: Callable[[], Report]) -> Report | str:
-    """What `work` gives in a process of its own, or how that died."""
+    """Return the result of `work` in a child process, or how the child died."""
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
         status = 1
         with contextlib.suppress(BaseException):
-            # How it died is told by the parent.
+            # The parent reports how the child died.
             faulthandler.disable()
             signal.signal(signal.SIGPROF, signal.SIG_DFL)
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -190,7 +190,7 @@ def apart(work: Callable[[], Report]) -> Report | str:
 
 
 def hunt(target: Target, seed: str, runs: int, seconds: float = 3_600.0) -> Report:
-    """Try so many inputs, for so many seconds at most, until the process dies of one. What was found is made smaller."""
+    """Try `runs` inputs for at most `seconds`, until the child dies of one; reduce all findings."""
     until, box = time.monotonic() + seconds, _Box()
     report = apart(lambda: _work(target, seed, runs, until, box))
     if isinstance(report, str):
@@ -204,11 +204,11 @@ def hunt(target: Target, seed: str, runs: int, seconds: float = 3_600.0) -> Repo
 
 
 def once(target: Target, data: bytes) -> str:
-    """Which law does not hold for one input, or ""; in a process of its own."""
+    """Run one input in a child process; return "" or the law that it breaks."""
     box, watch = _Box(), Watch()
 
     def work() -> Report:
-        # What is done only once (imports, caches) is done before.
+        # Work that is done only once (imports, caches) must not count for the input.
         check(target, target.corpus[0], watch)
         box.put(0, data)
         why = check(target, data, watch, again=True)
@@ -219,9 +219,9 @@ def once(target: Target, data: bytes) -> str:
 
 
 def reduce(target: Target, found: Found) -> Found:
-    """The same finding with less of an input: halves, quarters and so on are left out while it stays one.
+    """Reduce a finding: leave out halves, quarters and so on of the input while it still breaks the law in the same way.
 
-    What takes long stays as it is.
+    Inputs that hang, or break the law of linear work, stay as they are, since each attempt takes long.
     """
     slow = "hangs" in found.why or "linear" in found.why
     data, tried, step = found.data, 0, 0 if slow else max(1, len(found.data) // 2)
@@ -242,7 +242,7 @@ def reduce(target: Target, found: Found) -> Found:
 
 
 def saved(name: str, data: bytes) -> str:
-    """Save an input of a target, and give its path below the root."""
+    """Save an input of a target; return its path relative to the root."""
     folder = ROOT / "build" / "fuzz" / name
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / hashlib.sha256(data).hexdigest()[:12]
@@ -251,7 +251,7 @@ def saved(name: str, data: bytes) -> str:
 
 
 def written(found: Found) -> str:
-    """Save a finding, and say what it is and how to have it again."""
+    """Save a finding; return its description, with the command that repeats it."""
     again = f"input={saved(found.target, found.data)}"
     if "linear" in found.why:
         again = f"seed={found.seed} runs={found.number + 1}"

@@ -1,4 +1,4 @@
-"""What must hold of a parser whatever bytes it is given: the laws of each target. A law that does not hold raises Broken."""
+"""The laws of each target: what must hold of a parser for any input. A violated law raises Broken."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ from schemas.soif_summary import RecordError, to_record, to_template
 from tests.fuzz.watch import Overrun
 
 LIMITS = UnnestLimits(bytes=1 << 21, entries=500, names=1 << 16, memory=1 << 16, member=1 << 20, depth=6)
-"""What an input of the fuzzer may cost: small, so that the budget's end is met too."""
+"""Limits of unnesting for an input of the fuzzer: small, so that inputs also exhaust the budget."""
 OURS_TO_BLAME = (AssertionError, AttributeError, MemoryError, NameError, TypeError, ZeroDivisionError)
-"""Exceptions that say more of the parser than of its input, where our own code raises them."""
+"""Exceptions that indicate a defect of the parser, rather than damaged input, if the project's own code raises them."""
 NAME = re.compile(r"[^\s\x00-\x1f]{1,200}")
 URL = "http://example.org/d/x"
 
 
 class Broken(Exception):  # noqa: N818 - it says what became of the law
-    """A law does not hold."""
+    """A law is violated."""
 
 
 def hold(law: bool, what: str) -> None:
@@ -53,7 +53,7 @@ def hold(law: bool, what: str) -> None:
 
 
 class Source(io.BytesIO):
-    """An input whose reads are counted: no more of them than its length explains."""
+    """An input that counts its reads and raises Overrun if they are more than its length explains."""
 
     def __init__(self, data: bytes, *, forward: bool = False) -> None:
         super().__init__(data)
@@ -71,7 +71,7 @@ class Source(io.BytesIO):
 
 
 def unnest(plugin: Unnester, data: bytes) -> Hashable:
-    """Only UnnestError leaves a format; a body that failed fails again; names are bounded, and all that comes out is paid for."""
+    """Only UnnestError is raised; a body that failed fails again; names are bounded; all output is paid from the budget."""
     turn = zlib.crc32(data)
     source: Reader = Source(data, forward=bool(turn & 1))
     budget, outcome = Budget(LIMITS, len(data)), hashlib.sha256()
@@ -87,7 +87,7 @@ def unnest(plugin: Unnester, data: bytes) -> Hashable:
             budget.enter(member.name)
             hold(member.size >= -1, f"member {member.name!r:.50} of {member.size} bytes")
             outcome.update(repr(member._replace(body=None)).encode("utf-8", "surrogatepass"))
-            # Bodies are read all, or every other, or none, for any of that is allowed.
+            # All bodies, every other body, or no body is read: an unnester must allow each.
             if member.body is not None and (turn >> 1) % 3 >= (number + 1) % 2:
                 _body(Hashed(member.body, budget), outcome)
     except UnnestError as error:
@@ -102,7 +102,7 @@ def _drain(body: Reader, outcome: Any) -> None:
 
 
 def _body(body: Reader, outcome: Any) -> None:
-    """Read a body; damage is its own, unless the budget is spent."""
+    """Read a body; its damage does not end the archive, unless the budget is exhausted."""
     try:
         _drain(body, outcome)
     except UnnestError as error:
@@ -119,7 +119,7 @@ def _body(body: Reader, outcome: Any) -> None:
 
 
 def summarized(kind: str, media: str, name: bytes, data: bytes) -> Hashable:
-    """Only SummaryError leaves a summarizer, and none that our own mistakes cause; a summary is bounded text, with a title."""
+    """A summarizer raises only SummaryError, never for a defect of its own; a summary has a bounded size and a title."""
     found, reason = Found(), ""
     try:
         summarize(Facts(name, URL, kind, media, len(data), 0, ""), Source(data), found)
@@ -138,7 +138,7 @@ def summarized(kind: str, media: str, name: bytes, data: bytes) -> Hashable:
 
 
 def _blamed(error: BaseException | None) -> None:
-    """Raise Broken for an exception of ours: one that our own code raised, and that no format explains."""
+    """Raise Broken for an exception that indicates a defect: raised by the project's own code, and not explained by the format."""
     if isinstance(error, OURS_TO_BLAME):
         last = traceback.extract_tb(error.__traceback__)[-1]
         if "/processors/" in last.filename or isinstance(error, MemoryError):
@@ -146,7 +146,7 @@ def _blamed(error: BaseException | None) -> None:
 
 
 def recognized(data: bytes) -> Hashable:
-    """Any name and content have a type of ours, a media type, and evidence. Input: the name, a line feed, the content."""
+    """Any name and content have a known type, a media type, and evidence. Input: the name, a line feed, the content."""
     name, _, content = data.partition(b"\n")
     head = content[: recognize.HEAD]
     found = recognize.recognize(name, head)
@@ -160,13 +160,13 @@ def recognized(data: bytes) -> Hashable:
 
 
 def soif(data: bytes) -> Hashable:
-    """However SOIF is cut into pieces it gives the same; what is read is written and read as the same; so are its records."""
+    """SOIF gives the same result however it is split; templates and their records survive writing and reading."""
     whole = _pieces([data])
     hold(whole == _pieces([data[i : i + 1] for i in range(len(data))]), "byte by byte it is another")
     cut = random.Random(zlib.crc32(data)).randrange(len(data) + 1)
     hold(whole == _pieces([data[:cut], b"", data[cut:]]), f"cut at {cut} it is another")
     templates = whole[0]
-    # A collection that no template is in is not written: it is of none.
+    # A collection without a template is not written, since templates carry its name.
     hold(parse_soif(dumps(templates)) == templates, "what is written is another")
     for template in templates:
         try:
@@ -210,11 +210,11 @@ SUMMARY = Summary(
 
 
 def queried(data: bytes) -> Hashable:
-    """A query is a tree or a QueryError with its place; written again it is the same tree; snippets are short."""
+    """A query is a tree or a QueryError with a position; the unparsed tree parses to the same tree; snippets are short."""
     text = data.decode("utf-8", "replace")
     last = (0, 0)
     for start, end, word in spans(text):
-        # A character that folds into several words is the place of each.
+        # A character that folds into several words is the position of each of them.
         hold((last[1] <= start or (start, end) == last) and start < end <= len(text) and bool(word), "words that overlap")
         last = start, end
     hold(all(words(text)), "an empty word")
@@ -230,14 +230,14 @@ def queried(data: bytes) -> Hashable:
 
 
 def robotic(data: bytes) -> Hashable:
-    """Any robots.txt says yes or no, and a pause that is none or a number."""
+    """Any robots.txt yields yes or no, and a crawl delay that is None or a finite number."""
     delay = robots.crawl_delay(data, "harvest")
     hold(delay is None or (math.isfinite(delay) and delay >= 0), f"a pause of {delay}")
     return delay, *(robots.allowed(data, "harvest", f"http://example.org/{path}") for path in ("", "a/b?c=d", "a*$", "%7Ea/" * 50))
 
 
 def located(data: bytes) -> Hashable:
-    """What is canonical stays so, relative or not; traps and addresses are judged. Input: a URL and its base, a line each."""
+    """Canonical URLs stay canonical, relative or not; traps and addresses are decided. Input: a URL and its base, one per line."""
     url, base = (*data.decode("utf-8", "surrogateescape").split("\n"), "")[:2]
     found = urls.canonical(url, base)
     if found is not None:
@@ -248,7 +248,7 @@ def located(data: bytes) -> Hashable:
 
 
 def avro(data: bytes) -> Hashable:
-    """Bytes are a record that is written and read as the same, or DecodeError."""
+    """Bytes are a record that survives encoding and decoding, or raise DecodeError."""
     try:
         record = decode(data)
     except DecodeError as error:
@@ -259,7 +259,7 @@ def avro(data: bytes) -> Hashable:
 
 
 def listed(data: bytes) -> Hashable:
-    """Each entry of a folder is in one event, whole and in order of the digests. Input: names, with a NUL behind each."""
+    """Each entry of a folder is in exactly one event. Input: names, each followed by a NUL."""
     obj = FetchedObject(url="file:///d/", version=1, time=1, outcome="fetched")
     names = sorted({name[:255] for name in data.split(b"\0")[:500]})
     entries = tuple(Entry(name=n, kind="folder" if n.endswith(b"d") else "file", size=0, mtime=0, inode=1) for n in names)
@@ -278,7 +278,7 @@ SETTINGS = EssenceSettings(gatherer="g", limits=LIMITS)
 
 
 def walked(data: bytes) -> Hashable:
-    """Any object gives records that Avro carries and ends with one that counts the summaries; nothing is raised."""
+    """Any object yields records that Avro can carry, ending with one that counts the summaries; nothing is raised."""
     md5, sha256 = hashlib.md5(data, usedforsecurity=False).hexdigest(), hashlib.sha256(data).hexdigest()
     obj = FetchedObject(url=URL, version=1, time=1, outcome="fetched", size=len(data), md5=md5, sha256=sha256)
     made = list(essence(obj, io.BytesIO(data), SETTINGS))

@@ -1,6 +1,6 @@
-"""Inputs that nobody wrote: files of the corpus, changed as chance has it, with the structure of formats in mind.
+"""Generates inputs: files of the corpus, mutated at random, with knowledge of the structure of formats.
 
-Law: what comes out depends on the seed, the corpus and the words alone.
+Law: the output depends only on the seed, the corpus and the words.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import zipfile
 from collections.abc import Callable, Sequence
 
 MOST = 1 << 15
-"""Bytes of an input, unless the file that it is made of is larger."""
+"""Maximum bytes of an input, unless the file it is made from is larger."""
 STRETCH = 1 << 13
-"""Bytes that a fragment is repeated to, at most."""
+"""Maximum bytes of a repeated fragment."""
 EDGES = (
     0,
     1,
@@ -33,7 +33,7 @@ EDGES = (
     (1 << 63) - 1,
     (1 << 64) - 1,
 )
-"""Numbers at which lengths, offsets and counts go wrong."""
+"""Numbers at which lengths, offsets and counts often go wrong."""
 NUMBERS = ("0", "1", "-1", "9", "65536", "4294967295", "99999999999999999999", "1e9", "0x7fffffff", "00")
 BLOCK = 512
 _NUMBER = re.compile(rb"\d+")
@@ -42,7 +42,7 @@ Change = Callable[[bytes], bytes]
 
 
 class Mutator:
-    """Changes inputs: `words` are the tokens of the format, `corpus` what may be spliced in."""
+    """Mutates inputs: `words` are the tokens of the format, `corpus` has the files to splice from."""
 
     def __init__(self, chance: random.Random, words: Sequence[bytes], corpus: Sequence[bytes]) -> None:
         self.chance = chance
@@ -55,7 +55,7 @@ class Mutator:
         )
 
     def mutate(self, data: bytes) -> bytes:
-        """A file with some changes, most often few."""
+        """A file with some mutations, most often few."""
         most = max(MOST, len(data))
         inner = self.chance.random() < 0.6 and (self._zip(data) or self._gzip(data))
         if inner:
@@ -65,7 +65,7 @@ class Mutator:
         return tarred(data) if self.chance.random() < 0.8 else data
 
     def repeated(self, data: bytes) -> Callable[[int], bytes]:
-        """A file with a fragment in it that is repeated to any number of bytes: what must take no more than linear work."""
+        """A function from a size in bytes to the file with a fragment repeated to that size: input that must take linear work."""
         low, high = self._slice(data, 64)
         fragment = data[low:high] if self.chance.random() < 0.5 and high > low else self.chance.choice(self.words)
         if self.chance.random() < 0.3:
@@ -73,10 +73,10 @@ class Mutator:
         head, tail = data[:low], data[high : high + 256] if self.chance.random() < 0.5 else b""
         return lambda size: head + fragment * (size // len(fragment)) + tail
 
-    # ---- inside of what is packed ----------------------------------------------------------------------------------
+    # ---- inside archives -------------------------------------------------------------------------------------------
 
     def _zip(self, data: bytes) -> bytes:
-        """A zip of which one part was changed, its checksum with it; b"" where that is none."""
+        """A zip with one part mutated and its checksum updated; b"" if the data is not a zip."""
         if not data.startswith(b"PK\3\4"):
             return b""
         out = io.BytesIO()
@@ -104,7 +104,7 @@ class Mutator:
     # ---- changes of bytes ------------------------------------------------------------------------------------------
 
     def _at(self, data: bytes) -> int:
-        """A place; the first bytes, where headers are, are taken more often."""
+        """A random offset; the first bytes, where headers are, are chosen more often."""
         most = len(data) if self.chance.random() < 0.7 else min(len(data), 128)
         return self.chance.randrange(most + 1)
 
@@ -126,7 +126,7 @@ class Mutator:
         return data[:at] + value.to_bytes(size, self.chance.choice(("little", "big"))) + data[at + size :]
 
     def _near(self, data: bytes) -> bytes:
-        """A number that is stored gets a little larger or smaller, or that of the length of the data."""
+        """Make a stored number, or one that equals the length of the data, slightly larger or smaller."""
         at, size, order = self._at(data), self.chance.choice((1, 2, 4)), self.chance.choice(("little", "big"))
         found = int.from_bytes(data[at : at + size], "little" if order == "little" else "big")
         made = len(data) if self.chance.random() < 0.2 else found + self.chance.randrange(-16, 17)
@@ -163,7 +163,7 @@ class Mutator:
         return data[:low] + data[at : at + high - low] + data[high:]
 
     def _number(self, data: bytes) -> bytes:
-        """Digits, which may be a length, become another number."""
+        """Replace digits, which may be a length, by another number."""
         found = list(_NUMBER.finditer(data[: 1 << 14]))
         if not found:
             return data
@@ -181,21 +181,21 @@ class Mutator:
         return self.repeated(data)(int(STRETCH ** self.chance.random())) if data else data
 
     def _line(self, data: bytes) -> bytes:
-        """Lines change places, go, or come twice."""
+        """Swap, delete or duplicate lines."""
         lines = data[:MOST].split(b"\n")
         at, other = self.chance.randrange(len(lines)), self.chance.randrange(len(lines))
         lines[at : at + 1] = self.chance.choice(([], [lines[other]], [lines[at], lines[other]], [lines[at] + lines[other]]))
         return b"\n".join(lines) + data[MOST:]
 
     def _exchange(self, data: bytes) -> bytes:
-        """A word of the format that is there becomes another."""
+        """Replace a word of the format by another."""
         one = self.chance.choice(self.words)
         at = data.find(one)
         return data if at < 0 else data[:at] + self.chance.choice(self.words) + data[at + len(one) :]
 
 
 def tarred(data: bytes) -> bytes:
-    """Headers of tar with the checksums that they should have; other data as they are."""
+    """Data with the checksums of tar headers corrected; other data is unchanged."""
     if data[257:262] != b"ustar":
         return data
     blocks = bytearray(data)

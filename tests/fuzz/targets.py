@@ -1,7 +1,7 @@
-"""The targets: each unnester and each summarizer as the packages list them, and the other parsers of ours.
+"""The targets: every unnester and every summarizer that the packages list, and the other parsers of the project.
 
-A target has a corpus: the golden samples of its part, what is saved for it in tests/samples/fuzz, and the tokens that its source
-code holds.
+A target has a corpus (the golden samples of its part, and its saved inputs in tests/samples/fuzz) and the tokens in its source
+code.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ WORDS = tuple(
 
 
 class Target(NamedTuple):
-    """Something that takes any bytes."""
+    """A parser that accepts any bytes."""
 
     name: str
     run: Callable[[bytes], Hashable]
-    """Gives the outcome, the same for the same input. Raises laws.Broken where a law does not hold; all else is a fault too."""
+    """Returns the outcome, the same for the same input. Raises laws.Broken for a violated law; any other exception is a fault."""
     corpus: tuple[bytes, ...]
     words: tuple[bytes, ...]
 
@@ -69,7 +69,7 @@ def _saved(name: str) -> list[bytes]:
 
 @cache
 def tokens(module: str) -> tuple[bytes, ...]:
-    """The texts in the source of a module, and of those of processors that it imports: what its format is made of."""
+    """The constants in the source of a module and of processors that it imports: the tokens of its format."""
     spec = importlib.util.find_spec(module)
     tree = ast.parse(Path(str(spec and spec.origin)).read_text("utf-8"))
     found: dict[bytes, None] = {}
@@ -85,7 +85,7 @@ def tokens(module: str) -> tuple[bytes, ...]:
 
 
 def _cut(value: str | bytes) -> Iterator[bytes]:
-    """A constant, if it is short, and the words of it, since it may be a pattern."""
+    """A constant if it is short, and its words, since it may be a regular expression."""
     raw = value if isinstance(value, bytes) else value.encode("utf-8", "replace")
     if 0 < len(raw) <= 12:
         yield raw
@@ -121,7 +121,7 @@ def _archives() -> Mapping[str, Path]:
 
 
 def _records() -> tuple[bytes, ...]:
-    """Records in Avro: what some objects give, and the objects."""
+    """Avro records: some objects, and the records that they yield."""
     made: list[bytes] = []
     settings = EssenceSettings(gatherer="g", limits=laws.LIMITS, files=True)
     for name in ("tar", "mail", "office"):
@@ -142,7 +142,7 @@ OTHERS = ("recognize", "soif", "query", "robots", "urls", "avro", "listing", "wa
 
 
 def names() -> Sequence[str]:
-    """The names of all targets, without what it takes to make them."""
+    """The names of all targets, without the cost of building them."""
     parts = {"unnest": unnest.modules(), "summarize": summarize.modules()}
     return [*(f"{part}-{name.rpartition('.')[2]}" for part, found in parts.items() for name in found), *OTHERS]
 
@@ -165,11 +165,11 @@ def _others() -> Iterator[Target]:
 
 @cache
 def targets() -> Mapping[str, Target]:
-    """All targets by their names."""
+    """All targets by name."""
     preload()
     return {t.name: t for t in (*_unnesting(), *_summarizing(), *_others())}
 
 
 def wanted(part: str) -> Sequence[Target]:
-    """The target of that name, or those in whose names it is."""
+    """The target of that name, or those whose names contain it."""
     return [targets()[name] for name in names() if name == part or (part not in targets() and part in name)]

@@ -19,18 +19,18 @@ from tests.fuzz.mutate import Mutator
 from tests.fuzz.targets import SAVED, Target, names, targets
 
 RUNS = 200
-"""Inputs a target that are made of its corpus, in each run of the tests the same."""
+"""Number of inputs generated for each target, the same in every run of the tests."""
 
 
 @pytest.mark.parametrize("name", names())
-def test_laws_hold(name: str) -> None:
-    """No input of the corpus, and none of some hundred that are made of it, breaks a law of its parser."""
+def test_no_input_breaks_a_law(name: str) -> None:
+    """No input of the corpus, and none of some hundred generated from it, breaks a law of its parser."""
     report = hunt(targets()[name], "harvest", RUNS)
     assert not report.found, "\n".join(map(written, report.found))
 
 
 def test_every_parser_is_a_target() -> None:
-    """Each unnester and each summarizer is hunted, and what is saved for a target belongs to one."""
+    """Each unnester and each summarizer is a target, and each folder of saved inputs belongs to a target."""
     assert set(names()) == set(targets())
     assert {path.name for path in SAVED.iterdir()} <= set(names())
 
@@ -74,8 +74,8 @@ PLANTED: dict[str, tuple[Callable[[bytes], Hashable], str]] = {
 
 
 @pytest.mark.parametrize("name", PLANTED)
-def test_what_is_planted_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A crash, an exception, a law that is broken, an endless loop and a second outcome are found, made small, and had again."""
+def test_planted_fault_is_found_and_reduced(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A crash, an exception, a violated law, an endless loop and a changing outcome are found, reduced, and reproduced."""
     monkeypatch.setattr(tests.fuzz.hunt, "STEPS", 5_000)
     monkeypatch.setattr(tests.fuzz.hunt, "STEPS_A_BYTE", 1)
     run, why = PLANTED[name]
@@ -87,8 +87,8 @@ def test_what_is_planted_is_found(name: str, monkeypatch: pytest.MonkeyPatch) ->
     assert f"target=planted-{name} " in written(found)
 
 
-def test_work_that_grows_too_fast_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Work that is the square of what is repeated is no linear work."""
+def test_quadratic_work_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work that grows with the square of the repeated fragment is reported; linear work is not."""
     monkeypatch.setattr(tests.fuzz.hunt, "FLOOR", 0)
 
     def square(data: bytes) -> Hashable:
@@ -103,8 +103,8 @@ def test_work_that_grows_too_fast_is_found(monkeypatch: pytest.MonkeyPatch) -> N
     assert not found[1]
 
 
-def test_the_seed_says_what_is_made() -> None:
-    """The same seed makes the same inputs, another one others."""
+def test_same_seed_generates_the_same_inputs() -> None:
+    """The same seed generates the same inputs; another seed generates others."""
     target = targets()["unnest-zip"]
     made = []
     for seed in ("a", "a", "b"):
@@ -113,14 +113,14 @@ def test_the_seed_says_what_is_made() -> None:
     assert made[0] == made[1] != made[2]
 
 
-def test_zips_are_changed_inside() -> None:
-    """Of a zip, the parts are changed too, and their checksums with them."""
+def test_parts_of_zips_are_mutated() -> None:
+    """The parts of a zip are mutated, with their checksums updated."""
     target = targets()["summarize-opendocument"]
     mutator = Mutator(random.Random(1), target.words, target.corpus)
     whole = 0
     for _ in range(100):
         made = io.BytesIO(mutator.mutate(target.corpus[0]))
-        # NotImplementedError is what zipfile raises for a method, or a version, that it does not know.
+        # zipfile raises NotImplementedError for a method or a version that it does not know.
         damage = (zipfile.BadZipFile, zlib.error, ValueError, EOFError, NotImplementedError, RuntimeError, OSError)
         with suppress(*damage), zipfile.ZipFile(made) as archive:
             whole += archive.testzip() is None

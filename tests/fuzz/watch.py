@@ -1,6 +1,6 @@
-"""Work, counted: lines of our code that ran and functions of all code that were called, and which lines were new.
+"""Counts work: executed lines of the project's code, calls of functions in all code, and lines that are new.
 
-Nothing here is a time, so that a limit means the same on every machine and a run can be had again.
+Nothing here measures time, so that a limit means the same on every machine and a run can be repeated.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ Local = Callable[[FrameType, str, Any], Any]
 
 
 class Overrun(BaseException):
-    """A limit of the work was passed; what was at work is stopped there. No Exception: it must pass what catches those."""
+    """The work exceeded its limit and is stopped. Not an Exception, so that `except Exception` cannot catch it."""
 
 
 class Watch:
-    """Runs things and counts. `fresh` are the lines that no run before the last one had reached."""
+    """Runs functions and counts their work. `fresh` is the number of lines that the last run was the first to reach."""
 
     def __init__(self) -> None:
         self.count = self.limit = self.fresh = 0
         self._known: dict[int, tuple[CodeType, Local | None]] = {}
 
     def run(self, work: Callable[[], Made], limit: int) -> Made:
-        """What `work` gives. Raises Overrun where it takes more than `limit`, and whatever it raises."""
+        """Run `work` and return its result. Raises Overrun if it takes more than `limit` steps, and any exception of `work`."""
         self.count, self.limit, self.fresh = 0, limit, 0
         sys.settrace(self._call)
         try:
@@ -45,12 +45,12 @@ class Watch:
         known = self._known.get(id(frame.f_code))
         if known is None:
             code = frame.f_code
-            # The code is kept with its number, so that no other gets it.
+            # The code object is stored with its id, so that the id is not reused.
             known = self._known[id(code)] = code, self._lines() if code.co_filename.startswith(OURS) else None
         return known[1]
 
     def _lines(self) -> Local:
-        """What is called for each line of one function."""
+        """The trace function for the lines of one function."""
         reached: set[int] = set()
 
         def local(frame: FrameType, event: str, _arg: object) -> Local:

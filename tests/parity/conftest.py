@@ -10,7 +10,7 @@ from tests.parity.readings import Tika
 
 @pytest.fixture(scope="session")
 def client(tika: str) -> Iterator[Tika]:
-    """A client of the server; what Harvest reads with is imported too."""
+    """A client of the tika-server."""
     summarize.preload()
     with Tika(tika) as client:
         yield client

@@ -1,4 +1,4 @@
-"""Full text, links and metadata of our own documents, held against what a real tika-server reads of them."""
+"""Full text, links and metadata of the project's sample documents, compared with those of a real tika-server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.processors.essence.summarize.packages import packed
 LEAST = 0.9
 SAMPLES = ("html.html", "pdf.pdf", "rtf.rtf", "epub.epub")
 MORE = ("opendocument.odt", "mail.eml")
-"""Samples of which Tika reads less than we do: an object of old in the one, the text itself in the other."""
+"""Samples of which Tika reads less than Harvest: an old embedded object in one, the text itself in the other."""
 CELLS = "".join(
     f'<row><c t="inlineStr"><is><t>lock {n}</t></is></c><c><v>{n}.5</v></c><c s="1"><v>{34_000 + n}</v></c></row>'
     for n in range(90)
@@ -33,7 +33,7 @@ PARTS = {
 
 
 def related(*targets: tuple[str, str]) -> str:
-    """A part of relationships: their kinds and targets."""
+    """A relationships part with the given kinds and targets."""
     outside = {True: ' TargetMode="External"', False: ""}
     rows = (
         f'<Relationship Id="r{n}" Type="{RELATION}/{kind}" Target="{target}"{outside[kind == "hyperlink"]}/>'
@@ -43,7 +43,7 @@ def related(*targets: tuple[str, str]) -> str:
 
 
 def office(main: str, parts: dict[str, str]) -> bytes:
-    """An office document as the standard wants it, of its main part and others."""
+    """An Office Open XML document, from its main part and further parts."""
     kinds = "".join(f'<Override PartName="/{name}" ContentType="{MEDIA}{PARTS[name]}"/>' for name in parts if name in PARTS)
     rels = '<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
     types = f'<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types">{rels}{kinds}</Types>'
@@ -75,13 +75,13 @@ DOCUMENT = {
 
 
 def lacking(one: Compared) -> list[str]:
-    """What Tika has found and we have not. Links are counted: where a page says what they are relative to, Tika does not mind."""
+    """The facts that only Tika finds. Links are compared by number: Tika ignores the base URL of a page."""
     return [*one.lacking(), *(["links"] if len(one.theirs.links) > len(one.ours.links) else [])]
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_samples(name: str, samples: Path, client: Tika) -> None:
-    """Of a sample of each kind of document we read the text that Tika reads, and all links and facts that it finds."""
+def test_samples_read_as_by_tika(name: str, samples: Path, client: Tika) -> None:
+    """For a sample of each kind of document, Harvest reads the text that Tika reads, and all links and facts that it finds."""
     one = compared(name, *both(samples / "summarize" / name, client))
     assert one.theirs.text.strip()
     assert one.f1 >= LEAST
@@ -89,8 +89,8 @@ def test_samples(name: str, samples: Path, client: Tika) -> None:
 
 
 @pytest.mark.parametrize("name", MORE)
-def test_samples_of_which_tika_reads_less(name: str, samples: Path, client: Tika) -> None:
-    """All that Tika reads of them we read too, and more."""
+def test_samples_read_more_fully_than_by_tika(name: str, samples: Path, client: Tika) -> None:
+    """Harvest reads everything that Tika reads of these samples, and more."""
     one = compared(name, *both(samples / "summarize" / name, client))
     mine, theirs = tokens(one.ours.text), tokens(one.theirs.text)
     assert (mine & theirs).total() >= LEAST * theirs.total()
@@ -98,8 +98,8 @@ def test_samples_of_which_tika_reads_less(name: str, samples: Path, client: Tika
     assert not lacking(one)
 
 
-def test_pages(samples: Path, client: Tika) -> None:
-    """So it is with pages that lead to each other: each link, each title and each description is found as often."""
+def test_linked_pages_read_as_by_tika(samples: Path, client: Tika) -> None:
+    """In pages that link to each other, Harvest finds every link, title and description that Tika finds."""
     pages = sorted(samples.glob("site/*.html")) + sorted(samples.glob("corpus/pages/*.html"))
     found = [compared(page.name, *both(page, client)) for page in pages]
     assert len(found) > 10
@@ -108,16 +108,16 @@ def test_pages(samples: Path, client: Tika) -> None:
     assert all(count.both == count.theirs for count in facts(found).values())
 
 
-def test_workbook(client: Tika, tmp_path: Path) -> None:
-    """All rows of a workbook are read, and dates and fractions as they are shown."""
+def test_all_rows_of_a_workbook_are_read(client: Tika, tmp_path: Path) -> None:
+    """All rows of a workbook are read, with dates and fractions as they are displayed."""
     (tmp_path / "locks.xlsx").write_bytes(office("xl/workbook.xml", WORKBOOK))
     one = compared("locks.xlsx", *both(tmp_path / "locks.xlsx", client))
     assert one.theirs.text.count("lock") == 90
     assert one.f1 >= LEAST
 
 
-def test_document(client: Tika, tmp_path: Path) -> None:
-    """All of a document is read, its headers and footnotes too, and where its links lead."""
+def test_headers_footnotes_and_links_of_a_document_are_read(client: Tika, tmp_path: Path) -> None:
+    """All text of a document is read, headers and footnotes included, and the targets of its links."""
     (tmp_path / "locks.docx").write_bytes(office("word/document.xml", DOCUMENT))
     one = compared("locks.docx", *both(tmp_path / "locks.docx", client))
     assert {"heading", "footnote", "gates"} <= tokens(one.theirs.text).keys() & tokens(one.ours.text).keys()
@@ -126,8 +126,8 @@ def test_document(client: Tika, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("subtype", ["plain", "html"])
-def test_mail(subtype: str, client: Tika, tmp_path: Path) -> None:
-    """Of a message the whole text is read, be it plain or a page, that of its attachments too; and who wrote it when about what."""
+def test_text_attachments_and_facts_of_a_message_are_read(subtype: str, client: Tika, tmp_path: Path) -> None:
+    """The whole text of a message is read, plain or HTML, attachments included, and its author, date and subject."""
     message = EmailMessage()
     message["Subject"], message["From"], message["To"] = "Gates of the lock", "Ann <ann@example.org>", "Ben <ben@example.org>"
     message["Date"] = "Thu, 01 Dec 1994 12:00:00 +0100"
@@ -142,15 +142,15 @@ def test_mail(subtype: str, client: Tika, tmp_path: Path) -> None:
     assert {"title", "author", "created"} <= one.theirs.facts.keys()
 
 
-def test_what_the_server_refuses_is_told(client: Tika) -> None:
-    """A document that the server does not read is an error, not a text."""
+def test_document_that_tika_cannot_read_raises_an_error(client: Tika) -> None:
+    """A document that the server does not read raises TikaError, and the next one is read."""
     with pytest.raises(TikaError, match=r"broken\.docx: org"):
         client.read("broken.docx", b"PK\x03\x04" + bytes(40))
     assert client.read("after.txt", b"It goes on.").text.strip() == "It goes on."
 
 
-def test_likeness_is_of_tokens() -> None:
-    """How often each token comes counts, their order and marks do not; nothing is like nothing."""
+def test_f1_depends_on_token_counts() -> None:
+    """F1 depends on the counts of tokens, not on order or punctuation; two texts without tokens are alike."""
     assert f1("One, two: THREE", "three one two") == 1
     assert f1("ﬁne", "fine") == 1
     assert f1("one one", "one") == pytest.approx(2 / 3)
@@ -174,13 +174,13 @@ def test_likeness_is_of_tokens() -> None:
         ("language", ("en",), ("en-GB",), True),
     ],
 )
-def test_facts_are_alike(kind: str, ours: tuple[str, ...], theirs: tuple[str, ...], alike: bool) -> None:
-    """Facts are held against each other by what they say: case, marks and the zone of a time are none of it."""
+def test_facts_are_compared_by_meaning(kind: str, ours: tuple[str, ...], theirs: tuple[str, ...], alike: bool) -> None:
+    """Facts are compared by meaning: case, punctuation and time zones do not matter."""
     assert same(kind, ours, theirs) is alike
 
 
-def test_what_nobody_stated_is_no_fact() -> None:
-    """A title that a program gives to what is new, and a time of nothing, are no facts; what only looks like one is."""
+def test_placeholders_are_not_facts() -> None:
+    """A program's default title and a time of zero are not facts; values that only resemble them are."""
     said = {"title": ("Untitled",), "created": ("1601-01-01T00:00:00Z",), "modified": ("1601-01-02T00:00:00Z",)}
     assert stated(said) == {"modified": ("1601-01-02T00:00:00Z",)}
     assert stated({"title": ("Presentation1", "Document", "at.dvi", "Documents", "On at.dvi"), "author": ("Untitled",)}) == {
@@ -189,8 +189,8 @@ def test_what_nobody_stated_is_no_fact() -> None:
     }
 
 
-def test_what_is_counted() -> None:
-    """Mean, median and worst are over documents; what Harvest makes up where a document is silent is never found more often."""
+def test_counts_are_over_documents() -> None:
+    """Mean, median and worst are over documents; facts that Harvest derives are not counted beyond what Tika found."""
     silent = Reading("one", frozenset(), {})
     ours = Reading("one", frozenset({"http://a.example/"}), {"title": ("made",), "author": ("Ann",)})
     found = [compared("a", ours, silent), compared("b", silent, Reading("two", frozenset(), {"author": ("Ben",)}))]
@@ -210,13 +210,13 @@ def test_what_is_counted() -> None:
         ("HTTP://Example.org/", "a.pdf", "http://example.org/"),
     ],
 )
-def test_addresses(href: str, name: str, target: str) -> None:
-    """Links are of other documents: what is relative has a place in pages alone."""
+def test_relative_links_are_resolved_in_pages_only(href: str, name: str, target: str) -> None:
+    """Only links to other documents count; relative links are resolved in pages only."""
     assert address(href, name) == target
 
 
-def test_our_side_needs_no_server() -> None:
-    """Harvest's reading is what essence gives: text in full, links resolved, facts of the document itself."""
+def test_harvest_reading_is_the_output_of_essence() -> None:
+    """Harvest's reading is the output of essence: full text, resolved links, facts of the document itself."""
     head = b'<html lang="en"><title>Locks</title><meta name="author" content="Ann">'
     found = harvest("a.html", head + b'<body><p>Gates.</p><a href="b.html">b</a></body></html>')
     assert found.text.split() == ["Gates.", "b"]

@@ -1,11 +1,11 @@
-"""The sample corpus, made: the files of `corpus/`, and what is better made than kept (PDF, compressed files, copies, archives).
+"""Builds the sample corpus: the files of `corpus/`, and generated files (PDF, compressed files, copies, archives).
 
 Laws:
-- The same bytes on every run: names in order, one date for everything, nobody as owner.
-- Nothing is written but by `write`; the other functions give bytes, or files as a mapping of relative path to bytes.
-- `NESTED_WORD` stands in one file only, three archives deep: a search that finds it has opened all three.
+- Every run produces the same bytes: names are sorted, all dates are equal, and there is no owner.
+- Only `write` writes files; the other functions return bytes, or files as a mapping of relative path to bytes.
+- `NESTED_WORD` occurs in one file only, three archives deep: a search that finds it has opened all three.
 
-Run as a program, it writes the corpus into the folder that is named.
+Run as a program, it writes the corpus into the folder given as its argument.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from pathlib import Path
 CORPUS = Path(__file__).parent / "corpus"
 
 DATE = 786_240_000
-"""The date of everything, in s since the epoch: 1 December 1994."""
+"""Modification time of all files and members, in seconds since the epoch: 1 December 1994."""
 ZIP_DATE = (1994, 12, 1, 0, 0, 0)
 
 NESTED_WORD = "quillwort"
 NESTED_PATH = "archives/bundle.zip#papers.tar.gz#deep/field.tar.bz2#field-notes.txt"
-"""Where the word stands: the path in the corpus, then the members, as a member URL writes them."""
+"""Where `NESTED_WORD` occurs: the path in the corpus, then the members, as in a member URL."""
 
 FIELD_NOTES = f"""\
 Field notes
@@ -54,7 +54,7 @@ SURVEY = (
 )
 
 Files = Mapping[str, bytes]
-"""Files by their paths relative to some folder."""
+"""File contents by path relative to some folder."""
 
 
 def tar(files: Files) -> bytes:
@@ -69,7 +69,7 @@ def tar(files: Files) -> bytes:
 
 
 def zipped(files: Files) -> bytes:
-    """A zip archive of the files, in order; what is packed already is stored."""
+    """A zip archive of the files, in order; files that are already compressed are stored."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
         for name, body in files.items():
@@ -90,7 +90,7 @@ def ar(files: Files) -> bytes:
 
 
 def gzipped(body: bytes) -> bytes:
-    """A gzip file without a name."""
+    """A gzip file without a file name in its header."""
     return gzip.compress(body, mtime=DATE)
 
 
@@ -119,20 +119,20 @@ def pdf(title: str, lines: tuple[str, ...]) -> bytes:
 
 
 def plain() -> dict[str, bytes]:
-    """The files of `corpus/` as they are."""
+    """The files of `corpus/`, unchanged."""
     paths = sorted(path for path in CORPUS.rglob("*") if path.is_file())
     return {path.relative_to(CORPUS).as_posix(): path.read_bytes() for path in paths}
 
 
 def bundle() -> bytes:
-    """A tar.bz2 in a tar.gz in a zip; `NESTED_WORD` stands in the innermost file."""
+    """A tar.bz2 in a tar.gz in a zip; `NESTED_WORD` occurs in the innermost file."""
     field = bz2.compress(tar({"field-notes.txt": FIELD_NOTES.encode()}))
     papers = gzipped(tar({"abstracts.txt": ABSTRACT.encode(), "deep/field.tar.bz2": field}))
     return zipped({"CONTENTS.txt": b"One archive, with another one in it.\n", "papers.tar.gz": papers})
 
 
 def members() -> dict[str, bytes]:
-    """The whole corpus: what is kept, and what is made of it."""
+    """The whole corpus: the files of `corpus/` and the generated ones."""
     files = plain()
     pages = {name.removeprefix("pages/"): body for name, body in files.items() if name.startswith("pages/")}
     notes = {name: body for name, body in files.items() if name.startswith("notes/")}
@@ -151,7 +151,7 @@ def members() -> dict[str, bytes]:
 
 
 def downloads() -> dict[str, bytes]:
-    """What the web site of `site/` offers for download, by its path there."""
+    """The downloads of the web site of `site/`, by their path on the site."""
     return {
         "downloads/notes.tar.gz": gzipped(tar({"notes/abstracts.txt": ABSTRACT.encode()})),
         "downloads/survey.pdf": pdf(SURVEY_TITLE, SURVEY),
@@ -159,7 +159,7 @@ def downloads() -> dict[str, bytes]:
 
 
 def write(folder: Path, files: Files | None = None) -> None:
-    """Write files (the whole corpus by default) into a folder, which is made if it is not there. Raises OSError."""
+    """Write files (the whole corpus by default) into a folder, creating it if it is missing. Raises OSError."""
     for name, body in (members() if files is None else files).items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

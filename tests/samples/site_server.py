@@ -1,7 +1,7 @@
-"""The sample web site, served on loopback: the pages of `site/`, two downloads, one redirect.
+"""The sample web site on loopback: the pages of `site/`, two downloads, one redirect.
 
-A `with` statement serves it for its duration, on a free port of 127.0.0.1. What was asked for is in `Site.asked`, so that
-a test can say what a Gatherer did and did not fetch.
+A `with` statement serves it for its duration, on a free port of 127.0.0.1. `Site.asked` lists the requested paths, so that a test
+can check what a Gatherer did and did not fetch.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ MEDIA = {
 
 
 def pages() -> dict[str, bytes]:
-    """What the site answers with, by path; the folder itself is its index."""
+    """The content of the site by path; "/" is its index page."""
     files = {f"/{path.relative_to(SITE).as_posix()}": path.read_bytes() for path in SITE.rglob("*") if path.is_file()}
     files |= {f"/{name}": body for name, body in make_corpus.downloads().items()}
     return files | {"/": files["/index.html"]}
 
 
 class Site:
-    """The running site: `url` is its root, `asked` the paths asked for.
+    """The running site: `url` is its root, `asked` lists the requested paths.
 
-    A test may change `files`, its content, and `redirects`, what moves where. While `fail` is set, it answers everything
-    with 503. A path that begins with `/moves/` and ends with a number moves to the next number, without end.
-    After `hold` so many requests are answered, and the others wait for `go_on`.
+    A test may change `files` (content by path) and `redirects` (target by path). While `fail` is set, every response is 503. A path
+    that begins with `/moves/` and ends with a number redirects to the next number, without end.
+    After `hold(n)` the first n requests are answered, and all others block until `go_on`.
     """
 
     def __init__(self) -> None:
@@ -56,20 +56,20 @@ class Site:
 
     @property
     def url(self) -> str:
-        """The URL of the root, with a slash at its end."""
+        """The URL of the root, with a trailing slash."""
         return f"http://127.0.0.1:{self._server.server_address[1]}/"
 
     def hold(self, answered: int) -> None:
-        """Answer the first so many requests only, so that whoever asks more is in the middle of it for as long as a test wants."""
+        """Answer the first `answered` requests and block the others until `go_on`, which leaves a client in the middle of a run."""
         self._answered = answered
 
     def go_on(self) -> None:
-        """Answer all again."""
+        """Answer all requests again."""
         self._answered = sys.maxsize
         self._may_answer.set()
 
     def hear(self, path: str) -> None:
-        """Note a request, and wait until it may be answered."""
+        """Record a request, and wait until it may be answered."""
         self.asked.append(path)
         if len(self.asked) > self._answered:
             self._may_answer.wait()
@@ -87,12 +87,12 @@ class Site:
 
 class _Server(ThreadingHTTPServer):
     def handle_error(self, request: object, client_address: object) -> None:
-        """Say nothing: a client may leave before it has read all."""
+        """Log nothing: a client may disconnect before it has read the whole response."""
 
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    # A client that a busy machine holds up finds its connection open; the site closes without waiting for it.
+    # In seconds: a client that a busy machine delays finds its connection still open; the site closes without waiting for it.
     timeout = 120
 
     def __init__(self, site: Site, *rest: Any) -> None:
@@ -133,4 +133,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (the name is that of the base class)
-        """Say nothing: what was asked for is in `asked`."""
+        """Log nothing: the requested paths are in `asked`."""

@@ -1,4 +1,4 @@
-"""Archives written by libarchive: a witness of the formats that is not ours."""
+"""Archives written by libarchive: samples that do not depend on this project's own understanding of the formats."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import libarchive
 
 DATE = 786_240_000
-"""The date of every member, in s since the epoch."""
+"""Modification time of every member, in seconds since the epoch."""
 
 Members = Sequence[tuple[str, bytes]]
 
 
 def archive(kind: str, members: Members, *, packed: str | None = None, options: str = "") -> bytes:
-    """An archive of a kind that libarchive names, in a compression that it names."""
+    """An archive in a libarchive format (`kind`), compressed by a libarchive filter (`packed`)."""
     out = bytearray()
 
     def write(data: bytes) -> int:
@@ -27,5 +27,5 @@ def archive(kind: str, members: Members, *, packed: str | None = None, options: 
 
 
 def encoded(packed: str, data: bytes) -> bytes:
-    """Bytes in a compression that libarchive names."""
+    """Bytes compressed by a libarchive filter (`packed`)."""
     return archive("raw", [("data", data)], packed=packed)

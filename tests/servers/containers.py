@@ -1,7 +1,7 @@
-"""The same servers in containers, where a Docker engine answers.
+"""The servers as containers, where a Docker engine answers.
 
-Law: whether containers are taken is decided once, when the servers are installed (`taken`), and holds until then again: an engine
-that comes and goes does not change what the tests run on.
+Law: whether containers are used is decided once, when the servers are installed (`taken`), and holds until the next installation:
+an engine that comes and goes does not change what the tests run on.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def engine() -> bool:
 
 
 def pull(*images: str) -> bool:
-    """Whether an engine answers and has the images now; remembered in `taken`."""
+    """Pull images; return whether an engine answered and has them now. The answer is stored for `taken`."""
     MARK.unlink(missing_ok=True)
     there = _ask(lambda client: [client.images.pull(image) for image in images])
     if there:
@@ -36,7 +36,7 @@ def pull(*images: str) -> bool:
 
 
 def _ask(question: Callable[[Any], object]) -> bool:
-    """Whether an engine answers, and to this question too."""
+    """Whether an engine answers and the request succeeds."""
     from docker import from_env
     from docker.errors import DockerException
 
@@ -55,7 +55,7 @@ def taken() -> bool:
 
 @contextmanager
 def answering(container: DockerContainer, ready: Callable[[], bool]) -> Iterator[None]:
-    """A container that runs; inside the block its server answers. Raises ServerError."""
+    """Run a container; inside the block its server answers. Raises ServerError."""
     from docker.errors import DockerException
 
     with ExitStack() as running:

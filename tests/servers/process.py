@@ -1,10 +1,10 @@
-"""A server as a child process: started, waited for, stopped.
+"""Starts a server as a child process, waits until it is ready, and stops it.
 
 Laws:
-- It dies with the process that started it (PR_SET_PDEATHSIG), however that one ends.
-- It is stopped by its own process id: asked first (SIGTERM), killed when it does not go.
-- One that does not come up is stopped, and what it said last is told; `tried` starts it again.
-- Its ports are its own before it listens on them, and while it is down: nobody who asks the kernel for any port gets them.
+- It ends with the process that started it (PR_SET_PDEATHSIG), however that process ends.
+- It is stopped by its own process ID: first SIGTERM, then SIGKILL if it does not exit.
+- If it does not become ready, it is stopped, and the error has the end of its log; `tried` starts it again.
+- Its ports stay reserved before it listens on them and while it is down: the kernel assigns them to no other process.
 """
 
 from __future__ import annotations
@@ -24,16 +24,17 @@ from streams.sandbox.seal import die_with
 
 TRIES = 1_200
 STEP = 0.1
-"""How often a server is asked whether it is up, and the pause between; a machine that stands still is not held against it."""
+"""Seconds between two of the `TRIES` readiness checks. Checks are counted, not time, so a machine that pauses costs nothing."""
 GRACE = 20.0
-"""Seconds to go in, once asked."""
+"""Seconds between SIGTERM and SIGKILL."""
 STARTS = 3
-"""How often a server is started before it is given up."""
+"""Number of attempts to start a server."""
 LOWEST, HIGHEST = 10_000, 32_768
-"""Ports that are looked at, but for those that the kernel gives away by itself."""
+"""Range of ports that are tried, without those that the kernel assigns to clients."""
 LASTING = "HARVEST_TEST_LASTING"
-"""The variable that says that servers are to work for long: then they may take time to compile themselves well, and have the memory
-for it, as those of operators do."""
+"""The environment variable that marks servers as long-running: their JVM may then take time to compile its code well, and gets as
+much memory as in production.
+"""
 LOGGING = """
 status = error
 appender.out.type = Console
@@ -43,21 +44,21 @@ appender.out.layout.pattern = [%d] %p %m (%c)%n
 rootLogger.level = warn
 rootLogger.appenderRef.out.ref = out
 """
-"""What both servers say, and where (log4j2.properties): warnings, on standard output."""
+"""Logging of both servers (log4j2.properties): warnings, on standard output."""
 
 
 class ServerError(Exception):
-    """A server did not come up."""
+    """A server did not become ready."""
 
 
 _claims: list[ExitStack] = []
 
 
 def free_port(count: int = 1) -> int:
-    """The first of so many ports of 127.0.0.1 in a row that nobody listens on, and that nobody else is told of while we live.
+    """Reserve `count` consecutive free ports of 127.0.0.1 for the life of this process; return the first.
 
-    None is a port that the kernel gives to a client that calls somebody: such a client would keep a server from coming back, and
-    one that calls a server that is down would, once in a while, be given that very port, and find itself.
+    None of them is in the range that the kernel assigns to outgoing connections: such a connection would keep a server from
+    restarting, and a client that connects to a stopped server would sometimes get that very port and connect to itself.
     """
     given = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text("ascii").split()[0])
     highest = min(given, HIGHEST) if given > LOWEST + 1_000 else HIGHEST
@@ -67,7 +68,7 @@ def free_port(count: int = 1) -> int:
             try:
                 for port in range(first, first + count):
                     claim = held.enter_context(socket.socket(socket.AF_UNIX))
-                    # A name without a file, which goes with its process.
+                    # An abstract socket has no file and disappears with its process.
                     claim.bind(f"\0harvest-port-{port}")
                     with socket.socket() as probe:
                         probe.bind(("127.0.0.1", port))
@@ -78,18 +79,18 @@ def free_port(count: int = 1) -> int:
 
 
 def tried(start: Callable[[], AbstractContextManager[str]], running: ExitStack) -> str:
-    """What a server says once it is up; one that does not come up is started again, with other ports. Raises ServerError."""
+    """Start a server and return its address; one that does not become ready is restarted on other ports. Raises ServerError."""
     for _ in range(STARTS - 1):
         try:
             return running.enter_context(start())
         except ServerError:
-            # What it needs was taken, perhaps, or the machine stood still.
+            # Its ports may have been taken, or the machine may have paused.
             continue
     return running.enter_context(start())
 
 
 def give(folder: Path, user: pwd.struct_passwd) -> None:
-    """Make a user the owner of a folder and of all in it."""
+    """Change the owner of a folder and of everything in it."""
     for path in (folder, *folder.rglob("*")):
         os.chown(path, user.pw_uid, user.pw_gid, follow_symlinks=False)
 
@@ -102,7 +103,7 @@ def running(
     user: pwd.struct_passwd | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Iterator[None]:
-    """A server that works in `folder` and logs to server.log there; inside the block it answers. Raises ServerError."""
+    """Run a server in `folder`, logging to server.log there; inside the block it answers. Raises ServerError."""
     log = folder / "server.log"
     with log.open("ab") as output:
         process = subprocess.Popen(

@@ -1,7 +1,7 @@
-"""The part of a Schema Registry's HTTP interface that clients of Avro use, in memory, for the time of a `with` block.
+"""The part of a Schema Registry's HTTP interface that Avro clients use, in memory, for the duration of a `with` block.
 
-It keeps schemas, numbers and the compatibility that a subject is set to, and judges nothing: the real one is no package of Maven
-Central. What a client sends and gets is the documented interface (Schema Registry, "API reference").
+It stores schemas, their IDs and the compatibility level of a subject, and checks no compatibility. The real registry is not on
+Maven Central. Requests and responses are those of the documented interface (Schema Registry, "API reference").
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 
 class Registry:
-    """`url` is where it is; `subjects` its schemas' numbers by subject; `compatibility` by subject."""
+    """`url` is its address; `subjects` the schema IDs by subject; `compatibility` the level by subject."""
 
     def __init__(self) -> None:
         self.schemas: list[str] = []
@@ -45,7 +45,7 @@ class Registry:
                 self.wfile.write(body)
 
             def log_message(self, *_: object) -> None:
-                """Nothing."""
+                """Log nothing."""
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self._server.server_port}"

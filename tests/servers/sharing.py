@@ -1,15 +1,15 @@
-"""One start of a server for all processes of a test session.
+"""Starts each server once for all processes of a test session.
 
-Strategy: the session is the process that controls it (with xdist, the one that the workers work for); it names itself and a
-folder in the environment, which workers inherit. Whoever first wants a server starts a keeper: a process of its own, which
-holds the server as a child and waits for the end of the session.
+Strategy: the session belongs to its controlling process (with xdist, the controller of the workers), which puts its process ID
+and a folder into the environment that workers inherit. The first process that needs a server starts a keeper: a separate process
+that has the server as its child and waits for the end of the session.
 
 Laws:
-- A server is started when it is first asked for, under a lock, so that nobody starts a second one.
-- It ends with the session, however that one ends: `end` stops each keeper by its process id and waits for it; of a session that
-  was killed, the kernel tells the keeper (pidfd). Of a keeper that was killed, it tells the server (PR_SET_PDEATHSIG).
-- No worker counts: one that crashes, or ends before the others, changes nothing.
-- A server that could not be started is tried again, with other ports; then all who want it are told the same error.
+- A server starts at its first use, under a lock, so that no second one is started.
+- It ends with the session, however that ends: `end` stops each keeper by its process ID and waits for it. If the session is
+  killed, the kernel notifies the keeper (pidfd); if the keeper is killed, the kernel stops the server (PR_SET_PDEATHSIG).
+- Workers do not matter: one that crashes, or ends before the others, changes nothing.
+- A server that could not be started is tried again, on other ports; if that fails, all its users get the same error.
 """
 
 from __future__ import annotations
@@ -37,27 +37,27 @@ from tests.servers.process import GRACE, ServerError, tried
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SESSION = "HARVEST_TEST_SESSION"
-"""The variable that names the controlling process and the folder, as PID:FOLDER."""
+"""The environment variable with the controlling process and the folder, as PID:FOLDER."""
 KINDS: dict[str, ModuleType] = {"kafka": kafka, "opensearch": opensearch, "tika": tika}
 STEP = 0.05
 
 
 def begin() -> None:
-    """This process controls a session from now on."""
+    """Make this process the controller of a new session."""
     folder = Path(tempfile.mkdtemp(prefix="harvest-servers-"))
-    # For a server that runs as another user.
+    # For servers that run as another user.
     folder.chmod(0o755)
     os.environ[SESSION] = f"{os.getpid()}:{folder}"
 
 
 def session() -> tuple[int, Path]:
-    """The process that controls the session, and its folder. Raises KeyError outside of one."""
+    """The process ID of the session's controller, and the session's folder. Raises KeyError outside of a session."""
     pid, _, folder = os.environ[SESSION].partition(":")
     return int(pid), Path(folder)
 
 
 def end() -> None:
-    """Stop what this session started, and wait until it is gone. Does nothing in a process that controls none."""
+    """Stop the servers of the session and wait for their end. Does nothing in a process that is not the controller."""
     controller, folder = session()
     if controller != os.getpid():
         return
@@ -72,7 +72,7 @@ def end() -> None:
 
 
 def address(name: str) -> str:
-    """Where a server of this session is; it is started if it is not there. Raises ServerError."""
+    """The address of a server of this session; starts the server if it is not running. Raises ServerError."""
     controller, folder = session()
     answer = folder / f"{name}.json"
     with (folder / f"{name}.lock").open("w") as lock:
@@ -86,12 +86,12 @@ def address(name: str) -> str:
 
 
 def keeper(name: str) -> int:
-    """The process that keeps a server of this session; the server is below it, unless it is in a container. Raises OSError."""
+    """The process ID of a server's keeper; the server is its child, unless it runs in a container. Raises OSError."""
     return int((session()[1] / f"{name}.keeper").read_text("ascii"))
 
 
 def last_words(name: str) -> str:
-    """The end of what a server of this session has logged; nothing, where it logs elsewhere."""
+    """The end of a server's log; empty if the server logs elsewhere."""
     try:
         return (session()[1] / name / "server.log").read_text("utf-8", "replace")[-3_000:]
     except OSError:
@@ -112,7 +112,7 @@ def _start(name: str, folder: Path, controller: int, answer: Path) -> None:
 
 
 def keep(name: str, folder: Path, controller: int) -> None:
-    """Hold a server until its session ends, or somebody says so (SIGTERM)."""
+    """Keep a server running until its session ends or SIGTERM arrives."""
     signal.signal(signal.SIGTERM, _leave)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     session_end = os.pidfd_open(controller)
@@ -127,7 +127,7 @@ def keep(name: str, folder: Path, controller: int) -> None:
     finally:
         shutil.rmtree(own, ignore_errors=True)
         if select.select([session_end], [], [], 0)[0]:
-            # The session was killed: nobody else cleans up.
+            # The session was killed: no other process cleans up.
             shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -144,7 +144,7 @@ def _leave(signum: int, frame: FrameType | None) -> None:
 
 
 def _say(path: Path, what: dict[str, str]) -> None:
-    """Write a file that is whole from the moment that it is there."""
+    """Write a file atomically: it is complete as soon as it exists."""
     part = path.with_suffix(".part")
     part.write_text(json.dumps(what), "utf-8")
     part.rename(path)

@@ -1,4 +1,4 @@
-"""The servers are real, shared and gone with their session."""
+"""The servers are real, shared by a session, and stopped with it."""
 
 from __future__ import annotations
 
@@ -34,26 +34,26 @@ sharing.end()
 
 @pytest.fixture
 def session(root: Path) -> Iterator[subprocess.Popen[str]]:
-    """A process that controls a session of its own, which ends when its standard input does."""
+    """A process that controls a session of its own and ends when its standard input is closed."""
     with subprocess.Popen([sys.executable, "-c", SESSION], stdin=-1, stdout=-1, text=True, cwd=root) as process:
         yield process
         process.communicate()
 
 
 def said(process: subprocess.Popen[str]) -> tuple[str, int, Path]:
-    """The address of its broker, the process id of the keeper, its folder."""
+    """The address of the session's broker, the process ID of the keeper, and the session's folder."""
     assert process.stdout is not None
     address, keeper, folder = process.stdout.readline().split()
     return address, int(keeper), Path(folder)
 
 
 def children(pid: int) -> list[int]:
-    """The process ids of a process's children."""
+    """The process IDs of a process's children."""
     return [int(word) for task in Path(f"/proc/{pid}/task").iterdir() for word in (task / "children").read_text().split()]
 
 
 def gone(*pids: int) -> bool:
-    """Whether processes have ended, or do so now."""
+    """Whether all processes have ended, waiting up to `TIMEOUT` for each."""
     for pid in pids:
         try:
             handle = os.pidfd_open(pid)
@@ -66,8 +66,8 @@ def gone(*pids: int) -> bool:
     return True
 
 
-def test_kafka_takes_and_gives_a_record(kafka: str, topics: Topics) -> None:
-    """A record that was acknowledged is read again, with its key and its headers."""
+def test_kafka_returns_an_acknowledged_record(kafka: str, topics: Topics) -> None:
+    """A record that was acknowledged is consumed with its key and its headers."""
     topic = topics.make("one")
     producer = Producer({"bootstrap.servers": kafka, "acks": "all"})
     producer.produce(topic, b"value", b"key", headers=[("a", b"b")])
@@ -83,8 +83,8 @@ def test_kafka_takes_and_gives_a_record(kafka: str, topics: Topics) -> None:
         consumer.close()
 
 
-def test_opensearch_finds_a_document(search_client: OpenSearch, index: str) -> None:
-    """A document that was indexed is found by a word of it, stemmed as its language has it."""
+def test_opensearch_finds_a_document_by_a_stemmed_word(search_client: OpenSearch, index: str) -> None:
+    """A document that was indexed is found by one of its words, stemmed by the rules of its language."""
     search_client.indices.create(index=index, body={"mappings": {"properties": {"text": {"type": "text", "analyzer": "english"}}}})
     search_client.index(index=index, id="1", body={"text": "gathering summaries"}, params={"refresh": "true"})
     answer = search_client.search(index=index, body={"query": {"match": {"text": "summary"}}})
@@ -92,14 +92,14 @@ def test_opensearch_finds_a_document(search_client: OpenSearch, index: str) -> N
 
 
 @pytest.mark.parametrize(("analyzer", "tokens"), [("thai", ["ภาษา", "ไทย"]), ("standard", ["ภาษาไทย"])])
-def test_opensearch_has_its_languages(search_client: OpenSearch, analyzer: str, tokens: list[str]) -> None:
-    """Thai is parted into words by a dictionary, which the Java here lacks and ICU brings; without it no index can be made."""
+def test_opensearch_splits_thai_into_words(search_client: OpenSearch, analyzer: str, tokens: list[str]) -> None:
+    """Thai is split into words by a dictionary, which this Java lacks and ICU brings; without it no index can be created."""
     answer = search_client.indices.analyze(body={"analyzer": analyzer, "text": "ภาษาไทย"})
     assert [token["token"] for token in answer["tokens"]] == tokens
 
 
-def test_tika_reads_a_document(tika: str) -> None:
-    """A page is read as text, with its title."""
+def test_tika_extracts_text_and_title(tika: str) -> None:
+    """An HTML page yields its text and its title."""
     page = b"<html><title>Ferns</title><p>The quillwort, a fern of the lake bed."
     request = urllib.request.Request(f"{tika}/rmeta/text", page, {"Content-Type": "text/html"}, method="PUT")
     with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:
@@ -108,15 +108,15 @@ def test_tika_reads_a_document(tika: str) -> None:
     assert "The quillwort, a fern of the lake bed." in found["X-TIKA:content"]
 
 
-def test_one_start_for_a_session(kafka: str) -> None:
-    """Who asks again, in another process of the session too, is told of the same server."""
+def test_processes_of_a_session_share_one_server(kafka: str) -> None:
+    """A second request, also from another process of the session, gets the address of the same server."""
     ask = "from tests.servers import sharing; print(sharing.address('kafka'))"
     answer = subprocess.run([sys.executable, "-c", ask], check=True, capture_output=True, text=True, cwd=sharing.ROOT)
     assert answer.stdout.strip() == sharing.address("kafka") == kafka
 
 
 @pytest.mark.parametrize("how", ["end", "interrupt", "kill the session", "kill the keeper"])
-def test_servers_end_with_their_session(session: subprocess.Popen[str], how: str) -> None:
+def test_servers_stop_with_their_session(session: subprocess.Popen[str], how: str) -> None:
     """A session that ends, is interrupted or is killed leaves no server and no folder; a keeper that is killed leaves no server."""
     _, keeper, folder = said(session)
     servers = children(keeper)
@@ -131,8 +131,8 @@ def test_servers_end_with_their_session(session: subprocess.Popen[str], how: str
     assert folder.exists() == (how == "kill the keeper")
 
 
-def test_nothing_runs_that_the_list_does_not_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A jar with another SHA-256 than the list's is refused, wherever it came from, and nothing is installed."""
+def test_jar_with_another_checksum_is_not_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A jar whose SHA-256 differs from the list is refused, whatever its source, and nothing is installed."""
     jar = artefacts.Jar("0" * 64, "lib", "org.example", "sample", "1")
     fetched = tmp_path / "maven" / "kafka" / "jars"
     fetched.mkdir(parents=True)

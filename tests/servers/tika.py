@@ -1,10 +1,10 @@
-"""Apache Tika 3.3.2 as a server (tika-server-standard): what others read documents with, to compare with.
+"""Apache Tika 3.3.2 as a server (tika-server-standard): the reference reader for comparisons.
 
 Laws:
 - It listens on 127.0.0.1 only, and keeps no files but temporary ones, below its folder.
-- It is one process (`-noFork`): what it forks otherwise guards it from documents that hang, and costs it time.
-- Java may compile and collect as it likes, with memory enough: what is measured against it is not held back.
-- Nothing but what is in the jar reads a document: no program of the machine (OCR) is asked.
+- It is one process (`-noFork`): the child process that it otherwise forks protects it from documents that hang, and costs time.
+- Java may compile and collect garbage freely and has enough memory, so that measurements against it are fair.
+- Only code in the jar reads documents: it calls no program of the machine (OCR).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ CONFIGURATION = """<?xml version="1.0" encoding="UTF-8"?>
 
 
 def answers(url: str) -> bool:
-    """Whether the server says which version it is."""
+    """Whether the server reports its version."""
     try:
         with urllib.request.urlopen(f"{url}/version", timeout=60) as answer:
             return bool(answer.read())
@@ -44,7 +44,7 @@ def answers(url: str) -> bool:
 
 @contextmanager
 def from_jars(folder: Path) -> Iterator[str]:
-    """A server that works in `folder`; gives its URL. Raises ServerError."""
+    """Run a server that works in `folder`; yields its URL. Raises ServerError."""
     jar = install(["tika"])["tika"] / "lib" / listed("tika")[0].name
     (folder / "tmp").mkdir(exist_ok=True)
     (folder / "log4j2.properties").write_text(LOGGING, "utf-8")
