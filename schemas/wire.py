@@ -85,7 +85,7 @@ class ConfluentWire(Wire):
         }
 
     def plain(self, data: bytes) -> bytes:
-        """Convert a topic's value to single-object encoding. Raises DecodeError, and any error of `lookup`."""
+        """Convert a topic's value, in either wire format, to single-object encoding. Raises DecodeError, and errors of `lookup`."""
         if data[:1] != CONFLUENT:
             return data
         if len(data) < PREFIX:
@@ -117,7 +117,7 @@ class ConfluentWire(Wire):
 
 
 def _branch(branch: Any, whole: Any) -> _Branch:
-    """Return a branch of a writer's schema; it is decoded with the whole schema, which defines its types."""
+    """Return one branch of a writer's union schema, as a schema that still defines the named types of the whole."""
     if not isinstance(branch, dict):
         return _Branch(str(branch), b"", whole)
     name = str(branch.get("name", "")).rpartition(".")[2]

@@ -61,9 +61,9 @@ def essence(
 ) -> Iterator[Output]:
     """Yield all records of an object. `body`: seekable; None: the body is in the record, or there is none.
 
-    `skip`: paths of members that are not opened; a mapping gives the reason of each, a set means "crashed".
-    `progress(path)` is called before each member ("": the object itself), `progress(BEHIND + path)` after it.
-    `stop`: after this member nothing is opened any more; later members are only listed, as given up ("": no such member).
+    `skip`: paths of members that are not opened; a mapping has the reason of each; members of a set get the reason "crashed".
+    `progress(path)` is called before each member ("": the object itself), `progress(BEHIND + path)` after it (BEHIND: a prefix).
+    `stop`: the last member that is opened; later ones are only listed, as given up. "": no such limit.
     `ends`: members after which their container is not read any further, each with the reason; enclosing containers are read on.
     """
     if obj.outcome == "unchanged":

@@ -38,7 +38,9 @@ def handled(abi: int) -> bytes:
 
 
 def install(libc: ctypes.CDLL, reads: Iterable[str] = ()) -> str:
-    """Deny all rights from now on; PR_SET_NO_NEW_PRIVS must be set. Returns a description; raises OSError if the kernel refuses.
+    """Deny this process all file access from now on, except below `reads`. PR_SET_NO_NEW_PRIVS must be set.
+
+    Returns a description of the rules in force; raises OSError if the kernel refuses.
 
     `reads`: paths below which files may be read and executed; a path that does not exist grants nothing.
     """

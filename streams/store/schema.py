@@ -136,7 +136,7 @@ def _patience(timeout: float) -> Callable[[int], bool]:
 
 
 def check(connection: apsw.Connection, folder: Path) -> bool:
-    """Return whether the file has its tables. Raises NewerError, or StoreError for a file of another program."""
+    """Return whether a file has the store's tables. Raises NewerError (by a newer version), StoreError (by another program)."""
     version, application = connection.pragma("user_version"), connection.pragma("application_id")
     if application == 0 and version == 0 and not connection.execute("SELECT 1 FROM sqlite_master").get:
         return False

@@ -54,7 +54,7 @@ class UnnestLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class Budget:
-    """What is left of the limits of one root object; nested archives spend from the same."""
+    """The remaining allowance (members, bytes, depth, names) of one root object, which archives nested in it share."""
 
     def __init__(self, limits: UnnestLimits, size: int) -> None:
         self.limits = limits

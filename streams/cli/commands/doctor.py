@@ -156,7 +156,7 @@ def _kafka(found: Settings) -> str:
 
 
 def _server(found: Settings, broker: str) -> str:
-    """Return the state of the index on a server. Raises IndexUnreachable."""
+    """Return the state of a Broker's index on OpenSearch. Raises IndexUnreachable."""
     from contextlib import closing
 
     from schemas.query import Every

@@ -117,7 +117,7 @@ class Local:
         return fetch_local(request, tools.blobs, tools.clock(), tools.settings.max_file, places)
 
     def _is_own(self, request: FetchRequest) -> bool:
-        """Return whether a file or folder is in the data folder; links in the path of a root are resolved."""
+        """Return whether a file or folder is in the data folder. Only for a root, symbolic links in its path are resolved."""
         if not self._own:
             return False
         if request.url.startswith(self._own):

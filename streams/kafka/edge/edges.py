@@ -238,7 +238,7 @@ class EdgeRunner:
         self._moved.add(one.partition)
 
     def _refuse(self, one: Finished, logged: Logged) -> None:
-        """Replace outputs too large for the log by a dead letter, and a dead letter too large for it by one without bytes."""
+        """Replace each output too large for the log by a dead letter; if that is too large too, omit the rejected bytes from it."""
         place = one.partition, one.offset
         letter = _letter(one)
         if place in self._bare:

@@ -70,7 +70,7 @@ class _Class:
         return [end for _, _, end in self.attributes(at)][-1]
 
     def attributes(self, at: int) -> Iterator[tuple[str, bytes, int]]:
-        """Yield the attributes whose count is at offset `at`: name, contents and end offset. The first item has only an offset."""
+        """Yield name, content and end offset of each attribute; `at`: offset of their count. The first item is ("", b"", start)."""
         count = (unpack(">H", self.raw, at) or (0,))[0]
         at += 2
         # The end offset of an empty list is needed, too.

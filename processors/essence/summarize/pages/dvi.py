@@ -124,7 +124,7 @@ class _Reader:
         return moved
 
     def _font(self, size: int) -> str:
-        """fnt_def: checksum, scale, size, then the lengths of area and name, and both."""
+        """Read a fnt_def: checksum, scale, size, length of the area, length of the name, area, name."""
         number = self.number(size)
         self.at += 12
         length = self.number(1) + self.number(1)

@@ -1,7 +1,7 @@
-"""TNEF ([MS-OXTNEF]), Outlook's format for message parts that mail cannot represent (winmail.dat): attachments and the text.
+"""TNEF ([MS-OXTNEF]), Outlook's container for what MIME cannot express (winmail.dat): attachments and the text.
 
 An attachment is a sequence of attributes, whose content may precede its name: the whole sequence is scanned first, and only
-positions are kept. An attached message is TNEF again, an object of Windows is a compound file.
+positions are kept. An attached message is TNEF again, an embedded OLE object is a compound file.
 """
 
 from __future__ import annotations
