@@ -72,9 +72,9 @@ def register(
     if record.version < known.version:
         return
     if isinstance(record, Summary) and accepts is not None and not accepts(record):
-        if not known.summary:
-            return
-        record = _filtered(record)
+        if not known.summary and record.version > known.version:
+            return  # not held, nor removed for this version: a removal is repeated if the record is delivered again
+        record = filtered(record)
     if isinstance(record, Removed):
         if known is NOTHING:
             return  # never held: nothing to remove
@@ -130,7 +130,8 @@ def _holder(of: Summary | Removed, content: str, *, joined: bool) -> Holder:
     return Holder(content=content, oid=of.oid, url=of.url, member=member, version=of.version, joined=joined)
 
 
-def _filtered(summary: Summary) -> Removed:
+def filtered(summary: Summary) -> Removed:
+    """Return the removal of a summary that a Broker does not accept."""
     return Removed(
         oid=summary.oid,
         url=summary.url,

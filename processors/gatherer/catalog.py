@@ -122,6 +122,11 @@ def member_version(rows: Rows, object_url: str, path: str) -> int:
     return member.version if member is not None and member.removed_at < 0 else 0
 
 
+def knows(rows: Rows, object_url: str, path: str) -> bool:
+    """Return whether the catalog has a member, or its removal."""
+    return rows.get(_key(b"m|", object_url, path)) is not None
+
+
 def _key(kind: bytes, object_url: str, path: str) -> bytes:
     return kind + object_url.encode() + b"\0" + path.encode()
 

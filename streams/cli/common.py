@@ -156,6 +156,13 @@ def counted(count: int, one: str, several: str = "") -> str:
     return f"{count:,} {one if count == 1 else several or one + 's'}"
 
 
+def rebuild_command(broker: str) -> str:
+    """Return the command that rebuilds the index of a Broker."""
+    from processors.broker.definition import MAIN
+
+    return "harvest index rebuild" + ("" if broker == MAIN else f" --broker {broker}")
+
+
 def printable(text: str) -> str:
     """Return untrusted text made safe for a terminal: no C0 or C1 controls, no direction marks (none is printable)."""
     return "".join(c if c.isprintable() else " " for c in text)

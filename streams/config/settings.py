@@ -251,7 +251,7 @@ def _sentence(error: ValidationError, sources: Mapping[str, Mapping[str, Any]]) 
     where = next((name for name, values in sources.items() if _has(values, path)), "")
     at = f"{where}: {key}" if where not in ("flags", "environment", "") else key
     if where == "environment":
-        at = PREFIX + key.replace(".", "_").upper()
+        at = PREFIX + re.sub(r"[.-]", "_", key).upper()
     if fault["type"] == "extra_forbidden":
         return f"{at}: no such setting{_nearest(key, {setting.key: None for setting in known()})}"
     return f"{at}: {fault['msg'][:1].lower()}{fault['msg'][1:]}, not {fault['input']!r:.60}"

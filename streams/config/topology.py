@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from processors.broker.definition import MAIN, Broker
 from processors.frontier.stage import FrontierSettings
 from processors.query import QueryError
@@ -9,11 +11,16 @@ from streams.config.sections import BrokerSection
 from streams.config.settings import Settings, SettingsError
 from streams.topology.flow import Topology, TopologySettings, topology
 
+INDEX_END = r"0|\d{8}t\d{9}"
+"""What the name of an index on OpenSearch has after that of its Broker (`sinks/index/opensearch/aliases.py`)."""
+
 
 def brokers_of(settings: Settings) -> tuple[Broker, ...]:
     """Return the Brokers of the settings in order of their names, `MAIN` first. Raises SettingsError for a query that is wrong."""
     defined = {MAIN: BrokerSection(), **settings.brokers}
     for name, section in defined.items():
+        if name.rpartition("-")[0] and re.fullmatch(INDEX_END, name.rpartition("-")[2]):
+            raise SettingsError(f"brokers.{name}: a name may not end in -{name.rpartition('-')[2]}, as the indexes of a server do")
         try:
             Broker(name, section.query).filter()
         except QueryError as error:
@@ -27,6 +34,11 @@ def broker_named(settings: Settings, name: str) -> str:
     if name not in names:
         raise SettingsError(f"{name}: no such Broker (there are {', '.join(names)}; the settings brokers.NAME define others)")
     return name
+
+
+def broker_defined(settings: Settings, name: str) -> Broker:
+    """Return the definition of a Broker of the settings. Raises KeyError."""
+    return {broker.name: broker for broker in brokers_of(settings)}[name]
 
 
 def flow_of(settings: Settings, frontier: FrontierSettings = FrontierSettings()) -> TopologySettings:  # noqa: B008 - frozen

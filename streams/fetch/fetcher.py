@@ -75,7 +75,8 @@ class Fetcher:
         except TooLongError as error:
             return answers.deferred(int(error.wait * 1000))
         except FetchError as failure:
-            return answers.failed(failure)
+            # Only `resolved` answers a request of this kind: the frontier would wait for it forever.
+            return answers.resolved("", None, failure) if request.kind == "resolve" else answers.failed(failure)
         except StoreError as error:
             self.store_error = error
             return answers.failed(FetchError(f"cannot be stored: {error.strerror}", retryable=True))

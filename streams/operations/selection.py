@@ -16,6 +16,8 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
+from processors.broker.definition import Broker
+from processors.broker.register import filtered
 from processors.identity import oid
 from schemas.codec import DecodeError
 from schemas.ports import Log, Logged
@@ -40,11 +42,13 @@ class Selection(NamedTuple):
     since: int | None = None
     """ms since the epoch."""
     gatherers: frozenset[str] = frozenset()
+    broker: Broker = Broker()
+    """The Broker whose index is made: its filter and its time-to-live apply to records of `summaries`."""
 
     @property
     def whole(self) -> bool:
         """Whether an index of this selection holds everything that its sink would have put there."""
-        return self == Selection(self.topic) and self.topic != SUMMARIES.name
+        return self.since is None and not self.gatherers and self.topic != SUMMARIES.name
 
     def begins(self, log: Source) -> list[int]:
         """Return the first offset to read in each partition."""
@@ -82,6 +86,7 @@ class Selector:
 
     def __init__(self, selection: Selection, held: Callable[[], Iterable[str]] = tuple) -> None:
         self._selection = selection
+        self._accepts = selection.broker.filter()
         self._known = LatestVersions()
         """OIDs of the selected Gatherers that cannot be computed from name and URL."""
         self._look = held
@@ -99,9 +104,14 @@ class Selector:
             return None  # the sink that read it has written a dead letter for it
         if made is None or not self._asked(made):
             return None
-        if self._selection.topic == SUMMARIES.name:
-            made = msgspec.structs.replace(made, published=made.version)
-        return made
+        if self._selection.topic != SUMMARIES.name:
+            return made
+        if isinstance(made, Summary):
+            if self._accepts is not None and not self._accepts(made):
+                made = filtered(made)
+            elif (ttl := self._selection.broker.ttl) is not None and ttl < made.ttl:
+                made = msgspec.structs.replace(made, ttl=ttl)
+        return msgspec.structs.replace(made, published=made.version)
 
     def _asked(self, made: Change) -> bool:
         names = self._selection.gatherers

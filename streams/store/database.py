@@ -121,7 +121,10 @@ class Store:
 
     def _prepare(self, partitions: Mapping[str, int], runner: bool) -> None:
         self._state.refresh()
-        missing = {name: count for name, count in partitions.items() if name not in self._state.topics()}
+        there = self._state.topics()
+        # The settings decide for a new folder only: a stage reads and writes the same partition of all its topics.
+        counts = {*there.values()}
+        missing = {name: min(counts) if len(counts) == 1 else count for name, count in partitions.items() if name not in there}
         if missing:
             self.create(missing)
         if runner and self._state.cursor.execute("SELECT 1 FROM staged LIMIT 1").get:

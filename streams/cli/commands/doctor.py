@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
-from streams.cli.common import Config, Data, Json, explained, put, settings
+from streams.cli.common import Config, Data, Json, explained, put, rebuild_command, settings
 
 if TYPE_CHECKING:
     from streams.config.settings import Settings
@@ -216,7 +216,7 @@ def _index(found: Settings, broker: str, *, summaries: bool) -> str:
     except IndexMissing:
         return "no index yet"
     except IndexDamaged as error:
-        raise IndexDamaged(f"{error} (make it anew: harvest index rebuild)") from None
+        raise IndexDamaged(f"{error} (make it anew: {rebuild_command(broker)})") from None
     return "indexed"
 
 

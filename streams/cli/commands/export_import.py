@@ -40,8 +40,12 @@ def export(
     with open_log(found) as log:
         if topic not in log.topics():
             raise Failure(f"{printable(topic)}: no such topic (harvest topics list)")
+        try:
+            drawn = topology_of(found).topic(topic)
+        except KeyError:
+            raise Failure(f"{printable(topic)}: not a topic of these settings (those of a Broker need its brokers.NAME)") from None
         with _whole(file) as stream:
-            count = files.write(stream, topology_of(found).topic(topic), _all(log, topic))
+            count = files.write(stream, drawn, _all(log, topic))
     note(f"{counted(count, 'record')} of {topic} written")
 
 

@@ -84,6 +84,8 @@ def alone(found: Settings, topic: str) -> Iterator[Source]:
     Store(found.data, readonly=True).close()  # a missing store is not created
     # The runner's lock: its sink must not write into the folder that is swapped.
     with Store(found.data, runner=True) as store:
+        if topic not in store.topics():
+            raise Failure(f"{topic}: no such topic (harvest run, or the next harvest gather, makes it)")
         yield store
 
 

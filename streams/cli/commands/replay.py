@@ -20,7 +20,7 @@ import typer
 from processors.broker.definition import MAIN
 from streams.cli.commands.cat import TIME, moment
 from streams.cli.commands.index import Quiet, alone, reading, rebuild_serving_index, stamp, unwritten
-from streams.cli.common import USAGE, BrokerName, Config, Data, Failure, counted, note, printable, settings
+from streams.cli.common import USAGE, BrokerName, Config, Data, Failure, counted, note, printable, rebuild_command, settings
 from streams.cli.common import broker as named
 
 if TYPE_CHECKING:
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 NAME = r"[a-z0-9][a-z0-9-]{0,99}"
 SERVER = re.compile(rf"(https?://[^/?#]+)/({NAME})/?")
-PARTS = ("", ".new", ".old")
-"""Ends of the names of what may be in the folder of indexes below a TARGET: an index, and what making one may leave."""
 
 TO = (
     "Into an index of its own: below a folder; or on OpenSearch, URL/NAME, or a NAME on that of the settings. It is made anew,"
@@ -62,16 +60,17 @@ def replay(
     """Apply the summaries of a topic again: all to a new index, or those since a time or of a Gatherer to the one that serves."""
     found = settings(config, data=data)
     from streams.cli.output.replay_progress import watched
+    from streams.config.topology import broker_defined
     from streams.operations.selection import Selection
     from streams.topology.flow import SUMMARIES, archive
 
-    name = named(found, broker)
+    name = named(found, broker or topic.removeprefix(archive("").name) if topic.startswith(archive("").name) else broker)
     topic = topic or archive(name).name
     if topic not in (archive(name).name, SUMMARIES.name):
         raise Failure(f"{printable(topic)}: an index is made of {archive(name).name} or {SUMMARIES.name}", USAGE)
     if topic == SUMMARIES.name and not to:
         raise Failure(f"{topic}: the index that serves is not made from this topic; use --to TARGET", USAGE)
-    selection = Selection(topic, moment(since), frozenset(gatherers or ()))
+    selection = Selection(topic, moment(since), frozenset(gatherers or ()), broker_defined(found, name))
     target = _target(found, to) if to else None
     with watched(quiet=quiet) as watch:
         tally = _replayed(found, name, selection, target, watch)
@@ -118,7 +117,7 @@ def _in_place(found: Settings, broker: str, selection: Selection, watch: Watch) 
         with alone(found, selection.topic) as log:
             return replaying.in_folder(log, selection, index_folder(found.data, broker), watch)
     except IndexMissing as error:
-        raise Failure(f"{printable(str(error))}; make it first: harvest index rebuild") from None
+        raise Failure(f"{printable(str(error))}; make it first: {rebuild_command(broker)}") from None
 
 
 def _target(found: Settings, to: str) -> Server | Path:
@@ -170,11 +169,12 @@ def _to_folder(found: Settings, broker: str, selection: Selection, target: Path,
 @contextmanager
 def _claimed(target: Path, index: Path) -> Iterator[None]:
     """Lock a folder in which an index is made. Raises Failure if it contains anything else."""
-    indexes, parts = index.parent, {f"{index.name}{end}" for end in PARTS}
+    indexes = index.parent
     there = list(target.iterdir()) if target.exists() else []
     below = list(indexes.iterdir()) if indexes.is_dir() else []
     others = [entry for entry in there if entry != indexes or not entry.is_dir()]
-    others += [entry for entry in below if entry.name not in parts or not _is_index(entry)]
+    # An index of another Broker may be there: the folder is then searched with --broker.
+    others += [entry for entry in below if not _is_index(entry)]
     if others:
         raise Failure(f"{printable(str(target))}: contains something other than an index: {printable(others[0].name)}")
     indexes.mkdir(parents=True, exist_ok=True)

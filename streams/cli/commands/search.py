@@ -23,6 +23,7 @@ from streams.cli.common import (
     printable,
     put,
     reading,
+    rebuild_command,
     settings,
     write_bytes,
 )
@@ -92,7 +93,7 @@ def _found(found: Settings, broker: str, query: str, limit: int, copies: bool) -
             if pause is None and isinstance(error, IndexMissing):
                 raise Failure(_missing(found, broker, printable(str(error)))) from None
             if pause is None:
-                raise Failure(f"{error} (rebuild it: harvest index rebuild)") from None
+                raise Failure(f"{error} (rebuild it: {rebuild_command(broker)})") from None
             time.sleep(pause)
     raise Failure("the index is being swapped again and again")
 
@@ -102,7 +103,7 @@ def _missing(found: Settings, broker: str, error: str) -> str:
     fill = f"harvest worker index.{broker} fills it" if found.kafka.brokers else "gather something first"
     if not found.index.url and not found.data.is_dir():
         return f"{found.data}: no such data folder; {fill}, or name another one: --data DIR"
-    return f"{error if found.index.url else f'{found.data}: no index here'}; {fill}, or rebuild it: harvest index rebuild"
+    return f"{error if found.index.url else f'{found.data}: no index here'}; {fill}, or rebuild it: {rebuild_command(broker)}"
 
 
 def _searched(found: Settings, broker: str, tree: Query, limit: int, copies: bool) -> tuple[Page, list[str]]:
@@ -261,6 +262,20 @@ def _entry(store: Store, broker: str, oid: str) -> Entry | None:
     return msgspec.msgpack.decode(value, type=Entry) if value is not None else None
 
 
+def _is_cataloged(store: Store, url: str) -> bool:
+    """Return whether the Gatherer's database has, or had, a summary of a URL, whatever Brokers accept."""
+    from processors.gatherer.catalog import knows
+    from processors.identity import split_url
+    from streams.store import partition
+    from streams.topology.flow import MADE
+
+    if (count := store.topics().get(MADE.name)) is None:
+        return False
+    object_url, path = split_url(url)
+    rows = store.rows("catalog", partition(object_url.encode(), count))
+    return rows is not None and knows(rows, object_url, path)
+
+
 def _oids(store: Store, what: str, gatherer: str) -> list[str]:
     """Return the OIDs that the argument may mean: itself, or those of the path or URL."""
     return _named(what, _gatherer(store, gatherer))
@@ -346,8 +361,7 @@ def _target(found: Settings, what: str) -> tuple[str, bool]:
     The first URL with a summary is preferred, else the canonical form. The annotation belongs to a link itself, not to its target,
     unless the target is a root: then the link was only another name for it.
     """
-    from processors.broker.definition import MAIN
-    from processors.identity import oid, split_url
+    from processors.identity import split_url
     from streams.embedded import runs
 
     itself = urls_of(what, followed=False)
@@ -355,8 +369,7 @@ def _target(found: Settings, what: str) -> tuple[str, bool]:
     if found.kafka.brokers:
         return canonical, True  # the rows that tell are the workers' own
     with reading(found) as store:
-        name = _gatherer(store, found.gatherer)
         roots = {root.url for root in runs.roots(store)}
         urls = [*itself, *(url for url in urls_of(what) if split_url(url)[0] in roots)]
-        known = next((url for url in urls if _entry(store, MAIN, oid(name, url)) is not None), None)
+        known = next((url for url in urls if _is_cataloged(store, url)), None)
     return known or canonical, known is not None

@@ -38,6 +38,10 @@ MAX_HEADER = 8_190
 """Maximum bytes of the status line, and of one header field."""
 MAX_KEPT = 16_384
 """Maximum bytes of all header fields, names and values, in a record; further fields are left out."""
+SINGLE = frozenset({"content-type", "last-modified", "date", "etag", "content-length", "content-location", "expires", "server"})
+"""Fields that have one value: of several, the first is kept."""
+NEEDED = SINGLE | {"content-disposition", "content-encoding", "content-language", "link", "x-robots-tag"}
+"""Fields that summaries and decisions depend on: they are kept before all others."""
 MAX_TYPE = 1_000
 """Maximum characters of a content type."""
 MAX_VALIDATOR = 300
@@ -176,8 +180,9 @@ class Web:
             if known is not None and (known.md5, known.size) == (body.md5, body.size):
                 return answers.unchanged(validators)
             stored = await body.store()
-        kept = kept_headers(headers.items())
-        return answers.fetched(stored, validators, kept.get("content-type", "")[:MAX_TYPE], kept, status=response.status)
+        # Of several fields the first counts: joined, they would be no media type.
+        content_type = _text(headers.get("Content-Type", ""))[:MAX_TYPE]
+        return answers.fetched(stored, validators, content_type, kept_headers(headers.items()), status=response.status)
 
     def status_failure(self, response: aiohttp.ClientResponse) -> FetchError:
         """Return the failure for a status without an object: retryable or not, and the wait before the next try."""
@@ -243,15 +248,16 @@ def kept_headers(fields: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Return the header fields of a response as they are stored in a record, names in lower case.
 
     Repeated fields are joined by a comma and a blank (RFC 9110, 5.3); those of Set-Cookie, which must not be (5.3), by a line feed.
-    Fields beyond `MAX_KEPT` bytes in total are left out.
+    Of `SINGLE` fields the first is kept. Fields for which there is no room in `MAX_KEPT` bytes are left out, `NEEDED` fields last.
     """
     kept: dict[str, str] = {}
     room = MAX_KEPT
-    for field, raw in fields:
-        name, value = _text(field).lower(), _text(raw)
-        room -= len(name.encode()) + len(value.encode()) + 2
-        if room < 0:
-            break
+    named = [(_text(field).lower(), _text(raw)) for field, raw in fields]
+    for name, value in sorted(named, key=lambda field: field[0] not in NEEDED):
+        size = len(name.encode()) + len(value.encode()) + 2
+        if size > room or (name in SINGLE and name in kept):
+            continue
+        room -= size
         between = "\n" if name == "set-cookie" else ", "
         kept[name] = f"{kept[name]}{between}{value}" if name in kept else value
     return kept

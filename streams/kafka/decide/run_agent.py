@@ -22,9 +22,12 @@ from streams.topology.flow import Stage
 
 @contextmanager
 def claim_folder(folder: Path) -> Iterator[Path]:
-    """Lock and yield a folder that no other process uses: `folder`, or the first free one of `folder-2`, `folder-3`, ..."""
+    """Lock and yield a folder that no other process uses: `folder`, or the first free one of `folder~2`, `folder~3`, ...
+
+    No stage has a tilde in its name, so this is the folder of no other stage.
+    """
     for number in count(1):
-        found = folder if number == 1 else folder.with_name(f"{folder.name}-{number}")
+        found = folder if number == 1 else folder.with_name(f"{folder.name}~{number}")
         found.parent.mkdir(parents=True, exist_ok=True)
         with open(found.with_name(f"{found.name}.lock"), "wb") as lock:
             try:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import shutil
+from functools import partial
+from operator import contains
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from processors.broker.definition import Broker
 from processors.broker.register import register
+from schemas.ports import Origin
+from schemas.records import Summary
 from streams.config.settings import SettingsError, load
 from streams.config.topology import broker_named, brokers_of, topology_of
+from streams.simulator import MemoryRows
+from streams.store.data_folder import index_folder
 
 PAGES = "[brokers.pages]\nquery = 'type:HTML'\nttl = 60\n"
 
@@ -55,12 +63,83 @@ def test_summary_that_no_longer_matches_leaves_the_broker(harvest: Any, tree: Pa
     assert "removed: filtered" in harvest("why", tree / "page.html").stdout
 
 
+def test_broker_added_to_a_folder_with_more_partitions(harvest: Any, tree: Path) -> None:
+    """The topics of a Broker that the settings add later have as many partitions as those that the data folder has."""
+    harvest("gather", tree, "--quiet", "--partitions", "3")
+    Path("harvest.toml").write_text(PAGES)
+    harvest("roots", "add", tree / "notes")
+    harvest("gather", "--quiet")
+    assert len(harvest.lines("search", "*", "--broker", "pages")) == 1
+    assert {one["partitions"] for one in harvest.lines("topics", "list")} == {3}
+
+
+def test_filtered_summary_is_removed_again_on_redelivery() -> None:
+    """A worker killed between its rows and its outputs repeats the removal by a filter; a later refused version says nothing."""
+    rows, accepts = MemoryRows(), partial(contains, ["whale"])
+    summary = Summary(oid="1", url="file:///a", object_url="file:///a", gatherer="g", version=1, time=1, type="whale", md5="0" * 32)
+
+    def run(version: int, type_name: str, offset: int) -> list[str]:
+        record = replace(summary, version=version, type=type_name)
+        found = register(rows, record, Origin("summaries", 0, offset, 0), accepts=lambda one: accepts(one.type))
+        return [type(one).__name__ for one in found]
+
+    assert run(1, "whale", 0) == ["Summary"]
+    assert run(2, "squid", 1) == ["Removed"]
+    assert run(2, "squid", 1) == ["Removed"]
+    assert run(3, "squid", 2) == []
+    assert run(1, "whale", 0) == []
+
+
+def test_replay_of_summaries_applies_the_filter(gathered: Any) -> None:
+    """An index made from the Gatherer's database for a Broker holds what the Broker accepts, with the Broker's time-to-live."""
+    assert "1 summary held" in gathered("replay", "--topic", "summaries", "--broker", "pages", "--to", "spare").stderr
+    assert len(gathered.lines("search", "*", "--broker", "pages", "--data", "spare")) == 1
+
+
+def test_topic_of_a_broker_selects_the_broker(gathered: Any) -> None:
+    """`replay --topic broker.NAME` means that Broker; several Brokers may have indexes in one folder."""
+    assert "1 summary held" in gathered("replay", "--topic", "broker.pages", "--to", "spare").stderr
+    assert "3 summaries held" in gathered("replay", "--to", "spare").stderr
+    assert len(gathered.lines("search", "*", "--broker", "pages", "--data", "spare")) == 1
+
+
+def test_broker_without_topics_is_an_error_of_one_line(harvest: Any, tree: Path) -> None:
+    """Before the first run of a new Broker, and after its removal from the settings, commands say what is missing."""
+    harvest("gather", tree, "--quiet")
+    Path("harvest.toml").write_text(PAGES)
+    for command in (("index", "rebuild"), ("replay",), ("replay", "--since", "0")):
+        said = harvest(*command, "--broker", "pages", code=1).stderr
+        assert said == "harvest: broker.pages: no such topic (harvest run, or the next harvest gather, makes it)\n"
+    harvest("gather", "--quiet")
+    Path("harvest.toml").unlink()
+    said = harvest("export", "broker.pages", "out.avro", code=1).stderr
+    assert said == "harvest: broker.pages: not a topic of these settings (those of a Broker need its brokers.NAME)\n"
+    assert not list(Path().glob("out*"))
+
+
+def test_missing_index_of_a_broker_names_the_command(gathered: Any) -> None:
+    """The hint to rebuild an index names its Broker, and rebuilding it helps."""
+    shutil.rmtree(index_folder(Path("harvest-data"), "pages"))
+    assert "harvest index rebuild --broker pages" in gathered("search", "*", "--broker", "pages", code=1).stderr
+    gathered("index", "rebuild", "--broker", "pages", "--quiet")
+    assert len(gathered.lines("search", "*", "--broker", "pages")) == 1
+
+
+def test_annotation_of_what_main_filters_out_is_known(harvest: Any, tree: Path) -> None:
+    """`annotate` asks the Gatherer's database whether it knows a URL, whatever `main` accepts."""
+    Path("harvest.toml").write_text("[brokers.main]\nquery = 'type:HTML'\n[brokers.all]\n")
+    harvest("gather", tree, "--quiet")
+    assert "unknown" not in harvest("annotate", tree / "notes" / "a.txt", "note=checked").stderr
+    assert len(harvest.lines("search", "note:checked", "--broker", "all")) == 1
+
+
 def test_invalid_broker_definition_is_an_error_of_one_line(harvest: Any, tree: Path) -> None:
     """An unknown Broker, a malformed query, a name invalid for a topic and an unknown key are errors of one line, exit code 2."""
     for text, line in (
         ("[brokers.pages]\nquery = '(whale'\n", "harvest: brokers.pages.query: this parenthesis is never closed: ^(whale"),
         ("[brokers.'Pages!']\n", "harvest: harvest.toml: brokers.Pages!"),
         ("[brokers.pages]\nqery = 'x'\n", "harvest: harvest.toml: brokers.pages.qery: no such setting"),
+        ("[brokers.main-0]\n", "harvest: brokers.main-0: a name may not end in -0, as the indexes of a server do"),
         (PAGES, "harvest: library: no such Broker (there are main, pages; the settings brokers.NAME define others)"),
     ):
         Path("harvest.toml").write_text(text)
@@ -77,6 +156,8 @@ def test_environment_defines_brokers() -> None:
     assert topology_of(found) is topology_of(
         load({}, None, {"HARVEST_BROKERS_TECH_REPORTS_QUERY": "type:PDF", "HARVEST_BROKERS_MAIN_TTL": "60"})
     )
+    with pytest.raises(SettingsError, match=r"^HARVEST_BROKERS_TECH_REPORTS_TTL: "):
+        load({}, None, {"HARVEST_BROKERS_TECH_REPORTS_TTL": "x"})
     with pytest.raises(SettingsError, match="no such Broker"):
         broker_named(found, "pages")
 

@@ -285,8 +285,35 @@ def test_response_headers_and_status_are_kept() -> None:
     assert kept_headers(fields) == {"x-robots-tag": "noindex, otherbot: none", "set-cookie": "a=1, 2\nb=2"}
 
 
+def test_first_content_type_counts(edge: Any, run: Any, split: Any) -> None:
+    """Of two Content-Type fields the first states the type: joined, they would state none."""
+    page = (
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=iso-8859-2\r\nContent-Type: text/html\r\nContent-Length: 1\r\n\r\nx"
+    )
+
+    async def scenario() -> None:
+        async with edge({"/": page}) as world:
+            got, _ = split(await world.get("/"))
+        assert got.content_type == got.headers["content-type"] == "text/html; charset=iso-8859-2"
+
+    run(scenario())
+
+
+def test_resolution_without_adapter_is_answered(edge: Any, run: Any) -> None:
+    """A host of a scheme that nothing fetches is resolved, with the reason: another answer would leave its URLs waiting."""
+
+    async def scenario() -> None:
+        async with edge({}) as world:
+            event = await world.resolve("gopher://h")
+        assert (event.kind, event.reason) == ("resolved", "not a scheme that can be fetched")
+
+    run(scenario())
+
+
 def test_response_headers_are_bounded() -> None:
     """Fields beyond 16 kB in total are left out, whatever their number and length; control characters do not enter a record."""
     many = kept_headers((f"x-{number}", "v" * 1_000) for number in range(100))
     assert list(many) == [f"x-{number}" for number in range(16)]
+    late = [("x-first", "v" * 16_000), ("x-second", "v" * 1_000), ("Content-Type", "text/html"), ("Content-Type", "text/plain")]
+    assert kept_headers(late) == {"content-type": "text/html", "x-first": "v" * 16_000}
     assert kept_headers([("a", "x\x00\x1b[31m\ny")]) == {"a": "x\ufffd\ufffd[31m y"}

@@ -139,7 +139,7 @@ with claim_folder(Path({str(tmp_path / "t")!r})) as folder:
         assert first.stdout is not None
         assert first.stdout.readline() == f"{tmp_path / 't'}\n"
         with claim_folder(tmp_path / "t") as second, claim_folder(tmp_path / "t") as third:
-            assert (second, third) == (tmp_path / "t-2", tmp_path / "t-3")
+            assert (second, third) == (tmp_path / "t~2", tmp_path / "t~3")
         os.kill(first.pid, signal.SIGKILL)
     with claim_folder(tmp_path / "t") as again:
         assert again == tmp_path / "t"
