@@ -30,6 +30,8 @@ MAX_MOVES = 10
 """Maximum number of redirects in a row that are followed."""
 MOVED = "moved"
 """Reason of a URL that is gone because its server redirects elsewhere."""
+DOUBT = "removal in doubt"
+"""Begins the reason of a removal that is held: see `processors/frontier/doubt.py`."""
 LOST = "its body is not in the blob store"
 """Reason of an object that could not be summarized because its body was lost: it must be fetched again."""
 
@@ -69,6 +71,7 @@ class Root(Record, frozen=True, kw_only=True):
     urls: int = 10_000
     ttl: int = DEFAULT_TTL
     refresh: int = DEFAULT_REFRESH
+    accept: int = 0
 
 
 class Link(Record, frozen=True, kw_only=True):
@@ -87,6 +90,11 @@ class Span(Record, frozen=True, kw_only=True):
 
     low: bytes
     high: bytes
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the slice covers the whole listing."""
+        return not self.low and self.high == b"\xff" * 16
 
 
 class Validators(Record, frozen=True, kw_only=True):
@@ -122,6 +130,8 @@ class CrawlEvent(Record, frozen=True, kw_only=True):
     rules: str = ""
     moves: int = 0
     trail: tuple[str, ...] = ()
+    device: int = 0
+    inode: int = 0
 
     def __post_init__(self) -> None:
         if len(self.links) > MAX_LINKS or len(self.reason) > MAX_REASON:
@@ -188,6 +198,8 @@ class Listing(Record, frozen=True, kw_only=True):
     """The body of a folder's object (content type inode/directory), Avro-encoded: entries sorted by name."""
 
     entries: tuple[Entry, ...]
+    device: int = 0
+    inode: int = 0
 
 
 class File(Record, frozen=True, kw_only=True):

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from msgspec.structs import replace
+
 from processors import identity
 from processors.essence.selection import Selection, select
 from processors.urls import canonical
@@ -50,7 +52,8 @@ def children(obj: FetchedObject, listing: Listing, settings: Selection) -> Itera
         raise ValueError("not the listing of a folder")
     plain = ((e.name, e.kind == "folder") for e in listing.entries if e.kind in PLAIN)
     rules = dict(select(plain, settings)) | {e.name: "special-file" for e in listing.entries if e.kind not in PLAIN}
-    yield from slices(obj, [_child(folder, e) for e in listing.entries if e.name not in rules])
+    for event in slices(obj, [_child(folder, e) for e in listing.entries if e.name not in rules]):
+        yield replace(event, device=listing.device, inode=listing.inode)
     for rule in sorted(set(rules.values())):
         dropped = sorted((_child(folder, e) for e in listing.entries if rules.get(e.name) == rule), key=_digest)
         yield from refused(obj, obj.url, dropped, rule)

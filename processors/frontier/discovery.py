@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from processors.frontier.requests import Output, RequestScheduler, is_described_by_listing
+from processors.frontier.doubt import DoubtHandlers, Vanished
+from processors.frontier.requests import Output, is_described_by_listing
 from processors.frontier.state import UrlState
 from processors.identity import frontier_key, url_digest
 from processors.schemes import may_link
@@ -19,7 +20,7 @@ from schemas.records import MAX_MOVES, CrawlEvent, Link, Root, Span
 FULL = "URL limit of the root"
 
 
-class DiscoveryHandlers(RequestScheduler):
+class DiscoveryHandlers(DoubtHandlers):
     """Handlers of `seeded`, `unseeded`, `paused`, `resumed` and `discovered`."""
 
     def seeded(self, event: CrawlEvent) -> Iterator[Output]:
@@ -72,6 +73,8 @@ class DiscoveryHandlers(RequestScheduler):
         """Return whether a run requests this URL itself; an unchanged file is left to the listing of its folder."""
         if known.state == "gone" or (known.run == root.run and known.origin != self.origin):
             return False
+        if known.missing and self.accepts(root):
+            return True
         return not (is_described_by_listing(known) and known.state == "ok" and self.same_rules(known))
 
     def _limits_changed(self, event: CrawlEvent) -> bool:
@@ -140,6 +143,7 @@ class DiscoveryHandlers(RequestScheduler):
         """Compare a slice of a listing with the rows of that folder: admit new, request changed, end vanished children."""
         root = self.root_of(event) if event.root and not self.table.ended(event.root) else None
         present = {url_digest(link.url): link for link in event.links}
+        vanished = []
         for digest, known in list(self.table.between(event.host, span.low, span.high)):
             if digest in present:
                 continue
@@ -147,13 +151,24 @@ class DiscoveryHandlers(RequestScheduler):
                 # The child is a root too: no listing ends it, only the outcome of its own fetch.
                 yield from self.ask(event.host, digest, known, self.known_root(known))
             elif known.state != "gone":
-                yield from self.end(event.host, digest, known, "gone", "not in the listing any more")
+                vanished.append((digest, known))
             elif self.delivered(known):
                 self.table.forget(event.host, digest, known)
+        yield from self._vanished(event, root, vanished)
         if root is None:
             return
         for link in event.links:
             yield from self.found(event.host, link, event.depth + 1, root, event.url, listed=True)
+
+    def _vanished(self, event: CrawlEvent, root: Root | None, vanished: Vanished) -> Iterator[Output]:
+        """Remove or hold the children that vanished from a listing."""
+        if doubt := self.doubt_listing(event, root, vanished):
+            yield self.report_doubt(event.url, event.version, doubt)
+        for digest, known in vanished:
+            if doubt:
+                yield from self.hold(event, digest, known, doubt)
+            else:
+                yield from self.end(event.host, digest, known, "gone", "not in the listing any more")
 
     def found(
         self,
@@ -186,6 +201,7 @@ class DiscoveryHandlers(RequestScheduler):
                 self.table.count(root.url, 1)
                 yield from self.ask(host, digest, fresh, root)
             return
+        known = self._returned(host, digest, known, listed=listed)
         known = self._update_trail(host, digest, known, root, moves, trail)
         again = known.state == "asked" and known.origin == self.origin
         news = root.url not in known.roots
@@ -201,6 +217,13 @@ class DiscoveryHandlers(RequestScheduler):
         if again or wanted:
             # A new root of a page or folder: fetched in full, so that its links are admitted for that root too.
             yield from self.ask(host, digest, known.but(whole=known.whole or (news and not listed_with)), root)
+
+    def _returned(self, host: str, digest: bytes, known: UrlState, *, listed: bool) -> UrlState:
+        """Settle the doubt about a missing URL that a listing has again."""
+        if not (listed and known.missing):
+            return known
+        self.table.schedule(host, digest, known.but(missing=0, held=False), 0)
+        return self.table.get(host, digest) or known
 
     def _update_trail(self, host: str, digest: bytes, known: UrlState, root: Root, moves: int, trail: tuple[str, ...]) -> UrlState:
         """Update the redirect count and trail of a known URL that was found by another route."""

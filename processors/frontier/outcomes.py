@@ -10,18 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from processors.frontier import robots
-from processors.frontier.requests import Output, RequestScheduler, is_described_by_listing
+from processors.frontier.doubt import DoubtHandlers
+from processors.frontier.requests import Output, is_described_by_listing
 from processors.frontier.rows import HOST_WAKE
 from processors.frontier.state import UrlState
 from processors.identity import url_digest
 from processors.schemes import scheme_of
-from schemas.records import LOST, MOVED, CrawlEvent, Rejected
+from schemas.records import DOUBT, LOST, MOVED, CrawlEvent, FetchedObject, Rejected
 
 LONGEST_DELAY = 60.0
 """Upper limit of Crawl-delay in seconds; with a longer one no page would ever be fetched."""
 
 
-class OutcomeHandlers(RequestScheduler):
+class OutcomeHandlers(DoubtHandlers):
     """Handlers of the events that the fetch edge writes to `crawl`."""
 
     def resolved(self, event: CrawlEvent) -> Iterator[Output]:
@@ -84,6 +85,8 @@ class OutcomeHandlers(RequestScheduler):
                 confirmed=self.now,
                 since=0,
                 tries=0,
+                missing=0,
+                held=False,
                 rules=event.rules,
                 listing=event.listing or known.listing,
                 validators=event.validators or known.validators,
@@ -124,6 +127,8 @@ class OutcomeHandlers(RequestScheduler):
         digest, known = self._answered(event)
         if known is not None:
             known = known.but(tries=known.tries + 1)
+            if event.reason.startswith(DOUBT):
+                known = known.but(held=True, missing=known.missing or self.now)
             wait = self.backoff(known.tries - 1, event.wait)
             if event.retryable and scheme_of(event.host).paced:
                 self._count_failure(event.host)
@@ -147,26 +152,40 @@ class OutcomeHandlers(RequestScheduler):
         yield from self.keep_or_expire(host, digest, known.but(state="failed", version=version, origin=self.origin))
 
     def gone(self, event: CrawlEvent) -> Iterator[Output]:
-        """Record that the source reports a URL as missing or moved."""
+        """Handle a URL that the source reports as missing or moved."""
         digest, known = self._answered(event)
         if known is not None:
-            # The edge already sent the removal to essence. Here the row is only marked, and deleted once no redelivery can concern
-            # it.
-            # Roots and pages are requested again: a disk may be mounted, a server repaired, and pages that link there have not
-            # changed.
-            due = self.now + self.known_root(known).refresh * 1000 if known.lasts else 0
-            moved = event.reason == MOVED
-            if not moved:
-                self.table.uncount(known)
-            since = known.since or self.now
-            gone = known.but(state="gone", origin=self.origin, validators=None, confirmed=0, moved=moved, since=since)
-            if moved and len(known.trail) > len(event.trail):
-                # A longer trail led here meanwhile: see `Finding.found`. "gone" is never written in between: after a crash it would
-                # remain.
-                yield from self.ask(event.host, digest, gone, self.known_root(known))
-            else:
-                self.table.schedule(event.host, digest, gone, due)
+            yield from (self._moved if event.reason == MOVED else self.missing)(event, digest, known)
         yield from self.pump(event.host)
+
+    def _moved(self, event: CrawlEvent, digest: bytes, known: UrlState) -> Iterator[Output]:
+        """Mark a URL as moved; the edge has sent its removal to essence."""
+        gone = self._gone(known).but(moved=True)
+        if len(known.trail) > len(event.trail):
+            # A longer trail led here meanwhile: see `DiscoveryHandlers.found`. "gone" is never written in between: after a crash it
+            # would remain.
+            yield from self.ask(event.host, digest, gone, self.known_root(known))
+        else:
+            self.table.schedule(event.host, digest, gone, self.now + self.known_root(known).refresh * 1000 if known.lasts else 0)
+
+    def remove_missing(self, event: CrawlEvent, digest: bytes, known: UrlState) -> Iterator[Output]:
+        """Remove a URL that is missing. Its row is only marked, and deleted once no redelivery can concern it.
+
+        Roots and pages are requested again: a disk may be mounted, a server repaired, and pages that link there have not changed.
+        """
+        removal = FetchedObject(url=known.url, version=event.version, time=self.now, outcome="gone", reason=event.reason)
+        self.table.tell(self.origin, event.host, digest, removal)
+        self.table.uncount(known)
+        due = self.now + self.known_root(known).refresh * 1000 if known.lasts else 0
+        self.table.schedule(event.host, digest, self._gone(known), due)
+        yield removal
+
+    def _gone(self, known: UrlState) -> UrlState:
+        since = known.since or self.now
+        gone: UrlState = known.but(
+            state="gone", origin=self.origin, validators=None, confirmed=0, moved=False, since=since, missing=0, held=False
+        )
+        return gone
 
     def declined(self, event: CrawlEvent) -> Iterator[Output]:
         """Record that the edge may not fetch a URL."""

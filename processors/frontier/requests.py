@@ -20,6 +20,8 @@ from schemas.records import CrawlEvent, FetchedObject, FetchRequest, Link, Outco
 Output = FetchRequest | FetchedObject | CrawlEvent | Rejected
 
 DAY = 86_400_000
+ALWAYS = (1 << 63) - 1
+"""A time in ms after all others."""
 
 
 class FrontierSettings(msgspec.Struct, frozen=True):
@@ -35,6 +37,11 @@ class FrontierSettings(msgspec.Struct, frozen=True):
     patience: int = 60_000
     """A retry that would wait longer than this is left to the next run."""
     robots_ttl: int = DAY
+    doubt: bool = True
+    """Whether removals that look like an unmounted disk or a broken server are held; see `doubt.py`."""
+    doubt_share: float = 0.5
+    """Share of its objects that a root may lose in one run, if it has at least `doubt_least`."""
+    doubt_least: int = 20
     paused: tuple[str, ...] = ()
     """URLs of paused roots: URLs that only these ask for are not refreshed."""
 
@@ -100,7 +107,7 @@ class RequestScheduler:
             host=host,
             version=version,
             time=self.now,
-            root=self.known_root(known),
+            root=self._requested_for(known),
             depth=known.depth,
             address=site.address if site else "",
             validators=validators,
@@ -241,6 +248,11 @@ class RequestScheduler:
                     return root
         fallback = next((self.roots[u] for u in known.roots if u in self.roots), None)
         return fallback or Root(url=known.roots[0] if known.roots else known.url, run=known.run)
+
+    def _requested_for(self, known: UrlState) -> Root:
+        """Return the root that a request names: without doubts, it accepts all removals."""
+        root = self.known_root(known)
+        return root if self.settings.doubt else msgspec.structs.replace(root, accept=ALWAYS)
 
     def same_rules(self, known: UrlState) -> bool:
         """Return whether a URL was summarized by the rules in force."""

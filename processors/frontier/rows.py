@@ -5,6 +5,7 @@
 | `t`, `k` | time seen, last version minted, last event with rows in `e|`; the last tick |
 | `g|root`, `x|root` | the Root, as its newest event stated it; the run that ended it |
 | `p|root` | the root is paused |
+| `n|root` | Losses of the root in its last run |
 | `s|host` | Host: robots, address, requests in flight, next allowed |
 | `u|host NUL digest` | Known: the only bulk rows with a changelog |
 | `e|c offset host NUL digest` | the removal of a URL that this event ended (`e|t`: this tick), until its delivery is certain |
@@ -24,7 +25,7 @@ from typing import cast
 
 import msgspec
 
-from processors.frontier.state import Clock, HostState, UrlState
+from processors.frontier.state import Clock, HostState, Losses, UrlState
 from schemas.codec import DecodeError, decode, encode
 from schemas.ports import Rows
 from schemas.records import FetchedObject, Root
@@ -41,6 +42,7 @@ LATEST = 10**13 - 1
 _pack = msgspec.msgpack.encode
 _known = msgspec.msgpack.Decoder(UrlState).decode
 _host = msgspec.msgpack.Decoder(HostState).decode
+_losses = msgspec.msgpack.Decoder(Losses).decode
 _clock = msgspec.msgpack.Decoder(Clock).decode
 
 
@@ -132,6 +134,10 @@ class Table:
             if digest > high:
                 return
             yield digest, _known(value)
+
+    def count_below(self, folder: str) -> int:
+        """Return the number of URLs of this partition below a folder, at any depth."""
+        return sum(1 for _ in self.rows.scan(b"u|" + folder.encode()))
 
     def all(self) -> Iterator[tuple[str, bytes, UrlState]]:
         """Iterate over every URL of the partition: host, digest, row."""
@@ -269,6 +275,7 @@ class Table:
         self.rows.put(b"x|" + root.url.encode(), root.run.encode())
         self.rows.delete(b"g|" + root.url.encode())
         self.rows.delete(b"c|" + root.url.encode())
+        self.rows.delete(b"n|" + root.url.encode())
         self.pause(root.url, on=False)
 
     def pause(self, url: str, *, on: bool) -> None:
@@ -296,6 +303,15 @@ class Table:
         elif on is False:
             self.rows.delete(key)
         return self.rows.get(key) is not None
+
+    def losses(self, root: str) -> Losses:
+        """Return what a root has lost in its last run."""
+        value = self.rows.get(b"n|" + root.encode())
+        return _losses(value) if value is not None else Losses()
+
+    def put_losses(self, root: str, losses: Losses) -> None:
+        """Write what a root has lost."""
+        self.rows.put(b"n|" + root.encode(), _pack(losses))
 
     def counted(self, root: str) -> int:
         """Return the number of URLs of a root in this partition."""

@@ -48,6 +48,10 @@ class UrlState(_Row, frozen=True, array_like=True):
     """Time in ms since the epoch since when the source has reported it as missing."""
     trail: tuple[str, ...] = ()
     """URLs of the longest chain of redirects that led to it in this run."""
+    missing: int = 0
+    """Time in ms since the epoch since when it is missing without having been removed; 0: it is not."""
+    held: bool = False
+    """Whether its removal is in doubt."""
 
     @property
     def lasts(self) -> bool:
@@ -84,6 +88,17 @@ class HostState(_Row, frozen=True, array_like=True):
     tries: int = 0
     failures: int = 0
     """Transient failures in a row."""
+    device: int = 0
+    inode: int = 0
+    """Device number and inode of a folder, as of its last listing that was not in doubt; 0: unknown."""
+
+
+class Losses(_Row, frozen=True, array_like=True):
+    """What a root loses in a run: the number of its URLs in this partition at the first loss, and of those removed since."""
+
+    run: str = ""
+    base: int = 0
+    lost: int = 0
 
 
 class Clock(_Row, frozen=True, array_like=True):

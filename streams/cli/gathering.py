@@ -18,19 +18,22 @@ from streams.cli.common import USAGE, Failure, counted, note, put
 from streams.cli.output.display import progress
 from streams.cli.output.progress import Progress
 from streams.cli.output.run_report import RunReport, closing
-from streams.cli.rootnames import check_limits, gathered_root
+from streams.cli.rootnames import check_limits, gathered_root, meant
 from streams.cli.serving import logs_of, serve_health
 from streams.cli.wiring import embedded_settings
+from streams.clock import now_ms
 from streams.config.settings import Settings
 from streams.config.topology import topology_of
 from streams.embedded import Embedded, runs, upkeep
-from streams.embedded.outcomes import failures
+from streams.embedded.outcomes import doubts, failures
 from streams.embedded.watching import Watch
 from streams.store import LockedError, Store
 from streams.store.data_folder import known as there
 from streams.telemetry import Health, Logs, Metrics
 
 INTERRUPTED = 130
+ACCEPTED = 86_400_000
+"""Time in ms for which a run may go on to remove what it was told to remove."""
 
 
 class Stop:
@@ -98,13 +101,15 @@ class Gathering:
         self.quiet = quiet
         self.json = json
 
-    def gather(self, names: Sequence[str], depth: int | None, urls: int | None) -> int:
-        """Gather the roots named, or all that the data folder knows; return the exit code."""
+    def gather(self, names: Sequence[str], depth: int | None, urls: int | None, *, accept: bool = False) -> int:
+        """Gather the roots named, or all that the data folder knows; return the exit code. `accept`: removals are not doubted."""
         if self.settings.kafka.brokers:
             note(f"gather works in {self.settings.data} alone; the workers are given roots by harvest roots add")
         if not names and self._emptied():
             return self._empty()
         wanted, wrong = self._roots(names, depth, urls)
+        until = now_ms() + ACCEPTED if accept else 0
+        wanted = [msgspec.structs.replace(root, accept=until) for root in wanted]
         code = asyncio.run(self._gather(wanted, named=bool(names))) if wanted else 1
         return code or int(wrong)
 
@@ -126,9 +131,20 @@ class Gathering:
             except Failure as failure:
                 if failure.code == USAGE:
                     raise
+                if (missing := self._missing(name)) is not None:
+                    # It was gathered before: the run says what is in doubt, or removes it if told to.
+                    wanted.setdefault(missing.url, missing)
+                    continue
                 note(str(failure))
                 wrong = True
         return list(wanted.values()), wrong
+
+    def _missing(self, name: str) -> Root | None:
+        """Return the root of the data folder that a name means which cannot be read now; None if it knows none."""
+        urls = meant(name)
+        with there(self.settings.data) as store:
+            known = runs.roots(store) if store is not None else []
+        return next((root for root in known if root.url.rstrip("/") in {url.rstrip("/") for url in urls}), None)
 
     def _emptied(self) -> bool:
         with there(self.settings.data) as store:
@@ -171,10 +187,14 @@ class Gathering:
             failed = failures(runner.store, wanted)
             # A root that was not named comes from an earlier run; if it never answers again, every later run would fail on it.
             hint = "" if named else " (harvest roots remove, if it is not coming back)"
+            doubted = [doubt for doubt in doubts(runner.store) if doubt.root in {root.url for root in wanted}]
+            for doubt in doubted:
+                note(doubt.line)
             for root, reason in failed:
-                note(f"{root}: {reason}{hint}")
+                if root not in {doubt.root for doubt in doubted}:
+                    note(f"{root}: {reason}{hint}")
             upkeep.upkeep(runner, self.settings.retention)
-        return int(bool(failed))
+        return int(bool(failed or doubted))
 
     def _report(self, table: RunReport) -> None:
         if self.json:

@@ -146,6 +146,12 @@ class Frontier(Section):
     """ms; a retry later than this is left to the next run."""
     robots_ttl: int = Field(default=DAY * 1_000, gt=0, le=DAY * 1_000)
     """ms that a robots.txt file is valid (RFC 9309, 2.4: at most 24 hours)."""
+    doubt: bool = True
+    """Hold removals that look like an unmounted disk or a broken server (`processors/frontier/doubt.py`)."""
+    doubt_share: float = Field(default=0.5, ge=0, le=1)
+    """Share of its objects that a root may lose in one run, if it has at least `doubt_least`; 1: any."""
+    doubt_least: int = Field(default=20, gt=0, le=MOST)
+    """Number of objects from which on a root, or an empty folder, has much to lose."""
 
 
 class Sandbox(Section):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
+from typing import NamedTuple, cast
 
 from processors.frontier.rows import Table
 from processors.frontier.state import UrlState
@@ -25,6 +25,45 @@ def failures(store: Store, roots: Sequence[Root]) -> list[tuple[str, str]]:
     """Return the roots that were not fetched, as (URL, reason)."""
     found = ((root.url, _failure(store, root.url)) for root in roots)
     return [(url, reason) for url, reason in found if reason]
+
+
+class Doubt(NamedTuple):
+    """Objects of a root whose removal is in doubt: the URL of the root, their number, and the first of them."""
+
+    root: str
+    number: int
+    example: str
+
+    @property
+    def line(self) -> str:
+        """One line for the user: what is in doubt, and how it is settled."""
+        what = "1 object or folder is" if self.number == 1 else f"{self.number:,} objects or folders are"
+        how = f"kept until back, or: harvest gather --accept-removals {self.root}"
+        return f"{self.root}: removal in doubt: {what} missing, {self.example} for one; {how}"
+
+
+def doubts(store: Store) -> list[Doubt]:
+    """Return the removals in doubt, by root. An object below a missing folder is not counted: its folder is."""
+    found: dict[str, list[str]] = {}
+    for partition in range(store.topics()["crawl"]):
+        rows = store.rows("frontier", partition)
+        for _, _, row in Table(rows).all() if rows is not None else ():
+            if row.held:
+                for root in row.roots:
+                    found.setdefault(root, []).append(row.url)
+    return [Doubt(root, len(urls), min(urls)) for root, urls in sorted(found.items())]
+
+
+def doubted_above(store: Store, url: str) -> str:
+    """Return the URL itself, or that of a folder above it, if its removal is in doubt; "" if none is."""
+    while True:
+        row = known(store, url)
+        if row is not None and row.held:
+            return url
+        above = url.rstrip("/").rpartition("/")[0] + "/"
+        if len(above) >= len(url) or above.endswith("//"):
+            return ""
+        url = above
 
 
 def _failure(store: Store, url: str) -> str:

@@ -175,4 +175,4 @@ def _same(run: Run, asked: Sequence[Root]) -> bool:
 
 
 def _limits(root: Root) -> tuple[object, ...]:
-    return root.url, root.depth, root.urls, root.ttl, root.refresh
+    return root.url, root.depth, root.urls, root.ttl, root.refresh, root.accept > 0

@@ -2,7 +2,8 @@
 
 Laws:
 - A transient failure is a CrawlEvent alone: essence receives an object only when it was fetched or is gone (law 4).
-- A removal is reported twice: to essence, as an outcome in the order of the data, and to the frontier.
+- What is missing is reported to the frontier, which alone decides whether it is removed. A redirect is reported to both: to essence
+  as an outcome in the order of the data.
 - Texts from the network are bounded, and cleaned of control characters and surrogates, before they enter a record.
 """
 
@@ -102,20 +103,9 @@ class Answers:
         """Return the answer for a busy host or address: the frontier asks again after `wait` ms."""
         return [msgspec.structs.replace(self.event("deferred", "its host is busy"), wait=wait)]
 
-    def gone(self, reason: str, status: int = 0) -> list[Record]:
-        """Return the answer for an object that no longer exists. `status`: of the response; 0: there was no response."""
-        request = self.request
-        gone = FetchedObject(
-            url=request.url,
-            version=request.version,
-            time=self.now,
-            outcome="gone",
-            root=request.root,
-            depth=request.depth,
-            reason=bounded(reason),
-            status=status,
-        )
-        return [gone, self.event("gone", reason)]
+    def gone(self, reason: str) -> list[Record]:
+        """Return the answer for an object that no longer exists."""
+        return [self.event("gone", reason)]
 
     def moved(self, target: str, status: int = 0) -> list[Record]:
         """Return the answer for a redirect: gone at this URL, discovered at the target, at the same distance from the root.
@@ -142,8 +132,17 @@ class Answers:
             moves=request.moves + 1,
             trail=(*request.trail, request.url)[-MAX_MOVES:],
         )
-        gone, moved = self.gone(MOVED, status)
-        return [gone, msgspec.structs.replace(moved, trail=request.trail), found]
+        gone = FetchedObject(
+            url=request.url,
+            version=request.version,
+            time=self.now,
+            outcome="gone",
+            root=request.root,
+            depth=request.depth,
+            reason=MOVED,
+            status=status,
+        )
+        return [gone, msgspec.structs.replace(self.event("gone", MOVED), trail=request.trail), found]
 
     def unchanged(self, validators: Validators, *, listing: bool = False) -> list[Record]:
         """Return the answer for an object that has not changed; `validators`: the current ones."""

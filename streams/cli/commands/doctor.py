@@ -56,7 +56,24 @@ def _checks(found: Settings) -> Iterator[Check]:
             yield _tried(_of(name, "index server"), lambda name=name: _server(found, name))  # type: ignore[misc]
     for name in brokers:
         yield _tried(_of(name, "data folder"), lambda name=name: _folder(found, name))  # type: ignore[misc]
+    if not found.kafka.brokers:
+        yield from _removals(found)
     yield _room(found.data)
+
+
+def _removals(found: Settings) -> Iterator[Check]:
+    """Yield a failed check for each root that has removals in doubt; one that holds if none has."""
+    from streams.embedded.outcomes import doubts
+    from streams.store import Store, StoreError
+
+    try:
+        with Store(found.data, readonly=True) as store:
+            doubted = doubts(store)
+    except StoreError:
+        return  # the check of the data folder says so
+    yield from (Check("removals", False, doubt.line) for doubt in doubted)
+    if not doubted:
+        yield Check("removals", True, "none in doubt")
 
 
 def _brokers(found: Settings) -> list[str]:

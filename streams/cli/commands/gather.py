@@ -25,6 +25,7 @@ def gather(
     gatherer: Gatherer = None,
     partitions: Partitions = None,
     quiet: Quiet = False,
+    accept: Annotated[bool, typer.Option("--accept-removals", help="Remove what is missing, also where that is in doubt.")] = False,
     json: Annotated[bool, typer.Option("--json", help="The closing table as one JSON object on standard output.")] = False,
     config: Config = None,
 ) -> None:
@@ -35,7 +36,7 @@ def gather(
     found = settings(config, data=data, fetch__pause=pause, fetch__allow=allow or None, gatherer=gatherer, partitions=partitions)
     from streams.cli.gathering import Gathering
 
-    code = Gathering(found, quiet=quiet, json=json).gather(roots or [], depth, max_urls)
+    code = Gathering(found, quiet=quiet, json=json).gather(roots or [], depth, max_urls, accept=accept)
     if code:
         raise typer.Exit(code)
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from streams.cli.common import Config, Data, Failure, Json, printable, put, settings
+from streams.cli.common import Config, Data, Failure, Json, note, printable, put, reading, settings
+
+if TYPE_CHECKING:
+    from streams.config.settings import Settings
 
 
 def why(
@@ -26,8 +29,25 @@ def why(
     drawn = topology_of(found)
     with open_log(found) as log:
         name = log.gatherer() or found.gatherer
-        told = next((events for meant in urls_of(url) if (events := history(log, meant, name, drawn))), None)
+        told = next((events for meant in _forms(urls_of(url)) if (events := history(log, meant, name, drawn))), None)
+    if not found.kafka.brokers and (doubted := _doubted(found, url)):
+        note(f"{printable(doubted)} is missing; its removal is in doubt (harvest doctor)")
     if told is None:
         raise Failure(f"{printable(url)}: nothing is known of it")
     for event in told:
         put(line(event._asdict()) if json else printable(format_event(event)))
+
+
+def _doubted(found: Settings, url: str) -> str:
+    """Return the URL, or that of a folder above it, whose removal is in doubt; "" if none is."""
+    from processors.identity import split_url
+    from streams.cli.commands.search import urls_of
+    from streams.embedded.outcomes import doubted_above
+
+    with reading(found) as store:
+        return next((above for meant in _forms(urls_of(url)) if (above := doubted_above(store, split_url(meant)[0]))), "")
+
+
+def _forms(urls: list[str]) -> list[str]:
+    """Return URLs, and behind them those of folders by the same names: a folder that is missing now is named like a file."""
+    return [*urls, *(f"{url}/" for url in urls if not url.endswith("/"))]

@@ -307,7 +307,7 @@ def _folder(answers: Answers, place: EntryPath, blobs: Blobs, own: frozenset[tup
             raise FetchError(CHANGED, retryable=True)
     finally:
         os.close(fd)
-    return _listing(answers, encode(Listing(entries=tuple(entries))), before, blobs)
+    return _listing(answers, encode(Listing(entries=tuple(entries), device=before.st_dev, inode=before.st_ino)), before, blobs)
 
 
 def _entries(fd: int) -> Iterator[Entry]:

@@ -28,7 +28,7 @@ from yarl import URL
 
 from processors.urls import canonical, guard
 from schemas.ports import Blobs
-from schemas.records import FetchRequest, Record, Validators
+from schemas.records import DOUBT, FetchRequest, Record, Validators
 from streams.fetch.answers import Answers, FetchError, StoreError, bounded
 from streams.fetch.body import SPOOLS, Body
 from streams.fetch.decode import ACCEPT, Decoding
@@ -111,7 +111,7 @@ class Web:
             if status in REDIRECTS:
                 return answers.moved(_target(request.url, response), status)
             if status in GONE:
-                return answers.gone(f"status {status}", status)
+                return answers.gone(f"status {status}")
             raise self.status_failure(response)
 
     @asynccontextmanager
@@ -179,6 +179,8 @@ class Web:
             )
             if known is not None and (known.md5, known.size) == (body.md5, body.size):
                 return answers.unchanged(validators)
+            if known is not None and known.size > 0 and not body.size and _doubts(answers):
+                raise FetchError(f"{DOUBT}: the start page is empty", retryable=False)
             stored = await body.store()
         # Of several fields the first counts: joined, they would be no media type.
         content_type = _text(headers.get("Content-Type", ""))[:MAX_TYPE]
@@ -237,6 +239,11 @@ def _target(source: str, response: aiohttp.ClientResponse) -> str:
     if target == source:
         raise FetchError(f"status {response.status} to itself", retryable=False)
     return target
+
+
+def _doubts(answers: Answers) -> bool:
+    """Return whether a root that suddenly is empty is most likely a broken server; see `processors/frontier/doubt.py`."""
+    return not answers.request.depth and answers.now > answers.request.root.accept
 
 
 def _validator(value: str) -> str:

@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from schemas.codec import decode, encode
 from schemas.records import CrawlEvent, FetchedObject, Root, Validators
@@ -62,7 +63,7 @@ STATUSES = [
 
 @pytest.mark.parametrize("case", STATUSES)
 def test_status_determines_kind_and_retry(case: tuple[str, str, bool], edge: Any, run: Any, split: Any, make_answer: Any) -> None:
-    """404 and 410 are gone, for essence too; other statuses are failures, only for the frontier, with whether to retry."""
+    """404 and 410 are gone; other statuses are failures, with whether to retry. Essence gets none of them: the frontier decides."""
     status, kind, retryable = case
 
     async def scenario() -> None:
@@ -71,7 +72,7 @@ def test_status_determines_kind_and_retry(case: tuple[str, str, bool], edge: Any
         assert (event.kind, event.retryable) == (kind, retryable)
         assert event.wait == (7_000 if retryable else 0)
         assert status[:3] in event.reason
-        assert (got is not None and got.outcome == "gone") == (kind == "gone")
+        assert got is None
 
     run(scenario())
 
@@ -283,6 +284,24 @@ def test_response_headers_and_status_are_kept() -> None:
     """All fields are kept under names in lower case, repeated ones joined by a comma, but Set-Cookie by a line feed."""
     fields = [("X-Robots-Tag", "noindex"), ("x-robots-tag", "otherbot: none"), ("Set-Cookie", "a=1, 2"), ("Set-Cookie", "b=2")]
     assert kept_headers(fields) == {"x-robots-tag": "noindex, otherbot: none", "set-cookie": "a=1, 2\nb=2"}
+
+
+@pytest.mark.parametrize(("depth", "accept", "kind"), [(0, 0, "failed"), (1, 0, "fetched"), (0, 1 << 60, "fetched")])
+def test_empty_start_page_is_doubted(
+    edge: Any, run: Any, make_request: Any, make_answer: Any, depth: int, accept: int, kind: str
+) -> None:
+    """A start page that had content and is empty now is no object, unless removals are accepted; another page may be empty."""
+
+    async def scenario() -> None:
+        async with edge({"/": make_answer()}) as world:
+            known = Validators(md5=MD5, size=len(PAGE))
+            asked = make_request(world.server.host + "/", depth=depth, address="127.0.0.1", validators=known)
+            asked = replace(asked, root=replace(asked.root, accept=accept))
+            event = (await world.fetcher.fetch(asked))[-1]
+        assert event.kind == kind
+        assert event.reason == ("" if kind == "fetched" else "removal in doubt: the start page is empty")
+
+    run(scenario())
 
 
 def test_first_content_type_counts(edge: Any, run: Any, split: Any) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from processors.identity import file_url, frontier_key, member_url, oid, url_digest
 from schemas.codec import decode, encode
@@ -47,6 +48,8 @@ class World:
         self.away: dict[str, int] = {}
         self.hidden: set[str] = set()
         self.stamp: dict[str, int] = {}
+        self.device = self.inode = 0
+        """Of every folder."""
 
     def write(self, name: str, content: bytes | dict[str, bytes]) -> None:
         """Write a file; its mtime changes."""
@@ -112,14 +115,14 @@ def fetcher(world: World) -> Callable[[FetchRequest, int], list[Record]]:
         folder = request.url.endswith("/") and request.url.startswith("file:")
         if folder:
             entries = world.listing(name)
-            body = encode(Listing(entries=entries)) if entries is not None else None
+            body = encode(Listing(entries=entries, device=world.device, inode=world.inode)) if entries is not None else None
         elif request.url.startswith("file:"):
             body = world.body(name) if name in world.files else None
         else:
             page = world.pages.get(request.url)
             body = (page[0] + "\n" + "\n".join(page[1])).encode() if page else None
         if body is None:
-            return [event(request, now, "gone"), FetchedObject(url=request.url, version=request.version, time=now, outcome="gone")]
+            return [event(request, now, "gone")]
         md5 = hashlib.md5(body).hexdigest()
         known = Validators(md5=md5, size=len(body), mtime=world.stamp.get(name, 0))
         if request.validators is not None and request.validators.md5 == md5:
@@ -147,7 +150,7 @@ def plain_essence(obj: FetchedObject) -> list[Record]:
     """A stand-in for Essence: the members of a tar, the links of a page, the children of a listing; else one summary."""
     if obj.outcome in ("gone", "expired"):
         made: list[Record] = []
-        if obj.url.startswith("file:") and obj.url.endswith("/") and obj.outcome == "gone":
+        if obj.url.startswith("file:") and obj.url.endswith("/"):
             made.append(children(obj, ()))
         return [*made, Complete(object_url=obj.url, version=obj.version, time=obj.time, attempt="", count=0, reason=obj.outcome)]
     body = obj.body or b""
@@ -156,7 +159,7 @@ def plain_essence(obj: FetchedObject) -> list[Record]:
         listing = decode(body)
         assert isinstance(listing, Listing)
         done = Complete(object_url=obj.url, version=obj.version, time=obj.time, attempt=attempt, count=0)
-        return [children(obj, listing.entries), done]
+        return [replace(children(obj, listing.entries), device=listing.device, inode=listing.inode), done]
     summaries = [summary(obj, "", body, attempt)]
     events: list[Record] = []
     if obj.url.startswith("http"):

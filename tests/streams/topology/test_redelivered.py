@@ -138,7 +138,7 @@ def test_unlisted_file_is_removed_by_first_listing_only() -> None:
     """A file missing in two listings is removed by the first, and removed again only when that listing comes again."""
     partition = Partition()
     folder, url = "file:///tree/", "file:///tree/a"
-    root = Root(url=folder, run="1", ttl=1)
+    root = Root(url=folder, run="1", ttl=1, accept=10)
 
     def listed(offset: int, *links: Link, committed: int = 0) -> list[Record]:
         span = Span(low=b"", high=b"\xff" * 16)

@@ -1,0 +1,126 @@
+"""Removals in doubt: a vanished tree is most likely an unmounted disk or a broken server, not a mass deletion.
+
+Strategy: only the frontier decides that a missing object is a removal. What vanishes in a suspicious way is held: its row stays, no
+removal is sent, and the root is reported until the doubt is settled.
+
+Laws:
+- A child of a listing is removed by its listing alone. If a request finds it missing, its row waits for the listing: the folder
+  above it may be missing too.
+- Held are: a root that was fetched before and is missing; the children of an empty root, of an empty folder that had many objects,
+  and of a folder that is now another one or on another device; and whatever would make a root lose more than a share of its objects
+  in one run.
+- A doubt is settled by the return of the object, by a run that accepts removals (`Root.accept`), or by the time-to-live.
+- The objects of a root are counted in each partition: on Kafka a share is that of the partition which has the folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from processors.frontier.requests import Output, RequestScheduler
+from processors.frontier.state import Losses, UrlState
+from schemas.records import DOUBT, CrawlEvent, Link, Rejected, Root
+
+ALL = 1 << 40
+"""Losses of a root that is missing itself: more than any share."""
+Vanished = Sequence[tuple[bytes, UrlState]]
+"""Digest and row of each child that a listing no longer has."""
+
+
+class DoubtHandlers(RequestScheduler):
+    """Decides whether what is missing is removed or held."""
+
+    def accepts(self, root: Root) -> bool:
+        """Return whether removals of a root are not doubted now."""
+        return not self.settings.doubt or self.now <= root.accept
+
+    def doubt_listing(self, event: CrawlEvent, root: Root | None, vanished: Vanished) -> str:
+        """Return why the children that vanished from a listing are held, "" if they are removed. Counts the losses.
+
+        `root` None: the folder itself was removed, and all below it.
+        """
+        site = self.table.host(event.host)
+        place, before = (event.device, event.inode), (site.device, site.inode)
+        moved = before != place and 0 not in before and 0 not in place
+        reason = ""
+        if vanished and root is not None and not self.accepts(root):
+            lost = self._count(event.host, vanished)
+            if moved:
+                reason = "its folder is another one than before"
+            elif not event.links and event.span is not None and event.span.is_whole and self._had_much(event.host, root, lost):
+                reason = "its folder is empty"
+            elif self._loses_too_much(root, lost):
+                reason = "more than its share of the root is missing"
+        if place != before and not reason and 0 not in place:
+            self.table.put_host(event.host, site.but(device=event.device, inode=event.inode))
+        return reason
+
+    def _had_much(self, host: str, root: Root, lost: int) -> bool:
+        return host == root.url or lost >= self.settings.doubt_least
+
+    def _count(self, host: str, vanished: Vanished) -> int:
+        """Return the number of URLs in this partition that are removed with some children of a folder."""
+        return sum(1 + (self.table.count_below(known.url) if known.kind == "folder" else 0) for _, known in vanished)
+
+    def _loses_too_much(self, root: Root, lost: int) -> bool:
+        """Return whether a root would lose more than its share in this run; count the losses if not."""
+        losses = self.table.losses(root.url)
+        if losses.run != root.run:
+            losses = Losses(run=root.run, base=self.table.counted(root.url))
+        total = losses.lost + lost
+        if losses.base >= self.settings.doubt_least and total > losses.base * self.settings.doubt_share:
+            return True
+        self.table.put_losses(root.url, losses.but(lost=total))
+        return False
+
+    def hold(self, event: CrawlEvent, digest: bytes, known: UrlState, reason: str) -> Iterator[Output]:
+        """Keep a child that vanished from the listing of `event`, with an event that says so; past its time-to-live it expires."""
+        host = event.host
+        since = known.missing or self.now
+        until = since + self.known_root(known).ttl * 1000
+        if self.now > until:
+            yield from self.end(host, digest, known, "expired", "missing for its time-to-live")
+        else:
+            self.refused.setdefault((host, f"{DOUBT}: {reason}", event.url), []).append(Link(url=known.url, kind=known.kind))
+            self.table.schedule(host, digest, known.but(missing=since, held=True), until + 1)
+
+    def report_doubt(self, url: str, version: int, reason: str) -> Rejected:
+        """Return the dead letter that explains a doubt."""
+        return Rejected(
+            stage="fetch", reason=f"{DOUBT}: {reason}", time=self.now, url=url, version=version or self.table.mint(self.now)
+        )
+
+    def missing(self, event: CrawlEvent, digest: bytes, known: UrlState) -> Iterator[Output]:
+        """Handle a URL whose request found nothing: remove it, hold it, or leave it to its listing."""
+        root = self.known_root(known)
+        if known.depth and not known.lasts and not self.accepts(root):
+            yield from self._wait_for_listing(event, digest, known)
+        elif known.confirmed and not self.accepts(root) and self._is_doubted(known, root):
+            yield from self._hold_page(event, digest, known, root)
+        else:
+            yield from self.remove_missing(event, digest, known)
+
+    def _wait_for_listing(self, event: CrawlEvent, digest: bytes, known: UrlState) -> Iterator[Output]:
+        since = known.missing or self.now
+        until = since + self.known_root(known).ttl * 1000
+        if self.now > until:
+            yield from self.end(event.host, digest, known, "expired", "missing for its time-to-live")
+        else:
+            self.table.schedule(event.host, digest, known.but(state="failed", missing=since), until + 1)
+
+    def _is_doubted(self, known: UrlState, root: Root) -> bool:
+        """Return whether a missing root, or a page of a root, is held; a missing root makes the run doubt its pages too."""
+        if known.depth:
+            return self._loses_too_much(root, 1)
+        self.table.put_losses(root.url, Losses(run=root.run, base=self.settings.doubt_least, lost=ALL))
+        return True
+
+    def _hold_page(self, event: CrawlEvent, digest: bytes, known: UrlState, root: Root) -> Iterator[Output]:
+        held = known.but(state="failed", missing=known.missing or self.now, held=True)
+        if not known.depth:
+            yield self.report_doubt(known.url, event.version, event.reason)
+        yield from self.keep_or_expire(event.host, digest, held)
+
+    def remove_missing(self, event: CrawlEvent, digest: bytes, known: UrlState) -> Iterator[Output]:
+        """Remove a URL: its row is only marked, and deleted once no redelivery can concern it."""
+        raise NotImplementedError

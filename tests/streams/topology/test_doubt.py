@@ -1,0 +1,182 @@
+"""Removals in doubt: what vanishes like an unmounted disk or a broken server is held until that is settled."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from schemas.records import DOUBT, CrawlEvent
+from streams.simulator import Simulator, rejections
+from tests.streams.topology.worlds import SITE, TOP, Make, Seeded, check, frontier, gather, oracle, summaries
+
+if TYPE_CHECKING:
+    from tests.streams.topology.conftest import World
+
+SHARE = TOP + "share/"
+EVER = 1 << 60
+"""A time in ms after all others."""
+TTL = 24 * 7 * 86_400
+
+
+def furnish(world: World, folders: int = 4, files: int = 10) -> None:
+    """Fill a folder of some folders with files, all different."""
+    for folder in range(folders):
+        for number in range(files):
+            world.write(f"share/{folder}/{number}", b"%d of %d" % (number, folder))
+
+
+def remove(world: World, start: str) -> dict[str, Any]:
+    """Remove the files whose names begin so, and return them."""
+    gone = {name: content for name, content in world.files.items() if name.startswith(start)}
+    for name in gone:
+        del world.files[name]
+    return gone
+
+
+def held(simulator: Simulator) -> set[str]:
+    """The URLs whose removal is in doubt."""
+    return {url for url, known in frontier(simulator).items() if known.held}
+
+
+def urls(simulator: Simulator) -> set[str]:
+    """The URLs that have a summary."""
+    return {summary.url for summary in summaries(simulator)}
+
+
+@pytest.fixture(params=[1, 3])
+def simulator(request: pytest.FixtureRequest, world: World, make_simulator: Make, seeded: Seeded) -> Simulator:
+    """A simulator that has gathered a folder of forty files, on one partition and on several."""
+    furnish(world)
+    simulator = make_simulator(world, request.param, random.Random(7))
+    gather(simulator, "r1", seeded, roots=(SHARE,))
+    check(simulator, oracle(world))
+    return simulator
+
+
+@pytest.mark.parametrize("crashes", [0, 5])
+def test_missing_root_is_kept_until_back(simulator: Simulator, world: World, seeded: Seeded, crashes: int) -> None:
+    """A root that is missing removes nothing, in run after run; once it is back, the doubt is settled and changes are found."""
+    before = oracle(world)
+    gone = remove(world, "share/")
+    for run in ("r2", "r3"):
+        gather(simulator, run, seeded, roots=(SHARE,), crashes=crashes)
+        check(simulator, before)
+        assert SHARE in held(simulator)
+    assert {letter.reason for letter in rejections(simulator)} == {f"{DOUBT}: "}
+    world.files |= gone
+    world.write("share/0/0", b"changed")
+    gather(simulator, "r4", seeded, roots=(SHARE,), crashes=crashes)
+    check(simulator, oracle(world))
+    assert not held(simulator)
+
+
+def test_accepted_removal_of_a_root(simulator: Simulator, world: World, seeded: Seeded) -> None:
+    """A run that accepts removals removes all that is missing, whether or not a run before has held it."""
+    remove(world, "share/")
+    gather(simulator, "r2", seeded, roots=(SHARE,))
+    gather(simulator, "r3", seeded, roots=(SHARE,), accept=EVER)
+    check(simulator, {})
+    assert not held(simulator)
+
+
+def test_emptied_root_is_kept(make_simulator: Make, world: World, seeded: Seeded) -> None:
+    """A root that is there and empty keeps its objects, few as they may be; what comes back meanwhile is as before."""
+    furnish(world, 2, 3)
+    simulator = make_simulator(world, 1, random.Random(3))
+    gather(simulator, "r1", seeded, roots=(TOP,))
+    before = oracle(world)
+    gone = remove(world, "")
+    gather(simulator, "r2", seeded, roots=(TOP,))
+    check(simulator, before)
+    assert held(simulator) == {TOP + "share/"}
+    refused = [event for _, event in simulator.records("crawl") if isinstance(event, CrawlEvent) and event.kind == "refused"]
+    assert [(event.reason, [link.url for link in event.links]) for event in refused] == [
+        (f"{DOUBT}: its folder is empty", [TOP + "share/"])
+    ]
+    world.files |= gone
+    gather(simulator, "r3", seeded, roots=(TOP,))
+    check(simulator, before)
+    assert not held(simulator)
+
+
+def test_emptied_root_expires(make_simulator: Make, world: World, seeded: Seeded) -> None:
+    """What is held expires with its time-to-live, counted from when it was first missing."""
+    furnish(world, 2, 3)
+    simulator = make_simulator(world, 1, random.Random(3))
+    gather(simulator, "r1", seeded, roots=(TOP,))
+    before = oracle(world)
+    remove(world, "")
+    simulator.now += 10 * TTL * 1000
+    gather(simulator, "r2", seeded, roots=(TOP,))
+    check(simulator, before)
+    simulator.now += TTL * 1000 + 10_000
+    gather(simulator, "r3", seeded, roots=(TOP,))
+    check(simulator, {})
+
+
+def test_loss_of_most_objects_is_held(make_simulator: Make, world: World, seeded: Seeded) -> None:
+    """A root that loses more than half of its objects in a run keeps them; one that loses less, or has few, does not."""
+    for folders, gone, kept in ((4, 3, True), (4, 1, False), (1, 1, True)):
+        world.files.clear()
+        furnish(world, folders)
+        world.write("share/readme", b"the folder is never empty")
+        simulator = make_simulator(world, 1, random.Random(5))
+        gather(simulator, "r1", seeded, roots=(SHARE,))
+        before = oracle(world)
+        for folder in range(gone):
+            remove(world, f"share/{folder}/")
+        gather(simulator, "r2", seeded, roots=(SHARE,))
+        # One folder of ten files and another file are less than twenty objects: they are not doubted.
+        check(simulator, before if kept and folders > 1 else oracle(world))
+
+
+def test_files_deleted_one_by_one_are_removed(simulator: Simulator, world: World, seeded: Seeded) -> None:
+    """Deletions of a few objects in each run are removals at once, though all of them are most of the root in the end."""
+    for run in range(2, 6):
+        remove(world, f"share/{run - 2}/{run}")
+        remove(world, f"share/{run - 2}/{run + 1}")
+        gather(simulator, f"r{run}", seeded, roots=(SHARE,))
+        check(simulator, oracle(world))
+
+
+def test_broken_site_is_kept(make_simulator: Make, world: World, seeded: Seeded) -> None:
+    """While the start page of a site is missing, no page of it is removed; a page that is missing alone is."""
+    world.pages = {SITE: ("start", tuple(f"{SITE}{n}" for n in range(6)))} | {f"{SITE}{n}": (f"page {n}", ()) for n in range(6)}
+    simulator = make_simulator(world, 1, random.Random(2))
+    gather(simulator, "r1", seeded, roots=(SITE,))
+    before, pages = oracle(world), dict(world.pages)
+    world.pages.clear()
+    gather(simulator, "r2", seeded, roots=(SITE,))
+    check(simulator, before)
+    assert SITE in held(simulator)
+    world.pages |= pages
+    del world.pages[SITE + "3"]
+    gather(simulator, "r3", seeded, roots=(SITE,))
+    check(simulator, oracle(world))
+    assert not held(simulator)
+    world.pages.clear()
+    gather(simulator, "r4", seeded, roots=(SITE,), accept=EVER)
+    assert not urls(simulator)
+
+
+@pytest.mark.parametrize("changed", ["device", "inode"])
+def test_folder_on_another_device_is_doubted(make_simulator: Make, world: World, seeded: Seeded, changed: str) -> None:
+    """What vanishes from a folder together with its device number, or its inode, is held; what changes otherwise is not."""
+    furnish(world, 1, 3)
+    world.device, world.inode = 5, 6
+    simulator = make_simulator(world, 1, random.Random(2))
+    gather(simulator, "r1", seeded, roots=(TOP,))
+    remove(world, "share/0/1")
+    gather(simulator, "r2", seeded, roots=(TOP,))
+    before = oracle(world)
+    check(simulator, before)
+    setattr(world, changed, 7)
+    gather(simulator, "r3", seeded, roots=(TOP,))
+    check(simulator, before)
+    setattr(world, changed, 8)
+    remove(world, "share/0/2")
+    gather(simulator, "r4", seeded, roots=(TOP,))
+    check(simulator, before)
+    assert held(simulator) == {TOP + "share/0/2"}
