@@ -5,7 +5,7 @@
 | `t`, `k` | time seen, last version minted, last event with rows in `e|`; the last tick |
 | `g|root`, `x|root` | the Root, as its newest event stated it; the run that ended it |
 | `p|root` | the root is paused |
-| `n|root` | Losses of the root in its last run |
+| `v|root` | Losses of the root in its last run |
 | `s|host` | Host: robots, address, requests in flight, next allowed |
 | `u|host NUL digest` | Known: the only bulk rows with a changelog |
 | `e|c offset host NUL digest` | the removal of a URL that this event ended (`e|t`: this tick), until its delivery is certain |
@@ -275,7 +275,7 @@ class Table:
         self.rows.put(b"x|" + root.url.encode(), root.run.encode())
         self.rows.delete(b"g|" + root.url.encode())
         self.rows.delete(b"c|" + root.url.encode())
-        self.rows.delete(b"n|" + root.url.encode())
+        self.rows.delete(b"v|" + root.url.encode())
         self.pause(root.url, on=False)
 
     def pause(self, url: str, *, on: bool) -> None:
@@ -306,12 +306,12 @@ class Table:
 
     def losses(self, root: str) -> Losses:
         """Return what a root has lost in its last run."""
-        value = self.rows.get(b"n|" + root.encode())
+        value = self.rows.get(b"v|" + root.encode())
         return _losses(value) if value is not None else Losses()
 
     def put_losses(self, root: str, losses: Losses) -> None:
         """Write what a root has lost."""
-        self.rows.put(b"n|" + root.encode(), _pack(losses))
+        self.rows.put(b"v|" + root.encode(), _pack(losses))
 
     def counted(self, root: str) -> int:
         """Return the number of URLs of a root in this partition."""

@@ -141,7 +141,10 @@ class Gathering:
 
     def _missing(self, name: str) -> Root | None:
         """Return the root of the data folder that a name means which cannot be read now; None if it knows none."""
-        urls = meant(name)
+        try:
+            urls = meant(name)
+        except Failure:
+            return None  # not the name of a root at all
         with there(self.settings.data) as store:
             known = runs.roots(store) if store is not None else []
         return next((root for root in known if root.url.rstrip("/") in {url.rstrip("/") for url in urls}), None)
@@ -189,7 +192,7 @@ class Gathering:
             hint = "" if named else " (harvest roots remove, if it is not coming back)"
             doubted = [doubt for doubt in doubts(runner.store) if doubt.root in {root.url for root in wanted}]
             for doubt in doubted:
-                note(doubt.line)
+                note(doubt.line + (hint if doubt.example == doubt.root else ""))
             for root, reason in failed:
                 if root not in {doubt.root for doubt in doubted}:
                     note(f"{root}: {reason}{hint}")

@@ -102,7 +102,9 @@ def test_why_lists_events_of_object_and_member(
     (folder / "a.zip").write_bytes(nested({"x.txt": b"one\n"}))
     harvest("gather", folder)
     (folder / "a.zip").unlink()
-    harvest("gather", folder)
+    assert f"{folder}/a.zip for one" in harvest("gather", folder, code=1).stderr
+    assert "its removal is in doubt" in harvest("why", f"{folder}/a.zip").stderr
+    harvest("gather", "--accept-removals", folder)
     events = harvest.lines("why", f"{folder}/a.zip#inner.tar.gz#x.txt")
     assert [(e["topic"], e["event"].split(",")[0]) for e in events if e["topic"] in ("objects", "summaries")] == [
         ("objects", "fetched"),
@@ -111,7 +113,7 @@ def test_why_lists_events_of_object_and_member(
         ("summaries", "removed"),
     ]
     assert events[-1]["time"] >= events[0]["time"]
-    assert "not in the listing any more" in harvest("why", f"{folder}/a.zip").stdout
+    assert "no such file or folder" in harvest("why", f"{folder}/a.zip").stdout
     assert "nothing is known" in harvest("why", "http://example.org/", code=1).stderr
 
 

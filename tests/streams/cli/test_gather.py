@@ -6,6 +6,7 @@ import json
 import os
 import re
 import secrets
+import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -233,3 +234,55 @@ def test_progress_and_table_go_to_standard_error(harvest: Any, tree: Path) -> No
         *("objects", "members", "summaries", "copies", "added", "changed", "unchanged", "removed", "refused", "rejected"),
         *("bytes_in", "bytes_summaries", "ratio", "seconds"),
     }
+
+
+@pytest.fixture
+def share(harvest: Any, tmp_path: Path) -> Path:
+    """A gathered folder of two folders with three files each."""
+    folder = tmp_path / "share"
+    for number in range(6):
+        (folder / "ab"[number % 2]).mkdir(parents=True, exist_ok=True)
+        (folder / "ab"[number % 2] / f"{number}.txt").write_text(f"Report {number} of the quillwort.\n")
+    harvest("gather", folder, "--quiet")
+    return folder
+
+
+@pytest.mark.parametrize("there", [True, False], ids=["empty", "missing"])
+def test_vanished_tree_is_kept_until_back(harvest: Any, share: Path, there: bool) -> None:
+    """An unmounted disk removes nothing: gather, why and doctor say so; once it is mounted again all is as before."""
+    away = share.rename(share.with_name("away"))
+    if there:
+        share.mkdir()
+    for command in (("gather", share), ("gather",)):
+        said = harvest(*command, code=1).stderr
+        assert said.count("removal in doubt: ") >= 1
+        assert f"harvest gather --accept-removals file://{share}/" in said
+    assert len(found(harvest, "quillwort")) == 6
+    assert "its removal is in doubt" in harvest("why", share / "a" / "0.txt").stderr
+    assert "NOT OK  removals: " in harvest("doctor", code=1).stdout
+    if there:
+        share.rmdir()
+    away.rename(share)
+    harvest("gather", "--quiet")
+    assert len(found(harvest, "quillwort")) == 6
+    assert [check["ok"] for check in harvest.lines("doctor") if check["check"] == "removals"] == [True]
+
+
+@pytest.mark.parametrize("there", [True, False], ids=["empty", "missing"])
+def test_accepted_removals_are_removed(harvest: Any, share: Path, there: bool) -> None:
+    """`--accept-removals` removes what is missing, with or without a run before that held it."""
+    shutil.rmtree(share)
+    if there:
+        share.mkdir()
+    harvest("gather", share, "--quiet", code=1)
+    harvest("gather", share, "--quiet", "--accept-removals", code=0 if there else 1)
+    assert not found(harvest, "quillwort")
+
+
+def test_setting_switches_doubts_off(harvest: Any, share: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With `frontier.doubt = false` an emptied root is empty at once."""
+    for path in share.rglob("*.txt"):
+        path.unlink()
+    monkeypatch.setenv("HARVEST_FRONTIER_DOUBT", "false")
+    harvest("gather", share, "--quiet")
+    assert not found(harvest, "quillwort")
