@@ -2,6 +2,8 @@
 
 Laws:
 - Children of a listing are compared in bulk: an unchanged child costs one look at its row, and no record.
+- A URL that looks like one of endlessly many is refused only once its host has MAX_SIMILAR of the same pattern. They are counted by
+  their rows, so that it does not matter when and how often each was found; which are the first depends on the order of discovery.
 - Every refusal is an event with its reason; the refusals of one event are sent together.
 """
 
@@ -13,7 +15,7 @@ from processors.frontier.requests import Output, RequestScheduler, is_described_
 from processors.frontier.state import UrlState
 from processors.identity import frontier_key, url_digest
 from processors.schemes import may_link
-from processors.urls import trap
+from processors.urls import MAX_SIMILAR, suspicion
 from schemas.records import MAX_MOVES, CrawlEvent, Link, Root, Span
 
 FULL = "URL limit of the root"
@@ -184,6 +186,7 @@ class DiscoveryHandlers(RequestScheduler):
                     if known.moved:
                         self.table.uncount(known)
                 self.table.count(root.url, 1)
+                self.table.count_similar(link.url, 1)
                 yield from self.ask(host, digest, fresh, root)
             return
         known = self._update_trail(host, digest, known, root, moves, trail)
@@ -254,4 +257,11 @@ class DiscoveryHandlers(RequestScheduler):
             return "not on the server of the root"
         if root.urls and not counted and self.table.counted(root.url) >= root.urls:
             return FULL
-        return trap(link.url)
+        return "" if counted else self._trap(link.url)
+
+    def _trap(self, url: str) -> str:
+        """Return why a new URL is refused as one of endlessly many, "" if it is not."""
+        found = suspicion(url)
+        if found is None or self.table.similar(url) < MAX_SIMILAR:
+            return ""
+        return f"{found.reason}, as in {MAX_SIMILAR} other URLs of its server"
