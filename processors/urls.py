@@ -1,4 +1,4 @@
-"""Canonical URLs, detection of crawler traps, and the addresses that may be dialled.
+"""Canonical URLs, signs of crawler traps, and the addresses that may be dialled.
 
 Strategy: ada-url parses by the WHATWG URL standard, as browsers do, so that `0x7f.1` or a full-width `1` is recognized as the
 address that it is before any check. What the standard leaves open is settled here by RFC 3986, 6.2.2: escapes
@@ -16,6 +16,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from ada_url import join_url, normalize_url
@@ -42,6 +43,8 @@ MAX_CYCLE = 2
 MAX_QUERY = 512
 MAX_PARAMETERS = 16
 MAX_SAME_PARAMETER = 6
+MAX_SIMILAR = 50
+"""Number of suspicious URLs of one pattern on one host from which on further ones are refused: the pattern is endless."""
 
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})?")
@@ -118,34 +121,50 @@ _CANONICAL: Mapping[str, Callable[[str], str | None]] = {"http": _web, "https": 
 """What makes the URLs of a scheme canonical."""
 
 
-def trap(url: str) -> str:
-    """Return why a canonical URL looks like one of endlessly many, "" if it does not. `file:` URLs never do."""
+class Suspicion(NamedTuple):
+    """Why a URL looks like one of endlessly many. Some sites have URLs of such a shape that are few: tiles of maps, forms."""
+
+    pattern: str
+    """Equal for URLs of a host that one trap makes."""
+    reason: str
+
+
+def suspicion(url: str) -> Suspicion | None:
+    """Return why a canonical URL looks like one of endlessly many, None if it does not. `file:` URLs never do."""
     if not scheme_of(url).limited:
-        return ""
+        return None
     location, mark, query = url.partition("?")
     if location.count("/") > 4:
-        reason = _path_trap(location.split("/")[3:])
-        if reason:
-            return reason
-    return _query_trap(query) if mark else ""
+        found = _suspicious_path(location.split("/")[3:])
+        if found:
+            return found
+    reason = _suspicious_query(query) if mark else ""
+    return Suspicion(f"query {location}", reason) if reason else None
 
 
-def _path_trap(segments: list[str]) -> str:
+def _suspicious_path(segments: list[str]) -> Suspicion | None:
     if len(segments) > MAX_SEGMENTS:
-        return f"trap: more than {MAX_SEGMENTS} path segments"
-    segment, times = Counter(s for s in segments if s).most_common(1)[0] if any(segments) else ("", 0)
-    if times > MAX_SAME_SEGMENT:
-        return f"trap: the path segment {segment[:60]!r} occurs {times} times"
+        return Suspicion(f"depth {segments[0]}", f"trap: more than {MAX_SEGMENTS} path segments")
+    # Of segments that occur equally often the least: then the pattern does not depend on their order.
+    counts = Counter(s for s in segments if s)
+    segment = min(counts, key=lambda each: (-counts[each], each), default="")
+    if counts[segment] > MAX_SAME_SEGMENT:
+        reason = f"trap: the path segment {segment[:60]!r} occurs {counts[segment]} times"
+        return Suspicion(f"path {segment}", reason)
     for length in range(1, len(segments) // (MAX_CYCLE + 1) + 1):
         run = 0
-        for here, there in zip(segments, segments[length:], strict=False):
+        for at, (here, there) in enumerate(zip(segments, segments[length:], strict=False)):
             run = run + 1 if here == there else 0
             if run == length * MAX_CYCLE:
-                return f"trap: {length} path segment(s) repeated more than {MAX_CYCLE} times in a row"
-    return ""
+                cycle = segments[at + 1 : at + 1 + length]
+                # The cycle may begin anywhere: of its rotations the least stands for all.
+                least = min(cycle[start:] + cycle[:start] for start in range(length))
+                reason = f"trap: {length} path segment(s) repeated more than {MAX_CYCLE} times in a row"
+                return Suspicion(f"path {'/'.join(least)}", reason)
+    return None
 
 
-def _query_trap(query: str) -> str:
+def _suspicious_query(query: str) -> str:
     if len(query) > MAX_QUERY:
         return f"trap: a query of more than {MAX_QUERY} characters"
     if query.count("?") > 1:

@@ -5,6 +5,8 @@ Laws:
   the budget is exhausted, the walk ends with the same two records for every container that is still open.
 - Compression is an encoding: it makes no member, and the digest is that of the stored bytes.
 - No exception that input can cause escapes; only requests to end the process do (KeyboardInterrupt, SystemExit).
+- What the header X-Robots-Tag forbids is obeyed for every type, and for all members of an object (`formats/robots_directives.py`):
+  a summary under noindex has only a name.
 - The records and their order depend only on the object, the settings and the members to skip.
 """
 
@@ -20,6 +22,7 @@ import msgspec
 from processors import identity
 from processors.essence import selection
 from processors.essence.formats.container import Budget, Damaged, Exhausted, Member, Reader, UnnestError
+from processors.essence.formats.robots_directives import header_directives
 from processors.essence.formats.streams import CHUNK, Counted, Digest, Hashed, peek, seekable, sought
 from processors.essence.member import (
     BEHIND,
@@ -91,6 +94,8 @@ class Walk:
         # system, nor to the network.
         self.followed = obj.root is not None and obj.url.startswith("http")
         """Whether the links of the object itself are followed."""
+        self.robots = header_directives(obj.headers.get("x-robots-tag", ""), obj.time)
+        """Robots directives of the object's header, for its members too."""
         self.links: list[Link] = []
         """Links of the object itself, if they are followed."""
         self.rule = ""
@@ -101,7 +106,9 @@ class Walk:
     def thing(self, thing: Thing, stored: Stored) -> Iterator[MemberRecord]:
         """Yield all records of an object, or of a member that is a file."""
         self.progress(thing.path)
-        state = State(full=self.settings.full_text, linked=self.followed and not thing.path)
+        full = 0 if self.robots.noarchive else self.settings.full_text
+        state = State(full=full, linked=self.followed and not thing.path and not self.robots.nofollow)
+        state.found.robots = self.robots
         self._describe(thing, state.found)
         try:
             yield from self._open(thing, stored, state)
@@ -182,9 +189,9 @@ class Walk:
         url, kind = thing.url or identity.member_url(self.obj.url, thing.path), state.recognized
         size = body.seek(0, 2)
         body.seek(0)
-        facts = Facts(thing.name, url, kind.type, kind.content_type, size, thing.mtime, charset(stated))
+        facts = Facts(thing.name, url, kind.type, kind.content_type, size, thing.mtime, charset(stated), self.obj.time)
         summarize(facts, body, state.found)
-        if not thing.path:
+        if not thing.path and not state.found.robots.nofollow:
             self.links = state.found.links
 
     def _document(self, thing: Thing, unnester: Container, reader: Reader, state: State, stated: str) -> Iterator[MemberRecord]:
@@ -348,12 +355,21 @@ class Walk:
             yield self._file(thing, digest, state)
         if state.rule and not state.reason:
             return
+        self._restrict(state.found)
         if state.reason:
             yield self.rejected(thing.path, state.reason, state.detail)
             state.recognized = state.recognized._replace(type=UNRECOGNIZED, content_type="application/octet-stream")
             state.found.attributes["reason"] = [state.reason]
         state.found.set("title", thing.name.decode("utf-8", "replace") or self.obj.url, 300)
         yield self._summary(thing, digest, state)
+
+    def _restrict(self, found: Found) -> None:
+        """Add the robots directives of the header and of the file itself; noindex removes all other attributes."""
+        robots = found.robots.stricter(self.robots)
+        if robots.noindex:
+            found.attributes.clear()
+        if robots.kept:
+            found.attributes["robots"] = list(robots.kept)
 
     def rejected(self, path: str, reason: str, detail: str = "") -> Rejected:
         """Return a dead letter about the object or one of its members."""

@@ -2,6 +2,8 @@
 
 Laws:
 - Children of a listing are compared in bulk: an unchanged child costs one look at its row, and no record.
+- A URL that looks like one of endlessly many is refused only once its host has MAX_SIMILAR of the same pattern. They are counted by
+  their rows, so that it does not matter when and how often each was found; which are the first depends on the order of discovery.
 - Every refusal is an event with its reason; the refusals of one event are sent together.
 """
 
@@ -14,7 +16,7 @@ from processors.frontier.requests import Output, is_described_by_listing
 from processors.frontier.state import UrlState
 from processors.identity import frontier_key, url_digest
 from processors.schemes import may_link
-from processors.urls import trap
+from processors.urls import MAX_SIMILAR, suspicion
 from schemas.records import MAX_MOVES, CrawlEvent, Link, Root, Span
 
 FULL = "URL limit of the root"
@@ -199,6 +201,7 @@ class DiscoveryHandlers(DoubtHandlers):
                     if known.moved:
                         self.table.uncount(known)
                 self.table.count(root.url, 1)
+                self.table.count_similar(link.url, 1)
                 yield from self.ask(host, digest, fresh, root)
             return
         known = self._returned(host, digest, known, listed=listed)
@@ -277,4 +280,11 @@ class DiscoveryHandlers(DoubtHandlers):
             return "not on the server of the root"
         if root.urls and not counted and self.table.counted(root.url) >= root.urls:
             return FULL
-        return trap(link.url)
+        return "" if counted else self._trap(link.url)
+
+    def _trap(self, url: str) -> str:
+        """Return why a new URL is refused as one of endlessly many, "" if it is not."""
+        found = suspicion(url)
+        if found is None or self.table.similar(url) < MAX_SIMILAR:
+            return ""
+        return f"{found.reason}, as in {MAX_SIMILAR} other URLs of its server"

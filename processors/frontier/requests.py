@@ -87,6 +87,7 @@ class RequestScheduler:
         if known.moved:
             self.table.uncount(known)
         roots = tuple(url for url in known.roots if self.table.root(url) is not None)
+        self.table.count_similar(known.url, 1)
         for url in roots:
             self.table.count(url, 1)
         yield from self.ask(host, digest, known.but(roots=roots, moved=False), root)

@@ -13,6 +13,7 @@
 | `q|host NUL rank digest` | due now (derived) |
 | `w|due|host NUL digest` | later: refresh, retry, or a host to be woken (derived) |
 | `c|root` | number of URLs of a root in this partition (derived) |
+| `n|host NUL bucket` | number of URLs of a host that look like traps, by their pattern's bucket (derived) |
 
 Derived rows can be rebuilt by scanning `u|` and `s|`; every method that changes a URL's row keeps them consistent.
 """
@@ -26,6 +27,8 @@ from typing import cast
 import msgspec
 
 from processors.frontier.state import Clock, HostState, Losses, UrlState
+from processors.identity import frontier_key, url_digest
+from processors.urls import suspicion
 from schemas.codec import DecodeError, decode, encode
 from schemas.ports import Rows
 from schemas.records import FetchedObject, Root
@@ -33,8 +36,11 @@ from schemas.records import FetchedObject, Root
 HOST_WAKE = b"\0" * 16
 """Digest in a row `w|` that stands for the host itself instead of one of its URLs."""
 
-DERIVED = (b"q|", b"w|", b"c|")
+DERIVED = (b"q|", b"w|", b"c|", b"n|")
 """Prefixes of rows that need no changelog."""
+
+BUCKETS = 64
+"""Rows `n|` of one host at most: patterns share them by digest, since a trap may have a new pattern for each URL."""
 
 LATEST = 10**13 - 1
 """Latest due time in ms since the epoch; later ones are cut to it, since keys sort by 13 digits."""
@@ -243,6 +249,7 @@ class Table:
             if known.due:
                 self.rows.put(_due_key(known.due, host, digest), b"")
             if known.counts:
+                self.count_similar(known.url, 1)
                 for root in known.roots:
                     self.count(root, 1)
         for key, value in list(self.rows.scan(b"s|")):
@@ -322,9 +329,26 @@ class Table:
         self.rows.put(b"c|" + root.encode(), str(max(0, self.counted(root) + change)).encode())
 
     def uncount(self, known: UrlState) -> None:
-        """Subtract a URL from the counts of its roots."""
+        """Subtract a URL from the counts of its roots and of its pattern."""
+        self.count_similar(known.url, -1)
         for url in known.roots:
             self.count(url, -1)
+
+    def similar(self, url: str) -> int:
+        """Return the number of URLs of the same host in the bucket of this URL's pattern; 0 if it does not look like a trap."""
+        key = _similar_key(url)
+        return int(self.rows.get(key) or 0) if key else 0
+
+    def count_similar(self, url: str, change: int) -> None:
+        """Change the number of URLs that look like the same trap as this one, if it looks like one."""
+        key = _similar_key(url)
+        if not key:
+            return
+        count = int(self.rows.get(key) or 0) + change
+        if count > 0:
+            self.rows.put(key, str(count).encode())
+        else:
+            self.rows.delete(key)
 
 
 @lru_cache(256)
@@ -343,6 +367,14 @@ def _text(part: bytes) -> str:
 
 def _removal_prefix(origin: int) -> bytes:
     return b"e|c%020d" % origin if origin >= 0 else b"e|t%020d" % (-1 - origin)
+
+
+def _similar_key(url: str) -> bytes:
+    found = suspicion(url)
+    if found is None:
+        return b""
+    bucket = url_digest(found.pattern)[0] % BUCKETS
+    return b"n|" + frontier_key(url).encode() + b"\0%02d" % bucket
 
 
 def _queue(host: str) -> bytes:

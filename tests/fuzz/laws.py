@@ -237,14 +237,14 @@ def robotic(data: bytes) -> Hashable:
 
 
 def located(data: bytes) -> Hashable:
-    """Canonical URLs stay canonical, relative or not; traps and addresses are decided. Input: a URL and its base, one per line."""
+    """Canonical URLs stay canonical, relative or not; suspicions and addresses are decided. Input: URL and base, a line each."""
     url, base = (*data.decode("utf-8", "surrogateescape").split("\n"), "")[:2]
     found = urls.canonical(url, base)
     if found is not None:
         hold(urls.canonical(found) == found, f"not canonical: {found!r:.100}")
         hold(urls.canonical(found, found) == found, f"relative to itself it is another: {found!r:.100}")
         hold(found.isascii() and found.partition(":")[0] in ("http", "https", "file"), f"no URL: {found!r:.100}")
-    return found, urls.trap(found or URL), urls.guard(url, ())
+    return found, urls.suspicion(found or URL), urls.guard(url, ())
 
 
 def avro(data: bytes) -> Hashable:

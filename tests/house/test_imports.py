@@ -51,7 +51,7 @@ IMPURE_CALLS = {"open", "print", "input", "exec", "eval"}
 
 HEAVY = {
     *("lxml", "selectolax", "pypdfium2", "pdfminer", "magic", "libarchive", "py3langid", "numpy", "cchardet"),
-    *("tantivy", "aiohttp", "uvloop", "protego", "ada_url", "brotli"),
+    *("tantivy", "aiohttp", "uvloop", "ada_url", "brotli"),
     *("faust", "aiokafka", "confluent_kafka", "rocksdict", "opensearchpy", "testcontainers", "docker", "prometheus_client"),
 }
 """Parsers, indexes and servers, which `harvest --help` does not need."""

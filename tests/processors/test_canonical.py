@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from processors.identity import file_path, file_url
-from processors.urls import MAX_URL, canonical, trap
+from processors.urls import MAX_URL, canonical, suspicion
 
 WEB = [
     ("http://example.org", "http://example.org/"),
@@ -195,19 +195,42 @@ TRAPS = [
 
 
 @pytest.mark.parametrize("url", SAFE)
-def test_ordinary_url_is_not_a_trap(url: str) -> None:
-    """Ordinary URLs are not traps, and neither are file URLs."""
-    assert trap(url) == ""
+def test_ordinary_url_is_not_suspicious(url: str) -> None:
+    """Ordinary URLs do not look like traps, and neither do file URLs."""
+    assert suspicion(url) is None
 
 
 @pytest.mark.parametrize(("url", "reason"), TRAPS)
-def test_self_extending_url_is_a_trap(url: str, reason: str) -> None:
+def test_self_extending_url_is_suspicious(url: str, reason: str) -> None:
     """Self-extending URLs are recognized by their shape, and the reason names it."""
-    assert reason in trap(url)
-    assert trap(url).startswith("trap: ")
+    found = suspicion(url)
+    assert found is not None
+    assert reason in found.reason
+    assert found.reason.startswith("trap: ")
+
+
+SIMILAR = [
+    ("http://a.example/b/b/b", "http://a.example/x/b/b/b/b/y", True),
+    ("http://a.example/b/c/b/c/b/c", "http://a.example/c/b/c/b/c/b/x", True),
+    ("http://a.example/b/1/b/2/b/3/b/4/b", "http://a.example/b/9/b/8/b/7/b/6/b/5/b", True),
+    ("http://a.example/1/b/1/c/1/b/1/d/1/b/b/b", "http://a.example/b/1/b/c/1/b/1/d/1/b/1/b", True),
+    ("http://a.example/b/b/b", "http://a.example/c/c/c", False),
+    ("http://a.example/x?" + "y" * 513, "http://a.example/x?" + "&".join(f"p{n}=1" for n in range(17)), True),
+    ("http://a.example/x?" + "y" * 513, "http://a.example/z?" + "y" * 513, False),
+    ("http://a.example/a/" + "x/y" * 30, "http://a.example/a/" + "z/w" * 30, True),
+]
+
+
+@pytest.mark.parametrize(("url", "other", "same"), SIMILAR)
+def test_urls_of_one_trap_have_one_pattern(url: str, other: str, same: bool) -> None:
+    """URLs that one trap makes have the same pattern, wherever its cycle begins and however often it is repeated."""
+    found = [suspicion(each) for each in (url, other)]
+    assert all(found)
+    assert len({each.pattern for each in found if each}) == (1 if same else 2)
 
 
 @given(st.text(st.sampled_from("ab/?&=;"), max_size=300))
-def test_trap_reason_is_bounded(rest: str) -> None:
+def test_reason_of_suspicion_is_bounded(rest: str) -> None:
     """The reason for any URL is bounded."""
-    assert len(trap("http://a.example/" + rest)) <= 200
+    found = suspicion("http://a.example/" + rest)
+    assert found is None or len(found.reason) <= 150

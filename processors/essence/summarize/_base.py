@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import BinaryIO, NamedTuple
 
 from processors.essence.formats import FormatError
+from processors.essence.formats.robots_directives import Directives
 from schemas.records import Link
 
 MAX_SUMMARY = 65_536
@@ -51,6 +52,8 @@ class Facts(NamedTuple):
     """ns since the epoch; 0 if unknown."""
     charset: str
     """Declared by the source; "" if it declared none."""
+    fetched: int = 0
+    """Time of the fetch in ms since the epoch; 0 if unknown."""
 
 
 class Found:
@@ -69,6 +72,8 @@ class Found:
         """The partial text that a full text replaces."""
         self.attributes: dict[str, list[str | bytes]] = {}
         self.links: list[Link] = []
+        self.robots = Directives()
+        """Robots directives of the source, to which a page adds its own."""
         self.room = MAX_SUMMARY
 
     def add(self, name: str, value: str | bytes, limit: int = MAX_VALUE) -> None:

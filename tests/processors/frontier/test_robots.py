@@ -17,7 +17,50 @@ CASES = [
     (b"User-agent: *\nDisallow: /p\nAllow: /p/open\n", "/p/x", False),
     (b"User-agent: *\nDisallow: /\n\nUser-agent: harvest\nDisallow: /x\n", "/y", True),
     (b"User-agent: HARVEST\nDisallow: /x\n", "/x", False),
-    (b"User-agent: harvest/0.1\nUser-agent: other\nDisallow: /x\n", "/x", True),
+    (b"User-agent: Harvest/1.5\nUser-agent: other\nDisallow: /x\n", "/x", False),
+    (b"User-agent: harvest 1.5 (crawler)\nDisallow: /x\n", "/x", False),
+    (b"User-agent: harvest2\nDisallow: /x\n", "/x", False),
+    (b"User-agent: my-harvest\nDisallow: /x\n", "/x", True),
+    (b"User-agent: * all robots\nDisallow: /x\n", "/x", False),
+    (b"User-agent: *x\nDisallow: /x\n", "/x", True),
+    (b"User-agent: other\nCrawl-delay: 5\n\nUser-agent: *\nDisallow: /x\n", "/x", False),
+    (b"User-agent: *\nCrawl-delay: 5\nUser-agent: other\nDisallow: /x\n", "/x", False),
+    (b"User-agent: harvest\nNoindex: /a\n\nUser-agent: other\nDisallow: /x\n", "/x", False),
+    (b"User-agent: harvest\nSitemap: /s.xml\n# why\nHost: a\nUser-agent: other\nDisallow: /x\n", "/x", False),
+    (b"User-agent: other\nDisallow:\nUser-agent: harvest\nDisallow: /x\n", "/x", False),
+    (b"User-agent: harvest\nDisallow:\nUser-agent: other\nDisallow: /x\n", "/x", True),
+    (b"User-agent: harvest\nDisallow: /x\n\nUser-agent: other\nDisallow: /y\n\nUser-agent: harvest\nDisallow: /z\n", "/z", False),
+    (b"User-agent: *\nDisallow: /a%2bb\n", "/a%2Bb", False),
+    (b"User-agent: *\nDisallow: /a%2bb\n", "/a+b", True),
+    (b"User-agent: *\nDisallow: /a+b\n", "/a%2Bb", True),
+    (b"User-agent: *\nDisallow: /a%2fb\n", "/a/b", True),
+    (b"User-agent: *\nDisallow: /x?u=http%3a%2f%2f\n", "/x?u=http%3A%2F%2Fb", False),
+    (b"User-agent: *\nDisallow: /x?u=http%3a%2f%2f\n", "/x?u=http://b", True),
+    (b"User-agent: *\nDisallow: /%41\n", "/A", False),
+    (b"User-agent: *\nDisallow: /a b\n", "/a%20b", False),
+    (b"User-agent: *\nDisallow: /100%\n", "/100%25", False),
+    (b"User-agent: *\nDisallow: /\xe4\n", "/%E4", False),
+    (b"User-agent: *\nDisallow: /\xe4\n", "/%C3%A4", True),
+    (b"User-agent: *\nDisallow: /a%2A\n", "/a*", False),
+    (b"User-agent: *\nDisallow: /a%2A\n", "/ab", True),
+    (b"User-agent: *\nDisallow: /a$b\n", "/a$b", False),
+    (b"User-agent: *\nDisallow: /a%24\n", "/a$", False),
+    (b"User-agent: *\nDisallow: /a%24\n", "/a", True),
+    (b"User-agent: *\nDisallow: /x?\n", "/x", True),
+    (b"User-agent: *\nDisallow: /x?\n", "/x?a", False),
+    (b"User-agent: *\nDisallow: /x?\n", "/x?", False),
+    (b"User-agent: *\nDisallow: /*?\n", "/x", True),
+    (b"User-agent: *\nDisallow: /*?\nAllow: /*?$\n", "/x?", True),
+    (b"User-agent: *\nDisallow: /*?\nAllow: /*?$\n", "/x?a", False),
+    (b"User-agent: *\nDisallow: /x\nAllow: /x\n", "/x", True),
+    (b"User-agent: *\nDisallow: /\nAllow: /index.html\n", "/", True),
+    (b"User-agent: *\nDisallow: /\nAllow: /index.html\n", "/a", False),
+    (b"User-agent: *\nDisalow /x\n", "/x", False),
+    (b"User-agent: *\nDisallow: /a*b*c$\n", "/a-b-c-c", False),
+    (b"User-agent: *\nDisallow: /a*b*c$\n", "/a-b-c-d", True),
+    (b"User-agent: *\nDisallow: /ab*ba$\n", "/aba", True),
+    (b"User-agent: *\nDisallow: *.php\n", "/a.php", False),
+    (b"User-agent: *\nDisallow: /\x0bx\x0c\nAllow: /y\n", "/x", True),
     (b"User-agent: other\nUser-agent: Harvest\nDisallow: /x\n", "/x", False),
     (b"User-agent: other\nDisallow: /\n", "/x", True),
     (b"User-agent: *\nDisallow: /x\nUser-agent: other\nDisallow: /y\n", "/y", True),
@@ -51,6 +94,12 @@ DELAYS = [
     (b"User-agent: *\nCrawl-delay: -1\n", None),
     (b"User-agent: *\nCrawl-delay: inf\n", None),
     (b"User-agent: other\nCrawl-delay: 9\n", None),
+    (b"User-agent: Harvest/1.5\nCrawl-delay: 9\n", 9.0),
+    (b"User-agent: harvest\nUser-agent: other\nCrawl-delay: 9\nDisallow: /\n", 9.0),
+    (b"User-agent: harvest\nCrawl-delay: 7\n\nUser-agent: *\nCrawl-delay: 2\n", 7.0),
+    (b"User-agent: *\nDisallow: /x\nCrawl-delay: 3\n", 3.0),
+    (b"User-agent: *\nCrawl-delay: 1e400\n", None),
+    (b"User-agent: *\nCrawl-delay: " + b"9" * 400, None),
 ]
 
 
@@ -67,6 +116,13 @@ def test_many_agents_and_rules_take_linear_time() -> None:
     assert SMALL < len(agents + rules) < MAX_ROBOTS
     assert allowed(agents + rules, "Harvest", URL + "/7")
     assert not allowed(agents + b"User-agent: *\n" + rules, "Harvest", URL + "/7")
+
+
+def test_wildcards_take_linear_time() -> None:
+    """Patterns of many asterisks are matched without trying every combination of places."""
+    rules = b"".join(b"Disallow: /%s%d$\n" % (b"*a" * 200, n) for n in range(100))
+    assert allowed(b"User-agent: *\n" + rules, "Harvest", URL + "/" + "a" * 1_900)
+    assert not allowed(b"User-agent: *\n" + rules, "Harvest", URL + "/" + "a" * 1_900 + "7")
 
 
 def test_rules_beyond_size_cap_are_ignored() -> None:

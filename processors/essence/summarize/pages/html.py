@@ -1,7 +1,8 @@
 """HTML: parsed once, by lexbor; title, headings, description, author, language, links with their text, the main text.
 
 Laws:
-- `base href` and the robots directives in meta are honoured (noindex: only the name is kept; nofollow, also on a link: no link).
+- `base href` and the robots directives are honoured, those of meta elements (`formats/robots_directives.py`) and of the header:
+  noindex: only the name is kept; nofollow, also on a link: no link; noarchive: no full text.
 - At most 8 MB are parsed: 32 MB of tiny tags take more than 1 GiB in any parser. A page is parsed only up to the place where its
   elements are nested too deep, or one has too many attributes (`_nesting`): the part before is summarized, and the page is damaged.
 - The texts of nested headings and links contain each other: they are read until all together reach TEXTS characters.
@@ -16,6 +17,7 @@ from typing import BinaryIO
 import ada_url
 from selectolax.lexbor import LexborNode
 
+from processors.essence.formats.robots_directives import AGENT, meta_directives
 from processors.essence.formats.text import squeeze
 from processors.essence.summarize._base import MAX_URL, Facts, Found, Summarizer, SummaryError
 from processors.essence.summarize.pages._page import MAX_TEXT, Page, numbers, parse
@@ -68,6 +70,9 @@ def run(facts: Facts, body: BinaryIO, found: Found) -> None:
     page, about = Page(tree, found.most(MAX_TEXT), whole=bool(found.full), wanted=_WANTED), _About(facts, found)
     for tag, node in page.met:
         about.take(tag, node)
+    if found.full and found.robots.noarchive:
+        found.full = 0
+        page = Page(tree)
     if about.close() and tree.body is not None:
         text = page.text()
         # From the full text only words are needed: order and blocks do not matter.
@@ -83,7 +88,7 @@ class _About:
         self.found = found
         self.base = facts.url.partition("#")[0]
         self.based = False
-        self.robots: set[str] = set()
+        self.fetched = facts.fetched
         self.title = ""
         self.headings: list[str] = []
         self.links: dict[str, LexborNode] = {}
@@ -129,8 +134,8 @@ class _About:
         if not name and (attributes.get("http-equiv") or "").lower() == "content-language":
             # A list of several languages states none (HTML, 4.2.5.3).
             self.found.set("language", _language(content))
-        elif name in ("robots", "harvest"):
-            self.robots.update(word.strip().lower() for word in content.split(","))
+        elif name in ("robots", AGENT):
+            self.found.robots = self.found.robots.stricter(meta_directives(content, self.fetched))
         elif name in META:
             self.meta.setdefault(META[name], []).append(content)
 
@@ -139,15 +144,14 @@ class _About:
 
     def close(self) -> bool:
         """Add the collected attributes; return False if the page must not be indexed."""
-        if "none" in self.robots:
-            self.robots |= {"noindex", "nofollow"}
-        if "nofollow" not in self.robots:
-            self._links()
-        if "noindex" in self.robots:
-            self.found.attributes.clear()
-            self.found.add("robots", "noindex")
-            return False
         meta, found = self.meta, self.found
+        if not found.robots.nofollow:
+            self._links()
+        if found.robots.noindex:
+            found.attributes.clear()
+        found.extend("robots", found.robots.kept)
+        if found.robots.noindex:
+            return False
         heading = next((h for h in self.headings if h), "")
         found.add("title", self.title or self._said("og-title") or self._said("dc-title") or heading, 500)
         for name, values in meta.items():
