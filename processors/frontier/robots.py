@@ -22,8 +22,15 @@ MAX_ROBOTS = 512 * 1024
 """Bytes of a robots.txt that are read; RFC 9309 (2.5) requires at least 500 KiB."""
 SMALL = 16 * 1024
 
+_TOKEN = re.compile(r"[A-Za-z_-]+")
 _AGENT = re.compile(r"\s*user[- ]?agent\s*[:\s]\s*([^#]*)", re.IGNORECASE)
 _OTHERS = "User-agent: ~"
+
+
+def product_token(user_agent: str) -> str:
+    """Return the product token with which a User-Agent begins (RFC 9309, 2.2.1)."""
+    token = _TOKEN.match(user_agent)
+    return token[0] if token else "Harvest"
 
 
 def allowed(robots: bytes, agent: str, url: str) -> bool:
